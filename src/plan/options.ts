@@ -2,9 +2,9 @@
 import type { Bytes } from "../model/base/units.js";
 import type { AttentionImplementation, LossImplementation } from "./blocks/rules.js";
 import type { Gpu } from "./device/gpus.js";
-import type { OptimizerName } from "./train/optimizers.js";
 import type { DType, ModelShape } from "./shape/model_shape.js";
 import type { Checkpointing } from "./tape/simulate.js";
+import type { OptimizerName } from "./train/optimizers.js";
 
 export type Method = "full" | "lora" | "qlora";
 export const METHODS: readonly Method[] = ["full", "lora", "qlora"];
@@ -78,6 +78,8 @@ export interface ServeOptions {
   /** Tokens of one forward pass (chunked prefill). */
   readonly batchedTokens: number;
   readonly cudaGraphs: boolean;
+  /** The cache is as large as the sequences need, not all that the engine's share leaves. */
+  readonly cacheAsNeeded: boolean;
   readonly attention: AttentionImplementation;
   readonly tensor: number;
   readonly pipeline: number;

@@ -125,11 +125,28 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
   const shared = { bias: false, group: "attention" } as const;
   let query: Tensor;
   if (queryRank > 0) {
-    const low = build.linear(x, { name: "q_a_proj", inputs: hidden, outputs: queryRank, ...shared });
+    const low = build.linear(x, {
+      name: "q_a_proj",
+      inputs: hidden,
+      outputs: queryRank,
+      ...shared,
+    });
     const normed = build.norm(low, queryRank, norm, "q_a_norm");
-    query = build.linear(normed, { name: "q_b_proj", inputs: queryRank, outputs: wide, split: "outputs", ...shared });
+    query = build.linear(normed, {
+      name: "q_b_proj",
+      inputs: queryRank,
+      outputs: wide,
+      split: "outputs",
+      ...shared,
+    });
   } else {
-    query = build.linear(x, { name: "q_proj", inputs: hidden, outputs: wide, split: "outputs", ...shared });
+    query = build.linear(x, {
+      name: "q_proj",
+      inputs: hidden,
+      outputs: wide,
+      split: "outputs",
+      ...shared,
+    });
   }
   const compressed = build.linear(x, {
     name: "kv_a_proj_with_mqa",

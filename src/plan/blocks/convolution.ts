@@ -17,8 +17,15 @@ interface Convolution {
 function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Tensor {
   const { rules, tape } = build;
   const weights: Parameter[] = [
-    build.parameter(shape.name, shape.inputs * shape.outputs * shape.kernel ** 2, "matrix", shape.outputs),
-    ...(shape.bias === true ? [build.parameter(`${shape.name}.bias`, shape.outputs, "vector")] : []),
+    build.parameter(
+      shape.name,
+      shape.inputs * shape.outputs * shape.kernel ** 2,
+      "matrix",
+      shape.outputs,
+    ),
+    ...(shape.bias === true
+      ? [build.parameter(`${shape.name}.bias`, shape.outputs, "vector")]
+      : []),
   ];
   const casts = rules.autocast && rules.computeBytes < 4;
   const itemBytes = casts ? rules.computeBytes : x.itemBytes;
@@ -121,11 +128,23 @@ function residualBlock(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer):
   inner = step(inner, second);
   if (bottleneck) {
     inner = reluInPlace(build, inner);
-    inner = step(inner, { name: "conv3", inputs: middle, outputs: outputChannels, kernel: 1, side: outputSide });
+    inner = step(inner, {
+      name: "conv3",
+      inputs: middle,
+      outputs: outputChannels,
+      kernel: 1,
+      side: outputSide,
+    });
   }
   const changes = inputChannels !== outputChannels || inputSide !== outputSide;
   const shortcut = changes
-    ? step(x, { name: "downsample", inputs: inputChannels, outputs: outputChannels, kernel: 1, side: outputSide })
+    ? step(x, {
+        name: "downsample",
+        inputs: inputChannels,
+        outputs: outputChannels,
+        kernel: 1,
+        side: outputSide,
+      })
     : x;
   return reluInPlace(build, build.add(inner, shortcut));
 }
@@ -177,7 +196,11 @@ function unetBlock(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Ten
 }
 
 /** Transformer2DModel: self attention, attention to the text, GEGLU. */
-export function unetAttentionLayer(build: LayerBuilder, x: Tensor, layer: UnetAttentionLayer): Tensor {
+export function unetAttentionLayer(
+  build: LayerBuilder,
+  x: Tensor,
+  layer: UnetAttentionLayer,
+): Tensor {
   const { channels, side, heads, depth, contextSize } = layer;
   const { tape, rules } = build;
   tape.part = "attention";
@@ -207,12 +230,26 @@ export function unetAttentionLayer(build: LayerBuilder, x: Tensor, layer: UnetAt
       const normed = build.norm(inner, channels, norm);
       const made =
         source === "self"
-          ? attention(build, normed, { shape, hidden: channels, source: normed, queries: tokens, keys: tokens, dropout: false, prefix: "attn1." })
+          ? attention(build, normed, {
+              shape,
+              hidden: channels,
+              source: normed,
+              queries: tokens,
+              keys: tokens,
+              dropout: false,
+              prefix: "attn1.",
+            })
           : textAttention(build, normed, context, { shape, channels, contextSize, tokens });
       inner = build.add(inner, made);
     }
     const normed = build.norm(inner, channels, norm);
-    const mlp = { width: 4 * channels, gated: true, activation: "gelu", bias: true, fused: true } as const;
+    const mlp = {
+      width: 4 * channels,
+      gated: true,
+      activation: "gelu",
+      bias: true,
+      fused: true,
+    } as const;
     inner = build.add(inner, feedForward(build, normed, channels, mlp));
   }
   return build.add(x, linear(inner, "proj_out"));
@@ -225,7 +262,12 @@ function textAttention(
   build: LayerBuilder,
   x: Tensor,
   context: Tensor,
-  { shape, channels, contextSize, tokens }: {
+  {
+    shape,
+    channels,
+    contextSize,
+    tokens,
+  }: {
     shape: Parameters<typeof attention>[2]["shape"];
     channels: number;
     contextSize: number;

@@ -17,7 +17,12 @@ export interface HeadPlace {
   readonly rows: number;
 }
 
-export function headAndLoss(build: LayerBuilder, x: Tensor, head: HeadShape, place: HeadPlace): void {
+export function headAndLoss(
+  build: LayerBuilder,
+  x: Tensor,
+  head: HeadShape,
+  place: HeadPlace,
+): void {
   const { tape, rules } = build;
   tape.part = "head and loss";
   if (head.kind === "none") {
@@ -47,7 +52,13 @@ export function headAndLoss(build: LayerBuilder, x: Tensor, head: HeadShape, pla
 }
 
 function transform(build: LayerBuilder, x: Tensor, width: number): Tensor {
-  const dense = build.linear(x, { name: "dense", inputs: width, outputs: width, bias: true, group: "other" });
+  const dense = build.linear(x, {
+    name: "dense",
+    inputs: width,
+    outputs: width,
+    bias: true,
+    group: "other",
+  });
   const active = build.activation(dense, "gelu");
   return build.norm(active, width, { kind: "layer", bias: true, affine: true });
 }
@@ -97,16 +108,28 @@ function loss(build: LayerBuilder, logits: Tensor): void {
     makes: [{ elements: logits.elements, itemBytes: FP32 }],
     saves: ["output"],
   });
-  tape.op({ name: "nll_loss", inputs: [logged as Tensor], makes: [{ elements: 1, itemBytes: FP32 }] });
+  tape.op({
+    name: "nll_loss",
+    inputs: [logged as Tensor],
+    makes: [{ elements: 1, itemBytes: FP32 }],
+  });
 }
 
 /** Liger's FusedLinearCrossEntropy: gradients of the input and the weight are computed in the forward pass. */
 function fusedLoss(build: LayerBuilder, x: Tensor, head: HeadShape, width: number): void {
   const { rules, tape } = build;
-  const weight = build.parameter("lm_head", (head.outputs / rules.tensorParallel) * width, "matrix", head.outputs);
+  const weight = build.parameter(
+    "lm_head",
+    (head.outputs / rules.tensorParallel) * width,
+    "matrix",
+    head.outputs,
+  );
   const rows = x.elements / width;
   // chunk = next power of 2 of rows / (outputs / width), as in Liger.
-  const chunk = Math.min(rows, 2 ** Math.ceil(Math.log2(Math.max(1, (rows * width) / head.outputs))));
+  const chunk = Math.min(
+    rows,
+    2 ** Math.ceil(Math.log2(Math.max(1, (rows * width) / head.outputs))),
+  );
   tape.op({
     name: "fused_cross_entropy",
     inputs: [x],

@@ -68,18 +68,27 @@ export class LayerBuilder {
       saves: needsInput && !castsInput ? [x] : [],
       extraSaved: copies,
       parameters,
-      forwardTemporary: quantized ? oneMatrix : castsInput && !needsInput ? x.elements * itemBytes : 0,
+      forwardTemporary: quantized
+        ? oneMatrix
+        : castsInput && !needsInput
+          ? x.elements * itemBytes
+          : 0,
       backwardTemporary: quantized ? oneMatrix : 0,
       expensive: "matmul",
     });
-    return this.#isTarget(sketch) ? this.#withAdapter(x, y as Tensor, sketch, inputs, outputs) : (y as Tensor);
+    return this.#isTarget(sketch)
+      ? this.#withAdapter(x, y as Tensor, sketch, inputs, outputs)
+      : (y as Tensor);
   }
 
   #matrix(sketch: LinearSketch, inputs: number, outputs: number): Parameter[] {
     const { rules } = this;
-    const experts = Math.ceil((sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.expertParallel));
+    const experts = Math.ceil(
+      (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.expertParallel),
+    );
     const elements = inputs * outputs * experts;
-    const quantizes = rules.quantization !== null && sketch.group !== "other" && sketch.group !== "router";
+    const quantizes =
+      rules.quantization !== null && sketch.group !== "other" && sketch.group !== "router";
     const role = sketch.experts === undefined ? "matrix" : "expert";
     const matrix = this.parameter(sketch.name, elements, role, outputs * experts);
     const stored: Parameter = quantizes
@@ -106,12 +115,20 @@ export class LayerBuilder {
     return targets === "attention" ? group === "attention" : targets.includes(name);
   }
 
-  #withAdapter(x: Tensor, y: Tensor, sketch: LinearSketch, inputs: number, outputs: number): Tensor {
+  #withAdapter(
+    x: Tensor,
+    y: Tensor,
+    sketch: LinearSketch,
+    inputs: number,
+    outputs: number,
+  ): Tensor {
     const { adapter } = this.rules;
     if (adapter === null) {
       return y;
     }
-    const experts = Math.ceil((sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : this.rules.expertParallel));
+    const experts = Math.ceil(
+      (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : this.rules.expertParallel),
+    );
     const weight = (part: string, elements: number): Parameter => ({
       name: `${sketch.name}.${part}`,
       elements: elements * experts,
@@ -145,7 +162,11 @@ export class LayerBuilder {
   }
 
   /** Makes a tensor like the first input. */
-  pointwise(name: string, inputs: readonly Tensor[], saves: readonly (Tensor | "output")[]): Tensor {
+  pointwise(
+    name: string,
+    inputs: readonly Tensor[],
+    saves: readonly (Tensor | "output")[],
+  ): Tensor {
     const [like] = inputs as [Tensor];
     const itemBytes = Math.max(...inputs.map((input) => input.itemBytes));
     const elements = Math.max(...inputs.map((input) => input.elements));
@@ -164,7 +185,12 @@ export class LayerBuilder {
     const [sum] = this.tape.op({
       name: "add",
       inputs: [a, b],
-      makes: [{ elements: Math.max(a.elements, b.elements), itemBytes: Math.max(a.itemBytes, b.itemBytes) }],
+      makes: [
+        {
+          elements: Math.max(a.elements, b.elements),
+          itemBytes: Math.max(a.itemBytes, b.itemBytes),
+        },
+      ],
       passesGradient: true,
     });
     return sum as Tensor;
@@ -216,7 +242,8 @@ export class LayerBuilder {
           ...(shape.bias ? [this.parameter(`${name}.bias`, width, "vector")] : []),
         ]
       : [];
-    const made = shape.kind === "rms" ? this.#rmsNorm(x, width, weights) : this.#layerNorm(x, width, weights);
+    const made =
+      shape.kind === "rms" ? this.#rmsNorm(x, width, weights) : this.#layerNorm(x, width, weights);
     this.tape.part = before;
     return made;
   }

@@ -29,7 +29,15 @@ function mlp(
   const group = "mlp" as const;
   const many = ofExperts === undefined ? {} : { experts: ofExperts };
   const up = (name: string, outputs: number): Tensor =>
-    build.linear(x, { name, inputs: hidden, outputs, bias: shape.bias, split: "outputs", group, ...many });
+    build.linear(x, {
+      name,
+      inputs: hidden,
+      outputs,
+      bias: shape.bias,
+      split: "outputs",
+      group,
+      ...many,
+    });
   let inner: Tensor;
   if (!shape.gated) {
     inner = build.activation(up("up_proj", shape.width), shape.activation);
@@ -102,7 +110,12 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
   }
   let beside = mlp(build, x, hidden, shape.shared);
   if (shape.sharedGate) {
-    const gate = build.linear(x, { name: "shared_gate", inputs: hidden, outputs: 1, group: "router" });
+    const gate = build.linear(x, {
+      name: "shared_gate",
+      inputs: hidden,
+      outputs: 1,
+      group: "router",
+    });
     beside = build.pointwise("mul", [beside, gate], [beside, gate]);
   }
   return build.add(sum as Tensor, beside);

@@ -101,7 +101,12 @@ function oneLayer(
 }
 
 /** Rows of the tables, added up, or patches times a matrix; then norm and dropout. */
-function embed(build: LayerBuilder, tower: TowerShape, { model, positions }: TowerPlace, rows: number): Tensor {
+function embed(
+  build: LayerBuilder,
+  tower: TowerShape,
+  { model, positions }: TowerPlace,
+  rows: number,
+): Tensor {
   const { tape, rules } = build;
   tape.part = "embedding";
   const itemBytes = rules.autocast ? 4 : rules.computeBytes;
@@ -123,7 +128,9 @@ function embed(build: LayerBuilder, tower: TowerShape, { model, positions }: Tow
     x = x === null || stem.output !== tower.hidden ? made : build.add(made, x);
   }
   if (tower.otherParameters > 0) {
-    tape.parameters.push(build.parameter(`${tower.name}.other`, tower.otherParameters, "matrix", 1));
+    tape.parameters.push(
+      build.parameter(`${tower.name}.other`, tower.otherParameters, "matrix", 1),
+    );
   }
   if (x === null) {
     const channels = firstChannels(tower);
@@ -139,8 +146,7 @@ function firstChannels({ layers }: TowerShape): { elements: number } {
   const [first] = layers;
   const layer = first?.layer;
   return {
-    elements:
-      layer?.kind === "convolution" ? layer.inputChannels * layer.inputSide ** 2 : 1,
+    elements: layer?.kind === "convolution" ? layer.inputChannels * layer.inputSide ** 2 : 1,
   };
 }
 

@@ -77,12 +77,20 @@ function residual(
     case "sandwich":
       return build.add(x, build.norm(run(build.norm(x, hidden, norm)), hidden, norm));
     default:
-      return build.add(x, scaled(build, dropped(run(modulated(build, x, layer, hidden))), layer, hidden));
+      return build.add(
+        x,
+        scaled(build, dropped(run(modulated(build, x, layer, hidden))), layer, hidden),
+      );
   }
 }
 
 /** DiT: the norm's output is scaled and shifted by rows that depend on the condition. */
-function modulated(build: LayerBuilder, x: Tensor, layer: TransformerLayer, hidden: number): Tensor {
+function modulated(
+  build: LayerBuilder,
+  x: Tensor,
+  layer: TransformerLayer,
+  hidden: number,
+): Tensor {
   const normed = build.norm(x, hidden, layer.norm);
   if (layer.modulation === 0) {
     return normed;
@@ -103,7 +111,12 @@ function modulated(build: LayerBuilder, x: Tensor, layer: TransformerLayer, hidd
 }
 
 /** LayerScale and the gate of DiT multiply a part's output: both factors are kept. */
-function scaled(build: LayerBuilder, made: Tensor, layer: TransformerLayer, hidden: number): Tensor {
+function scaled(
+  build: LayerBuilder,
+  made: Tensor,
+  layer: TransformerLayer,
+  hidden: number,
+): Tensor {
   if (layer.scales === 0 && layer.modulation === 0) {
     return made;
   }

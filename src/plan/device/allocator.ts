@@ -7,7 +7,11 @@
  * within a step leave gaps, which is where the reserve comes from.
  */
 import type { Bytes } from "../../model/base/units.js";
-import type { PlanFigureJson, PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
+import type {
+  PlanFigureJson,
+  PlanPartJson,
+  PlanPartName,
+} from "../../model/documents/plan_document.js";
 import type { Gpu } from "./gpus.js";
 
 export interface PartSketch {
@@ -17,7 +21,12 @@ export interface PartSketch {
 }
 
 /** @param width half width of the interval, as a share */
-export function part(name: PlanPartName, bytes: Bytes, width: number, sketch: PartSketch): PlanPartJson {
+export function part(
+  name: PlanPartName,
+  bytes: Bytes,
+  width: number,
+  sketch: PartSketch,
+): PlanPartJson {
   return {
     part: name,
     bytes: Math.round(bytes),
@@ -33,14 +42,23 @@ export function part(name: PlanPartName, bytes: Bytes, width: number, sketch: Pa
 const GAPS = 0.05;
 const SEGMENT_ROUNDING = 0.004;
 /** Tensors that live from step to step. */
-const LASTING: readonly PlanPartName[] = ["weights", "adapters", "optimizer", "kv cache", "unused kv cache"];
+const LASTING: readonly PlanPartName[] = [
+  "weights",
+  "adapters",
+  "optimizer",
+  "kv cache",
+  "unused kv cache",
+];
 
 export function allocatorParts(
   parts: readonly PlanPartJson[],
   { gpu, outsideBytes }: { gpu: Gpu; outsideBytes: Bytes },
 ): PlanPartJson[] {
   const sum = (wanted: boolean): Bytes =>
-    parts.reduce((total, each) => total + (LASTING.includes(each.part) === wanted ? each.bytes : 0), 0);
+    parts.reduce(
+      (total, each) => total + (LASTING.includes(each.part) === wanted ? each.bytes : 0),
+      0,
+    );
   const gaps = sum(false) * GAPS + sum(true) * SEGMENT_ROUNDING;
   const made = [
     part("workspace", gpu.workspaceBytes, 0.6, {
@@ -74,7 +92,10 @@ export function allocatorParts(
 }
 
 /** Totals of the parts up to a level. Errors of parts are not independent: half of them adds up. */
-export function figureOf(parts: readonly PlanPartJson[], level: PlanPartJson["where"]): PlanFigureJson {
+export function figureOf(
+  parts: readonly PlanPartJson[],
+  level: PlanPartJson["where"],
+): PlanFigureJson {
   const levels = ["allocated", "reserved", "device"] as const;
   const counted = parts.filter(({ where }) => levels.indexOf(where) <= levels.indexOf(level));
   const bytes = counted.reduce((sum, each) => sum + each.bytes, 0);

@@ -22,7 +22,12 @@ const GIB = 2 ** 30;
 const AMPERE_WORKSPACE = 8.125 * MIB;
 const HOPPER_WORKSPACE = 32 * MIB;
 
-function gpu(name: string, memoryGib: number, contextMib: number, kind: "old" | "ampere" | "hopper"): Gpu {
+function gpu(
+  name: string,
+  memoryGib: number,
+  contextMib: number,
+  kind: "old" | "ampere" | "hopper",
+): Gpu {
   return {
     name,
     memoryBytes: Math.round(memoryGib * GIB),
@@ -68,7 +73,8 @@ const SHORT: Readonly<Record<string, string>> = {
 
 /** A device by its name ("h100", "a100-40gb", "4090"); undefined where none has it. */
 export function gpuNamed(text: string): Gpu | undefined {
-  const plain = (name: string): string => name.toLowerCase().replace(/rtx|nvidia|geforce|[\s_-]/g, "");
+  const plain = (name: string): string =>
+    name.toLowerCase().replace(/rtx|nvidia|geforce|[\s_-]/g, "");
   const wanted = plain(SHORT[plain(text)] ?? text);
   return wanted === ""
     ? undefined

@@ -46,8 +46,16 @@ export class ModelConfig {
       if (value === undefined || value === null || value === false) {
         continue;
       }
-      if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > LARGEST) {
-        throw notAModel(this.source, `${name} is ${shown(value)}, not a whole number from ${least} to 1e9`);
+      if (
+        typeof value !== "number" ||
+        !Number.isInteger(value) ||
+        value < least ||
+        value > LARGEST
+      ) {
+        throw notAModel(
+          this.source,
+          `${name} is ${shown(value)}, not a whole number from ${least} to 1e9`,
+        );
       }
       return value;
     }
@@ -90,7 +98,10 @@ export class ModelConfig {
     if (!Array.isArray(value)) {
       return [];
     }
-    if (value.length > 1000 || !value.every((each) => Number.isInteger(each) && each >= 0 && each <= LARGEST)) {
+    if (
+      value.length > 1000 ||
+      !value.every((each) => Number.isInteger(each) && each >= 0 && each <= LARGEST)
+    ) {
       throw notAModel(this.source, `${name} is not a list of whole numbers`);
     }
     return value as number[];
@@ -99,7 +110,9 @@ export class ModelConfig {
   /** A list of words; empty where it is not there. */
   words(name: string): string[] {
     const value = this.values[name];
-    return Array.isArray(value) && value.length <= MOST_LAYERS ? value.map((each) => String(each)) : [];
+    return Array.isArray(value) && value.length <= MOST_LAYERS
+      ? value.map((each) => String(each))
+      : [];
   }
 
   part(name: string): ModelConfig | null {
@@ -122,5 +135,5 @@ export class ModelConfig {
 const MOST_LAYERS = 2000;
 
 function shown(value: unknown): string {
-  return typeof value === "object" ? "no number" : JSON.stringify(value) ?? "no number";
+  return typeof value === "object" ? "no number" : (JSON.stringify(value) ?? "no number");
 }

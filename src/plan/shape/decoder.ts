@@ -74,7 +74,14 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   gemma3_text: { tied: true, activation: "gelu", placement: "sandwich", headNorm: "head" },
   cohere: { norm: "layer", parallel: 1, tied: true },
   stablelm: { norm: "layer" },
-  starcoder2: { norm: "layer", plainMlp: true, activation: "gelu", attentionBias: true, outputBias: true, mlpBias: true },
+  starcoder2: {
+    norm: "layer",
+    plainMlp: true,
+    activation: "gelu",
+    attentionBias: true,
+    outputBias: true,
+    mlpBias: true,
+  },
   phi: {
     norm: "layer",
     parallel: 1,
@@ -88,11 +95,29 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   gpt2: GPT2,
   gpt_bigcode: { ...GPT2, activation: "gelu" },
   gpt_neox: { ...omit(GPT2, "positions", "tied", "dropout"), activation: "gelu", parallel: 2 },
-  gptj: { ...omit(GPT2, "positions", "tied", "fusedQkv", "attentionBias", "outputBias", "dropout"), parallel: 1, headBias: true },
+  gptj: {
+    ...omit(GPT2, "positions", "tied", "fusedQkv", "attentionBias", "outputBias", "dropout"),
+    parallel: 1,
+    headBias: true,
+  },
   opt: { ...omit(GPT2, "fusedQkv"), activation: "relu", extraPositions: 2 },
   bloom: { ...omit(GPT2, "dropout"), positions: "alibi", embeddingNorm: true },
-  falcon: { norm: "layer", parallel: 1, plainMlp: true, activation: "gelu", fusedQkv: true, tied: true },
-  mpt: { norm: "layer", plainMlp: true, activation: "gelu", fusedQkv: true, positions: "alibi", tied: true },
+  falcon: {
+    norm: "layer",
+    parallel: 1,
+    plainMlp: true,
+    activation: "gelu",
+    fusedQkv: true,
+    tied: true,
+  },
+  mpt: {
+    norm: "layer",
+    plainMlp: true,
+    activation: "gelu",
+    fusedQkv: true,
+    positions: "alibi",
+    tied: true,
+  },
 };
 
 export const DECODER_FAMILIES: readonly string[] = Object.keys(FAMILIES);
@@ -112,9 +137,17 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
   const layers = config.layers("num_hidden_layers", "n_layer", "n_layers", "num_layers");
   const vocabulary = config.size("vocab_size");
   const norm = normOf(config, facts);
-  const longest = config.count(0, "max_position_embeddings", "n_positions", "max_seq_len", "seq_length");
+  const longest = config.count(
+    0,
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+  );
   const embedded = config.optionalSize("word_embed_proj_dim") ?? hidden;
-  const embeddings: EmbeddingShape[] = [{ name: "embed_tokens", rows: vocabulary, width: embedded }];
+  const embeddings: EmbeddingShape[] = [
+    { name: "embed_tokens", rows: vocabulary, width: embedded },
+  ];
   if (facts.positions === "learned") {
     embeddings.push({
       name: "embed_positions",
@@ -133,7 +166,8 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
       embeddingDropout: facts.dropout === true,
       stems: [],
       layers: layerRuns(config, facts, { hidden, layers, norm }),
-      finalNorm: family === "opt" && config.flag(true, "do_layer_norm_before") === false ? null : norm,
+      finalNorm:
+        family === "opt" && config.flag(true, "do_layer_norm_before") === false ? null : norm,
       // OPT 350m projects between two widths.
       otherParameters: embedded === hidden ? 0 : 2 * embedded * hidden,
     },
@@ -151,10 +185,17 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
 }
 
 function normOf(config: ModelConfig, facts: FamilyFacts): NormShape {
-  const kind = facts.norm === undefined && !config.has("layer_norm_eps", "layer_norm_epsilon") ? "rms" : "layer";
+  const kind =
+    facts.norm === undefined && !config.has("layer_norm_eps", "layer_norm_epsilon")
+      ? "rms"
+      : "layer";
   const isLayer = facts.norm !== undefined || (kind === "layer" && !config.has("rms_norm_eps"));
   return isLayer
-    ? { kind: "layer", bias: facts.norm !== "layer-plain" && config.family !== "cohere", affine: facts.norm !== "layer-plain" }
+    ? {
+        kind: "layer",
+        bias: facts.norm !== "layer-plain" && config.family !== "cohere",
+        affine: facts.norm !== "layer-plain",
+      }
     : { kind: "rms", bias: false, affine: true };
 }
 
@@ -195,13 +236,22 @@ function layerOf(
   return {
     kind: "transformer",
     norm,
-    placement: config.family === "opt" && !config.flag(true, "do_layer_norm_before") ? "after-residual" : (facts.placement ?? "before"),
+    placement:
+      config.family === "opt" && !config.flag(true, "do_layer_norm_before")
+        ? "after-residual"
+        : (facts.placement ?? "before"),
     parallel,
     parallelNorms: twoNorms ? 2 : 1,
     attention: attentionOf(config, facts, hidden, window),
     cross: null,
     mlp: isDense ? mlp : moeOf(config, mlp),
-    dropout: config.fraction(facts.dropout === true ? 0.1 : 0, "resid_pdrop", "dropout", "hidden_dropout") > 0,
+    dropout:
+      config.fraction(
+        facts.dropout === true ? 0.1 : 0,
+        "resid_pdrop",
+        "dropout",
+        "hidden_dropout",
+      ) > 0,
     attentionDropout: config.fraction(0, "attn_pdrop", "attention_dropout") > 0,
     scales: 0,
     modulation: 0,
@@ -215,7 +265,8 @@ export function attentionOf(
   window: number,
 ): AttentionShape {
   const heads = config.size("num_attention_heads", "n_head", "n_heads", "num_heads");
-  const headSize = config.optionalSize("head_dim", "attention_head_dim", "kv_channels") ?? hidden / heads;
+  const headSize =
+    config.optionalSize("head_dim", "attention_head_dim", "kv_channels") ?? hidden / heads;
   if (!Number.isInteger(headSize)) {
     throw notAModel(config.source, `${heads} heads do not divide a hidden size of ${hidden}`);
   }
@@ -223,12 +274,20 @@ export function attentionOf(
   const base = {
     heads,
     kvHeads: kvHeadsOf(config, heads),
-    bias: config.flag(facts.attentionBias === true, "attention_bias", "qkv_bias", "bias", "use_bias"),
+    bias: config.flag(
+      facts.attentionBias === true,
+      "attention_bias",
+      "qkv_bias",
+      "bias",
+      "use_bias",
+    ),
     outputBias: outputBiasOf(config, facts),
     fused: facts.fusedQkv === true,
     rotary: facts.positions === undefined && !config.flag(false, "alibi"),
     rotaryShare: config.fraction(1, "partial_rotary_factor", "rotary_pct"),
-    queryKeyNorm: config.flag(false, "use_qk_norm", "qk_layernorm") ? "head" : (facts.headNorm ?? "none"),
+    queryKeyNorm: config.flag(false, "use_qk_norm", "qk_layernorm")
+      ? "head"
+      : (facts.headNorm ?? "none"),
     window,
     softCap: facts.softCap === true && config.fraction(0, "attn_logit_softcapping") > 0,
     scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
@@ -255,7 +314,8 @@ function outputBiasOf(config: ModelConfig, facts: FamilyFacts): boolean {
 
 function kvHeadsOf(config: ModelConfig, heads: number): number {
   const found = config.optionalSize("num_key_value_heads", "num_kv_heads", "n_head_kv");
-  const isOne = config.flag(false, "multi_query") && !config.flag(false, "new_decoder_architecture");
+  const isOne =
+    config.flag(false, "multi_query") && !config.flag(false, "new_decoder_architecture");
   const kvHeads = isOne ? 1 : (found ?? heads);
   if (kvHeads > heads || heads % kvHeads !== 0) {
     throw notAModel(config.source, `${kvHeads} key-value heads do not divide ${heads} heads`);
@@ -276,14 +336,25 @@ const ACTIVATIONS: Readonly<Record<string, Activation>> = {
 };
 
 export function activationOf(config: ModelConfig, otherwise: Activation): Activation {
-  const name = config.text("hidden_activation", "hidden_act", "activation_function", "dense_act_fn");
+  const name = config.text(
+    "hidden_activation",
+    "hidden_act",
+    "activation_function",
+    "dense_act_fn",
+  );
   return ACTIVATIONS[name] ?? otherwise;
 }
 
 function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): MlpShape {
   const width =
-    config.optionalSize("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "inner_dim") ??
-    4 * hidden;
+    config.optionalSize(
+      "intermediate_size",
+      "n_inner",
+      "ffn_dim",
+      "ffn_hidden_size",
+      "d_ff",
+      "inner_dim",
+    ) ?? 4 * hidden;
   const wanted = activationOf(config, facts.activation ?? "silu");
   // Gemma's configuration says "gelu" and runs the fused tanh approximation.
   return {
@@ -296,11 +367,17 @@ function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): MlpShap
 }
 
 function moeOf(config: ModelConfig, dense: MlpShape): MlpShape | MoeShape {
-  const experts = config.optionalSize("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts");
+  const experts = config.optionalSize(
+    "num_local_experts",
+    "num_experts",
+    "n_routed_experts",
+    "moe_num_experts",
+  );
   if (experts === undefined) {
     return dense;
   }
-  const perToken = config.optionalSize("num_experts_per_tok", "num_experts_per_token", "moe_top_k") ?? 2;
+  const perToken =
+    config.optionalSize("num_experts_per_tok", "num_experts_per_token", "moe_top_k") ?? 2;
   if (perToken > experts) {
     throw notAModel(config.source, `${perToken} experts for each token of ${experts}`);
   }
@@ -352,7 +429,10 @@ function windowsOf(config: ModelConfig, layers: number): number[] {
   });
 }
 
-function omit<Facts extends object, Key extends keyof Facts>(facts: Facts, ...keys: Key[]): Omit<Facts, Key> {
+function omit<Facts extends object, Key extends keyof Facts>(
+  facts: Facts,
+  ...keys: Key[]
+): Omit<Facts, Key> {
   const rest = { ...facts };
   for (const key of keys) {
     delete rest[key];

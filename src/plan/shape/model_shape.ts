@@ -134,11 +134,7 @@ export interface UnetAttentionLayer {
   readonly contextSize: number;
 }
 
-export type LayerShape =
-  | TransformerLayer
-  | StateSpaceLayer
-  | ConvolutionLayer
-  | UnetAttentionLayer;
+export type LayerShape = TransformerLayer | StateSpaceLayer | ConvolutionLayer | UnetAttentionLayer;
 
 export interface LayerRun {
   readonly count: number;

@@ -65,7 +65,10 @@ function quantizationOf(config: ModelConfig): StoredWeights["quantization"] {
   }
   if (bits !== undefined && bits <= 8) {
     const group = config.optionalSize("group_size", "q_group_size") ?? 128;
-    return { dtype: bits <= 4 ? "int4" : "int8", bytesPerWeight: bits / 8 + (2 + bits / 8) / group };
+    return {
+      dtype: bits <= 4 ? "int4" : "int8",
+      bytesPerWeight: bits / 8 + (2 + bits / 8) / group,
+    };
   }
   return method === "compressed-tensors" ? { dtype: "fp8", bytesPerWeight: 1 + 2 / 4096 } : null;
 }

@@ -106,7 +106,11 @@ class Simulation {
       }
     }
     const kept = recomputes ? this.#selected(unit) : null;
-    this.#runForward(unit, kept === null ? (op) => op.saves : (op) => kept.get(op) ?? [], "forward pass");
+    this.#runForward(
+      unit,
+      kept === null ? (op) => op.saves : (op) => kept.get(op) ?? [],
+      "forward pass",
+    );
   }
 
   /** What selective checkpointing keeps of a unit: attention and every second product (the policy of torchtitan). */
@@ -121,7 +125,10 @@ class Simulation {
         products += 1;
       }
       if (op.expensive === "attention" || (op.expensive === "matmul" && products % 2 === 1)) {
-        kept.set(op, op.outputs.map(({ storage }) => storage));
+        kept.set(
+          op,
+          op.outputs.map(({ storage }) => storage),
+        );
       }
     }
     return kept;

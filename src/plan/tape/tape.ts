@@ -164,7 +164,7 @@ export class Tape {
     const needsGradient = this.training && (trains || inputs.some((each) => each.needsGradient));
     const sources = sketch.pointwise === true ? inputs.map(({ storage }) => storage) : null;
     const outputs = sketch.makes.map(({ elements, itemBytes }, index): Tensor => {
-      const base = sketch.view === true ? inputs[index] ?? inputs[0] : undefined;
+      const base = sketch.view === true ? (inputs[index] ?? inputs[0]) : undefined;
       return {
         elements,
         itemBytes,

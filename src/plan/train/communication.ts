@@ -24,7 +24,10 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
   const { sharding, tensor } = options.parallelism;
   const computeBytes = bytesOfCompute(options.dtype);
   const units = unitElements(tape);
-  const trainable = tape.parameters.reduce((sum, each) => sum + (each.trainable ? each.elements : 0), 0);
+  const trainable = tape.parameters.reduce(
+    (sum, each) => sum + (each.trainable ? each.elements : 0),
+    0,
+  );
   const all = units.layers.reduce((sum, each) => sum + each, units.root);
   switch (sharding.kind) {
     case "fsdp": {
@@ -64,7 +67,10 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
       const gradients = sharding.devices > 1 ? trainable * computeBytes : 0;
       return {
         bytes: gradients,
-        formula: sharding.devices > 1 ? `buckets of all gradients: ${count(trainable)} x ${computeBytes} B` : "none",
+        formula:
+          sharding.devices > 1
+            ? `buckets of all gradients: ${count(trainable)} x ${computeBytes} B`
+            : "none",
         source: "torch DistributedDataParallel: a bucket's copy of each gradient",
       };
     }

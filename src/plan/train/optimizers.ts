@@ -33,7 +33,11 @@ const BLOCK = 256;
 const SMALLEST_QUANTIZED = 4096;
 
 /** States of one parameter. @param wide bytes of an element of states that are not quantised */
-export function stateBytes(name: OptimizerName, { elements, role, rows }: Parameter, wide: number): Bytes {
+export function stateBytes(
+  name: OptimizerName,
+  { elements, role, rows }: Parameter,
+  wide: number,
+): Bytes {
   switch (name) {
     case "adam":
     case "adamw":
@@ -83,15 +87,41 @@ export function stepTemporary(name: OptimizerName, trainableBytes: Bytes, larges
 
 export const OPTIMIZER_FACTS: Readonly<Record<OptimizerName, OptimizerFacts>> = {
   adamw: facts("2 x bytes of the weight", "torch.optim.AdamW, fused", "none"),
-  "adamw-foreach": facts("2 x bytes of the weight; a step copies all of it once", "torch.optim.AdamW, foreach", "none"),
+  "adamw-foreach": facts(
+    "2 x bytes of the weight; a step copies all of it once",
+    "torch.optim.AdamW, foreach",
+    "none",
+  ),
   adam: facts("2 x bytes of the weight", "torch.optim.Adam", "none"),
-  adamw8bit: facts("2 x (1 + 4/256) B", "bitsandbytes, blocks of 256", "a little noise in the updates"),
-  "paged-adamw8bit": facts("2 x (1 + 4/256) B in host memory", "bitsandbytes, unified memory", "slower steps where pages move", true),
-  "paged-adamw": facts("2 x bytes of the weight in host memory", "bitsandbytes, unified memory", "slower steps where pages move", true),
-  adafactor: facts("4 B x (rows + columns) of each matrix", "Shazeer and Stern 2018", "no momentum; other learning rates"),
+  adamw8bit: facts(
+    "2 x (1 + 4/256) B",
+    "bitsandbytes, blocks of 256",
+    "a little noise in the updates",
+  ),
+  "paged-adamw8bit": facts(
+    "2 x (1 + 4/256) B in host memory",
+    "bitsandbytes, unified memory",
+    "slower steps where pages move",
+    true,
+  ),
+  "paged-adamw": facts(
+    "2 x bytes of the weight in host memory",
+    "bitsandbytes, unified memory",
+    "slower steps where pages move",
+    true,
+  ),
+  adafactor: facts(
+    "4 B x (rows + columns) of each matrix",
+    "Shazeer and Stern 2018",
+    "no momentum; other learning rates",
+  ),
   lion: facts("1 x bytes of the weight", "Chen et al. 2023", "other learning rates"),
   lion8bit: facts("(1 + 4/256) B", "bitsandbytes", "other learning rates"),
-  muon: facts("1 x bytes of matrices, 2 x of the rest", "Jordan et al. 2024", "more computation in a step"),
+  muon: facts(
+    "1 x bytes of matrices, 2 x of the rest",
+    "Jordan et al. 2024",
+    "more computation in a step",
+  ),
   sgd: facts("0", "torch.optim.SGD", "slower convergence"),
   "sgd-momentum": facts("1 x bytes of the weight", "torch.optim.SGD", "slower convergence"),
   none: facts("0", "no optimizer", ""),

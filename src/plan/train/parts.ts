@@ -1,7 +1,7 @@
 /** The parts of a training job's peak, each with its formula, source and interval. */
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
-import { allocatorParts, part, type PartSketch } from "../device/allocator.js";
+import { allocatorParts, type PartSketch, part } from "../device/allocator.js";
 import type { TrainOptions } from "../options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { TapePart } from "../tape/tape.js";
@@ -21,7 +21,11 @@ const WIDTHS = {
 /** A model without a reader. */
 const UNKNOWN_FACTOR = 2.5;
 
-export function trainingParts(peak: DevicePeak, options: TrainOptions, model: ModelShape): PlanPartJson[] {
+export function trainingParts(
+  peak: DevicePeak,
+  options: TrainOptions,
+  model: ModelShape,
+): PlanPartJson[] {
   const { states, simulation, communication } = peak;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
   const parts: PlanPartJson[] = [];
@@ -38,12 +42,21 @@ export function trainingParts(peak: DevicePeak, options: TrainOptions, model: Mo
     formula: `rank ${options.adapterRank} x (inputs + outputs) of each target: ${counted(states.counts.trainable)} parameters`,
     source: "Hu et al., LoRA (2021), section 4.1",
   });
-  const gradients = peak.stepIsPeak ? (options.optimizerInBackward ? 0 : states.gradients) : simulation.peak.gradients;
+  const gradients = peak.stepIsPeak
+    ? options.optimizerInBackward
+      ? 0
+      : states.gradients
+    : simulation.peak.gradients;
   add("gradients", gradients, WIDTHS.gradients, {
     formula: `${counted(states.counts.trainable)} trained parameters, as wide as the weights${divided(options)}`,
     source: "torch.autograd: a leaf's gradient has its type",
   });
-  add("optimizer", states.optimizer + states.master, WIDTHS.optimizer, optimizerSketch(peak, options));
+  add(
+    "optimizer",
+    states.optimizer + states.master,
+    WIDTHS.optimizer,
+    optimizerSketch(peak, options),
+  );
   if (peak.stepIsPeak) {
     add("temporaries", states.stepTemporary, WIDTHS.working, {
       formula: "copies that the optimizer's step makes",
@@ -60,9 +73,14 @@ export function trainingParts(peak: DevicePeak, options: TrainOptions, model: Mo
 
 type Add = (name: PlanPartName, bytes: Bytes, width: number, sketch: PartSketch) => void;
 
-function addActivations(add: Add, { simulation, inFlight }: DevicePeak, options: TrainOptions): void {
+function addActivations(
+  add: Add,
+  { simulation, inFlight }: DevicePeak,
+  options: TrainOptions,
+): void {
   const { peak, savedAfterForward, savedBytes } = simulation;
-  const others = sumOf(peak.saved, (name) => name !== "head and loss") + (inFlight - 1) * savedBytes;
+  const others =
+    sumOf(peak.saved, (name) => name !== "head and loss") + (inFlight - 1) * savedBytes;
   const where = `at the peak (${peak.where})`;
   add("activations", others, WIDTHS.activations, {
     formula: `${layerWords(savedAfterForward, options)}; ${where}${inFlight > 1 ? `, ${inFlight.toFixed(1)} microbatches in flight` : ""}`,
@@ -104,7 +122,10 @@ function weightsFormula({ states }: DevicePeak, options: TrainOptions): string {
 function optimizerSketch({ states }: DevicePeak, options: TrainOptions): PartSketch {
   const { formula, source } = OPTIMIZER_FACTS[options.optimizer];
   const master = states.master > 0 ? " + 4 B of master weights" : "";
-  return { formula: `${counted(states.counts.trainable)} x (${formula}${master})${divided(options)}`, source };
+  return {
+    formula: `${counted(states.counts.trainable)} x (${formula}${master})${divided(options)}`,
+    source,
+  };
 }
 
 function divided({ parallelism }: TrainOptions): string {

@@ -28,7 +28,11 @@ export interface States {
   readonly stepTemporary: Bytes;
   /** Moved to host memory: states of paged or offloaded optimizers, offloaded weights. */
   readonly host: Bytes;
-  readonly counts: { readonly parameters: number; readonly trainable: number; readonly quantized: number };
+  readonly counts: {
+    readonly parameters: number;
+    readonly trainable: number;
+    readonly quantized: number;
+  };
   /** Bytes of the gradient of one parameter as the simulation sees it, after division. */
   readonly gradientBytesOf: (parameter: Parameter) => Bytes;
 }
@@ -60,25 +64,39 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     hasMaster || fsdpWide ? 4 : each.bytes / each.elements;
   const sum = (of: (each: Parameter) => number): number =>
     tape.parameters.reduce((total, each) => total + of(each), 0);
-  const trained = (of: (each: Parameter) => number): number => sum((each) => (each.trainable ? of(each) : 0));
+  const trained = (of: (each: Parameter) => number): number =>
+    sum((each) => (each.trainable ? of(each) : 0));
   const gradientBytesOf = (each: Parameter): Bytes =>
     (each.bytes * widening(each)) / divisors.gradients;
-  const states = trained((each) => stateBytes(options.optimizer, each, stateWidth(each))) / divisors.states;
+  const states =
+    trained((each) => stateBytes(options.optimizer, each, stateWidth(each))) / divisors.states;
   const master = hasMaster ? trained(({ elements }) => 4 * elements) / divisors.states : 0;
   const paged = OPTIMIZER_FACTS[options.optimizer].paged || sharding.offload !== "none";
-  const weights = sum((each) => (each.role === "adapter" ? 0 : each.bytes * widening(each))) / divisors.weights;
+  const weights =
+    sum((each) => (each.role === "adapter" ? 0 : each.bytes * widening(each))) / divisors.weights;
   const offloadsAll = sharding.offload === "all";
-  const largest = Math.max(0, ...tape.parameters.map((each) => (each.trainable ? each.elements * 4 : 0)));
+  const largest = Math.max(
+    0,
+    ...tape.parameters.map((each) => (each.trainable ? each.elements * 4 : 0)),
+  );
   return {
     weights: offloadsAll ? 0 : weights,
-    adapters: sum((each) => (each.role === "adapter" ? each.bytes * widening(each) : 0)) / divisors.weights,
+    adapters:
+      sum((each) => (each.role === "adapter" ? each.bytes * widening(each) : 0)) / divisors.weights,
     gradients: trained(gradientBytesOf),
     optimizer: paged ? 0 : states,
     master: sharding.offload === "none" ? master : 0,
     stepTemporary: paged
       ? largest
-      : stepTemporary(options.optimizer, trained((each) => each.bytes * widening(each)) / divisors.states, largest / divisors.states),
-    host: (paged ? states : 0) + (sharding.offload === "none" ? 0 : master) + (offloadsAll ? weights : 0),
+      : stepTemporary(
+          options.optimizer,
+          trained((each) => each.bytes * widening(each)) / divisors.states,
+          largest / divisors.states,
+        ),
+    host:
+      (paged ? states : 0) +
+      (sharding.offload === "none" ? 0 : master) +
+      (offloadsAll ? weights : 0),
     counts: {
       parameters: sum((each) => (each.role === "adapter" ? 0 : each.elements)),
       trainable: trained(({ elements }) => elements),
