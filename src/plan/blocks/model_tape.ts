@@ -167,7 +167,7 @@ function addRows(
     inputs: [],
     makes: [{ elements: rows * table.width, itemBytes }],
     extraSaved: [rows * INDEX_BYTES],
-    parameters: [parameter],
+    parameters: table.shared === true ? [] : [parameter],
   });
   return x === null ? (made as Tensor) : build.add(x, made as Tensor);
 }

@@ -122,6 +122,19 @@ export class ModelConfig {
       : null;
   }
 
+  /** With values for what is absent. */
+  filledFrom(defaults: JsonObject): ModelConfig {
+    return new ModelConfig({ ...defaults, ...this.values }, this.source);
+  }
+
+  named(family: string): ModelConfig {
+    return new ModelConfig({ ...this.values, model_type: family }, this.source);
+  }
+
+  without(name: string): ModelConfig {
+    return new ModelConfig({ ...this.values, [name]: null }, this.source);
+  }
+
   /** The number of layers, which bounds all work. */
   layers(...names: string[]): number {
     const layers = this.size(...names);

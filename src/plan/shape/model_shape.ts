@@ -146,6 +146,8 @@ export interface EmbeddingShape {
   readonly name: string;
   readonly rows: number;
   readonly width: number;
+  /** Another tower's table: no parameters of its own. */
+  readonly shared?: boolean;
 }
 
 export interface TowerShape {
