@@ -224,11 +224,17 @@ function eager(
   const sequences = query.elements / (heads * shape.headSize) / queries;
   const elements = sequences * heads * queries * keys;
   const itemBytes = query.itemBytes;
+  // A batched product reads whole tensors: slices are copied, and the copies are kept in place of the fused product.
+  const whole = (x: Tensor): Tensor =>
+    x.elements * x.itemBytes < x.storage.bytes ? build.copy(x) : x;
+  const wholeQuery = whole(query);
+  const wholeKey = whole(key);
+  const wholeValue = whole(value);
   const [product] = build.tape.op({
     name: "scores",
-    inputs: [query, key],
+    inputs: [wholeQuery, wholeKey],
     makes: [{ elements, itemBytes }],
-    saves: [query, key],
+    saves: [wholeQuery, wholeKey],
     expensive: "matmul",
   });
   let scores = build.pointwise("scale", [product as Tensor], []);
@@ -254,9 +260,9 @@ function eager(
   }
   const [mixed] = build.tape.op({
     name: "mix",
-    inputs: [weights, value],
+    inputs: [weights, wholeValue],
     makes: [out],
-    saves: [weights, value],
+    saves: [weights, wholeValue],
     expensive: "matmul",
   });
   return build.copy(mixed as Tensor);

@@ -1,99 +1,107 @@
 /** A model's folder, or one file of it, as a shape. Nothing is downloaded, and weights are not read: headers alone. */
-import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { fileNotFound, fileUnusable, tooLarge } from "../../model/errors/errors.js";
+import { fileUnusable } from "../../model/errors/errors.js";
 import { notAModel } from "../../model/errors/plan_errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import type { JsonObject } from "../shape/config.js";
-import type { ModelShape } from "../shape/model_shape.js";
+import { parameterCount } from "../model_facts.js";
+import type { ModelShape, TowerShape } from "../shape/model_shape.js";
 import { readShape } from "../shape/read_shape.js";
+import { readJson, statOf } from "./bounded.js";
+import { ggufHeader } from "./gguf.js";
+import { type WeightTensor, safetensorsHeader, safetensorsOf } from "./safetensors.js";
+import { configFromTensors } from "./tensor_config.js";
 
-/** Largest configuration that is read: real ones have less than 1 MiB. */
-const LARGEST_CONFIG = 16 * 2 ** 20;
-
-/** @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085 */
+/** @param path a folder, a config.json, a .safetensors or a .gguf file. @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085 */
 export function readModel(path: string): ModelShape {
-  const stat = statOf(path);
-  const isFolder = stat.isDirectory();
-  const file = isFolder ? configIn(path) : path;
-  const name = basename(resolve(isFolder ? path : dirname(path)));
-  return readShape(readJson(file), name, file);
+  const name = basename(resolve(path));
+  if (statOf(path).isDirectory()) {
+    return readFolder(path, name);
+  }
+  if (path.endsWith(".gguf")) {
+    return readGguf(path, name);
+  }
+  if (path.endsWith(".safetensors")) {
+    return fromTensors(safetensorsHeader(path), name, path);
+  }
+  return readShape(readJson(path), basename(dirname(resolve(path))), path);
 }
 
-function statOf(path: string) {
+function readFolder(folder: string, name: string): ModelShape {
+  let names: string[];
   try {
-    return statSync(path);
+    names = readdirSync(folder);
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    throw code === "ENOENT" || code === "ENOTDIR"
-      ? fileNotFound(path, "model folder")
-      : fileUnusable(path, "read", reasonOf(error).message);
+    throw fileUnusable(folder, "read", reasonOf(error).message);
   }
+  const tensors = safetensorsOf(folder, names);
+  if (names.includes("config.json")) {
+    const file = join(folder, "config.json");
+    const model = readShape(readJson(file), name, file);
+    return tensors === null ? model : withWeightFiles(model, tensors);
+  }
+  if (tensors !== null) {
+    return fromTensors(tensors, name, folder);
+  }
+  const gguf = names.filter((each) => each.endsWith(".gguf"));
+  if (gguf.length === 1) {
+    return readGguf(join(folder, gguf[0] as string), name);
+  }
+  throw notAModel(folder, gguf.length > 1 ? "it holds several GGUF files: name one" : "it holds no config.json");
 }
 
-function configIn(folder: string): string {
-  const file = join(folder, "config.json");
-  try {
-    statSync(file);
-    return file;
-  } catch {
-    throw notAModel(folder, "it holds no config.json");
-  }
+function fromTensors(tensors: readonly WeightTensor[], name: string, source: string): ModelShape {
+  const model = readShape(configFromTensors(tensors, source), name, source);
+  return withWeightFiles(
+    { ...model, known: false, remarks: ["no config.json: sizes are read from the tensors, heads are guessed"] },
+    tensors,
+  );
 }
 
-/** @throws TidemarkError TM-E004, TM-E008, TM-E085 */
-export function readJson(path: string): JsonObject {
-  const text = readBounded(path, LARGEST_CONFIG).toString("utf8");
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw notAModel(path, "it is not JSON");
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw notAModel(path, "it holds no JSON object");
-  }
-  return value as JsonObject;
+function readGguf(path: string, name: string): ModelShape {
+  const { config, parameters, bytes } = ggufHeader(path);
+  const model = readShape(config, name, path);
+  return corrected({
+    ...model,
+    stored: {
+      dtype: "fp16",
+      quantization: bytes / parameters < 1.9 ? { dtype: "int4", bytesPerWeight: bytes / parameters } : null,
+    },
+    weightFiles: { parameters, bytes },
+  });
 }
 
-/** The whole file, of at most `limit` bytes. Only regular files: a pipe would never end. */
-export function readBounded(path: string, limit: number): Buffer {
-  const stat = statOf(path);
-  if (!stat.isFile()) {
-    throw notAModel(path, "it is no regular file");
-  }
-  if (stat.size > limit) {
-    throw tooLarge(path, `${limit / 2 ** 20} MiB`);
-  }
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw fileUnusable(path, "read", reasonOf(error).message);
-  }
+/** Elements of one stored byte, of types that pack several weights. */
+function weightsOf({ dtype, shape, name }: WeightTensor): number {
+  const elements = shape.reduce((product, size) => product * size, 1);
+  const packed = /\.(?:qweight|weight_packed)$/.test(name) && dtype === "I32" ? 8 : 1;
+  const isScale = /\.(?:scales|qzeros|g_idx|weight_scale(?:_inv)?|absmax|quant_map|nested_.*|SCB|weight_format)$/.test(name);
+  return isScale ? 0 : elements * (dtype === "U8" ? 2 : packed);
 }
 
-/** `length` bytes from `offset`, or fewer where the file ends. */
-export function readPiece(path: string, offset: number, length: number): Buffer {
-  let descriptor: number;
-  try {
-    descriptor = openSync(path, "r");
-  } catch (error) {
-    throw fileUnusable(path, "read", reasonOf(error).message);
+function withWeightFiles(model: ModelShape, tensors: readonly WeightTensor[]): ModelShape {
+  const bytes = tensors.reduce((sum, each) => sum + each.bytes, 0);
+  const parameters = tensors.reduce((sum, each) => sum + weightsOf(each), 0);
+  return Number.isSafeInteger(parameters) && parameters > 0
+    ? corrected({ ...model, weightFiles: { parameters, bytes } })
+    : model;
+}
+
+const SMALL_DIFFERENCE = 0.003;
+
+/** Parameters that the weight files have and the shape does not are added to the last tower. */
+function corrected(model: ModelShape): ModelShape {
+  const stored = model.weightFiles?.parameters ?? 0;
+  const planned = parameterCount(model);
+  const missing = stored - planned;
+  if (Math.abs(missing) <= SMALL_DIFFERENCE * stored) {
+    return model;
   }
-  try {
-    const piece = Buffer.alloc(length);
-    let done = 0;
-    while (done < length) {
-      const count = readSync(descriptor, piece, done, length - done, offset + done);
-      if (count === 0) {
-        break;
-      }
-      done += count;
-    }
-    return piece.subarray(0, done);
-  } catch (error) {
-    throw fileUnusable(path, "read", reasonOf(error).message);
-  } finally {
-    closeSync(descriptor);
-  }
+  const remark = `the weight files hold ${(stored / 1e9).toFixed(3)}e9 parameters, the configuration describes ${(planned / 1e9).toFixed(3)}e9`;
+  const last = model.towers.at(-1) as TowerShape;
+  const towers =
+    missing > 0
+      ? [...model.towers.slice(0, -1), { ...last, otherParameters: last.otherParameters + missing }]
+      : model.towers;
+  return { ...model, towers, known: false, remarks: [...model.remarks, remark] };
 }

@@ -53,6 +53,7 @@ class Simulation {
   readonly #saved = new Map<TapePart, Bytes>();
   readonly #gradientOf = new Map<Storage, Bytes>();
   readonly #lastUse: Map<Storage, number>;
+  readonly #heldOnly = new Set<Storage>();
   #savedBytes = 0;
   #working = 0;
   #gradients = 0;
@@ -71,7 +72,15 @@ class Simulation {
       this.#forward(unit);
     }
     const savedAfterForward = new Map(this.#saved);
-    const savedBytes = this.#savedBytes;
+    // What only a variable of the program holds is not saved by autograd.
+    let savedBytes = this.#savedBytes;
+    for (const storage of this.#heldOnly) {
+      savedBytes -= storage.bytes;
+      savedAfterForward.set(
+        storage.part,
+        (savedAfterForward.get(storage.part) ?? 0) - storage.bytes,
+      );
+    }
     if (this.#tape.training) {
       for (const unit of [...this.#tape.units].reverse()) {
         this.#backward(unit);
@@ -155,10 +164,12 @@ class Simulation {
         enter(storage, index);
         if (storage.held && pass === "forward pass") {
           this.#keep(storage);
+          this.#heldOnly.add(storage);
         }
       }
       for (const storage of savedBy(op)) {
         this.#keep(storage);
+        this.#heldOnly.delete(storage);
       }
       // What is saved and still in use counts once.
       let twice = 0;
