@@ -5,7 +5,7 @@
 const rows = [
   ["model"],
   ["linux"],
-  ["cpython", "native", "segment", "gpu", "formats", "recording", "lint"],
+  ["cpython", "native", "segment", "gpu", "formats", "recording", "lint", "plan"],
   ["ledger"],
   ["holders", "diagnose"],
   ["record"],
@@ -59,10 +59,10 @@ module.exports = {
       to: {},
     },
     {
-      name: "web-uses-model-only",
+      name: "web-uses-model-and-plan-only",
       severity: "error",
       from: { path: "^web/", pathNot: "\\.test\\.tsx?$" },
-      to: { path: "^(src|test|scripts|bench)/", pathNot: "^src/model/" },
+      to: { path: "^(src|test|scripts|bench)/", pathNot: "^src/(model|plan)/" },
     },
     {
       name: "sources-use-no-tests",
@@ -77,6 +77,19 @@ module.exports = {
       to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"] },
     },
     { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    {
+      // The page computes plans, too: only files/ and the index read files.
+      name: "plan-runs-in-the-page",
+      severity: "error",
+      from: { path: "^src/plan/", pathNot: "^src/plan/(files/|index\\.ts$)|\\.test\\.ts$" },
+      to: { path: "^src/plan/files/" },
+    },
+    {
+      name: "plan-without-node",
+      severity: "error",
+      from: { path: "^src/plan/", pathNot: "^src/plan/files/|\\.test\\.ts$" },
+      to: { dependencyTypes: ["core"] },
+    },
     {
       name: "every-import-is-there",
       severity: "error",

@@ -95,6 +95,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/live.js"),
   },
   {
+    name: "plan",
+    group: "devices",
+    summary: "plan the memory that training or serving a model takes",
+    load: () => import("./commands/plan.js"),
+  },
+  {
     name: "ps",
     group: "processes",
     summary: "list the Python processes of this host and their memory",

@@ -56,6 +56,8 @@ export const ERROR_IDS = [
   "TM-E065",
   "TM-E076",
   "TM-E077",
+  "TM-E085",
+  "TM-E086",
 ] as const;
 type ErrorId = (typeof ERROR_IDS)[number];
 
