@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const model = new URL("../../src/model/errors/", import.meta.url);
 const CLASS =
-  /\/\*\* (TM-E\d+): ([\s\S]*?)\*\/\nexport function \w+\([\s\S]*?new TidemarkError\(\s*"(TM-E\d+)",\s*(permission \? 3 : 2|shellStatus|\d+)/g;
+  /\/\*\*\s+(?:\* )?(TM-E\d+): ([\s\S]*?)\*\/\nexport function \w+\([\s\S]*?new TidemarkError\(\s*"(TM-E\d+)",\s*(permission \? 3 : 2|shellStatus|\d+)/g;
 
 /** Expressions in the place of an exit code. */
 const EXIT_WORDS = new Map([
