@@ -50,8 +50,7 @@ def consume(queue):
           isOutside === true &&
           use !== undefined &&
           onlyGrows(growth) &&
-          !isReset &&
-          growth.gives.length === 0
+          !isReset
         ) {
           yield {
             node: use.at,
