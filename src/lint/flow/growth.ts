@@ -72,7 +72,9 @@ export class Containers {
       grows: [
         ...of("grow").filter((use) => adds(use, container)),
         // A missing entry is made: defaultdict(list)[key].append(x).
-        ...(container.elements === null ? [] : of("element grow").filter(({ by }) => by !== "[]+=")),
+        ...(container.elements === null
+          ? []
+          : of("element grow").filter(({ by }) => by !== "[]+=")),
       ],
       elementGrows: of("element grow"),
       shrinks: of("shrink").filter((use) => !isFirstValue(use, slot)),

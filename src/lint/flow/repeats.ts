@@ -292,7 +292,10 @@ const STREAMS =
 /** `try: while True: ... except StopIteration:`: the end of the input leaves the loop. */
 function isCaught(loop: SyntaxNode): boolean {
   for (let outer = loop.parent; outer !== null && !opensScope(outer); outer = outer.parent) {
-    if (outer.kind === "try_statement" && /except\s*\(?[^:]*(?:StopIteration|EOFError|IndexError|EndOf\w*)/.test(outer.text)) {
+    if (
+      outer.kind === "try_statement" &&
+      /except\s*\(?[^:]*(?:StopIteration|EOFError|IndexError|EndOf\w*)/.test(outer.text)
+    ) {
       return true;
     }
   }

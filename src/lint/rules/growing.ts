@@ -76,7 +76,11 @@ function isWork(use: Use, { slot }: Growth, isWorking: boolean): boolean {
   const scope = use.scope.functionAround;
   const added = use.key ?? use.value;
   const isNamed =
-    !PARTS.test(slot.name) && (isWorking || WORK.test(slot.name) || addsWork(use) || (slot.kind === "class" && use.key === null));
+    !PARTS.test(slot.name) &&
+    (isWorking ||
+      WORK.test(slot.name) ||
+      addsWork(use) ||
+      (slot.kind === "class" && use.key === null));
   const isSetUp = scope !== null && scope.name === "__init__" && slot.kind !== "class";
   return isNamed && !isSetUp && isFromArguments(added, scope) && !isPlatform(added);
 }
@@ -114,6 +118,8 @@ export function isDeclared(owner: Scope, file: FileFacts): boolean {
     owner.decorators.length > 0 ||
     file.names
       .baseNames(owner)
-      .some((base) => /(?:^|\.)(?:BaseModel|BaseSettings|NamedTuple|TypedDict|Struct|Enum|Schema)$/.test(base))
+      .some((base) =>
+        /(?:^|\.)(?:BaseModel|BaseSettings|NamedTuple|TypedDict|Struct|Enum|Schema)$/.test(base),
+      )
   );
 }

@@ -30,8 +30,10 @@ class Session:
     for (const owner of file.module.classes) {
       for (const growth of file.containers.all(owner)) {
         const writes = file.slots.writesOf(growth.slot);
-        const isShared = writes.every(({ target, kind }) => target.kind === "identifier" || kind === "augment");
-        
+        const isShared = writes.every(
+          ({ target, kind }) => target.kind === "identifier" || kind === "augment",
+        );
+
         if (!isShared || isDeclared(owner, file) || !onlyGrows(growth)) {
           continue;
         }

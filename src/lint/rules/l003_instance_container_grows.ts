@@ -1,7 +1,15 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Scope } from "../scopes/scope.js";
 import type { SyntaxNode } from "../syntax/tree.js";
-import { code, gains, growingUse, isDeclared, LONG_LIVED, onlyGrows, type Suspect } from "./growing.js";
+import {
+  code,
+  gains,
+  growingUse,
+  isDeclared,
+  LONG_LIVED,
+  onlyGrows,
+  type Suspect,
+} from "./growing.js";
 import type { Rule } from "./rule.js";
 
 export const instanceContainerGrows: Rule = {

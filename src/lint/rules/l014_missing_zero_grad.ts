@@ -66,7 +66,9 @@ function zeroes(scope: Scope, file: FileFacts): boolean {
     ...module.callsOf(...ZEROING).map((call) => call.scope),
     ...module
       .attributesNamed("grad")
-      .filter(({ parent, text }) => parent?.kind === "assignment" && parent.child("left")?.text === text)
+      .filter(
+        ({ parent, text }) => parent?.kind === "assignment" && parent.child("left")?.text === text,
+      )
       .map((node) => module.scopeOf(node)),
   ];
   return places.some(
@@ -74,7 +76,9 @@ function zeroes(scope: Scope, file: FileFacts): boolean {
       place === scope ||
       place === module.root ||
       (place.methodOf !== null && place.methodOf === scope.methodOf) ||
-      [...module.callsOf(place.name)].some((call) => call.scope === scope && names.functionNamed(call.callee) === place) ||
+      [...module.callsOf(place.name)].some(
+        (call) => call.scope === scope && names.functionNamed(call.callee) === place,
+      ) ||
       place.parent === scope,
   );
 }

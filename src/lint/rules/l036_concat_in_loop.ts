@@ -61,7 +61,10 @@ const JOINS =
 
 /** `part if table is None else pd.concat([table, part])` joins, too. */
 function joinOf(value: SyntaxNode): SyntaxNode {
-  const branch = value.kind === "conditional_expression" ? value.children.find(({ kind }) => kind === "call") : undefined;
+  const branch =
+    value.kind === "conditional_expression"
+      ? value.children.find(({ kind }) => kind === "call")
+      : undefined;
   return branch ?? value;
 }
 
