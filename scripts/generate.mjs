@@ -39,7 +39,8 @@ async function sourceParts() {
 async function builtParts() {
   const { advicePage } = await import("./generate/advice_page.mjs");
   const { commandPages } = await import("./generate/command_pages.mjs");
-  return new Map([...(await commandPages()), ...(await advicePage())]);
+  const { lintPage } = await import("./generate/lint_page.mjs");
+  return new Map([...(await commandPages()), ...(await advicePage()), ...(await lintPage())]);
 }
 
 /** @param {Map<string, string>} files @param {boolean} write */

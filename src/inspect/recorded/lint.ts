@@ -78,10 +78,10 @@ function ranked({ document, functions }: LintRun, recording: Recording): LintFin
     const lines = byFile.get(realPath(finding.file)) ?? byEnd(byFile, finding.file);
     const around = functions[at];
     const exact = measure(lines, finding.line, finding.endLine);
-    const measured =
-      exact.allocatedBytes > 0 || !around
-        ? { where: "line" as const, ...exact }
-        : { where: "function" as const, ...measure(lines, around.line, around.endLine) };
+    const whole = around ? measure(lines, around.line, around.endLine) : exact;
+    const measured = isMost(exact, whole)
+      ? { where: "line" as const, ...exact }
+      : { where: "function" as const, ...whole };
     return { ...finding, measured };
   });
   const size = ({ measured }: (typeof findings)[number]) => measured.liveBytes;
@@ -90,6 +90,17 @@ function ranked({ document, functions }: LintRun, recording: Recording): LintFin
   );
 }
 
+/** A line that stores what the lines above it made allocates next to nothing itself: the function counts. */
+function isMost(line: Measure, around: Measure): boolean {
+  return (
+    line.liveBytes >= SMALLEST_SHARE * around.liveBytes &&
+    (line.allocatedBytes > 0 || around.allocatedBytes === 0)
+  );
+}
+
+const SMALLEST_SHARE = 0.1;
+
+type Measure = ReturnType<typeof measure>;
 type SitesOfLine = Map<number, Set<SummarySiteJson>>;
 
 /** For each file and line, the sites whose stacks go through it. */

@@ -69,7 +69,13 @@ export class Containers {
     return {
       slot,
       container,
-      grows: of("grow").filter((use) => adds(use, container)),
+      grows: [
+        ...of("grow").filter((use) => adds(use, container)),
+        // A missing entry is made: defaultdict(list)[key].append(x).
+        ...(container.elements === null
+          ? []
+          : of("element grow").filter(({ by }) => by !== "[]+=")),
+      ],
       elementGrows: of("element grow"),
       shrinks: of("shrink").filter((use) => !isFirstValue(use, slot)),
       elementShrinks: of("element shrink"),

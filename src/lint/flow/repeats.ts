@@ -269,7 +269,7 @@ export function isEndless(loop: SyntaxNode): boolean {
     const isForever = /^(?:True|1)$/.test(condition);
     return (
       (isForever || RUNNING.test(condition)) &&
-      (WAITING.test(body.text) || (isForever && !isLeft(body, true)))
+      (WAITING.test(body.text) || (isForever && !isLeft(body, true) && !isCaught(loop)))
     );
   }
   const right = loop.child("right")?.text ?? "";
@@ -288,6 +288,19 @@ const WAITING =
   /\.(?:recv|recvfrom|accept|poll|consume|listen|receive|receive_text|receive_json|recv_json|brpop|blpop|xread|get_message|read_message)\(|(?:[\w.]*(?:queue|inbox|jobs|tasks|mailbox|channel)|\b_?q)\.(?:get|get_nowait)\(|\bsleep\(|\.wait\(|\bselect\(/i;
 const STREAMS =
   /(?:consumer|subscri\w*|\blisten\w*|pubsub|websocket|\bws|ws_conn\w*|\bsocket|messages|notifications|watch|events|channel|connection|client)(?:\.\w+)?(?:\(.*\))?$/is;
+
+/** `try: while True: ... except StopIteration:`: the end of the input leaves the loop. */
+function isCaught(loop: SyntaxNode): boolean {
+  for (let outer = loop.parent; outer !== null && !opensScope(outer); outer = outer.parent) {
+    if (
+      outer.kind === "try_statement" &&
+      /except\s*\(?[^:]*(?:StopIteration|EOFError|IndexError|EndOf\w*)/.test(outer.text)
+    ) {
+      return true;
+    }
+  }
+  return false;
+}
 
 /** Whether a `break` of this loop, a `return`, a `raise` or a `yield` is in its body. */
 function isLeft(node: SyntaxNode, ofLoop: boolean): boolean {

@@ -189,6 +189,13 @@ export class Tensors {
     if (owner !== null && this.isModuleClass(owner)) {
       return true;
     }
+    if (
+      /(?:^|[._])(?:get|load|unload|create|build|set|update|make|save|delete|download|init|register|compile|export|check|run|train|fit|find|list|wrap|convert)_/.test(
+        callee.text,
+      )
+    ) {
+      return false;
+    }
     return MODEL_NAMES.test(callee.text) && this.names.functionNamed(callee)?.isGenerator !== true;
   }
 

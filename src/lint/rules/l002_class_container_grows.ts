@@ -1,4 +1,4 @@
-import { code, gains, growingUse, onlyGrows } from "./growing.js";
+import { code, gains, growingUse, isDeclared, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
 export const classContainerGrows: Rule = {
@@ -30,10 +30,11 @@ class Session:
     for (const owner of file.module.classes) {
       for (const growth of file.containers.all(owner)) {
         const writes = file.slots.writesOf(growth.slot);
-        const isShared = writes.every(({ target }) => target.kind === "identifier");
-        // What a dataclass or a model declares is made anew for each instance.
-        const isDeclared = owner.decorators.length > 0 || isModel(file.names.baseNames(owner));
-        if (!isShared || isDeclared || !onlyGrows(growth)) {
+        const isShared = writes.every(
+          ({ target, kind }) => target.kind === "identifier" || kind === "augment",
+        );
+
+        if (!isShared || isDeclared(owner, file) || !onlyGrows(growth)) {
           continue;
         }
         const suspect = growingUse(growth, file);
@@ -48,9 +49,3 @@ class Session:
     }
   },
 };
-
-function isModel(bases: readonly string[]): boolean {
-  return bases.some((base) =>
-    /(?:^|\.)(?:BaseModel|BaseSettings|NamedTuple|TypedDict|Struct|Enum|Schema)$/.test(base),
-  );
-}

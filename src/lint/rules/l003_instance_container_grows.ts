@@ -1,7 +1,15 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Scope } from "../scopes/scope.js";
 import type { SyntaxNode } from "../syntax/tree.js";
-import { code, gains, growingUse, LONG_LIVED, onlyGrows, type Suspect } from "./growing.js";
+import {
+  code,
+  gains,
+  growingUse,
+  isDeclared,
+  LONG_LIVED,
+  onlyGrows,
+  type Suspect,
+} from "./growing.js";
 import type { Rule } from "./rule.js";
 
 export const instanceContainerGrows: Rule = {
@@ -46,11 +54,18 @@ class Worker:
         const growth = file.containers.of(slot);
         const isOwn = file.slots
           .writesOf(slot)
-          .every(({ target, kind }) => target.kind === "attribute" || kind === "augment");
+          .every(
+            ({ target, kind }) =>
+              target.kind === "attribute" || kind === "augment" || isDeclared(owner, file),
+          );
         if (growth === null || !isOwn || !onlyGrows(growth)) {
           continue;
         }
-        const suspect = growingUse(growth, file);
+        const suspect = growingUse(
+          growth,
+          file,
+          ({ scope }) => LONG_LIVED.test(owner.name) && isRequestLike(scope.functionAround),
+        );
         if (suspect !== null && isLongLived(owner, suspect, file)) {
           yield {
             node: suspect.use.at,
@@ -63,9 +78,10 @@ class Worker:
   },
 };
 
-/** Attributes that methods set to a container. */
+/** Attributes that methods set to a container, and those that a dataclass declares. */
 function attributesOf(owner: Scope, file: FileFacts): Set<string> {
-  return file.slots.attributesOf(owner);
+  const names = file.slots.attributesOf(owner);
+  return isDeclared(owner, file) ? new Set([...names, ...owner.writes.keys()]) : names;
 }
 
 /** The object is made once: its class handles requests or runs an endless loop, or the module keeps one. */
@@ -99,7 +115,7 @@ function isPerRequest(owner: Scope, file: FileFacts): boolean {
 }
 
 const REQUEST_LIKE =
-  /^(?:_?a?)(?:handle|process|on_|record|track|log|submit|receive|dispatch|call|__call__|get|fetch|lookup|query|search|store|save|remember|observe|publish|emit|notify|push|put|add|append|request|predict|infer|serve|execute|send|update|ingest|consume|write|insert|enqueue|create|open|connect|accept|login|authenticate|step|train)/;
+  /^(?:_?a?)(?:handle|process|on_|record|track|log|submit|receive|dispatch|call|__call__|get|fetch|lookup|query|search|store|save|remember|observe|publish|emit|notify|push|put|add|append|request|predict|infer|serve|execute|send|update|ingest|consume|write|insert|enqueue|create|open|connect|accept|login|authenticate|step|train|allow|check|acquire|hit|count|register_(?:user|client|session)|answer|ask|chat|complete|generate|run_|collect|feed|scrape|crawl|visit|parse_|load|resolve|compute|render|visit)/;
 
 function isRequestLike(scope: Scope | null): boolean {
   return scope !== null && REQUEST_LIKE.test(scope.name);

@@ -1,6 +1,6 @@
 import { isFromArguments, isTypeLike } from "../flow/registration.js";
 import type { Scope } from "../scopes/scope.js";
-import { within } from "../syntax/expressions.js";
+import { isInside, within } from "../syntax/expressions.js";
 import { code, gains, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -46,7 +46,7 @@ def memoize(function):
             scope.functionAround !== outer &&
             by !== "[]+=" &&
             !isTypeLike(key) &&
-            isHandedOut(scope.functionAround?.name ?? "", outer) &&
+            isHandedOut(scope.functionAround, outer) &&
             isFromArguments(key ?? value, scope.functionAround),
         );
         if (use !== undefined) {
@@ -61,12 +61,21 @@ def memoize(function):
 };
 
 /** Whether the function returns the inner one. */
-function isHandedOut(name: string, outer: Scope): boolean {
+function isHandedOut(inner: Scope | null, outer: Scope): boolean {
   const body = outer.node.child("body");
-  if (body === null || name === "") {
+  if (body === null || inner === null) {
     return false;
   }
-  return [...within(body, "return_statement", { here: true })].some((statement) =>
-    new RegExp(`\\b${name}\\b`).test(statement.text),
+  // Of functions in functions, the outermost is what is returned: decorators with arguments.
+  for (let above = inner.parent; above !== null && above !== outer; above = above.parent) {
+    if (above.kind === "function" && above.parent === outer) {
+      return isHandedOut(above, outer);
+    }
+  }
+  const returns = [...within(body, "return_statement", { here: true })];
+  return returns.some((statement) =>
+    inner.name === ""
+      ? isInside(inner.node, statement)
+      : new RegExp(`\\b${inner.name}\\b`).test(statement.text),
   );
 }

@@ -46,13 +46,7 @@ def consume(queue):
         const isReset = file.uses
           .of(growth.slot)
           .some(({ kind, at }) => kind === "shrink" && isInside(at, loop));
-        if (
-          isOutside === true &&
-          use !== undefined &&
-          onlyGrows(growth) &&
-          !isReset &&
-          growth.gives.length === 0
-        ) {
+        if (isOutside === true && use !== undefined && onlyGrows(growth) && !isReset) {
           yield {
             node: use.at,
             message: `${code(growth.slot.name)} ${gains(growth)} in each round of an endless loop, and nothing removes any`,

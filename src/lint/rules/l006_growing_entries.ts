@@ -53,7 +53,12 @@ function* check(
   file: FileFacts,
 ): ReturnType<Rule["check"]> extends Iterable<infer R> ? Generator<R> : never {
   const { slot, container, elementGrows, elementShrinks, shrinks, isChecked } = growth;
-  if (container.kind !== "dict" || elementShrinks.length > 0 || container.elements === "dict" || container.elements === "bounded") {
+  if (
+    container.kind !== "dict" ||
+    elementShrinks.length > 0 ||
+    container.elements === "dict" ||
+    container.elements === "bounded"
+  ) {
     return;
   }
   // Code that takes whole entries out for good empties them.

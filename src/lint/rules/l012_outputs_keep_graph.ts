@@ -5,7 +5,7 @@ import type { Scope } from "../scopes/scope.js";
 import type { Slot } from "../scopes/slots.js";
 import { isInside, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
-import { code } from "./growing.js";
+import { code, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
 export const outputsKeepGraph: Rule = {
@@ -71,7 +71,11 @@ function* reportOf(
   file: FileFacts,
 ) {
   const { tensors } = file;
-  if (holder === null || !tensors.trains(scope) || isDetached(value)) {
+  if (holder === null || isDetached(value)) {
+    return;
+  }
+  if (!tensors.trains(scope)) {
+    yield* keptByModule(value, holder, at, scope, file);
     return;
   }
   const slot = file.slots.of(holder);
@@ -99,6 +103,32 @@ function* reportOf(
         }
       : {}),
   };
+}
+
+/** `self.outputs.append(y)` in `forward`: one more for each pass. */
+function* keptByModule(
+  value: SyntaxNode,
+  holder: SyntaxNode,
+  at: SyntaxNode,
+  scope: Scope,
+  file: FileFacts,
+) {
+  const owner = scope.methodOf;
+  const isForward = scope.name === "forward" && owner !== null && file.tensors.isModuleClass(owner);
+  const slot = isForward && holder.kind === "attribute" ? file.slots.of(holder) : null;
+  const growth = slot === null ? null : file.containers.of(slot);
+  const isList = growth !== null && growth.container.kind !== "dict" && onlyGrows(growth);
+  if (isList && isCalled(value, file) && growth.gives.length === 0) {
+    yield {
+      node: at,
+      message: `${code(holder.text)} keeps ${code(value.text)} of each forward pass with its graph, and nothing removes any`,
+    };
+  }
+}
+
+function isCalled(value: SyntaxNode, file: FileFacts): boolean {
+  const made = file.names.valueOf(value);
+  return made.kind === "call" && /^self\.\w+$/.test(made.child("function")?.text ?? "");
 }
 
 function isMadeInLoop(slot: Slot, loop: SyntaxNode | null, file: FileFacts): boolean {

@@ -1,4 +1,5 @@
 import type { FileFacts } from "../flow/file_facts.js";
+import type { Scope } from "../scopes/scope.js";
 import { isInside } from "../syntax/expressions.js";
 import type { Rule } from "./rule.js";
 
@@ -30,12 +31,12 @@ for x, y in loader:
     "Another part of the program sets the gradients to zero, such as a wrapper of the optimizer.",
   proof: "`tidemark gpu PID` lists the gradients as live between the steps.",
   *check(file) {
-    if (!file.tensors.usesTorch || hasZeroing(file)) {
+    if (!file.tensors.usesTorch) {
       return;
     }
     for (const call of file.module.callsOf("backward")) {
       const loop = file.repeats.loopAround(call.node);
-      if (loop === null) {
+      if (loop === null || zeroes(call.scope, file)) {
         continue;
       }
       const steps = file.module
@@ -56,20 +57,28 @@ for x, y in loader:
   },
 };
 
-function hasZeroing(file: FileFacts): boolean {
-  return (
-    file.module.callsOf(
-      "zero_grad",
-      "zero_grads",
-      "clear_grad",
-      "clear_gradients",
-      "zero_",
-      "zerograd",
-    ).length > 0 ||
-    file.module
+const ZEROING = ["zero_grad", "zero_grads", "clear_grad", "clear_gradients", "zero_", "zerograd"];
+
+/** Whether a function, a method beside it, or a function that it calls sets gradients to zero. */
+function zeroes(scope: Scope, file: FileFacts): boolean {
+  const { module, names } = file;
+  const places = [
+    ...module.callsOf(...ZEROING).map((call) => call.scope),
+    ...module
       .attributesNamed("grad")
-      .some(
+      .filter(
         ({ parent, text }) => parent?.kind === "assignment" && parent.child("left")?.text === text,
       )
+      .map((node) => module.scopeOf(node)),
+  ];
+  return places.some(
+    (place) =>
+      place === scope ||
+      place === module.root ||
+      (place.methodOf !== null && place.methodOf === scope.methodOf) ||
+      [...module.callsOf(place.name)].some(
+        (call) => call.scope === scope && names.functionNamed(call.callee) === place,
+      ) ||
+      place.parent === scope,
   );
 }

@@ -88,9 +88,15 @@ function callsIn(scope: Scope, file: FileFacts): Call[] {
 const FORWARD =
   /^(?:self\.)?_?(?:model|net|network|encoder|classifier|backbone|bert|resnet|transformer|detector|segmenter|[a-z_]*_(?:model|net))$/;
 
+const VERBS =
+  /(?:^|[._])(?:get|load|unload|create|build|set|update|make|save|delete|download|init|register|compile|export|check|test|find|list|wrap|convert)_/;
+
 /** Keras, scikit-learn and pipelines have other methods: `model(x)` is PyTorch's. */
 function isForward(callee: Call["callee"], file: FileFacts, evals: boolean): boolean {
   const text = dottedText(callee) ?? "";
+  if (file.names.functionNamed(callee) !== null || VERBS.test(text)) {
+    return false;
+  }
   const made = file.names.constructorOf(callee) ?? "";
   if (/pipeline|SentenceTransformer|InferenceSession/.test(made)) {
     return false;

@@ -38,9 +38,7 @@ def handle(job):
   *check(file) {
     for (const clause of file.module.nodesOf("except_clause")) {
       const name = caughtName(clause, file);
-      if (name !== null) {
-        yield* keptIn(clause, name, file);
-      }
+      yield* keptIn(clause, name ?? "", file);
     }
     for (const call of file.module.callsOf("exc_info")) {
       const outer = call.node.parent;
@@ -88,7 +86,6 @@ function* keptIn(clause: SyntaxNode, name: string, file: FileFacts) {
         node: call.node,
         message: `${code(call.receiver.text)} keeps each exception with its traceback and all local variables of its frames, and nothing removes any`,
       };
-      return;
     }
   }
   for (const node of file.module.nodesOf("assignment")) {
@@ -104,7 +101,6 @@ function* keptIn(clause: SyntaxNode, name: string, file: FileFacts) {
           node,
           message: `${code(holder.text)} keeps each exception with its traceback and all local variables of its frames, and nothing removes any`,
         };
-        return;
       }
     }
     const slot = file.slots.of(left);
@@ -115,7 +111,6 @@ function* keptIn(clause: SyntaxNode, name: string, file: FileFacts) {
         severity: "warning" as const,
         message: `${code(left.text)} of this module keeps the last exception with its traceback and all local variables of its frames`,
       };
-      return;
     }
   }
 }

@@ -48,9 +48,10 @@ async def handle(request):
           if (
             value === null ||
             !isTask(value, file) ||
-            /^(?:__init__|main|start\w*|setup\w*|run|_?start_?\w*|on_startup|launch|startup)$/.test(
-              scope.functionAround?.name ?? "main",
-            )
+            ((file.repeats.of(at)?.origin ?? "loop") === "loop" &&
+              /^(?:__init__|main|start\w*|setup\w*|run|_?start_?\w*|on_startup|launch|startup)$/.test(
+                scope.functionAround?.name ?? "main",
+              ))
           ) {
             return false;
           }

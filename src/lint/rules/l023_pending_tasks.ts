@@ -42,7 +42,14 @@ async def serve(queue, stopped):
         continue;
       }
       const value = file.names.valueOf(awaited);
-      const makesTasks = /create_task|ensure_future|\.wait\(|\.get\(|\.recv\(/.test(value.text);
+      const made = value.children.map((child) => file.names.writesOf(child).at(-1)?.value ?? child);
+      const isMadeBefore =
+        /^(?:set|list|tuple)$/.test(value.kind) &&
+        made.some(
+          ({ text, start }) => /create_task|ensure_future/.test(text) && start >= loop.node.start,
+        );
+      const makesTasks =
+        isMadeBefore || /create_task|ensure_future|\.wait\(|\.get\(|\.recv\(/.test(value.text);
       const isMadeHere = value.start >= loop.node.start && makesTasks;
       const isCancelled = [...within(call.scope.node, "attribute")].some(
         (node) => node.child("attribute")?.text === "cancel",

@@ -30,7 +30,7 @@ table = pd.concat([pd.read_csv(path) for path in paths])
     for (const statement of file.module.nodesOf("assignment")) {
       const left = statement.child("left");
       const right = statement.child("right");
-      const call = right === null ? null : bare(right);
+      const call = right === null ? null : joinOf(bare(right));
       const loop =
         call?.kind === "call" && left !== null ? file.repeats.loopAround(statement) : null;
       if (call?.kind !== "call" || left === null || loop === null) {
@@ -58,6 +58,15 @@ table = pd.concat([pd.read_csv(path) for path in paths])
 
 const JOINS =
   /^(?:pandas\.(?:concat|DataFrame\.append)|pd\.concat|polars\.concat|pl\.concat|(?:numpy|np|cupy|jax\.numpy)\.(?:append|concatenate|vstack|hstack|dstack|stack|r_|column_stack|row_stack|insert)|torch\.(?:cat|concat|concatenate|vstack|hstack|stack|column_stack)|xarray\.concat|pyarrow\.concat_tables|tensorflow\.concat|tf\.concat|scipy\.sparse\.(?:vstack|hstack))$/;
+
+/** `part if table is None else pd.concat([table, part])` joins, too. */
+function joinOf(value: SyntaxNode): SyntaxNode {
+  const branch =
+    value.kind === "conditional_expression"
+      ? value.children.find(({ kind }) => kind === "call")
+      : undefined;
+  return branch ?? value;
+}
 
 /** The target is one of what is joined. */
 function joins(call: SyntaxNode, target: SyntaxNode): boolean {

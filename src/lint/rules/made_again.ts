@@ -44,5 +44,7 @@ function isMadeOnce(call: Call): boolean {
     }
   }
   // A cached function makes one.
-  return call.scope.decorators.some(({ text }) => /cache|fixture|singleton|lazy/.test(text));
+  return call.scope.decorators.some(({ text }) =>
+    /^[\w.]*(?:cache|cached|fixture|singleton|lazy)\w*(?:\(|$)/.test(text),
+  );
 }

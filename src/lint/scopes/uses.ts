@@ -174,7 +174,11 @@ export class Uses {
       return [this.#use("shrink", outer, "del", key)];
     }
     if (outer.kind === "assignment" && outer.child("left") === subscript) {
-      return [this.#use(isSlice ? "shrink" : "grow", outer, "[]=", key, outer.child("right"))];
+      let value = outer.child("right");
+      while (value?.kind === "assignment") {
+        value = value.child("right"); // d[k] = x = value
+      }
+      return [this.#use(isSlice ? "shrink" : "grow", outer, "[]=", key, value)];
     }
     if (outer.kind === "pattern_list" || outer.kind === "tuple_pattern") {
       return [this.#use("grow", outer, "[]=", key, null)];
