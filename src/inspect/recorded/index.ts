@@ -6,6 +6,14 @@ export { analyseSnapshot, snapshotPage, withVerdict } from "./gpu/gpu_snapshot.j
 export { isSnapshot } from "./gpu/snapshot_file.js";
 export { heapDiffDocument, heapDiffPage } from "./heap_diff.js";
 export { bySize, linesDocument } from "./lines.js";
+export {
+  type Planned,
+  planComparedWithLog,
+  planComparedWithRecording,
+  planComparedWithSnapshot,
+  planDocument,
+  planPage,
+} from "./plan.js";
 export { buildReport, reportDocument } from "./report.js";
 export type { RowChoice } from "./rows/chosen_rows.js";
 export {
