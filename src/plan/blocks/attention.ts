@@ -78,7 +78,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   let query: Tensor;
   let key: Tensor;
   let value: Tensor;
-  if (shape.fused && source === x) {
+  if ((shape.fused || build.rules.fusedProjection) && source === x) {
     const all = project(x, "qkv_proj", queryWidth + 2 * kvWidth);
     query = build.tape.slice(all, rows * queryWidth);
     key = build.tape.slice(all, rows * kvWidth);
