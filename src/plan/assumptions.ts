@@ -14,7 +14,7 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
       : "weights and products in";
   const sentences = [
     `${weights} ${dtype}${fp32Weights || model.stored.dtype === null ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
-    `attention ${options.attention}, loss ${options.loss}, ${options.compiled ? "compiled" : "not compiled"}, checkpointing ${options.checkpointing}`,
+    `library ${options.library}, attention ${options.attention}, loss ${options.loss}, ${options.compiled ? "compiled" : "not compiled"}, checkpointing ${options.checkpointing}`,
     `${options.batch} sequences of ${options.sequence} tokens on each device, all of that length`,
   ];
   if (method !== "full") {

@@ -5,6 +5,7 @@ import { type Gpu, USUAL_GPU } from "./device/gpus.js";
 import type {
   ComputeDType,
   Engine,
+  Library,
   Method,
   PlanOptions,
   Quantization,
@@ -73,9 +74,11 @@ function trainOptions(
     request.weights === undefined
       ? keepsWide || (sharded && method === "full")
       : request.weights === "fp32";
+  const library: Library = request.train?.library ?? "transformers";
   return {
     mode: "train",
     method,
+    library,
     optimizer: "adamw",
     optimizerInBackward: false,
     batch: 1,
@@ -91,12 +94,13 @@ function trainOptions(
     dtype,
     fp32Weights: wide,
     attention: request.attention ?? "sdpa",
-    loss: "full",
+    loss: library === "torchtune" || library === "litgpt" ? "chunked" : "full",
     compiled: false,
     dropout: true,
     adapterRank: 8,
     adapterTargets: method === "qlora" ? "all" : "attention",
-    adapterDropout: false,
+    // lora_dropout of litgpt is 0.05, that of the others 0.
+    adapterDropout: library === "litgpt",
     imbalance: 1.25,
     gpu,
     workers: 0,

@@ -16,11 +16,14 @@
  * | `files/` | the only part that reads files: all others run in the page, too |
  */
 
+export { comparePlan, compareVllm } from "./compare/compare.js";
 export { type PlanRequest, planOptions } from "./defaults.js";
 export { GPUS, type Gpu, gpuNamed, gpuOfSize } from "./device/gpus.js";
-export { readModel } from "./files/read_model.js";
+export { readLog, readModel } from "./files/read_model.js";
 export { fitTable } from "./fit.js";
 export * from "./options.js";
+export type { PlanPageDocument } from "./page_document.js";
 export { perDeviceBytes, planMemory } from "./plan.js";
+export { readVllmLog } from "./serve/vllm_log.js";
 export type { ModelShape } from "./shape/model_shape.js";
 export { OPTIMIZERS, type OptimizerName } from "./train/optimizers.js";

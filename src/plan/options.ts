@@ -32,8 +32,13 @@ export interface Parallelism {
   readonly expert: number;
 }
 
+/** Whose code trains the model: libraries write the same layer with more or fewer kernels. */
+export const LIBRARIES = ["transformers", "torchtune", "torchtitan", "litgpt"] as const;
+export type Library = (typeof LIBRARIES)[number];
+
 export interface TrainOptions {
   readonly mode: "train";
+  readonly library: Library;
   readonly method: Method;
   readonly optimizer: OptimizerName;
   /** The optimizer consumes each gradient in the backward pass. */

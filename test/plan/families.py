@@ -1,10 +1,10 @@
-"""One training step of small models on the CPU, and the bytes of their tensors by part.
+"""Training steps of small models, and the bytes of their tensors by part.
 
-    python families.py CONFIG.json sdpa|eager BATCH SEQUENCE
+    python families.py CONFIG.json sdpa|eager BATCH SEQUENCE [cuda]
 
 Each family is written in plain torch as its library computes it: the same operations in the same order, because each
 operation decides what autograd saves. Prints one JSON object: bytes of weights, gradients, optimizer states, and of
-the storages that autograd saves, without parameters and inputs.
+the storages that autograd saves, without parameters and inputs; on a device also what its allocator counted.
 """
 import json
 import math
@@ -488,6 +488,8 @@ def main():
     path, kind, batch, sequence = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     with open(path) as file:
         c = json.load(file)
+    device = sys.argv[5] if len(sys.argv) > 5 else "cpu"
+    torch.set_default_device(device)
     torch.manual_seed(0)
     model = FAMILIES.get(c["model_type"], Decoder)(c, kind)
     if c["model_type"] in ("vit", "resnet"):
@@ -510,6 +512,10 @@ def main():
     total = sum(saved.values())
     loss.backward()
     optimizer.step()
+    if device != "cpu":
+        optimizer.zero_grad()
+        model(source).backward()
+        optimizer.step()
     states = [value for state in optimizer.state.values() for value in state.values()]
     print(json.dumps({
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -517,6 +523,8 @@ def main():
         "gradients": nbytes(parameter.grad for parameter in model.parameters()),
         "optimizer": nbytes(states),
         "saved": total,
+        "allocated": torch.cuda.max_memory_allocated() if device != "cpu" else 0,
+        "reserved": torch.cuda.max_memory_reserved() if device != "cpu" else 0,
     }))
 
 

@@ -11,6 +11,8 @@ import {
   type Gpu,
   gpuNamed,
   gpuOfSize,
+  LIBRARIES,
+  type Library,
   METHODS,
   type Method,
   OPTIMIZERS,
@@ -38,6 +40,7 @@ export interface PlanWords {
   readonly weights?: "fp32" | "16bit";
   readonly attention?: TrainOptions["attention"];
   readonly loss?: TrainOptions["loss"];
+  readonly library?: Library;
   readonly compile?: boolean;
   readonly loraRank?: number;
   readonly loraTargets?: string;
@@ -142,11 +145,16 @@ export function withPlanOptions(command: Command): void {
     ["fp32", "16bit"],
   );
   choice("--attention <kernel>", "default: sdpa", ["eager", "sdpa", "flash"]);
-  choice("--loss <kind>", "how logits and loss are computed (default: full)", [
-    "full",
-    "chunked",
-    "fused",
-  ]);
+  choice(
+    "--loss <kind>",
+    "how logits and loss are computed\n(default: full; chunked of torchtune and litgpt)",
+    ["full", "chunked", "fused"],
+  );
+  choice(
+    "--library <name>",
+    "whose code trains: it decides which kernels are fused\n(default: transformers)",
+    LIBRARIES,
+  );
   command
     .option("--compile", "torch.compile")
     .option("--accumulation <n>", "batches before each optimizer step (default: 1)", parseSize)
@@ -298,6 +306,7 @@ function trainingOf(words: PlanWords): NonNullable<PlanRequest["train"]> {
     checkpointing: words.checkpointing,
     activationOffload: words.offloadActivations,
     loss: words.loss,
+    library: words.library,
     compiled: words.compile,
     adapterRank: words.loraRank,
     adapterTargets:

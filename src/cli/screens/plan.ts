@@ -1,5 +1,10 @@
 /** A plan on a screen: the three figures, the parts, what would save memory. */
-import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatShare,
+  formatSignedBytes,
+} from "../../model/base/numbers.js";
 import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { bar, type Column, formatTable, type Screen } from "../text/output.js";
@@ -15,6 +20,8 @@ export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void 
     printServing(screen, plan.serving);
   }
   printFits(screen, plan);
+  printComparison(screen, plan);
+  printFitTable(screen, plan);
   printSavings(screen, plan);
   if (!quiet) {
     printRemarks(screen, plan);
@@ -110,6 +117,72 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
     .map(({ technique, bytes, cost, change }) => [formatBytes(bytes), technique, cost, change]);
   for (const line of formatTable(screen, columns, rows)) {
     screen.line(line);
+  }
+  screen.line();
+}
+
+function printFitTable(screen: Screen, { fitTable, mode, fits }: PlanJson): void {
+  if (fitTable === undefined) {
+    return;
+  }
+  const right = { align: "right" } as const;
+  const columns: Column[] = [
+    { title: "DEVICE" },
+    { title: "MEMORY", ...right },
+    { title: mode === "train" ? "METHOD" : "ENGINE", paint: screen.paint.bold },
+    { title: "FITS" },
+    { title: mode === "train" ? "BATCH" : "SEQUENCES", ...right },
+    { title: "LENGTH", ...right },
+  ];
+  const rows = fitTable.map((row) => [
+    row.device === "" ? "GPU" : row.device,
+    formatBytes(row.deviceBytes),
+    row.method,
+    row.fits ? "yes" : "no",
+    row.maxBatch === 0 ? "-" : formatCount(row.maxBatch),
+    row.maxSequence === 0 ? "-" : formatCount(row.maxSequence),
+  ]);
+  for (const line of formatTable(screen, columns, rows)) {
+    screen.line(line);
+  }
+  screen.line(
+    screen.paint.dim(
+      `  BATCH: largest at this length; LENGTH: longest at this batch${fits.fits ? "" : "; the plan itself does not fit"}`,
+    ),
+  );
+  screen.line();
+}
+
+function printComparison(screen: Screen, { comparison }: PlanJson): void {
+  if (comparison === undefined) {
+    return;
+  }
+  const { paint } = screen;
+  const { file, kind, plannedBytes, measuredBytes, error, within, parts, explanation } = comparison;
+  const sign = error < 0 ? "less" : "more";
+  screen.line(
+    `  ${paint.bold("measured")} ${formatBytes(measuredBytes)} (${kind}, ${oneLine(file, 120)}), planned ${formatBytes(plannedBytes)}: ${formatShare(Math.abs(error))} ${sign}, ${within ? paint.green("within the interval") : paint.red("outside of the interval")}`,
+  );
+  if (parts.length > 0) {
+    const right = { align: "right" } as const;
+    const columns: Column[] = [
+      { title: "PART", paint: paint.bold },
+      { title: "PLANNED", ...right },
+      { title: "MEASURED", ...right },
+      { title: "DIFFERENCE", ...right },
+    ];
+    const rows = parts.map((row) => [
+      row.part,
+      formatBytes(row.plannedBytes),
+      formatBytes(row.measuredBytes),
+      formatSignedBytes(row.differenceBytes),
+    ]);
+    for (const line of formatTable(screen, columns, rows)) {
+      screen.line(line);
+    }
+  }
+  for (const line of screen.wrap(oneLine(explanation, 600), 2)) {
+    screen.line(`  ${line}`);
   }
   screen.line();
 }

@@ -24,6 +24,8 @@ interface Heads {
   readonly value: Tensor;
   readonly heads: number;
   readonly kvHeads: number;
+  /** Queries come out of cat: the kernel's output has their layout, and the output matrix needs a copy of it. */
+  readonly joined: boolean;
 }
 
 interface AttentionPlace {
@@ -76,7 +78,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   let query: Tensor;
   let key: Tensor;
   let value: Tensor;
-  if (shape.fused && source === x) {
+  if ((shape.fused || build.rules.fusedProjection) && source === x) {
     const all = project(x, "qkv_proj", queryWidth + 2 * kvWidth);
     query = build.tape.slice(all, rows * queryWidth);
     key = build.tape.slice(all, rows * kvWidth);
@@ -96,7 +98,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     query = rotate(build, query, shape.rotaryShare);
     key = rotate(build, key, shape.rotaryShare);
   }
-  return { query, key, value, heads, kvHeads };
+  return { query, key, value, heads, kvHeads, joined: shape.rotary && shape.rotaryShare < 1 };
 }
 
 /** q * cos + rotate_half(q) * sin: constants are factors, so nothing is saved; a partial rotation ends in cat. */
@@ -177,6 +179,7 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
     value: build.tape.slice(both, rows * heads * valueSize),
     heads,
     kvHeads: heads,
+    joined: true,
   };
 }
 
@@ -212,7 +215,7 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
     backwardTemporary: made.query.itemBytes < FP32 ? made.query.elements * FP32 : 0,
     expensive: "attention",
   });
-  return mixed as Tensor;
+  return made.joined ? build.copy(mixed as Tensor) : (mixed as Tensor);
 }
 
 function eager(

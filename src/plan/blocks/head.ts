@@ -85,17 +85,17 @@ function loss(build: LayerBuilder, logits: Tensor): void {
   const { tape, rules } = build;
   const chunked = rules.loss === "chunked";
   const part = chunked ? CHUNKS : 1;
-  const whole = logits.elements * FP32;
-  if (chunked || rules.compiled) {
+  const whole = logits.elements * (rules.lossUpcasts ? FP32 : logits.itemBytes);
+  if (chunked || rules.lossCompiled) {
     // A compiled loss is one kernel that reads the logits and recomputes the softmax.
-    const perChunk = (whole / part) * (rules.compiled ? 1 : 2);
+    const perChunk = (whole / part) * (rules.lossCompiled ? 1 : 2);
     const [value] = tape.op({
       name: "cross_entropy",
       inputs: [logits],
       makes: [{ elements: 1, itemBytes: FP32 }],
       saves: [logits],
-      extraSaved: rules.compiled ? [] : [whole],
-      forwardTemporary: rules.compiled ? 0 : perChunk,
+      extraSaved: rules.lossCompiled ? [] : [whole],
+      forwardTemporary: rules.lossCompiled ? 0 : perChunk,
       backwardTemporary: perChunk,
     });
     (value as Tensor).storage.held = true;

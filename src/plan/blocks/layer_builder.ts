@@ -306,7 +306,7 @@ export class LayerBuilder {
         return this.pointwise("mul", [x, gate], [x, gate]);
       }
       case "gelu_python":
-        return this.#geluOfParts(x);
+        return this.rules.fusedGelu ? this.pointwise("gelu", [x], [x]) : this.#geluOfParts(x);
       default:
         return this.pointwise(kind, [x], [x]);
     }

@@ -104,6 +104,8 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     name: "index_add",
     inputs: [weighted as Tensor],
     makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+    // index_add keeps its source for the shape of the gradient.
+    saves: [weighted as Tensor],
   });
   if (shape.shared === null) {
     return sum as Tensor;

@@ -33,6 +33,14 @@ export interface BlockRules {
   readonly attention: AttentionImplementation;
   readonly loss: LossImplementation;
   readonly compiled: boolean;
+  /** The loss is part of what is compiled; layers that are compiled one by one leave it out (FSDP). */
+  readonly lossCompiled: boolean;
+  /** One kernel for each GELU, whatever the configuration names. */
+  readonly fusedGelu: boolean;
+  /** Queries, keys and values come from one matrix in every model. */
+  readonly fusedProjection: boolean;
+  /** The loss copies 16-bit logits to fp32. */
+  readonly lossUpcasts: boolean;
   /** False: layers of p = 0, as an evaluation and most language models have them. */
   readonly dropout: boolean;
   readonly tensorParallel: number;

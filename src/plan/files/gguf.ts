@@ -91,7 +91,11 @@ export function ggufHeader(path: string): GgufHeader {
   if (!Number.isSafeInteger(parameters)) {
     throw notAModel(path, "its tensors have impossible sizes");
   }
-  return { config: configOf(path, values, { vocabulary, hasOutput }), parameters, bytes: Math.round(bytes) };
+  return {
+    config: configOf(path, values, { vocabulary, hasOutput }),
+    parameters,
+    bytes: Math.round(bytes),
+  };
 }
 
 /** Names of GGUF's metadata, below the architecture's, and of transformers. */
@@ -144,17 +148,25 @@ function configOf(
   for (const [from, to] of NAMES) {
     const value = values.get(`${architecture}.${from}`);
     // A list has one number for each layer: the largest stands for all.
-    const number = Array.isArray(value) ? Math.max(0, ...value.filter((each) => typeof each === "number")) : value;
+    const number = Array.isArray(value)
+      ? Math.max(0, ...value.filter((each) => typeof each === "number"))
+      : value;
     if (typeof number === "number" && number > 0) {
       config[to] = number;
     }
   }
   if (config.kv_lora_rank !== undefined) {
     const rotary = Number(values.get(`${architecture}.rope.dimension_count`) ?? 64);
-    const whole = Number(values.get(`${architecture}.attention.key_length_mla`) ?? config.head_dim ?? 192);
+    const whole = Number(
+      values.get(`${architecture}.attention.key_length_mla`) ?? config.head_dim ?? 192,
+    );
     config.qk_rope_head_dim = rotary;
     config.qk_nope_head_dim = whole - rotary;
-    config.v_head_dim = Number(values.get(`${architecture}.attention.value_length_mla`) ?? values.get(`${architecture}.attention.value_length`) ?? 128);
+    config.v_head_dim = Number(
+      values.get(`${architecture}.attention.value_length_mla`) ??
+        values.get(`${architecture}.attention.value_length`) ??
+        128,
+    );
     delete config.head_dim;
   }
   return config;

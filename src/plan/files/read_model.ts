@@ -7,9 +7,9 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { parameterCount } from "../model_facts.js";
 import type { ModelShape, TowerShape } from "../shape/model_shape.js";
 import { readShape } from "../shape/read_shape.js";
-import { readJson, statOf } from "./bounded.js";
+import { readBounded, readJson, statOf } from "./bounded.js";
 import { ggufHeader } from "./gguf.js";
-import { type WeightTensor, safetensorsHeader, safetensorsOf } from "./safetensors.js";
+import { safetensorsHeader, safetensorsOf, type WeightTensor } from "./safetensors.js";
 import { configFromTensors } from "./tensor_config.js";
 
 /** @param path a folder, a config.json, a .safetensors or a .gguf file. @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085 */
@@ -25,6 +25,14 @@ export function readModel(path: string): ModelShape {
     return fromTensors(safetensorsHeader(path), name, path);
   }
   return readShape(readJson(path), basename(dirname(resolve(path))), path);
+}
+
+/** vLLM writes some hundred lines before it serves; a log of requests may follow. */
+const LARGEST_LOG = 256 * 2 ** 20;
+
+/** A log as text. @throws TidemarkError TM-E003, TM-E004, TM-E008 */
+export function readLog(path: string): string {
+  return readBounded(path, LARGEST_LOG).toString("utf8");
 }
 
 function readFolder(folder: string, name: string): ModelShape {
@@ -47,13 +55,20 @@ function readFolder(folder: string, name: string): ModelShape {
   if (gguf.length === 1) {
     return readGguf(join(folder, gguf[0] as string), name);
   }
-  throw notAModel(folder, gguf.length > 1 ? "it holds several GGUF files: name one" : "it holds no config.json");
+  throw notAModel(
+    folder,
+    gguf.length > 1 ? "it holds several GGUF files: name one" : "it holds no config.json",
+  );
 }
 
 function fromTensors(tensors: readonly WeightTensor[], name: string, source: string): ModelShape {
   const model = readShape(configFromTensors(tensors, source), name, source);
   return withWeightFiles(
-    { ...model, known: false, remarks: ["no config.json: sizes are read from the tensors, heads are guessed"] },
+    {
+      ...model,
+      known: false,
+      remarks: ["no config.json: sizes are read from the tensors, heads are guessed"],
+    },
     tensors,
   );
 }
@@ -65,7 +80,8 @@ function readGguf(path: string, name: string): ModelShape {
     ...model,
     stored: {
       dtype: "fp16",
-      quantization: bytes / parameters < 1.9 ? { dtype: "int4", bytesPerWeight: bytes / parameters } : null,
+      quantization:
+        bytes / parameters < 1.9 ? { dtype: "int4", bytesPerWeight: bytes / parameters } : null,
     },
     weightFiles: { parameters, bytes },
   });
@@ -75,7 +91,10 @@ function readGguf(path: string, name: string): ModelShape {
 function weightsOf({ dtype, shape, name }: WeightTensor): number {
   const elements = shape.reduce((product, size) => product * size, 1);
   const packed = /\.(?:qweight|weight_packed)$/.test(name) && dtype === "I32" ? 8 : 1;
-  const isScale = /\.(?:scales|qzeros|g_idx|weight_scale(?:_inv)?|absmax|quant_map|nested_.*|SCB|weight_format)$/.test(name);
+  const isScale =
+    /\.(?:scales|qzeros|g_idx|weight_scale(?:_inv)?|absmax|quant_map|nested_.*|SCB|weight_format)$/.test(
+      name,
+    );
   return isScale ? 0 : elements * (dtype === "U8" ? 2 : packed);
 }
 

@@ -7,8 +7,8 @@
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { notAModel } from "../../model/errors/plan_errors.js";
 import { tooLarge } from "../../model/errors/errors.js";
+import { notAModel } from "../../model/errors/plan_errors.js";
 import { readJson, readPiece } from "./bounded.js";
 
 export interface WeightTensor {
@@ -51,7 +51,8 @@ export function safetensorsHeader(path: string): WeightTensor[] {
 
 function tensorOf(path: string, name: string, value: unknown): WeightTensor {
   const { dtype, shape, data_offsets: offsets } = (value ?? {}) as Record<string, unknown>;
-  const isWhole = (each: unknown): each is number => Number.isSafeInteger(each) && (each as number) >= 0;
+  const isWhole = (each: unknown): each is number =>
+    Number.isSafeInteger(each) && (each as number) >= 0;
   if (
     typeof dtype !== "string" ||
     !Array.isArray(shape) ||

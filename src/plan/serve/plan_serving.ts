@@ -49,6 +49,7 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
     gradientsStay: false,
     gradientsConsumed: false,
     offloadsInputs: false,
+    communicationOf: () => 0,
   }).peak.bytes;
   const stages = options.pipeline;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
@@ -243,6 +244,10 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     attention: engine === "transformers" ? options.attention : "flash",
     loss: "full",
     compiled: false,
+    lossCompiled: false,
+    fusedGelu: engine !== "transformers",
+    fusedProjection: engine !== "transformers",
+    lossUpcasts: true,
     dropout: false,
     tensorParallel: tensor,
     sequenceParallel: false,

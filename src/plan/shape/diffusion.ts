@@ -4,24 +4,53 @@ import type { ModelConfig } from "./config.js";
 import { plainAttention, plainLayer } from "./encoder.js";
 import type { ConvolutionLayer, HeadShape, LayerRun, TowerShape } from "./model_shape.js";
 
-export const NO_HEAD: HeadShape = { kind: "none", outputs: 0, tied: false, bias: false, transform: false, softCap: false };
+export const NO_HEAD: HeadShape = {
+  kind: "none",
+  outputs: 0,
+  tied: false,
+  bias: false,
+  transform: false,
+  softCap: false,
+};
 
-const EMPTY = { embeddings: [], embeddingNorm: null, embeddingDropout: false, stems: [], finalNorm: null } as const;
+const EMPTY = {
+  embeddings: [],
+  embeddingNorm: null,
+  embeddingDropout: false,
+  stems: [],
+  finalNorm: null,
+} as const;
 
 export function readUnet(config: ModelConfig): TowerShape {
   const channels = config.sizes("block_out_channels");
   const kinds = config.words("down_block_types");
-  if (channels.length === 0 || channels.length > 8 || kinds.length !== channels.length || channels.includes(0)) {
+  if (
+    channels.length === 0 ||
+    channels.length > 8 ||
+    kinds.length !== channels.length ||
+    channels.includes(0)
+  ) {
     throw notAModel(config.source, "block_out_channels and down_block_types do not match");
   }
-  return { ...EMPTY, name: "unet", hidden: channels[0] ?? 1, positions: 1, layers: new UnetLayers(config, channels, kinds).all(), otherParameters: embeddingParameters(config, channels[0] ?? 1) };
+  return {
+    ...EMPTY,
+    name: "unet",
+    hidden: channels[0] ?? 1,
+    positions: 1,
+    layers: new UnetLayers(config, channels, kinds).all(),
+    otherParameters: embeddingParameters(config, channels[0] ?? 1),
+  };
 }
 
 /** Two dense layers of the time step, and of the added conditions (SDXL). */
 function embeddingParameters(config: ModelConfig, first: number): number {
   const time = 4 * first;
   const added = config.count(0, "projection_class_embeddings_input_dim");
-  return (first + 1) * time + (time + 1) * time + (added > 0 ? (added + 1) * time + (time + 1) * time : 0);
+  return (
+    (first + 1) * time +
+    (time + 1) * time +
+    (added > 0 ? (added + 1) * time + (time + 1) * time : 0)
+  );
 }
 
 class UnetLayers {
@@ -163,6 +192,11 @@ export function readDiffusionTransformer(config: ModelConfig): TowerShape {
       },
     ],
     // The time step's embedding, once for each layer (AdaLayerNormZero), and the classes'.
-    otherParameters: config.layers("num_layers") * (256 * hidden + hidden * hidden + 2 * hidden + config.count(0, "num_embeds_ada_norm") * hidden),
+    otherParameters:
+      config.layers("num_layers") *
+      (256 * hidden +
+        hidden * hidden +
+        2 * hidden +
+        config.count(0, "num_embeds_ada_norm") * hidden),
   };
 }

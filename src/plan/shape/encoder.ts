@@ -1,7 +1,13 @@
 /** Encoders of text: BERT and its relatives. */
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder.js";
-import type { AttentionShape, HeadShape, NormShape, TowerShape, TransformerLayer } from "./model_shape.js";
+import type {
+  AttentionShape,
+  HeadShape,
+  NormShape,
+  TowerShape,
+  TransformerLayer,
+} from "./model_shape.js";
 
 export const ENCODER_FAMILIES: readonly string[] = [
   "bert",
@@ -63,7 +69,11 @@ export function plainLayer(
   };
 }
 
-export function readEncoder(config: ModelConfig): { tower: TowerShape; head: HeadShape; longest: number } {
+export function readEncoder(config: ModelConfig): {
+  tower: TowerShape;
+  head: HeadShape;
+  longest: number;
+} {
   const hidden = config.size("hidden_size", "dim");
   const heads = config.size("num_attention_heads", "n_heads");
   const width = config.size("intermediate_size", "hidden_dim");
@@ -77,7 +87,13 @@ export function readEncoder(config: ModelConfig): { tower: TowerShape; head: Hea
     placement: "after-residual",
     dropout,
     attentionDropout: config.fraction(0.1, "attention_probs_dropout_prob", "attention_dropout") > 0,
-    mlp: { width, gated: false, activation: activationOf(config, "gelu"), bias: true, fused: false },
+    mlp: {
+      width,
+      gated: false,
+      activation: activationOf(config, "gelu"),
+      bias: true,
+      fused: false,
+    },
   });
   const pools = /^(?:bert|ernie)$/.test(config.family) && !architecture.includes("MaskedLM");
   return {
@@ -95,7 +111,9 @@ export function readEncoder(config: ModelConfig): { tower: TowerShape; head: Hea
       stems: [],
       layers: [{ count: config.layers("num_hidden_layers", "n_layers"), layer }],
       finalNorm: null,
-      otherParameters: (pools ? hidden * hidden + hidden : 0) + (embedded === hidden ? 0 : (embedded + 1) * hidden),
+      otherParameters:
+        (pools ? hidden * hidden + hidden : 0) +
+        (embedded === hidden ? 0 : (embedded + 1) * hidden),
     },
     head: headOf(config, architecture, vocabulary),
     longest,
@@ -119,5 +137,8 @@ function headOf(config: ModelConfig, architecture: string, vocabulary: number): 
 /** `num_labels`, or the entries of `id2label`. */
 export function labelsOf(config: ModelConfig, otherwise: number): number {
   const labels = config.part("id2label");
-  return config.optionalSize("num_labels") ?? (labels === null ? otherwise : Math.max(1, Object.keys(labels.values).length));
+  return (
+    config.optionalSize("num_labels") ??
+    (labels === null ? otherwise : Math.max(1, Object.keys(labels.values).length))
+  );
 }

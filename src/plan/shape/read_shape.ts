@@ -17,7 +17,8 @@ import {
   VISION_FAMILIES,
 } from "./vision.js";
 
-type Read = Pick<ModelShape, "towers" | "head"> & Partial<Pick<ModelShape, "longestSequence" | "known" | "remarks">>;
+type Read = Pick<ModelShape, "towers" | "head"> &
+  Partial<Pick<ModelShape, "longestSequence" | "known" | "remarks">>;
 
 /** @param source the file, for errors. @throws TidemarkError TM-E085 */
 export function readShape(values: JsonObject, name: string, source: string): ModelShape {
@@ -71,7 +72,9 @@ function readerOf(config: ModelConfig): (config: ModelConfig) => Read {
   return family === "jamba" ? (own) => decoderRead(readJamba(own), own) : readText;
 }
 
-function oneTower(read: (config: ModelConfig) => { tower: ModelShape["towers"][number]; head: ModelShape["head"] }) {
+function oneTower(
+  read: (config: ModelConfig) => { tower: ModelShape["towers"][number]; head: ModelShape["head"] },
+) {
   return (config: ModelConfig): Read => {
     const { tower, head } = read(config);
     return { towers: [tower], head };
@@ -116,7 +119,10 @@ function readText(config: ModelConfig): Read {
   return decoderRead(readDecoder(config), config);
 }
 
-function decoderRead({ tower, head, longest, known }: ReturnType<typeof readDecoder>, config: ModelConfig): Read {
+function decoderRead(
+  { tower, head, longest, known }: ReturnType<typeof readDecoder>,
+  config: ModelConfig,
+): Read {
   return {
     towers: [tower],
     head,
@@ -124,6 +130,8 @@ function decoderRead({ tower, head, longest, known }: ReturnType<typeof readDeco
     known,
     remarks: known
       ? []
-      : [`model_type "${config.family}" has no reader; planned as a decoder like Llama with the sizes of its configuration`],
+      : [
+          `model_type "${config.family}" has no reader; planned as a decoder like Llama with the sizes of its configuration`,
+        ],
   };
 }

@@ -2,9 +2,24 @@
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder.js";
 import { LAYER_NORM, plainAttention, plainLayer } from "./encoder.js";
-import type { HeadShape, MlpShape, NormShape, TowerShape, TransformerLayer } from "./model_shape.js";
+import type {
+  HeadShape,
+  MlpShape,
+  NormShape,
+  TowerShape,
+  TransformerLayer,
+} from "./model_shape.js";
 
-export const SEQUENCE_FAMILIES: readonly string[] = ["t5", "mt5", "umt5", "longt5", "bart", "mbart", "whisper", "m2m_100"];
+export const SEQUENCE_FAMILIES: readonly string[] = [
+  "t5",
+  "mt5",
+  "umt5",
+  "longt5",
+  "bart",
+  "mbart",
+  "whisper",
+  "m2m_100",
+];
 
 interface Read {
   readonly towers: readonly TowerShape[];
@@ -40,10 +55,20 @@ function readT5(config: ModelConfig): Read {
     scoreBias: "relative",
   });
   const dropout = config.fraction(0.1, "dropout_rate") > 0;
-  const layer = plainLayer(attention, mlp.width, { norm: RMS, mlp, dropout, attentionDropout: dropout });
+  const layer = plainLayer(attention, mlp.width, {
+    norm: RMS,
+    mlp,
+    dropout,
+    attentionDropout: dropout,
+  });
   const buckets = config.count(32, "relative_attention_num_buckets") * heads;
   const relative = config.family === "umt5" ? layers : 1;
-  const tower = (name: string, count: number, own: TransformerLayer, shared: boolean): TowerShape => ({
+  const tower = (
+    name: string,
+    count: number,
+    own: TransformerLayer,
+    shared: boolean,
+  ): TowerShape => ({
     name,
     hidden,
     positions: "sequence",
@@ -55,7 +80,11 @@ function readT5(config: ModelConfig): Read {
     finalNorm: RMS,
     otherParameters: buckets * relative,
   });
-  const decoding = { ...layer, attention: { ...attention, bidirectional: false }, cross: attention };
+  const decoding = {
+    ...layer,
+    attention: { ...attention, bidirectional: false },
+    cross: attention,
+  };
   return {
     towers: [
       tower("encoder", layers, layer, false),
@@ -94,7 +123,16 @@ function readBart(config: ModelConfig): Read {
       hidden,
       positions: reads ? source : "sequence",
       embeddings: [
-        ...(reads ? [] : [{ name: "embed_tokens", rows: vocabulary, width: hidden, shared: side === "decoder" && !isSpeech }]),
+        ...(reads
+          ? []
+          : [
+              {
+                name: "embed_tokens",
+                rows: vocabulary,
+                width: hidden,
+                shared: side === "decoder" && !isSpeech,
+              },
+            ]),
         { name: "embed_positions", rows: (reads ? source : positions) + extra, width: hidden },
       ],
       embeddingNorm: isSpeech ? null : LAYER_NORM,
@@ -120,12 +158,21 @@ function readBart(config: ModelConfig): Read {
       ],
       finalNorm: before ? LAYER_NORM : null,
       // Whisper's keys have no bias.
-      otherParameters: isSpeech ? -config.layers(`${side}_layers`) * hidden * (side === "decoder" ? 2 : 1) : 0,
+      otherParameters: isSpeech
+        ? -config.layers(`${side}_layers`) * hidden * (side === "decoder" ? 2 : 1)
+        : 0,
     };
   };
   return {
     towers: [tower("encoder"), tower("decoder")],
-    head: { kind: "language", outputs: vocabulary, tied: true, bias: false, transform: false, softCap: false },
+    head: {
+      kind: "language",
+      outputs: vocabulary,
+      tied: true,
+      bias: false,
+      transform: false,
+      softCap: false,
+    },
     longest: positions,
   };
 }

@@ -1,6 +1,6 @@
 /** Mamba, Mamba 2, Falcon Mamba, and Jamba, which mixes state-space layers with attention and experts. */
 import type { ModelConfig } from "./config.js";
-import { readDecoder, type DecoderShape } from "./decoder.js";
+import { type DecoderShape, readDecoder } from "./decoder.js";
 import type { HeadShape, LayerRun, NormShape, StateSpaceShape, TowerShape } from "./model_shape.js";
 
 export const STATE_SPACE_FAMILIES: readonly string[] = ["mamba", "mamba2", "falcon_mamba"];
@@ -21,7 +21,10 @@ export function readStateSpace(config: ModelConfig): { tower: TowerShape; head: 
       embeddingDropout: false,
       stems: [],
       layers: [
-        { count: config.layers("num_hidden_layers", "n_layer"), layer: { kind: "state-space", norm: RMS, mixer } },
+        {
+          count: config.layers("num_hidden_layers", "n_layer"),
+          layer: { kind: "state-space", norm: RMS, mixer },
+        },
       ],
       finalNorm: RMS,
       otherParameters: 0,
@@ -29,7 +32,10 @@ export function readStateSpace(config: ModelConfig): { tower: TowerShape; head: 
     head: {
       kind: "language",
       outputs: vocabulary,
-      tied: config.flag(config.family !== "mamba2" && config.family !== "falcon_mamba", "tie_word_embeddings"),
+      tied: config.flag(
+        config.family !== "mamba2" && config.family !== "falcon_mamba",
+        "tie_word_embeddings",
+      ),
       bias: false,
       transform: false,
       softCap: false,
@@ -40,15 +46,30 @@ export function readStateSpace(config: ModelConfig): { tower: TowerShape; head: 
 function mixerOf(config: ModelConfig, hidden: number): StateSpaceShape {
   const version = config.family === "mamba2" ? 2 : 1;
   const expand = config.fraction(2, "expand", "mamba_expand");
-  const inner = version === 2 ? Math.round(expand * hidden) : (config.optionalSize("intermediate_size_mamba", "d_inner") ?? Math.round(expand * hidden));
+  const inner =
+    version === 2
+      ? Math.round(expand * hidden)
+      : (config.optionalSize("intermediate_size_mamba", "d_inner") ?? Math.round(expand * hidden));
   const rank = config.values.time_step_rank ?? config.values.mamba_dt_rank;
   return {
     version,
     inner,
-    state: config.count(version === 2 ? 128 : 16, "state_size", "d_state", "mamba_d_state", "ssm_state_size"),
+    state: config.count(
+      version === 2 ? 128 : 16,
+      "state_size",
+      "d_state",
+      "mamba_d_state",
+      "ssm_state_size",
+    ),
     convolution: config.count(4, "conv_kernel", "d_conv", "mamba_d_conv"),
-    timeRank: typeof rank === "number" ? config.size("time_step_rank", "mamba_dt_rank") : Math.ceil(hidden / 16),
-    heads: config.count(version === 2 ? Math.round(inner / config.count(64, "head_dim")) : 0, "num_heads"),
+    timeRank:
+      typeof rank === "number"
+        ? config.size("time_step_rank", "mamba_dt_rank")
+        : Math.ceil(hidden / 16),
+    heads: config.count(
+      version === 2 ? Math.round(inner / config.count(64, "head_dim")) : 0,
+      "num_heads",
+    ),
     groups: config.count(8, "n_groups"),
     convolutionBias: config.flag(true, "use_conv_bias", "mamba_conv_bias"),
     bias: config.flag(false, "use_bias", "mamba_proj_bias"),
@@ -69,7 +90,8 @@ export function readJamba(config: ModelConfig): DecoderShape {
   const layers: LayerRun[] = [];
   const count = config.layers("num_hidden_layers");
   for (let index = 0; index < count; index++) {
-    const shape = (expertPeriod > 0 && index % expertPeriod === expertOffset ? withExperts : dense) ?? dense;
+    const shape =
+      (expertPeriod > 0 && index % expertPeriod === expertOffset ? withExperts : dense) ?? dense;
     if (shape.kind !== "transformer") {
       continue;
     }
@@ -87,6 +109,10 @@ export function readJamba(config: ModelConfig): DecoderShape {
   return {
     ...decoder,
     known: true,
-    tower: { ...decoder.tower, layers, otherParameters: spaces * (mixer.timeRank + 2 * mixer.state) },
+    tower: {
+      ...decoder.tower,
+      layers,
+      otherParameters: spaces * (mixer.timeRank + 2 * mixer.state),
+    },
   };
 }

@@ -8,7 +8,13 @@ import type { ConvolutionLayer, HeadShape, LayerRun, TowerShape } from "./model_
 export const VISION_FAMILIES: readonly string[] = ["vit", "deit", "dinov2", "beit", "vit_mae"];
 export const TWO_TOWER_FAMILIES: readonly string[] = ["clip", "siglip", "chinese_clip"];
 
-const CLASS_HEAD = { kind: "class", tied: false, bias: true, transform: false, softCap: false } as const;
+const CLASS_HEAD = {
+  kind: "class",
+  tied: false,
+  bias: true,
+  transform: false,
+  softCap: false,
+} as const;
 
 /** @param extra rows of tokens beside the patches: class, distillation, registers */
 export function imageTower(config: ModelConfig, name: string, extra: number): TowerShape {
@@ -21,10 +27,18 @@ export function imageTower(config: ModelConfig, name: string, extra: number): To
     throw notAModel(config.source, `patches of ${patch} in an image of ${image}`);
   }
   const positions = Math.floor(image / patch) ** 2 + extra;
-  const width = config.optionalSize("intermediate_size") ?? Math.round(hidden * config.fraction(4, "mlp_ratio"));
+  const width =
+    config.optionalSize("intermediate_size") ??
+    Math.round(hidden * config.fraction(4, "mlp_ratio"));
   const scaled = config.family === "dinov2" ? 2 : 0;
   const layer = plainLayer(plainAttention(heads, hidden), width, {
-    mlp: { width, gated: false, activation: activationOf(config, "gelu"), bias: true, fused: false },
+    mlp: {
+      width,
+      gated: false,
+      activation: activationOf(config, "gelu"),
+      bias: true,
+      fused: false,
+    },
     scales: scaled,
   });
   return {
@@ -38,7 +52,12 @@ export function imageTower(config: ModelConfig, name: string, extra: number): To
     embeddingNorm: null,
     embeddingDropout: false,
     stems: [
-      { name: "patch_embedding", input: channels * patch ** 2, output: hidden, bias: !/clip/.test(config.family) },
+      {
+        name: "patch_embedding",
+        input: channels * patch ** 2,
+        output: hidden,
+        bias: !/clip/.test(config.family),
+      },
     ],
     layers: [{ count: config.layers("num_hidden_layers", "depth"), layer }],
     finalNorm: LAYER_NORM,
@@ -48,7 +67,10 @@ export function imageTower(config: ModelConfig, name: string, extra: number): To
 
 export function readImageClassifier(config: ModelConfig): { tower: TowerShape; head: HeadShape } {
   const extra = config.family === "deit" ? 2 : 1;
-  return { tower: imageTower(config, "encoder", extra), head: { ...CLASS_HEAD, outputs: labelsOf(config, 2) } };
+  return {
+    tower: imageTower(config, "encoder", extra),
+    head: { ...CLASS_HEAD, outputs: labelsOf(config, 2) },
+  };
 }
 
 /** CLIP and SigLIP: an image and a text for each sample. */
@@ -59,12 +81,28 @@ export function readTwoTowers(config: ModelConfig): { towers: TowerShape[]; long
     throw notAModel(config.source, "vision_config or text_config is missing");
   }
   const projection = config.count(512, "projection_dim");
-  const defaults = { hidden_size: 512, num_attention_heads: 8, num_hidden_layers: 12, intermediate_size: 2048, vocab_size: 49408 };
+  const defaults = {
+    hidden_size: 512,
+    num_attention_heads: 8,
+    num_hidden_layers: 12,
+    intermediate_size: 2048,
+    vocab_size: 49408,
+  };
   const own = text.filledFrom(defaults);
   const hidden = own.size("hidden_size");
   const isClip = config.family !== "siglip";
-  const eyes = vision.filledFrom({ hidden_size: 768, num_attention_heads: 12, num_hidden_layers: 12, intermediate_size: 3072, patch_size: 32 });
-  const image = imageTower(eyes.named(isClip ? "clip_vision" : "siglip_vision"), "image", isClip ? 1 : 0);
+  const eyes = vision.filledFrom({
+    hidden_size: 768,
+    num_attention_heads: 12,
+    num_hidden_layers: 12,
+    intermediate_size: 3072,
+    patch_size: 32,
+  });
+  const image = imageTower(
+    eyes.named(isClip ? "clip_vision" : "siglip_vision"),
+    "image",
+    isClip ? 1 : 0,
+  );
   const positions = own.optionalSize("max_position_embeddings") ?? (isClip ? 77 : 64);
   return {
     towers: [
@@ -87,9 +125,19 @@ export function readTwoTowers(config: ModelConfig): { towers: TowerShape[]; long
         layers: [
           {
             count: own.layers("num_hidden_layers"),
-            layer: plainLayer(plainAttention(own.size("num_attention_heads"), hidden, { bidirectional: !isClip }), own.size("intermediate_size"), {
-              mlp: { width: own.size("intermediate_size"), gated: false, activation: activationOf(own, "quick_gelu"), bias: true, fused: false },
-            }),
+            layer: plainLayer(
+              plainAttention(own.size("num_attention_heads"), hidden, { bidirectional: !isClip }),
+              own.size("intermediate_size"),
+              {
+                mlp: {
+                  width: own.size("intermediate_size"),
+                  gated: false,
+                  activation: activationOf(own, "quick_gelu"),
+                  bias: true,
+                  fused: false,
+                },
+              },
+            ),
           },
         ],
         finalNorm: LAYER_NORM,
@@ -106,9 +154,18 @@ export function readImageAndText(config: ModelConfig) {
   const text = config.part("text_config") as ModelConfig;
   const decoder = readDecoder(text);
   const eyes = vision.filledFrom({ patch_size: 14 });
-  const image = imageTower(eyes.named(vision.family === "" ? "clip_vision" : vision.family), "image", 1);
-  const projector = image.hidden * decoder.tower.hidden + decoder.tower.hidden * (decoder.tower.hidden + 2);
-  return { ...decoder, towers: [{ ...image, otherParameters: projector }, decoder.tower], family: text.family };
+  const image = imageTower(
+    eyes.named(vision.family === "" ? "clip_vision" : vision.family),
+    "image",
+    1,
+  );
+  const projector =
+    image.hidden * decoder.tower.hidden + decoder.tower.hidden * (decoder.tower.hidden + 2);
+  return {
+    ...decoder,
+    towers: [{ ...image, otherParameters: projector }, decoder.tower],
+    family: text.family,
+  };
 }
 
 /** ResNet of transformers: a stem and stages of bottlenecks; the first block of a stage halves the image. */
@@ -133,17 +190,36 @@ export function readResnet(config: ModelConfig): { tower: TowerShape; head: Head
     ...changes,
   });
   const layers: LayerRun[] = [
-    { count: 1, layer: layer({ block: "stem", inputChannels: 3, inputSide: image, outputSide: image / 2 }) },
+    {
+      count: 1,
+      layer: layer({ block: "stem", inputChannels: 3, inputSide: image, outputSide: image / 2 }),
+    },
   ];
   let before = channels;
   let side = image / 4;
   for (const [stage, size] of sizes.entries()) {
     const halves = stage > 0 || config.flag(false, "downsample_in_first_stage");
     const after = halves ? side / 2 : side;
-    layers.push({ count: 1, layer: layer({ inputChannels: before, outputChannels: size, inputSide: side, outputSide: after }) });
+    layers.push({
+      count: 1,
+      layer: layer({
+        inputChannels: before,
+        outputChannels: size,
+        inputSide: side,
+        outputSide: after,
+      }),
+    });
     const rest = (depths[stage] ?? 1) - 1;
     if (rest > 0) {
-      layers.push({ count: rest, layer: layer({ inputChannels: size, outputChannels: size, inputSide: after, outputSide: after }) });
+      layers.push({
+        count: rest,
+        layer: layer({
+          inputChannels: size,
+          outputChannels: size,
+          inputSide: after,
+          outputSide: after,
+        }),
+      });
     }
     before = size;
     side = after;

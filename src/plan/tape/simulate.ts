@@ -16,6 +16,7 @@ export interface Moment {
   /** Results, gradients of results and temporary buffers. */
   readonly working: Bytes;
   readonly gradients: Bytes;
+  readonly communication: Bytes;
 }
 
 export interface StepSimulation {
@@ -39,6 +40,8 @@ export interface SimulationRules {
   readonly gradientsConsumed: boolean;
   /** Saved inputs of recomputed units lie in host memory. */
   readonly offloadsInputs: boolean;
+  /** Buffers of communication while a unit runs. */
+  readonly communicationOf: (unit: Unit, backward: boolean) => Bytes;
 }
 
 export function simulateStep(tape: Tape, rules: SimulationRules): StepSimulation {
@@ -58,6 +61,7 @@ class Simulation {
   #working = 0;
   #gradients = 0;
   #recomputed = 0;
+  #communication = 0;
   #peak: Moment | null = null;
 
   constructor(tape: Tape, rules: SimulationRules) {
@@ -108,6 +112,7 @@ class Simulation {
   }
 
   #forward(unit: Unit): void {
+    this.#communication = this.#rules.communicationOf(unit, false);
     const recomputes = this.#recomputes(unit);
     if (recomputes && !this.#rules.offloadsInputs) {
       for (const storage of unit.inputs) {
@@ -208,6 +213,7 @@ class Simulation {
   }
 
   #backward(unit: Unit): void {
+    this.#communication = this.#rules.communicationOf(unit, true);
     const recomputes = this.#recomputes(unit);
     if (recomputes) {
       const before = this.#savedBytes;
@@ -295,7 +301,7 @@ class Simulation {
   }
 
   #note(where: string, extra: Bytes): void {
-    const bytes = this.#savedBytes + this.#working + this.#gradients + extra;
+    const bytes = this.#total(extra);
     if (this.#peak === null || bytes > this.#peak.bytes) {
       this.#peak = this.#moment(where, extra);
     }
@@ -304,11 +310,16 @@ class Simulation {
   #moment(where: string, extra: Bytes): Moment {
     return {
       where,
-      bytes: this.#savedBytes + this.#working + this.#gradients + extra,
+      bytes: this.#total(extra),
       saved: new Map(this.#saved),
       working: this.#working + extra,
       gradients: this.#gradients,
+      communication: this.#communication,
     };
+  }
+
+  #total(extra: Bytes): Bytes {
+    return this.#savedBytes + this.#working + this.#gradients + this.#communication + extra;
   }
 }
 

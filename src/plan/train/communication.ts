@@ -9,13 +9,14 @@
  */
 import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCompute, type TrainOptions } from "../options.js";
-import type { Tape } from "../tape/tape.js";
+import type { Tape, Unit } from "../tape/tape.js";
 
 const BUCKET_ELEMENTS = 5e8;
 const LIVE_ELEMENTS = 1e9;
 
 export interface Communication {
-  readonly bytes: Bytes;
+  /** While a unit of the tape runs. */
+  readonly bytesOf: (unit: Unit, backward: boolean) => Bytes;
   readonly formula: string;
   readonly source: string;
 }
@@ -36,8 +37,12 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
       }
       const layer = Math.max(0, ...units.layers);
       const reduced = options.method === "full" ? (computeBytes + 4) * layer : 0;
+      const root = units.root * computeBytes;
       return {
-        bytes: units.root * computeBytes + 2 * layer * computeBytes + reduced,
+        bytesOf: ({ checkpointable }, backward) =>
+          root +
+          (checkpointable ? 2 : 1) * layer * computeBytes +
+          (backward && checkpointable ? reduced : 0),
         formula: `embedding and head ${count(units.root)} x ${computeBytes} B + 2 layers x ${count(layer)} x ${computeBytes} B${reduced > 0 ? ` + gradients of one layer x ${computeBytes + 4} B` : ""}`,
         source: "torch.distributed.fsdp: root unit, prefetch, reduce-scatter",
       };
@@ -46,7 +51,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
     case "zero-2": {
       const bucket = 2 * Math.min(BUCKET_ELEMENTS, trainable) * computeBytes;
       return {
-        bytes: bucket,
+        bytesOf: () => bucket,
         formula: `2 buckets x min(5e8, ${count(trainable)}) x ${computeBytes} B`,
         source: "DeepSpeed: reduce_bucket_size, overlap_comm",
       };
@@ -55,7 +60,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
       const live = Math.min(LIVE_ELEMENTS, all);
       const bucket = 2 * Math.min(BUCKET_ELEMENTS, trainable) * computeBytes;
       return {
-        bytes: live * computeBytes + bucket,
+        bytesOf: () => live * computeBytes + bucket,
         formula: `min(1e9, ${count(all)}) x ${computeBytes} B gathered + 2 buckets x min(5e8, ${count(trainable)}) x ${computeBytes} B`,
         source: "DeepSpeed: stage3_max_live_parameters, reduce_bucket_size",
       };
@@ -66,7 +71,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
       }
       const gradients = sharding.devices > 1 ? trainable * computeBytes : 0;
       return {
-        bytes: gradients,
+        bytesOf: () => gradients,
         formula:
           sharding.devices > 1
             ? `buckets of all gradients: ${count(trainable)} x ${computeBytes} B`

@@ -65,7 +65,7 @@ export function trainingParts(
   } else {
     addActivations(add, peak, options);
     if (communication !== null) {
-      add("communication", communication.bytes, WIDTHS.communication, communication);
+      add("communication", simulation.peak.communication, WIDTHS.communication, communication);
     }
   }
   return [...parts, ...allocatorParts(parts, { gpu: options.gpu, outsideBytes: peak.ncclBytes })];

@@ -45,21 +45,18 @@ export function planTraining(model: ModelShape, options: TrainOptions): Training
 function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice): DevicePeak {
   const { tape } = modelTape(model, trainingRules(model, options), stage);
   const states = statesOf(tape, options);
+  const communication = communicationOf(tape, options);
   const simulation = simulateStep(tape, {
     checkpointing: options.checkpointing,
     gradientBytesOf: states.gradientBytesOf,
     gradientsStay: options.accumulation > 1 && !options.optimizerInBackward,
     gradientsConsumed: options.optimizerInBackward,
     offloadsInputs: options.activationOffload,
+    communicationOf: communication?.bytesOf ?? (() => 0),
   });
-  const communication = communicationOf(tape, options);
   const inFlight = microbatchesInFlight(options, stage);
   const fixed = states.weights + states.adapters + states.optimizer + states.master;
-  const backward =
-    fixed +
-    simulation.peak.bytes +
-    (inFlight - 1) * simulation.savedBytes +
-    (communication?.bytes ?? 0);
+  const backward = fixed + simulation.peak.bytes + (inFlight - 1) * simulation.savedBytes;
   const step = fixed + (options.optimizerInBackward ? 0 : states.gradients) + states.stepTemporary;
   return {
     tape,
