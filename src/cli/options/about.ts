@@ -6,6 +6,7 @@ export const COMMAND_GROUPS = {
   recordings: "Read a recording:",
   processes: "Inspect a running process or a core file:",
   devices: "Inspect devices:",
+  fleet: "Watch a fleet:",
   machine: "Check this machine:",
 } as const;
 

@@ -54,6 +54,10 @@ export const ERROR_IDS = [
   "TM-E065",
   "TM-E076",
   "TM-E077",
+  "TM-E080",
+  "TM-E081",
+  "TM-E082",
+  "TM-E083",
 ] as const;
 type ErrorId = (typeof ERROR_IDS)[number];
 
