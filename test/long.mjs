@@ -49,6 +49,12 @@ export const longTests = {
     sample: 9,
     full: 300,
   },
+  serverKills: {
+    what: "moments of ingest at which the server is killed",
+    file: "test/server/killed.test",
+    sample: 5,
+    full: 200,
+  },
   killRounds: {
     what: "rounds of kills of program, recorder and guard",
     file: "test/bad/kill.test",

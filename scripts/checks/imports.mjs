@@ -30,6 +30,8 @@ const planted = {
   "src/cli/lost.ts": 'export * from "./nowhere.js"; // every-import-is-there',
   "src/cli/developer.ts": 'export { test } from "vitest"; // sources-use-no-development-packages',
   "src/cli/tested.ts": 'export * from "../../test/aid.js"; // sources-use-no-tests',
+  "src/server/host.ts":
+    'export { smaps } from "../linux/smaps.js"; // documents-of-recordings-need-no-recorder',
   "src/linux/index.ts": 'export { smaps } from "./smaps.js";',
   "src/inspect/index.ts": "export const summary = 1;",
   "src/cli/commands/deep.ts":

@@ -53,6 +53,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/export.js"),
   },
   {
+    name: "fleet",
+    group: "fleet",
+    summary: "ask a server about its services and their instances",
+    load: () => import("./commands/fleet.js"),
+  },
+  {
     name: "gpu",
     group: "devices",
     summary: "show what uses CUDA memory: a snapshot, a process or a log",
@@ -117,6 +123,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     group: "record",
     summary: "run a program and record where its memory goes",
     load: () => import("./commands/run.js"),
+  },
+  {
+    name: "serve",
+    group: "fleet",
+    summary: "keep the recordings of many programs, and show them in a browser",
+    load: () => import("./commands/serve.js"),
   },
   {
     name: "stacks",

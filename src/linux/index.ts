@@ -37,6 +37,7 @@ export {
   readLimiting,
   readPageCache,
 } from "./process/cgroup.js";
+export { readEnvironment } from "./process/environment.js";
 export { readInterpreter } from "./process/interpreter.js";
 export { type KernelKill, readKernelKills } from "./process/kernel_kills.js";
 export {

@@ -21,6 +21,8 @@ export const PROGRAM_PATH = `${FOLDER}dist/program/main.js`;
 export const LAUNCHER_PATH = `${FOLDER}bin/tidemark`;
 /** The report page, with an empty place for its data. */
 export const PAGE_PATH = `${FOLDER}dist/web/index.html`;
+/** The pages of a server: index.html and assets/. */
+export const FLEET_PAGES_PATH = `${FOLDER}dist/web/fleet`;
 /** Sources of the Python package that a running program is given. */
 export const PYTHON_FOLDER = `${FOLDER}python/tidemark`;
 

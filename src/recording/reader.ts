@@ -1,22 +1,21 @@
 import { basename } from "node:path";
-import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import { formatDuration } from "../model/base/numbers.js";
 import type { TimeMs } from "../model/base/units.js";
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { Profile, ProfileTables } from "../model/profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
-import { BatchError, checkTable, demand, record } from "./batch_check.js";
-import type {
-  EndBatch,
-  EventBatch,
-  LimitBatch,
-  MetaBatch,
-  ProcessBatch,
-  ProfileBatch,
-  SeriesRow,
-} from "./batches.js";
+import { BatchError, demand } from "./batch_check.js";
+import type { MetaBatch, SeriesRow } from "./batches.js";
 import { readCensus } from "./census_batch.js";
+import {
+  checkedEnd,
+  checkedEvents,
+  checkedLimits,
+  checkedMeta,
+  checkedProcesses,
+  checkedProfile,
+} from "./checked_frames.js";
 import { DictionaryReader } from "./dictionary_batches.js";
 import { type FramePlace, readFrame, scanFrames } from "./frames/frame_file.js";
 import { decodePayload, FrameKind } from "./frames/frames.js";
@@ -51,21 +50,6 @@ export function openRecording(path: string, recorderLives?: RecorderLives): Reco
 type RecorderLives = (recorder: RecordingMeta["recorder"]) => boolean;
 
 const HAS_ENDED: RecorderLives = () => false;
-
-const EVENT_KINDS = new Set<string>([
-  "process-start",
-  "process-end",
-  "exec",
-  "step-begin",
-  "step-end",
-  "label",
-  "period",
-  "oom-kill",
-  "peak",
-  "recorder",
-  "gpu-snapshot",
-  "limit",
-] satisfies TimelineEvent["kind"][]);
 
 /** The recording, and what finishing one needs beyond it. */
 export class OpenRecording implements Recording {
@@ -248,7 +232,7 @@ export class OpenRecording implements Recording {
         this.#dictionary.add(batch);
         break;
       case FrameKind.profile:
-        this.#takeProfile(batch);
+        this.#announced = checkedProfile(batch);
         break;
       case FrameKind.samples:
         // Without its announcement it is nothing.
@@ -259,7 +243,9 @@ export class OpenRecording implements Recording {
         }
         break;
       case FrameKind.events:
-        this.#takeEvents(batch);
+        for (const event of checkedEvents(batch)) {
+          this.events.push(event);
+        }
         break;
       case FrameKind.limits:
         this.#takeLimits(batch);
@@ -274,12 +260,7 @@ export class OpenRecording implements Recording {
         this.memoryEnds.push(...readMemoryEnds(batch));
         break;
       case FrameKind.end:
-        checkTable(
-          batch,
-          { timeMs: "number", exitCode: "number?", signal: "number?", maxRssBytes: "number" },
-          "end",
-        );
-        this.end = batch as EndBatch;
+        this.end = checkedEnd(batch);
         break;
       default:
         throw new BatchError(`its kind ${kind} is unknown`);
@@ -289,111 +270,21 @@ export class OpenRecording implements Recording {
 
   #takeMeta(batch: unknown): void {
     demand(this.#metaBatch === null, "the recording is described twice");
-    checkTable(
-      batch,
-      {
-        tidemarkVersion: "string",
-        command: "strings",
-        pid: "number",
-        startedMs: "number",
-        host: "string",
-        kernel: "string",
-        runId: "string",
-        periodBytes: "number",
-      },
-      "meta",
-    );
-    const { keeper, recorder } = record(batch, "meta");
-    checkTable(recorder, { pid: "number", startTicks: "number" }, "recorder");
-    if (keeper !== null) {
-      checkTable(keeper, { pid: "number", startTicks: "number", fd: "number" }, "keeper");
-    }
-    this.#metaBatch = batch as MetaBatch;
+    this.#metaBatch = checkedMeta(batch);
   }
 
   #takeProcesses(value: unknown): void {
-    checkTable(
-      value,
-      {
-        series: "u32",
-        pid: "u32",
-        parentPid: "u32",
-        command: "lists",
-        python: "strings",
-        profiled: "u8",
-        startedMs: "f64",
-        endedMs: "f64",
-      },
-      "processes",
-    );
-    const batch = value as ProcessBatch;
-    if (batch.rank !== undefined) {
-      checkTable(batch, { series: "u32", rank: "f64" }, "processes");
+    for (const row of checkedProcesses(value, this.#rows.length)) {
+      this.#rows[row.series] = row;
     }
-    batch.series.forEach((series, i) => {
-      demand(series <= this.#rows.length, `process ${series} does not continue without a gap`);
-      const endedMs = float64At(batch.endedMs, i);
-      const rank = batch.rank === undefined ? Number.NaN : float64At(batch.rank, i);
-      this.#rows[series] = {
-        series,
-        pid: uint32At(batch.pid, i),
-        parentPid: uint32At(batch.parentPid, i),
-        command: itemAt(batch.command, i),
-        python: itemAt(batch.python, i),
-        profiled: batch.profiled[i] === 1,
-        startedMs: float64At(batch.startedMs, i),
-        endedMs: Number.isNaN(endedMs) ? null : endedMs,
-        ...(Number.isNaN(rank) ? {} : { rank }),
-      };
-    });
-  }
-
-  #takeProfile(value: unknown): void {
-    checkTable(
-      value,
-      { timeMs: "number", durationMs: "number", liveBytes: "number", kind: "string" },
-      "profile",
-    );
-    const batch = value as ProfileBatch;
-    demand(["poll", "peak", "end"].includes(batch.kind), "a profile's kind is unknown");
-    checkTable(
-      batch.agent,
-      { samples: "number", lost: "number", cpuMs: "number", periodBytes: "number" },
-      "profile.agent",
-    );
-    this.#announced = batch;
   }
 
   #takeLimits(value: unknown): void {
-    checkTable(value, { from: "string", sentences: "strings" }, "limits");
-    const { from, sentences } = value as LimitBatch;
-    demand(from === "recorder" || from === "agent", "limits belong to no process");
+    const { from, sentences } = checkedLimits(value);
     if (from === "agent") {
       this.#agentLimits = sentences;
     } else {
       this.limits.push(...sentences);
     }
-  }
-
-  #takeEvents(value: unknown): void {
-    checkTable(
-      value,
-      { timeMs: "f64", pid: "u32", kind: "strings", detail: "strings", value: "f64" },
-      "events",
-    );
-    const batch = value as EventBatch;
-    batch.kind.forEach((kind, i) => {
-      const timeMs = float64At(batch.timeMs, i);
-      demand(EVENT_KINDS.has(kind), `an event's kind is unknown: ${kind}`);
-      demand(Number.isFinite(timeMs), "an event has no time");
-      const number = float64At(batch.value, i);
-      this.events.push({
-        timeMs,
-        pid: uint32At(batch.pid, i),
-        kind: kind as TimelineEvent["kind"],
-        detail: itemAt(batch.detail, i),
-        ...(Number.isNaN(number) ? {} : { value: number }),
-      });
-    });
   }
 }

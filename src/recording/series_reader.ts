@@ -1,9 +1,8 @@
 import { float64At, uint8At, uint32At } from "../model/base/columns.js";
-import { METRICS, type MemorySeries, type Metric } from "../model/profile/series.js";
-import { checkIds, checkTable, demand } from "./batch_check.js";
-import type { MetricBatch, SeriesRow } from "./batches.js";
-
-const KNOWN = new Set<string>(METRICS);
+import type { MemorySeries, Metric } from "../model/profile/series.js";
+import { demand } from "./batch_check.js";
+import type { SeriesRow } from "./batches.js";
+import { checkedMetrics } from "./checked_frames.js";
 
 /** Puts the rows of the `metrics` table together: one column a metric, one row a poll, for each process. */
 export class SeriesReader {
@@ -11,16 +10,7 @@ export class SeriesReader {
 
   /** Throws BatchError for rows that name an unknown process or metric. */
   add(value: unknown, processCount: number): void {
-    checkTable(value, { timeMs: "f64", series: "u32", name: "u8", value: "f64" }, "metrics");
-    const batch = value as MetricBatch;
-    checkTable({ names: batch.names }, { names: "strings" }, "metrics");
-    demand(
-      batch.names.every((name) => KNOWN.has(name)),
-      "a metric is unknown",
-    );
-    checkIds(batch.name, batch.names.length, "a metric's name");
-    checkIds(batch.series, processCount, "a metric's process");
-    demand(batch.timeMs.every(Number.isFinite), "a metric has no time");
+    const batch = checkedMetrics(value, processCount);
     for (let i = 0; i < batch.series.length; i++) {
       const columns = this.#columnsOf(uint32At(batch.series, i));
       const poll = pollAt(columns.timesMs, float64At(batch.timeMs, i));

@@ -3,6 +3,7 @@ import type { TypeCounts } from "../model/heap/heap_graph.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { Profile } from "../model/profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
+import type { ServiceIdentity } from "../model/wire/identity.js";
 
 /** A recording's description. */
 export interface RecordingMeta {
@@ -25,6 +26,8 @@ export interface RecordingMeta {
   readonly keeper: { readonly pid: Pid; readonly startTicks: number; readonly fd: number } | null;
   /** The recorder itself, to distinguish a recording in progress from an abandoned one. */
   readonly recorder: { readonly pid: Pid; readonly startTicks: number };
+  /** Who the program is within a fleet, by its environment; older recordings have none. */
+  readonly identity?: ServiceIdentity;
 }
 
 /** One process image of the recorded tree: a pid is listed again after it was reused, not after exec. */

@@ -2,9 +2,9 @@
 
 import { type ExportFormat, PROFILE_EXPORTERS, type ProfileExporter } from "../formats/index.js";
 import type { Tell } from "../model/base/units.js";
-import { notInstalled } from "../model/errors/errors.js";
 import type { Recording } from "../recording/types.js";
 import { WRITER_MARK } from "./duckdb/schema.js";
+import { importWithDuckdb } from "./with_duckdb.js";
 
 /** A format that holds the whole recording in one file. */
 interface FileExporter extends ExportFormat {
@@ -23,23 +23,8 @@ interface FolderExporter extends ExportFormat {
 export type RecordingExporter = FileExporter | FolderExporter;
 export type Exporter = ProfileExporter | RecordingExporter;
 
-/** Imports what writes with DuckDB: only when used, for its native library is large. It may be missing:
- * the Python package has it as an extra. @throws TidemarkError */
-async function duckdbExport() {
-  try {
-    // First by itself: a module that names its exports cannot even be linked without it.
-    await import("@duckdb/node-api");
-    return await import("./duckdb/export.js");
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (!/^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? "") || !message.includes("@duckdb/")) {
-      throw error;
-    }
-    throw notInstalled(
-      "DuckDB, which writes this format, is not installed",
-      "pip install 'tidemark-profiler[server]', or, where npm installed Tidemark: npm install -g @duckdb/node-api",
-    );
-  }
+function duckdbExport() {
+  return importWithDuckdb("this format", () => import("./duckdb/export.js"));
 }
 
 const parquet: FolderExporter = {

@@ -1,8 +1,12 @@
 /**
- * Exports of a recording: to the formats of other tools, and to a DuckDB database or Parquet files for SQL.
+ * What a server keeps, and exports of a recording: to the formats of other tools, and to a DuckDB database or Parquet
+ * files for SQL.
  *
  * Everything here throws TidemarkError only.
  */
 export type { ProfileExporter } from "../formats/index.js";
 export type { Recording } from "../recording/types.js";
 export { EXPORTERS, type Exporter, type RecordingExporter } from "./exporters.js";
+export type { Store, StreamPart, VerdictRow, Window, WindowProfile } from "./interface/store.js";
+export { openStore } from "./open_store.js";
+export { StreamFiles } from "./spool/stream_files.js";

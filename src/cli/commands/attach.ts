@@ -14,6 +14,7 @@ import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
 import type { CommandAbout } from "../options/about.js";
+import { type DestinationOptions, destinationOf, withDestination } from "../options/destination.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import { withInterrupt } from "../options/interrupt.js";
 import {
@@ -39,7 +40,11 @@ import { type StatusLine, statusLine, withProgress } from "../text/progress.js";
 /** Time between two progress lines if stderr is a file or a pipe. */
 const LOG_INTERVAL_MS: Millis = 15_000;
 
-interface AttachCommandOptions extends CommonOptions, ListOptions, DeviceOptions {
+interface AttachCommandOptions
+  extends CommonOptions,
+    ListOptions,
+    DeviceOptions,
+    DestinationOptions {
   readonly for: Millis | "auto";
   readonly wait: Millis;
   readonly output?: string;
@@ -90,6 +95,7 @@ export function buildCommand(): Command {
     .addOption(new Option("--no-follow", "do not profile processes that it forks"))
     .option("--children", "also record Python children that run other programs")
     .option("--no-children", "do not profile children that already exist");
+  withDestination(command);
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "stdout");
@@ -106,6 +112,7 @@ export function buildCommand(): Command {
 async function attach(given: Pid | undefined, options: AttachCommandOptions): Promise<void> {
   requireLinux();
   const pid = requireProcess(given, options.name);
+  const to = destinationOf(options);
   const recordingPath = chooseRecordingPath(commandOf(pid), options);
   const status = statusLine();
   for (const remark of options.quiet === true ? [] : periodRemarks(options.period)) {
@@ -117,6 +124,7 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
       recordingPath,
       ...(options.period === undefined ? {} : { periodBytes: options.period }),
       ...deviceWatchOf(options),
+      ...to,
       native: options.native === true,
       follow: options.follow,
       ...(options.children === undefined ? {} : { children: options.children ? "all" : "none" }),

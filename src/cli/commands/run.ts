@@ -16,6 +16,7 @@ import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.
 import { chooseRecordingPath, requireNoInput, requireWritable } from "../files/recording_path.js";
 import { writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
+import { type DestinationOptions, destinationOf, withDestination } from "../options/destination.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
   type ListOptions,
@@ -34,7 +35,7 @@ import { failedAtOnce, failureLine, summaryContext } from "../screens/summary_co
 import { printError, printNote, printNotes, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
-interface RunOptions extends ListOptions, DeviceOptions {
+interface RunOptions extends ListOptions, DeviceOptions, DestinationOptions {
   readonly output?: string;
   readonly force?: boolean;
   readonly python?: string;
@@ -67,6 +68,7 @@ export function buildCommand(): Command {
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
     .addOption(new Option("--no-follow", "do not profile child processes"));
   withProgram(command);
+  withDestination(command);
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
   withCommonOptions(command, "file");
@@ -76,6 +78,7 @@ export function buildCommand(): Command {
     "tidemark run -o load.tidemark --native -m pytest -x",
     "tidemark run --python .venv app.py",
     "tidemark run --gpu torchrun --nproc-per-node 8 train.py",
+    "tidemark run --to http://127.0.0.1:7070 app.py",
     "tidemark run --period 16K --json summary.json uvicorn app:main",
   ).action(run);
 }
@@ -121,6 +124,7 @@ function runProgram(
   for (const output of [options.output, options.json]) {
     requireNoInput(output, command);
   }
+  const to = destinationOf(options);
   const recordingPath = chooseRecordingPath(command, options);
   if (options.json !== undefined) {
     requireWritable(options.json);
@@ -139,6 +143,7 @@ function runProgram(
     guardDescriptor: descriptor,
     ...(options.period === undefined ? {} : { periodBytes: options.period }),
     ...deviceWatchOf(options),
+    ...to,
     native: options.native === true,
     follow: options.follow,
   });

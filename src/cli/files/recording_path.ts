@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs
 import { dirname, resolve } from "node:path";
 import { badUsage, fileUnusable, recordingExists } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { programName } from "../text/command_words.js";
+import { programName } from "../../model/profile/program_name.js";
 import { statOf } from "./files.js";
 
 interface PathOptions {
@@ -32,7 +32,7 @@ export function defaultRecordingName(command: readonly string[], now: Date): str
   const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
   const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
   const name =
-    programName(command)
+    programName(command, resolve)
       .replace(/[^\w.+-]/g, "_")
       .slice(0, 100) || "program";
   return `${name}-${date}-${time}.tidemark`;

@@ -7,6 +7,7 @@ export const COMMAND_GROUPS = {
   processes: "Inspect a running process or a core file:",
   devices: "Inspect devices:",
   source: "Check source code:",
+  fleet: "Watch a fleet:",
   machine: "Check this machine:",
 } as const;
 

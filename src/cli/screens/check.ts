@@ -3,7 +3,8 @@ import { relative } from "node:path";
 import { formatBytes, formatGrowth } from "../../model/base/numbers.js";
 import type { CheckJson, GateJson } from "../../model/documents/check_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { programName, shellWord } from "../text/command_words.js";
+import { programName } from "../../model/profile/program_name.js";
+import { shellWord } from "../text/command_words.js";
 import { padEnd, type Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 

@@ -56,6 +56,10 @@ export const ERROR_IDS = [
   "TM-E065",
   "TM-E076",
   "TM-E077",
+  "TM-E080",
+  "TM-E081",
+  "TM-E082",
+  "TM-E083",
   "TM-E085",
   "TM-E086",
 ] as const;

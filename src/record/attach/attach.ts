@@ -28,6 +28,7 @@ import {
   isMappingNamed,
   readAttachPermission,
   readCommand,
+  readEnvironment,
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
@@ -38,7 +39,12 @@ import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached, recorderDied } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
+import { programName } from "../../model/profile/program_name.js";
+import { identityOf } from "../../model/wire/identity.js";
 import { FileSink } from "../../recording/frames/file_sink.js";
+import type { Destination } from "../../recording/sender/post_connection.js";
+import { SentSink } from "../../recording/sender/sent_sink.js";
+import { StreamSender } from "../../recording/sender/stream_sender.js";
 import type { Recording } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { CONSTANTS } from "../../segment/layout.js";
@@ -77,6 +83,8 @@ export interface AttachOptions {
   readonly children?: ChildrenChoice;
   /** Watch the devices of its processes; if absent, no process is entered for this. */
   readonly devices?: DeviceWatchOptions;
+  /** A server that the recording is sent to while it grows; left out: none. */
+  readonly to?: Destination;
   /** Shared with the other recorders of this Node process; the default is a budget of its own. */
   readonly budget?: CpuBudget;
   /** How long to wait for the process to run Python code. */
@@ -270,6 +278,7 @@ function beginRecording(
     periodBytes: header.periodBytes,
     keeper: { ...place.keeper, startTicks: ticks(place.keeper.pid) },
     recorder: { pid: process.pid, startTicks: ticks(process.pid) },
+    identity: identityOf(readEnvironment(pid), programName(command)),
   });
 }
 
@@ -292,7 +301,9 @@ async function record(
   const { pid } = options;
   const notes: string[] = [];
   const path = resolve(options.recordingPath);
-  const writer = new RecordingWriter(FileSink.open(path));
+  const sender = options.to ? new StreamSender(options.to) : null;
+  const file = FileSink.open(path);
+  const writer = new RecordingWriter(sender ? new SentSink(file, sender) : file);
   place.setOrphan(orphanPath(path));
   const command = readCommand(pid) ?? [];
   const beganMs = nowMs();
@@ -342,6 +353,10 @@ async function record(
   }
   writer.close();
   place.setOrphan("");
+  const unsent = await sender?.finish(path);
+  if (unsent) {
+    notes.push(unsent);
+  }
   return {
     recordingPath: path,
     notes,

@@ -8,7 +8,12 @@ import { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
+import { programName } from "../../model/profile/program_name.js";
+import { identityOf } from "../../model/wire/identity.js";
 import { FileSink } from "../../recording/frames/file_sink.js";
+import type { FrameSink } from "../../recording/frames/frame_sink.js";
+import { SentSink } from "../../recording/sender/sent_sink.js";
+import { StreamSender } from "../../recording/sender/stream_sender.js";
 import type { RecordingMeta } from "../../recording/types.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import { CpuBudget } from "../budget/cpu_budget.js";
@@ -71,7 +76,8 @@ async function startAndRecord(
   notes: string[],
 ): Promise<RunResult> {
   const wanted = resolve(options.recordingPath);
-  const writer = openWriter(wanted, notes);
+  const sender = options.to ? new StreamSender(options.to) : null;
+  const writer = openWriter(wanted, notes, sender);
   if (preload && writer.failure === null) {
     guard.setOrphan(orphanPath(writer.path));
   }
@@ -114,6 +120,7 @@ async function startAndRecord(
   if ("roomBytes" in end) {
     recorder.handOver(handedOverSentence(end.roomBytes));
     writer.close();
+    sender?.stop();
     guard.handOver();
     return { ...whatever, recorded: true, handedOver: true, exitCode: 0 };
   }
@@ -123,6 +130,10 @@ async function startAndRecord(
   const { failure } = writer;
   if (failure && failure !== failureBefore) {
     notes.push(`The recording is incomplete: ${failure.what}.`);
+  }
+  const unsent = await sender?.finish(writer.path);
+  if (unsent) {
+    notes.push(unsent);
   }
   return {
     ...whatever,
@@ -159,12 +170,13 @@ export function orphanPath(recordingPath: string): string {
 }
 
 /** The requested file, otherwise one in the temporary folder, otherwise none; the summary is printed in any case. */
-function openWriter(path: string, notes: string[]): RecordingWriter {
+function openWriter(path: string, notes: string[], sender: StreamSender | null): RecordingWriter {
+  const sent = (sink: FrameSink) => new RecordingWriter(sender ? new SentSink(sink, sender) : sink);
   let failure: TidemarkError | null = null;
   const instead = join(tmpdir(), `tidemark-${process.pid}-${basename(path)}`);
   for (const candidate of [path, instead]) {
     try {
-      const writer = new RecordingWriter(FileSink.open(candidate));
+      const writer = sent(FileSink.open(candidate));
       if (candidate === instead) {
         notes.push(`The recording is written to ${instead} instead.`);
       }
@@ -177,7 +189,7 @@ function openWriter(path: string, notes: string[]): RecordingWriter {
       failure = error;
     }
   }
-  return new RecordingWriter(FileSink.inMemory(path, failure as TidemarkError));
+  return sent(FileSink.inMemory(path, failure as TidemarkError));
 }
 
 /**
@@ -219,6 +231,7 @@ function describe(
       fd: preload.guardDescriptor,
     },
     recorder: { pid: process.pid, startTicks: ticks(process.pid) },
+    identity: identityOf(process.env, programName(options.command, resolve)),
   };
 }
 

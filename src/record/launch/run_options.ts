@@ -1,5 +1,6 @@
 /** Options and result of `runUnderAgent`. */
 import type { Bytes, Millis } from "../../model/base/units.js";
+import type { Destination } from "../../recording/sender/post_connection.js";
 import type { Recording } from "../../recording/types.js";
 import type { CpuBudget } from "../budget/cpu_budget.js";
 import type { DeviceWatchOptions } from "../devices/device_watch.js";
@@ -19,6 +20,8 @@ export interface RunOptions {
   readonly devices?: DeviceWatchOptions;
   /** Shared with the other recorders of this Node process; the default is a budget of its own. */
   readonly budget?: CpuBudget;
+  /** A server to send the recording to while it grows; absent: none. */
+  readonly to?: Destination;
   /** Descriptor from TIDEMARK_GUARD_FD, set by tidemark-guard. */
   readonly guardDescriptor: number;
 }

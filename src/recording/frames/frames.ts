@@ -116,17 +116,28 @@ export function frameIsWhole(head: Buffer, payload: Buffer): boolean {
 
 /** The batch of a frame whose checksum held. Throws TidemarkError where it is none all the same. */
 export function decodePayload(head: FrameHead, payload: Buffer, source: string): unknown {
+  return decodeColumns(plainPayload(head, payload, source, MAX_BATCH_BYTES), source);
+}
+
+/** The bytes of a batch, inflated, of at most `mostBytes`. Throws TidemarkError. */
+export function plainPayload(
+  head: FrameHead,
+  payload: Buffer,
+  source: string,
+  mostBytes: number,
+): Uint8Array {
   if ((head.flags & ~FLAG_DEFLATED) !== 0) {
     throw damagedInput(source, `a frame has unknown flags ${head.flags}`);
   }
-  const plain = (head.flags & FLAG_DEFLATED) === 0 ? payload : inflate(payload, source);
+  const isDeflated = (head.flags & FLAG_DEFLATED) !== 0;
+  const plain = isDeflated ? inflate(payload, source, mostBytes) : payload;
   // Columns are to be plain typed arrays, and a Buffer's parts are Buffers.
-  return decodeColumns(new Uint8Array(plain.buffer, plain.byteOffset, plain.length), source);
+  return new Uint8Array(plain.buffer, plain.byteOffset, plain.length);
 }
 
-function inflate(payload: Buffer, source: string): Buffer {
+function inflate(payload: Buffer, source: string, mostBytes: number): Buffer {
   try {
-    return inflateSync(payload, { maxOutputLength: MAX_BATCH_BYTES });
+    return inflateSync(payload, { maxOutputLength: mostBytes });
   } catch (error) {
     throw damagedInput(source, `a frame does not inflate: ${reasonOf(error).message}`);
   }

@@ -6,8 +6,6 @@ import {
   type DuckDBConnection,
   DuckDBDataChunkWriter,
   DuckDBInstance,
-  type DuckDBValue,
-  listValue,
 } from "@duckdb/node-api";
 import type { Tell } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
@@ -15,14 +13,8 @@ import { reasonOf } from "../../model/errors/reason.js";
 import type { Recording } from "../../recording/types.js";
 import { addRecording } from "./recording_rows.js";
 import { SampleChunks } from "./sample_chunks.js";
-import {
-  type AddRow,
-  type ColumnValue,
-  TABLE_NAMES,
-  TABLES,
-  type TableName,
-  WRITER_MARK,
-} from "./schema.js";
+import { type AddRow, TABLE_NAMES, TABLES, type TableName, WRITER_MARK } from "./schema.js";
+import { storedValue } from "./stored_value.js";
 
 /** Fills a new database file. Throws TidemarkError. */
 export async function writeDuckdb(recording: Recording, path: string, tell: Tell): Promise<void> {
@@ -112,7 +104,9 @@ async function fill(connection: DuckDBConnection, recording: Recording, tell: Te
   };
   const add: AddRow = (table, ...values) => {
     const types = Object.values(TABLES[table]);
-    open(table).writer.appendRow(values.map((value, index) => stored(value, types[index] ?? "")));
+    open(table).writer.appendRow(
+      values.map((value, index) => storedValue(value, types[index] ?? "")),
+    );
   };
   const chunks = new SampleChunks(open("samples").appender);
   await addRecording(recording, add, chunks, tell);
@@ -121,11 +115,4 @@ async function fill(connection: DuckDBConnection, recording: Recording, tell: Te
     writer.flush();
     appender.closeSync();
   }
-}
-
-function stored(value: ColumnValue, type: string): DuckDBValue {
-  if (typeof value === "object") {
-    return listValue(value);
-  }
-  return type === "BIGINT" ? BigInt(value) : value;
 }

@@ -19,13 +19,21 @@ const COLUMNS = Object.keys(TABLES.samples) as SampleColumn[];
 /** One value a column: `day` counts from 1970. */
 type SampleVectors = Readonly<Record<SampleColumn, DuckDBVector>>;
 
+/** Takes rows of the samples table. */
+export interface SampleTarget {
+  /** Good for the row that {@link nextRow} gave last. */
+  readonly vectors: SampleVectors;
+  /** The row to write next; every column of it has to be set. */
+  nextRow(): number;
+}
+
 /**
  * A chunk that is written in place, handed over when full and written again:
  *
  *     const row = chunks.nextRow();
  *     chunks.vectors.live_bytes.setItem(row, 10);    // and so every column
  */
-export class SampleChunks {
+export class SampleChunks implements SampleTarget {
   readonly #appender: DuckDBAppender;
   readonly #chunk: DuckDBDataChunk;
   #vectors: SampleVectors;
@@ -74,6 +82,14 @@ export class SampleChunks {
     ) as Record<SampleColumn, DuckDBVector<DuckDBValue>>;
   }
 }
+
+/** Takes rows and keeps none. */
+export const NO_SAMPLES: SampleTarget = {
+  nextRow: () => 0,
+  vectors: Object.fromEntries(
+    COLUMNS.map((name) => [name, { setItem: () => {} } as unknown as DuckDBVector]),
+  ) as Record<SampleColumn, DuckDBVector>,
+};
 
 /** The day (UTC) that a moment lies in. */
 export function dayOf(timeMs: number): DuckDBDateValue {

@@ -2,11 +2,11 @@
 
 import { addAt, float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
-import type { SiteIndex, TimeMs } from "../../model/base/units.js";
+import type { Millis, SiteIndex, TimeMs } from "../../model/base/units.js";
 import type { Profile, SiteTable } from "../../model/profile/profile.js";
 import { contentId } from "./content_ids.js";
 import { DictionaryRows } from "./dictionary_rows.js";
-import { dayOf, type SampleChunks } from "./sample_chunks.js";
+import { dayOf, type SampleTarget } from "./sample_chunks.js";
 import type { AddRow } from "./schema.js";
 import { type SeriesRows, whole } from "./series_rows.js";
 
@@ -17,7 +17,7 @@ interface KnownSites {
   readonly sites: SiteTable;
   readonly index: RowIndex;
   /** By process. */
-  readonly seriesIds: readonly bigint[];
+  readonly owners: readonly SampleOwner[];
 }
 
 /** What all rows of a look share, and what they need of it. */
@@ -39,6 +39,18 @@ interface SampleOwner {
   readonly profileId: bigint;
 }
 
+/** Sums of one process's sites. */
+interface SampleTotals {
+  liveBytes: number;
+  allocatedBytes: number;
+}
+
+/** How long a profile holds if no other follows: looks come when a run is 12 % longer than at the last one. */
+const SHORTEST_CARRY_MS: Millis = 600_000;
+const CARRY_SHARE = 0.15;
+/** A profile is stored at least this often, even if nothing has changed. */
+const LONGEST_UNSTORED_MS: Millis = 600_000;
+
 /** The figures of one row of the `samples` table. */
 interface SampleFigures {
   readonly ageBucket: number;
@@ -54,13 +66,14 @@ interface SampleFigures {
 export class SampleRows {
   readonly #series: SeriesRows;
   readonly #add: AddRow;
-  readonly #samples: SampleChunks;
+  readonly #samples: SampleTarget;
   readonly #dictionaries: DictionaryRows;
   /** The profile before: its allocated figures are taken off. */
   #before: KnownSites | null = null;
   #lastMs: TimeMs | null = null;
+  #storedMs: TimeMs = 0;
 
-  constructor(series: SeriesRows, add: AddRow, samples: SampleChunks) {
+  constructor(series: SeriesRows, add: AddRow, samples: SampleTarget) {
     this.#series = series;
     this.#add = add;
     this.#samples = samples;
@@ -70,7 +83,8 @@ export class SampleRows {
   addProfile(profile: Profile): void {
     const { sites, timeMs } = profile;
     this.#dictionaries.take(profile);
-    const owners = this.#addProfiles(profile);
+    const owners = this.#ownersOf(profile);
+    const totals = owners.map((): SampleTotals => ({ liveBytes: 0, allocatedBytes: 0 }));
     const look = lookRows(profile);
     const before = this.#before;
     const found = new Uint8Array(before?.sites.length ?? 0);
@@ -88,27 +102,84 @@ export class SampleRows {
         objects -= float64At(before.sites.allocatedObjects, known);
         bytes -= float64At(before.sites.allocatedBytes, known);
       }
-      this.#addSite(look, itemAt(owners, uint16At(sites.process, site)), site, objects, bytes);
+      const process = uint16At(sites.process, site);
+      this.#addSite(look, itemAt(owners, process), site, objects, bytes);
+      const total = itemAt(totals, process);
+      total.liveBytes += float64At(sites.liveBytes, site);
+      total.allocatedBytes += bytes;
       index.add(hash, site);
     }
     if (before !== null) {
-      this.#takeBack(look, before, found);
+      this.#takeBack(look, before, found, totals);
     }
-    const seriesIds = owners.map((owner) => owner.seriesId);
-    this.#before = { sites, index, seriesIds };
+    this.#addProfiles(profile, owners, owners, totals);
+    this.#before = { sites, index, owners };
     this.#lastMs = timeMs;
+    this.#storedMs = timeMs;
+  }
+
+  /** As {@link addProfile}, but a profile that differs from the last stored one by less than its own standard error, and
+   * comes soon after it, is stored without samples: those of the last stored one stand for it. */
+  addIfChanged(profile: Profile): void {
+    const before = this.#before;
+    if (before === null || !this.#isLike(before, profile)) {
+      this.addProfile(profile);
+      return;
+    }
+    const owners = this.#ownersOf(profile);
+    const totals = owners.map((): SampleTotals => ({ liveBytes: 0, allocatedBytes: 0 }));
+    const { sites } = profile;
+    for (let site = 0; site < sites.length; site++) {
+      itemAt(totals, uint16At(sites.process, site)).liveBytes += float64At(sites.liveBytes, site);
+    }
+    // What it allocated is counted by the next profile that is stored.
+    this.#addProfiles(profile, owners, before.owners, totals);
+    this.#lastMs = profile.timeMs;
+  }
+
+  #isLike(before: KnownSites, { sites, processes, timeMs }: Profile): boolean {
+    if (
+      timeMs - this.#storedMs >= LONGEST_UNSTORED_MS ||
+      dayOf(timeMs).days !== dayOf(this.#storedMs).days ||
+      processes.length !== before.owners.length
+    ) {
+      return false;
+    }
+    let difference = 0;
+    let variance = 0;
+    let found = 0;
+    for (let site = 0; site < sites.length; site++) {
+      const known = before.index.find(siteHash(sites, site), (row) =>
+        sameSite(before.sites, row, sites, site),
+      );
+      const liveBefore = known < 0 ? 0 : float64At(before.sites.liveBytes, known);
+      found += known < 0 ? 0 : 1;
+      difference += Math.abs(float64At(sites.liveBytes, site) - liveBefore);
+      variance += float64At(sites.liveVariance, site);
+    }
+    return found === before.sites.length && difference <= Math.sqrt(variance);
   }
 
   /** Sites of ended processes may have been added up as one: takes back what stands there again. */
-  #takeBack(look: LookRows, { sites, seriesIds }: KnownSites, found: Uint8Array): void {
-    const owners = seriesIds.map((seriesId) => ({
+  #takeBack(
+    look: LookRows,
+    { sites, owners: ownersBefore }: KnownSites,
+    found: Uint8Array,
+    totals: readonly SampleTotals[],
+  ): void {
+    const owners = ownersBefore.map(({ seriesId }) => ({
       seriesId,
       profileId: contentId("profile", seriesId, whole(look.profile.timeMs)),
     }));
     for (let site = 0; site < sites.length; site++) {
       if (found[site] === 0) {
         const { allocatedObjects, allocatedBytes } = sites;
-        const row = this.#addRow(look, itemAt(owners, uint16At(sites.process, site)), sites, site);
+        const process = uint16At(sites.process, site);
+        const row = this.#addRow(look, itemAt(owners, process), sites, site);
+        const total = totals[process];
+        if (total !== undefined) {
+          total.allocatedBytes -= float64At(allocatedBytes, site);
+        }
         this.#setFigures(row, {
           ageBucket: 0,
           liveObjects: 0,
@@ -122,23 +193,42 @@ export class SampleRows {
     }
   }
 
-  #addProfiles(profile: Profile): SampleOwner[] {
-    const durationMs = this.#lastMs === null ? profile.durationMs : profile.timeMs - this.#lastMs;
-    return profile.processes.map(({ pid, startedMs, command, python, periodBytes }) => {
+  #ownersOf({ processes, timeMs }: Profile): SampleOwner[] {
+    return processes.map(({ pid, startedMs, command, python }) => {
       const seriesId = this.#series.of(pid, startedMs, command, python);
-      const profileId = contentId("profile", seriesId, whole(profile.timeMs));
-      if (this.#dictionaries.isNew(profileId)) {
-        this.#add(
-          "profiles",
-          profileId,
-          seriesId,
-          whole(profile.timeMs),
-          whole(durationMs),
-          "heap",
-          periodBytes,
-        );
+      return { seriesId, profileId: contentId("profile", seriesId, whole(timeMs)) };
+    });
+  }
+
+  /** `stored`: whose samples stand for each process's. */
+  #addProfiles(
+    profile: Profile,
+    owners: readonly SampleOwner[],
+    stored: readonly SampleOwner[],
+    totals: readonly SampleTotals[],
+  ): void {
+    const { timeMs, processes } = profile;
+    const carryMs = Math.max(SHORTEST_CARRY_MS, CARRY_SHARE * (timeMs - this.#series.recordedMs));
+    const durationMs = this.#lastMs === null ? profile.durationMs : timeMs - this.#lastMs;
+    owners.forEach(({ seriesId, profileId }, process) => {
+      if (!this.#dictionaries.isNew(profileId)) {
+        return;
       }
-      return { seriesId, profileId };
+      const { liveBytes, allocatedBytes } = itemAt(totals, process);
+      const { periodBytes } = itemAt(processes, process);
+      this.#add(
+        "profiles",
+        profileId,
+        seriesId,
+        whole(timeMs),
+        whole(durationMs),
+        "heap",
+        periodBytes,
+        liveBytes,
+        allocatedBytes,
+        itemAt(stored, process).profileId,
+        whole(carryMs),
+      );
     });
   }
 
@@ -263,5 +353,5 @@ function bornMs(cohorts: readonly TimeMs[], cohort: number, timeMs: TimeMs): Tim
 }
 
 function ageBucket(ageMs: number): number {
-  return ageMs < 1 ? 0 : Math.floor(Math.log2(ageMs)) + 1;
+  return ageMs >= 1 && ageMs < Number.POSITIVE_INFINITY ? Math.floor(Math.log2(ageMs)) + 1 : 0;
 }

@@ -21,6 +21,16 @@ export const TABLES = {
     gpu: "VARCHAR",
     label_keys: "VARCHAR[]",
     label_vals: "VARCHAR[]",
+    namespace: "VARCHAR",
+    workload: "VARCHAR",
+    /** 0: it lives, or its end was not seen. */
+    ended_ms: "BIGINT",
+    /** The series of the program that was recorded; its own for that program, another for its children. */
+    root_id: "UBIGINT",
+    /** When its recording began: of a process that was attached to, after its start. */
+    recorded_ms: "BIGINT",
+    /** Name of the stream that it came with; "" in an export. */
+    stream: "VARCHAR",
   },
   metrics: { series_id: "UBIGINT", ts_ms: "BIGINT", name: "VARCHAR", value: "DOUBLE" },
   frames: {
@@ -33,7 +43,9 @@ export const TABLES = {
   /** Leaf first. */
   stacks: { stack_id: "UBIGINT", frame_ids: "UBIGINT[]" },
   labels: { label_id: "UBIGINT", keys: "VARCHAR[]", vals: "VARCHAR[]" },
-  /** `duration_ms`: since the profile before it, which is what its allocated figures cover. */
+  /** `duration_ms`: since the profile before it, which is what its allocated figures cover. `samples_id`: the profile
+   * whose samples stand for this one: its own, or one before it that differs by less than its standard error.
+   * `carry_ms`: how long it holds if no other follows. */
   profiles: {
     profile_id: "UBIGINT",
     series_id: "UBIGINT",
@@ -41,6 +53,10 @@ export const TABLES = {
     duration_ms: "BIGINT",
     kind: "VARCHAR",
     period_bytes: "DOUBLE",
+    live_bytes: "DOUBLE",
+    allocated_bytes: "DOUBLE",
+    samples_id: "UBIGINT",
+    carry_ms: "BIGINT",
   },
   /** `age_bucket` b: 2^(b-1) to 2^b ms old; 0 where nothing lives. A site has one row for each bucket it
    * has bytes in; the first of them carries its allocated and peak figures. */

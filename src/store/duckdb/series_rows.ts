@@ -1,4 +1,6 @@
 import type { Pid, TimeMs } from "../../model/base/units.js";
+import { programName } from "../../model/profile/program_name.js";
+import { identityOf } from "../../model/wire/identity.js";
 import type { Recording } from "../../recording/types.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";
@@ -6,18 +8,35 @@ import type { AddRow } from "./schema.js";
 /** A segment begins after its process, by clocks that differ a little. */
 const CLOCK_SLACK_MS = 1000;
 
+/** As the column has it. */
+const LARGEST_PID = 2 ** 31 - 1;
+
+/** What is read of a recording: of one that grows, `processes` grows, too. */
+type RecordedSeries = Pick<Recording, "meta" | "processes">;
+
 /** One series a process. */
 export class SeriesRows {
-  readonly #recording: Recording;
+  readonly #recording: RecordedSeries;
+  readonly #stream: string;
   readonly #add: AddRow;
   readonly #ids = new Map<string, bigint>();
+  readonly rootId: bigint;
 
-  constructor(recording: Recording, add: AddRow) {
+  /** `stream`: "" in an export. */
+  constructor(recording: RecordedSeries, add: AddRow, stream = "") {
     this.#recording = recording;
     this.#add = add;
+    this.#stream = stream;
+    const { pid, startedMs } = recording.processes[0] ?? recording.meta;
+    this.rootId = this.#idOf(pid, startedMs);
     for (const process of recording.processes) {
-      this.#addSeries(process.pid, process.startedMs, process.command, process.python);
+      this.#addSeries(process.pid, process.startedMs, process);
     }
+  }
+
+  /** When the recording began. */
+  get recordedMs(): TimeMs {
+    return this.#recording.meta.startedMs;
   }
 
   /** The series of the process that had `pid` at a moment. */
@@ -26,41 +45,66 @@ export class SeriesRows {
       (candidate) => candidate.pid === pid && candidate.startedMs <= timeMs + CLOCK_SLACK_MS,
     );
     return process === undefined
-      ? this.#addSeries(pid, timeMs, command, python)
-      : this.#addSeries(pid, process.startedMs, process.command, process.python);
+      ? this.#addSeries(pid, timeMs, { command, python, endedMs: null })
+      : this.#addSeries(pid, process.startedMs, process);
   }
 
-  #addSeries(pid: Pid, startedMs: TimeMs, command: readonly string[], python: string): bigint {
+  /** Writes the row of a process again: what is known of it has changed. */
+  changed(pid: Pid, startedMs: TimeMs, about: AboutSeries): void {
+    this.#ids.delete(`${pid} ${startedMs}`);
+    this.#addSeries(pid, startedMs, about);
+  }
+
+  #idOf(pid: Pid, startedMs: TimeMs): bigint {
+    const { meta } = this.#recording;
+    return contentId("series", meta.host, meta.runId, meta.startedMs, pid, startedMs);
+  }
+
+  #addSeries(pid: Pid, startedMs: TimeMs, { command, python, endedMs }: AboutSeries): bigint {
     const { meta } = this.#recording;
     const key = `${pid} ${startedMs}`;
-    let id = this.#ids.get(key);
-    if (id === undefined) {
-      id = contentId("series", meta.host, meta.startedMs, pid, startedMs);
-      this.#ids.set(key, id);
-      const service = meta.command.join(" ");
-      const labels = [
-        ["command", command.join(" ")],
-        ["python", python],
-      ].filter(([, value]) => value !== "") as [string, string][];
-      this.#add(
-        "series",
-        id,
-        "",
-        service,
-        "",
-        "",
-        meta.host,
-        "",
-        "",
-        pid,
-        whole(startedMs),
-        "",
-        labels.map(([name]) => name),
-        labels.map(([, value]) => value),
-      );
+    const known = this.#ids.get(key);
+    if (known !== undefined) {
+      return known;
     }
+    const id = this.#idOf(pid, startedMs);
+    this.#ids.set(key, id);
+    const identity = meta.identity ?? identityOf({}, programName(meta.command));
+    const labels = Object.entries({
+      ...identity.labels,
+      command: command.join(" "),
+      python,
+    }).filter(([, value]) => value !== "");
+    this.#add(
+      "series",
+      id,
+      "",
+      identity.service,
+      identity.version,
+      identity.env,
+      meta.host,
+      identity.pod,
+      identity.container,
+      Math.min(pid, LARGEST_PID),
+      whole(startedMs),
+      "",
+      labels.map(([name]) => name),
+      labels.map(([, value]) => value),
+      identity.namespace,
+      identity.workload,
+      endedMs === null ? 0 : whole(endedMs),
+      this.rootId,
+      whole(this.recordedMs),
+      this.#stream,
+    );
     return id;
   }
+}
+
+interface AboutSeries {
+  readonly command: readonly string[];
+  readonly python: string;
+  readonly endedMs: TimeMs | null;
 }
 
 /** Times are stored as whole ms. */

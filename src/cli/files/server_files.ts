@@ -1,0 +1,10 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+export { FLEET_PAGES_PATH } from "../../linux/installation.js";
+
+/** Where a server of this user keeps everything unless it is told otherwise. */
+export function defaultServerFolder(): string {
+  const base = process.env.XDG_DATA_HOME || join(homedir(), ".local/share");
+  return join(base, "tidemark/server");
+}

@@ -1,0 +1,151 @@
+/** What a server knows of its fleet, in a terminal. */
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatGrowth,
+} from "../../model/base/numbers.js";
+import type {
+  InstanceRowJson,
+  ServiceJson,
+  ServiceRowJson,
+} from "../../model/documents/fleet_document.js";
+import { oneLine } from "../../model/errors/errors.js";
+import type { SelectedRows } from "../options/options.js";
+import { type Column, formatTable, type Screen, sparkline } from "../text/output.js";
+
+const SPARKLINE_COLUMNS = 16;
+
+/** What `--filter` looks in. */
+export function serviceText(row: ServiceRowJson): string {
+  return [row.service, ...row.versions, row.verdict.kind].join(" ");
+}
+
+/** What `--filter` looks in. */
+export function instanceText(row: InstanceRowJson): string {
+  const labels = Object.entries(row.labels).map(([key, value]) => `${key}=${value}`);
+  const { stream, version, env, host, pod, container, pid, command, verdict } = row;
+  return [stream, version, env, host, pod, container, pid, command, verdict.kind, ...labels].join(
+    " ",
+  );
+}
+
+export function printServices(
+  screen: Screen,
+  { rows, leftOut, unmatched }: SelectedRows<ServiceRowJson>,
+  isQuiet: boolean,
+): void {
+  if (rows.length === 0) {
+    const empty = "no service reported; send one: tidemark run --to URL app.py";
+    screen.line(screen.paint.dim(unmatched ?? empty));
+    return;
+  }
+  const columns: Column[] = [
+    { title: "SERVICE", paint: screen.paint.bold },
+    { title: "RUNNING", align: "right" },
+    { title: "RSS", align: "right" },
+    { title: "PER HOUR", align: "right" },
+    { title: "LIMIT IN", align: "right" },
+    { title: "RSS OVER TIME" },
+    { title: "VERSIONS" },
+    { title: "VERDICT", flexible: "cutEnd" },
+  ];
+  const cells = rows.map((row) => [
+    row.service,
+    formatCount(row.instances),
+    row.instances === 0 ? "-" : formatBytes(row.rssBytes),
+    row.growthBytesPerHour === undefined ? "-" : formatGrowth(row.growthBytesPerHour),
+    row.msToLimit === 0 ? "-" : formatDuration(row.msToLimit),
+    picture(row.sparkline),
+    row.versions.join(", ") || "-",
+    verdictText(row),
+  ]);
+  printTable(screen, columns, cells);
+  if (!isQuiet) {
+    printMore(screen, leftOut);
+  }
+}
+
+export function printService(
+  screen: Screen,
+  { service, summary, window }: ServiceJson,
+  { rows, leftOut, unmatched }: SelectedRows<InstanceRowJson>,
+): void {
+  const { paint } = screen;
+  screen.line(`${paint.bold(oneLine(service))}  ${verdictText(summary)}`);
+  if (summary.verdict.kind !== "none") {
+    for (const line of screen.wrap(oneLine(summary.verdict.summary), 2)) {
+      screen.line(`  ${line}`);
+    }
+  }
+  screen.line();
+  if (rows.length === 0) {
+    screen.line(
+      paint.dim(unmatched ?? "no instance reported in this time; look back further with --since"),
+    );
+    return;
+  }
+  const columns: Column[] = [
+    { title: "INSTANCE" },
+    { title: "VERSION" },
+    { title: "HOST" },
+    { title: "PID", align: "right" },
+    { title: "PROCESSES", align: "right" },
+    { title: "AGE", align: "right" },
+    { title: "RSS", align: "right", paint: paint.bold },
+    { title: "PEAK", align: "right" },
+    { title: "PER HOUR", align: "right" },
+    { title: "STATE" },
+    { title: "VERDICT", flexible: "cutEnd" },
+  ];
+  const cells = rows.map((row) => [
+    row.stream.slice(0, 8),
+    row.version || "-",
+    row.pod || row.host,
+    String(row.pid),
+    formatCount(row.processes),
+    formatDuration(Math.max(0, (row.endedMs ?? window.endMs) - row.startedMs)),
+    formatBytes(row.rssBytes),
+    formatBytes(row.peakRssBytes),
+    row.growthBytesPerHour === undefined ? "-" : formatGrowth(row.growthBytesPerHour),
+    row.endedMs === undefined
+      ? "runs"
+      : `ended ${formatDuration(Math.max(0, window.endMs - row.endedMs))} ago`,
+    row.verdict.kind,
+  ]);
+  printTable(screen, columns, cells);
+  printMore(screen, leftOut);
+}
+
+function verdictText({ verdict, instances }: ServiceRowJson): string {
+  if (verdict.kind === "none") {
+    return "no verdict yet";
+  }
+  const share = instances > 1 ? ` in ${verdict.instances} of ${instances}` : "";
+  return `${verdict.kind}${share}`;
+}
+
+function picture(values: readonly (number | null)[]): string {
+  const numbers = values.map((value) => value ?? Number.NaN);
+  const first = numbers.findIndex((value) => !Number.isNaN(value));
+  return first < 0
+    ? ""
+    : sparkline(
+        numbers.map((_, step) => step),
+        numbers.map((value) => (Number.isNaN(value) ? 0 : value)),
+        SPARKLINE_COLUMNS,
+      );
+}
+
+function printTable(screen: Screen, columns: readonly Column[], cells: readonly string[][]): void {
+  for (const line of formatTable(screen, columns, cells)) {
+    screen.line(line);
+  }
+}
+
+function printMore(screen: Screen, leftOut: number): void {
+  if (leftOut > 0) {
+    screen.line();
+    screen.line(`  ${screen.paint.dim(`${formatCount(leftOut)} more; --top 0 shows all`)}`);
+  }
+}

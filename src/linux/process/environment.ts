@@ -1,0 +1,12 @@
+import type { Pid } from "../../model/base/units.js";
+import { readText } from "./proc_files.js";
+
+/** The variables that a process was started with; none where they are not ours to read. What it sets in itself later is
+ * not seen. */
+export function readEnvironment(pid: Pid): Record<string, string> {
+  const entries = (readText(`/proc/${pid}/environ`) ?? "").split("\0").flatMap((entry) => {
+    const at = entry.indexOf("=");
+    return at > 0 ? [[entry.slice(0, at), entry.slice(at + 1)] as const] : [];
+  });
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,47 @@
+/** Errors of the server and of those who talk to it. */
+import { oneLine, TidemarkError } from "./errors.js";
+
+/** TM-E080: the folder of the store belongs to a server that runs. `pid`: "" where it is not known. */
+export function storeInUse(folder: string, pid: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E080",
+    2,
+    `${oneLine(folder)} is in use by another server${pid === "" ? "" : `, process ${pid}`}`,
+    "",
+    "stop that one, or name another folder with --store duckdb:DIR",
+  );
+}
+
+/** TM-E081: the server cannot listen on its address. */
+export function cannotListen(address: string, code: string, detail: string): TidemarkError {
+  const why = code === "EADDRINUSE" ? "another program listens there" : oneLine(detail);
+  return new TidemarkError(
+    "TM-E081",
+    2,
+    `cannot listen on ${oneLine(address)}: ${why}`,
+    "",
+    "name another address, as in --listen 127.0.0.1:7071",
+  );
+}
+
+/** TM-E082: no server answers, or it refuses. */
+export function serverUnreachable(url: string, reason: string, next: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E082",
+    4,
+    `no answer from the server ${oneLine(url)}: ${oneLine(reason)}`,
+    "",
+    next,
+  );
+}
+
+/** TM-E083: the server wants a token that was not given, or is not the right one. */
+export function tokenRefused(url: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E083",
+    3,
+    `the server ${oneLine(url)} refuses the token, or wants one`,
+    "",
+    "name a file that holds it with --token-file, or set TIDEMARK_TOKEN",
+  );
+}

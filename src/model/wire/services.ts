@@ -1,0 +1,60 @@
+/** What the server says of the services of a fleet: types of its API and of `tidemark fleet --json`. */
+import type { Bytes, Millis, TimeMs } from "../base/units.js";
+
+export const SERVICES_PATH = "/api/v1/services";
+export const SERVICE_PATH = "/api/v1/service";
+export const SERIES_PATH = "/api/v1/series";
+export const PROFILE_PATH = "/api/v1/profile";
+export const INSTANCE_PATH = "/api/v1/instance";
+export const INSTANCE_REPORT_PATH = "/api/v1/instance/report";
+export const EVENTS_PATH = "/api/v1/events";
+
+/** What series can be asked for: RSS of the whole program, its PSS, live bytes by the agent's samples, or the ledger. */
+export const SERIES_NAMES = ["rssBytes", "pssBytes", "liveBytes", "ledger"] as const;
+export type SeriesName = (typeof SERIES_NAMES)[number];
+
+/** What a series is divided by. */
+export const SERIES_GROUPS = ["none", "version", "instance", "part"] as const;
+export type SeriesGroup = (typeof SERIES_GROUPS)[number];
+
+/** Answer of `GET /api/v1/series`: the sum over instances of the mean over each step, weighted by time. */
+export interface SeriesAnswer {
+  readonly service: string;
+  readonly name: SeriesName;
+  readonly startMs: TimeMs;
+  readonly stepMs: Millis;
+  readonly groups: readonly {
+    readonly group: string;
+    /** By step; null: nobody reported. */
+    readonly values: readonly (Bytes | null)[];
+  }[];
+}
+
+/** Answer of `GET /api/v1/profile?format=json`: the functions of a window's flame graph. */
+export interface ProfileAnswer {
+  readonly service: string;
+  readonly startMs: TimeMs;
+  readonly endMs: TimeMs;
+  /** Of all stacks, also of those that are left out. */
+  readonly liveBytes: Bytes;
+  readonly allocatedBytes: Bytes;
+  /** Leaf first, most live bytes first. */
+  readonly stacks: readonly {
+    readonly stack: readonly {
+      readonly function: string;
+      readonly file: string;
+      readonly line: number;
+      readonly kind: "python" | "native" | "mark";
+    }[];
+    readonly domain: "python" | "native" | "mapped";
+    readonly liveBytes: Bytes;
+    readonly liveObjects: number;
+    readonly allocatedBytes: Bytes;
+  }[];
+  /** What was left out, exactly. */
+  readonly other: {
+    readonly stacks: number;
+    readonly liveBytes: Bytes;
+    readonly allocatedBytes: Bytes;
+  };
+}

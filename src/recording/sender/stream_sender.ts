@@ -1,0 +1,191 @@
+import { formatBytes } from "../../model/base/numbers.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { FRAMES_PATH, type FramesAnswer, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
+import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "../frames/frames.js";
+import { type Destination, PostConnection } from "./post_connection.js";
+import { namedBytes, streamName } from "./stream_name.js";
+
+/** Frames of this time travel together: often at first, when a person watches, then rarely. */
+const FIRST_DISTANCE_MS: Millis = 1_000;
+const DISTANCE_MS: Millis = 5_000;
+const FIRST_FOR_MS: Millis = 30_000;
+/** Between two attempts while the server is away: doubled up to the second. */
+const FIRST_RETRY_MS: Millis = 1_000;
+const LAST_RETRY_MS: Millis = 60_000;
+const CHUNK_BYTES: Bytes = 1 << 20;
+/** At the end: how long a server may be silent that answered before, and one that did not. */
+const PATIENCE_MS: Millis = 5_000;
+const LITTLE_PATIENCE_MS: Millis = 1_000;
+/** All of {@link StreamSender.finish}. */
+const LONGEST_FINISH_MS: Millis = 60_000;
+
+type ReadAt = (offset: number, length: number) => Buffer;
+
+/**
+ * Sends a recording to a server while it grows. It keeps no frames: it reads them again from where they were recorded.
+ * The server's answer names the offset that follows what it has stored, so a request that is repeated changes nothing.
+ * Nothing here throws or waits for the server while the program runs; {@link finish} says at the end what was not sent.
+ */
+export class StreamSender {
+  readonly #connection: PostConnection;
+  readonly #url: string;
+  #read: ReadAt | null = null;
+  #name = "";
+  #total: Bytes = 0;
+  #acknowledged: Bytes = 0;
+  #failures = 0;
+  /** What the server's last answer or silence said; "" while it answers. */
+  #reason = "";
+  /** The server refuses the stream: nothing more is sent. */
+  #isRefused = false;
+  #timer: NodeJS.Timeout | null = null;
+  #sending: Promise<void> | null = null;
+  readonly #begunMs = Date.now();
+  #release: () => void = () => {};
+
+  constructor(destination: Destination) {
+    this.#connection = new PostConnection(destination);
+    this.#url = destination.url;
+  }
+
+  /** The recording begins; `read` gives what is there of it. */
+  begin(read: ReadAt): void {
+    this.#read = read;
+    this.#total = 0;
+    this.#acknowledged = 0;
+  }
+
+  /** So many bytes were appended. */
+  grown(bytes: Bytes): void {
+    this.#total += bytes;
+    const isFirst = Date.now() - this.#begunMs < FIRST_FOR_MS;
+    this.#plan(isFirst ? FIRST_DISTANCE_MS : DISTANCE_MS);
+  }
+
+  /** The recording is complete; `release` is called when nothing of it is read any more. */
+  ended(release: () => void): void {
+    this.#release = release;
+  }
+
+  /** Nothing was recorded, or nobody waits any more. */
+  stop(): void {
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    this.#isRefused = true;
+    this.#connection.close();
+    this.#release();
+  }
+
+  /** Sends the rest. @returns a sentence if the server does not have all of it, else null. */
+  async finish(recordingPath: string): Promise<string | null> {
+    const givesUpMs = Date.now() + LONGEST_FINISH_MS;
+    await this.#sending;
+    const patience = this.#reason === "" ? PATIENCE_MS : LITTLE_PATIENCE_MS;
+    let before = -1;
+    while (this.#isBehind && this.#acknowledged > before && Date.now() < givesUpMs) {
+      before = this.#acknowledged;
+      await this.#sendChunk(patience);
+    }
+    const missing = this.#total - this.#acknowledged;
+    this.stop();
+    return missing === 0
+      ? null
+      : `${this.#url} has not taken ${formatBytes(missing)} of ${formatBytes(this.#total)} of the recording (${this.#reason}): load it there with: tidemark serve --load ${recordingPath}`;
+  }
+
+  get #isBehind(): boolean {
+    return !this.#isRefused && this.#acknowledged < this.#total && this.#read !== null;
+  }
+
+  #plan(distanceMs: Millis): void {
+    if (this.#timer !== null || this.#sending !== null || !this.#isBehind) {
+      return;
+    }
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#sending = this.#sendAll().finally(() => {
+        this.#sending = null;
+        const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), LAST_RETRY_MS);
+        if (this.#failures > 0) {
+          this.#plan(retryMs);
+        }
+      });
+    }, distanceMs);
+    this.#timer.unref();
+  }
+
+  async #sendAll(): Promise<void> {
+    do {
+      await this.#sendChunk(PATIENCE_MS);
+    } while (this.#isBehind && this.#failures === 0);
+  }
+
+  async #sendChunk(patienceMs: Millis): Promise<void> {
+    const chunk = this.#chunk();
+    if (chunk.length === 0) {
+      this.#refuse("the recording cannot be read back");
+      return;
+    }
+    const path = `${FRAMES_PATH}?stream=${this.#name}&offset=${this.#acknowledged}`;
+    const answer = await this.#connection.post(path, chunk, patienceMs);
+    if ("silence" in answer) {
+      this.#failed(answer.silence);
+      return;
+    }
+    const { nextOffset, error } = answer.body as FramesAnswer;
+    const { status } = answer;
+    const isPlace = typeof nextOffset === "number" && nextOffset >= 0 && nextOffset <= this.#total;
+    if (isPlace && (status === 200 || (status === 409 && nextOffset !== this.#acknowledged))) {
+      this.#acknowledged = nextOffset;
+      this.#failures = 0;
+      this.#reason = "";
+    } else if (status >= 500 || status === 429 || status === 408) {
+      this.#failed(error ?? `it answers with status ${status}`);
+    } else {
+      this.#refuse(error ?? `it answers with status ${status}: no Tidemark server is there`);
+    }
+  }
+
+  #failed(reason: string): void {
+    this.#failures += 1;
+    this.#reason = reason;
+  }
+
+  #refuse(reason: string): void {
+    this.#reason = reason;
+    this.#isRefused = true;
+  }
+
+  /** Whole frames from what is not acknowledged, about {@link CHUNK_BYTES} or one frame; empty if they cannot be read. */
+  #chunk(): Buffer {
+    const read = this.#read as ReadAt;
+    const offset = this.#acknowledged;
+    const left = Math.min(this.#total - offset, MOST_FRAMES_BYTES);
+    let bytes = read(offset, Math.min(left, CHUNK_BYTES));
+    let end = endOfFrames(bytes, offset === 0 ? FILE_HEAD_BYTES : 0);
+    if (end === 0) {
+      bytes = read(offset, left);
+      end = endOfFrames(bytes, offset === 0 ? FILE_HEAD_BYTES : 0);
+    }
+    if (this.#name === "") {
+      const start = offset === 0 ? bytes : read(0, CHUNK_BYTES);
+      this.#name = namedBytes(start) === 0 ? "" : streamName(start);
+    }
+    return this.#name === "" ? Buffer.alloc(0) : bytes.subarray(0, end);
+  }
+}
+
+/** Where the last whole frame of `bytes` ends; 0 if there is none. */
+function endOfFrames(bytes: Buffer, start: number): number {
+  let at = start;
+  let end = 0;
+  while (at + FRAME_HEAD_BYTES <= bytes.length) {
+    at += FRAME_HEAD_BYTES + bytes.readUInt32LE(at);
+    if (at <= bytes.length) {
+      end = at;
+    }
+  }
+  return end;
+}

@@ -1,0 +1,87 @@
+/** Recordings as bytes, for the tests of streams and stores: one program whose memory is said in a few lines. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TimeMs } from "../model/base/units.js";
+import { profileOf } from "../model/profile/profile.fixture.js";
+import { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
+import type { ServiceIdentity } from "../model/wire/identity.js";
+import { FileSink } from "./frames/file_sink.js";
+import { RecordingWriter } from "./writer.js";
+
+const AGENT = { samples: 4, lost: 0, cpuMs: 1, periodBytes: 65536 };
+
+export interface StreamPlan {
+  readonly service: string;
+  readonly version?: string;
+  readonly startedMs: TimeMs;
+  /** Distinguishes programs of one service. */
+  readonly pid: number;
+  /** RSS in bytes at so many ms after the start. */
+  readonly rss?: readonly (readonly [number, number])[];
+  /** Profiles (profile.fixture.ts) at so many ms after the start. */
+  readonly profiles?: readonly (readonly [number, string])[];
+  /** Of its end, after the start; left out: it still runs. */
+  readonly endedAfterMs?: number;
+}
+
+/** The bytes of a recording. */
+export function streamBytes(plan: StreamPlan): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-stream-"));
+  const path = join(folder, "run.tidemark");
+  const { startedMs, pid } = plan;
+  const writer = new RecordingWriter(FileSink.open(path));
+  const identity: ServiceIdentity = {
+    service: plan.service,
+    version: plan.version ?? "",
+    env: "",
+    namespace: "",
+    workload: "",
+    pod: "",
+    container: "",
+    labels: {},
+  };
+  writer.begin({
+    tidemarkVersion: "0",
+    command: ["python", "app.py"],
+    pid,
+    startedMs,
+    host: "here",
+    kernel: "6",
+    runId: "ab",
+    periodBytes: 65536,
+    keeper: null,
+    recorder: { pid: 1, startTicks: 1 },
+    identity,
+  });
+  const process = { series: 0, pid, parentPid: 1, command: ["python", "app.py"], python: "3.11.7" };
+  writer.processes(startedMs, [{ ...process, profiled: true, startedMs, endedMs: null }]);
+  const builder = new ProfileTablesBuilder();
+  const looks = (plan.profiles ?? []).map(([afterMs, text]) => [afterMs, text] as const);
+  const moments = [
+    ...(plan.rss ?? []).map(([afterMs, bytes]) => ({ afterMs, bytes, text: "" })),
+    ...looks.map(([afterMs, text]) => ({ afterMs, bytes: Number.NaN, text })),
+  ].sort((a, b) => a.afterMs - b.afterMs);
+  for (const { afterMs, bytes, text } of moments) {
+    const timeMs = startedMs + afterMs;
+    if (text === "") {
+      writer.metrics(timeMs, [
+        { timeMs, series: 0, metric: "rssBytes", value: bytes },
+        { timeMs, series: 0, metric: "treeRssBytes", value: bytes },
+      ]);
+    } else {
+      const profile = profileOf(text.replace(/$/gm, ` pid=${pid}`), builder);
+      const cohorts = [timeMs - 500, timeMs];
+      writer.look(profile, { ...profile, timeMs, cohorts }, { kind: "poll", agent: AGENT });
+    }
+  }
+  if (plan.endedAfterMs !== undefined) {
+    const timeMs = startedMs + plan.endedAfterMs;
+    const times = { userMs: 0, systemMs: 0, maxRssBytes: 0 };
+    writer.end({ timeMs, exitCode: 0, signal: null, ...times });
+  }
+  writer.close();
+  const bytes = readFileSync(path);
+  rmSync(folder, { recursive: true });
+  return bytes;
+}

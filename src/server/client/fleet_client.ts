@@ -1,0 +1,71 @@
+/** Asks a server: `tidemark fleet`. */
+import type { ServiceJson, ServicesJson } from "../../model/documents/fleet_document.js";
+import { nothingThere, oneLine } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
+import { SERVICE_PATH, SERVICES_PATH } from "../../model/wire/services.js";
+import type { Destination } from "../../recording/sender/post_connection.js";
+import type { Window } from "../../store/index.js";
+
+const PATIENCE_MS = 30_000;
+
+export class FleetClient {
+  readonly #destination: Destination;
+
+  constructor(destination: Destination) {
+    this.#destination = destination;
+  }
+
+  /** Throws TidemarkError. */
+  services(window: Window): Promise<ServicesJson> {
+    return this.#get<ServicesJson>(SERVICES_PATH, window, {});
+  }
+
+  /** Throws TidemarkError. */
+  service(name: string, window: Window): Promise<ServiceJson> {
+    return this.#get<ServiceJson>(SERVICE_PATH, window, { name });
+  }
+
+  async #get<Document extends { readonly schema: string }>(
+    path: string,
+    { startMs, endMs }: Window,
+    parameters: Readonly<Record<string, string>>,
+  ): Promise<Document> {
+    const { url, token } = this.#destination;
+    const query = new URLSearchParams({ ...parameters, from: String(startMs), to: String(endMs) });
+    let status: number;
+    let body: unknown;
+    try {
+      const response = await fetch(`${url}${path}?${query}`, {
+        headers: token === null ? {} : { authorization: `Bearer ${token}` },
+        signal: AbortSignal.timeout(PATIENCE_MS),
+        redirect: "error",
+      });
+      status = response.status;
+      body = await response.json().catch(() => null);
+    } catch (error) {
+      const { cause } = error as { cause?: unknown };
+      const { code, message } = reasonOf(cause ?? error);
+      const reason = code === "ECONNREFUSED" ? "nothing listens there" : message;
+      throw serverUnreachable(url, reason, "start one with: tidemark serve");
+    }
+    const { error = "", schema = "" } = (body ?? {}) as { error?: string; schema?: string };
+    if (status === 401 || status === 403) {
+      throw tokenRefused(url);
+    }
+    if (status === 404 && error !== "") {
+      throw nothingThere(
+        oneLine(error.replace(/^TM-E\d+ /, "").split("; ")[0] ?? ""),
+        "list them: tidemark fleet services",
+      );
+    }
+    if (status !== 200 || !schema.startsWith("tidemark.")) {
+      throw serverUnreachable(
+        url,
+        error === "" ? `it answers with status ${status}, and is no Tidemark server` : error,
+        "",
+      );
+    }
+    return body as Document;
+  }
+}

@@ -1,0 +1,139 @@
+/** The routes of the server. Each answer is JSON, one line where something is wrong. */
+import { type Context, Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { secureHeaders } from "hono/secure-headers";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
+import { EVENTS_PATH } from "../../model/wire/services.js";
+import type { Ingest } from "../ingest/ingest.js";
+import type { Changes } from "./changes.js";
+import { addPages } from "./pages.js";
+import { Parameters } from "./parameters.js";
+import { addQueries, type QueryParts } from "./queries.js";
+import type { Scope, Tokens } from "./tokens.js";
+
+export interface AppParts extends QueryParts {
+  readonly ingest: Ingest;
+  readonly tokens: Tokens;
+  readonly changes: Changes;
+  /** Names that a browser may have in its address bar; null: any. */
+  readonly hosts: ReadonlySet<string> | null;
+  /** The folder of the pages. */
+  readonly pages: string;
+  readonly log: (line: RequestLine) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+export interface RequestLine {
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly ms: number;
+}
+
+const JSON_TYPE = "application/json; charset=UTF-8";
+/** TidemarkError ids -> status. */
+const STATUS: Readonly<Record<string, 400 | 404 | 413>> = {
+  "TM-E008": 413,
+  "TM-E014": 404,
+};
+
+export function buildApp(parts: AppParts): Hono {
+  const app = new Hono();
+  app.use(async (context, next) => {
+    const begun = performance.now();
+    await next();
+    const { method, path } = context.req;
+    const ms = Math.round((performance.now() - begun) * 10) / 10;
+    parts.log({ method, path, status: context.res.status, ms });
+  });
+  app.use(
+    secureHeaders({
+      contentSecurityPolicy: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'"],
+        imgSrc: ["'self'", "data:"],
+        connectSrc: ["'self'"],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+        frameAncestors: ["'none'"],
+      },
+      xFrameOptions: "DENY",
+      referrerPolicy: "no-referrer",
+      strictTransportSecurity: false,
+    }),
+  );
+  // A page of another site could otherwise reach a server on loopback by a name that it controls.
+  app.use(async (context, next) => {
+    const host = (context.req.header("host") ?? "").replace(/:\d+$/, "").toLowerCase();
+    if (parts.hosts !== null && !parts.hosts.has(host)) {
+      return refusal(context, 403, "this server answers by the names of loopback alone");
+    }
+    return next();
+  });
+  app.onError((error, context) => {
+    if (error instanceof TidemarkError) {
+      return refusal(context, STATUS[error.id] ?? 400, error.message);
+    }
+    parts.fail(error);
+    return refusal(context, 500, "something went wrong inside the server; its log has more");
+  });
+  app.get("/healthz", (context) => context.json({ ok: true }));
+  app.get("/readyz", (context) => context.json({ ok: true }));
+  addIngest(app, parts);
+  const read = needs("read", parts.tokens);
+  app.use("/api/v1/*", read);
+  addQueries(app, parts);
+  app.get(EVENTS_PATH, (context) => parts.changes.stream(context));
+  app.all("/api/*", (context) => refusal(context, 404, "there is no such route"));
+  addPages(app, parts.pages);
+  app.notFound((context) => refusal(context, 404, "there is no such page"));
+  return app;
+}
+
+function addIngest(app: Hono, { ingest, tokens }: AppParts): void {
+  const limit = bodyLimit({
+    maxSize: MOST_FRAMES_BYTES,
+    onError: (context) =>
+      refusal(
+        context,
+        413,
+        `the body is too large: the limit frames-bytes is ${MOST_FRAMES_BYTES >> 20} MiB`,
+      ),
+  });
+  app.post(FRAMES_PATH, needs("ingest", tokens), limit, async (context) => {
+    const type = context.req.header("content-type") ?? "";
+    if (type !== "application/octet-stream" || context.req.header("content-encoding")) {
+      return refusal(context, 415, "frames are sent as application/octet-stream, not encoded");
+    }
+    const query = new Parameters(context.req.url, ["stream", "offset"]);
+    const stream = query.matching("stream", STREAM_NAME, "the name of a stream, 32 hex digits");
+    const most = Number.MAX_SAFE_INTEGER;
+    const offset = query.whole("offset", { least: 0, most, usual: 0 });
+    const body = Buffer.from(await context.req.arrayBuffer());
+    const { status, answer } = await ingest.accept(stream, offset, body);
+    return context.json(answer, status);
+  });
+}
+
+function needs(scope: Scope, tokens: Tokens) {
+  return async (context: Context, next: () => Promise<void>) => {
+    if (context.req.path === FRAMES_PATH && scope !== "ingest") {
+      return next();
+    }
+    if (!tokens.allow(scope, context.req.header("authorization"))) {
+      context.header("WWW-Authenticate", "Bearer");
+      return refusal(context, 401, `this needs a token of scope ${scope}`);
+    }
+    return next();
+  };
+}
+
+export function refusal(
+  context: Context,
+  status: 400 | 401 | 403 | 404 | 413 | 415 | 500 | 503,
+  error: string,
+): Response {
+  return context.body(`${JSON.stringify({ error })}\n`, status, { "content-type": JSON_TYPE });
+}

@@ -1,0 +1,83 @@
+/** Who may do what. Tokens are kept as hashes: what the server prints or leaves in a core file gives none away. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { badUsage, fileNotFound, fileUnusable } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+
+export const SCOPES = ["ingest", "read", "admin"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+const SHORTEST_TOKEN = 16;
+
+interface Token {
+  readonly scope: Scope;
+  readonly hash: Buffer;
+}
+
+export class Tokens {
+  readonly #tokens: readonly Token[];
+
+  constructor(tokens: readonly Token[]) {
+    this.#tokens = tokens;
+  }
+
+  /** Lines of a file, "SCOPE TOKEN" each; empty lines and lines that begin with # are left out. Throws TidemarkError. */
+  static fromFile(path: string): Tokens {
+    let text: string;
+    try {
+      text = readFileSync(path, "utf8");
+    } catch (error) {
+      const { code, message } = reasonOf(error);
+      throw code === "ENOENT"
+        ? fileNotFound(path, "token file")
+        : fileUnusable(path, "read", message);
+    }
+    const tokens = text.split("\n").flatMap((line, index) => {
+      const words = line.trim().split(/\s+/);
+      if (words[0] === "" || words[0]?.startsWith("#")) {
+        return [];
+      }
+      const scope = SCOPES.find((name) => name === words[0]);
+      const token = words[1] ?? "";
+      if (scope === undefined || words.length !== 2 || token.length < SHORTEST_TOKEN) {
+        throw badUsage(
+          `line ${index + 1} of ${path} is no token`,
+          `each line is one of ${SCOPES.join(", ")} and a token of at least ${SHORTEST_TOKEN} characters`,
+        );
+      }
+      return [{ scope, hash: hashOf(token) }];
+    });
+    if (tokens.length === 0) {
+      throw badUsage(
+        `${path} holds no token`,
+        "write lines of a scope and a token, as in: ingest TOKEN",
+      );
+    }
+    return new Tokens(tokens);
+  }
+
+  /** True where no token is needed at all. */
+  get areNone(): boolean {
+    return this.#tokens.length === 0;
+  }
+
+  /** `authorization`: the header. Admins may do everything. */
+  allow(scope: Scope, authorization: string | undefined): boolean {
+    if (this.areNone) {
+      return true;
+    }
+    const [, given = ""] = /^Bearer (\S{1,4096})$/.exec(authorization ?? "") ?? [];
+    const hash = hashOf(given);
+    let allowed = false;
+    // All are compared, so that the time says nothing.
+    for (const token of this.#tokens) {
+      const isEqual = timingSafeEqual(token.hash, hash);
+      allowed ||= isEqual && (token.scope === scope || token.scope === "admin");
+    }
+    return allowed;
+  }
+}
+
+function hashOf(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}

@@ -1,0 +1,306 @@
+/**
+ * Streams come in here: checked, made durable, acknowledged, and written to the store in the background.
+ *
+ *     accept ── one stream at a time ── StreamReader (checks) ── StreamFiles (fsync) ── answer
+ *                                                                    └── pending ── every second ── Store.write
+ */
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import type { FramesAnswer } from "../../model/wire/frames.js";
+import { streamName } from "../../recording/sender/stream_name.js";
+import { type StreamItem, type StreamLimits, StreamReader } from "../../recording/stream_reader.js";
+import type { Store, StreamFiles, StreamPart } from "../../store/index.js";
+import { implausibleTime } from "./plausible_times.js";
+
+const FLUSH_MS: Millis = 1_000;
+/** Decoded frames that wait for the store; senders wait beyond that. */
+const MOST_PENDING: Bytes = 64 << 20;
+const MOST_STREAM_BYTES: Bytes = 1 << 30;
+const LIMITS: StreamLimits = { frameBytes: 64 << 20, callBytes: 128 << 20 };
+/** Streams whose dictionaries are kept in memory, and for how long after their last frame. */
+const MOST_OPEN = 500;
+const IDLE_MS: Millis = 600_000;
+const RETRY_MS: Millis = 5_000;
+const MOST_FAILURES = 5;
+
+interface OpenStream {
+  readonly reader: StreamReader;
+  usedMs: TimeMs;
+}
+
+export interface Accepted {
+  readonly status: 200 | 400 | 409 | 413 | 503;
+  readonly answer: FramesAnswer;
+}
+
+export interface IngestOptions {
+  readonly store: Store;
+  readonly files: StreamFiles;
+  /** Rows older than this are left out of the store. */
+  readonly keepMs: Millis;
+  readonly warn: (text: string) => void;
+  /** Called after frames are in the store. */
+  readonly written: (parts: readonly StreamPart[]) => void;
+}
+
+export class Ingest {
+  readonly #options: IngestOptions;
+  readonly #open = new Map<string, OpenStream>();
+  /** By stream: what is under way. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  #pending = new Map<string, StreamPart>();
+  #pendingBytes: Bytes = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #flushing: Promise<void> = Promise.resolve();
+  /** Streams that the store could not write: read again from their files. */
+  readonly #behind = new Set<string>();
+  /** How often that failed. */
+  readonly #failures = new Map<string, number>();
+  /** Streams that the store refused again and again: their files are complete, their rows are not. */
+  readonly #setAside = new Set<string>();
+  #isStopping = false;
+
+  constructor(options: IngestOptions) {
+    this.#options = options;
+  }
+
+  /** After a start: cuts torn frames, and reads what the store has not yet. @returns lines about it. */
+  async recover(): Promise<string[]> {
+    const { files, store } = this.#options;
+    const written = await store.writtenOffsets();
+    const lines: string[] = [];
+    let behind = 0;
+    for (const { stream, bytes } of files.list()) {
+      const known = written.get(stream) ?? 0;
+      if (bytes <= known) {
+        continue;
+      }
+      const cut = files.cutTorn(stream, known);
+      if (cut > 0) {
+        lines.push(`cut ${cut} bytes of a frame that was not acknowledged from stream ${stream}`);
+      }
+      if (files.lengthOf(stream) > known) {
+        behind += 1;
+        await this.#inTurn(stream, () => this.#reader(stream)).catch((error: unknown) => {
+          this.#behind.add(stream);
+          lines.push(`stream ${stream} is not in the database yet: ${reasonOf(error).message}`);
+        });
+      }
+    }
+    void this.#catchUp();
+    return behind === 0
+      ? lines
+      : [...lines, `wrote the frames of ${behind} streams that were acknowledged before the end`];
+  }
+
+  /** Takes frames of a stream from an offset. `stream` is the name of a stream by its form. */
+  accept(stream: string, offset: Bytes, body: Buffer): Promise<Accepted> {
+    return this.#inTurn(stream, () => this.#accept(stream, offset, body));
+  }
+
+  async #accept(stream: string, offset: Bytes, body: Buffer): Promise<Accepted> {
+    const { files } = this.#options;
+    const length = files.lengthOf(stream);
+    if (this.#isStopping) {
+      return { status: 503, answer: { error: "the server is stopping" } };
+    }
+    if (offset > length) {
+      return { status: 409, answer: { nextOffset: length } };
+    }
+    const repeated = Math.min(length - offset, body.length);
+    if (repeated > 0 && !files.read(stream, offset, repeated).equals(body.subarray(0, repeated))) {
+      const error = "other bytes are stored at this offset of the stream";
+      return { status: 409, answer: { error } };
+    }
+    const fresh = body.subarray(repeated);
+    if (fresh.length === 0) {
+      return { status: 200, answer: { nextOffset: length } };
+    }
+    if (length + fresh.length > MOST_STREAM_BYTES) {
+      const error = `the stream is too large: the limit stream-bytes is ${MOST_STREAM_BYTES >> 20} MiB`;
+      return { status: 413, answer: { error } };
+    }
+    if (length === 0 && streamName(fresh) !== stream) {
+      return { status: 400, answer: { error: "the stream's name does not fit its beginning" } };
+    }
+    while (this.#pendingBytes > MOST_PENDING) {
+      await this.flush();
+    }
+    return this.#take(stream, fresh);
+  }
+
+  async #take(stream: string, fresh: Buffer): Promise<Accepted> {
+    const { files, warn } = this.#options;
+    let items: StreamItem[];
+    let end: Bytes;
+    try {
+      const reader = await this.#readerOrNull(stream);
+      if (reader === null) {
+        return { status: 503, answer: { error: "the server's database cannot be written" } };
+      }
+      items = reader.take(fresh);
+      end = reader.offset;
+      const implausible = implausibleTime(items, Date.now());
+      if (implausible !== null) {
+        this.#open.delete(stream);
+        return { status: 400, answer: { error: implausible } };
+      }
+    } catch (error) {
+      this.#open.delete(stream);
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      return { status: error.id === "TM-E008" ? 413 : 400, answer: { error: error.message } };
+    }
+    try {
+      await files.append(stream, fresh);
+    } catch (error) {
+      this.#open.delete(stream);
+      const { message } = reasonOf(error);
+      warn(`stream ${stream} is not stored: ${message}`);
+      return { status: 503, answer: { error: `the server cannot store it: ${message}` } };
+    }
+    this.#addPending({ stream, items, endOffset: end });
+    return { status: 200, answer: { nextOffset: end } };
+  }
+
+  async #readerOrNull(stream: string): Promise<StreamReader | null> {
+    try {
+      return (await this.#reader(stream)).reader;
+    } catch (error) {
+      this.#behind.add(stream);
+      this.#options.warn(`stream ${stream} cannot be read again: ${reasonOf(error).message}`);
+      setTimeout(() => void this.#catchUp(), RETRY_MS).unref();
+      return null;
+    }
+  }
+
+  /** A stream's reader, up to date with its file. If the store does not know the stream, it is given to it again.
+   * Throws TidemarkError where the store cannot write it. */
+  async #reader(stream: string): Promise<OpenStream> {
+    const { store, files, keepMs } = this.#options;
+    const found = this.#open.get(stream);
+    if (found !== undefined) {
+      found.usedMs = Date.now();
+      return found;
+    }
+    this.#makeRoom();
+    const reader = new StreamReader("the stream", LIMITS);
+    const isWritten =
+      store.knows(stream) || this.#pending.has(stream) || this.#setAside.has(stream);
+    for (const chunk of files.lengthOf(stream) === 0 ? [] : files.frames(stream, 0)) {
+      const items = reader.take(chunk);
+      if (!isWritten) {
+        const part = { stream, items, endOffset: reader.offset };
+        await store.write([part], Date.now() - keepMs);
+        this.#options.written([part]);
+      }
+    }
+    const opened = { reader, usedMs: Date.now() };
+    this.#open.set(stream, opened);
+    return opened;
+  }
+
+  /** Streams that sent nothing for long are read again from their files when they send. */
+  #makeRoom(): void {
+    const idleMs = Date.now() - IDLE_MS;
+    const byAge = [...this.#open].sort(([, a], [, b]) => a.usedMs - b.usedMs);
+    const tooMany = byAge.length + 1 - MOST_OPEN;
+    byAge.forEach(([stream, { usedMs }], at) => {
+      const isFree = !this.#pending.has(stream) && !this.#turns.has(stream);
+      if (isFree && (usedMs < idleMs || at < tooMany)) {
+        this.#open.delete(stream);
+        this.#options.store.forget(stream);
+      }
+    });
+  }
+
+  #addPending(part: StreamPart): void {
+    if (this.#setAside.has(part.stream)) {
+      return;
+    }
+    const before = this.#pending.get(part.stream);
+    const items = before === undefined ? part.items : [...before.items, ...part.items];
+    this.#pending.set(part.stream, { ...part, items });
+    this.#pendingBytes += part.items.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+  }
+
+  /** Writes what is pending. Never throws: what the store cannot take is read again later. */
+  flush(): Promise<void> {
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    this.#flushing = this.#flushing.then(() => this.#write());
+    return this.#flushing;
+  }
+
+  async #write(): Promise<void> {
+    const { store, warn, written, keepMs } = this.#options;
+    const parts = [...this.#pending.values()];
+    this.#pending = new Map();
+    this.#pendingBytes = 0;
+    if (parts.length === 0) {
+      return;
+    }
+    try {
+      await store.write(parts, Date.now() - keepMs);
+      written(parts);
+    } catch (error) {
+      warn(`frames are stored but not in the database: ${reasonOf(error).message}`);
+      for (const { stream } of parts) {
+        this.#behind.add(stream);
+        this.#open.delete(stream);
+        store.forget(stream);
+      }
+      setTimeout(() => void this.#catchUp(), RETRY_MS).unref();
+    }
+  }
+
+  /** One stream at a time: one that the store cannot take must not keep others out. */
+  async #catchUp(): Promise<void> {
+    const streams = [...this.#behind];
+    this.#behind.clear();
+    for (const stream of this.#isStopping ? [] : streams) {
+      await this.#inTurn(stream, () => this.#reader(stream)).catch((error: unknown) => {
+        const failures = (this.#failures.get(stream) ?? 0) + 1;
+        this.#failures.set(stream, failures);
+        if (failures < MOST_FAILURES) {
+          this.#behind.add(stream);
+        } else {
+          this.#setAside.add(stream);
+          const { message } = reasonOf(error);
+          this.#options.warn(
+            `stream ${stream} is kept as a file alone until the next start: ${message}`,
+          );
+        }
+      });
+    }
+    if (this.#behind.size > 0) {
+      setTimeout(() => void this.#catchUp(), RETRY_MS).unref();
+    }
+  }
+
+  /** Nothing more is accepted; what was acknowledged is written. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await Promise.allSettled(this.#turns.values());
+    await this.flush();
+  }
+
+  #inTurn<Result>(stream: string, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#turns.get(stream) ?? Promise.resolve();
+    const result = before.catch(() => {}).then(work);
+    const turn = result
+      .catch(() => {})
+      .finally(() => {
+        if (this.#turns.get(stream) === turn) {
+          this.#turns.delete(stream);
+        }
+      });
+    this.#turns.set(stream, turn);
+    return result;
+  }
+}

@@ -1,0 +1,194 @@
+/** The server's life: opens the store, recovers what a crash left, listens, and stops in order. */
+import type { Server } from "node:http";
+import { join } from "node:path";
+import { createAdaptorServer } from "@hono/node-server";
+import pino from "pino";
+import { reportDocument } from "../inspect/recorded/index.js";
+import type { Bytes, Millis } from "../model/base/units.js";
+import { badUsage, nothingThere } from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
+import { cannotListen } from "../model/errors/server_errors.js";
+import { openRecording } from "../recording/reader.js";
+import { openStore, type Store, StreamFiles } from "../store/index.js";
+import { buildApp } from "./http/app.js";
+import { Changes } from "./http/changes.js";
+import { Tokens } from "./http/tokens.js";
+import { Ingest } from "./ingest/ingest.js";
+import { loadRecording } from "./load.js";
+import { Verdicts } from "./verdicts.js";
+
+export interface ServeOptions {
+  readonly listen: { readonly host: string; readonly port: number };
+  /** "duckdb:FOLDER" */
+  readonly store: string;
+  /** Recordings to load before listening. */
+  readonly load: readonly string[];
+  /** null: no token is needed, which loopback alone allows. */
+  readonly tokenFile: string | null;
+  /** Folder of the pages. */
+  readonly pages: string;
+  readonly keepMs: Millis;
+  readonly mostBytes: Bytes;
+  /** "info": a line for each request. */
+  readonly logLevel: "info" | "warn";
+  /** Lines for people, before and after. */
+  readonly say: (line: string) => void;
+  /** Ends the server. */
+  readonly until: AbortSignal;
+  /** Called once it listens. */
+  readonly listening: (about: { readonly url: string; readonly folder: string }) => void;
+}
+
+const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
+const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
+const RETAIN_MS: Millis = 600_000;
+/** Clients that send a request slower than this, or none at all. */
+const REQUEST_MS: Millis = 60_000;
+const HEADERS_MS: Millis = 15_000;
+
+/** Runs until `until` is aborted. Throws TidemarkError where it cannot start. */
+export async function serve(options: ServeOptions): Promise<void> {
+  const { listen, say } = options;
+  const isLoopback = LOOPBACK.test(listen.host);
+  if (!isLoopback && options.tokenFile === null) {
+    throw badUsage(
+      `${listen.host} is not an address of loopback, and no token protects the server`,
+      "write a file with lines such as `ingest TOKEN` and `read TOKEN`, and name it with --token-file",
+    );
+  }
+  const tokens = options.tokenFile === null ? new Tokens([]) : Tokens.fromFile(options.tokenFile);
+  const log = pino(
+    { level: options.logLevel, base: null },
+    pino.destination({ fd: 2, sync: true }),
+  );
+  const warn = (text: string) => log.warn(text);
+  const { store, folder } = await openStore(options.store);
+  try {
+    const files = new StreamFiles(join(folder, "streams"));
+    const changes = new Changes();
+    const verdicts = new Verdicts(store, files, warn);
+    const { keepMs } = options;
+    const ingest = new Ingest({
+      store,
+      files,
+      keepMs,
+      warn,
+      written(parts) {
+        verdicts.written(parts);
+        changes.changed();
+      },
+    });
+    for (const line of await ingest.recover()) {
+      say(line);
+    }
+    for (const path of options.load) {
+      const { stream } = await loadRecording(path, ingest);
+      say(`loaded ${path} as stream ${stream}`);
+    }
+    await ingest.flush();
+    const app = buildApp({
+      store,
+      ingest,
+      tokens,
+      changes,
+      hosts: isLoopback && tokens.areNone ? new Set([...LOOPBACK_NAMES, listen.host]) : null,
+      pages: options.pages,
+      report: (stream) => reportOf(files, stream),
+      log: (line) => log.info(line),
+      fail: (error) => log.error({ err: error }, "a request failed"),
+    });
+    const server = createAdaptorServer({ fetch: app.fetch }) as Server;
+    server.requestTimeout = REQUEST_MS;
+    server.headersTimeout = HEADERS_MS;
+    const address = await startListening(server, listen);
+    const retaining = keepTidy(store, files, options, warn);
+    options.listening({ url: `http://${address}`, folder });
+    await aborted(options.until);
+    clearInterval(retaining);
+    await ingest.stop();
+    changes.close();
+    await closed(server);
+    await verdicts.stop();
+  } finally {
+    await store.close();
+  }
+}
+
+async function reportOf(files: StreamFiles, stream: string): Promise<object> {
+  if (files.lengthOf(stream) === 0) {
+    throw nothingThere(
+      "the recording of this instance is not kept any more",
+      "its figures are part of its service",
+    );
+  }
+  const recording = openRecording(files.pathOf(stream), () => true);
+  const report = await reportDocument(
+    recording,
+    () => new Promise((resume) => setImmediate(resume)),
+  );
+  return { ...report, title: stream };
+}
+
+function keepTidy(
+  store: Store,
+  files: StreamFiles,
+  { keepMs, mostBytes }: ServeOptions,
+  warn: (text: string) => void,
+): NodeJS.Timeout {
+  const tidy = async () => {
+    try {
+      const nowMs = Date.now();
+      const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);
+      let bytes = streams.reduce((sum, file) => sum + file.bytes, 0);
+      for (const file of streams) {
+        // Half of the room is for the recordings, half for the database.
+        if (file.changedMs < nowMs - keepMs || bytes > mostBytes / 2) {
+          files.remove(file.stream);
+          bytes -= file.bytes;
+        }
+      }
+      const days = await store.retain({ keepMs, mostBytes: mostBytes / 2 }, nowMs);
+      if (days.length > 0) {
+        warn(`removed the rows of ${days.join(", ")} by retention`);
+      }
+    } catch (error) {
+      warn(`retention failed: ${reasonOf(error).message}`);
+    }
+  };
+  void tidy();
+  return setInterval(() => void tidy(), RETAIN_MS);
+}
+
+/** @returns the address with its port. */
+function startListening(server: Server, { host, port }: ServeOptions["listen"]): Promise<string> {
+  const shown = host.includes(":") ? `[${host}]` : host;
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      reject(cannotListen(`${shown}:${port}`, error.code ?? "", error.message));
+    });
+    server.listen(port, host, () => {
+      const address = server.address();
+      const actual = typeof address === "object" && address !== null ? address.port : port;
+      resolve(`${shown}:${actual}`);
+    });
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve();
+    }
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+const FAREWELL_MS: Millis = 3_000;
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+    setTimeout(() => server.closeAllConnections(), FAREWELL_MS).unref();
+  });
+}

@@ -1,0 +1,109 @@
+/** Verdicts of the streams, made in the background: the diagnosis of each recording so far. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { diagnoseRecording } from "../inspect/recorded/index.js";
+import type { Millis, TimeMs } from "../model/base/units.js";
+import { reasonOf } from "../model/errors/reason.js";
+import { openRecording } from "../recording/reader.js";
+import type { Store, StreamFiles, StreamPart } from "../store/index.js";
+
+/** The first verdict, and by which factor a stream is longer at the next. */
+const FIRST_MS: Millis = 20_000;
+const FACTOR = 1.5;
+/** Diagnosing takes at most this share of a core. */
+const SHARE = 0.2;
+const MOST_WAITING = 10_000;
+
+interface Course {
+  startMs: TimeMs;
+  lastMs: TimeMs;
+  ended: boolean;
+  dueMs: Millis;
+}
+
+export class Verdicts {
+  readonly #store: Store;
+  readonly #files: StreamFiles;
+  readonly #warn: (text: string) => void;
+  readonly #courses = new Map<string, Course>();
+  readonly #waiting = new Set<string>();
+  #working: Promise<void> | null = null;
+  #isStopped = false;
+
+  constructor(store: Store, files: StreamFiles, warn: (text: string) => void) {
+    this.#store = store;
+    this.#files = files;
+    this.#warn = warn;
+  }
+
+  /** Frames are in the store. */
+  written(parts: readonly StreamPart[]): void {
+    for (const part of parts) {
+      const course = this.#follow(part);
+      const lengthMs = course.lastMs - course.startMs;
+      if ((lengthMs >= course.dueMs || course.ended) && this.#waiting.size < MOST_WAITING) {
+        course.dueMs = Math.max(FIRST_MS, lengthMs * FACTOR);
+        this.#waiting.add(part.stream);
+      }
+      if (course.ended) {
+        this.#courses.delete(part.stream);
+      }
+    }
+    if (this.#waiting.size > 0 && !this.#isStopped) {
+      this.#working ??= this.#work().finally(() => {
+        this.#working = null;
+      });
+    }
+  }
+
+  #follow({ stream, items }: StreamPart): Course {
+    let course = this.#courses.get(stream);
+    if (course === undefined) {
+      course = { startMs: 0, lastMs: 0, ended: false, dueMs: FIRST_MS };
+      this.#courses.set(stream, course);
+    }
+    for (const item of items) {
+      if (item.kind === "meta") {
+        course.startMs = item.meta.startedMs;
+      } else if (item.kind === "metrics") {
+        course.startMs ||= item.batch.timeMs[0] ?? 0;
+        course.lastMs = item.batch.timeMs.at(-1) ?? course.lastMs;
+      } else if (item.kind === "end") {
+        course.ended = true;
+      }
+    }
+    return course;
+  }
+
+  async #work(): Promise<void> {
+    for (const stream of this.#waiting) {
+      if (this.#isStopped) {
+        return;
+      }
+      this.#waiting.delete(stream);
+      const begun = performance.now();
+      await this.#diagnose(stream).catch((error: unknown) => {
+        this.#warn(`no verdict of stream ${stream}: ${reasonOf(error).message}`);
+      });
+      await sleep((performance.now() - begun) * (1 / SHARE - 1));
+    }
+  }
+
+  async #diagnose(stream: string): Promise<void> {
+    const recording = openRecording(this.#files.pathOf(stream), () => true);
+    const pause = () => sleep(0);
+    const { verdict, growth } = await diagnoseRecording(recording, pause);
+    await this.#store.putVerdict({
+      stream,
+      timeMs: recording.endMs,
+      ...verdict,
+      growthBytesPerHour: growth.bytesPerHour,
+      limitBytes: growth.limitBytes,
+      msToLimit: growth.msToLimit,
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#working;
+  }
+}

@@ -1,0 +1,90 @@
+/** Rows of meta.duckdb, gathered and written at once: what is there already stays, but a series is replaced. */
+import { DuckDBDataChunkWriter } from "@duckdb/node-api";
+import { META_TABLES, type StoreDatabase } from "./database.js";
+import { type AddRow, type ColumnValue, TABLES, type TableName } from "./schema.js";
+import { storedValue } from "./stored_value.js";
+
+type MetaTable = (typeof META_TABLES)[number];
+
+export class MetaStaging {
+  readonly #database: StoreDatabase;
+  /** By id: the newest row wins. */
+  readonly #rows = new Map<MetaTable, Map<bigint, readonly ColumnValue[]>>();
+  #isPrepared = false;
+
+  constructor(database: StoreDatabase) {
+    this.#database = database;
+  }
+
+  readonly add: AddRow = (table, ...values: ColumnValue[]) => {
+    if (!isMeta(table)) {
+      throw new Error(`${table} is not a table of meta.duckdb`);
+    }
+    let rows = this.#rows.get(table);
+    if (rows === undefined) {
+      rows = new Map();
+      this.#rows.set(table, rows);
+    }
+    rows.set(values[0] as bigint, values);
+  };
+
+  /** Throws away what was gathered. */
+  clear(): void {
+    this.#rows.clear();
+  }
+
+  /** Writes all rows, in one transaction. */
+  async commit(): Promise<void> {
+    if (this.#rows.size === 0) {
+      return;
+    }
+    const { metaWriter } = this.#database;
+    await this.#prepare();
+    for (const [table, rows] of this.#rows) {
+      await metaWriter.run(`DELETE FROM staged_${table}`);
+      const appender = await metaWriter.createAppender(`staged_${table}`, "main", "temp");
+      const writer = DuckDBDataChunkWriter.forAppender(appender);
+      const types = Object.values(TABLES[table]);
+      for (const values of rows.values()) {
+        writer.appendRow(values.map((value, index) => storedValue(value, types[index] ?? "")));
+      }
+      writer.flush();
+      appender.closeSync();
+    }
+    await metaWriter.run("BEGIN");
+    try {
+      for (const table of this.#rows.keys()) {
+        const id = Object.keys(TABLES[table])[0] ?? "";
+        if (table === "series") {
+          await metaWriter.run(
+            `DELETE FROM series WHERE series_id IN (SELECT series_id FROM staged_series)`,
+          );
+        }
+        await metaWriter.run(
+          `INSERT INTO ${table} SELECT * FROM staged_${table} WHERE ${id} NOT IN (SELECT ${id} FROM ${table})`,
+        );
+      }
+      await metaWriter.run("COMMIT");
+    } catch (error) {
+      await metaWriter.run("ROLLBACK");
+      throw error;
+    }
+    this.#rows.clear();
+  }
+
+  async #prepare(): Promise<void> {
+    if (this.#isPrepared) {
+      return;
+    }
+    for (const table of META_TABLES) {
+      await this.#database.metaWriter.run(
+        `CREATE TEMP TABLE staged_${table} AS SELECT * FROM ${table} LIMIT 0`,
+      );
+    }
+    this.#isPrepared = true;
+  }
+}
+
+function isMeta(table: TableName): table is MetaTable {
+  return (META_TABLES as readonly string[]).includes(table);
+}

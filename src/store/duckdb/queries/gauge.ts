@@ -1,0 +1,81 @@
+/** SQL of gauges: readings that hold until the next one, summed over series after they were averaged over time. */
+import type { DuckDBValue } from "@duckdb/node-api";
+import type { SeriesName } from "../../../model/wire/services.js";
+import type { Selection, Window } from "../../interface/store.js";
+
+/** A process is polled every 2 minutes at least; what was not read for longer is not carried on. */
+export const CARRY_MS = 300_000;
+
+/** Figures that are read at a growing distance hold for longer: 12 % of the run's length, and a little more. */
+const RARE_CARRY = "greatest(600000, (m.ts_ms - s.recorded_ms) * 0.15)";
+
+/** Names of the metrics, and whether they are those of the recorded program's first process alone. */
+const SOURCES: Readonly<
+  Record<
+    SeriesName,
+    { readonly condition: string; readonly ofRoot: boolean; readonly carry: string }
+  >
+> = {
+  rssBytes: { condition: "m.name = 'treeRssBytes'", ofRoot: true, carry: String(CARRY_MS) },
+  pssBytes: { condition: "m.name = 'treePssBytes'", ofRoot: true, carry: RARE_CARRY },
+  liveBytes: { condition: "m.name = 'liveBytes'", ofRoot: false, carry: String(CARRY_MS) },
+  ledger: { condition: "m.name LIKE 'ledger.%'", ofRoot: false, carry: RARE_CARRY },
+};
+
+/** Readings that hold within the window, with the time until which each does. `metrics`: a table of the FROM clause;
+ * `where`: further conditions on `s`, the series. Columns: grp, series_id, ts_ms, until_ms, value. */
+export function readingsSql(
+  name: SeriesName,
+  { metrics, group, where }: { metrics: string; group: string; where: string },
+): string {
+  const { condition, ofRoot, carry } = SOURCES[name];
+  return `SELECT ${group} AS grp, m.series_id, m.ts_ms, m.value,
+      least(
+        coalesce(lead(m.ts_ms) OVER (PARTITION BY m.series_id, m.name ORDER BY m.ts_ms), 9007199254740991),
+        m.ts_ms + CAST(${carry} AS BIGINT),
+        CASE WHEN s.ended_ms > 0 THEN s.ended_ms ELSE 9007199254740991 END
+      ) AS until_ms
+    FROM ${metrics} m JOIN series s USING (series_id)
+    WHERE ${condition} ${ofRoot ? "AND s.series_id = s.root_id" : ""} AND (${where})
+      AND m.ts_ms >= $start_ms - 86400000 AND m.ts_ms < $end_ms`;
+}
+
+/** The sum over series of each step's mean. Columns: grp, step (from 0), value. */
+export function stepsSql(readings: string): string {
+  return `WITH readings AS (${readings}),
+    pieces AS (
+      SELECT grp, ts_ms, until_ms, value,
+        unnest(range(
+          CAST(greatest(0, (ts_ms - $start_ms) // $step_ms) AS BIGINT),
+          CAST(least($steps - 1, (until_ms - 1 - $start_ms) // $step_ms) AS BIGINT) + 1
+        )) AS step
+      FROM readings WHERE until_ms > $start_ms AND until_ms > ts_ms)
+    SELECT grp, step, sum(value * (
+        least(until_ms, $start_ms + (step + 1) * $step_ms) - greatest(ts_ms, $start_ms + step * $step_ms)
+      )) / $step_ms AS value
+    FROM pieces GROUP BY grp, step ORDER BY grp, step`;
+}
+
+export function selectionSql({ version, stream }: Selection): string {
+  return [
+    "s.service = $service",
+    ...(version === undefined ? [] : ["s.version = $version"]),
+    ...(stream === undefined ? [] : ["s.stream = $stream"]),
+  ].join(" AND ");
+}
+
+export function selectionValues({
+  service,
+  version,
+  stream,
+}: Selection): Record<string, DuckDBValue> {
+  return {
+    service,
+    ...(version === undefined ? {} : { version }),
+    ...(stream === undefined ? {} : { stream }),
+  };
+}
+
+export function windowValues({ startMs, endMs }: Window): Record<string, DuckDBValue> {
+  return { start_ms: BigInt(Math.round(startMs)), end_ms: BigInt(Math.round(endMs)) };
+}

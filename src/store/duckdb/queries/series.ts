@@ -1,0 +1,64 @@
+import type { SeriesAnswer, SeriesGroup } from "../../../model/wire/services.js";
+import type { SeriesQuery, Window } from "../../interface/store.js";
+import type { Rows, StoreDatabase } from "../database.js";
+import { readingsSql, selectionSql, selectionValues, stepsSql, windowValues } from "./gauge.js";
+
+const MS_PER_DAY = 86_400_000;
+
+const GROUP_COLUMNS: Readonly<Record<SeriesGroup, string>> = {
+  none: "''",
+  version: "s.version",
+  instance: "s.stream",
+  part: "m.name",
+};
+
+/** A gauge over time. */
+export async function seriesAnswer(
+  database: StoreDatabase,
+  query: SeriesQuery,
+): Promise<SeriesAnswer> {
+  const steps = stepsOf(query, query.stepMs);
+  const readings = readingsSql(query.name, {
+    metrics: metricsIn(database, query),
+    group: GROUP_COLUMNS[query.by],
+    where: selectionSql(query),
+  });
+  const rows = await database.query(stepsSql(readings), {
+    ...windowValues(query),
+    ...selectionValues(query),
+    ...stepValues(query.stepMs, steps),
+  });
+  const groups = [...byGroup(rows, steps)].map(([group, values]) => ({
+    group: query.by === "part" ? group.replace(/^ledger\./, "") : group,
+    values,
+  }));
+  const { service, name, startMs, stepMs } = query;
+  return { service, name, startMs, stepMs, groups };
+}
+
+export function stepsOf({ startMs, endMs }: Window, stepMs: number): number {
+  return Math.max(1, Math.ceil((endMs - startMs) / stepMs));
+}
+
+export function stepValues(stepMs: number, steps: number) {
+  return { step_ms: BigInt(Math.round(stepMs)), steps: BigInt(steps) };
+}
+
+/** A reading before the window may hold within it. */
+export function metricsIn(database: StoreDatabase, { startMs, endMs }: Window): string {
+  return database.union("metrics", database.daysIn(startMs - MS_PER_DAY, endMs));
+}
+
+/** By group, a value for each step; null: nobody reported. */
+export function byGroup(rows: Rows, steps: number): Map<string, (number | null)[]> {
+  const groups = new Map<string, (number | null)[]>();
+  for (const { grp, step, value } of rows) {
+    let values = groups.get(String(grp));
+    if (values === undefined) {
+      values = new Array<number | null>(steps).fill(null);
+      groups.set(String(grp), values);
+    }
+    values[Number(step)] = Number(value);
+  }
+  return groups;
+}

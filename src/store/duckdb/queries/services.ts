@@ -1,0 +1,245 @@
+/** Services and their instances: who runs, how much memory, how fast it grows. */
+import type {
+  InstanceRowJson,
+  ServiceJson,
+  ServiceRowJson,
+  ServicesJson,
+} from "../../../model/documents/fleet_document.js";
+import type { Window } from "../../interface/store.js";
+import type { Rows, StoreDatabase } from "../database.js";
+import { CARRY_MS, readingsSql, stepsSql, windowValues } from "./gauge.js";
+import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
+
+const MOST_EVENTS = 200;
+/** After every day that is stored. */
+const FAR_MS = Date.UTC(9999, 0, 1);
+/** A verdict whose growth is no measurement. */
+const UNMEASURED = "insufficient-evidence";
+const NO_VERDICT = { kind: "none", confidence: 0, summary: "no verdict yet" } as const;
+
+/** An instance with what a service's row needs beside its own. */
+interface Instance {
+  readonly service: string;
+  readonly row: InstanceRowJson;
+  readonly isRunning: boolean;
+}
+
+export async function servicesDocument(
+  database: StoreDatabase,
+  window: Window,
+  steps: number,
+): Promise<ServicesJson> {
+  const instances = await instancesIn(database, window, "true", {});
+  const sparklines = await sparklinesOf(database, window, steps, "true", {});
+  return {
+    schema: "tidemark.services/1",
+    window: { ...window },
+    services: [...byService(instances)]
+      .map(([service, rows]) => serviceRow(service, rows, sparklines.get(service) ?? []))
+      .sort((a, b) => (a.service < b.service ? -1 : 1)),
+  };
+}
+
+export async function serviceDocument(
+  database: StoreDatabase,
+  service: string,
+  window: Window,
+  steps: number,
+): Promise<ServiceJson | null> {
+  const known = await database.query(
+    "SELECT count(*) AS n FROM series s WHERE s.service = $service",
+    { service },
+  );
+  if (Number(known[0]?.n ?? 0) === 0) {
+    return null;
+  }
+  const condition = "s.service = $service";
+  const instances = await instancesIn(database, window, condition, { service });
+  const sparklines = await sparklinesOf(database, window, steps, condition, { service });
+  const rows = instances
+    .slice()
+    .sort((a, b) => Number(b.isRunning) - Number(a.isRunning) || b.row.rssBytes - a.row.rssBytes);
+  return {
+    schema: "tidemark.service/1",
+    service,
+    window: { ...window },
+    summary: serviceRow(service, instances, sparklines.get(service) ?? []),
+    instances: rows.map(({ row }) => row),
+    events: await eventsOf(database, service, window),
+    limits: [],
+  };
+}
+
+export async function instanceRow(
+  database: StoreDatabase,
+  stream: string,
+): Promise<(InstanceRowJson & { readonly service: string }) | null> {
+  const window = { startMs: 0, endMs: FAR_MS };
+  const [found] = await instancesIn(database, window, "s.stream = $stream", { stream });
+  return found === undefined ? null : { ...found.row, service: found.service };
+}
+
+function byService(instances: readonly Instance[]): Map<string, Instance[]> {
+  const groups = new Map<string, Instance[]>();
+  for (const instance of instances) {
+    const group = groups.get(instance.service) ?? [];
+    group.push(instance);
+    groups.set(instance.service, group);
+  }
+  return groups;
+}
+
+/** Recorded programs that reported within the window. */
+async function instancesIn(
+  database: StoreDatabase,
+  window: Window,
+  condition: string,
+  values: Record<string, string>,
+): Promise<Instance[]> {
+  const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs));
+  const rows = await database.query(
+    `WITH root AS (
+        SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
+      readings AS (
+        SELECT m.series_id,
+          max(m.ts_ms) AS last_ms,
+          arg_max(m.value, m.ts_ms) FILTER (m.name = 'treeRssBytes') AS rss,
+          max(m.value) FILTER (m.name = 'treeRssBytes') AS peak,
+          arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes
+        FROM ${metrics} m JOIN root USING (series_id)
+        WHERE m.ts_ms >= $start_ms AND m.ts_ms < $end_ms
+        GROUP BY m.series_id),
+      processes AS (
+        SELECT root_id, count(*) AS n FROM series GROUP BY root_id)
+    SELECT root.*, readings.*, processes.n AS processes,
+      v.kind, v.confidence, v.summary, v.growth, v.limit_bytes AS verdict_limit, v.ms_to_limit
+    FROM root JOIN readings USING (series_id)
+      LEFT JOIN processes ON processes.root_id = root.series_id
+      LEFT JOIN verdicts v ON v.stream = root.stream`,
+    { ...windowValues(window), ...values },
+  );
+  return rows.map((row) => instanceOf(row, window));
+}
+
+function instanceOf(row: Rows[number], { endMs }: Window): Instance {
+  const text = (name: string) => String(row[name] ?? "");
+  const number = (name: string) => Number(row[name] ?? 0);
+  const list = (name: string) => (row[name] as { items: readonly unknown[] }).items.map(String);
+  const keys = list("label_keys");
+  const labels = Object.fromEntries(list("label_vals").map((value, at) => [keys[at], value]));
+  const { command = "", python = "", ...free } = labels as Record<string, string>;
+  const ended = number("ended_ms");
+  const lastSeenMs = number("last_ms");
+  const isKnown = row.kind !== null && row.kind !== undefined;
+  return {
+    service: text("service"),
+    isRunning: ended === 0 && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
+    row: {
+      stream: text("stream"),
+      version: text("version"),
+      env: text("env"),
+      host: text("host"),
+      pod: text("pod"),
+      container: text("container"),
+      pid: number("pid"),
+      command,
+      python,
+      startedMs: number("started_ms"),
+      ...(ended === 0 ? {} : { endedMs: ended }),
+      lastSeenMs,
+      rssBytes: number("rss"),
+      peakRssBytes: number("peak"),
+      processes: number("processes"),
+      ...(isKnown && row.kind !== UNMEASURED ? { growthBytesPerHour: number("growth") } : {}),
+      limitBytes: number("limit_bytes") || number("verdict_limit"),
+      msToLimit: number("ms_to_limit"),
+      verdict: isKnown
+        ? { kind: text("kind"), confidence: number("confidence"), summary: text("summary") }
+        : NO_VERDICT,
+      labels: free,
+    },
+  };
+}
+
+function serviceRow(
+  service: string,
+  all: readonly Instance[],
+  sparkline: (number | null)[],
+): ServiceRowJson {
+  const running = all.filter(({ isRunning }) => isRunning).map(({ row }) => row);
+  const shown = running.length > 0 ? running : newest(all);
+  const measured = shown.filter((row) => row.growthBytesPerHour !== undefined);
+  const growing = measured
+    .slice()
+    .sort((a, b) => (b.growthBytesPerHour ?? 0) - (a.growthBytesPerHour ?? 0));
+  const worst = growing[0];
+  const times = running.map((row) => row.msToLimit).filter((ms) => ms > 0);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  const isLimited = running.length > 0 && running.every((row) => row.limitBytes > 0);
+  return {
+    service,
+    versions: [...new Set(shown.map((row) => row.version))].filter((name) => name !== "").sort(),
+    instances: running.length,
+    endedInstances: all.length - running.length,
+    rssBytes: sum(running.map((row) => row.rssBytes)),
+    ...(measured.length === 0
+      ? {}
+      : { growthBytesPerHour: sum(measured.map((row) => row.growthBytesPerHour ?? 0)) }),
+    limitBytes: isLimited ? sum(running.map((row) => row.limitBytes)) : 0,
+    msToLimit: times.length === 0 ? 0 : Math.min(...times),
+    verdict: {
+      ...(worst?.verdict ?? NO_VERDICT),
+      instances: shown.filter((row) => row.verdict.kind === worst?.verdict.kind).length,
+    },
+    sparkline,
+    lastSeenMs: Math.max(0, ...all.map(({ row }) => row.lastSeenMs)),
+  };
+}
+
+/** Where none runs: the one that reported last. */
+function newest(all: readonly Instance[]): InstanceRowJson[] {
+  const rows = all.map(({ row }) => row).sort((a, b) => b.lastSeenMs - a.lastSeenMs);
+  return rows.slice(0, 1);
+}
+
+async function sparklinesOf(
+  database: StoreDatabase,
+  window: Window,
+  steps: number,
+  where: string,
+  values: Record<string, string>,
+): Promise<Map<string, (number | null)[]>> {
+  const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
+  const metrics = metricsIn(database, window);
+  const sql = stepsSql(readingsSql("rssBytes", { metrics, group: "s.service", where }));
+  const count = stepsOf(window, stepMs);
+  const rows = await database.query(sql, {
+    ...windowValues(window),
+    ...stepValues(stepMs, count),
+    ...values,
+  });
+  return byGroup(rows, count);
+}
+
+async function eventsOf(
+  database: StoreDatabase,
+  service: string,
+  window: Window,
+): Promise<ServiceJson["events"]> {
+  const events = database.union("events", database.daysIn(window.startMs, window.endMs));
+  const rows = await database.query(
+    `SELECT e.ts_ms, e.kind, e.body, s.stream, s.pid
+    FROM ${events} e JOIN series s USING (series_id)
+    WHERE s.service = $service AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms
+      AND e.kind NOT IN ('step-begin', 'step-end', 'label', 'period')
+    ORDER BY e.ts_ms DESC LIMIT ${MOST_EVENTS}`,
+    { service, ...windowValues(window) },
+  );
+  return rows.map((row) => ({
+    timeMs: Number(row.ts_ms),
+    stream: String(row.stream),
+    pid: Number(row.pid),
+    kind: String(row.kind),
+    detail: String(row.body),
+  }));
+}

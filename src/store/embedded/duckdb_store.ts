@@ -1,0 +1,223 @@
+import type { TimeMs } from "../../model/base/units.js";
+import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import { type Day, dayNamed, rowsOf, StoreDatabase, schemaOf } from "../duckdb/database.js";
+import { DayWriter } from "../duckdb/day_writer.js";
+import { MetaStaging } from "../duckdb/meta_staging.js";
+import { windowProfile } from "../duckdb/queries/profile.js";
+import { seriesAnswer } from "../duckdb/queries/series.js";
+import { instanceRow, serviceDocument, servicesDocument } from "../duckdb/queries/services.js";
+import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
+import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
+import type {
+  ProfileQuery,
+  Retention,
+  SeriesQuery,
+  Store,
+  StoreUse,
+  StreamPart,
+  VerdictRow,
+  Window,
+} from "../interface/store.js";
+
+/** For rows that are in the database already: what is known of their stream has to go on all the same. */
+const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
+
+/** The embedded store: DuckDB files in one folder (database.ts). */
+export class DuckdbStore implements Store {
+  readonly #database: StoreDatabase;
+  readonly #meta: MetaStaging;
+  readonly #streams = new Map<string, StreamRows>();
+  #lastWrite: Promise<unknown> = Promise.resolve();
+
+  private constructor(database: StoreDatabase) {
+    this.#database = database;
+    this.#meta = new MetaStaging(database);
+  }
+
+  /** Throws TidemarkError. */
+  static async open(folder: string): Promise<DuckdbStore> {
+    return new DuckdbStore(await StoreDatabase.open(folder));
+  }
+
+  knows(stream: string): boolean {
+    return this.#streams.has(stream);
+  }
+
+  forget(stream: string): void {
+    this.#streams.delete(stream);
+  }
+
+  write(parts: readonly StreamPart[], oldestMs: TimeMs): Promise<void> {
+    return this.#oneByOne(async () => {
+      try {
+        await this.#write(parts, dayNamed(oldestMs));
+      } catch (error) {
+        this.#meta.clear();
+        for (const { stream } of parts) {
+          this.#streams.delete(stream);
+        }
+        throw error instanceof TidemarkError
+          ? error
+          : fileUnusable(this.#database.folder, "write", reasonOf(error).message);
+      }
+    });
+  }
+
+  async #write(parts: readonly StreamPart[], oldest: Day): Promise<void> {
+    for (const part of parts) {
+      const rows = this.#rowsOf(part);
+      for (const item of part.items) {
+        rows.describe(item, { add: this.#meta.add, samples: NO_SAMPLES });
+      }
+    }
+    const days = [...new Set(parts.flatMap(({ items }) => items.flatMap(daysOf)))].sort();
+    for (const day of days.filter((name) => name >= oldest)) {
+      await this.#database.attach(day);
+      await this.#writeDay(day, parts);
+    }
+    await this.#meta.commit();
+    for (const { stream, endOffset } of parts) {
+      await this.#database.metaWriter.run("INSERT OR REPLACE INTO streams VALUES ($stream, $end)", {
+        stream,
+        end: BigInt(endOffset),
+      });
+    }
+  }
+
+  #rowsOf({ stream, items }: StreamPart): StreamRows {
+    let rows = this.#streams.get(stream);
+    if (rows === undefined) {
+      if (items[0]?.kind !== "meta") {
+        throw new Error(`stream ${stream} is not given from its start`);
+      }
+      rows = new StreamRows(stream, NOWHERE);
+      this.#streams.set(stream, rows);
+    }
+    return rows;
+  }
+
+  /** The rows of one day, with how far each stream is written, in one transaction. What they refer to is committed
+   * first: rows without their stack would be lost, a stack without rows is not. */
+  async #writeDay(day: Day, parts: readonly StreamPart[]): Promise<void> {
+    const { writer } = this.#database;
+    const applied = await this.#appliedTo(day, parts);
+    await writer.run("BEGIN");
+    try {
+      const target = await DayWriter.open(this.#database, day, this.#meta);
+      for (const { stream, items } of parts) {
+        const rows = this.#streams.get(stream) as StreamRows;
+        const done = applied.get(stream) ?? 0;
+        for (const item of items) {
+          rows.write(item, day, item.endOffset > done ? target : NOWHERE);
+        }
+      }
+      target.close();
+      for (const { stream, endOffset } of parts) {
+        if (endOffset > (applied.get(stream) ?? 0)) {
+          await writer.run(
+            `INSERT OR REPLACE INTO ${schemaOf(day)}.applied VALUES ($stream, $end)`,
+            { stream, end: BigInt(endOffset) },
+          );
+        }
+      }
+      await this.#meta.commit();
+      await writer.run("COMMIT");
+    } catch (error) {
+      await writer.run("ROLLBACK").catch(() => {}); // the first error says more
+      throw error;
+    }
+  }
+
+  async #appliedTo(day: Day, parts: readonly StreamPart[]): Promise<Map<string, number>> {
+    const applied = new Map<string, number>();
+    for (const { stream } of parts) {
+      const [row] = await rowsOf(
+        this.#database.writer,
+        `SELECT end_offset FROM ${schemaOf(day)}.applied WHERE stream = $stream`,
+        { stream },
+      );
+      applied.set(stream, Number(row?.end_offset ?? 0));
+    }
+    return applied;
+  }
+
+  async writtenOffsets(): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#database.query("SELECT stream, end_offset FROM streams");
+    return new Map(rows.map((row) => [String(row.stream), Number(row.end_offset)]));
+  }
+
+  services(window: Window, steps: number) {
+    return servicesDocument(this.#database, window, steps);
+  }
+
+  service(name: string, window: Window, steps: number) {
+    return serviceDocument(this.#database, name, window, steps);
+  }
+
+  instance(stream: string) {
+    return instanceRow(this.#database, stream);
+  }
+
+  series(query: SeriesQuery) {
+    return seriesAnswer(this.#database, query);
+  }
+
+  profile(query: ProfileQuery) {
+    return windowProfile(this.#database, query);
+  }
+
+  putVerdict(verdict: VerdictRow): Promise<void> {
+    return this.#oneByOne(async () => {
+      await this.#database.metaWriter.run(
+        `INSERT OR REPLACE INTO verdicts
+          VALUES ($stream, $time, $kind, $confidence, $summary, $growth, $limit, $left)`,
+        {
+          stream: verdict.stream,
+          time: BigInt(Math.round(verdict.timeMs)),
+          kind: verdict.kind,
+          confidence: verdict.confidence,
+          summary: verdict.summary,
+          growth: verdict.growthBytesPerHour,
+          limit: verdict.limitBytes,
+          left: verdict.msToLimit,
+        },
+      );
+    });
+  }
+
+  retain({ keepMs, mostBytes }: Retention, nowMs: TimeMs): Promise<string[]> {
+    return this.#oneByOne(async () => {
+      const removed: Day[] = [];
+      const oldest = dayNamed(nowMs - keepMs);
+      for (const day of this.#database.days) {
+        const isNewest = day === this.#database.days.at(-1);
+        if (day < oldest || (!isNewest && this.#bytes() > mostBytes)) {
+          await this.#database.remove(day);
+          removed.push(day);
+        }
+      }
+      return removed;
+    });
+  }
+
+  async use(): Promise<StoreUse> {
+    const [first] = this.#database.days;
+    return { bytes: this.#bytes(), oldestMs: first === undefined ? null : Date.parse(first) };
+  }
+
+  close(): Promise<void> {
+    return this.#oneByOne(async () => this.#database.close());
+  }
+
+  #bytes(): number {
+    const { days, metaBytes } = this.#database;
+    return days.reduce((sum, day) => sum + this.#database.bytesOf(day), metaBytes);
+  }
+
+  #oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#lastWrite.then(work);
+    this.#lastWrite = result.catch(() => {});
+    return result;
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * What a server keeps of its fleet, whatever the database. Every implementation passes store_conformance.system.test.ts.
+ *
+ * Rules that hold in each of them (docs/storage.md): writing is idempotent by stream and offset; live bytes are a gauge,
+ * the mean over a window weighted by time and then summed over processes; allocated bytes are a sum; what is left out of
+ * an answer is counted exactly.
+ */
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type {
+  InstanceRowJson,
+  ServiceJson,
+  ServicesJson,
+} from "../../model/documents/fleet_document.js";
+import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
+import type { SeriesAnswer, SeriesGroup, SeriesName } from "../../model/wire/services.js";
+import type { StreamItem } from "../../recording/stream_reader.js";
+
+/** New frames of one stream, in its order. */
+export interface StreamPart {
+  readonly stream: string;
+  readonly items: readonly StreamItem[];
+  /** Where the stream ends with these frames. */
+  readonly endOffset: number;
+}
+
+export interface Window {
+  readonly startMs: TimeMs;
+  readonly endMs: TimeMs;
+}
+
+/** Which processes count: all of a service, of one version or of one stream. */
+export interface Selection {
+  readonly service: string;
+  readonly version?: string;
+  readonly stream?: string;
+}
+
+export interface SeriesQuery extends Selection, Window {
+  readonly name: SeriesName;
+  readonly by: SeriesGroup;
+  readonly stepMs: Millis;
+}
+
+export interface ProfileQuery extends Selection, Window {
+  /** Stacks that are returned by themselves; the rest is one site, "other". */
+  readonly mostStacks: number;
+}
+
+/** A profile merged over a window: one site a stack and allocator. */
+export interface WindowProfile {
+  readonly tables: ProfileTables;
+  readonly look: ProfileLook;
+  /** Stacks in "other"; 0: there is no such site. */
+  readonly otherStacks: number;
+  /** Of how many profiles it is made. */
+  readonly profiles: number;
+}
+
+/** The verdict of one stream. */
+export interface VerdictRow {
+  readonly stream: string;
+  readonly timeMs: TimeMs;
+  readonly kind: string;
+  readonly confidence: number;
+  readonly summary: string;
+  readonly growthBytesPerHour: number;
+  readonly limitBytes: Bytes;
+  readonly msToLimit: Millis;
+}
+
+export interface Retention {
+  /** Days whose rows are older are removed. */
+  readonly keepMs: Millis;
+  /** Of all files of the store; the oldest days go first. */
+  readonly mostBytes: Bytes;
+}
+
+export interface StoreUse {
+  readonly bytes: Bytes;
+  readonly oldestMs: TimeMs | null;
+}
+
+export interface Store {
+  /** Writes frames; those that it has already, by stream and offset, change nothing. A stream that it does not
+   * {@link knows know} is given from its start. After an error the streams are not known any more. Rows
+   * older than `oldestMs` are left out. Throws TidemarkError. */
+  write(parts: readonly StreamPart[], oldestMs: TimeMs): Promise<void>;
+  /** Whether frames of a stream may go on where the last ones ended. */
+  knows(stream: string): boolean;
+  /** Frees what is kept in memory of a stream. */
+  forget(stream: string): void;
+  /** Of every stream, the offset up to which all its frames are in the database. */
+  writtenOffsets(): Promise<ReadonlyMap<string, number>>;
+  services(window: Window, steps: number): Promise<ServicesJson>;
+  /** null: no such service. */
+  service(name: string, window: Window, steps: number): Promise<ServiceJson | null>;
+  /** null: no such stream. */
+  instance(stream: string): Promise<(InstanceRowJson & { readonly service: string }) | null>;
+  series(query: SeriesQuery): Promise<SeriesAnswer>;
+  profile(query: ProfileQuery): Promise<WindowProfile>;
+  putVerdict(verdict: VerdictRow): Promise<void>;
+  /** @returns the days that were removed, as "2026-11-25". */
+  retain(retention: Retention, nowMs: TimeMs): Promise<string[]>;
+  use(): Promise<StoreUse>;
+  close(): Promise<void>;
+}

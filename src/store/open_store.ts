@@ -1,0 +1,21 @@
+import { resolve } from "node:path";
+import { badUsage } from "../model/errors/errors.js";
+import type { Store } from "./interface/store.js";
+import { importWithDuckdb } from "./with_duckdb.js";
+
+/** Opens "duckdb:FOLDER". @returns the store, and the folder for what lies beside it. Throws TidemarkError. */
+export async function openStore(name: string): Promise<{ store: Store; folder: string }> {
+  const [, path] = /^duckdb:(.+)$/.exec(name) ?? [];
+  if (path === undefined) {
+    throw badUsage(
+      `this store is not known: ${name}`,
+      "name a folder, as in --store duckdb:/var/lib/tidemark",
+    );
+  }
+  const folder = resolve(path);
+  const { DuckdbStore } = await importWithDuckdb(
+    "the server's embedded store",
+    () => import("./embedded/duckdb_store.js"),
+  );
+  return { store: await DuckdbStore.open(folder), folder };
+}

@@ -1,0 +1,289 @@
+/** What every store does. A new one is added to STORES. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { present } from "../model/base/present.js";
+import { frameName, framesOf } from "../model/profile/frame_text.js";
+import { streamName } from "../recording/sender/stream_name.js";
+import { StreamReader } from "../recording/stream_reader.js";
+import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
+import { openStore, type Store, type WindowProfile } from "./index.js";
+
+const STORES = [
+  { name: "duckdb", open: async (folder: string) => (await openStore(`duckdb:${folder}`)).store },
+];
+
+const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
+/** Noon, so that nothing crosses midnight by itself. */
+const START = Date.UTC(2026, 10, 20, 12);
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const MIB = 2 ** 20;
+
+describe.each(STORES)("the store $name", ({ open }) => {
+  let folder: string;
+  let store: Store;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "tidemark-store-"));
+    store = await open(folder);
+  });
+  afterEach(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const reopen = async () => {
+    await store.close();
+    store = await open(folder);
+  };
+
+  /** Writes a stream in pieces of `pieceBytes`, as they might arrive. */
+  const give = async (plan: StreamPlan, oldestMs = 0): Promise<string> => {
+    const bytes = streamBytes(plan);
+    const stream = streamName(bytes);
+    const items = new StreamReader("it", LIMITS).take(bytes);
+    await store.write([{ stream, items, endOffset: bytes.length }], oldestMs);
+    return stream;
+  };
+
+  const window = { startMs: START, endMs: START + HOUR };
+  const profile = (service: string, some: Partial<Parameters<Store["profile"]>[0]> = {}) =>
+    store.profile({ ...window, service, mostStacks: 1000, ...some });
+  const total = ({ look }: WindowProfile, column: "liveBytes" | "allocatedBytes") =>
+    look.sites[column].reduce((sum, value) => sum + value, 0);
+
+  it("averages live bytes over time and sums them over processes, whatever the step", async () => {
+    await give({
+      service: "shop",
+      pid: 1,
+      startedMs: START,
+      profiles: [
+        [0, "main;load 1048576 variance=1"],
+        [30 * MINUTE, "main;load 3145728 variance=1"],
+      ],
+      rss: [
+        [0, MIB],
+        [4 * MINUTE, 3 * MIB],
+        [8 * MINUTE, 3 * MIB],
+      ],
+      endedAfterMs: 60 * MINUTE,
+    });
+    await give({
+      service: "shop",
+      pid: 2,
+      startedMs: START,
+      rss: [
+        [0, MIB],
+        [4 * MINUTE, MIB],
+      ],
+    });
+    // 1 MiB and 3 MiB, each carried on for 10 minutes of the hour.
+    expect(total(await profile("shop"), "liveBytes") / MIB).toBeCloseTo((1 * 10 + 3 * 10) / 60, 6);
+    const endMs = START + 8 * MINUTE;
+    const inSteps = async (stepMs: number) => {
+      const query = {
+        startMs: START,
+        endMs,
+        service: "shop",
+        name: "rssBytes",
+        by: "none",
+      } as const;
+      const { groups } = await store.series({ ...query, stepMs });
+      const values = present(groups[0]).values;
+      return values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / values.length;
+    };
+    // 1 then 3 MiB, 4 minutes each, and 1 MiB of the other throughout.
+    expect((await inSteps(8 * MINUTE)) / MIB).toBeCloseTo(3, 6);
+    expect((await inSteps(MINUTE)) / MIB).toBeCloseTo(3, 6);
+    expect((await inSteps(30_000)) / MIB).toBeCloseTo(3, 6);
+  });
+
+  it("counts a stack that a later profile lacks as zero", async () => {
+    await give({
+      service: "shop",
+      pid: 1,
+      startedMs: START,
+      profiles: [
+        [0, "main;gone 6000000 variance=1"],
+        [MINUTE, "main;load 60 variance=1"],
+      ],
+    });
+    const merged = await profile("shop", { endMs: START + 2 * MINUTE });
+    const live = new Map(
+      Array.from(merged.look.sites.stack, (stack, row) => [
+        frameName(merged.tables, present(framesOf(merged.tables, stack)[0])),
+        merged.look.sites.liveBytes[row],
+      ]),
+    );
+    expect(live.get("gone")).toBeCloseTo(3_000_000, 3);
+    expect(live.get("load")).toBeCloseTo(30, 3);
+  });
+
+  it("sums allocated bytes of the profiles in the window, each counted once", async () => {
+    await give({
+      service: "shop",
+      pid: 1,
+      startedMs: START,
+      profiles: [
+        [0, "main;load 100 allocated=1000"],
+        [MINUTE, "main;load 100 allocated=1500"],
+        [2 * MINUTE, "main;load 5000000 allocated=6000000 variance=1"],
+      ],
+    });
+    expect(total(await profile("shop"), "allocatedBytes")).toBeCloseTo(6_000_000, 3);
+  });
+
+  it("stores a profile without samples where nothing has changed, and reads it all the same", async () => {
+    const same = "main;load 1048576 variance=1000000\nmain;work 2048 variance=1000000";
+    await give({
+      service: "shop",
+      pid: 1,
+      startedMs: START,
+      profiles: Array.from({ length: 9 }, (_, minute) => [minute * MINUTE, same] as const),
+    });
+    const merged = await profile("shop", { endMs: START + 8 * MINUTE });
+    expect(total(merged, "liveBytes")).toBeCloseTo(1048576 + 2048, 3);
+  });
+
+  it("changes nothing when a stream is written again, also after a restart", async () => {
+    const plan: StreamPlan = {
+      service: "shop",
+      version: "41",
+      pid: 1,
+      startedMs: START,
+      rss: [
+        [0, MIB],
+        [MINUTE, 2 * MIB],
+      ],
+      profiles: [
+        [0, "main;load 1000 allocated=5000"],
+        [MINUTE, "main;load 9000000 allocated=9999999 variance=1"],
+      ],
+      endedAfterMs: 2 * MINUTE,
+    };
+    const all = async () => {
+      const merged = await profile("shop");
+      return {
+        services: await store.services(window, 8),
+        live: total(merged, "liveBytes"),
+        allocated: total(merged, "allocatedBytes"),
+        service: await store.service("shop", window, 8),
+      };
+    };
+    const stream = await give(plan);
+    const before = await all();
+    expect(before.allocated).toBeCloseTo(9_999_999, 0);
+    store.forget(stream);
+    await give(plan);
+    expect(await all()).toEqual(before);
+    await reopen();
+    expect((await store.writtenOffsets()).get(stream)).toBe(streamBytes(plan).length);
+    expect(await all()).toEqual(before);
+    await give(plan);
+    expect(await all()).toEqual(before);
+  });
+
+  it("goes on with a stream after a restart", async () => {
+    const plan: StreamPlan = {
+      service: "shop",
+      pid: 1,
+      startedMs: START,
+      profiles: [
+        [0, "main;load 100 allocated=1000"],
+        [MINUTE, "main;load 5000000 allocated=6000000 variance=1"],
+      ],
+    };
+    const bytes = streamBytes(plan);
+    const stream = streamName(bytes);
+    const items = new StreamReader("it", LIMITS).take(bytes);
+    const cut = items.findIndex(({ kind }) => kind === "profile") + 1;
+    const endOffset = present(items[cut - 1]).endOffset;
+    await store.write([{ stream, items: items.slice(0, cut), endOffset }], 0);
+    await reopen();
+    expect(store.knows(stream)).toBe(false);
+    await store.write([{ stream, items, endOffset: bytes.length }], 0);
+    // The second profile's allocations are counted since the first one's.
+    expect(total(await profile("shop"), "allocatedBytes")).toBeCloseTo(6_000_000, 3);
+  });
+
+  it("says exactly what is left out", async () => {
+    const lines = Array.from(
+      { length: 50 },
+      (_, at) => `main;f${at} ${(at + 1) * 1000} variance=1`,
+    );
+    await give({ service: "shop", pid: 1, startedMs: START, profiles: [[0, lines.join("\n")]] });
+    const whole = await profile("shop");
+    const cut = await profile("shop", { mostStacks: 3 });
+    expect(cut.otherStacks).toBe(47);
+    expect(cut.look.sites.length).toBe(4);
+    expect(total(cut, "liveBytes")).toBeCloseTo(total(whole, "liveBytes"), 6);
+  });
+
+  it("keeps versions, services and instances apart", async () => {
+    const running = { startedMs: START, rss: [[0, MIB]] } as const;
+    const first = await give({ ...running, service: "shop", version: "41", pid: 1 });
+    await give({ ...running, service: "shop", version: "42", pid: 2, rss: [[0, 5 * MIB]] });
+    await give({ ...running, service: "o'\"; DROP TABLE series; --", pid: 3 });
+    const { services } = await store.services({ startMs: START, endMs: START + MINUTE }, 4);
+    expect(services.map(({ service, rssBytes }) => [service, rssBytes])).toEqual([
+      ["o'\"; DROP TABLE series; --", MIB],
+      ["shop", 6 * MIB],
+    ]);
+    expect(present(services[1]).versions).toEqual(["41", "42"]);
+    const by = async (by: "version" | "instance", some: object) => {
+      const query = {
+        startMs: START,
+        endMs: START + MINUTE,
+        name: "rssBytes",
+        stepMs: MINUTE,
+      } as const;
+      const { groups } = await store.series({ ...query, service: "shop", by, ...some });
+      return groups.map(({ group, values }) => [group, values[0]]);
+    };
+    expect(await by("version", {})).toEqual([
+      ["41", MIB],
+      ["42", 5 * MIB],
+    ]);
+    expect(await by("instance", { version: "41" })).toEqual([[first, MIB]]);
+    expect(await by("version", { version: "' OR ''='" })).toEqual([]);
+    expect(await store.service("nobody", window, 4)).toBeNull();
+    expect(await store.instance(first)).toMatchObject({ service: "shop", version: "41", pid: 1 });
+    expect(await store.instance("0".repeat(32))).toBeNull();
+  });
+
+  it("removes the oldest days first, and says which", async () => {
+    const day = 24 * HOUR;
+    for (const [pid, startedMs] of [
+      [1, START - 3 * day],
+      [2, START - day],
+      [3, START],
+    ] as const) {
+      await give({ service: "shop", pid, startedMs, rss: [[0, MIB]] });
+    }
+    const much = Number.MAX_SAFE_INTEGER;
+    expect(await store.retain({ keepMs: 2 * day, mostBytes: much }, START)).toEqual(["2026-11-17"]);
+    expect(await store.retain({ keepMs: 2 * day, mostBytes: 1 }, START)).toEqual(["2026-11-19"]);
+    const { services } = await store.services(
+      { startMs: START - 4 * day, endMs: START + MINUTE },
+      4,
+    );
+    expect(present(services[0]).instances + present(services[0]).endedInstances).toBe(1);
+    expect((await store.use()).bytes).toBeGreaterThan(0);
+    // What is older than retention is not written in the first place.
+    await give(
+      { service: "old", pid: 9, startedMs: START - 30 * day, rss: [[0, MIB]] },
+      START - 2 * day,
+    );
+    expect((await store.use()).oldestMs).toBe(Date.UTC(2026, 10, 20));
+  });
+
+  it("keeps the newest verdict of a stream", async () => {
+    const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
+    const verdict = { stream, confidence: 0.9, limitBytes: 0, msToLimit: 0, summary: "It grows." };
+    const growth = { timeMs: START, growthBytesPerHour: 7 };
+    await store.putVerdict({ ...verdict, ...growth, kind: "warm-up" });
+    await store.putVerdict({ ...verdict, ...growth, kind: "python-leak" });
+    expect((await store.instance(stream))?.verdict.kind).toBe("python-leak");
+  });
+});

@@ -1,0 +1,23 @@
+import { notInstalled } from "../model/errors/errors.js";
+
+/** Imports what needs DuckDB: only when used, for its native library is large. It may be missing: the Python package has
+ * it as an extra. `what` needs it. @throws TidemarkError */
+export async function importWithDuckdb<Module>(
+  what: string,
+  load: () => Promise<Module>,
+): Promise<Module> {
+  try {
+    // First by itself: a module that names its exports cannot even be linked without it.
+    await import("@duckdb/node-api");
+    return await load();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!/^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? "") || !message.includes("@duckdb/")) {
+      throw error;
+    }
+    throw notInstalled(
+      `DuckDB is not installed, and ${what} needs it`,
+      "pip install 'tidemark-profiler[server]', or, where npm installed Tidemark: npm install -g @duckdb/node-api",
+    );
+  }
+}
