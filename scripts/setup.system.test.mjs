@@ -121,7 +121,7 @@ test("installs again when a package's folder is gone", () => {
   expect(asked()).toMatch(/^npm ci /);
 });
 
-test("leaves what is as the lock file says, and a package made for another platform", () => {
+test("leaves packages that match the lock file, and packages for other platforms", () => {
   const clone = cloneWithOnePackage({ optional: true });
   mkdirSync(join(clone, "node_modules"));
   writeFileSync(join(clone, "node_modules/.package-lock.json"), '{"packages": {}}');

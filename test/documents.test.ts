@@ -25,7 +25,7 @@ describe("JSON", () => {
     );
   });
 
-  test("lists obey --top, --min and --filter", async () => {
+  test("lists apply --top, --min and --filter", async () => {
     const sitesOf = async (...words: string[]) =>
       JSON.parse((await cli(["summary", recording, "--at", "peak", "--json", ...words])).stdout)
         .sites as {
@@ -79,7 +79,7 @@ describe("JSON", () => {
     expect(text).toContain("kept.append(bytearray(");
   });
 
-  test("of ps: the process, its interpreter, and its growth since the last look", async () => {
+  test("of ps: the process, its interpreter, and its growth since the last call", async () => {
     const version = (
       await execute([python, "-c", "import platform; print(platform.python_version())"])
     ).stdout.trim();

@@ -66,7 +66,7 @@ describe("summary --where", () => {
       ...where.flatMap((condition) => ["--where", condition]),
     );
 
-  test("counts what was allocated by a thread, under a label, in a process of a rank", async () => {
+  test("counts allocations of a thread, under a label, in a process of a rank", async () => {
     const all = await of();
     const ingest = await of("thread=ingest");
     expect(ingest.where).toBe("thread=ingest");
@@ -85,7 +85,7 @@ describe("summary --where", () => {
     expect(Math.abs(live(byRank) - live(await of(`process=${ofWorker?.pid}`)))).toBeLessThan(1);
   });
 
-  test("refuses what does not occur, and lists what does, the nearest first", async () => {
+  test("refuses values that do not occur, and lists those that do, most similar first", async () => {
     const thread = await cli("summary", recording, "--where", "thread=serch");
     expect(thread.status).toBe(2);
     expect(errorLine(thread)).toMatch(
@@ -101,7 +101,7 @@ describe("summary --where", () => {
     );
   });
 
-  test("the screen says which figures are of the whole program", async () => {
+  test("the screen shows which figures cover the whole program", async () => {
     const { stdout } = await cli("summary", recording, "--where", "thread=search");
     expect(stdout).toMatch(/Only +thread=search: live and allocated bytes, sites and verdict/);
   });
@@ -168,13 +168,13 @@ describe("--by", () => {
     expect(shown).toEqual(largest);
   });
 
-  test("the help names step where it can be grouped by", async () => {
+  test("the help lists step if it can be grouped by", async () => {
     for (const command of ["summary", "lines"]) {
       expect((await cli(command, "--help")).stdout.replace(/\s+/g, " ")).toContain("domain, step,");
     }
   });
 
-  test("diff: growth of each group, as noise where it is within its error", async () => {
+  test("diff: growth of each group, as noise if it is within its error", async () => {
     const { groups = [], totals } = await document<DiffJson>(
       "diff",
       `${recording}@12s`,
@@ -218,7 +218,7 @@ describe("diagnose --where", () => {
   });
 });
 
-test("an attached program tells its labels, too", async () => {
+test("labels of an attached program are recorded", async () => {
   const target = spawn(python, [program, "14"], { env: environment, stdio: "ignore" });
   const path = join(folder, "attached.tidemark");
   await new Promise((resolve) => setTimeout(resolve, 1500));

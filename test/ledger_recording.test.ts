@@ -89,7 +89,7 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
 });
 
 test.skipIf(environment.packagesPython === null)(
-  "memory of an allocator that a library carries inside it is said to be in no site",
+  "memory of an allocator built into a library is reported as belonging to no site",
   async () => {
     const recording = join(scratch(), "arrow.tidemark");
     const arrow = "import pyarrow, sys\nkept = pyarrow.array(range(8_000_000))\nsys.stdin.read()\n";

@@ -74,7 +74,7 @@ describe("a recording of a program that leaks", () => {
     expect([written.status, written.stderr]).toEqual([0, ""]);
   });
 
-  test("the tab says what diagnose says", () =>
+  test("the tab shows the output of diagnose", () =>
     using(open(), async (page) => {
       await openTab(page);
       expect(said.verdict.kind).toBe("python-leak");
@@ -112,7 +112,7 @@ describe("a recording of a program that leaks", () => {
         .toBeLessThan(PHONE.viewport.height);
     }));
 
-  test("a suspect: own frames, all frames, who holds it, by age and over time", () =>
+  test("a suspect: own frames, all frames, holder, by age and over time", () =>
     using(open(), async (page) => {
       await openTab(page);
       const json = said.suspects.find(({ stack }) => stack.some((f) => f.function === "login"));
@@ -195,7 +195,7 @@ describe("every verdict", () => {
     });
   });
 
-  test("who puts it there, and who reads it after a fork, are told apart from who makes it", async () => {
+  test("functions that add items, and who reads it after a fork, are told apart from who makes it", async () => {
     const put = `anonRssBytes 40 + 1/s
       site parse keeps 1/s
       holder parse held=40 path=app>.history entries=900 putter=keep`;
@@ -219,7 +219,7 @@ describe("every verdict", () => {
     });
   });
 
-  test("objects that became more, by type, on a phone, too", () => {
+  test("growing object types, also on a phone", () => {
     const type = `app.${"Long".repeat(30)}`;
     const evidence = `anonRssBytes 40 + 1/s\nsite record keeps 1/s\ncensus ${type} 5 + 0.5/s\ncensus str 9`;
     const open = async (options: typeof DESKTOP | typeof PHONE) => {
@@ -250,7 +250,7 @@ describe("every verdict", () => {
     }
   });
 
-  test("names from outside cannot become markup, and break nowhere", () => {
+  test("names from outside cannot become markup, and do not break the layout", () => {
     const name = `<img src=x onerror="throw 1">${"long".repeat(80)}`;
     const evidence = "anonRssBytes 40 + 1/s\nsite record keeps 1/s";
     const known = diagnose(evidenceOf(evidence));

@@ -187,7 +187,7 @@ describe("without a command", () => {
     expect(outcome.signal).toBe("SIGTERM");
   });
 
-  test("a recording under any name is summed up, two are compared", async () => {
+  test("a recording under any name is summarized, two are compared", async () => {
     symlinkSync("app.tidemark", join(folder, "renamed.json"));
     const summary = await cli(["summary", "app.tidemark"]);
     expect(summary.stdout).toContain("Verdict");

@@ -71,7 +71,7 @@ describe("TIDEMARK=dir=DIR", () => {
     expect(both.stderr).toMatch(/--output needs exactly one file/);
   });
 
-  test("is taken up by attach, which records what is kept from then on, and left as it was", async () => {
+  test("is used by attach, which records from then on, and left as it was", async () => {
     const folder = scratch();
     const keeps = `import time
 kept = []
@@ -107,7 +107,7 @@ while True:
     expect(pools).toEqual([]);
   });
 
-  test("a pool whose records are cut off says that they are missing", async () => {
+  test("a pool with truncated records reports that they are missing", async () => {
     const { folder, pools } = await leavePool("dir=DIR");
     const pool = join(folder, itemAt(pools, 0));
     truncateSync(pool, 12_300); // the header's page is whole, nothing after it
@@ -118,7 +118,7 @@ while True:
     expect(limits.join(" ")).toMatch(/missing|could not be read|cut/);
   });
 
-  test("a pool that is cut before that, or none, is refused in one line", async () => {
+  test("a pool that is truncated before that, or another file, is refused in one line", async () => {
     const { folder, pools } = await leavePool("dir=DIR");
     const pool = join(folder, itemAt(pools, 0));
     for (const length of [12_000, 5_000, 40, 0]) {

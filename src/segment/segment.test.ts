@@ -75,7 +75,7 @@ describe("a segment", () => {
     ]);
   });
 
-  it("asks what the program calls its threads: not for a main thread alone, and not for ever", () => {
+  it("requests the program's thread names: not for a single main thread, and not forever", () => {
     pool = new PoolFixture();
     const segment = pool.segment(1, 42);
     const main = segment.thread(42, "python");
@@ -110,7 +110,7 @@ describe("a segment", () => {
     expect(asked).toBe(1 + 3);
   });
 
-  it("shows when each site's bytes were born", () => {
+  it("shows when each site's bytes were allocated", () => {
     pythonProcess();
     const { look } = profileAfter(readerOf(pool), 4000);
     expect(look.cohorts).toHaveLength(16);
@@ -146,7 +146,7 @@ describe("a segment", () => {
     expect(after.look.sites.allocatedBytes[0]).toBe(1_000_000);
   });
 
-  it("tells who opened each descriptor last", () => {
+  it("reports the stack that opened each descriptor last", () => {
     const segment = pythonProcess();
     segment.opening(3, "main;load", 2);
     segment.opening(70, "main;parse", 3);
@@ -187,7 +187,7 @@ describe("a segment", () => {
     ).toBe(7);
   });
 
-  it("keeps the last whole copy of a record that stays torn, and says so", () => {
+  it("keeps the last complete copy of a record that stays torn, and reports it", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
@@ -258,7 +258,7 @@ describe("a segment", () => {
     expect(assembler.limits()[0]).toContain("952 events");
   });
 
-  it("adds the oldest of many ended processes up as one, and loses no byte", () => {
+  it("merges the oldest of many ended processes, and loses no byte", () => {
     pythonProcess();
     const look = present(readerOf(pool).look());
     const assembler = new ProfileAssembler();
@@ -298,7 +298,7 @@ describe("a segment", () => {
     ]);
   });
 
-  it("waits for a moving layout, and reads one that will never settle", () => {
+  it("waits for a moving layout, and reads one that never settles", () => {
     const segment = pythonProcess();
     segment.view.setUint32(SEGMENT_HEADER.layout_generation, 7, true);
     expect(profileAfter(readerOf(pool), 4000).look.sites.length).toBe(3);

@@ -88,7 +88,7 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     }
   });
 
-  test("with --no-children those from before are left alone", async () => {
+  test("with --no-children existing ones are not recorded", async () => {
     const target = await start(interpreter, PARENT);
     const early = await pidOf(target, "early");
     const result = await attach(target.pid, {

@@ -117,7 +117,7 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
       );
     });
 
-    test("tells the exception that was raised, and changes no name of the program's", async () => {
+    test("reports the raised exception, and changes no name of the program", async () => {
       const target = await start(
         interpreter,
         `import sys, time\nbefore = None\nprint("up")\nfor _ in range(40): time.sleep(0.05)\nprint(sorted(n for n in globals() if "tidemark" in n or n in ("work", "answer", "os")))`,

@@ -118,7 +118,7 @@ describe.each(rounds)("SIGKILL, round %i,", () => {
     expect(outcome.open().looks.length).toBeGreaterThan(0);
   });
 
-  test("of the program and the recorder at once: all up to the last whole frame", async () => {
+  test("of the program and the recorder at once: everything up to the last complete frame", async () => {
     const outcome = await interrupted(({ recorder, program: pid }) => {
       process.kill(recorder, "SIGKILL");
       process.kill(pid, "SIGKILL");
@@ -142,7 +142,7 @@ describe.each(rounds)("SIGKILL, round %i,", () => {
     expect(outcome.open().limits.join("\n")).toMatch(/recorder|end/i);
   });
 
-  test("of the guard alone: the program is not taken along", async () => {
+  test("of the guard alone: the program survives", async () => {
     const outcome = await interrupted(({ guard }, go) => {
       process.kill(guard, "SIGKILL");
       go();

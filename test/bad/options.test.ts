@@ -60,7 +60,7 @@ const needing = commands.filter(({ command }) =>
 );
 
 test.each(needing.map((entry) => ({ ...entry, name: entry.words.join(" ") })))(
-  "$name without what it needs, with too much, with an option that is none",
+  "$name without required arguments, with too many, with an unknown option",
   async ({ words, name, command }) => {
     expectOneLine(
       await cli(words),
@@ -77,7 +77,7 @@ test.each(needing.map((entry) => ({ ...entry, name: entry.words.join(" ") })))(
   },
 );
 
-test("a file name that is empty is none, and a pid excludes a name", async () => {
+test("an empty file name is invalid, and a pid excludes a name", async () => {
   expectOneLine(await cli(["summary", "a.tidemark", "--at", ""]), /--at takes a value/);
   expectOneLine(await cli(["attach", "1", "-o", ""]), /--output takes a value/);
   expectOneLine(await cli(["attach", "1", "--name", "x"]), /either a pid or --name/);

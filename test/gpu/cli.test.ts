@@ -53,7 +53,7 @@ beforeAll(() => {
 });
 
 describe("a snapshot", () => {
-  test("without trouble: the verdict says what it holds, and how to learn more", async () => {
+  test("without problems: the verdict describes the contents, and how to learn more", async () => {
     const small = join(repository, "test/data/gpu/small.pickle.zst");
     const { status, stdout } = await execute([tidemark, "diagnose", small]);
     expect(status).toBe(0);
@@ -90,7 +90,7 @@ describe("a snapshot", () => {
     await json("gpu", [file("oom.pickle")]);
   });
 
-  test("ran out: the state just before", async () => {
+  test("out of memory: the state just before", async () => {
     const { stdout } = await gpu([file("oom.pickle")]);
     expect(stdout).toMatch(/^Out of memory at event 200: fragmentation$/m);
     expect(stdout).toMatch(/asked for 200 MiB, the device had 0 B free/);
@@ -170,7 +170,7 @@ describe("gpu top", () => {
     );
   });
 
-  test("devices, processes and what is kept back", async () => {
+  test("devices, processes and unreported memory", async () => {
     // The driver's own answers, as nvidia-smi prints them.
     const folderOfDriver = mkdtempSync(join(folder, "driver-"));
     const script = join(folderOfDriver, "nvidia-smi");

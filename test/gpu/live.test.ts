@@ -57,7 +57,7 @@ async function gpuOf(pid: number): Promise<GpuProcessJson> {
 }
 
 test.skipIf(environment.torchPython === null)(
-  "torch itself without a device: loaded, not begun with, and left so",
+  "torch itself without a device: loaded, unused, and left so",
   async () => {
     const path = present(environment.torchPython);
     const program = await startPython(
@@ -77,7 +77,7 @@ test.skipIf(environment.torchPython === null)(
   },
 );
 
-test("a program without any of the three, and what is none", async () => {
+test("a program without any of the three, and an invalid target", async () => {
   const program = await startPython(python, "say({})");
   try {
     const document = await gpuOf(program.pid);
@@ -140,7 +140,7 @@ test("gpu PID -o by the stand-in: the page of a snapshot that the program writes
   }
 });
 
-test("gpu PID -o of an allocator whose history is off says so", async () => {
+test("gpu PID -o of an allocator without history reports that", async () => {
   const folder = scratch();
   const program = await standIn(folder, "torch.begin()\nsay({})");
   writeFileSync(join(folder, "simulated.pickle"), pickle(withoutHistory()));
@@ -161,7 +161,7 @@ function withoutHistory() {
   return { ...snapshot, device_traces: [[]] };
 }
 
-test("gpu PID by the stand-in: totals, waste, fragmentation; cache is none", async () => {
+test("gpu PID by the stand-in: totals, waste, fragmentation; cache is not fragmentation", async () => {
   const program = await standIn(scratch(), "torch.begin()\nsay({})");
   try {
     const document = await gpuOf(program.pid);
@@ -287,7 +287,7 @@ rank(os.environ["RANK"], os.environ["RANK"] == "5")
   expect(written.map(({ detail }) => detail.split(":")[0])).toEqual(["peer"]);
 });
 
-test("attach --gpu by the stand-in: what it switched on is off again", async () => {
+test("attach --gpu by the stand-in: everything it switched on is switched off again", async () => {
   const folder = scratch();
   const program = await standIn(
     folder,
@@ -344,7 +344,7 @@ say([torch.history[-1], os.listdir(os.environ["STAND_IN_FOLDER"]), threading.act
   }
 });
 
-test("bad shares and orders", async () => {
+test("invalid shares and option combinations", async () => {
   for (const words of [
     ["--gpu-dump-at", "1.5"],
     ["--gpu-budget", "1GiB"],

@@ -39,7 +39,7 @@ test.each([
     "globals()['held'] = held[1:] + held[:1]; time.sleep(0.03)",
     "pass",
   ],
-])("a %s that moves while the heap is copied is the holder all the same", async (type, ...how) => {
+])("a %s that moves while the heap is copied is still the holder", async (type, ...how) => {
   waiting = await startPython(anyInterpreter(), program(...how));
   const addresses = waiting.said as unknown as number[];
   await waiting.go();
@@ -55,7 +55,7 @@ test.each([
   }
 });
 
-test("a block that was replaced since the lookup is found by its size, and counts for no graph that does not hold it", async () => {
+test("a block that was replaced since the snapshot is found by its size, and is not attributed to a graph wrongly", async () => {
   const swollen = `class Upload: pass
 upload = Upload()
 upload.received = bytearray(6 << 20)
@@ -72,7 +72,7 @@ say(0)
   expect(rowsFor(5 << 20, 6 << 20)).toMatchObject([{ looked: 0, held: 0, graph: 0, path: [] }]);
 });
 
-test("where the block was, something small may be by now: the new one is told, not that", async () => {
+test("a small object may be at the block's former address: the new block is reported instead", async () => {
   const moved = `class Upload: pass
 upload = Upload()
 upload.received = bytearray(6 << 20)
@@ -186,7 +186,7 @@ describe.each(
 
   // Up to 3.10 no function that runs tells where its values end: such a holder is looked up once more instead.
   const tellsTop = !/^3\.(?:9|10)\./.test(version);
-  test.runIf(tellsTop)("a word of the past on a stack names no function", async () => {
+  test.runIf(tellsTop)("a stale word on a stack does not name a function", async () => {
     waiting = await startPython(interpreter, reusing);
     const addresses = waiting.said as unknown as number[];
     const sites = [{ site: "text", python: false, addresses, swelling: null }];
@@ -195,7 +195,7 @@ describe.each(
     expect(row?.held, JSON.stringify(row)).toBe(1);
   });
 
-  test("what a tuple has taken over from the one before", async () => {
+  test("items that a tuple has taken over from its predecessor", async () => {
     waiting = await startPython(interpreter, taking);
     const addresses = waiting.said as unknown as number[];
     const swelling = { least: 2 << 20, most: 32 << 20 };

@@ -48,7 +48,7 @@ it.each([
   }
 });
 
-it("reads hours and minutes where they are no time since the start", () => {
+it("reads hours and minutes if they are not a time since the start", () => {
   const short = { ...recording, endMs: startMs + 300_000 } as Recording;
   expect(parseMoment("10:03", short).moment).toBe(startMs + 180_000);
   expect(parseMoment("04:00", short).moment).toBe(startMs + 240_000);
@@ -76,7 +76,7 @@ it("knows the end and the peak by name", () => {
 });
 
 it.each(["", "soon", "90", "1:2", "5 parsecs", "2026-99-99", "NaN", "--1s"])(
-  "'%s' is none",
+  "'%s' is not a moment",
   (text) => {
     expect(() => parseMoment(text, recording)).toThrow(/TM-E002 .* is not a moment/);
   },
@@ -108,7 +108,7 @@ it.each([
   expect(programName(command)).toBe(name);
 });
 
-it("names a recording by program and local time, with no letter a shell minds", () => {
+it("names a recording by program and local time, without characters special to a shell", () => {
   const now = new Date(2026, 10, 5, 7, 8, 9);
   expect(defaultRecordingName(["python", "app.py"], now)).toBe("app-20261105-070809.tidemark");
   expect(defaultRecordingName(["./a b'c"], now)).toBe("a_b_c-20261105-070809.tidemark");

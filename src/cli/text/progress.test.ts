@@ -59,7 +59,7 @@ it("clears its line when the work fails", async () => {
   expect(text().endsWith("\r\x1b[K")).toBe(true);
 });
 
-it("writes nothing into a pipe, with --quiet, or for work that is soon done", async () => {
+it("writes nothing into a pipe, with --quiet, or for short work", async () => {
   const pipe = stream(false);
   await fourSteps({ stream: pipe.stream });
   const quiet = stream(true);
@@ -71,7 +71,7 @@ it("writes nothing into a pipe, with --quiet, or for work that is soon done", as
   expect([pipe.text(), quiet.text(), quick.text()]).toEqual(["", "", ""]);
 });
 
-it("takes the rate from the first of the work on", async () => {
+it("computes the rate from the first step on", async () => {
   const { stream: terminal, text } = stream(true);
   let now = 0;
   await withProgress("x", "MiB", { stream: terminal, now: () => now }, async (tell) => {
@@ -83,7 +83,7 @@ it("takes the rate from the first of the work on", async () => {
   expect(text()).toContain("5 of 10 MiB, 5.0/s, about 1.0 s left");
 });
 
-it("names no rate before there is one", () => {
+it("shows no rate before it is known", () => {
   expect(progressLine("x", "snapshots", 0, 1400, 0)).toBe("tidemark: x: 0 of 1,400 snapshots");
   expect(progressLine("x", "snapshots", 700, 1400, 7000)).toBe(
     "tidemark: x: 700 of 1,400 snapshots, 100/s, about 7.0 s left",

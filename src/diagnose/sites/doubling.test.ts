@@ -15,8 +15,8 @@ function doubling(steps: readonly (readonly [seconds: number, mib: number])[], l
   return doublingOf({ largeBytes }, { lookTimes });
 }
 
-describe("a block that is made anew, some times larger, whenever it is full", () => {
-  test("is known by its clock; it fills at one rate", () => {
+describe("a block that is replaced by a several times larger one whenever it is full", () => {
+  test("is recognised by its regularity; it fills at one rate", () => {
     const table = [
       [3, 2.5],
       [4, 5],
@@ -31,7 +31,7 @@ describe("a block that is made anew, some times larger, whenever it is full", ()
     expect(((found?.slope ?? 0) * 1000) / MIB).toBeLessThan(2.5);
   });
 
-  test("of half as much more each time", () => {
+  test("with a growth factor of 1.5", () => {
     const vector = [2, 3, 4.5, 6.75, 10.1, 15.2, 22.8, 34.2, 51.3].map(
       (mib) => [mib / 1.5, mib * 2] as const,
     );
@@ -89,11 +89,11 @@ describe("a block that is made anew, some times larger, whenever it is full", ()
         [26, 80],
       ],
     ],
-  ] as const)("%s: not that", (_name, steps) => {
+  ] as const)("%s: not doubling", (_name, steps) => {
     expect(doubling(steps)).toBeNull();
   });
 
-  test("not where the next one is long overdue", () => {
+  test("not if the next step is long overdue", () => {
     const table = [
       [1, 2.5],
       [1.5, 5],

@@ -94,7 +94,7 @@ describe("a snapshot", () => {
     ]).toEqual([401, 248_471_421, 880_803_840]);
   });
 
-  test("may be the bare list that memory_snapshot() gives, or hold nothing at all", async () => {
+  test("may be the plain list from memory_snapshot(), or empty", async () => {
     const bare = await readSnapshot(fileOf(pickle(whole.segments)));
     expect(bare.segments.length).toBe(whole.segments.length);
     expect(bare.events.length).toBe(0);
@@ -102,7 +102,7 @@ describe("a snapshot", () => {
     expect([empty.segments.length, devicesOf(empty)]).toEqual([0, []]);
   });
 
-  test("keeps what the program wrote beside the trace, and names actions of tomorrow", async () => {
+  test("keeps what the program wrote outside the trace, and names unknown actions", async () => {
     const entry = { action: "alloc", addr: 512, size: 8, stream: 0, time_us: 1, frames: [] };
     const snapshot = await readSnapshot(
       fileOf(
@@ -132,7 +132,7 @@ describe("a snapshot", () => {
     expect([frames.length, frames[0]?.line, frames[2499]?.line]).toEqual([2500, 0, 2499]);
   });
 
-  test("takes under 150 bytes an event", async () => {
+  test("takes under 150 bytes per event", async () => {
     const many = randomWorkload(1, { events: 60_000 }).allocator;
     const snapshot = await readSnapshot(fileOf(pickle(snapshotOf([many], "plain"))));
     const replay = replayDevice(snapshot, 0);
@@ -253,13 +253,13 @@ describe("one line for", () => {
     expect((error as TidemarkError).message).not.toMatch(/\n/);
   });
 
-  test("a directory, and a name that nothing has", async () => {
+  test("a directory, and a missing file", async () => {
     mkdirSync(join(folder, "inside"));
     await expect(readSnapshot(join(folder, "inside"))).rejects.toMatchObject({ id: "TM-E004" });
     await expect(readSnapshot(join(folder, "missing"))).rejects.toMatchObject({ id: "TM-E003" });
   });
 
-  test("a snapshot that was cut off anywhere", async () => {
+  test("a snapshot truncated anywhere", async () => {
     const small = pickle(snapshotOf([randomWorkload(2, { events: 12 }).allocator], "plain"));
     for (let length = 1; length < small.length; length += 1 + (length >> 6)) {
       const error = await readSnapshot(fileOf(small.subarray(0, length))).catch((reason) => reason);
@@ -267,7 +267,7 @@ describe("one line for", () => {
     }
   });
 
-  test("whatever bytes: a snapshot or one of our errors, and never more", async () => {
+  test("arbitrary bytes: a snapshot or one of our errors, nothing else", async () => {
     const random = randomFrom(77);
     const small = pickle(snapshotOf([randomWorkload(4, { events: 60 }).allocator], "pooled"));
     let read = 0;

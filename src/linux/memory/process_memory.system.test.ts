@@ -107,7 +107,7 @@ sys.stdin.read()`,
     memory.close();
   });
 
-  test("after its end, and after exec, there is nothing", async () => {
+  test("after its end, and after exec, nothing is readable", async () => {
     const { pid, child } = await startPython(
       "import os, sys; print(1, flush=True); sys.stdin.readline(); os.execv('/bin/sleep', ['sleep', '60'])",
     );

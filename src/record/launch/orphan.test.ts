@@ -92,7 +92,7 @@ function figures() {
 }
 
 describe("an orphan beside the recording", () => {
-  test("is folded in once: new sites, old dictionaries, ended processes without memory", () => {
+  test("is merged once: new sites, old dictionaries, ended processes without memory", () => {
     leave(newPool(4096, true));
     expect(figures()).toEqual({ load: [4096, 8192], work: [8192, 16384] });
     writeFileSync(orphan, newPool(16384, false).bytes);
@@ -154,7 +154,7 @@ describe("an orphan beside the recording", () => {
     expect(openRecording(path).complete).toBe(false);
   });
 
-  test("a link or a directory in its place is not followed", () => {
+  test("a link or a directory in its place is ignored", () => {
     leave(newPool(4096, true));
     const elsewhere = join(folder, "elsewhere");
     writeFileSync(elsewhere, newPool(16384, true).bytes);

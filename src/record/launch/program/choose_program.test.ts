@@ -126,7 +126,7 @@ describe("started", () => {
     expect(chosen("app.py", undefined, { ...place, environment })).toEqual(["python3", "app.py"]);
   });
 
-  it("says which of two of one name it was", () => {
+  it("reports which of two programs with one name it was", () => {
     expect(chooseProgram(["both"], undefined, place).note).toMatch(
       /^both is the command .*bin\/both; the file in this folder is \.\/both\.$/,
     );
@@ -161,7 +161,7 @@ describe("refused in one line, with a shell's status", () => {
     expect(exitCode).toBe(status);
   });
 
-  it("a Python that is not there, and what is", () => {
+  it("a missing Python, and the existing ones", () => {
     expect(failure("app.py", "3.99").message).toMatch(
       /python3\.99: it is not on PATH; found on PATH: python3, python3\.12$/,
     );
@@ -172,7 +172,7 @@ describe("refused in one line, with a shell's status", () => {
     );
   });
 
-  it("words that do not go together", () => {
+  it("conflicting words", () => {
     expect(failure("-m").message).toMatch(/run -m needs the name of a module/);
     expect(failure("python3 app.py", "3.12").message).toMatch(/omit one of them/);
     expect(failure("./tool", "3.12").message).toMatch(/is an executable program/);
