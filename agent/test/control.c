@@ -68,6 +68,14 @@ static void rises_until_it_keeps_its_share(void)
     }
 }
 
+static void stays_where_it_is_fixed(void)
+{
+    agent_on("period=4K,fixed", 5);
+    CHECK(tm_lock());
+    rounds((struct load){.rate = 1, .cost = 8000}, 400);
+    CHECK(tm_core.period == 4096 && tm_core.coarsest_period == 0);
+}
+
 static void comes_down_when_the_rate_falls(void)
 {
     on();
@@ -253,6 +261,7 @@ int main(void)
 {
     begin_tests();
     RUN(rises_until_it_keeps_its_share);
+    RUN(stays_where_it_is_fixed);
     RUN(comes_down_when_the_rate_falls);
     RUN(comes_down_between_samples);
     RUN(a_cheap_program_stays_as_configured);

@@ -11,7 +11,7 @@ A body is measured from its first call on, so what its set-up holds does not cou
 
 The agent counts each live byte of this process, of all threads, Python's and native; child processes are read by a
 process beside it (``_children``). With a period of 1 the figures are exact while no more than about 49,000 allocations live at a
-time; from then on the agent samples, and each figure comes with its error.
+time. Otherwise, and from then on, the agent samples, and each figure comes with its error.
 """
 
 import gc
@@ -31,6 +31,9 @@ _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _MOST_CALLS = 1_000_000
 #: Each round of calls is twice as long as the one before.
 _ROUNDS = 4
+#: Bytes between two samples for a limit on memory: a test that allocates much is hardly slower. What a call leaves
+#: behind is mostly small, and takes every allocation.
+_PERIOD = 4096
 #: Growth per call of the last round over that of the first, from which it does not fade.
 _STEADY = 0.5
 _LINES = 3
@@ -135,16 +138,17 @@ class Measured:
     _watch = ChildWatch()
     _is_warm = False
 
-    def __init__(self, limits: Limits, period: int = 1) -> None:
+    def __init__(self, limits: Limits, period: Optional[int] = None) -> None:
+        """``period``: mean bytes between two samples; None: what suits the limits."""
         self.limits = limits
-        self._period = period
+        self._period = period or (_PERIOD if limits.growth is limits.leaks is None else 1)
         self._pid = os.getpid()
         self._findings: List[Finding] = []
         #: Bytes: the most of the first call; None where the body did not return.
         self.peak_bytes: Optional[int] = None
         #: What ``rate_calls`` measured.
         self.bytes_per_call: Optional[float] = None
-        self.coarsest_period = period
+        self.coarsest_period = self._period
 
     @classmethod
     def agent(cls) -> Agent:
@@ -155,19 +159,17 @@ class Measured:
     @property
     def sampling(self) -> str:
         """The sampling interval, in words."""
-        coarsest = self.coarsest_period
-        every = "every allocation" if coarsest <= 1 else f"one byte in {coarsest:,}"
-        return f"recorded {every}; children read every {INTERVAL * 1000:.0f} ms"
+        return sampling_text(self.coarsest_period, self.coarsest_period)
 
     def __enter__(self) -> "Measured":
         agent = self.agent()
         self._watch.start()
         if not Measured._is_warm:
             Measured._is_warm = True  # what is imported and made the first time is not the first test's
-            agent.arm(str(self._period), False)
+            agent.arm(str(self._period), native=False, fixed=True)
             _figures(agent)
             agent.disarm()
-        agent.arm(str(self._period), False)
+        agent.arm(str(self._period), native=False, fixed=True)
         self._watch.begin(agent.status()["pool"])
         for _ in range(_IDLE_BYTES // 1024 + 2):
             bytes(1024)
@@ -309,6 +311,12 @@ def _growing_lines(changes: List[Change], calls: int) -> Tuple[str, ...]:
         for change in growing
         if change.growth_bytes >= least
     )[:_LINES]
+
+
+def sampling_text(finest: int, coarsest: int) -> str:
+    """The sampling intervals that were in force, in words."""
+    first, last = ("every allocation" if period <= 1 else f"one byte in {period:,}" for period in (finest, coarsest))
+    return f"recorded {first if first == last else f'{first} to {last}'}; children read every {INTERVAL * 1000:.0f} ms"
 
 
 def _figures(agent: Agent) -> _Figures:

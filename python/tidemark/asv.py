@@ -61,7 +61,7 @@ def _of_bytes(tracked: Any) -> Any:
 
 
 def _measure(benchmark: Callable[..., Any], arguments: Any, growth: Optional[Growth]) -> Measured:
-    measured = Measured(Limits())
+    measured = Measured(Limits(), period=1)
     with measured:
         for _ in measured.rate_calls(growth) if growth else measured.calls():
             benchmark(*arguments)

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
 import pytest
 
 from ._figures import text_of
-from ._limits import Finding, LimitError, Limits, Measured, parse_calls, parse_growth, parse_period, parse_size
+from ._limits import Finding, LimitError, Limits, Measured, parse_calls, parse_growth, parse_period, parse_size, sampling_text
 
 _MARKERS = {
     "limit_memory": "limit_memory(size): fail if more is live at a time while the test runs, as in '24 MiB'",
@@ -27,7 +27,7 @@ _MARKERS = {
     "no_leaks": "no_leaks(warmup=2, calls=5): repeat the test; fail if each call leaves something behind",
 }
 _PEAK = "tidemark_peak_bytes"
-_SAMPLING = "tidemark_sampling"
+_PERIOD = "tidemark_period_bytes"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--tidemark-period",
         metavar="BYTES",
-        help="bytes between two samples, as in 4K: coarser is faster (default 1: every allocation, exact)",
+        help="bytes between two samples, as in 4K: coarser is faster (1: every allocation, exact; default 4K, and 1 "
+        "for growth and leaks)",
     )
     parser.addini("tidemark_limit_memory", "limit_memory of every test that has none of its own")
     parser.addini("tidemark_limit_growth", "limit_growth of every test that has none of its own")
@@ -78,10 +79,10 @@ class _Inactive:
 
 class _LimitPlugin:
     def __init__(self, config: pytest.Config) -> None:
-        given = config.getoption("--tidemark-period") or config.getini("tidemark_period") or 1
-        self._period = parse_period(given)
+        given = config.getoption("--tidemark-period") or config.getini("tidemark_period")
+        self._period = parse_period(given) if given else None
         self._defaults = _defaults(config)
-        self._peaks: Dict[str, Tuple[int, str]] = {}
+        self._peaks: Dict[str, Tuple[int, int]] = {}
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if isinstance(item, pytest.Function):
@@ -112,20 +113,19 @@ class _LimitPlugin:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         properties = dict(report.user_properties)
         if report.when == "call" and _PEAK in properties:
-            self._peaks[report.nodeid] = (int(str(properties[_PEAK])), str(properties[_SAMPLING]))
+            self._peaks[report.nodeid] = (int(str(properties[_PEAK])), int(str(properties[_PERIOD])))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not self._peaks:
             return
         nodeid, (peak, _) = max(self._peaks.items(), key=lambda row: row[1][0])
-        sampling = {text for _, text in self._peaks.values()}
+        periods = [period for _, period in self._peaks.values()]
         terminalreporter.section("memory (tidemark)")
         count = len(self._peaks)
         terminalreporter.write_line(
             f"{count} {'test' if count == 1 else 'tests'} measured; most in {nodeid}: {text_of(peak)} live"
         )
-        for text in sorted(sampling):
-            terminalreporter.write_line(text)
+        terminalreporter.write_line(sampling_text(min(periods), max(periods)))
 
 
 def _defaults(config: pytest.Config) -> Limits:
@@ -202,7 +202,7 @@ def _measured(body: Callable[..., Any], item: pytest.Item, measured: Measured) -
 
 def _report(item: pytest.Item, measured: Measured) -> None:
     if measured.peak_bytes is not None:
-        item.user_properties += [(_PEAK, measured.peak_bytes), (_SAMPLING, measured.sampling)]
+        item.user_properties += [(_PEAK, measured.peak_bytes), (_PERIOD, measured.coarsest_period)]
     findings = measured.findings()
     if findings:
         pytest.fail(findings_text(findings, measured, item.nodeid), pytrace=False)

@@ -62,8 +62,8 @@ class MemoryLimits:
     memory_limit: Union[int, str, None] = None
     growth_limit: Optional[str] = None
     memory_must_not_leak = False
-    #: Bytes between two samples; 1 records every allocation.
-    memory_period: Union[int, str] = 1
+    #: Bytes between two samples; 1 records every allocation. None: 4K for a limit on memory, else 1.
+    memory_period: Union[int, str, None] = None
 
     def run(self, result: Any = None) -> Any:
         name = self._testMethodName  # type: ignore[attr-defined]
@@ -71,7 +71,8 @@ class MemoryLimits:
         if test is None or os.environ.get("TIDEMARK_LIMITS", "") == "off":
             return super().run(result)  # type: ignore[misc]
         try:
-            limits, period = self._limits_of(test), parse_period(self.memory_period)
+            limits = self._limits_of(test)
+            period = None if self.memory_period is None else parse_period(self.memory_period)
         except LimitError as error:
             return self._run_as(_failing(str(error), self), result)
         if not limits:

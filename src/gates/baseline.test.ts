@@ -20,6 +20,8 @@ test("is read back; what was not measured is left out", () => {
   const baseline = parseBaseline(formatBaseline(measured({ growth: null })), "memory.txt");
   expect(baseline.peak).toEqual({ low: 97 * MIB, high: 103 * MIB });
   expect(baseline.growth).toBeUndefined();
+  const short = formatBaseline(measured({ durationMs: 4000 }));
+  expect(parseBaseline(short, "memory.txt").growth).toBeUndefined();
   expect([...baseline.sites.keys()]).toEqual(["load app.py"]);
 });
 

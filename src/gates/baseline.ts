@@ -16,7 +16,7 @@ import type { SiteGroup } from "../inspect/index.js";
 import type { Interval } from "../model/base/interval.js";
 import type { Bytes } from "../model/base/units.js";
 import { badUsage, oneLine } from "../model/errors/errors.js";
-import { atPeakOf, type Figure, type Measured } from "./measured.js";
+import { atPeakOf, type Figure, type Measured, SETTLED_MS } from "./measured.js";
 
 const MARK = "# Tidemark baseline 1:";
 const MEBIBYTE: Bytes = 2 ** 20;
@@ -45,7 +45,7 @@ export function isBaseline(text: string): boolean {
 }
 
 export function formatBaseline(measured: Measured): string {
-  const { summary, peak, live, growth } = measured;
+  const { summary, peak, live, growth, durationMs } = measured;
   const lines = [
     `${MARK} what the command used. A check against it fails above a range; edit a range to allow more.`,
     `# command: ${oneLine(summary.target.command.join(" "), 200)}`,
@@ -62,7 +62,7 @@ export function formatBaseline(measured: Measured): string {
   };
   put("peak", withRunMargin(peak), "MiB");
   put("live", withRunMargin(live), "MiB");
-  put("growth", growth, "MiB/h");
+  put("growth", durationMs < SETTLED_MS ? null : growth, "MiB/h");
   for (const [name, figure] of sitesOf(measured)) {
     put("site", withRunMargin(figure), "MiB", name);
   }
@@ -80,18 +80,13 @@ function withRunMargin(figure: Figure | null): Figure | null {
 
 /** The sites with the most at the peak, lines of one function together. */
 function sitesOf({ groups }: Measured): [string, Figure][] {
-  const sums = new Map<string, Figure>();
+  const byName = new Map<string, SiteGroup[]>();
   for (const group of groups) {
     const name = siteName(group);
-    const before = sums.get(name) ?? { value: 0, low: 0, high: 0 };
-    const { value, low, high } = atPeakOf(group);
-    sums.set(name, {
-      value: before.value + value,
-      low: before.low + low,
-      high: before.high + high,
-    });
+    byName.set(name, [...(byName.get(name) ?? []), group]);
   }
-  return [...sums]
+  return [...byName]
+    .map(([name, members]): [string, Figure] => [name, atPeakOf(members)])
     .filter(([, { value }]) => value >= SMALLEST_SITE)
     .sort(([, a], [, b]) => b.value - a.value)
     .slice(0, MOST_SITES);

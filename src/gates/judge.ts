@@ -16,12 +16,12 @@ import {
   formatGrowth,
   formatGrowthInterval,
 } from "../model/base/numbers.js";
-import type { Bytes, Millis } from "../model/base/units.js";
+import type { Bytes } from "../model/base/units.js";
 import type { GateJson, GateName } from "../model/documents/check_document.js";
 import type { DiagnosisJson, VerdictKind } from "../model/documents/diagnosis_document.js";
 import { ownFrame } from "../model/documents/own_code.js";
 import { type Baseline, siteName } from "./baseline.js";
-import { atPeakOf, type Figure, type Measured } from "./measured.js";
+import { atPeakOf, type Figure, type Measured, SETTLED_MS } from "./measured.js";
 
 /** What `check` was asked to compare. */
 export interface Gates {
@@ -46,8 +46,6 @@ const LEAKS = new Set<VerdictKind>([
 ]);
 /** Growth that ends by itself. */
 const CALM = new Set<VerdictKind>(["steady", "warm-up", "cache-plateau"]);
-/** Below it, what a start-up adds and what leaks look alike (diagnose/rules/window.rule.ts). */
-const SETTLED_MS: Millis = 25_000;
 
 type Judged = Omit<GateJson, "passed"> & { readonly fails: boolean };
 
@@ -190,7 +188,7 @@ function lineOf(group: SiteGroup | undefined): Pick<GateJson, "line" | "holder">
   if (group === undefined) {
     return {};
   }
-  const { value } = atPeakOf(group);
+  const { value } = atPeakOf([group]);
   const left = group.live.bytes / value;
   const holder =
     left < 0.1
@@ -202,7 +200,7 @@ function lineOf(group: SiteGroup | undefined): Pick<GateJson, "line" | "holder">
 /** The line of the function that is furthest above its range in the baseline; of one that is not there, above 0. */
 function grown({ sites }: Baseline, { groups }: Measured): Pick<GateJson, "line" | "holder"> {
   const excess = (group: SiteGroup) =>
-    atPeakOf(group).value - (sites.get(siteName(group))?.high ?? 0);
+    atPeakOf([group]).value - (sites.get(siteName(group))?.high ?? 0);
   const [first] = groups.toSorted((a, b) => excess(b) - excess(a));
   return lineOf(first);
 }

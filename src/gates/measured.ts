@@ -17,6 +17,9 @@ export interface Figure extends Interval {
   readonly value: number;
 }
 
+/** Below it, what a start-up adds and what leaks look alike (diagnose/rules/window.rule.ts). */
+export const SETTLED_MS: Millis = 25_000;
+
 export interface Measured {
   readonly summary: SummaryJson;
   readonly diagnosis: DiagnosisJson;
@@ -44,7 +47,7 @@ export async function measure(recording: Recording, tell: Tell): Promise<Measure
     diagnosis,
     durationMs: recording.endMs - recording.startMs,
     peak: peakOf(summary, recording.end?.maxRssBytes ?? 0),
-    live: liveOf(groups),
+    live: groups.length === 0 ? null : atPeakOf(groups),
     growth: growthOf(summary.series),
     groups,
   };
@@ -63,13 +66,6 @@ function peakOf({ rss, pss, processes }: SummaryJson, maxRssBytes: Bytes): Figur
   return { value: low, low, high };
 }
 
-function liveOf(groups: readonly SiteGroup[]): Figure | null {
-  const total = addUp(groups, ({ atPeak }) => [atPeak.bytes, atPeak.standardErrorBytes]);
-  return total.bytes > 0
-    ? { value: total.bytes, ...interval95(total.bytes, total.standardErrorBytes) }
-    : null;
-}
-
 function growthOf(series: SummaryJson["series"]): Figure | null {
   const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
   return low === undefined || high === undefined
@@ -77,7 +73,11 @@ function growthOf(series: SummaryJson["series"]): Figure | null {
     : { value: series.growthBytesPerHour, low, high };
 }
 
-/** What a site held at the peak. */
-export function atPeakOf({ atPeak }: SiteGroup): { value: Bytes } & Interval {
-  return { value: atPeak.bytes, ...interval95(atPeak.bytes, atPeak.standardErrorBytes) };
+/** What sites together held at the peak. */
+export function atPeakOf(groups: readonly SiteGroup[]): Figure {
+  const { bytes, standardErrorBytes } = addUp(groups, ({ atPeak }) => [
+    atPeak.bytes,
+    atPeak.standardErrorBytes,
+  ]);
+  return { value: bytes, ...interval95(bytes, standardErrorBytes) };
 }

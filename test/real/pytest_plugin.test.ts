@@ -111,6 +111,7 @@ def test_load():
 `,
       },
       "--tidemark",
+      "--tidemark-period=1",
     );
     const [, text = ""] = /_ test_load _+\n([\s\S]*?)\n[=_]/.exec(outcome.stdout) ?? [];
     expect(text.split("\n")).toEqual([

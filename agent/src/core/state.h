@@ -151,6 +151,7 @@ struct tm_settings {
     uint32_t enabled;  /* a new number each time the agent is enabled; 0: inert */
     int own_pool;  /* every image makes its own */
     int native;
+    int fixed_period;  /* asked for, whatever it costs: only a full table makes it coarser */
     int malloc_unseen; /* another allocator precedes ours */
     int attached;      /* armed late, by request: leaves without a trace */
     uint32_t loaded_by; /* pid of the process into which the library was loaded */

@@ -16,7 +16,7 @@
  * (the share of every nanosecond is added, what was spent is subtracted) corrects it:
  * credit allows a finer period, debt a coarser one. The period is never finer than configured, nor than
  * thinning has set it while the live table is still that full. A configured period of 1 asks for every
- * allocation: only a full table makes it coarser.
+ * allocation, and `fixed` for the period as it is: only a full table makes them coarser.
  *
  * Two exceptions favour what stays. Imports, models and data are loaded at the start, so a program that has just
  * begun has an allowance: until that is spent, the period does not rise. It is paid back later, by a quarter of the
@@ -197,8 +197,8 @@ static void check(struct interval interval, int whole)
     __atomic_store_n(&tm_core.coarsest, coarsest_now(), __ATOMIC_RELAXED);
     double load = tm_core.cost * tm_core.rate / share_now();
     int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
-    int is_exact = tm_core.configured_period == 1; /* asked for, whatever it costs */
-    tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !is_exact));
+    int is_fixed = tm_core.configured_period == 1 || tm_settings.fixed_period; /* asked for, whatever it costs */
+    tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !is_fixed));
 }
 
 /* Excludes the time that others had the core meanwhile. */
