@@ -36,6 +36,8 @@ export interface PlanRequest {
 }
 
 const USUAL_SEQUENCE = 2048;
+/** A configuration of DeepSpeed does not name its devices. */
+const USUAL_ZERO_DEVICES = 8;
 
 export function planOptions(model: ModelShape, request: PlanRequest): PlanOptions {
   const gpu = request.gpu ?? USUAL_GPU;
@@ -66,7 +68,8 @@ function trainOptions(
       "use --method qlora, or leave --quantize out",
     );
   }
-  const sharding: Sharding = { kind: "ddp", devices: 1, offload: "none", ...request.sharding };
+  const devices = request.sharding?.kind?.startsWith("zero") === true ? USUAL_ZERO_DEVICES : 1;
+  const sharding: Sharding = { kind: "ddp", devices, offload: "none", ...request.sharding };
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
   const keepsWide = (model.stored.dtype ?? "fp32") === "fp32" && !quantizes;

@@ -70,12 +70,31 @@ export function fitTable(
   measure: Measure,
 ): PlanFitJson[] {
   const jobs = options.mode === "train" ? methodsOf(options) : [{ name: options.engine, options }];
+  const measured = jobs.map((job) => measuredOnce(job.options.gpu, measure));
   return gpus.flatMap((gpu) =>
-    jobs.map((job) => {
-      const fit = fitOf(model, { ...job.options, gpu }, measure);
+    jobs.map((job, index) => {
+      const fit = fitOf(model, { ...job.options, gpu }, measured[index] as Measure);
       return { device: gpu.name, method: job.name, ...fit };
     }),
   );
+}
+
+/**
+ * Plans that differ in the device alone are made once: with a cache that grows as needed, a device adds its context and
+ * workspace and changes nothing else.
+ */
+function measuredOnce(base: Gpu, measure: Measure): Measure {
+  const known = new Map<string, Bytes>();
+  return (model, options) => {
+    const key =
+      options.mode === "train"
+        ? `${options.batch} ${options.sequence}`
+        : `${options.concurrency} ${options.context}`;
+    const bytes = known.get(key) ?? measure(model, { ...options, gpu: base });
+    known.set(key, bytes);
+    const own = (gpu: Gpu): Bytes => gpu.contextBytes + gpu.workspaceBytes;
+    return bytes + own(options.gpu) - own(base);
+  };
 }
 
 function methodsOf(options: TrainOptions): { name: string; options: PlanOptions }[] {

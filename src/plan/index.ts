@@ -19,6 +19,7 @@
 export { comparePlan, compareVllm } from "./compare/compare.js";
 export { type PlanRequest, planOptions } from "./defaults.js";
 export { GPUS, type Gpu, gpuNamed, gpuOfSize } from "./device/gpus.js";
+export { readJobConfig, withJobConfig } from "./files/job_config.js";
 export { readLog, readModel } from "./files/read_model.js";
 export { fitTable } from "./fit.js";
 export * from "./options.js";

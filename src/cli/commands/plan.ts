@@ -29,6 +29,7 @@ import { withProgress } from "../text/progress.js";
 
 interface PlanCommandOptions extends PlanWords, CommonOptions {
   readonly fit?: boolean;
+  readonly config?: readonly string[];
   readonly compare?: string;
   readonly check?: string;
   readonly output?: string;
@@ -51,6 +52,11 @@ export function buildCommand(): Command {
     .argument("<model>", "folder with config.json, or one file");
   withPlanOptions(command);
   command
+    .option(
+      "--config <file>",
+      "adapter_config.json, or a configuration of DeepSpeed or accelerate;\nmay be repeated, and other options go before it",
+      (file: string, files: readonly string[] = []) => [...files, file],
+    )
     .option("--fit", "which methods, batches and lengths fit, on --gpu or on common GPUs")
     .option("--compare <file>", "an allocator snapshot or a recording: planned against measured")
     .option("--check <log>", "with --serve: the start-up log of vLLM against the plan")
@@ -62,6 +68,7 @@ export function buildCommand(): Command {
     "tidemark plan ./model --train --method qlora --batch 1 --seq 4096 --gpu 4090",
     "tidemark plan ./model --train --fsdp 8 --batch 2 --seq 8192 --checkpointing selective",
     "tidemark plan ./model --serve --engine vllm --context 32k --concurrency 64 --gpu h100 --tp 2",
+    "tidemark plan ./model --train --config ds_config.json --devices 8",
     "tidemark plan ./model --fit --gpu 24GiB",
     "tidemark plan ./model --train --compare snapshot.pickle",
     "tidemark plan ./model -o plan.html",
@@ -76,7 +83,10 @@ async function plan(path: string, options: PlanCommandOptions): Promise<void> {
   if (options.check !== undefined && options.serve !== true) {
     throw badUsage("--check reads the log of a server", "add --serve --engine vllm");
   }
-  const planned = planDocument(path, requestOf(options), options.fit === true);
+  const planned = planDocument(path, requestOf(options), {
+    withFitTable: options.fit === true,
+    configs: options.config ?? [],
+  });
   if (output !== undefined) {
     return writePage(path, planned, output, options);
   }

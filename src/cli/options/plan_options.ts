@@ -58,6 +58,7 @@ export interface PlanWords {
   readonly ep?: number;
   readonly workers?: number;
   readonly gpu?: Gpu;
+  readonly config?: readonly string[];
   readonly engine?: Engine;
   readonly context?: number;
   readonly concurrency?: number;
@@ -283,7 +284,7 @@ export function requestOf(words: PlanWords): PlanRequest {
     }),
     ...(serves
       ? { serve: servingOf(words) }
-      : { train: trainingOf(words), sharding: shardingOf(words) }),
+      : { train: trainingOf(words), ...given({ sharding: shardingOf(words) }) }),
   };
 }
 
@@ -318,28 +319,31 @@ function trainingOf(words: PlanWords): NonNullable<PlanRequest["train"]> {
   });
 }
 
-const USUAL_ZERO_DEVICES = 8;
-
-function shardingOf(words: PlanWords): NonNullable<PlanRequest["sharding"]> {
+function shardingOf(words: PlanWords): PlanRequest["sharding"] {
   const kinds = (["ddp", "fsdp", "zero"] as const).filter((name) => words[name] !== undefined);
   if (kinds.length > 1) {
     throw badUsage(`--${kinds[0]} and --${kinds[1]} divide the same job twice`, "name one of them");
   }
-  const offload = given({ offload: words.offload });
+  const rest = given({ devices: words.devices, offload: words.offload });
   if (words.fsdp !== undefined) {
-    return { kind: "fsdp", devices: words.fsdp, ...offload };
+    return { ...rest, kind: "fsdp", devices: words.fsdp };
   }
   if (words.zero !== undefined) {
-    return {
-      kind: `zero-${words.zero as 1 | 2 | 3}`,
-      devices: words.devices ?? USUAL_ZERO_DEVICES,
-      ...offload,
-    };
+    return { ...rest, kind: `zero-${words.zero as 1 | 2 | 3}` };
   }
-  if (words.offload !== undefined) {
-    throw badUsage("--offload has no effect without --fsdp or --zero", "add one of them");
+  if (words.ddp !== undefined) {
+    return { kind: "ddp", devices: words.ddp };
   }
-  return { kind: "ddp", devices: words.ddp ?? 1 };
+  if (Object.keys(rest).length === 0) {
+    return undefined;
+  }
+  if (words.config === undefined) {
+    throw badUsage(
+      "--devices and --offload have no effect without --fsdp, --zero or --config",
+      "add one of them",
+    );
+  }
+  return rest;
 }
 
 function servingOf(words: PlanWords): NonNullable<PlanRequest["serve"]> {

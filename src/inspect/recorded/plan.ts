@@ -16,9 +16,11 @@ import {
   perDeviceBytes,
   planMemory,
   planOptions,
+  readJobConfig,
   readLog,
   readModel,
   readVllmLog,
+  withJobConfig,
 } from "../../plan/index.js";
 import type { Recording } from "../../recording/types.js";
 import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
@@ -30,9 +32,17 @@ export interface Planned {
   readonly plan: PlanJson;
 }
 
-/** @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085, TM-E086 */
-export function planDocument(path: string, request: PlanRequest, withFitTable: boolean): Planned {
+/**
+ * @param configs files of the job: adapter_config.json, configurations of DeepSpeed and accelerate
+ * @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085, TM-E086
+ */
+export function planDocument(
+  path: string,
+  words: PlanRequest,
+  { withFitTable, configs }: { withFitTable: boolean; configs: readonly string[] },
+): Planned {
   const model = readModel(path);
+  const request = configs.map(readJobConfig).reduce(withJobConfig, words);
   const options = planOptions(model, request);
   const plan = planMemory(model, options);
   const gpus = request.gpu === undefined ? GPUS : [request.gpu];

@@ -85,7 +85,8 @@ export function gpuNamed(text: string): Gpu | undefined {
 
 /** A device of which only the size is known. */
 export function gpuOfSize(memoryBytes: Bytes): Gpu {
-  const near = GPUS.find((each) => each.memoryBytes * 1.08 >= memoryBytes) ?? (GPUS.at(-1) as Gpu);
+  const recent = GPUS.filter(({ old }) => !old).sort((a, b) => a.memoryBytes - b.memoryBytes);
+  const near = recent.find((each) => each.memoryBytes * 1.08 >= memoryBytes) ?? USUAL_GPU;
   return { ...near, name: "", memoryBytes };
 }
 

@@ -1,5 +1,5 @@
 /** The page of a plan: bars by part, sliders that make the plan again, and what fits on common GPUs. */
-import { useDeferredValue, useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import type { PlanJson } from "../../../src/model/documents/plan_document.js";
 import { TidemarkError } from "../../../src/model/errors/errors.js";
 import { GPUS } from "../../../src/plan/device/gpus.js";
@@ -19,8 +19,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
   const [theme, toggleTheme] = useTheme();
   const [options, choose] = useState<PlanOptions>(page.options);
   const made = useMemo(() => planOf(model, options), [model, options]);
-  // The table makes several hundred plans: it follows when the sliders rest.
-  const resting = useDeferredValue(options);
+  const resting = useResting(options);
   const fits = useMemo(() => {
     try {
       return fitTable(model, resting, GPUS, perDeviceBytes);
@@ -62,6 +61,18 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
       <footer className="foot">Tidemark · computed in this page; nothing is sent anywhere</footer>
     </>
   );
+}
+
+/** The table makes several hundred plans: it follows once the sliders rest. */
+const REST_MS = 400;
+
+function useResting<Value>(value: Value): Value {
+  const [resting, rest] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => rest(value), REST_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return resting;
 }
 
 function planOf(
