@@ -257,6 +257,20 @@ class Growths(unittest.TestCase):
         self.assertEqual(self.findings(body, Limits(growth=parse_growth("100/call", "limit"))), [])
         self.assertEqual(self.findings(body, Limits(leaks=Growth(None))), [])
 
+    def test_a_round_that_another_thread_disturbs_hides_no_leak(self):
+        spare = []
+
+        def body():
+            number = next(numbers)
+            kept.append(bytes(100))
+            if number % 1000 == 1:
+                spare.extend(bytes(3000) for _ in range(3))
+            if number % 1000 == 4:
+                spare.clear()
+
+        numbers = iter(range(1000, 10**6))
+        self.assertEqual(len(self.findings(body, Limits(leaks=Growth(None)))), 1)
+
     def test_growth_that_fades_is_none(self):
         numbers = iter(range(1, 10**6))
 
@@ -277,6 +291,16 @@ class Growths(unittest.TestCase):
         (finding,) = self.findings(leaks, Limits(leaks=Growth(None)))
         self.assertEqual(finding.limit, "no_leaks")
 
+    def test_the_interpreter_s_own_caches_are_no_leak(self):
+        path = os.path.join(tempfile.gettempdir(), "tidemark-test-limits")
+
+        def body():
+            with open(path, "w") as file:
+                file.write("x" * 10_000)
+
+        self.assertEqual(self.findings(body, Limits(leaks=Growth(None))), [])
+        os.remove(path)
+
     def test_a_native_leak_fails(self):
         import ctypes
 
@@ -290,14 +314,14 @@ class Growths(unittest.TestCase):
         self.assertEqual(len(calls), 1)
         calls.clear()
         self.findings(lambda: calls.append(1), Limits(growth=parse_growth("1 MiB/call", "limit", 3, 7)))
-        self.assertEqual(len(calls), 1 + 3 + 7)
+        self.assertEqual(len(calls), 1 + 3 + 7 + 14)
         numbers = [0]
 
         def clean():
             numbers[0] += 1
 
         self.findings(clean, Limits(leaks=Growth(None)))
-        self.assertEqual(numbers, [1 + 2 + 5])
+        self.assertEqual(numbers, [1 + 2 + 5 + 10])
 
 
 @unittest.skipIf(FREE_THREADED, "a free-threaded build is refused")

@@ -18,6 +18,7 @@ import gc
 import math
 import os
 import re
+import sys
 from array import array
 from types import TracebackType
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
@@ -34,8 +35,9 @@ _ROUNDS = 4
 #: Bytes between two samples for a limit on memory: a test that allocates much is hardly slower. What a call leaves
 #: behind is mostly small, and takes every allocation.
 _PERIOD = 4096
-#: Growth per call of the last round over that of the first, from which it does not fade.
-_STEADY = 0.5
+#: Growth fades where each of the last rounds leaves less per call than this share of the one before. A cache that fills
+#: halves from round to round; what other threads do at the same time disturbs one round, not two.
+_FADING = 0.75
 _LINES = 3
 #: A line that holds less of the figure explains nothing.
 _LEAST_SHARE = 0.01
@@ -212,11 +214,11 @@ class Measured:
         """Yields for each call of the body, then knows what one of them leaves live, whatever that is."""
         for _ in range(growth.warmup):
             yield
-        gc.collect()
+        _settle()
         first = _figures(self.agent()).live
         for _ in range(growth.calls):
             yield
-        gc.collect()
+        _settle()
         self.bytes_per_call = (_figures(self.agent()).live - first) / growth.calls
 
     def _is_forked(self) -> bool:
@@ -262,23 +264,25 @@ class Measured:
         agent, most = self.agent(), limit.bytes_per_call or 0.0
         # Of fixed size: a number that is kept must not count as growth.
         rates, marks = array("d", [0.0] * _ROUNDS), array("q", [0, 0])
+        within = 0  # rounds within the limit, one after the other
         for number in range(_ROUNDS):
             count = limit.calls << number
-            gc.collect()
+            _settle()
             marks[0] = _figures(agent).live
             for _ in range(count):
                 yield
                 if self._is_forked():
                     return
-            gc.collect()
+            _settle()
             marks[1] = _figures(agent).live
             self.coarsest_period = _figures(agent).coarsest_period
             growth = marks[1] - marks[0]
             error = _growth_error(growth, self.coarsest_period)
             rates[number] = growth / count
-            if (growth - 2 * error) / count <= most:
+            within = within + 1 if (growth - 2 * error) / count <= most else 0
+            if within == 2:
                 return
-        if rates[-1] < _STEADY * rates[0]:
+        if within or (rates[-1] < _FADING * rates[-2] and rates[-2] < _FADING * rates[-3]):
             return
         # Snapshots leave something behind themselves: the lines come from calls that are not judged.
         before = Snapshot(agent.read(), 0)
@@ -322,6 +326,16 @@ def sampling_text(finest: int, coarsest: int) -> str:
 def _figures(agent: Agent) -> _Figures:
     status = agent.status()
     return _Figures(status["liveBytes"], status["peakBytes"], max(1, status["coarsestPeriodBytes"]))
+
+
+def _settle() -> None:
+    """Frees what only the interpreter keeps: cycles, and the names of attributes in its cache of methods (4,096 of them
+    from 3.10 on), which would look like a leak of each call that looks an attribute up by a new name.
+    """
+    clear = getattr(sys, "_clear_internal_caches", None) or getattr(sys, "_clear_type_cache", None)
+    if clear is not None:
+        clear()
+    gc.collect()
 
 
 def _growth_error(growth: float, period: int) -> float:
