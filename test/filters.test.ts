@@ -55,7 +55,7 @@ test("--where accepts each group that --by shows, with the same figures", async 
 test("--by given twice is refused", async () => {
   const { status, stderr } = await cli("summary", recording, "--by", "thread", "--by", "rank");
   expect(status).toBe(2);
-  expect(stderr).toContain("one key: rows are grouped by thread or by rank");
+  expect(stderr).toContain("--by takes one key, not both thread and rank");
 });
 
 describe("summary --where", () => {

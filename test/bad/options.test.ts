@@ -39,7 +39,7 @@ test.each(distinct)("$name", async ({ option, words }) => {
   const flag = option.long as string;
   expectOneLine(
     await cli([...words, flag]),
-    new RegExp(`TM-E002 ${flag} takes .*, and none is given`),
+    new RegExp(`TM-E002 ${flag} takes .*, but none is given`),
   );
   if (option.parseArg === undefined) {
     return; // any text will do

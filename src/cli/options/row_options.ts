@@ -1,6 +1,6 @@
 /** `--where` and `--by`: which rows of a recording to include, and how to group them. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { oneLine } from "../../model/errors/errors.js";
+import { badUsage, oneLine } from "../../model/errors/errors.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 
 export interface WhereOption {
@@ -23,23 +23,22 @@ export function withWhereOption(command: Command): Command {
   );
 }
 
-/** Adds `--by KEY`. `rows` names what is grouped: "live bytes". */
+/** Adds `--by KEY`, which may be given once. `rows` names what is grouped: "live bytes". */
 export function withByOption(command: Command, rows: string, keys: string): Command {
-  return command.addOption(
-    new Option(
-      "--by <key>",
-      `show ${rows} by ${keys}, or a label key that the program sets`,
-    ).argParser(onlyKey),
+  let given: string | undefined;
+  command.on("option:by", (key: string) => {
+    if (given !== undefined) {
+      throw badUsage(
+        `--by takes one key, not both ${oneLine(given)} and ${oneLine(key)}`,
+        "group by one of them, and narrow the rows with --where",
+      );
+    }
+    given = key;
+  });
+  return command.option(
+    "--by <key>",
+    `show ${rows} by ${keys}, or a label key that the program sets`,
   );
-}
-
-function onlyKey(key: string, before?: string): string {
-  if (before !== undefined) {
-    throw new InvalidArgumentError(
-      `one key: rows are grouped by ${oneLine(before)} or by ${oneLine(key)} (narrow the rows with --where)`,
-    );
-  }
-  return key;
 }
 
 function addCondition(text: string, before: readonly RowCondition[] = []): RowCondition[] {
