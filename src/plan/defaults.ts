@@ -12,7 +12,7 @@ import type {
   ServeOptions,
   Sharding,
   TrainOptions,
-} from "./options.js";
+} from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 /** Everything that may be asked for; what is absent is chosen here. */
