@@ -87,7 +87,8 @@ function finished(
   parts: PlanPartJson[],
   devices: number,
 ): Finished {
-  const device = figureOf(parts, "device");
+  const { known } = plan.model;
+  const device = figureOf(parts, "device", known);
   return {
     ...plan,
     parts,
@@ -96,8 +97,8 @@ function finished(
     low: device.low,
     high: device.high,
     memory: {
-      allocated: figureOf(parts, "allocated"),
-      reserved: figureOf(parts, "reserved"),
+      allocated: figureOf(parts, "allocated", known),
+      reserved: figureOf(parts, "reserved", known),
       device,
     },
     savings: [],

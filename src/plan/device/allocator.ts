@@ -103,7 +103,9 @@ function contextPart(gpu: Gpu): PlanPartJson {
 export function figureOf(
   parts: readonly PlanPartJson[],
   level: PlanPartJson["where"],
+  known = true,
 ): PlanFigureJson {
+  const least = known ? LEAST_WIDTH : LEAST_WIDTH_UNKNOWN;
   const levels = ["allocated", "reserved", "device"] as const;
   const counted = parts.filter(({ where }) => levels.indexOf(where) <= levels.indexOf(level));
   const bytes = counted.reduce((sum, each) => sum + each.bytes, 0);
@@ -116,8 +118,8 @@ export function figureOf(
   const above = width((each) => each.high - each.bytes);
   return {
     bytes,
-    low: Math.max(0, Math.round(bytes - Math.max(below, LEAST_WIDTH * bytes))),
-    high: Math.round(bytes + Math.max(above, LEAST_WIDTH * bytes)),
+    low: Math.max(0, Math.round(bytes - Math.max(below, least * bytes))),
+    high: Math.round(bytes + Math.max(above, least * bytes)),
   };
 }
 
@@ -126,3 +128,5 @@ export function figureOf(
  * number, whose mean error is 8 %, and checked on the others: docs/plan.md.
  */
 const LEAST_WIDTH = 0.12;
+/** Of a family without a reader. */
+const LEAST_WIDTH_UNKNOWN = 0.25;
