@@ -1,5 +1,5 @@
 /** What a plan assumed, in words: the reader changes what does not hold with an option. */
-import type { PlanOptions, ServeOptions, TrainOptions } from "./options.js";
+import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {

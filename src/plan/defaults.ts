@@ -12,7 +12,7 @@ import type {
   ServeOptions,
   Sharding,
   TrainOptions,
-} from "./options.js";
+} from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 /** Everything that may be asked for; what is absent is chosen here. */
@@ -29,7 +29,6 @@ export interface PlanRequest {
   readonly expert?: number;
   readonly train?: Partial<TrainOptions>;
   readonly sharding?: Partial<Sharding>;
-  readonly sequenceParallel?: boolean;
   readonly contextParallel?: number;
   readonly virtualStages?: number;
   readonly serve?: Partial<ServeOptions>;
@@ -111,7 +110,6 @@ function trainOptions(
     parallelism: {
       sharding,
       tensor: request.tensor ?? 1,
-      sequence: request.sequenceParallel ?? false,
       context: request.contextParallel ?? 1,
       pipeline: request.pipeline ?? 1,
       virtualStages: request.virtualStages ?? 1,

@@ -1,6 +1,6 @@
 /** A job that no library could run ends in one line instead of fractions of heads. */
 import { cannotDivide } from "../model/errors/plan_errors.js";
-import type { PlanOptions } from "./options.js";
+import type { PlanOptions } from "./job/options.js";
 import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";
 
 /** @throws TidemarkError TM-E086 */

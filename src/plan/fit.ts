@@ -2,7 +2,7 @@
 import type { Bytes } from "../model/base/units.js";
 import type { PlanFitJson, PlanJson } from "../model/documents/plan_document.js";
 import type { Gpu } from "./device/gpus.js";
-import type { PlanOptions, TrainOptions } from "./options.js";
+import type { PlanOptions, TrainOptions } from "./job/options.js";
 import { fillsDevice } from "./serve/plan_serving.js";
 import type { ModelShape } from "./shape/model_shape.js";
 

@@ -6,6 +6,7 @@
  *
  * | folder | holds |
  * |---|---|
+ * | `job/` | what is asked for: options, optimizers |
  * | `shape/` | a configuration as layers, without any library's names |
  * | `tape/` | the operations of one step, what each saves, and the peak over time |
  * | `blocks/` | each kind of layer as operations |
@@ -22,9 +23,9 @@ export { GPUS, type Gpu, gpuNamed, gpuOfSize } from "./device/gpus.js";
 export { readJobConfig, withJobConfig } from "./files/job_config.js";
 export { readLog, readModel } from "./files/read_model.js";
 export { fitTable } from "./fit.js";
-export * from "./options.js";
+export { OPTIMIZERS, type OptimizerName } from "./job/optimizers.js";
+export * from "./job/options.js";
 export type { PlanPageDocument } from "./page_document.js";
 export { perDeviceBytes, planMemory } from "./plan.js";
 export { readVllmLog } from "./serve/vllm_log.js";
 export type { ModelShape } from "./shape/model_shape.js";
-export { OPTIMIZERS, type OptimizerName } from "./train/optimizers.js";

@@ -2,8 +2,8 @@
 import type { PlanJson } from "../model/documents/plan_document.js";
 import { modelTape } from "./blocks/model_tape.js";
 import type { BlockRules } from "./blocks/rules.js";
-import type { PlanOptions } from "./options.js";
-import { bytesOfNextToken, cacheShape } from "./serve/kv_cache.js";
+import type { PlanOptions } from "./job/options.js";
+import { bytesOfNextToken, cacheShape } from "./serve/attention_cache.js";
 import { kvItemBytes } from "./serve/plan_serving.js";
 import { isMoe, type ModelShape, type TransformerLayer } from "./shape/model_shape.js";
 
@@ -29,7 +29,6 @@ const COUNTING: BlockRules = {
   lossUpcasts: true,
   dropout: false,
   tensorParallel: 1,
-  sequenceParallel: false,
   expertParallel: 1,
   imbalance: 1,
 };

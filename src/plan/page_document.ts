@@ -1,5 +1,5 @@
 /** What the page of a plan holds: the model and the options, from which the page makes plans itself. */
-import type { PlanOptions } from "./options.js";
+import type { PlanOptions } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 /** `tidemark.planPage/1`. Encoded with `model/documents/columns.ts`. */

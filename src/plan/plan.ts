@@ -5,8 +5,13 @@ import { assumptionsOf } from "./assumptions.js";
 import { figureOf } from "./device/allocator.js";
 import { requireDivisible } from "./divisible.js";
 import { fitOf } from "./fit.js";
+import {
+  deviceCount,
+  type PlanOptions,
+  type ServeOptions,
+  type TrainOptions,
+} from "./job/options.js";
 import { describeModel } from "./model_facts.js";
-import { deviceCount, type PlanOptions, type ServeOptions, type TrainOptions } from "./options.js";
 import { savingsOf } from "./savings.js";
 import { planServing } from "./serve/plan_serving.js";
 import type { ModelShape } from "./shape/model_shape.js";
@@ -82,7 +87,8 @@ function finished(
   parts: PlanPartJson[],
   devices: number,
 ): Finished {
-  const device = figureOf(parts, "device");
+  const { known } = plan.model;
+  const device = figureOf(parts, "device", known);
   return {
     ...plan,
     parts,
@@ -91,8 +97,8 @@ function finished(
     low: device.low,
     high: device.high,
     memory: {
-      allocated: figureOf(parts, "allocated"),
-      reserved: figureOf(parts, "reserved"),
+      allocated: figureOf(parts, "allocated", known),
+      reserved: figureOf(parts, "reserved", known),
       device,
     },
     savings: [],

@@ -2,7 +2,7 @@
 import type { Bytes } from "../model/base/units.js";
 import type { PlanSavingJson } from "../model/documents/plan_document.js";
 import type { Measure } from "./fit.js";
-import type { PlanOptions, ServeOptions, TrainOptions } from "./options.js";
+import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 interface Technique<Options> {
@@ -35,7 +35,7 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
       job.activationOffload ? null : { ...job, checkpointing: "full", activationOffload: true },
   },
   {
-    technique: "flash attention instead of eager",
+    technique: "FlashAttention kernel",
     cost: "none",
     change: '--attention flash; attn_implementation="flash_attention_2"',
     applied: (job) =>

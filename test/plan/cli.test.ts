@@ -16,6 +16,7 @@ let folder: string;
 
 beforeAll(() => {
   folder = scratch();
+  mkdirSync(join(folder, "no-model"));
   for (const [name, { config }] of Object.entries(MODELS)) {
     mkdirSync(join(folder, name));
     writeFileSync(join(folder, name, "config.json"), JSON.stringify(config));
@@ -242,13 +243,13 @@ describe("comparisons", () => {
 describe("mistakes end in one line", () => {
   test.each([
     [["nowhere"], /TM-E003 no such model folder/],
-    [["."], /TM-E085 .*holds no config\.json/],
+    [["no-model"], /TM-E085 .*holds no config\.json/],
     [["/dev/null"], /TM-E085 .*no regular file/],
     [["gpt2", "--train", "--serve"], /TM-E002 --train and --serve/],
     [["gpt2", "--serve", "--batch", "2"], /TM-E002 --batch belongs to training; use --concurrency/],
     [["gpt2", "--context", "2k"], /TM-E002 --context belongs to --serve/],
     [["gpt2", "--gpu", "h1000"], /a GPU such as h100/],
-    [["gpt2", "--method", "qlorra"], /did you mean qlora\?/],
+    [["gpt2", "--method", "qlorra"], /--method takes one of full, lora, qlora/],
     [["gpt2", "--quantize", "nf4", "--method", "full"], /quantised weights cannot be trained/],
     [["gpt2", "--fsdp", "2", "--ddp", "2"], /divide the same job twice/],
     [["gpt2", "--tp", "5"], /TM-E086 12 heads cannot be divided over --tp 5/],

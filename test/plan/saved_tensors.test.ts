@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { planOptions } from "../../src/plan/defaults.js";
-import type { TrainOptions } from "../../src/plan/options.js";
+import type { TrainOptions } from "../../src/plan/job/options.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
 import { planTraining } from "../../src/plan/train/plan_training.js";
 import { environment } from "../environment.js";

@@ -51,7 +51,6 @@ export interface PlanWords {
   readonly devices?: number;
   readonly offload?: "optimizer" | "all";
   readonly tp?: number;
-  readonly sequenceParallel?: boolean;
   readonly cp?: number;
   readonly pp?: number;
   readonly virtualStages?: number;
@@ -178,7 +177,6 @@ export function withPlanOptions(command: Command): void {
   choice("--offload <what>", "of --fsdp or --zero to host memory", ["optimizer", "all"]);
   command
     .option("--tp <n>", "tensor parallelism", parseSize)
-    .option("--sequence-parallel", "with --tp: norms and residuals are divided, too")
     .option("--cp <n>", "context parallelism", parseSize)
     .option("--pp <n>", "pipeline stages (1F1B)", parseSize)
     .option(
@@ -278,7 +276,6 @@ export function requestOf(words: PlanWords): PlanRequest {
       tensor: words.tp,
       pipeline: words.pp,
       expert: words.ep,
-      sequenceParallel: words.sequenceParallel,
       contextParallel: words.cp,
       virtualStages: words.virtualStages,
     }),

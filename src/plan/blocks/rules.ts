@@ -45,7 +45,6 @@ export interface BlockRules {
   readonly dropout: boolean;
   readonly tensorParallel: number;
   /** Norms and residuals are divided by the tensor-parallel ranks, too. */
-  readonly sequenceParallel: boolean;
   readonly expertParallel: number;
   /** Tokens of the busiest rank's experts, as a multiple of the mean. */
   readonly imbalance: number;

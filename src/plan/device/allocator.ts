@@ -103,7 +103,9 @@ function contextPart(gpu: Gpu): PlanPartJson {
 export function figureOf(
   parts: readonly PlanPartJson[],
   level: PlanPartJson["where"],
+  known = true,
 ): PlanFigureJson {
+  const least = known ? LEAST_WIDTH : LEAST_WIDTH_UNKNOWN;
   const levels = ["allocated", "reserved", "device"] as const;
   const counted = parts.filter(({ where }) => levels.indexOf(where) <= levels.indexOf(level));
   const bytes = counted.reduce((sum, each) => sum + each.bytes, 0);
@@ -116,13 +118,15 @@ export function figureOf(
   const above = width((each) => each.high - each.bytes);
   return {
     bytes,
-    low: Math.max(0, Math.round(bytes - Math.max(below, LEAST_WIDTH * bytes))),
-    high: Math.round(bytes + Math.max(above, LEAST_WIDTH * bytes)),
+    low: Math.max(0, Math.round(bytes - Math.max(below, least * bytes))),
+    high: Math.round(bytes + Math.max(above, least * bytes)),
   };
 }
 
 /**
- * Versions of libraries differ by more than any formula knows. Chosen on the rows of bench/plan_rows.json with an odd
- * number, whose mean error is 8 %, and checked on the others: docs/plan.md.
+ * The narrowest interval, as a part of the figure. Versions of libraries differ by more than a formula can predict: the
+ * mean error over the rows of bench/plan_rows.json is 8 % (docs/plan.md).
  */
 const LEAST_WIDTH = 0.12;
+/** Of a family without a reader. */
+const LEAST_WIDTH_UNKNOWN = 0.25;

@@ -4,9 +4,9 @@
  */
 import { notAModel } from "../../model/errors/plan_errors.js";
 import type { PlanRequest } from "../defaults.js";
-import type { Sharding } from "../options.js";
+import type { OptimizerName } from "../job/optimizers.js";
+import type { Sharding } from "../job/options.js";
 import { ModelConfig } from "../shape/config.js";
-import type { OptimizerName } from "../train/optimizers.js";
 import { readBounded, readJson } from "./bounded.js";
 
 const LARGEST_YAML = 2 ** 20;

@@ -14,11 +14,11 @@ import type { PlanJson, PlanPartJson, PlanPartName } from "../../model/documents
 import { modelTape } from "../blocks/model_tape.js";
 import type { BlockRules } from "../blocks/rules.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
-import { bytesOfCompute, type Engine, quantizationOf, type ServeOptions } from "../options.js";
+import { bytesOfCompute, type Engine, quantizationOf, type ServeOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
-import { bytesOfNextToken, bytesOfSequence, cacheShape } from "./kv_cache.js";
+import { bytesOfNextToken, bytesOfSequence, cacheShape } from "./attention_cache.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
   transformers: 1,
@@ -250,7 +250,6 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     lossUpcasts: true,
     dropout: false,
     tensorParallel: tensor,
-    sequenceParallel: false,
     expertParallel: options.expert,
     imbalance: 1,
   };

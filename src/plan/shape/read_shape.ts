@@ -110,9 +110,11 @@ function readText(config: ModelConfig): Read {
       remarks: ["one image a sequence; its rows count as tokens of the sequence"],
     };
   }
-  if (text !== null) {
-    return readText(text);
-  }
+  // Nested once: a text_config has no text_config of its own.
+  return readDecoderAlone(text ?? config);
+}
+
+function readDecoderAlone(config: ModelConfig): Read {
   if (!config.has("hidden_size", "n_embd", "d_model")) {
     throw notAModel(config.source, "it has no hidden_size");
   }

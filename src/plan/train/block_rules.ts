@@ -1,6 +1,6 @@
 /** A training job's options as the rules by which layers are built. */
 import type { BlockRules } from "../blocks/rules.js";
-import { bytesOfCompute, quantizationOf, type TrainOptions } from "../options.js";
+import { bytesOfCompute, quantizationOf, type TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 
 export function trainingRules(model: ModelShape, options: TrainOptions): BlockRules {
@@ -39,7 +39,6 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     lossUpcasts: options.library !== "litgpt",
     dropout: options.dropout,
     tensorParallel: parallelism.tensor,
-    sequenceParallel: parallelism.sequence,
     expertParallel: parallelism.expert,
     imbalance: options.imbalance,
   };

@@ -8,7 +8,7 @@
  * `stage3_max_live_parameters` = 1e9 parameters (DeepSpeed's configuration reference).
  */
 import type { Bytes } from "../../model/base/units.js";
-import { bytesOfCompute, type TrainOptions } from "../options.js";
+import { bytesOfCompute, type TrainOptions } from "../job/options.js";
 import type { Tape, Unit } from "../tape/tape.js";
 
 const BUCKET_ELEMENTS = 5e8;

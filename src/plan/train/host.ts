@@ -1,8 +1,8 @@
 /** Memory of the host: loading, pinned buffers, states that were moved there, the DataLoader's workers. */
 import type { PlanJson } from "../../model/documents/plan_document.js";
-import { bytesOfCompute, type TrainOptions } from "../options.js";
+import { bytesOfCompute, type TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
-import type { DevicePeak } from "./plan_training.js";
+import type { DevicePeak } from "./device_peak.js";
 
 const MIB = 2 ** 20;
 /** Python with torch and transformers imported, and CUDA's own host memory. */

@@ -2,11 +2,11 @@
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
 import { allocatorParts, type PartSketch, part } from "../device/allocator.js";
-import type { TrainOptions } from "../options.js";
+import { OPTIMIZER_FACTS } from "../job/optimizers.js";
+import type { TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { TapePart } from "../tape/tape.js";
-import { OPTIMIZER_FACTS } from "./optimizers.js";
-import type { DevicePeak } from "./plan_training.js";
+import type { DevicePeak } from "./device_peak.js";
 
 /** Half widths of intervals, as shares of the part. What is counted exactly has a small one. */
 const WIDTHS = {

@@ -1,29 +1,14 @@
 /** The peak of a training job on the device that needs most, by part. */
-import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson } from "../../model/documents/plan_document.js";
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
-import type { TrainOptions } from "../options.js";
+import type { TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
-import { type StepSimulation, simulateStep } from "../tape/simulate.js";
-import type { Tape } from "../tape/tape.js";
+import { simulateStep } from "../tape/simulate.js";
 import { trainingRules } from "./block_rules.js";
-import { type Communication, communicationOf, ncclBytes } from "./communication.js";
+import { communicationOf, ncclBytes } from "./communication.js";
+import type { DevicePeak } from "./device_peak.js";
 import { trainingParts } from "./parts.js";
-import { type States, statesOf } from "./states.js";
-
-export interface DevicePeak {
-  readonly tape: Tape;
-  readonly simulation: StepSimulation;
-  readonly states: States;
-  readonly communication: Communication | null;
-  readonly ncclBytes: Bytes;
-  /** Microbatches whose activations are live at once. */
-  readonly inFlight: number;
-  /** True where the optimizer's step needs more than the backward pass. */
-  readonly stepIsPeak: boolean;
-  readonly allocatedBytes: Bytes;
-  readonly rank: string;
-}
+import { statesOf } from "./states.js";
 
 export interface TrainingPlan {
   readonly peak: DevicePeak;

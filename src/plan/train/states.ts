@@ -12,10 +12,10 @@
  * FSDP keeps the fp32 weights themselves and makes 16-bit copies of the layers that it gathers.
  */
 import type { Bytes } from "../../model/base/units.js";
-import type { TrainOptions } from "../options.js";
-import { bytesOfCompute } from "../options.js";
+import { OPTIMIZER_FACTS, stateBytes, stepTemporary } from "../job/optimizers.js";
+import type { TrainOptions } from "../job/options.js";
+import { bytesOfCompute } from "../job/options.js";
 import type { Parameter, Tape } from "../tape/tape.js";
-import { OPTIMIZER_FACTS, stateBytes, stepTemporary } from "./optimizers.js";
 
 export interface States {
   readonly weights: Bytes;

@@ -4,7 +4,7 @@ import type { PlanJson } from "../../../src/model/documents/plan_document.js";
 import { TidemarkError } from "../../../src/model/errors/errors.js";
 import { GPUS } from "../../../src/plan/device/gpus.js";
 import { fitTable } from "../../../src/plan/fit.js";
-import type { PlanOptions } from "../../../src/plan/options.js";
+import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { perDeviceBytes, planMemory } from "../../../src/plan/plan.js";
 import { formatBytes, formatCount } from "../format/numbers.js";

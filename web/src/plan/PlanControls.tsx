@@ -1,13 +1,13 @@
 /** Sliders and choices of a plan. */
 import { GPUS } from "../../../src/plan/device/gpus.js";
+import { OPTIMIZERS, type OptimizerName } from "../../../src/plan/job/optimizers.js";
 import {
   METHODS,
   type Method,
   type PlanOptions,
   type ServeOptions,
   type TrainOptions,
-} from "../../../src/plan/options.js";
-import { OPTIMIZERS, type OptimizerName } from "../../../src/plan/train/optimizers.js";
+} from "../../../src/plan/job/options.js";
 import { formatCount } from "../format/numbers.js";
 
 interface ControlsProps {

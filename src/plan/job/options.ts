@@ -1,10 +1,10 @@
 /** What a plan is asked for: options of the command line or of the page, complete. */
-import type { Bytes } from "../model/base/units.js";
-import type { AttentionImplementation, LossImplementation } from "./blocks/rules.js";
-import type { Gpu } from "./device/gpus.js";
-import type { DType, ModelShape } from "./shape/model_shape.js";
-import type { Checkpointing } from "./tape/simulate.js";
-import type { OptimizerName } from "./train/optimizers.js";
+import type { Bytes } from "../../model/base/units.js";
+import type { AttentionImplementation, LossImplementation } from "../blocks/rules.js";
+import type { Gpu } from "../device/gpus.js";
+import type { DType, ModelShape } from "../shape/model_shape.js";
+import type { Checkpointing } from "../tape/simulate.js";
+import type { OptimizerName } from "./optimizers.js";
 
 export type Method = "full" | "lora" | "qlora";
 export const METHODS: readonly Method[] = ["full", "lora", "qlora"];
@@ -24,7 +24,6 @@ export interface Sharding {
 export interface Parallelism {
   readonly sharding: Sharding;
   readonly tensor: number;
-  readonly sequence: boolean;
   readonly context: number;
   readonly pipeline: number;
   /** Pieces of the model on one pipeline rank (interleaved 1F1B). */
