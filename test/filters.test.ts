@@ -34,6 +34,30 @@ async function document<Document>(...words: string[]): Promise<Document> {
 
 const live = ({ sites }: SummaryJson) => sites.reduce((sum, site) => sum + site.liveBytes, 0);
 
+test("--where accepts each group that --by shows, with the same figures", async () => {
+  for (const key of ["thread", "process", "rank", "label", "endpoint", "domain"]) {
+    const { groups = [] } = await document<SummaryJson>("summary", recording, "--by", key);
+    expect(groups.length, key).toBeGreaterThan(1);
+    for (const { group, liveBytes } of groups) {
+      const value = group === "" ? "(none)" : group;
+      const chosen = await document<SummaryJson>(
+        "summary",
+        recording,
+        "--where",
+        `${key}=${value}`,
+      );
+      // Labels are nested: a condition on the outer one includes the rows of the inner one.
+      expect(live(chosen), `${key}=${value}`).toBeGreaterThanOrEqual(liveBytes - 1);
+    }
+  }
+});
+
+test("--by given twice is refused", async () => {
+  const { status, stderr } = await cli("summary", recording, "--by", "thread", "--by", "rank");
+  expect(status).toBe(2);
+  expect(stderr).toContain("one key: rows are grouped by thread or by rank");
+});
+
 describe("summary --where", () => {
   const of = (...where: string[]) =>
     document<SummaryJson>(

@@ -101,6 +101,11 @@ class Comparison:
     """What grew from one snapshot to another: changes beyond their error first, the largest first."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        for each in (before, after):
+            if not isinstance(each, Snapshot):
+                raise TypeError(
+                    f"tidemark.compare takes two snapshots, each from tidemark.snapshot(), not {type(each).__name__}"
+                )
         old = {(line.file, line.line): line for line in before.lines()}
         new = {(line.file, line.line): line for line in after.lines()}
         changes = []

@@ -1,5 +1,6 @@
 /** `--where` and `--by`: which rows of a recording count, and how they are grouped. */
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { oneLine } from "../../model/errors/errors.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 
 export interface WhereOption {
@@ -24,10 +25,21 @@ export function withWhereOption(command: Command): Command {
 
 /** Adds `--by KEY`. `rows`: what is shown by group, "live bytes". */
 export function withByOption(command: Command, rows: string, keys: string): Command {
-  return command.option(
-    "--by <key>",
-    `show ${rows} by ${keys}, or a label key of the program's own`,
+  return command.addOption(
+    new Option(
+      "--by <key>",
+      `show ${rows} by ${keys}, or a label key of the program's own`,
+    ).argParser(onlyKey),
   );
+}
+
+function onlyKey(key: string, before?: string): string {
+  if (before !== undefined) {
+    throw new InvalidArgumentError(
+      `one key: rows are grouped by ${oneLine(before)} or by ${oneLine(key)} (narrow the rows with --where)`,
+    );
+  }
+  return key;
 }
 
 function addCondition(text: string, before: readonly RowCondition[] = []): RowCondition[] {

@@ -115,15 +115,16 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
     screen.line(`${padEnd("", LABEL_WIDTH)}${text}`);
   }
   if (suspect.holder) {
-    const { path, entries, retainedBytes } = suspect.holder;
+    const { path, entries, retainedBytes, atMs } = suspect.holder;
     const facts = [
       entries > 0 ? `${entries.toLocaleString("en-US")} entries` : "",
       retainedBytes > 0 ? formatBytes(retainedBytes) : "",
     ].filter((fact) => fact !== "");
+    const when = facts.length > 0 ? countedBefore(document, atMs) : "";
     printLabelled(
       screen,
       "Held by",
-      `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`,
+      `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")}${when})` : ""}`,
     );
   }
   if (!suspect.reads) {
@@ -131,9 +132,19 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   }
 }
 
+/** A holder that is counted earlier than this share of the window before its end has grown since. */
+const LONG_BEFORE_END = 0.05;
+
+function countedBefore({ window }: DiagnosisJson, atMs = window.endMs): string {
+  const before = window.endMs - atMs;
+  return before > LONG_BEFORE_END * (window.endMs - window.startMs)
+    ? `, counted ${formatDuration(before)} before the end`
+    : "";
+}
+
 function placeInTree({ target }: DiagnosisJson, { pid, processes = [] }: SuspectJson): string {
   if (processes.length > 1) {
-    return ` in ${processes.length} processes (most in ${pid})`;
+    return ` in ${processes.length} processes (most in ${processes[0]?.pid})`;
   }
   return pid === target.pid ? "" : ` in process ${pid}`;
 }

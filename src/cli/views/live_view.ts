@@ -72,13 +72,13 @@ function drawLive(
   );
   const room = Math.max(1, rows - HEAD_LINES - 1);
   const { of } = SORTS[choice.sort];
-  const matching = selectRows(
+  const { rows: matching, unmatched } = selectRows(
     seen.sites.toSorted((a, b) => of(b) - of(a)),
     options,
     0,
     (site) => site.group.live.bytes,
     (site) => groupText(site.group),
-  ).rows;
+  );
   const from = Math.max(0, Math.min(choice.firstRow, matching.length - room));
   const table = formatTable(
     screen,
@@ -106,7 +106,9 @@ function drawLive(
       ];
     }),
   );
-  for (const line of matching.length > 0 ? table : [paint.dim("  no site was sampled yet")]) {
+  for (const line of matching.length > 0
+    ? table
+    : [paint.dim(`  ${unmatched ?? "no site was sampled yet"}`)]) {
     screen.line(line);
   }
 }

@@ -65,13 +65,13 @@ function drawTop(
 ): void {
   const { paint } = screen;
   const byPid = new Map([...seen.watched.values()].map((watched) => [watched.row.pid, watched]));
-  const matching = selectRows(
+  const { rows: matching, unmatched } = selectRows(
     [...byPid.values()].map(({ row }) => row).sort(comparing(choice.sort)),
     { ...options, filter: choice.filter },
     0,
     (row) => row.rssBytes,
     filterText,
-  ).rows;
+  );
   const { ordered, depths } = choice.tree ? asTree(matching) : { ordered: matching, depths: null };
   const total = matching.reduce((sum, row) => sum + row.rssBytes, 0);
   screen.line(
@@ -83,7 +83,7 @@ function drawTop(
   const from = Math.max(0, Math.min(choice.firstRow, ordered.length - room));
   const shown = ordered.slice(from, from + room);
   if (shown.length === 0) {
-    screen.line(paint.dim("  no Python process that matches"));
+    screen.line(paint.dim(`  ${unmatched ?? "no Python process was found"}`));
     return;
   }
   const trend = (row: ProcessRow) => {

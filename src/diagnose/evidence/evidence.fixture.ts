@@ -318,6 +318,9 @@ function holderOf(
   const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
   const number = (name: string) => Number(options.get(name) ?? 0);
   const path = options.get("path")?.split(">") ?? [];
+  const foundMs =
+    FIXTURE_START_MS +
+    (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs);
   return {
     pid: TARGET,
     site:
@@ -326,9 +329,7 @@ function holderOf(
         TARGET,
         words[1] as string,
       ),
-    foundMs:
-      FIXTURE_START_MS +
-      (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs),
+    foundMs,
     madeAt: options.get("made")?.split(",").map(frameOf) ?? [],
     callers: options.get("callers")?.split(",") ?? [],
     looked: 40,
@@ -343,6 +344,7 @@ function holderOf(
             type: options.get("type") ?? "dict",
             retainedBytes: Number(options.get("retained") ?? 60) * MIB,
             entries: number("entries"),
+            atMs: foundMs,
             ...(options.has("putter")
               ? { putters: [frameOf(options.get("putter") as string)] }
               : {}),

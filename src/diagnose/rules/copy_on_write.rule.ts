@@ -3,9 +3,10 @@ import { readersInChildren, sharedAtFork } from "../causes/shared_at_fork.js";
 import { isLarge, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import { median } from "../series/trend.js";
+import type { SiteJudgement } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";
 
-/** Of what a child's private memory gained, what its RSS may have gained: more is memory of its own. */
+/** RSS may grow by this share of the gain in private memory: more growth is memory of the child's own. */
 const MOST_OF_OWN = 0.5;
 const SMALLEST_PRIVATE_BYTES = 5_000_000;
 
@@ -30,6 +31,15 @@ export const copyOnWrite: Rule = {
     );
     const forkedMs = Math.min(...turned.map(({ process }) => process.startedMs));
     const gainSlope = gained / Math.max(1, evidence.window.endMs - forkedMs);
+    const inEachChild = (judgement: SiteJudgement): SiteJudgement => ({
+      ...judgement,
+      turnsPrivateIn: turned
+        .map((child) => ({
+          pid: child.process.pid,
+          slope: (judgement.slope * privateGain(child)) / gained,
+        }))
+        .sort((a, b) => b.slope - a.slope),
+    });
     const ownSuspects = suspects.some(({ site }) => turned.some((c) => c.process.pid === site.pid));
     return {
       says: "leak",
@@ -42,12 +52,12 @@ export const copyOnWrite: Rule = {
         (turned[0] as ProcessObservation).process.parentPid,
         forkedMs,
         gainSlope,
-      ),
+      ).map(inEachChild),
       readers: readersInChildren(
         observations,
         new Set(turned.map(({ process }) => process.pid)),
         gainSlope,
-      ),
+      ).map(inEachChild),
     };
   },
 };
@@ -64,7 +74,7 @@ function turnsPrivate(child: ProcessObservation): boolean {
   );
 }
 
-/** Of all, what each rises by; those that fall do not make up for it. */
+/** The sum of the rises; a child whose memory falls does not reduce it. */
 function sumOf(growths: readonly Growth[]): Growth {
   const sum = (figure: "slope" | "low" | "high") =>
     growths.reduce((total, growth) => total + Math.max(0, growth[figure]), 0);

@@ -297,6 +297,17 @@ describe("children", () => {
     expect(suspects[0]?.share).toBeCloseTo(100 / 140, 1);
   });
 
+  test("pages that turn private in two children: a suspect's rate is shown for each", () => {
+    const second = FORKED.slice(FORKED.indexOf("child 43"), FORKED.indexOf("  site load"))
+      .replaceAll("43", "44")
+      .replace("2/s", "1/s");
+    const [load] = diagnose(evidenceOf(`${FORKED}\n${second}`)).suspects;
+    expect(load?.processes?.map(({ pid }) => pid)).toEqual([43, 44]);
+    const [most = 0, least = 0] = load?.processes?.map((each) => each.growthBytesPerHour) ?? [];
+    expect(most / least).toBeCloseTo(2, 1);
+    expect(most + least).toBeCloseTo(load?.growthBytesPerHour ?? 0, -2);
+  });
+
   test("who reads it in the children stands behind who made most of it", () => {
     const text = `${FORKED}
       site requests churns 50

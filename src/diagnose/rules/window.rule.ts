@@ -30,10 +30,15 @@ function snapshotAlone(devices: readonly GpuDeviceJson[]): Finding {
   const used = formatBytesBriefly(sum(({ end }) => end.requestedBytes));
   const reserved = formatBytesBriefly(sum(({ end }) => end.reservedBytes));
   const events = sum((device) => device.events);
+  const failed = sum(({ outOfMemory }) => outOfMemory.length);
+  const failures =
+    failed === 0
+      ? "no failed request"
+      : `${formatCount(failed)} failed request${failed === 1 ? "" : "s"}`;
   const history =
     events === 0
       ? "it holds no history of allocations"
-      : `its history of ${formatCount(events)} events shows neither a failed request nor steps by which growth could be told`;
+      : `its history of ${formatCount(events)} events shows ${failures} and no steps from which growth could be measured`;
   return {
     says: "silent",
     kind: "insufficient-evidence",

@@ -4,7 +4,7 @@
  * well, so ages alone never convict: live bytes must still rise at the end. Nor do they acquit: backlogs and
  * containers that are reallocated have no old survivors (accumulation.ts).
  */
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { assessGrowth } from "../series/growth.js";
 import { median, theilSen } from "../series/trend.js";
 import { accumulationOf, type Backlog } from "./accumulation.js";
@@ -40,6 +40,8 @@ export interface SiteJudgement {
   readonly slope: number;
   /** Of a site that accumulates: its items wait for a slower consumer. */
   readonly backlog?: Backlog;
+  /** Of memory that a process made and its children turn private: the rate in each child, in bytes per ms. */
+  readonly turnsPrivateIn?: readonly { readonly pid: Pid; readonly slope: number }[];
 }
 
 /** A site's survivors count from here. */

@@ -209,7 +209,13 @@ function suspectJson(
   const kept = accused.reduce((sum, { slope }) => sum + slope, 0);
   const isOfGrowth = kind !== "copy-on-write" && site.domain !== "files";
   const all = isOfGrowth ? growthShown(total, kept) : kept;
-  const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
+  const inChildren = (suspect.turnsPrivateIn ?? []).map(({ pid, slope }) => ({
+    pid,
+    growthBytesPerHour: Math.round(slope * MS_PER_HOUR),
+  }));
+  const code = site.keptStacks
+    .flatMap(({ frames }) => frames.map((f) => `${f.function} ${f.file}`))
+    .join(" ");
   return {
     share: all > 0 ? Math.min(1, suspect.slope / all) : 0,
     liveBytes: Math.round(site.liveBytes.at(-1) ?? 0),
@@ -227,6 +233,7 @@ function suspectJson(
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
     ...(suspect.backlog === undefined ? {} : { backlog: backlogJson(suspect.backlog) }),
+    ...(inChildren.length > 1 ? { processes: inChildren } : {}),
     advice:
       kind === "insufficient-evidence"
         ? [] // more evidence is advised once, not by suspect

@@ -29,6 +29,16 @@ test("a calm program that was killed: what filled it, and no advice to watch it"
   expect(growth.msToLimit).toBe(0);
 });
 
+test.each([
+  ["cgroup", "TM-A095"],
+  ["rlimit", "TM-A096"],
+  ["machine", "TM-A097"],
+] as const)("a limit of a %s: advice about that limit", (cause, id) => {
+  const evidence = evidenceOf("anonRssBytes 340\nsite load fills 300 by 2s");
+  const { advice } = diagnose({ ...evidence, memoryEnds: [{ ...end, cause }] });
+  expect(advice.map((each) => each.id)).toContain(id);
+});
+
 test("a window too short for a trend", () => {
   const { verdict, evidence } = killed("minute 0.05\nanonRssBytes 340\nsite load fills 300 by 1s");
   expect(verdict.kind).toBe("out-of-memory");

@@ -142,8 +142,14 @@ function lasting(advice: readonly AdviceJson[]): AdviceJson[] {
   return advice.filter(({ id }) => !WATCHES.has(id));
 }
 
+const RAISE_LIMIT: Readonly<Record<MemoryEndEvidence["cause"], string>> = {
+  cgroup: "TM-A095",
+  rlimit: "TM-A096",
+  machine: "TM-A097",
+};
+
 function raiseLimit(end: MemoryEndEvidence, suspects: readonly SuspectJson[]): AdviceJson {
-  const usual = adviceById("TM-A095");
+  const usual = adviceById(RAISE_LIMIT[end.cause]);
   const more = Math.ceil((MORE_ROOM * end.limitBytes) / MIB) * MIB;
   const what =
     end.cause === "machine"

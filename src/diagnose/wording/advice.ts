@@ -14,12 +14,18 @@ export interface Advice {
   /** When it applies, in words for the page. */
   readonly when: string;
   readonly kinds: readonly VerdictKind[];
-  /** Narrows it: a pattern of the holder's type or of a suspect's function and files. */
+  /** Narrow it: patterns of the holder's type, and of the functions and files of a suspect's stacks. */
   readonly holder?: RegExp;
   readonly code?: RegExp;
+  /** Leaves it out where an entry for such code applies. */
+  readonly unlessCode?: RegExp;
   readonly before: string;
   readonly after: string;
 }
+
+/** Servers and pools that replace their workers on request. */
+const WORKER_FRAMEWORK =
+  /\b(?:gunicorn|celery|billiard|uvicorn)\b|multiprocessing\/pool\.py|concurrent\/futures\/process\.py/;
 
 /** Where no rule says how long it would take. */
 const USUAL_WATCH_MS: Millis = 600_000;
@@ -51,6 +57,15 @@ export const ADVICE: readonly Advice[] = [
     holder: /lru_cache/,
     before: "@lru_cache(maxsize=None)\ndef permissions(self, scope): ...",
     after: "@lru_cache(maxsize=1024)\ndef permissions(user_id, scope): ...",
+  },
+  {
+    id: "TM-A007",
+    text: "The buffer itself grows: keep its last part, or write out older parts.",
+    when: "An array, a bytearray or a table is extended for as long as the program runs.",
+    kinds: ["python-leak", "child-growth"],
+    holder: /^(?:numpy\.ndarray|bytearray|array\.array|_?io\.(?:BytesIO|StringIO)|pandas\.)/,
+    before: "rows = numpy.concatenate([rows, batch])",
+    after: "rows = numpy.concatenate([rows, batch])[-LIMIT:].copy()",
   },
   {
     id: "TM-A004",
@@ -144,9 +159,46 @@ export const ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A061",
-    text: "Fix what the worker keeps; until then, restart it after N jobs (maxtasksperchild, --max-requests).",
-    when: "Worker processes grow.",
+    text: "Fix what the worker keeps; until then, let it end after N jobs, so that its parent starts a fresh one.",
+    when: "Worker processes grow, and who starts them is none of the servers and pools below.",
     kinds: ["child-growth"],
+    unlessCode: WORKER_FRAMEWORK,
+    before: "while True:\n    work(jobs.get())",
+    after: "for _ in range(1000):\n    work(jobs.get())",
+  },
+  {
+    id: "TM-A062",
+    text: "Fix what the worker keeps; until then, let gunicorn restart each worker after N requests.",
+    when: "Workers of gunicorn grow.",
+    kinds: ["child-growth"],
+    code: /\bgunicorn\b/,
+    before: "gunicorn app:app",
+    after: "gunicorn --max-requests 1000 --max-requests-jitter 100 app:app",
+  },
+  {
+    id: "TM-A063",
+    text: "Fix what the worker keeps; until then, let celery replace each worker process after N tasks.",
+    when: "Workers of celery grow.",
+    kinds: ["child-growth"],
+    code: /\b(?:celery|billiard)\b/,
+    before: "celery -A app worker",
+    after: "celery -A app worker --max-tasks-per-child=1000",
+  },
+  {
+    id: "TM-A064",
+    text: "Fix what the worker keeps; until then, let uvicorn restart each worker after N requests.",
+    when: "Workers of uvicorn grow.",
+    kinds: ["child-growth"],
+    code: /\buvicorn\b(?!.*\bgunicorn\b)/,
+    before: "uvicorn app:app --workers 4",
+    after: "uvicorn app:app --workers 4 --limit-max-requests 1000",
+  },
+  {
+    id: "TM-A065",
+    text: "Fix what the worker keeps; until then, let the pool replace each worker after N tasks.",
+    when: "Workers of a multiprocessing.Pool or of a ProcessPoolExecutor (Python 3.11 and later: max_tasks_per_child) grow.",
+    kinds: ["child-growth"],
+    code: /multiprocessing\/pool\.py|concurrent\/futures\/process\.py/,
     before: "multiprocessing.Pool(8)",
     after: "multiprocessing.Pool(8, maxtasksperchild=1000)",
   },
@@ -177,10 +229,27 @@ export const ADVICE: readonly Advice[] = [
   {
     id: "TM-A095",
     text: "Raise the limit if the program needs that much at its peak; else look at what held most of it at the end.",
-    when: "A process was killed for memory, or ran into its own limit (ulimit -v).",
+    when: "A process was killed because its container or control group was at its limit.",
     kinds: ["out-of-memory"],
     before: "docker run --memory 400m app",
     after: "docker run --memory 600m app   # or: tidemark run app.py, to see what fills it",
+  },
+  {
+    id: "TM-A096",
+    text: "Raise the limit (ulimit -v) if the program needs that much at its peak; else look at what held most of it at the end.",
+    when: "An allocation failed because the process was at a limit of its own (ulimit -v, ulimit -d).",
+    kinds: [],
+    before: "ulimit -v 2000000; python app.py",
+    after:
+      "ulimit -v 3000000; python app.py   # KiB; or: tidemark run app.py, to see what fills it",
+  },
+  {
+    id: "TM-A097",
+    text: "Give the machine more memory, or bound the program by a control group.",
+    when: "The kernel killed a process because the machine had no memory left.",
+    kinds: [],
+    before: "python app.py",
+    after: "systemd-run --scope -p MemoryMax=8G python app.py   # other programs survive",
   },
   {
     id: "TM-A091",
@@ -221,9 +290,10 @@ export function adviceFor(
     (advice) =>
       advice.kinds.includes(kind) &&
       (advice.holder === undefined || (holder !== null && advice.holder.test(holder.type))) &&
-      (advice.code === undefined || advice.code.test(code)),
+      (advice.code === undefined || advice.code.test(code)) &&
+      !advice.unlessCode?.test(code),
   );
-  const narrow = fitting.filter(({ holder, code }) => holder !== undefined || code !== undefined);
+  const narrow = fitting.filter(({ holder, code, unlessCode }) => holder ?? code ?? unlessCode);
   return [...narrow, ...fitting.filter((advice) => !narrow.includes(advice))]
     .slice(0, 2)
     .map(({ id, text }) => ({ id, text }));

@@ -39,6 +39,8 @@ export interface HolderJson {
   retainedBytes: Bytes;
   /** Items it holds; 0 where it is no container. */
   entries: number;
+  /** When its entries and retained bytes were counted; left out where that time is not known. */
+  atMs?: TimeMs;
   /** Functions of the program that put things into it, by their first lines; left out where none is known. */
   putters?: FrameJson[];
 }

@@ -5,6 +5,8 @@
  *     thread=worker-3    by name or tid               rank=1           of a distributed job
  *     process=4242       by pid, program or script    domain=native    python, native, mapped
  *     label=ingest       a value of any label key     endpoint=/chat   a label key of the program's own
+ *
+ * A condition accepts every group name that `--by` shows, `(none)` included.
  */
 
 import { uint32At } from "../base/columns.js";
@@ -33,6 +35,9 @@ export interface RowColumn {
   readonly words: readonly (readonly string[])[];
 }
 
+/** The group of rows without a value of the key, as it is shown and as a condition names it. */
+export const NO_VALUE = "(none)";
+
 const DOMAIN_WORDS = ["python", "native", "mapped", "files"];
 
 /** Of any key: one that is not of {@link ROW_KEYS} is a key of labels. */
@@ -51,7 +56,8 @@ export function rowColumn(tables: ProfileTables, key: string): RowColumn {
     }
     case "process": {
       const names = tables.processes.map(({ pid, command }) => `${pid} ${commandName(command)}`);
-      const words = tables.processes.map(({ pid, command }) => [
+      const words = tables.processes.map(({ pid, command }, at) => [
+        names[at] as string,
         String(pid),
         ...command.slice(0, 3).map(baseName),
       ]);
@@ -59,21 +65,22 @@ export function rowColumn(tables: ProfileTables, key: string): RowColumn {
     }
     case "rank": {
       const names = tables.processes.map(({ rank }) => (rank === undefined ? "" : String(rank)));
-      return { of: "process", names, words: names.map((name) => [name]) };
+      return { of: "process", names, words: names.map((name) => [wordOf(name)]) };
     }
     case "domain":
       return { of: "domain", names: DOMAIN_WORDS, words: DOMAIN_WORDS.map((name) => [name]) };
     case "label": {
       const sets = labelSets(tables);
+      const names = sets.map((set) => pairsOf(set).sort().join(", "));
       return {
         of: "label",
-        names: sets.map((set) => pairsOf(set).sort().join(", ")),
-        words: sets.map((set) => [...set.values(), ...pairsOf(set)]),
+        names,
+        words: sets.map((set, at) => [...set.values(), ...pairsOf(set), wordOf(names[at])]),
       };
     }
     default: {
       const names = labelSets(tables).map((set) => set.get(key) ?? "");
-      return { of: "label", names, words: names.map((name) => [name]) };
+      return { of: "label", names, words: names.map((name) => [wordOf(name)]) };
     }
   }
 }
@@ -166,6 +173,11 @@ export function valueChoices(tables: ProfileTables, { key, value }: RowCondition
     return found < 0 ? near.length : found;
   };
   return all.sort((a, b) => distance(a) - distance(b));
+}
+
+/** How a condition names a group: as it is shown. */
+function wordOf(name = ""): string {
+  return name === "" ? NO_VALUE : name;
 }
 
 /** By row of the label table: what its rows are labelled with; an inner value of the same key wins. */
