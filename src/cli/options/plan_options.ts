@@ -215,7 +215,7 @@ export function withPlanOptions(command: Command): void {
 
 function parseStage(text: string): number {
   if (!/^[123]$/.test(text)) {
-    throw new InvalidArgumentError("1, 2 or 3");
+    throw new InvalidArgumentError("a stage: 1, 2 or 3");
   }
   return Number(text);
 }

@@ -90,14 +90,11 @@ const WORK_PARAMETERS =
   /^_?(?:request|req|event|evt|message|msg|user|username|job|item|payload|record|session|order|query|row|entry|task|doc|document|text|prompt|client|conn|connection|\w*_id|uid|uuid|url|uri|token|body|packet|frame|sample|batch|email|tick|trade|quote|result|response|point|reading|measurement|customer|address|ip|symbol|transaction|tx|chunk|sentence|image|embedding|vector|alert|metric|observation|trace|span|notification|host|peer|upload|document|article|post|comment|cart|visitor)$/;
 
 function addsWork(use: Use): boolean {
-  const scope = use.scope.functionAround;
-  return (
-    scope !== null &&
-    scope.parameters.some(
-      ({ name }) =>
-        WORK_PARAMETERS.test(name) &&
-        [use.key, use.value].some((added) => added !== null && mentions(added, name)),
-    )
+  const parameters = use.scope.functionAround?.parameters ?? [];
+  return parameters.some(
+    ({ name }) =>
+      WORK_PARAMETERS.test(name) &&
+      [use.key, use.value].some((added) => added !== null && mentions(added, name)),
   );
 }
 
