@@ -60,8 +60,8 @@ static void on(void)
 static void rises_until_it_keeps_its_share(void)
 {
     on();
-    for (int dear = 0; dear < 3; dear++) {
-        struct load load = {.rate = 0.25 * (dear + 1), .cost = 8000}; /* 250 to 750 MB a second */
+    for (int step = 0; step < 3; step++) {
+        struct load load = {.rate = 0.25 * (step + 1), .cost = 8000}; /* 250 to 750 MB a second */
         double share = rounds(load, 400);
         CHECK(tm_core.period > 4 * tm_core.configured_period);
         CHECK(share > 0.0005 && share < 0.0045);

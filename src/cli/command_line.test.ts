@@ -4,7 +4,7 @@ import { ERROR_IDS } from "../model/errors/errors.js";
 import { buildProgram, COMMAND_NAMES } from "./command_line.js";
 import { COMMANDS } from "./command_list.js";
 
-/** The options that select rows, by what a command says of its rows. */
+/** The options that select rows, by the kind of rows that a command prints. */
 const SELECTING = {
   sized: ["--filter", "--min", "--top"],
   "without size": ["--filter", "--top"],

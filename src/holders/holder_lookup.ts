@@ -264,12 +264,12 @@ function rowOf(
   // coincidence.
   const isLarge = (node: NodeId) =>
     swelling !== null && float64At(objects.graph.shallow, node) >= swelling.least / 2;
-  const anew =
+  const newBlocks =
     swelling !== null && !found.some((node) => isHeld(node) && isLarge(node))
       ? newest(objects, swelling.least, swelling.most)
       : [];
-  const moved = swelling !== null && (anew.length > 0 || !found.some(isHeld));
-  const nodes = moved ? anew : found;
+  const moved = swelling !== null && (newBlocks.length > 0 || !found.some(isHeld));
+  const nodes = moved ? newBlocks : found;
   const ways = nodes.map((node) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");

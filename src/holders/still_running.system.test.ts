@@ -1,4 +1,4 @@
-/** An interpreter that takes itself down is known by it, on every one found here. */
+/** An interpreter that shuts down is recognised, for every interpreter on this machine. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

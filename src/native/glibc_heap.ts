@@ -60,7 +60,7 @@ export interface GlibcHeap {
   /** In threads' caches: glibc itself counts it as used. Of a full look; else 0. */
   readonly cacheBytes: Bytes;
   readonly mmapped: MmappedChunks;
-  /** What mp_ says of them; null where it was not found. */
+  /** Their totals according to mp_; null if mp_ was not found. */
   readonly mmappedByAccount: { readonly chunks: number; readonly bytes: Bytes } | null;
   readonly problems: ReadonlySet<GlibcProblem>;
 }

@@ -222,8 +222,8 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
   );
 }
 
-/** A heap that grows is often larger than what was mapped when that was last read: then it is read anew,
- * behind the words that name the address. */
+/** A heap that grows is often larger than what was mapped when that was last read: then it is read again,
+ * after the words that contain the address. */
 export function isMapped(memory: Memory, address: Address): boolean {
   return (
     mappingOf(memory.mappings, address) !== undefined ||

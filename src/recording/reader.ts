@@ -67,7 +67,7 @@ export class OpenRecording implements Recording {
 
   /** Length of the file up to the end of its last whole frame. */
   readonly wholeBytes: number;
-  /** Reading stopped before the file's end, and not for want of bytes. */
+  /** Reading stopped before the end of the file because of damage, not because the file is truncated. */
   readonly damaged: boolean;
 
   #metaBatch: MetaBatch | null = null;

@@ -164,7 +164,7 @@ describe("a segment", () => {
       [3, 2000],
       [70, 3000],
     ]);
-    segment.opening(3, "", 4); // opened anew, by nobody knows whom
+    segment.opening(3, "", 4); // opened again, by an unknown stack
     segment.opening(70, "main;load", 9);
     pool.save();
     expect(openings()).toEqual([[70, 9000]]);

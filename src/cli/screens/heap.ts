@@ -159,7 +159,7 @@ function printPaths(
     [
       { title: "OBJECTS", align: "right" },
       { title: "RETAINED", align: "right", paint: screen.paint.bold },
-      { title: "WAY FROM A ROOT", flexible: "cutMiddle" },
+      { title: "PATH FROM A ROOT", flexible: "cutMiddle" },
     ],
     paths
       .slice(0, SHOWN_PATHS)

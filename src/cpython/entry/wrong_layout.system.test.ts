@@ -19,7 +19,7 @@ let memory: Memory;
 let point: EntryPoint;
 
 beforeAll(async () => {
-  // Its threads sleep: what is read of it stands still.
+  // Its threads sleep, so that the memory that is read does not change.
   child = spawn(anyInterpreter().path, [
     "-uc",
     "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\nprint('up')\ntime.sleep(600)",

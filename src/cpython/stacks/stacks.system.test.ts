@@ -1,4 +1,4 @@
-/** Stacks from outside beside what the program itself says of them, on every interpreter. */
+/** Compares stacks read from outside with those that the program itself reports, on every interpreter. */
 
 import { afterEach, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";

@@ -32,7 +32,7 @@ interface ThreadStack {
   readonly thread: PythonThread;
   /** Innermost first. */
   readonly frames: readonly PythonFrame[];
-  /** With the native frames among them; null where none were asked for, or none could be had. */
+  /** With the native frames among them; null if they were not asked for, or are unavailable. */
   readonly mixed: readonly MixedFrame[] | null;
 }
 

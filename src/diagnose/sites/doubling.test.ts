@@ -5,7 +5,7 @@ const MIB = 2 ** 20;
 /** Seconds from the start; the recorder's looks get rarer. */
 const LOOKS = [0.3, 1.5, 1.8, 2.9, 4.4, 6.6, 10.3, 13.8, 17.2, 20.6, 23.7, 26.7, 30, 34, 38.6];
 
-/** A site that has so many MiB in one block from each of some times on. */
+/** A site with one block, whose size in MiB changes at each of the given times. */
 function doubling(steps: readonly (readonly [seconds: number, mib: number])[], looks = LOOKS) {
   const lookTimes = looks.map((look) => look * 1000);
   const largeBytes = Float64Array.from(

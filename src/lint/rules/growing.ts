@@ -109,7 +109,7 @@ function isPlatform(added: SyntaxNode | null): boolean {
 export const LONG_LIVED =
   /(?:Service|Server|Manager|Store|Cache|Registry|Middleware|Tracker|Monitor|Worker|Consumer|Listener|Dispatcher|Broker|Hub|Engine|Daemon|Scheduler|Agent|Bot|Gateway|Repository|Recorder|Metrics|Controller|Proxy|Coordinator|Supervisor|Limiter|Throttler?|Telemetry|Auditor|EventBus|Bus|Feed|Memory|Index|Client|Pool|Hook|Callback|Trainer|Logger|Api|App)$/;
 
-/** What a dataclass or a model declares in its body is made anew for each instance. */
+/** Each instance gets its own copy of what a dataclass or a model declares in its body. */
 export function isDeclared(owner: Scope, file: FileFacts): boolean {
   return (
     owner.decorators.length > 0 ||

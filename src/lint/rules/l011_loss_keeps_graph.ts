@@ -111,7 +111,7 @@ function addedValue(statement: SyntaxNode): SyntaxNode | null {
   return other?.text === target ? left : null;
 }
 
-/** Whether the variable is set anew in each round of the loop. */
+/** Whether every iteration of the loop assigns the variable. */
 function isMadeIn(target: SyntaxNode, loop: SyntaxNode, file: FileFacts): boolean {
   if (target.kind !== "identifier") {
     return false;

@@ -46,7 +46,7 @@ table = pd.concat([pd.read_csv(path) for path in paths])
         callee.child("object")?.text === left.text &&
         !/^(?:self\.)?\w*(?:list|path)/.test(left.text) &&
         first !== undefined;
-      if ((isJoin || isOldAppend) && !isMadeAnew(left, statement, loop, file)) {
+      if ((isJoin || isOldAppend) && !isReplaced(left, statement, loop, file)) {
         yield {
           node: statement,
           message: `each round copies all of ${code(left.text)}: collect the parts in a list and join them once`,
@@ -82,8 +82,8 @@ function joins(call: SyntaxNode, target: SyntaxNode): boolean {
   return parts.some((part) => bare(part).text === target.text);
 }
 
-/** Set anew in the loop, or cut to a window: it does not grow over the rounds. */
-function isMadeAnew(
+/** The loop replaces it, or cuts it to a window, so that it does not grow from one iteration to the next. */
+function isReplaced(
   target: SyntaxNode,
   statement: SyntaxNode,
   loop: SyntaxNode,

@@ -40,7 +40,7 @@ export interface Memory {
   readonly name: string;
   /** Ascending, as they were when last read. */
   readonly mappings: readonly Mapping[];
-  /** Reads the mappings anew (nothing to do for a core). False where the process is gone. */
+  /** Reads the mappings again (nothing to do for a core). False if the process has ended. */
   refresh(): boolean;
   /** Fills `target` from `address`; returns how many bytes of its beginning are valid, 0 for a hole.
    * Never throws for what the address holds. Give one large, reused buffer: fresh ones cost five times

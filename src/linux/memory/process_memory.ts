@@ -3,7 +3,7 @@
  * to it. Values may be from different moments, and readers validate them.
  *
  *   openProcessMemory(pid)
- *     ├─ maps     one descriptor, read anew by refresh()
+ *     ├─ maps     one descriptor, read again by refresh()
  *     ├─ pagemap  which pages are there: asked before anything large is read
  *     └─ mem      pread
  *

@@ -29,7 +29,7 @@ export class ResidentWords {
     this.#memory = memory;
   }
 
-  /** Reads anew from here on: for a second try where the first met a change half done. */
+  /** Reads again from here on: for a second attempt after the first met an unfinished change. */
   forget(): void {
     this.#pages.fill(-1);
     this.#present.clear();

@@ -39,7 +39,7 @@ const CALLER_SAVED = [0, 1, 2, 4, 5, 8, 9, 10, 11];
 /** DWARF's numbers in the order of the instructions' own: rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
 const DWARF_NUMBERS = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/** How many instructions may be decoded yet for all frames of a program together: some seconds of work. */
+/** How many more instructions may be decoded for all frames of a program together: a few seconds of work. */
 export interface Effort {
   left: number;
 }

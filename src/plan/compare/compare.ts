@@ -108,7 +108,7 @@ function explain(parts: PlanComparisonJson["parts"], difference: Bytes): string 
   return `${largest.part}: ${formatBytesBriefly(Math.abs(largest.differenceBytes))} ${less ? "less" : "more"} than planned; likely ${reason}`;
 }
 
-/** What vLLM said against what the plan says of the same engine. */
+/** Compares vLLM's figures with the plan for the same engine. */
 export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanComparisonJson {
   const plannedOf = (...names: PlanPartName[]): Bytes =>
     plan.parts.reduce((sum, { part, bytes }) => sum + (names.includes(part) ? bytes : 0), 0);

@@ -1,5 +1,5 @@
 /**
- * vLLM's start-up log: what it says of memory, in the wordings of its versions.
+ * The memory figures of vLLM's start-up log, in the wordings of its versions.
  *
  *     Model loading took 14.99 GiB and 5.3 seconds          (0.6: "Loading model weights took 14.9888 GB")
  *     the current vLLM instance can use total_gpu_memory (79.10GiB) x gpu_memory_utilization (0.90) = 71.19GiB

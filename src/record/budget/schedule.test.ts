@@ -132,10 +132,10 @@ describe("ledgers", () => {
   });
 
   test("a thousandth of a core at most, however expensive one is", () => {
-    const dear = times(HOUR, 500);
+    const costly = times(HOUR, 500);
     // A third of the first one's cost counts, for its code is new.
-    expect(dear.slice(0, 2)).toEqual([5_000, 72_000]);
-    expect((dear.length * 500) / HOUR).toBeLessThanOrEqual(0.001);
-    expect(dear.length).toBeGreaterThan(4);
+    expect(costly.slice(0, 2)).toEqual([5_000, 72_000]);
+    expect((costly.length * 500) / HOUR).toBeLessThanOrEqual(0.001);
+    expect(costly.length).toBeGreaterThan(4);
   });
 });

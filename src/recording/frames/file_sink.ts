@@ -89,7 +89,7 @@ export class FileSink implements FrameSink {
     return this.#failure ? Buffer.concat(this.#kept) : null;
   }
 
-  /** Begins anew. A file that was there before gives its name to a new one: who reads it, or still writes it, keeps it. */
+  /** Begins again. A file that was there before gives its name to a new one: who reads it, or still writes it, keeps it. */
   clear(): void {
     if (this.#descriptor === null) {
       return;

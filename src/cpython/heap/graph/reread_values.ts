@@ -179,7 +179,7 @@ class ValueRenewal {
   readonly #unknown: UnknownObjects;
   /** References as the copy has them. */
   readonly #copied: References;
-  /** References as they are now: tables are read anew before their entries are followed. */
+  /** References as they are now: tables are read again before their entries are followed. */
   readonly #present: References;
   readonly #head = new Uint32Array(HEAD_BYTES / 4);
   #renewed = 0;

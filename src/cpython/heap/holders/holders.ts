@@ -129,7 +129,7 @@ export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder
   return { ...holder, path, ...retainedBy(objects, retains) };
 }
 
-/** Containers that are alike, told as one: by the way to what they hang in, and on from each of its entries. */
+/** Containers that are alike, reported as one: the path to what contains them, and the path on from each entry. */
 function togetherOf(
   objects: ObjectGraph,
   names: StepNames,

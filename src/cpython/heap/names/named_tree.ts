@@ -34,7 +34,7 @@ export function namedTree(objects: ObjectGraph): NamedHeapTree {
   return { ...cut, steps };
 }
 
-/** The part of the way from a root that lies behind the object's dominator: every way leads through that. */
+/** The part of the path from a root that follows the object's dominator, through which every path leads. */
 function stepsTo({ tree, paths }: ObjectGraph, names: StepNames, node: NodeId): string[] {
   const dominator = uint32At(tree.dominator, node);
   const way = [node];

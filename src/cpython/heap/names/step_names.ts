@@ -184,7 +184,7 @@ export class StepNames {
       default: {
         const { method } = this.objects.layout.python;
         if (type === "method" && this.#points(from, method.self, to)) {
-          return `.__self__ (${this.typeName(to)})`; // a method says nothing of whose it is
+          return `.__self__ (${this.typeName(to)})`; // a method does not name its owner
         }
         const attribute = this.#inlineAttribute(from, to) ?? this.#field(from, to);
         if (attribute !== null) {

@@ -82,7 +82,7 @@ export class FrameLocals {
     return [...frames.values()].filter((frame) => frame !== null);
   }
 
-  /** The copy was renewed: locals are read anew. */
+  /** The copy was renewed: locals are read again. */
   forget(): void {
     this.#python.reader.forget();
     this.#holders = null;

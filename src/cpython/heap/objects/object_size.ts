@@ -53,7 +53,7 @@ const VARIABLE: ReadonlySet<number> = new Set([
   SHAPE_FRAME,
 ]);
 
-/** What {@link ownBytes} says of every object of a type; null where it depends on the object. */
+/** The result of {@link ownBytes} for every object of a type; null if it depends on the object. */
 export function fixedBytes({ shape, itemSize, preHeader, basicSize }: TypeFacts): Bytes | null {
   const hasItems = itemSize !== 0 && shape !== SHAPE_DICT && shape !== SHAPE_ARRAY;
   return VARIABLE.has(shape) || hasItems ? null : preHeader + basicSize;
