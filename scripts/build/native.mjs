@@ -51,55 +51,35 @@ export async function buildNative() {
   });
 }
 
-/**
- * The library with the timers of agent/src/core/measure.c.
- * @param {string} work folder for it and for intermediate files
- * @returns {Promise<string>} its path
- */
-export async function compileMeasured(work) {
-  const measured = { name: "libtidemark-measured.so", flags: ["AGENT_FLAGS"], link: [] };
-  await compileLibraries(findCompiler(), work, [measured], ["-DTM_MEASURE"]);
-  return join(work, measured.name);
-}
-
-/**
- * @param {string} compiler @param {string} work folder for the libraries and for intermediate files
- * @param {typeof libraries} wanted @param {string[]} more flags
- */
-async function compileLibraries(compiler, work, wanted, more = []) {
+/** @param {string} compiler @param {string} work folder for intermediate files */
+async function compileAll(compiler, work) {
+  const variables = makeVariables(readFileSync(join(agent, "Makefile"), "utf8"));
+  const flags = (/** @type {string} */ name) => {
+    const value = variables.get(name);
+    if (value === undefined) {
+      throw new SetupError(`agent/Makefile has no variable ${name}`);
+    }
+    return value.split(/\s+/).filter((word) => word !== "");
+  };
   const sources = sourcesIn("agent/src", /\.[cS]$/);
   const object = (/** @type {string} */ name, /** @type {string} */ source) =>
     join(work, `${name}-${source.replaceAll("/", "-")}.o`);
-  const all = wanted.flatMap(({ name, flags: names }) =>
+  const all = libraries.flatMap(({ name, flags: names }) =>
     sources.map((source) => [
-      ...[...names.flatMap(makeFlags), ...more, anyFolder],
+      ...[...names.flatMap(flags), anyFolder],
       ...["-c", "-o", object(name, source), source],
     ]),
   );
   await inParallel(all, (args) => compile(compiler, args));
-  for (const { name, link } of wanted) {
+  for (const { name, link } of libraries) {
     const objects = sources.map((source) => object(name, source));
     await compile(compiler, [
-      ...[...makeFlags("AGENT_LINK"), "-o", join(work, name), ...objects],
-      ...link.flatMap(makeFlags),
+      ...[...flags("AGENT_LINK"), "-o", join(work, name), ...objects],
+      ...link.flatMap(flags),
     ]);
   }
-}
-
-/** The words of a variable of agent/Makefile. @param {string} name */
-function makeFlags(name) {
-  const value = makeVariables(readFileSync(join(agent, "Makefile"), "utf8")).get(name);
-  if (value === undefined) {
-    throw new SetupError(`agent/Makefile has no variable ${name}`);
-  }
-  return value.split(/\s+/).filter((word) => word !== "");
-}
-
-/** @param {string} compiler @param {string} work folder for intermediate files */
-async function compileAll(compiler, work) {
-  await compileLibraries(compiler, work, libraries);
   await compile(compiler, [
-    ...[...makeFlags("GUARD_FLAGS"), anyFolder],
+    ...[...flags("GUARD_FLAGS"), anyFolder],
     ...["-o", join(work, "tidemark-guard"), ...sourcesIn("agent/guard", /\.c$/)],
   ]);
   for (const name of nativeFiles) {
