@@ -127,7 +127,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "serve",
     group: "fleet",
-    summary: "keep the recordings of many programs, and show them in a browser",
+    summary: "keep the recordings of many programs, and answer questions about them",
     load: () => import("./commands/serve.js"),
   },
   {
