@@ -12,6 +12,7 @@ const matrix = [
   "test/bad/{ends,modes}.test.ts",
   "test/gpu/{jax,live,page,torch_module}.test.ts",
   "test/record/native_structures.test.ts",
+  "test/server/pages.test.ts",
   "test/{heap_page,ledger_core,ledger_recording,stacks_native}.test.ts",
   "test/report{,_diagnosis,_screens}.test.ts",
 ];
