@@ -5,12 +5,12 @@
 const rows = [
   ["model"],
   ["linux"],
-  ["cpython", "native", "segment", "gpu", "formats", "recording"],
+  ["cpython", "native", "segment", "gpu", "formats", "recording", "lint", "plan"],
   ["ledger"],
   ["holders", "diagnose"],
   ["record"],
   ["inspect", "store"],
-  ["server"],
+  ["gates", "server"],
   ["cli"],
 ];
 
@@ -34,6 +34,12 @@ module.exports = {
       to: { path: "^src/", pathNot: "^src/(recording|model)/" },
     },
     {
+      name: "lint-uses-model-only",
+      severity: "error",
+      from: { path: "^src/lint/" },
+      to: { path: "^src/", pathNot: "^src/(lint|model)/" },
+    },
+    {
       // A server is a machine that runs none of the programs: it reads no process.
       name: "documents-of-recordings-need-no-recorder",
       severity: "error",
@@ -54,10 +60,10 @@ module.exports = {
       to: {},
     },
     {
-      name: "web-uses-model-only",
+      name: "web-uses-model-and-plan-only",
       severity: "error",
       from: { path: "^web/", pathNot: "\\.test\\.tsx?$" },
-      to: { path: "^(src|test|scripts|bench)/", pathNot: "^src/model/" },
+      to: { path: "^(src|test|scripts|bench)/", pathNot: "^src/(model|plan)/" },
     },
     {
       name: "sources-use-no-tests",
@@ -72,6 +78,19 @@ module.exports = {
       to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"] },
     },
     { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    {
+      // The page computes plans, too: only files/ and the index read files.
+      name: "plan-runs-in-the-page",
+      severity: "error",
+      from: { path: "^src/plan/", pathNot: "^src/plan/(files/|index\\.ts$)|\\.test\\.ts$" },
+      to: { path: "^src/plan/files/" },
+    },
+    {
+      name: "plan-without-node",
+      severity: "error",
+      from: { path: "^src/plan/", pathNot: "^src/plan/files/|\\.test\\.ts$" },
+      to: { dependencyTypes: ["core"] },
+    },
     {
       name: "every-import-is-there",
       severity: "error",

@@ -3,8 +3,8 @@
  *
  * The program holds small records (a dict of a str, an int and a float each) and works through them. Tidemark
  * looks from outside, each time in a process of its own. Beside it, in the program itself: objgraph, pympler
- * and guppy3; from outside by gdb: gcore. And what a stop and a fork cost the program: the longest that its
- * loop stood still, and the work that it lost.
+ * and guppy3; from outside by gdb: gcore. And what a stop and a fork cost the program: the longest pause of its
+ * loop, and the work that it lost.
  */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -216,7 +216,7 @@ async function measurePeers(name, program) {
   );
   if (dumped) {
     const took = performance.now() - started;
-    peerRows.push([name, "gcore (gdb), the memory alone", seconds(took), "stands still"]);
+    peerRows.push([name, "gcore (gdb), the memory alone", seconds(took), "is paused"]);
   }
   rmSync(`${core}.${program.pid}`, { force: true });
   for (const [peer, statement] of Object.entries(peers)) {
@@ -224,9 +224,9 @@ async function measurePeers(name, program) {
     const { ms: took, missing } = await program.tell(statement);
     clearTimeout(timer);
     if (took !== undefined && missing !== true) {
-      peerRows.push([name, peer, seconds(took), "stands still"]);
+      peerRows.push([name, peer, seconds(took), "is paused"]);
     } else if (took === undefined) {
-      peerRows.push([name, peer, `more than ${seconds(LONGEST_PEER_MS)}: ended`, "stands still"]);
+      peerRows.push([name, peer, `more than ${seconds(LONGEST_PEER_MS)}: ended`, "is paused"]);
       return;
     }
     console.error(peer, missing ? "is not there" : took);
@@ -270,10 +270,9 @@ ${markdownTable(
   graphRows,
 )}
 
-A loop that changes random records, for ${BEAT_SECONDS} s or until the look is over: the longest that it stood still, and the work that it
-lost. The child of a bare fork is kept for as long as the copy takes; pages written to meanwhile exist twice.
+A loop that changes random records, for ${BEAT_SECONDS} s or until the look is over: its longest pause, and the work that it lost. The child of a bare fork is kept for as long as the copy takes; pages written to meanwhile exist twice.
 
-${markdownTable(["heap", "way", "longest standstill", "work lost", "copied on write"], pauseRows)}
+${markdownTable(["heap", "way", "longest pause", "work lost", "copied on write"], pauseRows)}
 
 Beside it, types alone, without retained sizes (at most ${LONGEST_PEER_MS / 1000} s each):
 

@@ -1,6 +1,6 @@
 """Holds records (a dict of a str, an int and a float each), and does what it is told, a line each.
 
-    beat SECONDS    works through random records and tells the longest it stood still
+    beat SECONDS    works through random records and reports its longest pause
     fork HOLD SECONDS  the same, while a child made by a bare fork stops itself and is kept for HOLD seconds
     anything else   is run, as the tools that count from within are
 """

@@ -2,7 +2,7 @@
  * What the recorder costs beside the program: CPU time, RSS, and the time that `run` needs before and after it.
  * `npm run bench -- recorder [--only ROW,...] [--ways run,attach] [--first 60] [--later 60] [--pairs 20] [--jobs 1]`
  *
- * Real programs, each under `run` from its start and under `attach` when it has run for some seconds. The cost is read
+ * Real programs, each under `run` from its start and under `attach` when it has run for a few seconds. The cost is read
  * from /proc, four times a second: of the command, of Node and of all that they start, threads and ended children
  * included, without the program. Times in seconds: `--first` from the start of the command, then `--later`. Rows:
  * idle, busy, ten (processes), dataloader (needs torch), growing, and growing beside 1, 2 and 4 million objects. The

@@ -2,14 +2,16 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const page = join(fileURLToPath(new URL("..", import.meta.url)), "docs/benchmarks.md");
+const docs = join(fileURLToPath(new URL("..", import.meta.url)), "docs");
 
 /**
- * Replaces one benchmark's part of docs/benchmarks.md, between its two markers.
+ * Replaces one benchmark's part of a page of docs/, between its two markers.
  * @param {string} name as given to `npm run bench -- NAME`
  * @param {string} markdown
+ * @param {string} file the page
  */
-export function writeResults(name, markdown) {
+export function writeResults(name, markdown, file = "benchmarks.md") {
+  const page = join(docs, file);
   const begin = `<!-- bench ${name} -->`;
   const end = `<!-- end ${name} -->`;
   const text = existsSync(page) ? readFileSync(page, "utf8") : "# Benchmarks\n";

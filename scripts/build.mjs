@@ -35,8 +35,8 @@ const programEntries = [
   "holders/holder_worker.js",
   "record/census/census_worker.js",
 ];
-/** Large, native, and loaded by two formats alone; and what a library loads for its own developers. */
-const loadedWhenAsked = ["@duckdb/node-api", "react-devtools-core"];
+/** Large or native, and loaded by two formats or by `lint` alone; and what a library loads for its own developers. */
+const loadedWhenAsked = ["@duckdb/node-api", "react-devtools-core", "web-tree-sitter"];
 
 /**
  * What bin/tidemark starts: the modules of dist/ and the libraries in a few files, for to load them one

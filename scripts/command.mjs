@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 
 /** Ends a script with one clear line and exit code 1; anything else thrown is a defect. */
 export class SetupError extends Error {}
@@ -74,6 +75,21 @@ export async function step(label, file, args, options = {}) {
     throw new SetupError(`failed: ${[file, ...args].join(" ")}`);
   }
   process.stdout.write(`${seconds(Date.now() - begun)}\n`);
+}
+
+/**
+ * Options of a script. An unknown option, or one without its value, ends the script with Node's message.
+ * @template {import("node:util").ParseArgsConfig} Config
+ * @param {Config} config
+ * @returns {ReturnType<typeof parseArgs<Config>>}
+ * @throws {SetupError}
+ */
+export function readOptions(config) {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    throw new SetupError(/** @type {Error} */ (error).message);
+  }
 }
 
 /** @param {number} ms @returns {string} */

@@ -5,7 +5,7 @@
  *
  * Everything large is made once, outside the clone, in ${XDG_CACHE_HOME:-~/.cache}/tidemark, under a
  * name that holds the hash of what went into it; it is built beside its place and renamed, so a
- * folder that is there is whole. What cannot be had is in `skipped`, and the test report counts it.
+ * folder that is there is whole. What is unavailable is in `skipped`, and the test report counts it.
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -43,7 +43,7 @@ import { root, setUp } from "./setup.mjs";
  * @property {Record<string, string>} cleanRoots root folders of Debian by suite: Python, no compiler, no Node
  * @property {Record<string, string>} buildRoots the same by suite: a C compiler, no Python
  * @property {Record<string, string | null>} tools path of a program, by name
- * @property {{what: string, why: string}[]} skipped what could not be had
+ * @property {{what: string, why: string}[]} skipped what is unavailable
  *
  * @typedef {import("./environment/clean_roots.mjs").CleanSuite} Suite
  */

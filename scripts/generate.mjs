@@ -28,17 +28,19 @@ async function sourceParts() {
   const { errorPage } = await import("./generate/error_page.mjs");
   const { folderIndexes } = await import("./generate/folder_indexes.mjs");
   const { jsonSchemas } = await import("./generate/json_schemas.mjs");
+  const { phraseTable } = await import("./generate/phrase_table.mjs");
   const { segmentLayout, segmentLayoutPath } = await import("./generate/segment_layout.mjs");
   const layout = new Map([[relative(root, segmentLayoutPath), segmentLayout()]]);
   const sources = [...commandList(), ...folderIndexes()];
-  return new Map([...sources, ...layout, ...jsonSchemas(), ...errorPage()]);
+  return new Map([...sources, ...layout, ...jsonSchemas(), ...errorPage(), ...phraseTable()]);
 }
 
 /** What is made by running the built program. */
 async function builtParts() {
   const { advicePage } = await import("./generate/advice_page.mjs");
   const { commandPages } = await import("./generate/command_pages.mjs");
-  return new Map([...(await commandPages()), ...(await advicePage())]);
+  const { lintPage } = await import("./generate/lint_page.mjs");
+  return new Map([...(await commandPages()), ...(await advicePage()), ...(await lintPage())]);
 }
 
 /** @param {Map<string, string>} files @param {boolean} write */

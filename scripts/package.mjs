@@ -38,7 +38,7 @@ export async function makePackages() {
   const inputs = [
     ...["agent", "src", "web", "python", "bin", "scripts/package", "scripts/package.mjs"],
     ...["scripts/build", "scripts/build.mjs", "package.json", "package-lock.json"],
-    ...["README.md", "LICENSE"],
+    ...["README.md", "LICENSE", "grammars"],
   ];
   const files = Object.values(packageFiles());
   const outputs = files.map((path) => path.slice(root.length + 1));

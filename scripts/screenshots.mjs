@@ -1,9 +1,9 @@
 /**
  * `npm run screenshots [RECORDING]`: pictures for the README, docs/images/: of the report page, from a recording
- * (without one the demo is recorded anew), and of a device's snapshot, which is a simulated allocator's.
+ * (without one, the demo is recorded), of a device's snapshot, which is a simulated allocator's, and of a plan.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -52,6 +52,13 @@ const ofSnapshot = {
   drawn: "canvas",
   options: { viewport: { width: 1440, height: 1100 }, colorScheme: "light" },
 };
+/** @type {Picture} */
+const ofPlan = {
+  name: "plan",
+  drawn: ".plan-fits tbody tr",
+  options: { viewport: { width: 1440, height: 1250 }, colorScheme: "light" },
+};
+const PLAN_WORDS = ["--method", "lora", "--batch", "2", "--seq", "4k", "--gpu", "a100-80gb"];
 const SNAPSHOT_CASE = "losses kept until the device is full";
 
 async function screenshots() {
@@ -75,6 +82,7 @@ async function screenshots() {
       await picture(browser, page, wanted);
     }
     await picture(browser, snapshotPage(folder), ofSnapshot);
+    await picture(browser, planPage(folder), ofPlan);
   } finally {
     await browser.close();
     rmSync(folder, { recursive: true, force: true });
@@ -91,6 +99,17 @@ function snapshotPage(folder) {
   writeFileSync(file, pickle(training.make()));
   const page = join(folder, "training.html");
   tidemark("gpu", file, "-o", page);
+  return page;
+}
+
+/** Of a LoRA training of Llama 3.1 8B. @param {string} folder */
+function planPage(folder) {
+  const models = JSON.parse(readFileSync(join(root, "test/data/plan/models.json"), "utf8"));
+  const model = join(folder, "llama-3.1-8b");
+  mkdirSync(model);
+  writeFileSync(join(model, "config.json"), JSON.stringify(models["llama-3.1-8b"].config));
+  const page = join(folder, "plan.html");
+  tidemark("plan", model, ...PLAN_WORDS, "-o", page);
   return page;
 }
 

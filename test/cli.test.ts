@@ -34,7 +34,7 @@ describe("help", () => {
     expect((await cli(["help", name])).stdout).toBe(stdout);
   });
 
-  test("names every command, and is what no words at all give", async () => {
+  test("names every command, and is printed without arguments", async () => {
     const { status, stdout } = await cli(["--help"]);
     expect(status).toBe(0);
     for (const name of COMMAND_NAMES) {
@@ -43,7 +43,7 @@ describe("help", () => {
     expect((await cli([])).stdout).toBe(stdout);
   });
 
-  test("advice and pages name no command that is not there", () => {
+  test("advice and pages name only existing commands", () => {
     const pages = readdirSync(join(repository, "docs"))
       .filter((name) => name.endsWith(".md"))
       .map((name) => `docs/${name}`);
@@ -81,8 +81,8 @@ describe("mistakes", () => {
     [["export", "app.tidemark", "--format", "csv", "-o", "app.py"], /TM-E017 app\.py exists/],
     [["run", "--json", "app.py", "--", "true"], /TM-E017 app\.py exists/],
     [["--verison"], /unknown option '--verison'; did you mean --version\?/],
-    [["diagnose", "app.tidemark", "--for", "5s"], /--for .*app\.tidemark is no process id/],
-    [["diagnose", "app.tidemark", "--no-agent"], /--no-agent .*app\.tidemark is no process id/],
+    [["diagnose", "app.tidemark", "--for", "5s"], /--for .*app\.tidemark is not a process id/],
+    [["diagnose", "app.tidemark", "--no-agent"], /--no-agent .*app\.tidemark is not a process id/],
     [["heap", "app.tidemark"], /it is a recording; read it with: tidemark summary app\.tidemark/],
     [["ledger", "app.tidemark"], /it is a recording; read it with: tidemark summary app\.tid/],
     [["stacks", "app.tidemark"], /is a recording; read it with: tidemark summary app\.tidemark/],
@@ -118,7 +118,7 @@ describe("mistakes", () => {
       ["export", "app.tidemark", "--format", "parquet", "-o", "app.py"],
       /TM-E004 cannot write app\.py/,
     ],
-    [["export", "app.tidemark", "--format", "parquet", "-o", "."], /it holds other files/],
+    [["export", "app.tidemark", "--format", "parquet", "-o", "."], /it contains other files/],
     [["lines", "app.tidemark", "other.py"], /nothing was allocated from other\.py/],
     [["run"], /run needs <program>, as in: tidemark run app\.py/],
     [["run", "--", "./no-such-program"], /cannot start|no such/],
@@ -165,9 +165,9 @@ describe("mistakes", () => {
     expect((await cli(["summary", "missing.tidemark", "--debug"])).stderr).toMatch(/^ +at /m);
   });
 
-  test("a full disk behind stdout is said, a closed pipe is not", async () => {
+  test("a full disk behind stdout is reported, a closed pipe is not", async () => {
     const full = await execute(["sh", "-c", `'${tidemark}' ps --json > /dev/full`]);
-    expect(errorLine(full)).toMatch(/TM-E004 cannot write the standard output/);
+    expect(errorLine(full)).toMatch(/TM-E004 cannot write standard output/);
     const closed = await execute([
       "sh",
       "-c",
@@ -193,7 +193,7 @@ describe("run", () => {
     expect(list(withPlace.stdout)).toContain("PWD");
   });
 
-  test("passes the exit code, and says all on stderr", () => {
+  test("passes the exit code, and prints everything on stderr", () => {
     expect([ran.status, ran.stdout]).toEqual([3, ""]);
     for (const word of [
       "exit code 3",
@@ -208,7 +208,7 @@ describe("run", () => {
     expect(ran.stderr).not.toContain("\x1b");
   });
 
-  test("away from a terminal nothing is cut: a record is a line, and COLUMNS alone wraps sentences", async () => {
+  test("without a terminal nothing is cut: a record is one line, and only COLUMNS wraps sentences", async () => {
     const place = join(scratch(), "a_folder_of_a_long_name", "and_another_that_is_longer_still");
     mkdirSync(place, { recursive: true });
     const name = `keep_${"very_".repeat(20)}long`;
@@ -237,7 +237,7 @@ describe("run", () => {
     expect(Math.max(...help.split("\n").map((line) => line.length))).toBeGreaterThan(100);
   });
 
-  test("the time of the live peak is the peak's own, not that of the next look", async () => {
+  test("the time of the live peak is the peak's own, not that of the next snapshot", async () => {
     const place = scratch();
     const program = `
 import time
@@ -260,7 +260,7 @@ print(before, after)
     expect(livePeakMs).toBeLessThanOrEqual(after + 10);
   });
 
-  test("--quiet says nothing, and the recording is there under a name of its own", async () => {
+  test("--quiet prints nothing, and the recording is written under a default name", async () => {
     const place = scratch();
     copyFileSync(join(folder, "app.py"), join(place, "app.py"));
     const words = ["run", "--quiet", "--", python, "-c", "print('hello')"];
@@ -348,7 +348,7 @@ print(before, after)
     expect(started).toEqual(await execute([tidemark, "--version"]));
   });
 
-  test("says how to build what is not built", async () => {
+  test("reports how to build missing parts", async () => {
     const place = join(scratch(), "bare");
     mkdirSync(join(place, "bin"), { recursive: true });
     copyFileSync(tidemark, join(place, "bin/tidemark"));
@@ -382,7 +382,7 @@ describe("outputs", () => {
     }
   });
 
-  test("folded stacks have no place for a name: they are replaced by --force alone", async () => {
+  test("folded stacks have no place for a name, so they are replaced only with --force", async () => {
     const output = join(scratch(), "output");
     const words = ["export", "app.tidemark", "--format", "folded", "-o", output];
     expect((await cli(words)).status).toBe(0);
@@ -398,7 +398,7 @@ describe("outputs", () => {
     expect(readdirSync(place).filter((name) => name.includes("part"))).toEqual([]);
   });
 
-  test("a recording that is replaced stays whole for who reads it", async () => {
+  test("a replaced recording stays complete for its readers", async () => {
     const path = join(scratch(), "x.tidemark");
     copyFileSync(recording, path);
     const reader = openSync(path, "r");

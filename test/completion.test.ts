@@ -115,7 +115,7 @@ async function isInstalled(shell: string): Promise<boolean> {
 describe("the answer to a shell", () => {
   const answer = async (...words: string[]) => (await cli(["__complete", ...words])).stdout;
 
-  test("holds candidates with texts, and which files may follow", async () => {
+  test("contains candidates with descriptions, and which files may follow", async () => {
     expect(await answer("zsh", "sum")).toBe(`summary\t${summaryOf("summary")}\n`);
     expect(await answer("fish", "report", "")).toBe(":files\t.tidemark\n");
     expect(await answer("fish", "report", "app.tidemark", "-o", "")).toBe(":files\t\n");
@@ -131,7 +131,7 @@ describe("the answer to a shell", () => {
     );
   });
 
-  test("is silent about what cannot be completed", async () => {
+  test("is silent if nothing can be completed", async () => {
     for (const words of [["zsh", "nothing", ""], ["zsh"], [], ["tcsh", "summary", "--at", "x"]]) {
       const { stdout, stderr } = await cli(["__complete", ...words]);
       expect([stdout.includes("TM-E"), stderr]).toEqual([false, ""]);

@@ -52,7 +52,7 @@ test("run ends with the verdict", () => {
   expect(ran.stderr).toContain("login (leaky.py:4)");
 });
 
-test("a recording: the kind, the line, who holds it, how fast, what to do", async () => {
+test("a recording: the kind, the line, the holder, the rate, the advice", async () => {
   const { status, stdout, stderr } = await diagnose("leaky.tidemark", "--json");
   expect([status, stderr]).toEqual([0, ""]);
   const document = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
@@ -65,7 +65,7 @@ test("a recording: the kind, the line, who holds it, how fast, what to do", asyn
   expect(document.evidence.some(({ says }) => says === "leak")).toBe(true);
 });
 
-test("what the growth is made of: objects by type, counted as it ran", async () => {
+test("the types that grow, counted while it ran", async () => {
   const recording = join(folder, "counted.tidemark");
   const words = ["run", "--quiet", "-o", recording, "--", python, "leaky.py", "100"];
   const counted = spawn(tidemark, words, { cwd: folder, stdio: "ignore" });
@@ -90,7 +90,7 @@ test("what the growth is made of: objects by type, counted as it ran", async () 
   expect(each).toBeLessThan(2100);
   expect(evidence.find(({ rule }) => rule === "census-growth")).toMatchObject({
     says: "leak",
-    detail: expect.stringMatching(/^Counted .* apart, objects grew: str by .* more\)/),
+    detail: expect.stringMatching(/^Two censuses .* apart show growth: str by .* more\)/),
   });
 });
 
@@ -145,7 +145,7 @@ for block in blocks:
     block.unlink()
 `;
 
-test("shared memory that nobody gives back: who holds it, and the stack that makes it", async () => {
+test("shared memory that is never released: its holder, and the stack that creates it", async () => {
   writeFileSync(join(folder, "shared.py"), shared);
   await execute([tidemark, "run", "-o", "shared.tidemark", "--", python, "shared.py", "24"], {
     cwd: folder,
@@ -182,7 +182,7 @@ test.each([
   ["objects", "connect", "_socket.socket", ["module __main__", "peers"]],
   ["numbers", "raw_probe", undefined, undefined],
 ])(
-  "descriptors that nobody closes, kept as %s: who opens them",
+  "descriptors that are never closed, kept as %s: the stack that opens them",
   async (kind, opener, type, path) => {
     writeFileSync(join(folder, "sockets.py"), sockets);
     const recording = `${kind}.tidemark`;
@@ -197,7 +197,7 @@ test.each([
   },
 );
 
-test("people read the same, with a before and an after", async () => {
+test("the text has the same content, with code before and after", async () => {
   const { stdout } = await diagnose("leaky.tidemark");
   expect(stdout).toMatch(/^Verdict +python-leak \(\d+ % sure\)/);
   expect(stdout).toMatch(/^Held by +.*sessions/m);
@@ -205,12 +205,12 @@ test("people read the same, with a before and an after", async () => {
   expect((await diagnose("leaky.tidemark", "--quiet")).stdout).not.toContain("Suspect");
 });
 
-test("--fail-on leaves with 1 where the verdict is one of its kinds, and with 0 elsewhere", async () => {
+test("--fail-on exits with 1 if the verdict is one of its kinds, otherwise with 0", async () => {
   expect((await diagnose("leaky.tidemark", "--fail-on", "python-leak,native-leak")).status).toBe(1);
   expect((await diagnose("leaky.tidemark", "--fail-on", "native-leak")).status).toBe(0);
 });
 
-test("a live process: from outside alone, and it runs on", async () => {
+test("a live process: only from outside, and it keeps running", async () => {
   const child = spawn(python, ["leaky.py", "120"], { cwd: folder, stdio: "ignore" });
   children.push(child);
   const words = [String(child.pid), "--no-agent", "--for", "27s", "--json"];

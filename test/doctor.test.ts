@@ -50,7 +50,7 @@ async function doctor(
 type Check = DoctorJson["checks"][number];
 
 describe("a machine", () => {
-  test("on which all works: a program was recorded, another read", async () => {
+  test("on which everything works: a program was recorded, another was read", async () => {
     const { document, status, check } = await doctor([]);
     expect([status, document.ready]).toEqual([0, true]);
     expect(check("recording")).toMatchObject({ state: "ok" });
@@ -64,7 +64,7 @@ describe("a machine", () => {
     );
   });
 
-  test("as text: a line a check, and the conclusion; with --quiet what is not ok alone", async () => {
+  test("as text: a line per check, and the conclusion; with --quiet only failed checks", async () => {
     const settings = { cwd: folder, env: { PATH: bin, HOME: folder } };
     const { status, stdout } = await execute([tidemark, "doctor"], settings);
     expect(status).toBe(0);
@@ -77,7 +77,7 @@ describe("a machine", () => {
   });
 
   test.skipIf(!isRoot || !hasSystemPython || environment.tools.setpriv === null)(
-    "without a capability: other users' processes are out of reach, and it says what helps",
+    "without a capability: other users' processes are not readable, with the remedy",
     async () => {
       const unprivileged =
         "--reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all";
@@ -167,7 +167,7 @@ describe("strangers named tidemark", () => {
     env = { PATH: `${join(strange, "bin")}:${bin}`, HOME: folder };
   });
 
-  test("doctor names both, and what to type", async () => {
+  test("doctor names both, and the command to use", async () => {
     const { status, check } = await doctor([], { path: env.PATH as string });
     expect(status).toBe(0);
     expect(check("command")).toMatchObject({ state: "limited" });
@@ -177,11 +177,11 @@ describe("strangers named tidemark", () => {
     expect(check("packages").found).toMatch(/^tidemark 0\.4 of another project at .*site-packages/);
   });
 
-  test("the first run says so, once; another copy of our launcher is no stranger", async () => {
+  test("the first run reports it once; another copy of our launcher is not reported", async () => {
     const words = [tidemark, "run", "-f", "-o", "x.tidemark", "-c", "pass"];
     const first = await execute(words, { cwd: folder, env });
     expect(first.stderr).toMatch(/bin\/tidemark, is another program/);
-    expect(first.stderr).toMatch(/tidemark-0\.4\.dist-info is another project's/);
+    expect(first.stderr).toMatch(/tidemark-0\.4\.dist-info belongs to another project/);
     const second = await execute(words, { cwd: folder, env });
     expect(second.stderr).not.toMatch(/another (program|project)/);
     const copy = scratch();
@@ -225,7 +225,7 @@ describe("one process", () => {
   });
 
   test.skipIf(!isRoot || environment.tools.setpriv === null)(
-    "of another user: the permission and what gives it",
+    "of another user: the missing permission and how to get it",
     async () => {
       const before = [environment.tools.setpriv as string, "--reuid=65534", "--clear-groups"];
       const { status, check } = await doctor(["--pid", String(process.pid)], { before });
@@ -235,7 +235,7 @@ describe("one process", () => {
     },
   );
 
-  test("that is none, or is not there", async () => {
+  test("that is invalid or does not exist", async () => {
     const run = (pid: string) => execute([tidemark, "doctor", "--pid", pid]);
     expect(errorLine(await run("4194303"))).toMatch(/TM-E020 there is no process 4194303/);
     expect(errorLine(await run("python"))).toMatch(/takes a process id such as 4242/);

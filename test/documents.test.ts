@@ -6,7 +6,7 @@ import { basename, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { cli, folder, python, recordApp, recording, validate } from "./recorded_app.js";
-import { execute, removeScratch } from "./run.js";
+import { execute, removeScratch, repository } from "./run.js";
 
 beforeAll(recordApp);
 afterAll(removeScratch);
@@ -25,7 +25,7 @@ describe("JSON", () => {
     );
   });
 
-  test("lists obey --top, --min and --filter", async () => {
+  test("lists apply --top, --min and --filter", async () => {
     const sitesOf = async (...words: string[]) =>
       JSON.parse((await cli(["summary", recording, "--at", "peak", "--json", ...words])).stdout)
         .sites as {
@@ -79,7 +79,7 @@ describe("JSON", () => {
     expect(text).toContain("kept.append(bytearray(");
   });
 
-  test("of ps: the process, its interpreter, and its growth since the last look", async () => {
+  test("of ps: the process, its interpreter, and its growth since the last call", async () => {
     const version = (
       await execute([python, "-c", "import platform; print(platform.python_version())"])
     ).stdout.trim();
@@ -150,4 +150,21 @@ describe("JSON", () => {
     ]);
     expect(piped.stdout).toBe(readFileSync(join(folder, "app.folded.txt"), "utf8"));
   });
+});
+
+test("the example of docs/recording.md reads a recording, and is what the page shows", async () => {
+  const example = join(repository, "examples/read_recording.py");
+  const { stdout, stderr } = await execute([python, example, recording]);
+  expect(stderr).toBe("");
+  expect(stdout).toMatch(/^TIDEMARK version \d+\nmeta 1, .*\bsamples \d+.*, end 1\n$/);
+  const [, code = ""] = readFileSync(example, "utf8").split('"""\n\n');
+  expect(readFileSync(join(repository, "docs/recording.md"), "utf8")).toContain(code);
+});
+
+test("docs/json/README.md lists every schema", () => {
+  const page = readFileSync(join(repository, "docs/json/README.md"), "utf8");
+  const schemas = readdirSync(join(repository, "docs/json")).filter((name) =>
+    name.endsWith(".json"),
+  );
+  expect(schemas.filter((name) => !page.includes(`](${name})`))).toEqual([]);
 });

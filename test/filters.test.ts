@@ -34,6 +34,30 @@ async function document<Document>(...words: string[]): Promise<Document> {
 
 const live = ({ sites }: SummaryJson) => sites.reduce((sum, site) => sum + site.liveBytes, 0);
 
+test("--where accepts each group that --by shows, with the same figures", async () => {
+  for (const key of ["thread", "process", "rank", "label", "endpoint", "domain"]) {
+    const { groups = [] } = await document<SummaryJson>("summary", recording, "--by", key);
+    expect(groups.length, key).toBeGreaterThan(1);
+    for (const { group, liveBytes } of groups) {
+      const value = group === "" ? "(none)" : group;
+      const chosen = await document<SummaryJson>(
+        "summary",
+        recording,
+        "--where",
+        `${key}=${value}`,
+      );
+      // Labels are nested: a condition on the outer one includes the rows of the inner one.
+      expect(live(chosen), `${key}=${value}`).toBeGreaterThanOrEqual(liveBytes - 1);
+    }
+  }
+});
+
+test("--by given twice is refused", async () => {
+  const { status, stderr } = await cli("summary", recording, "--by", "thread", "--by", "rank");
+  expect(status).toBe(2);
+  expect(stderr).toContain("--by takes one key, not both thread and rank");
+});
+
 describe("summary --where", () => {
   const of = (...where: string[]) =>
     document<SummaryJson>(
@@ -42,7 +66,7 @@ describe("summary --where", () => {
       ...where.flatMap((condition) => ["--where", condition]),
     );
 
-  test("counts what was allocated by a thread, under a label, in a process of a rank", async () => {
+  test("counts allocations of a thread, under a label, in a process of a rank", async () => {
     const all = await of();
     const ingest = await of("thread=ingest");
     expect(ingest.where).toBe("thread=ingest");
@@ -61,21 +85,23 @@ describe("summary --where", () => {
     expect(Math.abs(live(byRank) - live(await of(`process=${ofWorker?.pid}`)))).toBeLessThan(1);
   });
 
-  test("refuses what does not occur, and lists what does, the nearest first", async () => {
+  test("refuses values that do not occur, and lists those that do, most similar first", async () => {
     const thread = await cli("summary", recording, "--where", "thread=serch");
     expect(thread.status).toBe(2);
-    expect(errorLine(thread)).toMatch(/TM-E014 .*thread=serch; what occurs: search, .*ingest/);
+    expect(errorLine(thread)).toMatch(
+      /TM-E014 .*thread=serch; values that occur: search, .*ingest/,
+    );
     const key = await cli("lines", recording, "--where", "enpoint=/search");
     expect(errorLine(key)).toMatch(/TM-E014 .*'enpoint'; keys are endpoint, thread/);
     const rank = await cli("diagnose", recording, "--where", "rank=7");
-    expect(errorLine(rank)).toMatch(/rank=7; what occurs: 0, 1/);
+    expect(errorLine(rank)).toMatch(/rank=7; values that occur: 0, 1/);
     const none = await cli("diff", `${recording}@2s`, recording, "--where", "thread");
     expect(errorLine(none)).toContain(
       "--where takes a condition KEY=VALUE such as thread=worker or endpoint=/chat, not 'thread'",
     );
   });
 
-  test("the screen says which figures are of the whole program", async () => {
+  test("the screen shows which figures cover the whole program", async () => {
     const { stdout } = await cli("summary", recording, "--where", "thread=search");
     expect(stdout).toMatch(/Only +thread=search: live and allocated bytes, sites and verdict/);
   });
@@ -142,13 +168,13 @@ describe("--by", () => {
     expect(shown).toEqual(largest);
   });
 
-  test("the help names step where it can be grouped by", async () => {
+  test("the help lists step if it can be grouped by", async () => {
     for (const command of ["summary", "lines"]) {
       expect((await cli(command, "--help")).stdout.replace(/\s+/g, " ")).toContain("domain, step,");
     }
   });
 
-  test("diff: growth of each group, as noise where it is within its error", async () => {
+  test("diff: growth of each group, as noise if it is within its error", async () => {
     const { groups = [], totals } = await document<DiffJson>(
       "diff",
       `${recording}@12s`,
@@ -174,7 +200,7 @@ describe("diagnose --where", () => {
     expect(verdict.kind).toBe("python-leak");
     expect(suspects[0]?.stack[0]?.function).toBe("ingest");
     expect(selection?.share).toBeGreaterThan(0.5);
-    expect(verdict.summary).toContain("This is of label=/ingest alone.");
+    expect(verdict.summary).toContain("This covers only label=/ingest.");
   });
 
   test("does not blame them for the growth of others", async () => {
@@ -192,7 +218,7 @@ describe("diagnose --where", () => {
   });
 });
 
-test("an attached program tells its labels, too", async () => {
+test("labels of an attached program are recorded", async () => {
   const target = spawn(python, [program, "14"], { env: environment, stdio: "ignore" });
   const path = join(folder, "attached.tidemark");
   await new Promise((resolve) => setTimeout(resolve, 1500));

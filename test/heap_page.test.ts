@@ -94,7 +94,7 @@ afterAll(async () => {
 });
 
 const map = (page: Page) => page.getByTestId("heap-map");
-const crumbs = (page: Page) => page.getByRole("navigation", { name: "Where the map is" });
+const crumbs = (page: Page) => page.getByRole("navigation", { name: "Position in the map" });
 const line = (page: Page, name: RegExp) =>
   page.getByRole("treeitem").filter({ hasText: name }).first();
 
@@ -125,7 +125,7 @@ describe("the page of a heap", () => {
       await expect.poll(() => map(page).getAttribute("data-tiles")).toBe(String(before));
     }));
 
-  test("a click on a rectangle looks into it", () =>
+  test("a click on a rectangle zooms into it", () =>
     using(openFile(pages.heap), async (page) => {
       await open(page, /^\S*\s*module __main__/, /^\S*\s*CACHE/);
       await expect.poll(() => map(page).getAttribute("aria-label")).toContain("CACHE");
@@ -167,7 +167,7 @@ describe("the page of a heap", () => {
       expect(filled / (width * height)).toBeGreaterThan(0.85);
     }));
 
-  test("types are searched and sorted; a chosen one shows its ways from roots", () =>
+  test("types are searched and sorted; a selected one shows its paths from roots", () =>
     using(openFile(pages.heap), async (page) => {
       const grid = page.getByRole("grid", { name: "Types" });
       await grid.getByRole("button", { name: "Objects" }).click();
@@ -193,7 +193,9 @@ describe("the page of a heap", () => {
       await expect.poll(() => words(places)).toMatch(/30\.0 k objects .*CACHE → \.hits → 30\.0 k/);
       expect(await words(places)).toMatch(/40\.0 k objects .*SESSIONS.* → … float/);
       await page.getByLabel("Search types").fill("no such type");
-      await expect.poll(() => words(page.locator(".heap-types"))).toContain("No type of that name");
+      await expect
+        .poll(() => words(page.locator(".heap-types")))
+        .toContain("No type has that name");
     }));
 
   test("a holder leads to its place in the map", () =>
@@ -217,7 +219,7 @@ describe("the page of a heap", () => {
     expect(tree.steps.some((steps) => steps.at(-1) === "SESSIONS")).toBe(true);
   });
 
-  test("names are told, values are not", () => {
+  test("names are shown, values are not", () => {
     // The program's text is an argument of its command here: that is told, as by ps.
     const { target: _, ...heap } = shown.heap;
     const told = JSON.stringify([heap, shown.tree?.steps, shown.tree?.typeNames]);
@@ -239,7 +241,7 @@ describe("the page of a heap", () => {
       await noSidewaysScroll(page);
     }));
 
-  test("without a graph the types are there, and why the rest is not", () => {
+  test("without a graph the types are shown, with the reason for the missing rest", () => {
     const { holders: _, ...census } = shown.heap;
     const page: HeapPageDocument = {
       ...shown,
@@ -256,7 +258,7 @@ describe("the page of a heap", () => {
     );
   });
 
-  test("a report is a report still", () =>
+  test("a report is still a report", () =>
     using(openReport(serviceReport()), async (page) => {
       expect(await words(page.locator("header"))).toContain("Peak RSS");
     }));
@@ -271,7 +273,7 @@ describe("the page of two heaps", () => {
     await writeReport(page, pages.diff, untold, template);
   });
 
-  test("what appeared, grew and went, by type and by holder", () =>
+  test("what appeared, grew and disappeared, by type and by holder", () =>
     using(openFile(pages.diff), async (page) => {
       const types = page.getByRole("region", { name: "By type" });
       const holders = page.getByRole("region", { name: "By holder" });
@@ -296,7 +298,7 @@ describe("the page of two heaps", () => {
 });
 
 describe("-o", () => {
-  test("writes both pages, says where, and writes nothing over what it read", async () => {
+  test("writes both pages, prints their paths, and does not overwrite its input", async () => {
     const page = newPagePath();
     const pid = String(program.pid);
     const heap = await run(tidemark, ["heap", pid, "-o", page, "--max-pause", "60s", "--json"]);

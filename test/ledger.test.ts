@@ -65,7 +65,7 @@ describe("the document", () => {
     expect(found.children).toEqual([]);
   });
 
-  test("children with what they share and what they made their own", async () => {
+  test("children with shared and private dirty memory", async () => {
     const { children } = await document("--children");
     expect(children).toHaveLength(1);
     const [child] = children;
@@ -91,7 +91,7 @@ describe("the text", () => {
     expect((await ledger(pid, "--quiet")).stdout).not.toContain("nothing paused");
   });
 
-  test("--watch looks again and leaves the terminal as it was, by Ctrl-C too", async () => {
+  test("--watch refreshes and restores the terminal, also on Ctrl-C", async () => {
     for (const leave of ["q", "\x03"]) {
       terminal = await Terminal.open([tidemark, "ledger", pid, "--watch"], {
         columns: 100,
@@ -143,7 +143,7 @@ describe("mistakes", () => {
 });
 
 test.skipIf(!isRoot || environment.tools.unshare === null)(
-  "a kernel that says nothing of resident memory is named as the reason",
+  "a kernel that does not report resident memory is named as the reason",
   async () => {
     const files = [`/proc/${pid}/smaps`, `/proc/${pid}/task/${pid}/smaps`];
     const mounts = files.map((file) => `mount --bind /dev/null ${file}`).join(" && ");

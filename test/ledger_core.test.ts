@@ -119,7 +119,7 @@ describe.each([
         expect([core.truncatedBytes, core.limits]).toEqual([0, []]);
       });
 
-      test("cut off anywhere, it says what is missing", async () => {
+      test("truncated anywhere, it reports what is missing", async () => {
         const { size } = statSync(path);
         for (const length of [size - 65_536, size * 0.8, size * 0.4, 200_000, 5000, 63, 0]) {
           truncateSync(path, Math.floor(length));
@@ -137,7 +137,7 @@ describe.each([
   );
 });
 
-test("what only a live process has is refused of a file", async () => {
+test("options for live processes are refused for a file", async () => {
   for (const option of ["--children", "--watch", "--cheap"]) {
     const { status, stderr } = await execute([tidemark, "ledger", "package.json", option]);
     expect([status, stderr]).toEqual([2, expect.stringMatching(/^tidemark: TM-E002 .*\n$/)]);

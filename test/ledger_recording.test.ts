@@ -71,7 +71,7 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
   const text = await execute([tidemark, "summary", recording]);
   expect(text.stdout).toMatch(/^By part .*malloc\.used/m);
   expect(text.stdout).toMatch(
-    /^ +2\d\d MiB of it is mapped, and at most [\d.]+ [KM]iB of that resident/m,
+    /^ +2\d\d MiB of it is mapped, of which at most [\d.]+ [KM]iB are resident/m,
   );
 
   const page = join(folder, "app.html");
@@ -89,7 +89,7 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
 });
 
 test.skipIf(environment.packagesPython === null)(
-  "memory of an allocator that a library carries inside it is said to be in no site",
+  "memory of an allocator built into a library is reported as belonging to no site",
   async () => {
     const recording = join(scratch(), "arrow.tidemark");
     const arrow = "import pyarrow, sys\nkept = pyarrow.array(range(8_000_000))\nsys.stdin.read()\n";

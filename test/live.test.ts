@@ -63,7 +63,7 @@ test("by pid: the line that holds most, its growth, and the program's end", asyn
   }
 });
 
-test("a site that leaks slowly beside all that it holds shows its growth", async () => {
+test("a site that leaks slowly compared with its size shows its growth", async () => {
   // 64 MiB of small blocks at first: their sampling error is twice what ten seconds of the leak add.
   const program = `import select, sys, time
 kept = []
@@ -93,8 +93,8 @@ while not select.select([sys.stdin], [], [], 0.1)[0]: keep(5)
   }
 });
 
-test("a process that nobody records is told so, with what to do", async () => {
+test("for a process that is not being recorded, the message says what to do", async () => {
   const { status, stderr } = await execute([tidemark, "live", String(process.pid)]);
   expect(status).toBe(2);
-  expect(stderr).toMatch(/nobody records process \d+.*tidemark attach \d+/);
+  expect(stderr).toMatch(/process \d+ is not being recorded.*tidemark attach \d+/);
 });

@@ -46,7 +46,7 @@ function sizes(sums: Record<string, number>): number[] {
     .sort((a, b) => a - b);
 }
 
-test("mappings by who made them: what is unmapped is gone, and none of it is live memory", async () => {
+test("mappings by the site that created them: unmapped ones are gone, and none count as live memory", async () => {
   const program = `import mmap, os, tempfile
 from multiprocessing import shared_memory
 def file_of(mib):

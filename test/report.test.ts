@@ -39,7 +39,7 @@ describe("what the page says", () => {
       expect(await page.title()).toBe("serve.tidemark - Tidemark");
     }));
 
-  test("a run that ended tidily begins at its fullest look, and an empty end says so", () => {
+  test("a run that freed its memory starts at its largest snapshot, and an empty end is reported", () => {
     const report = serviceReport();
     const last = itemAt(report.looks, report.looks.length - 1);
     const nothing = new Float64Array(last.sites.length);
@@ -121,7 +121,7 @@ describe("flame graph", () => {
       await expect.poll(() => page.getByTestId("source-link").count()).toBe(0);
     }));
 
-  test("search tells the matched share and steps through what it found", () =>
+  test("search shows the matched share and steps through the matches", () =>
     using(openReport(serviceReport()), async (page) => {
       await drawn(page);
       await page.keyboard.press("/");

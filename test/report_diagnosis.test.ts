@@ -74,7 +74,7 @@ describe("a recording of a program that leaks", () => {
     expect([written.status, written.stderr]).toEqual([0, ""]);
   });
 
-  test("the tab says what diagnose says", () =>
+  test("the tab shows the output of diagnose", () =>
     using(open(), async (page) => {
       await openTab(page);
       expect(said.verdict.kind).toBe("python-leak");
@@ -112,7 +112,7 @@ describe("a recording of a program that leaks", () => {
         .toBeLessThan(PHONE.viewport.height);
     }));
 
-  test("a suspect: own frames, all frames, who holds it, by age and over time", () =>
+  test("a suspect: own frames, all frames, holder, by age and over time", () =>
     using(open(), async (page) => {
       await openTab(page);
       const json = said.suspects.find(({ stack }) => stack.some((f) => f.function === "login"));
@@ -142,19 +142,19 @@ describe("a recording of a program that leaks", () => {
     }));
 });
 
-/** As the page is written: what `diagnose` says of some evidence, with another verdict where one is given. */
+/** As the page is written: what `diagnose` prints for some evidence, with another verdict where one is given. */
 function openDiagnosis(evidence: string, change: Partial<DiagnosisJson> = {}): Promise<OpenPage> {
   const diagnosis = { ...diagnose(evidenceOf(evidence)), ...change };
   return openReport({ ...serviceReport(), diagnosis: diagnosisPage(diagnosis) });
 }
 
 describe("every verdict", () => {
-  test("steady: no suspect, nothing to mend", () =>
+  test("steady: no suspect, nothing to fix", () =>
     using(openDiagnosis("anonRssBytes 60\nsite parse churns 30"), async (page) => {
       await openTab(page);
       expect(await words(part(page, "Verdict"))).toContain("steady");
       expect(await words(part(page, "Suspects"))).toContain("names no allocation site");
-      expect(await words(part(page, "Advice"))).toContain("nothing to mend");
+      expect(await words(part(page, "Advice"))).toContain("nothing to fix");
     }));
 
   test("insufficient-evidence: what would settle it, without another process's command", () =>
@@ -190,12 +190,12 @@ describe("every verdict", () => {
       expect(known.suspects.map(({ pid }) => pid)).toEqual([42, 43]);
       expect(await words(part(page, "Suspect 1"))).not.toContain("process 42");
       expect(await words(part(page, "Suspect 2"))).toContain("process 43");
-      expect(await words(part(page, "Suspect 2"))).toContain("No holder is known");
+      expect(await words(part(page, "Suspect 2"))).toContain("The holder is unknown");
       expect(await words(part(page, "Advice"))).toContain("for suspect 1, 2");
     });
   });
 
-  test("who puts it there, and who reads it after a fork, are told apart from who makes it", async () => {
+  test("functions that add items, and who reads it after a fork, are told apart from who makes it", async () => {
     const put = `anonRssBytes 40 + 1/s
       site parse keeps 1/s
       holder parse held=40 path=app>.history entries=900 putter=keep`;
@@ -214,12 +214,12 @@ describe("every verdict", () => {
     await using(openDiagnosis(read), async (page) => {
       await openTab(page);
       expect(await words(part(page, "Suspect 2"))).toMatch(
-        /turn private: 100 % of the reading of what was made before the fork.*process 43.*rank/,
+        /become private: 100 % of all reads of objects created before the fork.*process 43.*rank/,
       );
     });
   });
 
-  test("objects that became more, by type, on a phone, too", () => {
+  test("growing object types, also on a phone", () => {
     const type = `app.${"Long".repeat(30)}`;
     const evidence = `anonRssBytes 40 + 1/s\nsite record keeps 1/s\ncensus ${type} 5 + 0.5/s\ncensus str 9`;
     const open = async (options: typeof DESKTOP | typeof PHONE) => {
@@ -228,7 +228,7 @@ describe("every verdict", () => {
     };
     const look = async (page: Page) => {
       await openTab(page);
-      const rows = part(page, "Objects that became more").getByRole("row");
+      const rows = part(page, "Objects that grew in number").getByRole("row");
       expect(await rows.count()).toBe(2);
       expect(await words(rows.nth(1))).toMatch(
         /^app\.Long\S+ 34,603 \+29,360 33\.0 MiB \+28\.0 MiB$/,
@@ -250,7 +250,7 @@ describe("every verdict", () => {
     }
   });
 
-  test("names from outside cannot become markup, and break nowhere", () => {
+  test("names from outside cannot become markup, and do not break the layout", () => {
     const name = `<img src=x onerror="throw 1">${"long".repeat(80)}`;
     const evidence = "anonRssBytes 40 + 1/s\nsite record keeps 1/s";
     const known = diagnose(evidenceOf(evidence));
@@ -266,7 +266,7 @@ describe("every verdict", () => {
     return using(openReport(report, PHONE), async (page) => {
       await openTab(page);
       expect(await words(part(page, "Suspect 1"))).toContain(name);
-      expect(await words(part(page, "Suspect 1"))).toContain("Ages are not known");
+      expect(await words(part(page, "Suspect 1"))).toContain("Ages are unknown");
       await noSidewaysScroll(page);
     });
   });

@@ -32,7 +32,7 @@ beforeAll(openBrowser);
 afterAll(closeBrowser);
 
 describe("timeline", () => {
-  test("a click shows the look nearest to that time", () =>
+  test("a click shows the snapshot nearest to that time", () =>
     using(openReport(serviceReport()), async (page) => {
       const chart = page.getByTestId("memory-chart").locator(".u-over");
       const { width } = await boxOf(chart);
@@ -42,7 +42,7 @@ describe("timeline", () => {
       await expect.poll(() => words(page.getByTestId("selected-value"))).toBe("372 MiB");
     }));
 
-  test("the pointer's time is told since the start and by the clock", () =>
+  test("the pointer's time is shown since the start and as clock time", () =>
     using(openReport(serviceReport()), async (page) => {
       const { x, y, width } = await boxOf(page.getByTestId("memory-chart").locator(".u-over"));
       await page.mouse.move(x + 0.5 * width, y + 60);
@@ -211,7 +211,7 @@ describe("bad input", () => {
 
   test("no document, or one of another schema: one line", async () => {
     await using(openFile(template), async (page) => {
-      expect(await fault(page)).toContain("holds no recording");
+      expect(await fault(page)).toContain("contains no recording");
     });
     const other = { ...serviceReport(), schema: "tidemark.report/9" } as unknown as ReportDocument;
     await using(openReport(other), async (page) => {
@@ -230,7 +230,7 @@ describe("bad input", () => {
 });
 
 describe("a million stacks", () => {
-  test("are drawn by what is in sight, zoomed, searched and turned", () =>
+  test("are drawn by visible parts, zoomed, searched and reversed", () =>
     using(openReport(wideReport(1_000_000)), async (page) => {
       await drawn(page);
       const flame = page.getByTestId("flame");

@@ -171,7 +171,7 @@ export async function until(happened: () => boolean): Promise<void> {
   const patience = Date.now() + HANGS_AFTER_MS / 3;
   while (!happened()) {
     if (Date.now() > patience) {
-      throw new Error(`waited in vain: ${happened}`);
+      throw new Error(`waited, but nothing happened: ${happened}`);
     }
     await sleep(20);
   }

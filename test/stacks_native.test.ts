@@ -226,7 +226,7 @@ say(1)
   expect(stdout).toMatch(/thread \d+ "of the library" {2}no Python, asleep\n {4}/);
 }, 120_000);
 
-test("a process that is not entered: since when its main thread is in C code, and at which native frame", async () => {
+test("a process that cannot be entered: for how long its main thread has been in C code, and at which native frame", async () => {
   const { pid } = await startProgram(
     present(ownInterpreters.at(-1)),
     `
@@ -241,7 +241,7 @@ native.sleeps_natively()
   const { status, stderr } = await execute([tidemark, ...words]);
   expect(status).toBe(4);
   expect(stderr).toMatch(
-    /TM-E035 .* since \d+ s or more, at sleeps_inner \(native\.so\) called by sleeps_natively \(native\.so\); it holds the interpreter's lock/,
+    /TM-E035 .* for \d+ s or more, at sleeps_inner \(native\.so\) called by sleeps_natively \(native\.so\); it holds the interpreter's lock/,
   );
 }, 120_000);
 

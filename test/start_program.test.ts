@@ -187,7 +187,7 @@ describe("without a command", () => {
     expect(outcome.signal).toBe("SIGTERM");
   });
 
-  test("a recording under any name is summed up, two are compared", async () => {
+  test("a recording under any name is summarized, two are compared", async () => {
     symlinkSync("app.tidemark", join(folder, "renamed.json"));
     const summary = await cli(["summary", "app.tidemark"]);
     expect(summary.stdout).toContain("Verdict");
@@ -212,8 +212,8 @@ describe("without a command", () => {
   test.each([
     ["app.py", /TM-E016 app\.py is a Python script; run it: tidemark run app\.py/],
     [".", /TM-E016 \. is a folder/],
-    ["/dev/null", /TM-E016 \/dev\/null is no regular file/],
-    ["pipe", /TM-E016 pipe is no regular file/],
+    ["/dev/null", /TM-E016 \/dev\/null is not a regular file/],
+    ["pipe", /TM-E016 pipe is not a regular file/],
     ["app.tidemrk", /no file and no command app\.tidemrk; did you mean app\.tidemark\?/],
     ["./ap.tidemark", /did you mean \.\/app\.tidemark\?/],
     ["sumary", /unknown command 'sumary'; did you mean summary\?/],

@@ -65,13 +65,13 @@ describe("TIDEMARK=dir=DIR", () => {
     );
     expect(largest.filter((bytes) => bytes >= 40 << 20)).toHaveLength(2);
     expect(recordings.length).toBeLessThan(pools.length);
-    expect(outcome.stderr).toMatch(/files hold no profile: their processes took no sample\./);
+    expect(outcome.stderr).toMatch(/files contain no profile: their processes have no samples\./);
     const both = await execute([tidemark, "import", ...pools, "-o", join(folder, "all.tidemark")]);
     expect(both).toMatchObject({ status: 2, stdout: "" });
-    expect(both.stderr).toMatch(/--output is for one file/);
+    expect(both.stderr).toMatch(/--output needs exactly one file/);
   });
 
-  test("is taken up by attach, which records what is kept from then on, and left as it was", async () => {
+  test("is used by attach, which records from then on, and left as it was", async () => {
     const folder = scratch();
     const keeps = `import time
 kept = []
@@ -96,7 +96,7 @@ while True:
       const site = sites.find(({ stack }) => stack.some((frame) => frame.function === "remember"));
       // 80 blocks in 4 s, and those of before.
       expect(site?.liveBytes).toBeGreaterThan(40 << 20);
-      expect(limits.join(" ")).toContain("armed by the program's environment");
+      expect(limits.join(" ")).toContain("program's environment had armed the agent");
     } finally {
       child.kill("SIGKILL");
     }
@@ -107,7 +107,7 @@ while True:
     expect(pools).toEqual([]);
   });
 
-  test("a pool whose records are cut off says that they are missing", async () => {
+  test("a pool with truncated records reports that they are missing", async () => {
     const { folder, pools } = await leavePool("dir=DIR");
     const pool = join(folder, itemAt(pools, 0));
     truncateSync(pool, 12_300); // the header's page is whole, nothing after it
@@ -118,7 +118,7 @@ while True:
     expect(limits.join(" ")).toMatch(/missing|could not be read|cut/);
   });
 
-  test("a pool that is cut before that, or none, is refused in one line", async () => {
+  test("a pool that is truncated before that, or another file, is refused in one line", async () => {
     const { folder, pools } = await leavePool("dir=DIR");
     const pool = join(folder, itemAt(pools, 0));
     for (const length of [12_000, 5_000, 40, 0]) {

@@ -119,7 +119,7 @@ test("without a terminal it says what to use; --json is a document of ps", async
   expect(document.processes).toMatchObject([{ pid: parent.pid, children: 1 }]);
 });
 
-test("device memory stands beside a process, summed over devices, where a driver answers", async () => {
+test("device memory is shown for a process, summed over devices, if a driver answers", async () => {
   const driver = scratch();
   const answers = `${parent.pid}, GPU-aa, 1536\\n${parent.pid}, GPU-bb, 512\\n1, GPU-aa, [N/A]\\n`;
   writeFileSync(join(driver, "nvidia-smi"), `#!/bin/sh\nprintf '${answers}'\n`, { mode: 0o755 });

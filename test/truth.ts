@@ -1,4 +1,4 @@
-/** Compares a profile with what a program (test/programs/truth.py) says of its own memory. */
+/** Compares a profile with what a program (test/programs/truth.py) reports about its own memory. */
 
 import { expect } from "vitest";
 import { float64At, itemAt, uint32At } from "../src/model/base/columns.js";

@@ -33,7 +33,7 @@ struct guard {
     pid_t program;  /* 0: not started, or ended */
     pid_t witness;
     bool started, ended;
-    bool alone;     /* the recorder leaves the program to the guard, for want of memory */
+    bool alone;     /* memory is short, so the recorder leaves the program to the guard */
     bool completes; /* a second recorder completes the recording */
     int program_status, recorder_status;
     struct rusage usage; /* of the program, when it has ended */
@@ -59,7 +59,7 @@ static void leave_as(int status) {
     sigaddset(&only, number);
     raise(number);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
-    _exit(128 + number); /* the first process of a pid namespace does not die of signals */
+    _exit(128 + number); /* signals do not end the first process of a pid namespace */
 }
 
 static char **copied_environment(void) {
@@ -299,7 +299,7 @@ static void recorder_closed(struct guard *guard) {
 }
 
 /* The program has ended, and its memory is free: a recorder that had left it to the guard completes the recording.
- * False if there is nothing to complete. The pool stays, for a recorder that dies of it. */
+ * False if there is nothing to complete. The pool is kept in case that recorder crashes. */
 static bool complete(struct guard *guard) {
     if (!guard->alone || guard->completes || guard->pool < 0 || !guard->orphan_path || !guard->ended)
         return false;

@@ -60,12 +60,20 @@ static void on(void)
 static void rises_until_it_keeps_its_share(void)
 {
     on();
-    for (int dear = 0; dear < 3; dear++) {
-        struct load load = {.rate = 0.25 * (dear + 1), .cost = 8000}; /* 250 to 750 MB a second */
+    for (int step = 0; step < 3; step++) {
+        struct load load = {.rate = 0.25 * (step + 1), .cost = 8000}; /* 250 to 750 MB a second */
         double share = rounds(load, 400);
         CHECK(tm_core.period > 4 * tm_core.configured_period);
         CHECK(share > 0.0005 && share < 0.0045);
     }
+}
+
+static void stays_where_it_is_fixed(void)
+{
+    agent_on("period=4K,fixed", 5);
+    CHECK(tm_lock());
+    rounds((struct load){.rate = 1, .cost = 8000}, 400);
+    CHECK(tm_core.period == 4096 && tm_core.coarsest_period == 0);
 }
 
 static void comes_down_when_the_rate_falls(void)
@@ -173,6 +181,7 @@ int main(void)
 {
     begin_tests();
     RUN(rises_until_it_keeps_its_share);
+    RUN(stays_where_it_is_fixed);
     RUN(comes_down_when_the_rate_falls);
     RUN(comes_down_between_samples);
     RUN(a_cheap_program_stays_as_configured);

@@ -73,7 +73,7 @@ static void frees_by_other_threads_are_seen(void)
     }
     pthread_join(thread, NULL);
     drain();
-    uint64_t samples = tm_core.header->samples; /* a busy machine may make a thread wait in vain */
+    uint64_t samples = tm_core.header->samples; /* on a busy machine a thread may wait without a result */
     CHECK(samples + tm_core.header->samples_lost == 4096 && samples > 4000);
     CHECK(tm_core.header->frees_seen == samples && site_sums().live_samples == 0);
 }

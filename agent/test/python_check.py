@@ -112,7 +112,7 @@ def check_names(python):
     truth = json.loads(output)
     for line in truth["gone"]:
         gone, _ = estimate(segment, line, "names.py")
-        expect(gone < 1, f"{gone:.0f} bytes of names live whose look-up at line {line} is over")
+        expect(gone < 1, f"{gone:.0f} bytes of names are live after the lookup at line {line}")
     line, alive = truth["kept"]
     names = [l for l in segment.live if l.site.stack and l.site.stack[0].line == line and 50 < l.bytes < 80]
     parts = [(sampling_chance(segment, 65), 1, alive)]

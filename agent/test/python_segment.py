@@ -10,7 +10,7 @@ Site = namedtuple("Site", "stack labels domain thread live_bytes live_objects li
 Live = namedtuple("Live", "site address bytes period")
 
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "f32": "f", "f64": "d", "i32": "i"}
-# What a segment says of the interpreter: python_state, and bits of limits.
+# What a segment reports about the interpreter: python_state, and bits of limits.
 FULL, FRAMES_ONLY, MALLOC, REFUSED = 1, 2, 3, 4
 LIMIT_DEBUG, LIMIT_UNKNOWN, LIMIT_FREE_THREADED, LIMIT_MISMATCH, LIMIT_HOOKS_REPLACED = 1, 2, 4, 8, 1 << 11
 SECTIONS = ["strings", "frames", "stacks", "threads", "labels", "sites", "live", "events", "openings"]

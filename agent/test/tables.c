@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "harness.h"
+#include "tidemark.h"
 
 static void lock(void) { CHECK(tm_lock()); }
 
@@ -173,6 +174,10 @@ static void peak_holds_what_lived_then(void)
     CHECK(sums.live_bytes == 0);
     CHECK_NEAR(sums.peak_bytes, tm_core.header->peak_live_bytes, 1e-3);
     CHECK(sums.peak_bytes > 1000.0 * COUNT * 0.979 && sums.peak_bytes <= 1000.0 * COUNT + 1);
+    CHECK_NEAR(tm_core.highest_live_bytes, 1000.0 * COUNT, 1e-9);
+    char status[8192];
+    tidemark_status(status, sizeof status);
+    CHECK(strstr(status, "\"liveBytes\":0,\"peakBytes\":1000000,\"periodBytes\":1,\"coarsestPeriodBytes\":1,") != NULL);
 }
 
 /* The bucket that took one more; TM_LIFETIME_BUCKETS: none, or more than one. */

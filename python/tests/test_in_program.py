@@ -62,6 +62,13 @@ class InProgram(unittest.TestCase):
         shrunk = tidemark.compare(after, tidemark.snapshot())
         self.assertLess(abs(shrunk.growth_bytes + size), 5 * shrunk.error_bytes + 0.05 * size)
 
+    def test_compare_names_what_it_takes(self):
+        tidemark.start()
+        taken = tidemark.snapshot()
+        for pair in ((taken, None), (None, taken), (taken, "a.tidemark")):
+            with self.assertRaisesRegex(TypeError, r"takes two snapshots.*not (NoneType|str)"):
+                tidemark.compare(*pair)
+
     def test_what_a_library_allocates_counts_for_the_line_that_calls_it(self):
         text = json.dumps([n * 1000 for n in range(100_000)])
         tidemark.start(period="4K")

@@ -1,4 +1,4 @@
-"""What the device allocators of this process say of themselves.
+"""The figures that the device allocators of this process report.
 
 Nothing is imported and no device is initialised for it: only modules that the program has loaded
 are asked, and only once it has begun to use a device. Answers are plain dicts for JSON; sizes are

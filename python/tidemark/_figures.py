@@ -31,6 +31,9 @@ class Site(NamedTuple):
     live_objects: float
     allocated_bytes: float
     error_bytes: float
+    #: At the moment when the most was live.
+    peak_bytes: float = 0.0
+    peak_error_bytes: float = 0.0
 
 
 class Line(NamedTuple):
@@ -101,6 +104,11 @@ class Comparison:
     """What grew from one snapshot to another: changes beyond their error first, the largest first."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        for each in (before, after):
+            if not isinstance(each, Snapshot):
+                raise TypeError(
+                    f"tidemark.compare takes two snapshots, each from tidemark.snapshot(), not {type(each).__name__}"
+                )
         old = {(line.file, line.line): line for line in before.lines()}
         new = {(line.file, line.line): line for line in after.lines()}
         changes = []

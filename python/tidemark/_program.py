@@ -83,12 +83,12 @@ class Agent:
         status = self.status()
         return bool(status["state"] == "armed" and status["pid"] == os.getpid())
 
-    def arm(self, period: str, native: bool) -> None:
-        """Begins to record. Raises RuntimeError where the agent refuses."""
+    def arm(self, period: str, native: bool, fixed: bool = False) -> None:
+        """Begins to record. ``fixed``: the period stays, whatever its samples cost. Raises RuntimeError where the agent refuses."""
         if not os.path.isdir(self._folder or "") or self._owner != os.getpid():
             self._folder = tempfile.mkdtemp(prefix="tidemark-")
             self._owner = os.getpid()
-        options = f"dir={self._folder},nofollow,period={period}" + (",native" if native else "")
+        options = f"dir={self._folder},nofollow,period={period}" + (",native" if native else "") + (",fixed" if fixed else "")
         self._module.arm(options)
         _use_agent(self.path)
 
@@ -145,6 +145,8 @@ def _site_of(parsed: Dict[str, Any]) -> Optional[Site]:
         parsed["liveObjects"],
         parsed["allocatedBytes"],
         parsed["standardErrorBytes"],
+        parsed["liveBytesAtPeak"],
+        parsed["standardErrorAtPeakBytes"],
     )
 
 

@@ -6,7 +6,7 @@ import { findOnPath } from "../command.mjs";
 import { root } from "../setup.mjs";
 import { makeVariables } from "./native.mjs";
 
-test("references, continued lines and spaces are replaced as make does", () => {
+test("replaces references, continued lines and spaces like make", () => {
   const text = "A := -x\nB = $(A)\nC := $(A) -y \\\n\t-z $(A)\nD := $(NOBODY)w\n";
   expect(Object.fromEntries(makeVariables(text))).toEqual({ A: "-x", C: "-x -y  \t-z -x", D: "w" });
 });

@@ -15,7 +15,7 @@ test("the agent's closing line, with and without skips", () => {
   ).toMatchObject({ passed: 3, failed: 1, skipped: 1, reasons: ["valgrind: not installed"] });
 });
 
-test("what failed is named with its own words", () => {
+test("a failure is reported with its own message", () => {
   const lines = ["ok - one", "not ok - two", "ok - three", "# two.c:7: x", "2 passed, 1 failed"];
   expect(countOfAgent(lines, 2)?.failures).toEqual(["not ok - two", "# two.c:7: x"]);
   const unittest = ["FAIL: test_x", "AssertionError", "Ran 2 tests in 0.1s", "FAILED (failures=1)"];
@@ -33,13 +33,13 @@ test("what failed is named with its own words", () => {
   ]);
 });
 
-test("a command that failed after a clean count has failed", () => {
+test("a command that fails after a clean count counts as failed", () => {
   expect(countOfAgent(["12 passed, 0 failed"], 2)?.failed).toBe(1);
   expect(countOfUnittest(["Ran 3 tests in 0.1s", "OK"], 1)?.failed).toBe(1);
   expect(countOfVitest({ testResults: [file("passed", "passed")] }, 1)?.failed).toBe(1);
 });
 
-test("no count is no success", () => {
+test("a missing count is not a success", () => {
   expect(countOfAgent(["make: *** no rule"], 2)).toBeUndefined();
   expect(countOfUnittest(["Ran 0 tests in 0.0s", "OK"], 0)).toBeUndefined();
   expect(countOfUnittest(["ImportError"], 1)).toBeUndefined();
@@ -56,7 +56,7 @@ test("unittest's failures, errors and skips", () => {
   });
 });
 
-test("vitest's tests, what it left out, and a file that could not be loaded", () => {
+test("vitest's tests, skipped tests, and a file that could not be loaded", () => {
   const testResults = [
     file("passed", "passed", "pending", "todo"),
     file("failed", "failed"),

@@ -49,7 +49,8 @@ const planted = {
   "src/ledger/rules/rule.ts": "export type Rule = number;",
   "src/ledger/rules/first.ts": 'export { other } from "../other.js"; // folders-form-no-circles',
   "test/aid.ts": "export const aid = 1;",
-  "web/src/page.ts": 'export { smaps } from "../../src/linux/smaps.js"; // web-uses-model-only',
+  "web/src/page.ts":
+    'export { smaps } from "../../src/linux/smaps.js"; // web-uses-model-and-plan-only',
   "web/src/fine.ts": 'export { size } from "../../src/model/size.js";',
 };
 

@@ -1,14 +1,16 @@
-/** Style and types of all TypeScript and JavaScript. */
+/** Style and types of all TypeScript and JavaScript, and the words of all text. */
 import { join } from "node:path";
 import { root } from "../setup.mjs";
+import { checkPhrases } from "./phrases.mjs";
 import { oneCheck, sum } from "./stream.mjs";
 
 const binary = (/** @type {string} */ path) => join(root, "node_modules", path);
 
 export async function checkStyle() {
-  return await oneCheck(process.execPath, [
+  const biome = await oneCheck(process.execPath, [
     ...[binary("@biomejs/biome/bin/biome"), "check", "--error-on-warnings", "."],
   ]);
+  return sum([biome, await checkPhrases()]);
 }
 
 /** The build checks the types of src/; this checks those of the page, the tests and the scripts. */

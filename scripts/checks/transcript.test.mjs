@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { say, Transcript, withTranscript } from "./transcript.mjs";
 
-test("sections side by side keep their lines apart, and print whole when flushed", async () => {
+test("concurrent sections keep their lines separate, and print completely when flushed", async () => {
   const printed = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const transcripts = ["first", "second"].map((name) => {
     const transcript = new Transcript({ live: false });

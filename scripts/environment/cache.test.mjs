@@ -27,20 +27,20 @@ afterEach(() => {
 const make = async (folder) => writeFileSync(join(folder, "made"), folder);
 const never = () => Promise.reject(new Error("asked again"));
 
-test("makes a folder once, and again for other ingredients", async () => {
+test("creates a folder once, and again for different inputs", async () => {
   const first = await cached("thing", ["a"], make);
   expect(readFileSync(join(first, "made"), "utf8")).toBe(first);
   expect(await cached("thing", ["a"], never)).toBe(first);
   expect(await cached("thing", ["b"], make)).not.toBe(first);
 });
 
-test("a failure leaves nothing and is not remembered", async () => {
+test("a failure leaves nothing behind and is not cached", async () => {
   await expect(cached("thing", ["a"], never)).rejects.toThrow("asked again");
   expect(readdirSync(cacheFolder())).toEqual([]);
   expect(existsSync(join(await cached("thing", ["a"], make), "made"))).toBe(true);
 });
 
-test("what a killed maker left is never taken for whole, and goes", async () => {
+test("the rest of a killed build is never used, and is removed", async () => {
   const place = await cached("thing", ["a"], make);
   const link = place.replace(/\.\d+$/, "");
   rmSync(link);

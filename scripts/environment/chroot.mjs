@@ -21,7 +21,7 @@ const script = "/usr/share/debootstrap/scripts/sid";
 
 /**
  * @returns {Promise<string>} absolute path of the root folder
- * @throws {Error} why it cannot be had
+ * @throws {Error} why it is unavailable
  */
 export async function makeChroot() {
   if (process.getuid?.() !== 0) {
@@ -39,7 +39,7 @@ export async function makeChroot() {
     ]);
     const apt = [
       ...[folder, "/usr/bin/env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"],
-      ...["-o", "Acquire::Check-Valid-Until=false"], // a mirror may stand still
+      ...["-o", "Acquire::Check-Valid-Until=false"], // a mirror may be out of date
     ];
     await step(`${suite}: apt-get update`, "chroot", [...apt, "update"]);
     await step(`${suite}: apt-get install ${targets.join(" ")}`, "chroot", [

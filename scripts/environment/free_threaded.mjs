@@ -18,7 +18,7 @@ const longestMs = 120_000;
 
 /**
  * @returns {Promise<string>} folder of the interpreter's executables
- * @throws {Error} why it cannot be had
+ * @throws {Error} why it is unavailable
  */
 export async function makeFreeThreaded() {
   if (findOnPath("make") === undefined) {
@@ -63,7 +63,7 @@ async function fetchSource(mirror) {
   throw new SetupError(`the mirror has no source of ${sources.join(" or ")}`);
 }
 
-/** @param {string} address @returns {Promise<Buffer | null>} null where it cannot be had */
+/** @param {string} address @returns {Promise<Buffer | null>} null if it is unavailable */
 async function fetchBytes(address) {
   try {
     const response = await fetch(address, { signal: AbortSignal.timeout(longestMs) });

@@ -15,7 +15,7 @@ const torchNeedsBytes = 12e9;
 /**
  * @param {Interpreter[]} interpreters
  * @returns {Promise<string>} executable of the environment with test/requirements.txt
- * @throws {Error} why it cannot be had
+ * @throws {Error} why it is unavailable
  */
 export function makePackages(interpreters) {
   return makeVenv("packages", "test/requirements.txt", interpreters);
@@ -24,7 +24,7 @@ export function makePackages(interpreters) {
 /**
  * @param {Interpreter[]} interpreters
  * @returns {Promise<string>} executable of the environment with test/requirements-torch.txt
- * @throws {Error} why it cannot be had
+ * @throws {Error} why it is unavailable
  */
 export function makeTorch(interpreters) {
   if (process.env.TIDEMARK_TEST_TORCH === "0") {
@@ -36,7 +36,7 @@ export function makeTorch(interpreters) {
 /**
  * @param {Interpreter[]} interpreters
  * @returns {Promise<string>} executable of the environment with test/requirements-packaging.txt
- * @throws {Error} why it cannot be had
+ * @throws {Error} why it is unavailable
  */
 export function makePackagingTools(interpreters) {
   return makeVenv("packaging", "test/requirements-packaging.txt", interpreters);
@@ -77,7 +77,7 @@ const wheels = ["manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014
  * @param {Interpreter[]} interpreters whose pip may install it; that of the same minor version first, for
  *   it reads the requirements' markers as its own version
  * @returns {Promise<string>} absolute path of the folder
- * @throws {Error} why it cannot be had
+ * @throws {Error} why it is unavailable
  */
 export async function makePackageFolder(name, requirements, interpreter, interpreters) {
   const minor = interpreter.version.split(".").slice(0, 2).join(".");

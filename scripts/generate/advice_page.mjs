@@ -12,8 +12,9 @@ export async function advicePage() {
 function pageOf(catalogue) {
   return `# Advice
 
-Made by \`npm run generate\` from src/diagnose/wording/advice.ts. What \`tidemark diagnose\` tells to do; the ids are
-stable. The kinds of verdict are explained in [diagnosis.md](diagnosis.md).
+Look up an advice of \`tidemark diagnose\` by its id here: when it applies, and a before and after. The ids are stable.
+[diagnosis.md](diagnosis.md) explains the kinds of verdict. \`npm run generate\` makes this page from
+src/diagnose/wording/advice.ts.
 ${catalogue.map(section).join("")}`;
 }
 
@@ -23,9 +24,9 @@ function devicesOf(advice) {
   return `
 # Device memory
 
-What \`tidemark gpu\` and \`diagnose\` tell of GPUs; when each applies: [gpu.md](gpu.md). From src/gpu/analysis/advice.ts.
+What \`tidemark gpu\` and \`diagnose\` advise for GPUs. [gpu.md](gpu.md) says when each applies. From src/gpu/analysis/advice.ts.
 
-| id | |
+| id | advice |
 |---|---|
 ${rows.join("")}`;
 }
@@ -41,7 +42,7 @@ function section({ id, text, when, kinds, before, after }) {
 ## ${id}
 ${text}
 
-When: ${when} (${kinds.map((kind) => `\`${kind}\``).join(", ")})
+When: ${when}${kinds.length === 0 ? "" : ` (${kinds.map((kind) => `\`${kind}\``).join(", ")})`}
 
 \`\`\`diff
 ${marked("-", before)}

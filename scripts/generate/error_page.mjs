@@ -3,12 +3,12 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const model = new URL("../../src/model/errors/", import.meta.url);
 const CLASS =
-  /\/\*\* (TM-E\d+): ([\s\S]*?)\*\/\nexport function \w+\([\s\S]*?new TidemarkError\(\s*"(TM-E\d+)",\s*(permission \? 3 : 2|shellStatus|\d+)/g;
+  /\/\*\*\s+(?:\* )?(TM-E\d+): ([\s\S]*?)\*\/\nexport function \w+\([\s\S]*?new TidemarkError\(\s*"(TM-E\d+)",\s*(permission \? 3 : 2|shellStatus|\d+)/g;
 
 /** Expressions in the place of an exit code. */
 const EXIT_WORDS = new Map([
-  ["permission ? 3 : 2", "2, or 3 where not permitted"],
-  ["shellStatus", "126, or 127 where it was not found"],
+  ["permission ? 3 : 2", "2, or 3 if not permitted"],
+  ["shellStatus", "126, or 127 if it was not found"],
 ]);
 
 /** @returns {Map<string, string>} path in the repository -> text */
@@ -29,8 +29,8 @@ export function errorPage() {
   const text = [
     "# Errors",
     "",
-    "Made by `npm run generate` from src/model/errors/. Each is one line: what happened, likely why, and",
-    "the next command. `--debug` adds the stack.",
+    "Look up an error by its id here. An error is one line: what happened, the likely cause, and the next command.",
+    "`--debug` adds the stack. `npm run generate` makes this page from src/model/errors/.",
     "",
     "| id | what happened | exit code |",
     "|---|---|---|",

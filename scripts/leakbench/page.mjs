@@ -111,15 +111,15 @@ export function page(measured) {
   ].sort((a, b) => (a.case < b.case ? -1 : 1));
   return `# Leak bench
 
-How often the verdict is right, measured on small programs. Each case leaks in one way, or is a look-alike that does
-not leak, and carries a label (\`expect.json\`). \`npm run leakbench\` runs the cases, holds each verdict against the
-label, and writes this page.
+With this page you can see how often the verdict is right, for each case and in total, and repeat the measurement. Each
+case is a small program that leaks in one way, or a look-alike that does not leak. Its label (\`expect.json\`) says what the
+verdict should be. \`npm run leakbench\` runs the cases, compares each verdict with the label, and writes this page.
 
 \`\`\`
 npm run leakbench                              # all, under tidemark run
 npm run leakbench -- stats_dict module_list    # some
 npm run leakbench -- --cases DIR --python PATH # other cases, another interpreter
-npm run leakbench -- --jobs 2                  # two at a time: samples get coarser on a busy machine
+npm run leakbench -- --jobs 2                  # two at a time; on a busy machine samples are coarser
 npm run leakbench -- --way attach --windows 20,60,200
 \`\`\`
 
@@ -129,9 +129,13 @@ ${[...ways].map(([way, { is }]) => `| ${way} | \`${is}\` |`).join("\n")}
 
 ## Totals
 
-"Open" counts leaks for which the verdict asks for a longer window. "Culprit" is right where the first suspect's
-stack holds the function that the label names, "holder" where the holder's path of one of the first three suspects
-holds the name of the label.
+| column | counts |
+|---|---|
+| leaks right, look-alikes right | verdicts of the kind that the label names |
+| open | leaks for which the verdict asks for a longer window |
+| false alarms | look-alikes that the verdict calls a leak |
+| culprit first | leaks whose first suspect has the labelled function in its stack |
+| holder | leaks for which one of the first three suspects has the labelled name in its holder's path |
 
 | way | window | measured | leaks right | open | look-alikes right | false alarms | culprit first | holder |
 |---|---|---|---|---|---|---|---|---|
@@ -139,7 +143,8 @@ ${columns.map(totalRow).join("\n")}
 
 ## Cases
 
-"yes": verdict, culprit and holder are as the label says. "verdict": the verdict alone is. "open": more time asked.
+"yes": verdict, culprit and holder match the label. "verdict": only the verdict matches. "open": the verdict asks for more
+time.
 
 | case | is | ${columns.map(({ way, window }) => `${way} ${window}`).join(" | ")} |
 |---|---|${columns.map(() => "---|").join("")}

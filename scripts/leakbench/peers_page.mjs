@@ -1,4 +1,4 @@
-/** The part of docs/leakbench.md about other tools: it is kept when the rest is written anew. */
+/** The part of docs/leakbench.md about other tools: it is kept when the rest is written again. */
 import { falseGrowthBytes, peerNames, peerTotals } from "./peers.mjs";
 
 /** @typedef {import("./peers.mjs").PeerResult} PeerResult */
@@ -53,14 +53,17 @@ export function peersPart({ seconds, runs }) {
     `| ${t.peer} | ${share(t.first, t.leaks)} | ${share(t.inThree, t.leaks)} | ${share(t.falseGrowth, t.lookAlikes)} | ${t.skipped} |`;
   return `${begin}
 
-Made by \`npm run leakbench -- --peers\`: each case that names a culprit, and each look-alike, for ${seconds} seconds
-under tools that are pinned in \`bench/requirements.txt\`. tracemalloc: the difference of a snapshot at a third
-of the time and one at 0.9 of it, 25 frames, by whole stacks. memray: its leak view at 0.9 of the time, with Python's
-allocators traced. scalene: its list of leaks at the program's end. A culprit counts where any frame of the row is
-in the function that the label names; false growth is a first row of ${falseGrowthBytes / 1e6} MB or more (tracemalloc,
-memray) or any row at all (scalene) in a program that does not leak. None of the three follows children, names what
-holds the memory, or tells a kind of leak. What a tool had not answered after four times the case's time and four
-minutes counts as not run.
+Written by \`npm run leakbench -- --peers\`. Each case that names a culprit, and each look-alike, runs for ${seconds} s under the
+tools pinned in \`bench/requirements.txt\`:
+
+- tracemalloc: the difference between a snapshot at a third of the time and one at 0.9 of it, 25 frames, by whole stacks;
+- memray: its leak view at 0.9 of the time, with Python's allocators traced;
+- scalene: its list of leaks at the end of the program.
+
+The culprit is found if any frame of the row is in the labelled function. False growth is a first row of ${falseGrowthBytes / 1e6} MB
+or more (tracemalloc, memray) or any row at all (scalene) in a program that does not leak. None of the three follows child
+processes, names what holds the memory, or distinguishes kinds of leaks. A tool that had no answer after four times the
+case's time plus four minutes counts as not run.
 
 | tool | culprit first | in the first three | false growth on look-alikes | not run |
 |---|---|---|---|---|

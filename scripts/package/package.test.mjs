@@ -22,7 +22,7 @@ test("a registry's page has no pictures and no links to files", () => {
   expect(withoutLinks(readme)).toBe("One page, [a site](https://a.example).\n\nEnd\n");
 });
 
-test("the licences are of a package and of what it needs, the nearest version first", () => {
+test("the licences cover a package and its dependencies, the nearest version first", () => {
   const text = thirdPartyLicenses(["ink"]);
   expect(text).toMatch(/^ink \d.*\(MIT\)$/m);
   expect(text).toMatch(/^yoga-layout \d/m);
@@ -37,7 +37,7 @@ test("the licences are of a package and of what it needs, the nearest version fi
   }
 });
 
-test("what is installed holds no tests, and its start is executable", () => {
+test("the installed package contains no tests, and its launcher is executable", () => {
   const files = payload();
   expect(files.find(({ path }) => path === "bin/tidemark")?.executable).toBe(true);
   expect(files.filter(({ path }) => /\.test\.|\/tests?\/|__pycache__/.test(path))).toEqual([]);

@@ -7,7 +7,8 @@
  *     dist/web/             the report's page and the pages of a server
  *     dist/native/          agent and guard (npm: a package of their own)
  *     python/tidemark/      the Python package, as a running program is given it
- *     node_modules/         two libraries whose WebAssembly is loaded from a file
+ *     grammars/             the grammar of Python that `lint` parses with, as WebAssembly
+ *     node_modules/         three libraries whose WebAssembly is loaded from a file
  *     THIRD_PARTY_LICENSES  of everything that is joined in
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -24,7 +25,7 @@ import { root } from "../setup.mjs";
  */
 
 /** Libraries that stay folders of node_modules: they read their WebAssembly from beside themselves. */
-export const unjoined = ["gecko-profiler-demangle", "iced-x86"];
+export const unjoined = ["gecko-profiler-demangle", "iced-x86", "web-tree-sitter"];
 /** Libraries of the page; package.json lists them for development, for the build joins them in. */
 const ofThePage = ["@tanstack/react-query", "d3-hierarchy", "react-dom", "uplot", "wouter"];
 
@@ -37,6 +38,7 @@ export function payload() {
     ...filesUnder("dist/program"),
     ...filesUnder("dist/web"),
     ...pythonFiles("tidemark"),
+    ...filesUnder("grammars"),
   ];
   const libraries = unjoined.flatMap((name) => runTimeFiles(`node_modules/${name}`));
   return [
@@ -54,7 +56,10 @@ export function pythonFiles(name) {
 /** @param {string} folder of node_modules @returns {string[]} its files that a program uses */
 export function runTimeFiles(folder) {
   return filesUnder(folder).filter(
-    (path) => !/\.d\.[mc]?ts$|\.map$|\/README\.md$|\/tests?\//.test(path),
+    (path) =>
+      !/\.d\.[mc]?ts$|\.map$|\/README\.md$|\/tests?\/|\/web-tree-sitter\/(?:debug\/|.*\.cjs$)/.test(
+        path,
+      ),
   );
 }
 

@@ -22,7 +22,7 @@ const duckdbFolders = [
   "node_modules/detect-libc",
 ];
 /** Plug-ins of other Python programs: the text of entry_points.txt (packaging.python.org). */
-const ENTRY_POINTS = "";
+const ENTRY_POINTS = "[pytest11]\ntidemark = tidemark.pytest_plugin\n";
 
 /**
  * @param {string} folder where the wheels go
@@ -92,9 +92,7 @@ function programFiles(native) {
     }),
     below({ path: "node_modules/@duckdb/node-api/index.js", text: duckdbForwarder }),
     ...scripts,
-    ...(ENTRY_POINTS === ""
-      ? []
-      : [{ path: `tidemark_profiler-${version}.dist-info/entry_points.txt`, text: ENTRY_POINTS }]),
+    { path: `tidemark_profiler-${version}.dist-info/entry_points.txt`, text: ENTRY_POINTS },
   ];
 }
 

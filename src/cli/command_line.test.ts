@@ -4,7 +4,7 @@ import { ERROR_IDS } from "../model/errors/errors.js";
 import { buildProgram, COMMAND_NAMES } from "./command_line.js";
 import { COMMANDS } from "./command_list.js";
 
-/** The options that select rows, by what a command says of its rows. */
+/** The options that select rows, by the kind of rows that a command prints. */
 const SELECTING = {
   sized: ["--filter", "--min", "--top"],
   "without size": ["--filter", "--top"],
@@ -12,7 +12,7 @@ const SELECTING = {
 };
 
 describe("every command", () => {
-  it.each(COMMANDS)("$name has the options that all have", async ({ name, load }) => {
+  it.each(COMMANDS)("$name has the common options", async ({ name, load }) => {
     const program = await buildProgram(name);
     const command = program.commands.find((candidate) => candidate.name() === name);
     const flags = command?.options.map((option) => option.long) ?? [];
@@ -23,7 +23,7 @@ describe("every command", () => {
     expect(selecting.sort(), `commands/${name}.ts says rows: "${rows}"`).toEqual(SELECTING[rows]);
   });
 
-  it("is loaded only when it is called for", async () => {
+  it("is loaded only when it is needed", async () => {
     const program = await buildProgram("");
     expect(program.commands.map((command) => command.name())).toEqual(
       expect.arrayContaining([...COMMAND_NAMES]),

@@ -15,8 +15,8 @@ import { columnsOf, drawableColumns } from "./text/columns.js";
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map((entry) => entry.name);
 
 /**
- * Runs one command line (without node and script) and sets `process.exitCode`. Never throws: what
- * goes wrong becomes one line on stderr.
+ * Runs one command line (without node and script) and sets `process.exitCode`. Never throws: errors become one
+ * line on stderr.
  */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   leaveQuietlyOnClosedPipe();
@@ -34,7 +34,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   }
 }
 
-/** `tidemark` alone asks for help, `tidemark help run` for `run --help`, `tidemark 4242` for `attach 4242`. */
+/** `tidemark` means `--help`, `tidemark help run` means `run --help`, `tidemark 4242` means `attach 4242`. */
 async function understand(args: readonly string[]): Promise<string[]> {
   const [first, second] = args;
   if ((first === "-v" || first === "version") && second === undefined) {
@@ -44,7 +44,7 @@ async function understand(args: readonly string[]): Promise<string[]> {
     return ["--help"];
   }
   if (first === "help") {
-    // Of an unknown command commander would show the program's help instead of reporting it.
+    // For an unknown command, commander would show the program's help instead of an error.
     return COMMAND_NAMES.includes(second as string)
       ? [second as string, "--help"]
       : [second as string];
@@ -56,18 +56,18 @@ async function understand(args: readonly string[]): Promise<string[]> {
   return withCommand(args, COMMAND_NAMES);
 }
 
-/** A command in full; the program itself for "". */
+/** The complete command; the program itself for "". */
 async function commandNamed(name: string): Promise<Command> {
   const program = await buildProgram(name);
   return program.commands.find((command) => command.name() === name) ?? program;
 }
 
-/** The program with every command in full, for what looks at all of them. */
+/** The program with every command complete, for code that needs all of them. */
 export function everyCommand(): Promise<Command> {
   return buildProgram(...COMMAND_NAMES);
 }
 
-/** The program with the named commands in full and every other one as a line of the help. */
+/** The program with the named commands complete, and every other command only as a line of the help. */
 export async function buildProgram(...wanted: string[]): Promise<Command> {
   const program = new Command("tidemark")
     .description("Where a live Python process's memory goes, why it grows, and who holds it")
@@ -111,15 +111,15 @@ function withSubcommands(command: Command): Command[] {
 }
 
 /**
- * commander takes whatever follows as an option's value: in `run --json -- python app.py` the file
- * would be called `--`. No value that is wanted looks like that, nor is it empty, as that of an unset variable.
+ * commander accepts any next word as an option's value: in `run --json -- python app.py` the file would be
+ * called `--`. No intended value looks like that, and none is empty (as from an unset variable).
  */
 function refuseSwallowedFlags(called: Command): void {
   const flags = called.options.flatMap(({ long, short }) => [long, short]);
   for (const option of called.options) {
     const value: unknown = called.getOptionValue(option.attributeName());
     const swallowed = value === "--" || flags.some((flag) => flag !== undefined && flag === value);
-    const empty = value === "" && option.long !== "--filter"; // which then shows all
+    const empty = value === "" && option.long !== "--filter"; // the command itself shows all of it
     if (option.required && (swallowed || empty)) {
       called.error(`error: option '${option.flags}' argument missing`);
     }
@@ -130,7 +130,7 @@ function helpWidth(): number {
   return drawableColumns(columnsOf(process.stdout));
 }
 
-/** Paragraphs stay; within one the terminal's width decides where lines end, not the source's. */
+/** Keeps paragraphs, but wraps their lines to the terminal's width instead of the source's. */
 function unbroken(description: string): string {
   return description.replace(/(\S)\n(?=\S)/g, "$1 ");
 }
@@ -156,7 +156,7 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
   return failure.exitCode;
 }
 
-/** Names the kind of a file that the command cannot read, and the command that can; "" if the kind is not known. */
+/** Names the kind of a file that the command cannot read, and the command that can; "" if the kind is unknown. */
 async function otherFile({ cause }: TidemarkError): Promise<string> {
   const { otherPath = "" } = (cause ?? {}) as Partial<OtherFile>;
   return otherPath === ""
@@ -164,7 +164,7 @@ async function otherFile({ cause }: TidemarkError): Promise<string> {
     : ((await import("./options/target.js")).otherFileText(otherPath) ?? "");
 }
 
-/** Whose the file is, or the folder that it would be in: "app.tidemark belongs to root", or "". */
+/** The owner of the file, or of the folder it would be in: "app.tidemark belongs to root", or "". */
 async function ownerOfDenied({ cause }: TidemarkError): Promise<string> {
   const { deniedPath = "" } = (cause ?? {}) as Partial<DeniedFile>;
   return deniedPath === "" ? "" : (await import("./files/owner.js")).ownerSentence(deniedPath);
@@ -178,28 +178,28 @@ async function plainUsageError(
   return usageError(error, args, (await everyCommand()).commands);
 }
 
-/** A file beside the missing one that may have been meant: "did you mean app.tidemark?", or "". */
+/** A file in the same folder with a similar name: "did you mean app.tidemark?", or "". */
 async function nearFile({ cause }: TidemarkError): Promise<string> {
   const { missingPath = "" } = (cause ?? {}) as Partial<MissingFile>;
   return missingPath === "" ? "" : (await import("./options/guess.js")).guessFile(missingPath);
 }
 
-/** What prints is loaded when there is something to print: `--help` stays quick. */
+/** Screens are loaded only when there is something to print, so that `--help` stays fast. */
 async function printFailure(message: string): Promise<void> {
   const { printError } = await import("./text/output.js");
   printError(message);
 }
 
-/** `tidemark summary REC | head` ends like any other program whose reader left. */
+/** `tidemark summary REC | head` ends like any other program whose output pipe was closed. */
 function leaveQuietlyOnClosedPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", async (error: NodeJS.ErrnoException) => {
-      // On stderr there is nobody left to tell, and `run` still owes the shell its exit code.
+      // If stderr is closed, nothing can be reported, but `run` must still return the program's exit code.
       if (stream === process.stderr) {
         return;
       }
       if (error.code !== "EPIPE") {
-        await printFailure(fileUnusable("the standard output", "write", error.message).message);
+        await printFailure(fileUnusable("standard output", "write", error.message).message);
       }
       process.exit(error.code === "EPIPE" ? 0 : 2);
     });

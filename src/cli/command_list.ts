@@ -11,9 +11,15 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/attach.js"),
   },
   {
+    name: "check",
+    group: "record",
+    summary: "run a program and fail if it takes, keeps or leaks too much memory",
+    load: () => import("./commands/check.js"),
+  },
+  {
     name: "completion",
     group: "machine",
-    summary: "print the script that completes tidemark in bash, zsh or fish",
+    summary: "print the shell completion script for bash, zsh or fish",
     load: () => import("./commands/completion.js"),
   },
   {
@@ -55,7 +61,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "gpu",
     group: "devices",
-    summary: "show what fills a CUDA device: a snapshot, a process or a log",
+    summary: "show what uses CUDA memory: a snapshot, a process or a log",
     load: () => import("./commands/gpu.js"),
   },
   {
@@ -83,10 +89,22 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/lines.js"),
   },
   {
+    name: "lint",
+    group: "source",
+    summary: "find leak patterns in Python source",
+    load: () => import("./commands/lint.js"),
+  },
+  {
     name: "live",
     group: "processes",
     summary: "show a recording in progress in a live view",
     load: () => import("./commands/live.js"),
+  },
+  {
+    name: "plan",
+    group: "devices",
+    summary: "plan the memory that training or serving a model takes",
+    load: () => import("./commands/plan.js"),
   },
   {
     name: "ps",

@@ -1,9 +1,9 @@
 import { setFlagsFromString } from "node:v8";
 
 /**
- * V8 optimizes functions that have run for a while; here, that is a few times longer than by default. The compiler took
- * a quarter of the CPU time of a recorder, whose functions run often and for moments; loops over a heap are optimized
- * within milliseconds all the same.
+ * Raises the threshold at which V8 optimizes a function. The optimizing compiler took a quarter of a recorder's
+ * CPU time, because its functions run often but briefly. Loops over a heap are still optimized within
+ * milliseconds.
  */
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 22) {

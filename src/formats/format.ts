@@ -5,22 +5,24 @@ import type { Profile, SiteValue } from "../model/profile/profile.js";
 export interface ExportFormat {
   /** Its name for `--format`. */
   readonly name: string;
-  /** Appended to the recording's name where no output is given, with the leading dot. */
+  /** Appended to the recording's name if no output is given, with the leading dot. */
   readonly extension: string;
   /** One line for `tidemark export --help`: the content, and the tools that read the format. */
   readonly description: string;
   /** Whether `-o -` writes it to standard output; binary formats are not written to a terminal. */
   readonly stdout: "always" | "unless terminal" | "never";
-  /** By which a file of this format is known as Tidemark's and may be overwritten; null where the format has no place
-   * for its writer's name. */
+  /**
+   * Identifies a file of this format as Tidemark's, which may be overwritten; null if the format has no place
+   * for the writer's name.
+   */
   readonly mark: FormatMark | null;
 }
 
-/** Tells Tidemark's own files from those of other tools. */
+/** Distinguishes Tidemark's own files from those of other tools. */
 export interface FormatMark {
-  /** Of the first bytes, as latin1; of a gzip file, of its content. */
+  /** Matches the first bytes, as latin1; for a gzip file, of its content. */
   readonly head: RegExp;
-  /** Stands somewhere in the file. */
+  /** Occurs somewhere in the file. */
   readonly text: string;
 }
 
@@ -34,6 +36,6 @@ export interface ExportOptions {
 /** A format that holds the profile at one moment: one file of `export/`. */
 export interface ProfileExporter extends ExportFormat {
   readonly kind: "profile";
-  /** The file's whole content. @throws TidemarkError TM-E008 where it is too large for the format */
+  /** The file's whole content. @throws TidemarkError TM-E008 if it is too large for the format */
   readonly encode: (profile: Profile, options: ExportOptions) => string | Uint8Array;
 }

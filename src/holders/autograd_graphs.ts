@@ -1,6 +1,7 @@
 /**
- * How much hangs on a tensor at this moment, in the program as it runs: a result that is made anew at each step
- * (total = total + loss) has, in a copy of the heap, its name of one moment and its structures of another.
+ * Measures the autograd graph behind a tensor in the running program. For a result that is replaced at each
+ * step (total = total + loss), a copy of the heap may have the name of one moment and the structures of
+ * another.
  *
  *     tensor ──> TensorImpl ──> AutogradMeta ──> node ──> edges ──> node ──> ...     a graph of one step, or of all
  */
@@ -17,18 +18,20 @@ import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes, Millis } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
-/** Several steps long, so that each name is met with its newest result. */
+/** Several steps long, so that each name is seen with its newest result. */
 const WATCHED_MS: Millis = 600;
 const FEWEST_ROUNDS = 4;
-/** Of one graph: what is larger is as large as any. */
+/** Most blocks counted in one graph; larger graphs all count as equal. */
 const MOST_BLOCKS = 4_000;
-/** Of an object of C++: what is larger is data. */
+/** Largest C++ object; anything larger is data. */
 const LARGEST_BLOCK: Bytes = 2_048;
 /** The tensor's Python object. */
 const TENSOR_WORDS = 9;
 
-/** For each tensor, and what bears its name after it, the most blocks that were met behind it while it was the result
- * of a graph; 0: it never was. */
+/**
+ * For each tensor, and later tensors with the same name, the most blocks found behind it while it was the
+ * result of a graph; 0 if it never was.
+ */
 export function graphsBehind(objects: ObjectGraph, tensors: readonly NodeId[]): number[] {
   const memory = objects.copy.source;
   const named = tensors.map((tensor) => nameOf(objects, tensor));
@@ -39,7 +42,7 @@ export function graphsBehind(objects: ObjectGraph, tensors: readonly NodeId[]): 
     round < FEWEST_ROUNDS || performance.now() - startedMs < WATCHED_MS;
     round++
   ) {
-    memory.refresh(); // what was made since lies where nothing was mapped before
+    memory.refresh(); // newer objects may be in newly mapped memory
     const blocks = new LiveBlocks(objects);
     named.forEach((now, n) => {
       const tensor = now();
@@ -51,7 +54,7 @@ export function graphsBehind(objects: ObjectGraph, tensors: readonly NodeId[]): 
   return sizes;
 }
 
-/** What stands at this moment where the copy has the tensor: in an item of a dict, in an attribute. */
+/** The object that is now in the tensor's place in the copy: a dict item or an attribute. */
 function nameOf(objects: ObjectGraph, tensor: NodeId): () => Address {
   const { graph, copy, layout, types, paths } = objects;
   const address = float64At(graph.address, tensor);
@@ -89,7 +92,7 @@ class LiveBlocks {
         if (met.size >= MOST_BLOCKS) {
           return met.size;
         }
-        // Objects lead to all that there is.
+        // Objects would lead to everything else.
         if (
           word % 16 === 0 &&
           !met.has(word) &&
@@ -104,7 +107,7 @@ class LiveBlocks {
     return met.size;
   }
 
-  /** Of the block of malloc's that begins there; null where none does, or it is a large one. */
+  /** The malloc block that begins there; null if none does, or it is a large one. */
   #wordsOf(block: Address): Float64Array | null {
     const head = readWords(this.memory, block - 8, 1)?.[0] ?? 0;
     const bytes = head - (head % 16) - 8;

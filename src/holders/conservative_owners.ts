@@ -1,28 +1,28 @@
 /**
- * The object behind a block of malloc's that no object is known to own: by words that could be pointers.
+ * Finds the object behind a malloc block without a known owner, by following words that could be pointers.
  *
  *     block <── word in a Python object                                    a buffer of that object
  *     block <── word in some structure <── ... <── word in a Python object   a tensor's storage
  *
- * Each pass goes once over the copy of the heap and looks for words that lead to a wanted place. A word that
- * stands in no object stands in a structure of C's: its start is not known, so the next pass wants any of the
- * places shortly before it. After a few passes what is still without an object has none within reach.
+ * Each pass scans the copy of the heap once for words that point to a wanted address. A word outside any object
+ * is in a C structure with an unknown start, so the next pass searches for pointers to any of the addresses
+ * shortly before it. A block without an object after a few passes has none within reach.
  */
 
 import { nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
 import type { Address } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
-/** Storage, tensor, object: a buffer of a tensor is three away; further lies what only a graph keeps. */
+/** Storage, tensor, object: a tensor's buffer is three steps away; only memory kept by a graph is further. */
 const MOST_PASSES = 3;
-/** How far behind a structure's start a pointer in it may stand. */
+/** Largest offset of a pointer in a structure. */
 const STRUCTURE_BYTES = 160;
-/** Where in a block what is pointed at may begin: behind heads, and aligned. */
+/** Offsets in a block at which a target may begin: after headers, and aligned. */
 const BLOCK_STARTS = [0, 16, 32, 48, 64];
-/** Words that lead to one address; more are chance. */
+/** Most words that point to one address; more are coincidence. */
 const MOST_LEADS = 24;
 
-/** For each address the object that leads to it; 0 where there is none. */
+/** For each address the object that leads to it; 0 if there is none. */
 export function conservativeOwners(
   objects: ObjectGraph,
   addresses: readonly Address[],
@@ -56,8 +56,10 @@ export function conservativeOwners(
   return Array.from(owners);
 }
 
-/** A bit for each of the words of 32 MiB, wherever in memory they lie: few words pass that are not wanted, of
- * many millions that are looked at. */
+/**
+ * A bit filter over the words of 32 MiB, wherever in memory they are. It rejects most of the many millions of
+ * words quickly.
+ */
 const FILTER_BITS = 2 ** 22;
 
 function wordsLeadingTo(

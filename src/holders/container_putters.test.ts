@@ -24,8 +24,8 @@ const PROGRAM = [
 
 const into = (...path: string[]) => puttersInto(path, PROGRAM).map((frame) => frame.function);
 
-describe("who puts into", () => {
-  test("an attribute: stores under its keys, or calls what adds; who only reads or makes it does not", () => {
+describe("functions that add to", () => {
+  test("an attribute: stores under its keys, or calls an adding method; not functions that only read or create it", () => {
     expect(
       into("thread T", "frame main (app.py:9)", "local gateway", ".stats", ".by_route"),
     ).toEqual(["Stats.observe"]);
@@ -35,7 +35,7 @@ describe("who puts into", () => {
     ]);
   });
 
-  test("who has it put things there is told by its bare name", () => {
+  test("a calling function is found by its plain name", () => {
     const [putter] = puttersInto(["module app", "stats", ".by_route"], PROGRAM);
     expect(putter?.callers).toEqual(["Gateway.handle"]);
   });
@@ -45,7 +45,7 @@ describe("who puts into", () => {
     expect(into("module app", "SEEN", "set[...]")).toEqual(["main"]);
   });
 
-  test("containers within it that grow: what adds by its name, not what makes room for them", () => {
+  test("growing containers inside it: lines that add by its name, not those that insert them", () => {
     const nested = [
       uses("Table.series", "self readings get key", "self readings key ="),
       uses("Table.of", "self readings setdefault key"),
@@ -58,11 +58,11 @@ describe("who puts into", () => {
     expect(within(".captured")).toEqual(["hook"]);
   });
 
-  test("by another name on the way", () => {
+  test("passed on under another name", () => {
     expect(into("module app", "x", ".waiting")).toEqual(["merge"]);
   });
 
-  test("nothing that has a name, or what too many put into", () => {
+  test("not an unnamed container, or one that too many functions add to", () => {
     expect(into("module app", "get", "field of functools._lru_cache_wrapper")).toEqual([]);
     expect(into("sys.modules", "json.Decoder")).toEqual([]);
     expect(into()).toEqual([]);

@@ -1,9 +1,9 @@
 /**
- * Who puts things into a container that grows: functions of the program's own code with a line that names it and stores
- * under keys or calls a method that adds; where there is none, those that do so somewhere. What they put was often made
- * elsewhere, and no sample tells the way it took:
+ * Finds the functions that add items to a growing container: functions of the program's own code with a line
+ * that names it and stores under keys or calls an adding method; otherwise functions that do so on different
+ * lines. The items were often created elsewhere, and samples do not show how they got there:
  *
- *     parse() makes ──> handle() passes on ──> observe():  self.by_route[key] = record
+ *     parse() creates ──> handle() passes on ──> observe():  self.by_route[key] = record
  *     sampled                                              read from its code
  */
 
@@ -13,9 +13,9 @@ import { present } from "../model/base/present.js";
 import { isOwn } from "../model/documents/own_code.js";
 import type { Putter } from "../recording/types.js";
 
-/** More may be any of them. */
+/** With more candidates, any of them may be the one. */
 const MOST_PUTTERS = 3;
-/** Methods of lists, deques, sets, dicts and queues, and what registries are wont to call theirs. */
+/** Adding methods of lists, deques, sets, dicts and queues, and common names in registries. */
 const ADDING: ReadonlySet<string> = new Set([
   "add",
   "append",
@@ -30,10 +30,10 @@ const ADDING: ReadonlySet<string> = new Set([
   "update",
 ]);
 
-/** Of those, what may put an empty container there. */
+/** Of these, the methods that may insert an empty container. */
 const MAKING_ROOM: ReadonlySet<string> = new Set(["setdefault", "update"]);
 
-/** Functions that are given what they add to. */
+/** Functions that take the container as an argument. */
 const ADDING_TO: ReadonlySet<string> = new Set([
   "heappush",
   "insort",
@@ -41,8 +41,10 @@ const ADDING_TO: ReadonlySet<string> = new Set([
   "insort_right",
 ]);
 
-/** By their first lines; empty where the path ends in no name, or more than a few may be meant. `isNested`: what grows
- * is not the container, but those in it: a line must name it and add, for one that stores may put an empty one there. */
+/**
+ * Code by first line; empty if the path does not end in a name, or if too many functions match. `isNested`: the
+ * containers inside it grow, so a line must name it and add; a line that stores may only insert an empty one.
+ */
 export function puttersInto(
   path: readonly string[],
   uses: readonly CodeUses[],
@@ -59,7 +61,7 @@ export function puttersInto(
     return at >= 0 && ((storesItems && !isNested) || names.some(adding));
   };
   const ofLine = uses.filter(({ lines }) => lines.some(adds));
-  // It may have another name on the way.
+  // It may be passed on under another name.
   const putters =
     ofLine.length > 0 || isNested ? ofLine : uses.filter(({ lines }) => adds(together(lines)));
   return putters.length > MOST_PUTTERS ? [] : putters.map((putter) => putterOf(putter, uses));
@@ -86,17 +88,17 @@ function together(lines: readonly LineUses[]): LineUses {
   };
 }
 
-/** Code of whose file is the program's own. */
+/** Code objects of the program's own files. */
 export function isOwnFile(file: string): boolean {
   return isOwn({ function: "", file, line: 0, kind: "python" });
 }
 
 const NAMED = /^(?:\.|local |closure variable |default of )([A-Za-z_]\w*)$/;
 
-/** "dict[...]": of many alike, each is an item of what is named before. */
+/** "dict[...]": one of many similar containers, each an item of the preceding name. */
 const ITEM = /\[.*\]$/;
 
-/** The last variable or attribute on the way: ".by_route", "local seen"; of a module its global. */
+/** The last variable or attribute of the path: ".by_route", "local seen"; for a module, its global. */
 function containerName(path: readonly string[]): string | null {
   for (let step = path.length - 1; step > 0; step--) {
     const word = itemAt(path, step);

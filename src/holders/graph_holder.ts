@@ -1,4 +1,4 @@
-/** Who holds what an autograd graph keeps. */
+/** Finds the holder of memory that an autograd graph keeps. */
 
 import { ROOT_STACKS } from "../cpython/heap/graph/graph.js";
 import {
@@ -18,25 +18,28 @@ import { wayOf } from "./holding_kind.js";
 const TENSOR = "torch.Tensor";
 const MOST_TENSORS = 400;
 const MOST_HELD = 20_000;
-/** With more results than these it is their container that counts. */
+/** With more results than this, their container is the holder. */
 const MOST_RANKED = 48;
-/** Where more are held, those alone that the copy shows as results. */
+/** With more held tensors, only those that the copy shows as results. */
 const MOST_WATCHED = 256;
-/** Of C++'s, behind the result of one step of a small model. */
+/** Number of C++ blocks behind the result of one step of a small model. */
 const BLOCKS_OF_A_STEP = 400;
 
 export function hasTensors(objects: ObjectGraph): boolean {
   return nodesOfType(objects, TENSOR).length > 0;
 }
 
-/** A tensor that a graph made, or its storage. */
+/** A tensor created by a graph, or its storage. */
 export function isOfGraph({ graph, copy, paths, end }: ObjectGraph, node: NodeId): boolean {
   const tensor = node < end ? node : (pathTo(paths, node).at(-2) ?? 0);
   return tensor >= graph.firstObject && isMadeByGraph(copy, float64At(graph.address, tensor));
 }
 
-/** What a graph keeps has no Python object: it hangs on the tensor at the graph's end. So the container of the results of
- * graphs is its holder, or, where none is met, that of most tensors. null where none is common. */
+/**
+ * Memory kept by a graph has no Python object; it is reachable from the tensor at the graph's end. So its
+ * holder is the container of graph results or, if none is found, the container of most tensors. null if there
+ * is no common one.
+ */
 export function graphHolder(objects: ObjectGraph): Holder | null {
   const tensors = nodesOfType(objects, TENSOR);
   const held = evenly(
@@ -53,7 +56,7 @@ export function graphHolder(objects: ObjectGraph): Holder | null {
   return holderOf(objects, evenly(common, MOST_TENSORS));
 }
 
-/** On a stack, and no variable's: it is being worked on. */
+/** It is on a stack but in no variable, so it is being computed. */
 function isPassing({ graph, paths, frames }: ObjectGraph, node: NodeId): boolean {
   const [root, ...way] = pathTo(paths, node);
   const words = frames.wordsTo(float64At(graph.address, node));
@@ -62,8 +65,10 @@ function isPassing({ graph, paths, frames }: ObjectGraph, node: NodeId): boolean
   );
 }
 
-/** Of few results: one that is kept all along has the graphs of all steps behind it, the others that of one. Where there
- * is but one of those, the other was not met. */
+/**
+ * Among few results, one that is kept all the time has the graphs of all steps behind it, the others only that
+ * of one step. If there is only one candidate, the other was not found.
+ */
 function largestGraphs(objects: ObjectGraph, nodes: readonly NodeId[]): NodeId[] {
   const blocks = graphsBehind(objects, nodes);
   const most = Math.max(1, ...blocks);

@@ -42,19 +42,19 @@ test("one sample in a handle outweighs any number elsewhere", () => {
   expect(makerOf(objects, handles, [notes(), found])).toBe(ACCEPT);
 });
 
-test("so does what would go with a handle", () => {
+test("so does an object that would be freed with a handle", () => {
   const found = { stack: ACCEPT, addresses: [address("name")] };
   expect(makerOf(objects, handles, [notes(), found])).toBe(ACCEPT);
 });
 
-test("what holds all of them, what has nothing to do with them, and nothing tell of nobody", () => {
+test("a common holder, unrelated objects, and no objects give no result", () => {
   expect(makerOf(objects, handles, [notes()])).toBeNull();
   expect(makerOf(objects, handles, [{ stack: WRITE, addresses: [address("list")] }])).toBeNull();
   expect(makerOf(objects, handles, [{ stack: WRITE, addresses: [0, 4096, 2 ** 46] }])).toBeNull();
   expect(makerOf(objects, handles, [])).toBeNull();
 });
 
-test("handles that do not grow are not asked for, however many there are", () => {
+test("handles that do not grow are not looked up, however many there are", () => {
   expect(handleObjects(objects, new Set(["threads"]))).toEqual({ type: "", nodes: [] });
   expect(handleObjects(objects, new Set(["threads", "openSockets"])).type).toBe("_socket.socket");
 });

@@ -1,13 +1,13 @@
 /**
- * Which stack makes a program's handles (threads, mappings, and descriptors whose opening nobody saw): no rate of
- * growth tells it, for each is a few small objects, and a sample falls on one in hundreds. But a sample that fell
- * on one tells it:
+ * Finds the stack that creates a program's handles (threads, mappings, and descriptors whose opening was not
+ * recorded). Growth rates do not show it, because each handle is a few small objects and only one in hundreds
+ * is sampled. But a sampled handle shows it:
  *
- *     list ──┬─> (near, far): tuple ──┬─> socket          dominators: what would go with a handle, and little
- *            │      small: a record   └─> socket  <── sampled           beside, is that handle's record
+ *     list ──┬─> (near, far): tuple ──┬─> socket          dominators: objects that would be freed with a
+ *            │      small: a record   └─> socket  <── sampled           handle, and little else, are its record
  *            └─> ...
  *
- * Every sampled object in a record counts for its stack; the one with most makes them.
+ * Every sampled object in a record counts for its stack; the stack with the most creates the handles.
  */
 
 import { FIRST_OBJECT, nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
@@ -16,13 +16,13 @@ import type { StackId } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import type { SampledStack } from "./lookup_request.js";
 
-/** From a handle up, and from a sampled object up. */
+/** Most levels upwards from a handle, and from a sampled object. */
 const MOST_LEVELS = 4;
-/** What has more than that belongs to no single handle. */
+/** An object that dominates more does not belong to a single handle. */
 const MOST_HANDLES = 4;
 const MOST_OBJECTS = 200;
 
-/** null where no sample fell on a record. `handles`: nodes of one kind. */
+/** null if no record was sampled. `handles`: nodes of one kind. */
 export function makerOf(
   objects: ObjectGraph,
   handles: readonly NodeId[],
@@ -43,7 +43,7 @@ export function makerOf(
   return maker;
 }
 
-/** The handles, and what each of them is a part of. */
+/** The handles, and the objects that each of them is part of. */
 function recordsOf(objects: ObjectGraph, handles: readonly NodeId[]): ReadonlySet<NodeId> {
   const counts = new Map<NodeId, number>();
   for (const handle of handles) {
@@ -58,7 +58,7 @@ function recordsOf(objects: ObjectGraph, handles: readonly NodeId[]): ReadonlySe
   return new Set(small.map(([node]) => node));
 }
 
-/** The node and what dominates it, nearest first; no roots. */
+/** The node and its dominators, nearest first, without roots. */
 function ancestors({ tree }: ObjectGraph, node: NodeId): NodeId[] {
   const found: NodeId[] = [];
   for (let at = node; at >= FIRST_OBJECT && found.length < MOST_LEVELS; ) {

@@ -1,6 +1,6 @@
 /**
- * The objects of a program that stand for what the kernel keeps for it: open files, sockets, mappings,
- * connections, threads. By their types, and by types that come from these.
+ * The objects of a program that represent kernel resources: open files, sockets, mappings, connections,
+ * threads. Recognised by their types and subtypes.
  */
 
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
@@ -9,7 +9,7 @@ import type { NodeId } from "../model/heap/heap_graph.js";
 import type { Metric } from "../model/profile/series.js";
 
 const MAPPING = "mmap.mmap";
-/** Which figures of the process tell that there are more of them; a mapping of a file keeps a descriptor. */
+/** The process metrics that grow with them; a file mapping keeps a descriptor. */
 const TOLD_BY: Readonly<Record<string, readonly Metric[]>> = {
   "_io.FileIO": ["openFiles"],
   "_socket.socket": ["openSockets"],
@@ -19,13 +19,15 @@ const TOLD_BY: Readonly<Record<string, readonly Metric[]>> = {
   "ssl.SSLSocket": ["openSockets"],
   "threading.Thread": ["threads"],
 };
-/** Fewer are a program's ordinary business; of mappings it is not their number that grows, but what they map. */
+/** Fewer are normal for a program. For mappings, not the number matters but the mapped size. */
 const FEWEST = 15;
 const FEWEST_MAPPINGS = 4;
 export const MOST_OF_TYPE = 400;
 
-/** Of the kinds whose figures grow, the one that there is most of, evenly over their addresses; "" and none where no
- * such kind is numerous. */
+/**
+ * Objects of the most numerous kind whose metrics grow, spread evenly over their addresses; "" and none if no
+ * such kind is numerous.
+ */
 export function handleObjects(
   { graph, types }: ObjectGraph,
   growing: ReadonlySet<Metric>,
@@ -50,7 +52,7 @@ export function handleObjects(
   return { type, nodes: evenly(all, MOST_OF_TYPE) };
 }
 
-/** At most so many of all. */
+/** At most this many. */
 export function evenly(all: readonly NodeId[], most: number): NodeId[] {
   const step = Math.max(1, all.length / most);
   const count = Math.min(all.length, most);

@@ -33,21 +33,21 @@ function sockets(): number[] {
   return links.filter(([, link]) => link.startsWith("socket:")).map(([descriptor]) => descriptor);
 }
 
-test("the stack with most, of the kind that the objects stand for", () => {
+test("the stack with the most descriptors of the objects' kind", () => {
   const opened = [...openings(files, READ), ...openings(sockets().slice(0, 4), ACCEPT)];
   expect(openerOf(process.pid, "_io.FileIO", opened)).toBe(READ);
   expect(openerOf(process.pid, "_socket.socket", opened)).toBe(ACCEPT);
   expect(openerOf(process.pid, "", opened)).toBe(READ);
 });
 
-test("what was closed counts for nobody", () => {
+test("closed descriptors do not count", () => {
   const closed = Array.from({ length: 50 }, (_, n) => 5_000 + n);
   const opened = [...openings(closed, WARM), ...openings(files, READ)];
   expect(openerOf(process.pid, "_io.FileIO", opened)).toBe(READ);
   expect(openerOf(process.pid, "_io.FileIO", openings(closed, WARM))).toBeNull();
 });
 
-test("two tell of chance, threads are no descriptors, and a process that is gone has none", () => {
+test("two may be coincidence, threads are not descriptors, and an ended process has none", () => {
   expect(openerOf(process.pid, "_io.FileIO", openings(files.slice(0, 2), READ))).toBeNull();
   expect(openerOf(process.pid, "threading.Thread", openings(files, READ))).toBeNull();
   expect(openerOf(2 ** 22 + 1, "_io.FileIO", openings(files, READ))).toBeNull();

@@ -1,9 +1,9 @@
 /**
- * Which stack opens the descriptors that a program never closes.
+ * Finds the stack that opens the descriptors that a program never closes.
  *
  *     descriptors that are open now, of one kind      /proc/PID/fd
- *       of those: who opened each, and when           the agent's openings
- *         of those: opened after the start, and       what is young may be closed in a moment
+ *       of those: who opened each, and when           the agent's log of openings
+ *         of those: opened after the start, and       young ones may be closed soon
  *         open for a while
  *           by stack ──> the one with most
  */
@@ -11,10 +11,10 @@ import { isSocket, readDescriptors } from "../linux/index.js";
 import type { Pid, StackId } from "../model/base/units.js";
 import type { Opening } from "../segment/index.js";
 
-/** Fewer tell of chance. */
+/** Fewer may be coincidence. */
 const FEWEST = 3;
 
-/** Objects of these types stand for descriptors that lead there. */
+/** Object types for descriptors of these kinds. */
 const LEADS_TO: Readonly<Record<string, (link: string) => boolean>> = {
   "": () => true,
   "_io.FileIO": (link) => !isSocket(link),
@@ -24,8 +24,10 @@ const LEADS_TO: Readonly<Record<string, (link: string) => boolean>> = {
   "sqlite3.Connection": (link) => link.startsWith("/"),
 };
 
-/** `type`: of {@link handleObjects}; "" for descriptors that no object stands for. `kept`: openings of the time
- * that counts. null where the type stands for no descriptors, or too few of them are known. */
+/**
+ * `type`: of {@link handleObjects}; "" for descriptors without an object. `kept`: openings in the relevant
+ * time. null if the type has no descriptors, or too few of them are known.
+ */
 export function openerOf(pid: Pid, type: string, kept: readonly Opening[]): StackId | null {
   const isOfKind = LEADS_TO[type];
   const open = isOfKind === undefined || kept.length === 0 ? null : readDescriptors(pid);

@@ -1,11 +1,11 @@
 /**
- * Sampled addresses of sites that grow -> what holds them, from the graph of the program's objects.
+ * Finds what holds the sampled addresses of growing sites, using the graph of the program's objects.
  *
  *     address ──> object there, or the object that owns the buffer there
- *             ──> its way from a root:  modules, stacks, variables   held
+ *             ──> its path from a root:  modules, stacks, variables    held
  *                                       unreachable cycles           garbage
  *                                       nothing, or a stray count    neither: native code has it
- *             ──> the container at which the ways to them part: the site's holder
+ *             ──> the container at which the paths to them split: the site's holder
  */
 
 import { rootPlaces } from "../cpython/heap/census/paused_reads.js";
@@ -56,22 +56,28 @@ import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from ".
 import { structureOwners } from "./native_structures.js";
 import { stillRunning } from "./still_running.js";
 
-/** What a lookup may take of this machine's memory. */
+/** Share of this machine's memory that a lookup may use. */
 const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
-/** What grows while it is copied. */
+/** Margin for growth during the copy. */
 const GROWTH = 1.1;
 const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
-/** Where fewer seem to be held they are looked up again at once, if the copy is no larger than that. */
+/**
+ * If fewer than this share seem to be held, they are looked up again at once, provided the copy is not larger
+ * than this.
+ */
 const LARGEST_AGAIN: Bytes = 2 ** 28;
 const MOST_LOOKS = 2;
-/** What is made anew all the time is in the making at some looks, and gone at others. */
+/**
+ * Most lookups for objects that are replaced all the time, which may be under construction or already freed
+ * during a lookup.
+ */
 const MOST_LOOKS_AT_NEW = 3;
-/** Objects that an entry of a container holds; with more the entries are what grows. */
+/** Most objects per container entry; with more, the entries themselves grow. */
 const MOST_OF_ENTRY = 100;
-/** Copied in one go. */
+/** Bytes copied at once. */
 const PIECE: Bytes = 2 ** 18;
 
-/** null both where the program cannot be looked into (gone, not permitted, unknown, too large). */
+/** Both null if the program cannot be read (ended, not permitted, unknown, too large). */
 export function lookUpHolders(request: LookupRequest): {
   readonly batch: HolderBatch | null;
   readonly census: CensusBatch | null;
@@ -91,16 +97,19 @@ export function lookUpHolders(request: LookupRequest): {
   }
 }
 
-/** Before it is known who puts things there. `objects`: that would go with the holder. */
+/** Before the adding function is known. `objects`: objects that would be freed with the holder. */
 type FoundRow = Omit<HolderRow, "putters"> & { readonly objects: Objects };
 type Lookup = ReturnType<typeof lookUp>;
 
-/** Where a large dict grew while it was copied, or what holds them was made anew, objects seem to be held by nobody.
- * A further look comes at another moment, and is quicker: its code is warm. What C holds is found so each time. */
+/**
+ * If a large dict grew while it was copied, or a holder was replaced, objects seem to have no holder. Another
+ * lookup happens at a different moment and is faster, because its code is warm. Objects held by C code look the
+ * same each time.
+ */
 function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
   const { sites, mostMs = Number.POSITIVE_INFINITY } = request;
   const cpu = threadCpu();
-  // A program of tensors makes its results anew at each step.
+  // A program with tensors replaces its results at each step.
   const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
   let best = lookUp(memory, request, isAnew);
   const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_LOOKS;
@@ -121,7 +130,7 @@ function loadsTensors({ mappings }: Memory): boolean {
   return mappings.some(({ path }) => /\/libtorch_python\.so/.test(path));
 }
 
-/** `newValues`: those, too, that are made anew all the time. */
+/** `newValues`: includes values that are replaced all the time. */
 function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
   const { objects, python, copiedBytes } = graphOf(memory, newValues);
   const { pid, sites, unsampled } = request;
@@ -150,7 +159,7 @@ function ownCode(objects: ObjectGraph, python: PythonRuntime): CodeUses[] {
   return new CodeUsesReader(python, objects.copy).read(addresses, isOwnFile);
 }
 
-/** As the program runs on: some of what just changes is torn, and most of what stays is not. */
+/** The program keeps running: some objects that change are torn, but most long-lived ones are not. */
 function graphOf(
   memory: Memory,
   newValues: boolean,
@@ -183,8 +192,11 @@ function graphOf(
   return { objects, python, copiedBytes: bytes };
 }
 
-/** The program goes on: what is copied later has changed more. Mappings are made downwards, so the newest
- * objects lie lowest; a container that is copied before them refers to none that is not there yet. */
+/**
+ * The program keeps running, so later parts of the copy have changed more. Mappings are placed downwards, so
+ * the newest objects have the lowest addresses; a container copied before them does not refer to objects that
+ * do not exist yet.
+ */
 function newestLast(ranges: readonly AddressRange[]): AddressRange[] {
   return ranges
     .flatMap(({ start, end }) =>
@@ -196,7 +208,7 @@ function newestLast(ranges: readonly AddressRange[]): AddressRange[] {
     .reverse();
 }
 
-/** Passes over the heap are dear: one search for the addresses of all sites. */
+/** Passes over the heap are expensive, so one search covers the addresses of all sites. */
 function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] {
   const addresses = sites.flatMap((site) => site.addresses);
   const owners = new Map(
@@ -215,14 +227,14 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
     conservativeOwners,
     addresses.filter((address) => !owners.has(address)),
   );
-  // Nothing known has it; or an object that only C refers to does, as a buffer of Arrow's refers to bytes.
+  // No known object holds it, or only an object that C code refers to, such as bytes behind an Arrow buffer.
   const isLoose = (address: Address) => {
     const owner = owners.get(address);
     return owner === undefined || wayOf(objects, owner) === "native";
   };
   const isUnheld = (site: LookupSite) =>
     site.addresses.filter(isLoose).length > site.addresses.length / 2;
-  // What a graph of tensors keeps is deep, too, and told by its tensors.
+  // Memory kept by an autograd graph is also deep, and is attributed by its tensors.
   const graphs = hasTensors(objects) ? once(() => graphHolder(objects)) : null;
   const isDeep = sites.some(isUnheld) && graphs === null;
   if (isDeep) {
@@ -248,21 +260,22 @@ function rowOf(
 ): FoundRow {
   const found = addresses.flatMap((address) => owners.get(address) ?? []);
   const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
-  // What is made anew all the time may be gone from where it was: a word that still leads there is a chance one.
+  // An object that is replaced all the time may no longer be at its address; a word that still points there is
+  // coincidence.
   const isLarge = (node: NodeId) =>
     swelling !== null && float64At(objects.graph.shallow, node) >= swelling.least / 2;
-  const anew =
+  const newBlocks =
     swelling !== null && !found.some((node) => isHeld(node) && isLarge(node))
       ? newest(objects, swelling.least, swelling.most)
       : [];
-  const moved = swelling !== null && (anew.length > 0 || !found.some(isHeld));
-  const nodes = moved ? anew : found;
+  const moved = swelling !== null && (newBlocks.length > 0 || !found.some(isHeld));
+  const nodes = moved ? newBlocks : found;
   const ways = nodes.map((node) => wayOf(objects, node));
   const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
   const held = count("held");
   const garbage = count("garbage");
-  // A part of an object that is not known as one says nothing of who holds it; a block of malloc's does, and one that
-  // Python's allocator gave to code that keeps no object in it. What moved and is not found says nothing either.
+  // An unknown part of an object does not show who holds it. A malloc block does, and so does a block of
+  // Python's allocator that contains no object. A block that moved and was not found shows nothing either.
   const isRaw = (address: Address) =>
     !owners.has(address) && blockBytes(objects.copy, objects.layout, address) > 0;
   const raw = python && isDeep && !moved ? addresses.filter(isRaw).length : 0;
@@ -276,7 +289,7 @@ function rowOf(
   return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
 }
 
-/** Of these the table grows with what they hold, and a torn one may seem to be of any size. */
+/** Types whose table grows with their contents; a torn one may seem to have any size. */
 const WITH_TABLE: ReadonlySet<number> = new Set([
   SHAPE_LIST,
   SHAPE_DICT,
@@ -284,8 +297,10 @@ const WITH_TABLE: ReadonlySet<number> = new Set([
   SHAPE_SET,
 ]);
 
-/** Objects whose own memory is of such a size, and to which a name leads: others are gone, or still in the making. None
- * where they are more than one and its successor. */
+/**
+ * Objects of such a size that are reachable by name; others are gone or still under construction. None if there
+ * are more than one and its successor.
+ */
 function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
   const { graph, types, paths, frames } = objects;
   const nodes: NodeId[] = [];
@@ -298,15 +313,17 @@ function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
   }
   const named = nodes.filter((node) => {
     const [root, ...way] = pathTo(paths, node);
-    // Up to 3.10 a frame is an object on the way.
+    // Up to 3.10 a frame is an object in the path.
     const isLocal = (one: NodeId) => frames.wordsTo(float64At(graph.address, one)) !== null;
     return root === ROOT_MODULES || (root === ROOT_STACKS && way.slice(0, 2).some(isLocal));
   });
   return named.length > 2 ? [] : named;
 }
 
-/** What holds most of those of the program's open files, sockets, mappings or threads that grow, and who makes them;
- * none where they are few and nobody is known to open descriptors either. */
+/**
+ * The holder of most of the program's growing open files, sockets, mappings or threads, and the stack that
+ * creates them; none if they are few and no stack is known to open descriptors.
+ */
 function handlesRows(
   objects: ObjectGraph,
   pid: Pid,
@@ -318,7 +335,7 @@ function handlesRows(
     return [];
   }
   const found = heldOf(objects, nodes);
-  // Nobody else keeps threads: they end when their function does.
+  // Nothing else keeps threads; they end when their function does.
   const isRunning = type === THREAD && found.path.length === 0 && objects.threads !== 0;
   const register = isRunning ? wordsOf(objects, itselfAsHolder(objects, objects.threads)) : {};
   return [{ site: handlesSite(pid, type), madeAt, ...found, ...register }];
@@ -326,8 +343,10 @@ function handlesRows(
 
 const THREAD = "threading.Thread";
 
-/** What holds objects behind which a library keeps memory of its own, and who makes them; none where nothing common
- * does: a library's own objects, as its functions, are everywhere. */
+/**
+ * The holder of objects behind which a library keeps its own memory, and the stack that creates them; none if
+ * there is no common holder, because a library's own objects, such as functions, are everywhere.
+ */
 function libraryRow(
   objects: ObjectGraph,
   pid: Pid,
@@ -369,8 +388,10 @@ const MOST_BOUND = 2 ** 40;
 const DEQUE = /(?:^|\.)deque$/;
 const LRU_WRAPPER = /_lru_cache_wrapper$/;
 
-/** The bound that the holder carries, or the cache whose own dict it is; 0 where there is none. What an item of a
- * bounded container leads to has no bound by that. */
+/**
+ * The bound of the holder, or of the cache whose dict it is; 0 if there is none. An object inside an item of a
+ * bounded container is not bounded by it.
+ */
 function boundOf(objects: ObjectGraph, holder: NodeId): number {
   const { graph, copy, paths, index } = objects;
   const isOf = (node: NodeId | undefined, type: RegExp): node is NodeId =>
@@ -387,22 +408,22 @@ function boundOf(objects: ObjectGraph, holder: NodeId): number {
     return 0;
   }
   const address = float64At(graph.address, cache);
-  // Only where its dict stands where it should: another layout says nothing.
+  // Only if its dict is at the expected offset; another layout proves nothing.
   return index.at(copy.word(address + LRU_CACHE)) === 0
     ? 0
     : bounded(copy.word(address + LRU_MAXSIZE));
 }
 
-/** -1, or none, is no bound. */
+/** -1 or None means no bound. */
 function bounded(word: number): number {
   return word > 0 && word < MOST_BOUND ? word : 0;
 }
 
-/** struct gc_generation: a list's head of two words, then int threshold, int count. */
+/** struct gc_generation: a list head of two words, then int threshold, int count. */
 const THRESHOLD = 16;
 const COUNT = 20;
 
-/** How the garbage collector of the main interpreter stands; null where its place cannot be read. */
+/** The state of the garbage collector of the main interpreter; null if it cannot be read. */
 function collectorOf(python: PythonRuntime): HolderBatch["collector"] {
   const { layout, memory, mainInterpreter } = python;
   const start = mainInterpreter + layout.interpreter.gc;

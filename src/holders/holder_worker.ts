@@ -1,4 +1,7 @@
-/** The thread that looks holders up: a heap's graph takes seconds of a core, which the polls must not lose. */
+/**
+ * The thread that looks up holders: building a heap's graph takes seconds of CPU time, which must not delay the
+ * polls.
+ */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { countsOf } from "../cpython/heap/census/type_counts.js";
@@ -25,7 +28,7 @@ parentPort?.postMessage({
   cpuMs: cpu(),
 } satisfies LookupAnswer);
 
-/** A heap too large for a graph is still counted; null where the program cannot be looked into at all. */
+/** A heap too large for a graph is still counted; null if the program cannot be read at all. */
 function countAlone(pid: Pid): CensusBatch | null {
   try {
     const memory = openProcessMemory(pid);

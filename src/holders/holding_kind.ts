@@ -1,4 +1,4 @@
-/** In which way something holds an object. */
+/** The kinds of references that hold an object. */
 import { ROOT_GARBAGE, ROOT_NATIVE } from "../cpython/heap/graph/graph.js";
 import type { ObjectGraph } from "../cpython/heap/index.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
@@ -6,13 +6,15 @@ import { pathTo } from "../model/heap/heap_paths.js";
 
 export type Way = "held" | "garbage" | "native";
 
-/** An object that is reached only because its count is too high for what refers to it has its reference
- * from native code: nothing of Python's holds it. */
+/**
+ * An object that is reachable only because its reference count is higher than its known references is held by
+ * native code, not by Python.
+ */
 export function wayOf({ paths, end }: ObjectGraph, node: NodeId): Way {
   const path = pathTo(paths, node);
   if (path[0] === ROOT_GARBAGE) {
     return "garbage";
   }
-  const steps = node < end ? path.length : path.length - 1; // a storage goes with its tensor
+  const steps = node < end ? path.length : path.length - 1; // a storage belongs to its tensor
   return steps <= 0 || (path[0] === ROOT_NATIVE && steps <= 2) ? "native" : "held";
 }

@@ -1,9 +1,9 @@
 /**
- * The objects of a program behind which a library keeps memory of its own: frames of polars, tables of Arrow. Such a
- * library carries an allocator past the program's malloc, so that no sample falls on what it holds, and Python
- * counts a few dozen bytes of each object. They are known by their types' code:
+ * Objects behind which a library keeps its own memory, such as polars frames and Arrow tables. Such a library
+ * has its own allocator and does not use the program's malloc, so its memory is not sampled, and Python counts
+ * only a few dozen bytes per object. The objects are recognised by the code of their types:
  *
- *     object ── ob_type ──> type ── tp_dealloc ──> code of a file beside, or of, the one with the allocator
+ *     object ── ob_type ──> type ── tp_dealloc ──> code in or next to the file with the allocator
  */
 
 import { dirname } from "node:path";
@@ -13,7 +13,7 @@ import { uint32At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
-/** Of a type; fewer say nothing of a growth. */
+/** Least objects of a type; fewer do not indicate growth. */
 const FEWEST = 8;
 const MOST_TYPES = 32;
 /** Include/cpython/object.h; the same from 3.9 to 3.15. */
@@ -24,7 +24,7 @@ export interface ObjectsOfType {
   readonly nodes: readonly NodeId[];
 }
 
-/** By type, the most numerous first. `libraries`: files that carry an allocator. */
+/** By type, most numerous first. `libraries`: files that contain an allocator. */
 export function libraryObjects(
   { graph, types, copy }: ObjectGraph,
   libraries: readonly string[],

@@ -1,5 +1,4 @@
-/** The request and the answer of a holder lookup: the messages between a scheduler and the lookup's thread, which
- * starts here. */
+/** The messages between a scheduler and the holder lookup's thread, which is started here. */
 
 import { Worker } from "node:worker_threads";
 import type { Address, Bytes, Millis, Pid, StackId } from "../model/base/units.js";
@@ -11,41 +10,46 @@ import type { Opening } from "../segment/index.js";
 export interface LookupRequest {
   readonly pid: Pid;
   readonly sites: readonly LookupSite[];
-  /** What no sample tells of grows: what holds those objects, and which stack makes them? null: it does not. */
+  /**
+   * Asks for the holder and creating stack of growing objects that samples do not show; null if nothing of the
+   * kind grows.
+   */
   readonly unsampled: UnsampledTraces | null;
-  /** CPU time that a further look must not exceed, all looks together; absent: as many looks as it takes. */
+  /** CPU time for all lookups together, which another lookup must not exceed; absent: no limit. */
   readonly mostMs?: Millis;
 }
 
-/** Which objects those are, and what may tell who makes them. */
+/** These objects, and evidence for who creates them. */
 export interface UnsampledTraces {
-  /** Figures of the process. */
+  /** Metrics of the process. */
   readonly growing: ReadonlySet<Metric>;
-  /** Where descriptors grow: those that were opened after the start and a while ago; some may be closed. */
+  /** If descriptors grow: those opened after the start and some time ago; some may be closed. */
   readonly opened: readonly Opening[];
-  /** Where memory of that kind grows: files of libraries with an allocator past malloc. */
+  /** If such memory grows: files of libraries with their own allocator. */
   readonly libraries: readonly string[];
   readonly sampled: readonly SampledStack[];
 }
 
 export interface LookupSite {
   readonly site: string;
-  /** Python's allocator was asked: every block is an object's, or a part of one. */
+  /** The memory is from Python's allocator, so every block is an object or part of one. */
   readonly python: boolean;
   readonly addresses: readonly Address[];
-  /** Set if the site's memory is a few large blocks that are reallocated, larger each time: bounds for the size of the
-   * largest block between the look and the copy of the heap; else null. */
+  /**
+   * Set if the site's memory is a few large blocks that are reallocated at growing sizes: bounds for the size
+   * of the largest block between the snapshot and the copy of the heap; otherwise null.
+   */
   readonly swelling: { readonly least: Bytes; readonly most: Bytes } | null;
 }
 
 export interface SampledStack {
-  /** Of the recording's dictionary. */
+  /** Id in the recording's dictionary. */
   readonly stack: StackId;
-  /** Of its live samples. */
+  /** Addresses of its live samples. */
   readonly addresses: readonly Address[];
 }
 
-/** What it answers; null where nothing could be looked up, or counted. */
+/** The answer; null if nothing could be looked up or counted. */
 export interface LookupAnswer {
   readonly batch: HolderBatch | null;
   readonly census: CensusBatch | null;

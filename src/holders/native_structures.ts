@@ -1,18 +1,18 @@
 /**
- * The object that native memory hangs on, however deep in what C or C++ built: from the words of each object whose
- * type may keep what only C knows, block by block, each block once.
+ * Finds the object that owns native memory, however deep in C or C++ structures: follows the words of each
+ * object whose type may own native memory, block by block, visiting each block once.
  *
  *     SSLContext ──> SSL_CTX ──> X509_STORE ──> stack ──> X509 ──> ... ──> wanted
  *     object         blocks of malloc's, each pointed at by a word of the one before
  *
- * A word is followed where an allocator's head says that a block begins there, or where it leads into the middle of one
- * as Rust's hash maps do (hashbrown's RawTableInner, from 0.1 on; a set or map of std's is one):
+ * A word is followed if an allocator header shows that a block begins there, or if it points into the middle of
+ * a block as in Rust's hash maps (hashbrown's RawTableInner, from 0.1 on; a set or map of std's is one):
  *
- *     control ─────────────────────────────┐        mask, beside that word: buckets - 1, a power of two less 1
- *     block   [bucket]...[bucket] padding   [a byte a bucket] [16]
+ *     control ─────────────────────────────┐        mask, next to that word: buckets - 1, a power of two minus 1
+ *     block   [bucket]...[bucket] padding   [a byte per bucket] [16]
  *
- * Of several objects the one that fewest blocks lie between has it. What only a module's state or a library's variables
- * lead to has no object.
+ * Among several objects, the one with the fewest blocks in between is the owner. Memory reachable only from a
+ * module's state or a library's variables has no owner.
  */
 
 import { bytesInPlace, FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
@@ -35,25 +35,25 @@ import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
-/** Of all blocks together; beyond it is left what lies deepest. */
+/** Most bytes of all blocks together; deeper blocks are not followed. */
 const MOST_BYTES: Bytes = 2 ** 29;
 const MOST_BLOCKS = 2 ** 22;
-/** Of one block: no structure is larger, and data is not looked through. */
+/** Largest block: structures are not larger, and data is not searched. */
 const LARGEST_STRUCTURE: Bytes = 2 ** 20;
 const HEAD: Bytes = 16;
 const WORD: Bytes = 8;
-/** hashbrown's, of a bucket: a key and a value in place. */
+/** Largest hashbrown bucket: a key and a value in place. */
 const LARGEST_BUCKET: Bytes = 512;
 const BUCKET_STEP: Bytes = 4;
 const FEWEST_BUCKETS = 4;
 const MOST_BUCKETS = 2 ** 32;
-/** Control bytes are read 16 at a time, past the last bucket's. */
+/** Control bytes are read 16 at a time, beyond the last bucket. */
 const CONTROL_GROUP: Bytes = 16;
-/** What an allocator rounds a request up by; a large one to whole pages. */
+/** The rounding of an allocator; large requests are rounded to whole pages. */
 const MOST_ROUNDING: Bytes = 32;
 const MOST_OF_PAGES: Bytes = 4096 + MOST_ROUNDING;
 const LEAST_IN_PAGES: Bytes = 2 ** 16;
-/** All that their objects keep is known, or is no object's alone. */
+/** Types whose native memory is fully known, or not owned by a single object. */
 const KNOWN: ReadonlySet<number> = new Set([
   SHAPE_INT,
   SHAPE_LIST,
@@ -68,8 +68,7 @@ const KNOWN: ReadonlySet<number> = new Set([
   SHAPE_TYPE,
 ]);
 
-/** For each address the object that leads to the block that begins there, or to the object there, by a structure of C's;
- * 0 where there is none. */
+/** For each address, the object that leads through C structures to the block or object there; 0 if there is none. */
 export function structureOwners(
   objects: ObjectGraph,
   addresses: readonly Address[],
@@ -86,14 +85,14 @@ export function structureOwners(
 }
 
 class Structures {
-  /** Blocks in the order in which they were met. */
+  /** Blocks in the order in which they were found. */
   readonly #met = new HashedAddresses();
   readonly #owners: NodeId[] = [];
   readonly #sizes: Bytes[] = [];
   #bytesLeft = MOST_BYTES;
   #wantedLeft: number;
 
-  /** Once all of `wanted` were met nothing more is. */
+  /** Once all of `wanted` are found, the search stops. */
   constructor(
     readonly objects: ObjectGraph,
     readonly wanted: ReadonlySet<Address>,
@@ -106,7 +105,7 @@ class Structures {
     this.#follow(start, bytesInPlace(this.objects, node) - HEAD, node);
   }
 
-  /** From block to block, until what is wanted was met, or nothing is left. */
+  /** Goes from block to block until everything wanted is found or no block is left. */
   run(): void {
     const goesOn = () =>
       this.#wantedLeft > 0 && this.#bytesLeft > 0 && this.#met.size < MOST_BLOCKS;
@@ -123,7 +122,7 @@ class Structures {
     return this.#owners[this.#met.find(address)] ?? 0;
   }
 
-  /** Meets the blocks that words of a range lead to. */
+  /** Visits the blocks that words of a range point to. */
   #follow(start: Address, bytes: Bytes, owner: NodeId): void {
     const { copy } = this.objects;
     for (let place = start; place + WORD <= start + bytes; place += WORD) {
@@ -135,7 +134,7 @@ class Structures {
     }
   }
 
-  /** Does nothing where no block begins there, or it was met before. */
+  /** Does nothing if no block begins there or it was already visited. */
   #meet(block: Address, owner: NodeId): void {
     const { copy, layout, index } = this.objects;
     if (this.#met.find(block) >= 0) {
@@ -147,17 +146,17 @@ class Structures {
     if (size > 0 || (isObject && isWanted)) {
       this.#met.add(block);
       this.#owners.push(owner);
-      this.#sizes.push(size); // what an object refers to is known
+      this.#sizes.push(size); // references of objects are already known
       this.#wantedLeft -= isWanted ? 1 : 0;
     }
   }
 
-  /** The block of the hash map whose control bytes begin at `control`, a word that lies at `place`; 0 where none is. */
+  /** The block of the hash map whose control bytes begin at `control`, a word stored at `place`; 0 if there is none. */
   #tableAround(control: Address, place: Address): Address {
     const { copy, layout } = this.objects;
     for (const beside of [place + WORD, place - WORD]) {
       const buckets = copy.word(beside) + 1;
-      // Of a power of two the logarithm is whole, and exact.
+      // The logarithm of a power of two is an exact integer.
       if (
         !(
           buckets >= FEWEST_BUCKETS &&

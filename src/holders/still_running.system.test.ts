@@ -1,4 +1,4 @@
-/** An interpreter that takes itself down is known by it, on every one found here. */
+/** An interpreter that shuts down is recognised, for every interpreter on this machine. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ const interpreters = environment.interpreters.filter(
 describe.each(interpreters.map((one, n) => [`Python ${one.version} ${one.path}`, one, n] as const))(
   "%s",
   (_name, interpreter, n) => {
-    test("it runs, until it takes its modules down, and is gone", async () => {
+    test("it is running until it destroys its modules and ends", async () => {
       const ending = join(folder, String(n));
       const waiting: Waiting = await startPython(interpreter, PROGRAM, { ENDING: ending });
       const memory = openProcessMemory(waiting.pid);

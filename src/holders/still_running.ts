@@ -3,9 +3,9 @@ import type { Address } from "../model/base/units.js";
 import { TidemarkError } from "../model/errors/errors.js";
 
 /**
- * Asks now and again whether a program is still at its work. An interpreter that ends takes `__main__` out of
- * sys.modules before it frees what modules hold (Python/pylifecycle.c, finalize_modules): what is read behind
- * that is of a heap half taken down.
+ * Checks from time to time whether a program is still running. An interpreter that exits removes `__main__`
+ * from sys.modules before it frees what modules hold (Python/pylifecycle.c, finalize_modules); anything read
+ * after that is from a partly destroyed heap.
  */
 export function stillRunning(python: PythonRuntime): () => boolean {
   const main = mainModule(python);
@@ -14,7 +14,7 @@ export function stillRunning(python: PythonRuntime): () => boolean {
       return mainModule(python) === main;
     } catch (error) {
       if (error instanceof TidemarkError) {
-        return false; // it is gone
+        return false; // it has ended
       }
       throw error;
     }

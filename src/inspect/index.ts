@@ -1,6 +1,6 @@
 /**
- * Documents: everything that Tidemark knows of a subject, as the JSON types of `model/`. The CLI prints them, a
- * server can send them.
+ * Documents: everything that Tidemark reports about a subject, as the JSON types of `model/`. The CLI prints
+ * them; a server can send them.
  *
  * | subject | folder | needs a recorder |
  * |---|---|---|
@@ -11,7 +11,8 @@
  *     const summary = summarize(recording, "end");
  *     const diagnosis = await diagnoseRecording(recording, tell);
  *
- * Functions named `...Document` return what `--json` prints before its rows are selected, `...Page` what a page holds.
+ * Functions named `...Document` return the output of `--json` before rows are selected; `...Page` returns the
+ * data of a page.
  * `npm run generate` writes the index of each folder from the exports of its files.
  * A `tell` parameter reports progress. Everything here throws TidemarkError only.
  */

@@ -27,7 +27,7 @@ test("a heap that reached to the break has grown with it", () => {
   expect(heapRanges({ before: 0x40000, now: 0x90000 })).toEqual([[0x10000, 0x90000], THREAD]);
 });
 
-test("what others had beyond it is not malloc's, nor what has gone back", () => {
+test("memory of others beyond it is not malloc's, nor is returned memory", () => {
   expect(heapRanges({ before: 0x60000, now: 0x90000 })).toEqual([[0x10000, 0x50000], THREAD]);
   expect(heapRanges({ before: 0x50000, now: 0x40000 })).toEqual([[0x10000, 0x50000], THREAD]);
   expect(heapRanges({ before: 0, now: 0 })).toEqual([[0x10000, 0x50000], THREAD]);

@@ -1,6 +1,6 @@
 /**
- * Stretches of memory of which more is known than their mapping's name: Python's arenas first, then
- * glibc's heaps and blocks, then stacks. Ascending and apart.
+ * Address ranges with a known owner beyond the mapping's name: first Python's arenas, then glibc's heaps and
+ * blocks, then stacks. Ascending and disjoint.
  */
 
 import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
@@ -10,7 +10,7 @@ import type { Address } from "../model/base/units.js";
 import type { LedgerPartName } from "../model/profile/ledger.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";
 
-/** Free memory within claims: ranges by address; `shares` of each are free, all of it where there are none. */
+/** Free memory within claims: ranges by address; `shares` of each are free; all of it if absent. */
 export interface FreeRanges {
   readonly starts: Float64Array;
   readonly ends: Float64Array;
@@ -18,7 +18,7 @@ export interface FreeRanges {
 }
 
 export interface Claim extends AddressRange {
-  /** What of it is in use belongs to. */
+  /** The part that its used memory belongs to. */
   readonly used: LedgerPartName;
   readonly free: { readonly part: LedgerPartName; readonly ranges: FreeRanges } | null;
 }
@@ -30,7 +30,7 @@ interface Owners {
   readonly stacks: readonly AddressRange[];
 }
 
-/** Where the heap by brk ended when the look began, and where it ends when sums are read; 0: there is none. */
+/** End of the brk heap at the start of the reading, and when smaps is read; 0: there is none. */
 export interface Break {
   readonly before: Address;
   readonly now: Address;
@@ -75,12 +75,12 @@ export function arenaRanges({ addresses, arenaBytes }: PythonArenas): AddressRan
   );
 }
 
-/** A heap that reached to the break, as it was before it was read, is what has moved the break since. */
+/** A heap that ended at the break before the reading is the one that has moved the break since. */
 function withGrowth({ start, end }: AddressRange, { before, now }: Break): AddressRange {
   return { start, end: start < before && end >= before ? Math.max(end, now) : end };
 }
 
-/** Claims that overlap (memory that moved between two readings): the later address gives way. */
+/** If claims overlap (memory moved between two readings), the later address is cut. */
 function apart(claims: Claim[]): Claim[] {
   claims.sort((a, b) => a.start - b.start);
   const result: Claim[] = [];
@@ -113,7 +113,7 @@ function freeOfPools(arenas: PythonArenas, pools: PoolCounts): FreeRanges {
   return withEnds(starts, shares, poolBytes, neverUsed(arenas));
 }
 
-/** Of a cheap look: free pools only, spread over what of the arena was ever used. */
+/** For a cheap reading: only free pools, spread over the used part of the arena. */
 function freeOfArenas(arenas: PythonArenas): FreeRanges {
   const { poolBytes, arenaBytes, addresses, freePools, totalPools } = arenas;
   const rows = Array.from(addresses, (start, row) => ({ start, row })).sort(
@@ -132,7 +132,7 @@ function freeOfArenas(arenas: PythonArenas): FreeRanges {
   };
 }
 
-/** Pools that no block was ever taken from; resident only where the kernel gave huge pages. */
+/** Pools that were never used; resident only if the kernel used huge pages. */
 function neverUsed({ addresses, unusedFrom, arenaBytes }: PythonArenas): AddressRange[] {
   return Array.from(addresses, (address, row): AddressRange => {
     return { start: float64At(unusedFrom, row), end: address + arenaBytes };

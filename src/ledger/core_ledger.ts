@@ -1,12 +1,12 @@
 /**
- * The ledger of a core file: the same parts as a live program's, of what the file holds. It knows no RSS:
- * that is the kernel's account, and gone with the process. In its place stand the bytes that the file holds,
- * without its pages of zeroes (held_pages.ts).
+ * The ledger of a core file: the same parts as for a live program, for the contents of the file. A core file
+ * has no RSS, which only the kernel of a live process knows. Instead, the bytes in the file are used, without
+ * pages of zeroes (held_pages.ts).
  *
  * | failure | outcome |
  * |---|---|
- * | cut off, or written without some mappings | what is there is divided; `limits` says how much is not |
- * | the allocators' own data are missing | the same memory by its mappings' names; `limits` says so |
+ * | cut off, or written without some mappings | the existing part is divided; `limits` states how much is missing |
+ * | the allocators' own data are missing | the memory is attributed by mapping names; `limits` reports it |
  * | no names of files in it (a damaged note) | their memory is in anon.other |
  */
 
@@ -61,7 +61,7 @@ export function readCoreLedger(core: CoreMemory): CoreLedger {
   };
 }
 
-/** null where the program has no Python; without a version where its Python is not known, or not whole. */
+/** null if the program has no Python; without a version if its Python is unknown or incomplete. */
 function pythonOf(core: CoreMemory): { version: string; freeThreaded: boolean } | null {
   const freeThreaded = core.mappings.some(({ path }) => FREE_THREADED.test(path));
   try {

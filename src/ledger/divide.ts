@@ -1,14 +1,14 @@
 /**
- * One mapping's resident bytes divided by address.
+ * Divides one mapping's resident bytes by address.
  *
  *   mapping    |-----------------------------------------------|   RSS by smaps
  *   resident   ######..####################..#########.....####    pages by pagemap
  *   claims        [arena ][arena ]  [heap               ]
  *   free            ~~  ~    ~~       ~~~   ~~~~  ~
  *
- * Each page's bytes go to the claim that covers them, there to the free ranges or to what is in use, so
- * that a page which used and free memory share is divided by their bytes. pagemap and smaps are read one
- * after the other: the figures are scaled to smaps' and rounded so that the sum stays exact.
+ * Each page's bytes are attributed to the claim that covers them, as free or used, so a page with both is
+ * divided by bytes. pagemap and smaps are read one after another, so the figures are scaled to those of smaps
+ * and rounded so that the sum remains exact.
  */
 
 import type { AddressRange } from "../linux/memory/memory.js";
@@ -55,7 +55,7 @@ export function divideMapping(
   return scale(weights, mapping.rssBytes, otherwise);
 }
 
-/** Whole numbers in the weights' proportion that add up to `bytes`; the largest takes the rounding. */
+/** Integers proportional to the weights that add up to `bytes`; the largest absorbs the rounding. */
 function scale(
   weights: ReadonlyMap<LedgerPartName, number>,
   bytes: Bytes,
@@ -100,8 +100,10 @@ function overlap({ starts, ends, shares }: FreeRanges, start: Address, end: Addr
   return bytes;
 }
 
-/** Bytes of whole pages inside the ranges that are resident: what trimming can give back. The first 48
- * bytes of a chunk keep its place in the lists. */
+/**
+ * Resident whole pages inside the ranges, which trimming can release. The first 48 bytes of a chunk are needed
+ * for the free lists.
+ */
 export function wholePages(
   starts: Float64Array,
   ends: Float64Array,
@@ -134,7 +136,7 @@ function clip(ranges: readonly AddressRange[], start: Address, end: Address): Ad
   return inside;
 }
 
-/** First of ascending ranges that ends behind the address. */
+/** First of ascending ranges that ends after the address. */
 function firstBehind(ranges: readonly AddressRange[], address: Address): number {
   let low = 0;
   let high = ranges.length;

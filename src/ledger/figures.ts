@@ -1,4 +1,4 @@
-/** What the allocators say of themselves, and what of them could not be seen. */
+/** The allocators' own figures, and what could not be read. */
 import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
 import type { Mapping } from "../linux/memory/memory.js";
 import type {
@@ -11,10 +11,10 @@ import type { BundledAllocator } from "../native/bundled_allocators.js";
 import { foreignAllocators } from "../native/foreign_allocators.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";
 
-/** Less is not worth a look into the program's libraries. */
+/** With less, the program's libraries are not searched. */
 const MUCH_UNKNOWN_BYTES = 16 << 20;
 
-/** Whether so much memory is of nobody known that an allocator within a library may have it. */
+/** Whether so much memory is unattributed that an allocator inside a library may own it. */
 export function hasMuchUnknown(parts: readonly LedgerPart[]): boolean {
   return parts.some(({ part, bytes }) => part === "anon.other" && bytes >= MUCH_UNKNOWN_BYTES);
 }

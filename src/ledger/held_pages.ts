@@ -1,7 +1,7 @@
 /**
- * The pages of a core file that say something. A core holds whole mappings, the parts that were never
- * touched among them, as zeroes: a thread's stack of 8 MiB for the 20 KiB that it used. A page of zeroes
- * alone is taken for one that was never touched; whether it was once, no core tells.
+ * The non-zero pages of a core file. A core contains whole mappings, including untouched parts as zeroes: 8 MiB
+ * for a thread's stack that used 20 KiB. A page of zeroes counts as never touched, although a core file cannot
+ * prove that.
  */
 
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
@@ -15,7 +15,7 @@ const ZEROES = Buffer.alloc(PAGE);
 export class HeldPages {
   /** Pages that are not all zeroes; ascending, neighbours merged within a mapping. */
   readonly #ranges: { start: Address; end: Address }[] = [];
-  /** Bytes that the core holds, zeroes included; those of its pages of zeroes. */
+  /** Bytes in the core file, including zeroes; bytes in pages of zeroes. */
   readonly heldBytes: Bytes;
   readonly zeroBytes: Bytes;
 

@@ -62,7 +62,7 @@ say(0)
 say(truth())
 `;
 
-describe("the parts add up to RSS, and are what the allocators say", () => {
+describe("the parts add up to RSS, and match the allocators' own figures", () => {
   test.each(environment.interpreters)("Python $version at $path", async (interpreter) => {
     const { pid, go } = await kept(startPython(interpreter, MIXED));
     const before = readStatus(pid)?.rssBytes ?? 0;
@@ -102,7 +102,7 @@ describe("the parts add up to RSS, and are what the allocators say", () => {
   });
 });
 
-test("trimming gives back what was said", async () => {
+test("trimming releases the stated bytes", async () => {
   const program = await kept(
     startPython(
       anyInterpreter(),
@@ -158,7 +158,7 @@ test.skipIf(environment.packagesPython === null)(
 );
 
 test.skipIf(environment.packagesPython === null)(
-  "an allocator that a library carries inside it is named",
+  "an allocator built into a library is named",
   async () => {
     const path = present(environment.packagesPython);
     const text = "import pyarrow\nkept = pyarrow.array(range(4_000_000))\nsay(kept.nbytes)\n";
@@ -253,7 +253,7 @@ describe("programs without Python, and other allocators", () => {
   const allocators = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"]
     .map((name) => `/usr/lib/x86_64-linux-gnu/${name}`)
     .filter(existsSync);
-  test.each(allocators)("%s is named, what it holds is opaque", async (library) => {
+  test.each(allocators)("%s is named, its memory is opaque", async (library) => {
     const program = "kept = [bytearray(4000) for i in range(5000)]\nsay(0)\n";
     const { pid } = await kept(startPython(anyInterpreter(), program, { LD_PRELOAD: library }));
     const ledger = readLedger(pid, "full");
@@ -264,7 +264,7 @@ describe("programs without Python, and other allocators", () => {
   });
 });
 
-test("a program that allocates, frees and starts threads meanwhile", async () => {
+test("a program that allocates, frees and starts threads during the reading", async () => {
   const program = await kept(
     startPython(
       anyInterpreter(),
@@ -326,7 +326,7 @@ ctypes.memmove(at, at.to_bytes(8, "little") * 2, 16)`,
   });
 });
 
-test("a heap that grows faster than it is read is malloc's all the same", async () => {
+test("a heap that grows faster than it is read is still malloc's", async () => {
   // By brk, in chunks below the size that gets mappings of its own, up to 512 MiB.
   const program = await kept(
     startPython(
@@ -361,7 +361,7 @@ test("no such process", () => {
   expect(() => readLedger(2 ** 22 - 1, "full")).toThrow(/TM-E020/);
 });
 
-test("what smaps says of this process, mapping by mapping", () => {
+test("smaps of this process, mapping by mapping", () => {
   const mappings = readSmaps(process.pid) ?? [];
   const text = readFileSync("/proc/self/smaps", "utf8");
   expect(mappings.length).toBeGreaterThan(10);

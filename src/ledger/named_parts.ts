@@ -11,7 +11,7 @@ const KERNEL_CODE = /^\[(?:vdso|vvar|vsyscall|vvar_vclock|uprobes|sigpage)/;
 
 /** One for each mapping. */
 export function partsByName(mappings: readonly Mapping[]): LedgerPartName[] {
-  // All mappings of a file that has code, its read-only data and relocated data included.
+  // All mappings of a file with code, including its read-only and relocated data.
   const programs = new Set(
     mappings
       .filter(({ executable, inode }) => executable && inode !== 0)
@@ -21,7 +21,7 @@ export function partsByName(mappings: readonly Mapping[]): LedgerPartName[] {
   for (let index = 0; index < mappings.length; index++) {
     const mapping = itemAt(mappings, index);
     const before = mappings[index - 1];
-    // A library's zeroed data is anonymous, and lies right behind its data.
+    // A library's zeroed data is anonymous and directly follows its data.
     const zeroed =
       before !== undefined &&
       parts[index - 1] === "libraries" &&
@@ -42,7 +42,7 @@ function partOf(mapping: Mapping, programs: ReadonlySet<string>, zeroed: boolean
     return "gpu.driver";
   }
   if (SHARED_MEMORY.test(path)) {
-    // A program's code may lie in a memfd, and a private mapping of /dev/zero is plain memory.
+    // A program's code may be in a memfd, and a private mapping of /dev/zero is plain memory.
     return path.startsWith("/dev/zero") && !shared
       ? "anon.other"
       : programs.has(fileOf(mapping)) && !shared

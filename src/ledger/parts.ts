@@ -9,19 +9,21 @@ import { divideMapping } from "./divide.js";
 import { partsByName } from "./named_parts.js";
 import { reclaimOf } from "./reclaim.js";
 
-/** What of a mapping is there: resident, or held by a core file. */
+/** The present part of a mapping: resident, or in the core file. */
 export interface PresentMapping extends Mapping {
   readonly rssBytes: Bytes;
-  /** As smaps has them; 0 where they are not known. */
+  /** As in smaps; 0 if unknown. */
   readonly cleanBytes: Bytes;
   readonly dirtyBytes: Bytes;
 }
 
-/** The pages of [start, end) that are there. */
+/** The present pages of [start, end). */
 type PresentPages = (start: Address, end: Address) => readonly AddressRange[];
 
-/** One row for each of {@link LEDGER_PARTS}; they add up to the mappings' bytes. `trimBytes`: what
- * malloc_trim(0) would give back; null where there is no glibc heap. */
+/**
+ * One row for each of {@link LEDGER_PARTS}; they add up to the mappings' bytes. `trimBytes`: the bytes that
+ * malloc_trim(0) would release; null if there is no glibc heap.
+ */
 export function divideAll(
   mappings: readonly PresentMapping[],
   presentOf: PresentPages,

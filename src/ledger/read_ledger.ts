@@ -1,19 +1,19 @@
 /**
- * A live process's RSS divided into parts. In this order, the process running on:
+ * Divides a live process's RSS into parts, in this order, while the process runs:
  *
  *   1 maps, Python's arenas (and, in full, each pool), glibc's heap (in full, each chunk)
  *   2 stack pointers of waiting threads, and stacks by their shape
- *   3 smaps: the sums that all is scaled to
+ *   3 smaps: the sums that everything is scaled to
  *   4 pagemap, for the mappings that are divided
  *
- * What changes between 1 and 4 blurs the border between used and free, never the sum.
+ * Changes between steps 1 and 4 affect the border between used and free memory, never the sum.
  *
  * | failure | outcome |
  * |---|---|
- * | no such process, not ours to read | TM-E020, TM-E021 |
+ * | no such process, not permitted | TM-E020, TM-E021 |
  * | no smaps (the kernel's configuration, a sandbox) | TM-E040 |
- * | no Python, no glibc, another allocator | the same memory by its mappings' names; `limits` says so |
- * | torn or damaged heap | what could be read; the rest of it counts as used, `limits` says how much |
+ * | no Python, no glibc, another allocator | the memory is attributed by mapping names; `limits` reports it |
+ * | torn or damaged heap | the readable part; the rest counts as used, `limits` states how much |
  */
 import { ArenaPlaces, countPools, findArenas } from "../cpython/interpreter/arenas.js";
 import {
@@ -38,13 +38,13 @@ import { hasMuchUnknown, limitsOf, mallocFigures, pythonFigures } from "./figure
 import { divideAll, type PresentMapping } from "./parts.js";
 import { findThreadStacks } from "./thread_stacks.js";
 
-/** Where a ledger found a process's heaps, for the next one to begin with. */
+/** Locations of a process's heaps, for the next ledger. */
 export class LedgerPlaces {
   readonly arenas = new ArenaPlaces();
   readonly glibc = new GlibcPlace();
 }
 
-/** @param places of the process's ledger before
+/** @param places from the process's previous ledger
  * Throws TM-E020 (gone) or TM-E021 (not permitted). */
 export function readLedger(pid: Pid, depth: "cheap" | "full", places = new LedgerPlaces()): Ledger {
   const started = performance.now();
@@ -95,7 +95,7 @@ export function readLedger(pid: Pid, depth: "cheap" | "full", places = new Ledge
       parts,
       malloc: heap === null ? null : mallocFigures(heap),
       python: arenas === null ? null : pythonFigures(arenas, pools),
-      // To tell a version reads the interpreter's whole file.
+      // Finding the version requires reading the interpreter's whole file.
       limits: limitsOf(
         mappings,
         arenas === null ? readInterpreter(pid) : null,
@@ -110,7 +110,7 @@ export function readLedger(pid: Pid, depth: "cheap" | "full", places = new Ledge
   }
 }
 
-/** Where the heap by brk ends; 0: there is none. */
+/** End of the brk heap; 0: there is none. */
 function breakOf(mappings: readonly (AddressRange & { readonly path: string })[]): Address {
   return mappings.find(({ path }) => path === "[heap]")?.end ?? 0;
 }

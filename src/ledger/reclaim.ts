@@ -3,7 +3,7 @@ import type { LedgerPart, LedgerPartName, Reclaim } from "../model/profile/ledge
 
 const WAYS: Readonly<Record<LedgerPartName, Reclaim>> = {
   "python.used": "gc-collect",
-  // An arena goes back only when its last block is freed; Python then does so by itself.
+  // Python releases an arena by itself, but only when its last block is freed.
   "python.free": "nothing",
   "malloc.used": "program",
   "malloc.free": "malloc-trim",
@@ -17,7 +17,7 @@ const WAYS: Readonly<Record<LedgerPartName, Reclaim>> = {
   unexplained: "nothing",
 };
 
-/** What gives a part back, and how much of it where that is known. `trimBytes`: whole resident pages inside
+/** How a part can be released, and how much, if known. `trimBytes`: whole resident pages inside
  * free chunks; null where there is no glibc heap. */
 export function reclaimOf(
   part: LedgerPartName,

@@ -4,8 +4,8 @@
  *   guard | ......... stack, grows down ......... | static TLS | struct pthread |
  *                       ^ stack pointer                         ^ %fs: holds its own address at 0 and 16
  *
- * glibc keeps the stacks of threads that ended for the next ones: those have a struct pthread, too, and
- * nobody's stack pointer. Since glibc 2.42 on new kernels the guard has no mapping of its own, so that a
+ * glibc keeps the stacks of ended threads for reuse; these also have a struct pthread, but no thread's stack
+ * pointer. Since glibc 2.42 on new kernels the guard has no mapping of its own, so that a
  * stack may share a mapping; then `stackblock` and its size in struct pthread say where it begins: the
  * two neighbouring words that span it. Source: glibc's nptl/descr.h, nptl/allocatestack.c.
  */
@@ -16,14 +16,14 @@ import { itemAt } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 
 const PAGE = 4096;
-/** struct pthread lies at the very end of its stack; the last pages hold its beginning. */
+/** struct pthread is at the very end of its stack; its beginning is in the last pages. */
 const PTHREAD_BYTES = 4096;
 const TAIL_PAGES = 2;
 const LEAST_STACK = 4 * PAGE;
-/** How far above its pointer the end of a thread's stack is looked for. */
+/** How far above its stack pointer the end of a thread's stack is searched. */
 const DEEPEST_WORDS = 2 ** 18;
 
-/** Ascending and apart. `pointers` are stack pointers of threads that wait. */
+/** Ascending and disjoint. `pointers` are stack pointers of waiting threads. */
 export function findThreadStacks(memory: Memory, pointers: readonly Address[]): AddressRange[] {
   const words = new ResidentWords(memory);
   const stacks: AddressRange[] = [];
@@ -75,7 +75,7 @@ function pthreadIn(words: ResidentWords, from: Address, end: Address): Address {
   return 0;
 }
 
-/** The stack that struct pthread itself describes; null where none is found or believed. */
+/** The stack that struct pthread itself describes; null if none is found or plausible. */
 function stackAround(words: ResidentWords, from: Address, mapping: Mapping): AddressRange | null {
   const pthread = pthreadIn(words, from, mapping.end);
   if (pthread === 0) {

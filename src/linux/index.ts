@@ -1,4 +1,4 @@
-/** What the kernel and the file system say: the only readers of /proc. */
+/** Kernel and file system data: the only readers of /proc. */
 
 export { type CoreGaps, type CoreMemory, openCoreFile } from "./core/core_file.js";
 export { DynamicSymbols } from "./elf/dynamic_symbols.js";

@@ -1,7 +1,7 @@
 /**
- * Allocators that a library carries inside it, as libarrow does mimalloc and polars jemalloc: neither a file nor a
- * mapping is named after them. But each has messages for its user, and their beginning is in the read-only data of
- * every build. Read from the files: the program's own pages stay as they are.
+ * Allocators built into a library, such as mimalloc in libarrow and jemalloc in polars, without a file or
+ * mapping of their own name. But each contains user messages, whose beginnings are in the read-only data of
+ * every build. They are read from the files, so that the program's own pages are not touched.
  */
 import { closeSync, fstatSync, readSync } from "node:fs";
 import { basename } from "node:path";
@@ -23,7 +23,7 @@ const MESSAGES: readonly (readonly [allocator: string, message: Buffer])[] = [
   ["tcmalloc", Buffer.from("tcmalloc: large alloc ")],
 ];
 const LONGEST_MESSAGE = Math.max(...MESSAGES.map(([, message]) => message.length));
-/** CPython from 3.13 on carries mimalloc, and asks it for nothing but where it is told to. */
+/** CPython from 3.13 on contains mimalloc, but uses it only if configured. */
 const INTERPRETER = /^(?:lib)?python\d/;
 const PIECE_BYTES = 1 << 22;
 

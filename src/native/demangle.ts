@@ -7,12 +7,12 @@ import { createRequire } from "node:module";
 // @ts-expect-error
 import * as glue from "gecko-profiler-demangle/index_bg.js";
 
-/** Longer ones are towers of templates that nobody reads, and cost as much as all others together. */
+/** Longer names are nested templates that nobody reads, and take as long as all others together. */
 const LONGEST_MANGLED = 4096;
 
 let loaded: ((name: string) => string) | null = null;
 
-/** The name as its language writes it; as it was where it is not mangled, or in a way nobody knows. */
+/** The demangled name; unchanged if it is not mangled, or in an unknown scheme. */
 export function demangle(name: string): string {
   if (!/^_[ZR]/.test(name) || name.length > LONGEST_MANGLED) {
     return name;
@@ -23,7 +23,7 @@ export function demangle(name: string): string {
     // It strips the underscore of what it does not know.
     return demangled === "" || demangled === name.slice(1) ? name : demangled;
   } catch {
-    loaded = (other) => other; // a trap leaves the instance in no state to go on
+    loaded = (other) => other; // after a trap the instance cannot be used any more
     return name;
   }
 }

@@ -4,8 +4,8 @@
  *
  *   symbol, 24 bytes            0 u32 name   4 u8 info (type: low half)   6 u16 section   8 u64 value   16 u64 size
  *
- * The table is read once for all addresses of a question, in pieces: an index of a library with half a million
- * symbols takes longer to sort than a hundred passes, and stays in memory. Every offset and size is checked against
+ * The table is read once for all requested addresses, in pieces: sorting an index of half a million symbols
+ * takes longer than a hundred passes, and would stay in memory. Every offset and size is checked against
  * the file's, for a mapped path may lead to any bytes.
  */
 
@@ -34,8 +34,10 @@ export class ElfSymbols {
     readonly strings: Section,
   ) {}
 
-  /** Symbols of the object at `path`; null where it is no ELF64 little-endian file, is damaged, has no
-   * symbols or cannot be read: such an object is shown by its name. */
+  /**
+   * Symbols of the object at `path`; null if it is not an ELF64 little-endian file, is damaged, has no symbols
+   * or cannot be read; such an object is shown by its name.
+   */
   static open(path: string): ElfSymbols | null {
     return withFile(path, (fd, fileSize) => {
       const sections = readSections(fd, fileSize);

@@ -11,8 +11,10 @@ export function isAllocatorLibrary({ path }: Mapping): boolean {
   return LIBRARY.test(path);
 }
 
-/** Allocators beside glibc's that a program has loaded, by name, each once. Their state is version
- * dependent and without invariants that would carry a reading from outside: what they hold is opaque. */
+/**
+ * Allocators other than glibc's that a program has loaded, by name, each once. Their state depends on the
+ * version and lacks invariants for reading it from outside, so their memory is opaque.
+ */
 export function foreignAllocators(mappings: readonly Mapping[]): string[] {
   const names = new Set<string>();
   for (const { path } of mappings) {

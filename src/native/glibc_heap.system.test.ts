@@ -58,7 +58,7 @@ say("ready")
 say(truth())
 `;
 
-describe("against what glibc says itself", () => {
+describe("compared with glibc's own figures", () => {
   test.each(environment.interpreters)("Python $version at $path", async (interpreter) => {
     const program = await python(interpreter, MIXED);
     const full = look(program.pid, "full");

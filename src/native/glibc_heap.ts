@@ -1,5 +1,5 @@
 /**
- * glibc's heap of a program, read from outside: what is in use, what is free and kept.
+ * A program's glibc heap, read from outside: memory in use, and memory that is free but retained.
  *
  *   libc's data --> main_arena, mp_ (glibc_layout)
  *       arenas  --> regions of chunks (glibc_heaps)
@@ -7,8 +7,8 @@
  *           cheap: the bins' lists alone, up to a bound (glibc_lists)
  *       mp_     --> blocks with mappings of their own (glibc_mmapped)
  *
- * Fails: another C library, or libc's data swapped out: null. Torn or damaged parts are left out, counted
- * in `unreadBytes` and named in `problems`; every walk and list has a bound.
+ * With another C library, or if libc's data is swapped out, the result is null. Torn or damaged parts are left
+ * out, counted in `unreadBytes` and named in `problems`; every walk and list is bounded.
  */
 
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
@@ -60,7 +60,7 @@ export interface GlibcHeap {
   /** In threads' caches: glibc itself counts it as used. Of a full look; else 0. */
   readonly cacheBytes: Bytes;
   readonly mmapped: MmappedChunks;
-  /** What mp_ says of them; null where it was not found. */
+  /** Their totals according to mp_; null if mp_ was not found. */
   readonly mmappedByAccount: { readonly chunks: number; readonly bytes: Bytes } | null;
   readonly problems: ReadonlySet<GlibcProblem>;
 }
@@ -73,8 +73,10 @@ const CHEAP_SPACE = 2 ** 34;
 const FULL_PAGES = 2 ** 26;
 const FULL_SPACE = 2 ** 39;
 const ALL = Number.POSITIVE_INFINITY;
-/** A program at work may be caught in the middle of a change: one that grows its heap and gives it back at every
- * step is, at one try in four. */
+/**
+ * A running program may be caught in the middle of a change; for one that grows and shrinks its heap at every
+ * step, this happens in one of four attempts.
+ */
 const TRIES = 12;
 /** Of a cheap look; the program runs on, and threads that free much change lists faster than they are read. */
 const CHEAP_LOOKS = 5;
@@ -95,7 +97,7 @@ export function readGlibcHeap(
   for (let look = 1; depth === "cheap" && look < CHEAP_LOOKS && isTorn(best); look++) {
     memory.refresh();
     const next = lookAtHeap(memory, depth, known, place);
-    // What is missed is free memory, never memory in use.
+    // Only free memory can be missed, never memory in use.
     if (next !== null && (!isTorn(next) || freeIn(next) > freeIn(best))) {
       best = next;
     }

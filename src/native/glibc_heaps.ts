@@ -64,7 +64,7 @@ function mainRegion(
   }
   const systemEnd = base + arena.systemBytes;
   const wholeByBrk = base > 0 && systemEnd > arena.top && isMapped(memory, systemEnd - 1);
-  // Looked up behind what may have read the mappings anew.
+  // Looked up after calls that may have read the mappings again.
   const last = present(mappingOf(memory.mappings, arena.top));
   const brk = base > 0 && base < arena.top && mappingOf(memory.mappings, base)?.path === last.path;
   if (brk) {

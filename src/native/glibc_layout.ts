@@ -1,5 +1,5 @@
 /**
- * Where glibc keeps its heap, found without symbols: in the writable data of libc, by what must hold of it.
+ * Finds glibc's heap without symbols: in the writable data of libc, by its invariants.
  *
  *   malloc_state (main_arena; each other arena in its first heap, behind heap_info)
  *     -96   fastbins[10]                singly linked, sizes 32, 48, ... 176; until glibc 2.42
@@ -72,7 +72,7 @@ export interface GlibcState {
   readonly parameters: MallocParameters | null;
 }
 
-/** Where a process's main arena was found: it never moves, and the next look begins there. */
+/** Where a process's main arena was found; it never moves, so the next reading begins there. */
 export class GlibcPlace {
   /** Address of the first bin; 0: not known. */
   bins: Address = 0;
@@ -222,8 +222,8 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
   );
 }
 
-/** A heap that grows is often larger than what was mapped when that was last read: then it is read anew,
- * behind the words that name the address. */
+/** A heap that grows is often larger than what was mapped when that was last read: then it is read again,
+ * after the words that contain the address. */
 export function isMapped(memory: Memory, address: Address): boolean {
   return (
     mappingOf(memory.mappings, address) !== undefined ||

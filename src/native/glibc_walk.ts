@@ -44,7 +44,7 @@ const HIGH = 2 ** 32;
 const PREVIOUS_IN_USE = 1;
 const MMAPPED = 2;
 
-/** One for all walks of this thread, which go one after the other: a new one for each would be touched anew. */
+/** One for all walks of this thread, which go one after the other: a new one for each walk would cause page faults. */
 let piece: Uint8Array | null = null;
 
 /** Its content is good from {@link ChunkPieces.enter} to the end of one walk. */
@@ -192,7 +192,7 @@ function findSequence(pieces: ChunkPieces, from: Address, end: Address): Address
   for (let start = from; start < last; start += 16) {
     let at = start;
     let count = 0;
-    // A sequence is followed inside what is at hand: each step of the search reads nothing anew.
+    // A sequence is followed inside what is at hand: no step of the search reads anything again.
     while (at < end && count < CERTAIN && (at === start || pieces.holds(at))) {
       const index = pieces.at(at);
       const low = index < 0 ? 0 : (pieces.words[index + 2] ?? 0);

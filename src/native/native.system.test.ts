@@ -64,7 +64,7 @@ describe("ElfSymbols", () => {
     expect(symbols.names([present(addresses.get("loads_of_work"))])).toEqual(["loads_of_work"]);
   });
 
-  it("is null for what is no object, and bears any damage", () => {
+  it("is null for non-objects, and survives any damage", () => {
     const path = join(directory, "damaged");
     expect(ElfSymbols.open(join(directory, "missing"))).toBeNull();
     expect(ElfSymbols.open(directory)).toBeNull();

@@ -1,4 +1,4 @@
-/** Native frames' addresses -> names of functions, by the very files that the process runs. */
+/** Converts addresses of native frames to function names, using exactly the files that the process runs. */
 
 import { statSync } from "node:fs";
 import { mappedInodes } from "../linux/index.js";

@@ -1,5 +1,6 @@
 /**
- * The recorder: run a program under the agent, attach to one, watch one from outside, finish what a dead recorder left.
+ * The recorder: run a program under the agent, attach to one, watch one from outside, complete the recording of
+ * a dead recorder.
  *
  *     const result = await runUnderAgent({ command, recordingPath, guardDescriptor });
  *     const summary = summarize(result.open(), "end"); // inspect/recorded

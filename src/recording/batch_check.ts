@@ -1,4 +1,4 @@
-/** A frame's checksum says that it is as it was written; these say that it makes sense. */
+/** A frame's checksum proves that it is unchanged; these checks verify that it is valid. */
 
 /** Thrown for a batch that a recorder cannot have written; the reader turns it into the recording's damage. */
 export class BatchError extends Error {}

@@ -1,5 +1,5 @@
 /**
- * What the frames of a recording hold: one type a kind. Columns of a table have equal length. Ids are
+ * The contents of a recording's frames: one type per kind. Columns of a table have equal length. Ids are
  * dense numbers within the recording; a store makes its 64-bit hashes from the rows' contents, so that
  * none need to be kept here. docs/recording.md lists every column.
  */

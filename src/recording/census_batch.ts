@@ -12,14 +12,14 @@ import type { CensusBatch, RecordedCensus } from "./types.js";
 /** Types with less are left out: hundreds of them come with every interpreter. */
 const SMALLEST_TYPE_BYTES: Bytes = 32 * 1024;
 
-/** `told`: types that count whatever their size. */
+/** `always`: types that count whatever their size. */
 export function censusBatch(
   pid: Pid,
   { types, objects, bytes }: TypeCounts,
-  told: ReadonlySet<string> = new Set(),
+  always: ReadonlySet<string> = new Set(),
 ): CensusBatch {
   const rows = types.flatMap((type, row) =>
-    float64At(bytes, row) >= SMALLEST_TYPE_BYTES || told.has(type) ? [row] : [],
+    float64At(bytes, row) >= SMALLEST_TYPE_BYTES || always.has(type) ? [row] : [],
   );
   return {
     pid,

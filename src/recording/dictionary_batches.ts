@@ -1,4 +1,4 @@
-/** The dictionaries that all profiles of a recording share: written as they grow, put together on reading. */
+/** The dictionaries that all profiles of a recording share: written incrementally, assembled on reading. */
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import {
   type GrowingColumn,
@@ -218,10 +218,10 @@ export class DictionaryReader {
   }
 
   #checkReferences({ strings, frames, stacks, labels, threads, processes }: DictionaryBatch): void {
-    demand(strings.from === this.#strings.length, "strings do not follow on");
-    demand(frames.from === this.#frames.function.length, "frames do not follow on");
-    demand(stacks.from === this.#stacks.parent.length, "stacks do not follow on");
-    demand(labels.from === this.#labels.parent.length, "labels do not follow on");
+    demand(strings.from === this.#strings.length, "strings do not continue without a gap");
+    demand(frames.from === this.#frames.function.length, "frames do not continue without a gap");
+    demand(stacks.from === this.#stacks.parent.length, "stacks do not continue without a gap");
+    demand(labels.from === this.#labels.parent.length, "labels do not continue without a gap");
     const stringCount = strings.from + strings.values.length;
     checkIds(frames.function, stringCount, "a frame's function");
     checkIds(frames.file, stringCount, "a frame's file");

@@ -18,8 +18,10 @@ const ROW = {
 
 const PUTTER = { function: "string", file: "string", line: "number", callers: "strings" } as const;
 
-/** Keeps of each process the newest lookup; of sites that it did not ask for the one before, and the holder
- * found before where it found none: the program ran on meanwhile, and one torn link hides a holder. */
+/**
+ * Keeps the newest lookup of each process; for sites that it did not include, the previous one; and an earlier
+ * holder if it found none, because one torn link in the copy can hide a holder.
+ */
 export class HolderReader {
   readonly #byPid = new Map<Pid, HolderLookup>();
 
@@ -69,8 +71,8 @@ export function isHeldByNobody({ looked, held, garbage, graph }: HolderRow): boo
 /** Of what Python is to hold: where less is found to be held, the copy was not of one moment, or C holds it. */
 export const LEAST_HELD = 0.5;
 
-/** The share that is held of what Python is to hold: its own objects, and what swells, for somebody makes that anew. 1
- * where none of it was looked up. */
+/** The share that is held of what Python should hold: its own objects, and blocks that are replaced by larger ones. 1
+ * if none of them was looked up. */
 export function heldByPython(
   rows: readonly HolderRow[],
   sites: readonly { site: string; python: boolean; swelling: object | null }[],

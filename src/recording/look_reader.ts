@@ -10,7 +10,7 @@ import {
 import { checkIds, checkTable, demand, record } from "./batch_check.js";
 import type { SampleBatch } from "./batches.js";
 
-/** Threads and processes of a site that the dictionaries do not hold would crash a page. */
+/** Threads and processes of a site that are missing from the dictionaries would crash a page. */
 const SITE_COLUMNS = {
   stack: "u32",
   process: "u16",
@@ -60,11 +60,11 @@ export function readSamples(
     { periodBytes: "f64", peakMs: "f64" },
     "processes of samples",
   );
-  demand(processCount <= tables.processes.length, "samples know more processes than there are");
-  demand(batch.lifetimes.length === length * LIFETIME_BUCKETS, "lifetimes do not fit the sites");
+  demand(processCount <= tables.processes.length, "samples refer to more processes than exist");
+  demand(batch.lifetimes.length === length * LIFETIME_BUCKETS, "lifetimes do not match the sites");
   demand(
     batch.cohortBytes.length === length * batch.cohorts.length,
-    "cohorts do not fit the sites",
+    "cohorts do not match the sites",
   );
   checkIds(batch.stack, tables.stacks.length, "a site's stack");
   checkIds(batch.process, processCount, "a site's process");
@@ -74,7 +74,7 @@ export function readSamples(
   for (const name of FIGURES) {
     demand(
       batch[name].every((figure) => figure >= 0 && figure < Number.POSITIVE_INFINITY),
-      `a site's ${name} is no figure`,
+      `a site's ${name} is not a number`,
     );
   }
   const { profile: _, periodBytes, peakMs, cohorts, ...columns } = batch;

@@ -37,10 +37,10 @@ import type {
 import { upgrade } from "./upgrade.js";
 
 /**
- * Opens a recording, finished, still growing, or left by a recorder that was killed: all whole frames up
- * to the file's end or its first damage. Looks stay in the file until they are asked for.
- * Throws TidemarkError where it cannot be read, is no recording, comes from a newer Tidemark, or is
- * damaged before it says what it recorded.
+ * Opens a recording, finished, still growing, or left by a recorder that was killed: all complete frames up to
+ * the end of the file or the first damage. Snapshots stay in the file until they are requested. Throws
+ * TidemarkError if it cannot be read, is not a recording, was written by a newer Tidemark, or is damaged before
+ * its description.
  */
 export function openRecording(path: string, recorderLives?: RecorderLives): Recording {
   return new OpenRecording(path, null, recorderLives);
@@ -67,7 +67,7 @@ export class OpenRecording implements Recording {
 
   /** Length of the file up to the end of its last whole frame. */
   readonly wholeBytes: number;
-  /** Reading stopped before the file's end, and not for want of bytes. */
+  /** Reading stopped before the end of the file because of damage, not because the file is truncated. */
   readonly damaged: boolean;
 
   #metaBatch: MetaBatch | null = null;
@@ -94,7 +94,7 @@ export class OpenRecording implements Recording {
       { path, memory },
       (place, payload, version) => {
         const kind = place.head.kind as FrameKind;
-        // The dear part of a recording: decoded when a look is asked for.
+        // The expensive part of a recording: decoded when a snapshot is requested.
         const batch = kind === FrameKind.samples ? null : decodePayload(place.head, payload, path);
         const current = upgrade(version, kind, batch);
         if (current !== undefined) {
@@ -121,9 +121,7 @@ export class OpenRecording implements Recording {
     const growing =
       this.end === null && scan.stopped?.kind !== "damaged" && recorderLives(this.meta.recorder);
     this.damage =
-      scan.stopped && !growing
-        ? `${scan.stopped.detail}: only what comes before it is shown`
-        : null;
+      scan.stopped && !growing ? `${scan.stopped.detail}: only the part before it is shown` : null;
     this.startMs = this.meta.startedMs;
     this.endMs = Math.max(this.end?.timeMs ?? this.#lastMs, this.startMs);
     this.missing = growing ? null : this.#whatIsMissing();
@@ -142,7 +140,7 @@ export class OpenRecording implements Recording {
       return `${name} is damaged: ${this.damage}, ${part}.`;
     }
     return this.end === null
-      ? `The recorder was killed before ${name} was complete: nothing is known of the time after ${shown}.`
+      ? `The recorder was killed before ${name} was complete: the time after ${shown} is missing.`
       : null;
   }
 
@@ -161,7 +159,7 @@ export class OpenRecording implements Recording {
   profileAt(moment: Moment): Profile {
     if (this.looks.length === 0) {
       throw nothingThere(
-        `${this.path} holds no profile`,
+        `${this.path} contains no profile`,
         this.missing ??
           "its summary and timeline still show the memory of the processes; the limits say why no agent ran",
       );
@@ -175,7 +173,7 @@ export class OpenRecording implements Recording {
   profileOf(index: number): Profile {
     const place = this.#samples[index];
     if (place === undefined) {
-      throw nothingThere(`${this.path} has no look ${index}`, `it has ${this.looks.length}`);
+      throw nothingThere(`${this.path} has no snapshot ${index}`, `it has ${this.looks.length}`);
     }
     if (this.#cached?.index !== index) {
       const batch = upgrade(this.#version, FrameKind.samples, readFrame(this, place));
@@ -186,7 +184,7 @@ export class OpenRecording implements Recording {
         if (error instanceof BatchError) {
           throw damagedInput(
             this.path,
-            `the look at byte ${place.offset} makes no sense: ${error.message}`,
+            `the snapshot at byte ${place.offset} is invalid: ${error.message}`,
           );
         }
         throw error;
@@ -217,7 +215,7 @@ export class OpenRecording implements Recording {
   #take(place: FramePlace, kind: FrameKind, batch: unknown): void {
     demand(
       kind === FrameKind.meta || this.#metaBatch !== null,
-      "it stands before the recording's description",
+      "it precedes the recording's description",
     );
     demand(Number.isFinite(place.head.timeMs), "it has no time");
     switch (kind) {

@@ -25,7 +25,7 @@ beforeAll(() => {
 });
 afterAll(() => small.remove());
 
-describe("what was written is read back", () => {
+describe("reads back what was written", () => {
   test("description, processes, end", () => {
     const recording = small.open(small.bytes);
     expect(recording.meta).toMatchObject({
@@ -48,7 +48,7 @@ describe("what was written is read back", () => {
     });
   });
 
-  test("series: a column a metric, NaN where a poll did not read it", () => {
+  test("series: a column per metric, NaN if a poll did not read it", () => {
     const [root, child] = small.open(small.bytes).series;
     expect([...(root?.timesMs ?? [])]).toEqual([START_MS, START_MS + 1000, START_MS + 2000]);
     expect([...(root?.values.get("rssBytes") ?? [])]).toEqual([10 * MIB, 20 * MIB, 30 * MIB]);
@@ -82,7 +82,7 @@ describe("what was written is read back", () => {
     expect(holderLookups).toMatchObject([{ pid: 100, rows: [{ held: 47, entries: 300 }] }]);
   });
 
-  test("looks: every column, with the dictionaries of all", () => {
+  test("snapshots: every column, with the shared dictionaries", () => {
     const recording = small.open(small.bytes);
     const builder = newBuilder();
     for (let n = 0; n < 3; n++) {
@@ -104,7 +104,7 @@ describe("what was written is read back", () => {
     expect({ strings, frames, stacks, labels, processes, threads }).toEqual(expected);
   });
 
-  test("limits: the agents' last word, and all of the recorder's", () => {
+  test("limits: the agents' latest, and all of the recorder's", () => {
     expect(small.open(small.bytes).limits).toEqual([
       "a limit of the recorder",
       "an agent's limit, 2 times",
@@ -119,7 +119,7 @@ describe("what was written is read back", () => {
     expect(recording.lookTimes).toEqual([1000, 2000, 3000].map((ms) => START_MS + ms));
   });
 
-  test("the agent's own peak is above any look", () => {
+  test("the agent's own peak is above every snapshot", () => {
     const peak = small.open(small.bytes).profileAt("peak");
     expect(peak.timeMs).toBe(START_MS + 2900);
     expect([...peak.sites.liveBytes].sort()).toEqual([1.5 * 3 * MIB, 1.5 * 6 * MIB].sort());
@@ -157,7 +157,7 @@ describe("what was written is read back", () => {
   });
 });
 
-describe("versions and files that are none", () => {
+describe("other versions and other files", () => {
   test("a newer one is refused by name", () => {
     const newer = Buffer.from(small.bytes);
     newer.writeUInt32LE(FORMAT_VERSION + 1, 8);
@@ -169,7 +169,7 @@ describe("versions and files that are none", () => {
     );
   });
 
-  test("an older one is read: before version 4 no holder told who makes handles, before 5 who puts things into it", () => {
+  test("an older one is read: version 4 added the creators of handles, version 5 the functions that add to a holder", () => {
     const older = Buffer.from(small.bytes);
     older.writeUInt32LE(3, 8);
     older.writeUInt32LE(crc32(older.subarray(0, 12)), 12);
@@ -193,7 +193,7 @@ describe("versions and files that are none", () => {
     expect(() => openRecording(join(small.folder, "missing"))).toThrow(/TM-E003/);
   });
 
-  test("it grows: what was whole before stays readable, and more comes", () => {
+  test("it grows: complete frames stay readable, and more are added", () => {
     const boundaries = frameEnds(small.bytes);
     const counts = boundaries.map((end) => small.open(small.bytes.subarray(0, end)).events.length);
     expect(counts).toEqual([...counts].sort((a, b) => a - b));

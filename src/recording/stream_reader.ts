@@ -83,7 +83,7 @@ export class StreamReader {
     return this.#offset;
   }
 
-  /** What the stream says of itself; null before its first frame. */
+  /** The stream's description of itself; null before its first frame. */
   get meta(): MetaBatch | null {
     return this.#meta;
   }

@@ -5,7 +5,7 @@ import type { Profile } from "../model/profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
 import type { ServiceIdentity } from "../model/wire/identity.js";
 
-/** What a recording says of itself. */
+/** A recording's description. */
 export interface RecordingMeta {
   /** Version of the file's format. */
   readonly formatVersion: number;
@@ -24,7 +24,7 @@ export interface RecordingMeta {
   readonly periodBytes: Bytes;
   /** `/proc/<pid>/fd/<fd>` opens the pool while its keeper lives; null where there is no pool. */
   readonly keeper: { readonly pid: Pid; readonly startTicks: number; readonly fd: number } | null;
-  /** The recorder itself, to tell a recording that grows from one that was left. */
+  /** The recorder itself, to distinguish a recording in progress from an abandoned one. */
   readonly recorder: { readonly pid: Pid; readonly startTicks: number };
   /** Who the program is within a fleet, by its environment; older recordings have none. */
   readonly identity?: ServiceIdentity;
@@ -80,7 +80,7 @@ export interface RecordingEnd {
 /** A moment of a recording: its end, its peak of live bytes, or ms since 1970 (the nearest look before or at it). */
 export type Moment = "end" | "peak" | TimeMs;
 
-/** What holds the memory of growing sites of one process, as of the frame's time. */
+/** The holders of growing sites of one process, at the frame's time. */
 export interface HolderBatch {
   readonly pid: Pid;
   readonly collector: {
@@ -115,7 +115,7 @@ export interface HolderRow {
   readonly entries: number;
   /** 0: the holder carries none. */
   readonly bound: number;
-  /** Functions of the program's own code that put things into it, by their first lines; empty: nobody known does. */
+  /** Functions of the program's own code that add items to it, by first line; empty if none is known. */
   readonly putters: readonly Putter[];
 }
 
@@ -124,7 +124,7 @@ export interface Putter {
   readonly file: string;
   /** Its first. */
   readonly line: number;
-  /** Functions of the program's own code with a line that names it: who has it put things there. */
+  /** Functions of the program's own code with a line that calls it. */
   readonly callers: readonly string[];
 }
 
@@ -160,7 +160,7 @@ export interface Recording {
   readonly end: RecordingEnd | null;
   /** True once the end was written. */
   readonly complete: boolean;
-  /** One line where reading stopped before the file's end; null where every frame was whole. */
+  /** One line if reading stopped before the end of the file; null if every frame was complete. */
   readonly damage: string | null;
   /** A sentence if the file lacks the end of the run: it is damaged, or its recorder was killed. */
   readonly missing: string | null;

@@ -26,7 +26,7 @@ export interface MetricRow {
   readonly value: number;
 }
 
-/** Encodes what a recorder sees as frames and appends them to a sink. */
+/** Encodes a recorder's data as frames and appends them to a sink. */
 export class RecordingWriter {
   readonly #dictionary = new DictionaryWriter();
   readonly #sentences = new Set<string>();
@@ -73,7 +73,7 @@ export class RecordingWriter {
     this.#frame(FrameKind.meta, meta.startedMs, meta);
   }
 
-  /** Nothing was recorded: a file that was there before stays as it was. */
+  /** Nothing was recorded: an earlier file is not changed. */
   discard(): void {
     this.#sink.discard();
   }
@@ -151,7 +151,7 @@ export class RecordingWriter {
     });
   }
 
-  /** Sentences that were written already are left out. */
+  /** Sentences that were already written are left out. */
   limits(timeMs: TimeMs, sentences: readonly string[]): void {
     const fresh = sentences.filter((sentence) => !this.#sentences.has(sentence));
     if (fresh.length > 0) {
@@ -191,7 +191,7 @@ export class RecordingWriter {
     const { failure } = this;
     this.#frame(FrameKind.end, batch.timeMs, batch);
     if (failure !== null) {
-      const sentences = [`The recording is cut short: ${failure.what}.`];
+      const sentences = [`The recording is incomplete: ${failure.what}.`];
       this.#sink.appendAfterFailure(
         Buffer.concat([
           encodeFrame(FrameKind.limits, batch.timeMs, { from: "recorder", sentences }),
@@ -212,7 +212,7 @@ export class RecordingWriter {
       if (!(error instanceof TidemarkError)) {
         throw error;
       }
-      this.limits(timeMs, [`${error.what} (${error.why}): it is left out.`]);
+      this.limits(timeMs, [`${error.what} (${error.why}): it was omitted.`]);
     }
   }
 }

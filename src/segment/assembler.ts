@@ -1,9 +1,9 @@
 /**
- * Looks at the segments of many processes -> one profile that grows.
+ * Converts snapshots of many processes' segments to one growing profile.
  *
  *     const process = assembler.begin(look.header, pid);
- *     assembler.renew(process, look);             // at every look
- *     assembler.end(process);                     // its memory is gone: live figures become 0
+ *     assembler.renew(process, look);             // at every snapshot
+ *     assembler.end(process);                     // its memory is freed: live figures become 0
  *     const { tables, look } = assembler.take(Date.now());
  */
 
@@ -30,14 +30,14 @@ import { type Opening, openingsOf } from "./openings.js";
 import type { SegmentLook } from "./reader.js";
 import { sitesOf } from "./sites.js";
 
-/** What the agents know of themselves, summed over all processes there ever were. */
+/** The agents' own counters, summed over all processes so far. */
 interface AgentTotals {
   readonly samples: number;
   readonly lost: number;
   /** CPU time of the slow path. */
   readonly cpuMs: Millis;
   readonly allocatedBytes: Bytes;
-  /** In force in the process with the most live bytes. */
+  /** Sampling period of the process with the most live bytes. */
   readonly periodBytes: Bytes;
 }
 
@@ -49,23 +49,23 @@ interface Watched {
   look: SegmentLook | null;
 }
 
-/** Ended processes that keep rows of their own; the oldest of more are added up as one. */
+/** Ended processes with their own rows; the oldest of more are merged. */
 const ENDED_APART = 256;
-/** Sites name their process in 16 bits; the row after the last stands for all beyond. */
+/** Sites store their process in 16 bits; the row after the last represents all others. */
 const MAX_PROCESSES = 65_535;
 
 export class ProfileAssembler {
   readonly #sources: NameSources;
   readonly #builder = new ProfileTablesBuilder();
   readonly #watched = new Map<ProcessIndex, Watched>();
-  /** Rows of ended processes, oldest first, without cohorts: nothing of theirs lives. */
+  /** Rows of ended processes, oldest first, without cohorts, because they have no live memory. */
   readonly #ended: SiteTable[] = [];
   #endedAsOne: SiteTable = newSiteTable(0, 0);
   #crowd: { readonly process: ProcessIndex; readonly thread: ThreadIndex } | null = null;
   readonly #peakMs: TimeMs[] = [];
-  /** Of processes that ended. */
+  /** Counters of ended processes. */
   readonly #endedTotals = { samples: 0, lost: 0, cpuMs: 0, allocatedBytes: 0 };
-  /** Processes beyond the bound. */
+  /** Number of processes beyond the limit. */
   #uncounted = 0;
   readonly #limits: [Pid, readonly string[]][] = [];
   #events: TimelineEvent[] = [];
@@ -76,7 +76,7 @@ export class ProfileAssembler {
     this.#sources = sources;
   }
 
-  /** Takes up a process that has a segment. `pid`, `parentPid`: as the recorder's namespace has them. */
+  /** Adds a process that has a segment. `pid`, `parentPid`: in the recorder's pid namespace. */
   begin(
     header: SegmentHeader,
     pid: Pid = header.pid,
@@ -102,11 +102,11 @@ export class ProfileAssembler {
     return index;
   }
 
-  /** Takes over what a look found. The look's copies must stay as they are until the next one. */
+  /** Adds the data of a snapshot. The snapshot's copies must not change until the next one. */
   renew(process: ProcessIndex, look: SegmentLook): void {
     const watched = this.#watched.get(process);
     if (watched === undefined) {
-      return; // one of the crowd beyond the bound
+      return; // one of the processes beyond the limit
     }
     const { header } = look;
     watched.look = look;
@@ -122,15 +122,15 @@ export class ProfileAssembler {
     );
     const limits = limitsOf(header, look.torn, look.missing);
     if (watched.dictionary.damaged > 0) {
-      limits.push(`${watched.dictionary.damaged} records named others that are not there`);
+      limits.push(`${watched.dictionary.damaged} records refer to missing records`);
     }
     if (watched.events.lost > 0) {
-      limits.push(`${watched.events.lost} events came too fast and were lost`);
+      limits.push(`${watched.events.lost} events arrived too fast and were lost`);
     }
     this.#limits[process] = [watched.pid, limits];
   }
 
-  /** The process or its image is gone, and its memory with it; what it allocated stays counted. */
+  /** The process or its image has ended, and its memory is freed; its allocated bytes remain counted. */
   end(process: ProcessIndex): void {
     const watched = this.#watched.get(process);
     if (watched?.look == null) {
@@ -149,7 +149,7 @@ export class ProfileAssembler {
     }
   }
 
-  /** The profile as of the last renewals, with live bytes by birth up to `timeMs`. */
+  /** The profile at the last renewals, with live bytes by allocation time up to `timeMs`. */
   take(timeMs: TimeMs): { readonly tables: ProfileTables; readonly look: ProfileLook } {
     const startMs = Math.min(this.#startMs, timeMs);
     const cohorts = cohortBounds(startMs, timeMs);
@@ -171,8 +171,10 @@ export class ProfileAssembler {
     return { tables: this.#builder.tables(), look };
   }
 
-  /** Of each process that has any: its sampled live allocations as of its last renewal. Stacks are those
-   * of {@link take}'s tables. */
+  /**
+   * For each process with any: its sampled live allocations at its last renewal. Stacks refer to {@link take}'s
+   * tables.
+   */
   liveSamples(): Map<Pid, LiveSamples> {
     const found = new Map<Pid, LiveSamples>();
     for (const { pid, look, dictionary } of this.#watched.values()) {
@@ -183,7 +185,7 @@ export class ProfileAssembler {
     return found;
   }
 
-  /** Of each process: who opened its descriptors, as of its last renewal. Stacks as {@link liveSamples}'. */
+  /** For each process: the stacks that opened its descriptors, at its last renewal. Stacks as {@link liveSamples}'. */
   openings(): Map<Pid, readonly Opening[]> {
     const found = new Map<Pid, readonly Opening[]>();
     for (const { pid, look, dictionary } of this.#watched.values()) {
@@ -201,7 +203,7 @@ export class ProfileAssembler {
     return events;
   }
 
-  /** What the profile cannot show, as sentences; each process's latest. */
+  /** Sentences about what the profile cannot show; the latest of each process. */
   limits(): string[] {
     const limits = gatherLimits(this.#limits.filter((entry) => entry !== undefined));
     if (this.#uncounted > 0) {

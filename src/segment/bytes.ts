@@ -25,7 +25,7 @@ export function readUint64(view: DataView, offset: number): number {
   return view.getUint32(offset, true) + view.getUint32(offset + 4, true) * 0x1_0000_0000;
 }
 
-/** An estimate that the agent keeps as a double: garbage (NaN, infinite, negative) counts as nothing. */
+/** An estimate that the agent stores as a double: garbage (NaN, infinite, negative) counts as 0. */
 export function readEstimate(view: DataView, offset: number): number {
   const value = view.getFloat64(offset, true);
   return value > 0 && value < Number.MAX_VALUE ? value : 0;
@@ -33,7 +33,7 @@ export function readEstimate(view: DataView, offset: number): number {
 
 const decoder = new TextDecoder("utf-8");
 
-/** UTF-8 text; bytes that are none become U+FFFD. */
+/** UTF-8 text; invalid bytes become U+FFFD. */
 export function readText(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }

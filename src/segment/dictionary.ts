@@ -1,5 +1,7 @@
-/** One process's strings, frames, stacks, labels and threads, taken over into the tables that all share.
- * Records name each other by numbers that may be garbage: what points nowhere becomes a mark. */
+/**
+ * Copies one process's strings, frames, stacks, labels and threads into the shared tables. Records refer to
+ * each other by numbers that may be garbage; an invalid reference becomes a mark.
+ */
 
 import { itemAt, uint32At } from "../model/base/columns.js";
 import type {
@@ -22,32 +24,32 @@ import type { SegmentLook } from "./reader.js";
 const STRING_UNIT = 8;
 const STRING_HEADER = 4;
 const THREAD_NAME_BYTES = 24;
-/** Beyond it no double is exact, and no object file has such addresses. */
+/** Above this, doubles are not exact, and no object file has such addresses. */
 const MAX_ADDRESS = 2 ** 53;
 const KINDS = [FrameKind.python, FrameKind.native, FrameKind.mark] as const;
 
-/** Who knows the functions of object files: `Symboliser` of src/native, handed in from above. */
+/** Provider of function names of object files: `Symboliser` of src/native, passed in by the caller. */
 interface SymbolSource {
   /** Names of the functions at `addresses` of the object that a process knows as `path`; "" for none. */
   names(pid: Pid, startedMs: TimeMs, path: string, addresses: readonly Address[]): string[];
 }
 
-/** Who knows what a program calls its threads: `ThreadNames` of src/record, handed in from above. */
+/** Provider of a program's thread names: `ThreadNames` of src/record, passed in by the caller. */
 interface ThreadNameSource {
-  /** By thread id; null: not now, and asking again later may help. */
+  /** By thread id; null: not available now, retry later. */
   names(pid: Pid, startedMs: TimeMs): ReadonlyMap<number, string> | null;
 }
 
-/** What a profile says beyond what its segment does; what is missing is left as the segment has it. */
+/** Additional information for a profile; if absent, the segment's own data is used. */
 export interface NameSources {
   readonly symbols?: SymbolSource;
   readonly threads?: ThreadNameSource;
 }
 
-/** Looks at which a thread is asked for its name: one that runs no Python has none. */
+/** Number of snapshots in which a thread's name is requested; a thread that runs no Python has none. */
 const MOST_ASKED = 3;
 
-/** Whose dictionary it is. */
+/** The process that the dictionary belongs to. */
 interface DictionaryOwner {
   readonly index: ProcessIndex;
   readonly pid: Pid;
@@ -63,14 +65,14 @@ export class ProcessDictionary {
   readonly #stacks: StackId[] = [];
   readonly #labels: LabelId[] = [];
   readonly #threads: ThreadIndex[] = [];
-  /** What the last renewal knew of each thread, to add or change rows only where needed. */
+  /** Each thread at the last renewal, so that only changed rows are updated. */
   readonly #threadKeys: string[] = [];
-  /** What the program calls them, and how often it was asked, by row. */
+  /** Their names in the program, and the number of requests, by row. */
   readonly #givenNames: (string | undefined)[] = [];
   readonly #asked: number[] = [];
   #otherThreads: ThreadIndex | null = null;
   #damagedStack: StackId | null = null;
-  /** Numbers that named nothing, so far. */
+  /** Invalid references so far. */
   damaged = 0;
 
   constructor(builder: ProfileTablesBuilder, owner: DictionaryOwner, sources: NameSources) {
@@ -79,7 +81,7 @@ export class ProcessDictionary {
     this.#sources = sources;
   }
 
-  /** Takes over the rows that came since the last look. */
+  /** Adds the rows since the last snapshot. */
   renew(look: SegmentLook): void {
     this.#renewFrames(look);
     this.#renewStacks(look);
@@ -230,7 +232,7 @@ export class ProcessDictionary {
     });
   }
 
-  /** A main thread alone needs no name. Of rows with one id the last is the thread that runs. */
+  /** A single main thread needs no name. Among rows with the same id, the last one is the running thread. */
   #askNames(rows: readonly ThreadRow[]): void {
     const { threads: source } = this.#sources;
     const unnamed = rows.flatMap(({ tid }, row) =>

@@ -1,4 +1,4 @@
-/** The ring of events of one process -> marks on the timeline. */
+/** Converts one process's event ring to marks on the timeline. */
 
 import { itemAt } from "../model/base/columns.js";
 import type { Pid } from "../model/base/units.js";
@@ -8,9 +8,9 @@ import { CONSTANTS, EVENT } from "./layout.js";
 import type { SegmentLook } from "./reader.js";
 
 export class EventRing {
-  /** Running number of the next event to take. */
+  /** Sequence number of the next event to read. */
   #next = 0;
-  /** Events overwritten before a look saw them. */
+  /** Events overwritten before a snapshot read them. */
   lost = 0;
 
   /** The events since the last call, oldest first. `words`: what a label's number says. */
@@ -57,5 +57,5 @@ const KINDS: Readonly<Record<number, EventKind>> = {
     name: "period",
     detail: (value) => `one sample every ${value} bytes`,
   },
-  [CONSTANTS.TM_EVENT_OFF]: { name: "limit", detail: () => "the agent turned itself off" },
+  [CONSTANTS.TM_EVENT_OFF]: { name: "limit", detail: () => "the agent disabled itself" },
 };

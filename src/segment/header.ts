@@ -19,7 +19,7 @@ import {
 
 export interface SegmentHeader {
   readonly state: "armed" | "disarmed" | "ended";
-  /** As its own pid namespace has them. */
+  /** Ids in its own pid namespace. */
   readonly pid: Pid;
   readonly parentPid: Pid;
   readonly image: number;
@@ -28,10 +28,10 @@ export interface SegmentHeader {
   readonly startRealtimeMs: TimeMs;
   /** CLOCK_MONOTONIC of the last change. */
   readonly heartbeatMs: Millis;
-  /** In force now. */
+  /** Current sampling period. */
   readonly periodBytes: Bytes;
   readonly samples: number;
-  /** Taken, but some section was full. */
+  /** Samples that were lost because a section was full. */
   readonly samplesLost: number;
   /** How often the live table was full and halved. */
   readonly thinnings: number;
@@ -44,16 +44,16 @@ export interface SegmentHeader {
   readonly peakLiveBytes: Bytes;
   /** 0: there was none yet. */
   readonly peakMs: TimeMs;
-  /** A site's peak figures count where its own number is this one. */
+  /** A site's peak figures are valid if its own number equals this one. */
   readonly peakNumber: number;
-  /** "3.11.7"; "" where no interpreter was seen. */
+  /** "3.11.7"; "" if no interpreter was found. */
   readonly python: string;
   readonly pythonState: number;
   /** TM_LIMIT_* bits. */
   readonly limits: number;
-  /** argv, possibly cut. */
+  /** argv, possibly truncated. */
   readonly command: readonly string[];
-  /** Lines for people: why something was left out. */
+  /** Readable notes about what was left out. */
   readonly log: readonly string[];
   readonly layoutGeneration: number;
   readonly sections: readonly SectionHeader[];
@@ -68,7 +68,7 @@ export interface SectionHeader {
   /** Records written (strings: bytes; live: occupied; events: ever). */
   readonly count: number;
   readonly blockRecords: number;
-  /** Records refused because its final bound was reached. */
+  /** Records rejected because its final limit was reached. */
   readonly lost: number;
   /** Changes by block of `blockRecords` records. */
   readonly blockGeneration: Uint32Array;
@@ -104,7 +104,7 @@ export function parseSegmentHeader(
     return null;
   }
   if (magic !== CONSTANTS.TM_SEGMENT_MAGIC) {
-    throw damagedInput(source, "a segment does not begin as one");
+    throw damagedInput(source, "a segment does not have a valid header");
   }
   const version = view.getUint32(SEGMENT_HEADER.version, true);
   if (version !== CONSTANTS.TM_SEGMENT_VERSION) {

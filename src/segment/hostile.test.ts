@@ -17,7 +17,7 @@ function pythonProcess(): SegmentFixture {
 }
 
 describe("hostile segments", () => {
-  it("cannot name what is not there", () => {
+  it("cannot refer to missing records", () => {
     const segment = pythonProcess();
     const stacks = segment.record(CONSTANTS.TM_SECTION_STACKS, 0);
     segment.view.setUint32(stacks + STACK_NODE.size + STACK_NODE.parent, 3, true); // a cycle

@@ -1,5 +1,5 @@
 /**
- * The agent's shared memory -> the model's profile.
+ * Converts the agent's shared memory to the model's profile.
  *
  *     const pool = new PoolReader(fd);
  *     for (const slot of pool.slots()) {
@@ -9,7 +9,7 @@
  *     }
  *     const { tables, look } = assembler.take(Date.now());
  *
- * All throw TidemarkError alone.
+ * All functions throw only TidemarkError.
  */
 export { ProfileAssembler } from "./assembler.js";
 export type { SegmentHeader } from "./header.js";

@@ -4,7 +4,7 @@ import { segmentLayout, segmentLayoutPath } from "../../scripts/generate/segment
 import { Domain, FILES_DOMAIN } from "../model/profile/profile.js";
 import { CONSTANTS } from "./layout.js";
 
-it("layout.ts is what segment.h says (npm run generate mends it)", () => {
+it("layout.ts matches segment.h (npm run generate updates it)", () => {
   expect(readFileSync(segmentLayoutPath, "utf8")).toBe(segmentLayout());
 });
 

@@ -1,4 +1,4 @@
-/** Sampled allocations that live, with their addresses: for those who look up what refers to them. */
+/** Live sampled allocations with their addresses, for holder lookups. */
 import type { Address, Bytes, StackId, TimeMs } from "../model/base/units.js";
 import { readUint64 } from "./bytes.js";
 import type { ProcessDictionary } from "./dictionary.js";

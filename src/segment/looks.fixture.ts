@@ -1,4 +1,4 @@
-/** The process that most tests look at, and looks at it. */
+/** The process that most tests read, and snapshots of it. */
 
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import { present } from "../model/base/present.js";

@@ -1,10 +1,10 @@
-/** Who opened each of a process's descriptors, as its agent wrote it down. */
+/** The stack that opened each of a process's descriptors, as recorded by its agent. */
 import type { StackId, TimeMs } from "../model/base/units.js";
 import type { ProcessDictionary } from "./dictionary.js";
 import { OPENING } from "./layout.js";
 import type { SegmentLook } from "./reader.js";
 
-/** The latest opening of a descriptor; whether it is still open is not told. */
+/** The latest opening of a descriptor, which may have been closed since. */
 export interface Opening {
   readonly descriptor: number;
   readonly stack: StackId;

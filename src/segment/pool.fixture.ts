@@ -1,4 +1,4 @@
-/** Pools for tests, written as the agent writes them: sections laid out one after the other, 8 KiB apart
+/** Pools for tests, in the agent's format: sections laid out one after the other, 8 KiB apart
  * or as large as asked. */
 
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
@@ -98,7 +98,7 @@ export class PoolFixture {
     return this.#fd;
   }
 
-  /** Brings the open file up to date. */
+  /** Updates the open file. */
   save(): void {
     writeFileSync(join(this.#directory ?? "", "pool"), this.bytes);
   }
@@ -336,7 +336,7 @@ export class SegmentFixture {
     this.#seal(at, SITE.size);
   }
 
-  /** Ends a write: both sequence numbers say the next one. */
+  /** Ends a write: both sequence numbers are set to the next one. */
   #seal(at: number, size: number): void {
     const next = this.view.getUint32(at, true) + 1;
     this.view.setUint32(at, next, true);

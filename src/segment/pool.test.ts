@@ -26,7 +26,7 @@ describe("a pool", () => {
     expect(reader.header().leaseUntilMs).toBe(123_456_789_012);
   });
 
-  it("hands a freed slot on without its last owner's name: the next has none until it signs", () => {
+  it("hands on a freed slot without its last owner's id: the next has none until it signs", () => {
     pool = new PoolFixture();
     pool.segment(1, 42);
     const descriptor = pool.open();
@@ -38,7 +38,7 @@ describe("a pool", () => {
     expect(reader.slots()).toEqual([]);
   });
 
-  it("is refused by name when it is of another kind, version or size", () => {
+  it("is refused if it is of another kind, version or size", () => {
     pool = new PoolFixture();
     expect(() => new PoolReader(pool.open(new Uint8Array(0)))).toThrow("TM-E007");
     expect(() => new PoolReader(pool.open(new Uint8Array(9000).fill(0x41)))).toThrow("TM-E007");

@@ -1,5 +1,5 @@
 /**
- * The pool: who owns which segment (struct tm_pool_header and tm_pool_slot of segment.h).
+ * The pool: the owner of each segment (struct tm_pool_header and tm_pool_slot of segment.h).
  *
  *   0              header, one page
  *   4096           slot table, 32 bytes a slot
@@ -25,10 +25,10 @@ export interface PoolHeader {
   readonly periodBytes: Bytes;
   /** TM_OPTION_* bits. */
   readonly options: number;
-  /** `/proc/<keeperPid>/fd/<keeperFd>` opens the pool again; 0: nobody keeps it. */
+  /** `/proc/<keeperPid>/fd/<keeperFd>` opens the pool again; 0: it has no keeper. */
   readonly keeperPid: Pid;
   readonly keeperFd: number;
-  /** CLOCK_MONOTONIC; 0: the agents stay on without a recorder. */
+  /** CLOCK_MONOTONIC; 0: the agents continue without a recorder. */
   readonly leaseUntilMs: Millis;
   /** Slots ever claimed. */
   readonly claims: number;
@@ -54,7 +54,7 @@ const MAX_SLOTS = 1 << 16;
 const MAX_STRIDE = 64 << 20;
 
 /** Reads a pool through an open descriptor; writes only the lease and the states of drained slots.
- * Every method throws TidemarkError alone. */
+ * All methods throw only TidemarkError. */
 export class PoolReader {
   readonly #fd: number;
   readonly #source: string;
@@ -72,7 +72,7 @@ export class PoolReader {
     this.#slotStride = header.slotStride;
   }
 
-  /** The header as it stands now. */
+  /** The current header. */
   header(): PoolHeader {
     const page = new Uint8Array(POOL_HEADER.size);
     const length = readAt(this.#fd, page, 0, this.#source);
@@ -85,7 +85,7 @@ export class PoolReader {
       throw unknownVersion(this.#source, version, CONSTANTS.TM_SEGMENT_VERSION);
     }
     if (length < page.length) {
-      throw damagedInput(this.#source, "its header is cut off");
+      throw damagedInput(this.#source, "its header is truncated");
     }
     const header: PoolHeader = {
       slotCount: view.getUint32(POOL_HEADER.slot_count, true),
@@ -105,8 +105,10 @@ export class PoolReader {
     return header;
   }
 
-  /** The slots that a process has claimed and nobody has freed since; slots past the file's end are none.
-   * One whose owner has not signed yet is left out: what lies in it may still be its last owner's. */
+  /**
+   * The slots that are claimed and not freed; slots beyond the end of the file do not exist. A slot whose owner
+   * has not signed yet is left out, because its contents may still belong to the previous owner.
+   */
   slots(): PoolSlot[] {
     const table = new Uint8Array(this.#slotCount * POOL_SLOT.size);
     const length = readAt(this.#fd, table, CONSTANTS.TM_PAGE, this.#source);
@@ -137,8 +139,10 @@ export class PoolReader {
     return { offset: this.#slotsOffset + index * this.#slotStride, length: this.#slotStride };
   }
 
-  /** The agents stay on until this moment of CLOCK_MONOTONIC ({@link monotonicMs}); 0: for good, and so
-   * where this process's file-size limit forbids to write it. */
+  /**
+   * The agents continue until this moment of CLOCK_MONOTONIC ({@link monotonicMs}); 0: indefinitely; also if
+   * this process's file-size limit prevents writing it.
+   */
   setLease(untilMonotonicMs: Millis): void {
     const bytes = new Uint8Array(8);
     new DataView(bytes.buffer).setBigUint64(
@@ -149,9 +153,11 @@ export class PoolReader {
     this.#write(bytes, POOL_HEADER.lease_until_ms);
   }
 
-  /** Gives a slot whose owner has ended, and which was read to its end, to the next process. The owner's
-   * name goes first: between its claim and its signature, the next one must not be taken for the last.
-   * False where this process's file-size limit lies below the slot's place: it stays claimed. */
+  /**
+   * Frees a slot whose owner has ended and which was read completely. The owner's id is cleared first, so that
+   * the next owner is not mistaken for the previous one between its claim and its signature. False if this
+   * process's file-size limit is below the slot's offset; the slot then stays claimed.
+   */
   freeSlot(index: number): boolean {
     const at = CONSTANTS.TM_PAGE + index * POOL_SLOT.size;
     const free = new Uint8Array(4);
@@ -162,7 +168,7 @@ export class PoolReader {
     );
   }
 
-  /** False where `ulimit -f`, which counts positions in a memfd, too, forbids it. */
+  /** False if `ulimit -f`, which also applies to positions in a memfd, forbids it. */
   #write(bytes: Uint8Array, position: number): boolean {
     try {
       writeSync(this.#fd, bytes, 0, bytes.length, position);

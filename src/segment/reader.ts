@@ -1,4 +1,4 @@
-/** One process's segment, read again and again while its owner goes on writing. */
+/** One process's segment, read repeatedly while its owner keeps writing. */
 
 import { pause } from "../linux/hold/pause.js";
 import { itemAt } from "../model/base/columns.js";
@@ -19,7 +19,7 @@ import {
 } from "./layout.js";
 import { AppendedCopy, RewrittenCopy } from "./section_copy.js";
 
-/** What one look found. The copies are the reader's own: they hold until its next look. */
+/** The data of one snapshot. The copies belong to the reader and are valid until its next snapshot. */
 export interface SegmentLook {
   readonly header: SegmentHeader;
   readonly strings: AppendedCopy;
@@ -33,7 +33,7 @@ export interface SegmentLook {
   readonly openings: RewrittenCopy;
   /** Records that stayed torn after three tries. */
   readonly torn: number;
-  /** Records that the segment counts, but that lie beyond the file's end. */
+  /** Records that the segment counts but that are beyond the end of the file. */
   readonly missing: number;
 }
 
@@ -55,7 +55,7 @@ export class SegmentReader {
   #owner = "";
 
   /** The segment lies in `fd` at `range`, see {@link PoolReader.slotRange}. One reader for one owner:
-   * when the slot has passed to another process, make a new one. */
+   * when the slot belongs to another process, create a new reader. */
   constructor(
     fd: number,
     range: { readonly offset: number; readonly length: number },
@@ -66,13 +66,13 @@ export class SegmentReader {
     this.#source = source;
   }
 
-  /** The segment as it stands; null while its owner has not set it up.
+  /** The current segment; null until its owner has initialized it.
    * @throws TidemarkError TM-E005 damaged or another owner's, TM-E006 other version */
   look(): SegmentLook | null {
     for (let tries = 1; ; tries++) {
       const last = tries === LAYOUT_TRIES;
       const before = this.#page();
-      // Odd: sections move just now. Odd for good: the owner was killed while it moved one.
+      // Odd: sections are being moved. Permanently odd: the owner was killed while moving one.
       if (layoutGeneration(before) % 2 === 1 && !last) {
         pause();
         continue;
@@ -94,7 +94,7 @@ export class SegmentReader {
     }
   }
 
-  /** Copies what changed; gives the header that the dictionaries were copied by. */
+  /** Copies the changes; returns the header that the dictionaries were copied with. */
   #copy(header: SegmentHeader): SegmentHeader {
     const read = (target: Uint8Array, offset: number) =>
       readAt(this.#fd, target, this.#range.offset + offset, this.#source);
@@ -105,8 +105,8 @@ export class SegmentReader {
     this.#sites.refresh(read, sites, sites.count);
     const openings = itemAt(sections, CONSTANTS.TM_SECTION_OPENINGS);
     this.#openings.refresh(read, openings, openings.count);
-    // The figures first, the dictionaries after by counts read anew: every id that a figure names is
-    // then below them.
+    // Figures are read first, then the dictionaries with newly read counts, so that every id in the figures
+    // exists in them.
     const after = this.#parse(this.#page());
     if (after === null) {
       throw damagedInput(this.#source, "a segment was wiped while it was read");
@@ -129,8 +129,10 @@ export class SegmentReader {
     );
   }
 
-  /** At a new peak every site is rewritten with its number, then the header: copies that straddle that
-   * moment mix two peaks. */
+  /**
+   * At a new peak every site is rewritten with its number, then the header; copies across that moment would mix
+   * two peaks.
+   */
   #ofOnePeak(before: SegmentHeader, after: SegmentHeader): boolean {
     if (before.peakNumber !== after.peakNumber) {
       return false;
@@ -149,7 +151,7 @@ export class SegmentReader {
     const page = new Uint8Array(CONSTANTS.TM_PAGE);
     const length = readAt(this.#fd, page, this.#range.offset, this.#source);
     if (length < SEGMENT_HEADER.size) {
-      throw damagedInput(this.#source, "a segment is cut off within its header");
+      throw damagedInput(this.#source, "a segment is truncated within its header");
     }
     return page;
   }

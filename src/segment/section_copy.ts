@@ -1,11 +1,11 @@
-/** Private copies of a segment's sections, renewed look by look without reading what did not change. */
+/** Private copies of a segment's sections, updated at each snapshot without reading unchanged parts. */
 import { uint8At, uint32At } from "../model/base/columns.js";
 import type { SectionHeader } from "./header.js";
 
 /** Fills `target` from byte `offset` of the segment; gives the bytes that were there. */
 type ReadSegment = (target: Uint8Array, offset: number) => number;
 
-/** Tries at a record that its writer is just changing. */
+/** Attempts to read a record that is being written. */
 const TRIES = 3;
 const SMALLEST_BUFFER = 1024;
 
@@ -41,22 +41,22 @@ export class AppendedCopy {
  *     writer    end = n+1 ──> body ──> begin = n+1
  *     reader    begin, of a first read ──> body, of a second ──> end, of a third        equal: whole
  *
- * Three, for in what order one read copies its bytes nobody promises: processors take the two ends of a short copy
- * before its middle. A record that stays torn keeps its last whole copy (zeros where there was none). One whose
- * records are written in one store (`guarded` false) has none that is torn.
+ * Three reads are needed because the order in which one read copies its bytes is not guaranteed: processors
+ * copy both ends of a short range before its middle. A record that stays torn keeps its last complete copy
+ * (zeros if there was none). Records that are written in one store (`guarded` false) are never torn.
  */
 export class RewrittenCopy {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #before: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #after: Uint8Array<ArrayBuffer> = new Uint8Array(0);
-  /** Generation each block had before it was last copied whole; -1: copy it again. */
+  /** Generation of each block before it was last copied completely; -1: copy it again. */
   readonly #copied: Float64Array;
   #blockRecords = 0;
   #place = -1;
   /** Records in the copy. */
   count = 0;
-  /** Records found torn at the last look. */
+  /** Torn records at the last snapshot. */
   torn = 0;
   missing = 0;
 
@@ -76,7 +76,7 @@ export class RewrittenCopy {
     return this.#bytes.subarray(0, this.count * this.stride);
   }
 
-  /** `records`: how many of the section to hold (its capacity where any may be in use). */
+  /** `records`: number of records of the section to hold (its capacity if any may be in use). */
   refresh(read: ReadSegment, section: SectionHeader, records: number): void {
     const wanted = Math.min(records, section.capacity);
     if (section.blockRecords !== this.#blockRecords || section.offset !== this.#place) {
@@ -96,18 +96,18 @@ export class RewrittenCopy {
       const from = block * size;
       const to = Math.min(from + size, wanted);
       const generation = uint32At(section.blockGeneration, block);
-      // A block that was copied up to a smaller count has rows yet unread.
+      // A block that was copied up to a smaller count has unread rows.
       if (this.#copied[block] !== generation || to > before) {
         this.#copied[block] = this.#copyRows(read, section, from, to) ? generation : -1;
       }
     }
-    // Rows that no generation covers are always read; a sound writer leaves none.
+    // Rows that no generation covers are always read; a correct writer leaves none.
     if (covered < wanted) {
       this.#copyRows(read, section, covered, wanted);
     }
   }
 
-  /** True when every row came whole. */
+  /** True if every row was read completely. */
   #copyRows(read: ReadSegment, section: SectionHeader, from: number, to: number): boolean {
     const { stride } = this;
     const start = section.offset + from * stride;

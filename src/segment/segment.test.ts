@@ -75,7 +75,7 @@ describe("a segment", () => {
     ]);
   });
 
-  it("asks what the program calls its threads: not for a main thread alone, and not for ever", () => {
+  it("requests the program's thread names: not for a single main thread, and not forever", () => {
     pool = new PoolFixture();
     const segment = pool.segment(1, 42);
     const main = segment.thread(42, "python");
@@ -110,7 +110,7 @@ describe("a segment", () => {
     expect(asked).toBe(1 + 3);
   });
 
-  it("shows when each site's bytes were born", () => {
+  it("shows when each site's bytes were allocated", () => {
     pythonProcess();
     const { look } = profileAfter(readerOf(pool), 4000);
     expect(look.cohorts).toHaveLength(16);
@@ -146,7 +146,7 @@ describe("a segment", () => {
     expect(after.look.sites.allocatedBytes[0]).toBe(1_000_000);
   });
 
-  it("tells who opened each descriptor last", () => {
+  it("reports the stack that opened each descriptor last", () => {
     const segment = pythonProcess();
     segment.opening(3, "main;load", 2);
     segment.opening(70, "main;parse", 3);
@@ -164,7 +164,7 @@ describe("a segment", () => {
       [3, 2000],
       [70, 3000],
     ]);
-    segment.opening(3, "", 4); // opened anew, by nobody knows whom
+    segment.opening(3, "", 4); // opened again, by an unknown stack
     segment.opening(70, "main;load", 9);
     pool.save();
     expect(openings()).toEqual([[70, 9000]]);
@@ -187,7 +187,7 @@ describe("a segment", () => {
     ).toBe(7);
   });
 
-  it("keeps the last whole copy of a record that stays torn, and says so", () => {
+  it("keeps the last complete copy of a record that stays torn, and reports it", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
@@ -203,7 +203,7 @@ describe("a segment", () => {
     expect(look.torn).toBe(1);
     assembler.renew(process, look);
     expect(assembler.take(START_REALTIME_MS + 5000).look.sites.liveBytes[0]).toBe(300_000);
-    expect(assembler.limits()).toEqual(["process 42: 1 record was half written and left out"]);
+    expect(assembler.limits()).toEqual(["process 42: 1 record was incomplete and ignored"]);
     segment.view.setUint32(at + SITE.sequence_begin, 99, true);
     segment.view.setFloat64(at + SITE.live_bytes, 5, true);
     pool.save();
@@ -256,7 +256,7 @@ describe("a segment", () => {
     expect(assembler.limits()[0]).toContain("952 events");
   });
 
-  it("adds the oldest of many ended processes up as one, and loses no byte", () => {
+  it("merges the oldest of many ended processes, and loses no byte", () => {
     pythonProcess();
     const look = present(readerOf(pool).look());
     const assembler = new ProfileAssembler();
@@ -291,12 +291,12 @@ describe("a segment", () => {
       assembler.renew(assembler.begin(look.header), look);
     }
     expect(assembler.limits()).toEqual([
-      "2 processes: Python 3.11.7 is not known to the agent: native memory only",
-      "2 processes: the agent names a limit that this Tidemark does not know",
+      "2 processes: Python 3.11.7 is not supported by the agent: only native memory is recorded",
+      "2 processes: the agent reports a limit that this Tidemark does not know",
     ]);
   });
 
-  it("waits for a moving layout, and reads one that will never settle", () => {
+  it("waits for a moving layout, and reads one that never settles", () => {
     const segment = pythonProcess();
     segment.view.setUint32(SEGMENT_HEADER.layout_generation, 7, true);
     expect(profileAfter(readerOf(pool), 4000).look.sites.length).toBe(3);

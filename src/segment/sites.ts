@@ -1,4 +1,4 @@
-/** Sites and live allocations of one look -> rows of the model's site table. */
+/** Converts sites and live allocations of one snapshot to rows of the model's site table. */
 
 import { addAt, float64At } from "../model/base/columns.js";
 import type { ProcessIndex, TimeMs } from "../model/base/units.js";
@@ -38,7 +38,7 @@ export function sitesOf(
   return pickSites(sites, used, bounds.length);
 }
 
-/** False where the record is unused, was never whole, or is of no domain we know. */
+/** False if the record is unused, was never complete, or has an unknown domain. */
 function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: number): boolean {
   const at = row * SITE.size;
   const domain = view.getUint16(at + SITE.domain, true);
@@ -51,14 +51,15 @@ function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: num
   sites.allocatedVariance[row] = readEstimate(view, at + SITE.allocated_variance);
   const liveSamples = view.getUint32(at + SITE.live_samples, true);
   if (liveSamples > 0) {
-    // Without samples what is left in the sums is rounding.
+    // Without samples, the sums contain only rounding errors.
     sites.liveSamples[row] = liveSamples;
     sites.liveBytes[row] = readEstimate(view, at + SITE.live_bytes);
     sites.liveObjects[row] = readEstimate(view, at + SITE.live_objects);
     sites.liveVariance[row] = readEstimate(view, at + SITE.live_variance);
   }
   const ownPeak = view.getUint32(at + SITE.peak_number, true);
-  // One ahead: the owner was killed while it noted a new peak. The rest is of the one before, 2 % lower.
+  // One ahead: the owner was killed while storing a new peak. The rest belongs to the previous peak, which is 2
+  // % lower.
   if (ownPeak > 0 && (ownPeak === peakNumber || ownPeak === peakNumber + 1)) {
     sites.peakBytes[row] = readEstimate(view, at + SITE.peak_bytes);
     sites.peakObjects[row] = readEstimate(view, at + SITE.peak_objects);
@@ -76,8 +77,10 @@ function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: num
   );
 }
 
-/** The live table tells when each site's bytes were born. It was read a moment before the sites, and a
- * torn entry is missing in it: so it gives the shares, and the site's own figure the sum. */
+/**
+ * The live table has the allocation times of each site's bytes. It was read a moment before the sites and lacks
+ * torn entries, so it provides the shares, and the site's own figure provides the sum.
+ */
 function fillCohorts(
   sites: SiteTable,
   look: SegmentLook,

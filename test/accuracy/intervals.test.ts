@@ -118,7 +118,7 @@ describe.each([...tested])("Python %s", (_version, python) => {
 
   test("live bytes", () => expectHonest(compared(profile, sites, "live"), periodBytes));
 
-  test("allocated bytes, of what stays and of what comes and goes", () => {
+  test("allocated bytes of kept and of temporary objects", () => {
     expectHonest(compared(profile, sites, "allocated"), periodBytes);
     const temporaries = sites.map((known) => ({ ...known, line: known.line + 1 }));
     expectHonest(compared(profile, temporaries, "allocated"), periodBytes);

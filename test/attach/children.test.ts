@@ -83,12 +83,12 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     if (sharesPool) {
       await target.said("state early inert");
     } else {
-      expect(recording.limits.join()).toMatch(/children that it has already are not profiled/);
+      expect(recording.limits.join()).toMatch(/Existing children are not profiled/);
       expect(target.output()).not.toMatch(/state early armed/);
     }
   });
 
-  test("with --no-children those from before are left alone", async () => {
+  test("with --no-children existing ones are not recorded", async () => {
     const target = await start(interpreter, PARENT);
     const early = await pidOf(target, "early");
     const result = await attach(target.pid, {

@@ -38,7 +38,7 @@ async function expectRecovers(pid: number, dead: number): Promise<void> {
   const [, advised = ""] = /: tidemark (detach \d+)\n$/.exec(refused.stderr) ?? [];
   const detached = await cli(...advised.split(" "));
   expect(detached.status, detached.stderr).toBe(0);
-  expect(detached.stdout).toContain("its agent's recording has ended");
+  expect(detached.stdout).toContain("its agent has stopped");
   const second = await cli("detach", String(pid));
   expect(second.stdout).toContain("nothing was left to remove");
   const again = await cli("attach", String(pid), "--for", "1s");
@@ -55,7 +55,7 @@ test("of 'attach', whose recording another program reads", async () => {
   );
   await recorder.said("recording process");
   const alive = await cli("attach", String(target.pid), "--for", "1s");
-  expect(alive.stderr).toContain(`recorded already, by process ${recorder.pid}, to ${path}`);
+  expect(alive.stderr).toContain(`already being recorded by process ${recorder.pid}, to ${path}`);
   const early = await cli("detach", String(target.pid));
   expect([early.status, early.stdout]).toEqual([4, ""]);
   expect(early.stderr).toMatch(

@@ -247,7 +247,7 @@ print("well")`,
   });
 });
 
-describe("builds that are refused by their name, before any write", () => {
+describe("builds that are refused before any write", () => {
   const roots = ["", ...(chroot === null ? [] : [chroot])];
   const debug = roots.flatMap((root) =>
     readdirSync(`${root}/usr/bin`)
@@ -292,7 +292,7 @@ except ImportError:
 kept = _interpreters.create()
 print("up", flush=True)
 `;
-  test("an idle main thread: refused in time with the reason, all undone", async () => {
+  test("an idle main thread: refused in time with the reason, everything undone", async () => {
     const target = await start(
       anyInterpreter(),
       `${SUBINTERPRETER}\ntime.sleep(2.5)\nprint("well", flush=True)`,
@@ -305,7 +305,7 @@ print("up", flush=True)
     expect(target.output()).toBe("up\nwell\n");
   });
 
-  test("a main thread that comes by takes what it is handed", async () => {
+  test("a main thread that runs Python code executes the request", async () => {
     const target = await start(
       anyInterpreter(),
       `${SUBINTERPRETER}\nfor _ in range(100): time.sleep(0.02)\nprint("well", flush=True)`,

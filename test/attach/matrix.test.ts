@@ -11,7 +11,7 @@ import { attach, belongings, killAll, leftFiles, nameOf, removeScratch, start } 
 afterEach(killAll);
 afterAll(removeScratch);
 
-/** Each prints "up", waits for some seconds in its own way, checks that nothing disturbed it, prints "well". */
+/** Each prints "up", waits for a few seconds in its own way, checks that nothing disturbed it, prints "well". */
 const WAITS: Readonly<Record<string, string>> = {
   computing: `
 import time
@@ -117,7 +117,7 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
       );
     });
 
-    test("tells the exception that was raised, and changes no name of the program's", async () => {
+    test("reports the raised exception, and changes no name of the program", async () => {
       const target = await start(
         interpreter,
         `import sys, time\nbefore = None\nprint("up")\nfor _ in range(40): time.sleep(0.05)\nprint(sorted(n for n in globals() if "tidemark" in n or n in ("work", "answer", "os")))`,

@@ -147,7 +147,7 @@ time.sleep(600)`,
     await expect(answer).rejects.toThrow(/TM-E020/);
   });
 
-  test("one that becomes another program over and over: entered or refused, never hurt", async () => {
+  test("one that calls exec over and over: entered or refused, never harmed", async () => {
     const target = await start(
       python,
       `import os, sys, time\nprint("up")\ntime.sleep(0.05)\nos.execv(sys.executable, [sys.executable] + sys.orig_argv[1:])`,
@@ -160,7 +160,7 @@ time.sleep(600)`,
     expect(target.child.exitCode ?? target.child.signalCode).toBeNull();
   });
 
-  test("traced by another tool: refused by its name", async () => {
+  test("traced by another tool: refused with the tool's name", async () => {
     const target = await start(python, SERVICE);
     const held = await holdProcess(target.pid, 30_000);
     await expect(exec(target.pid)).rejects.toThrow(/TM-E032 .*tidemark-guard/);
@@ -199,7 +199,7 @@ print("well")`,
 });
 
 describe("recorders", () => {
-  test("a second one is refused by name; a killed one is cleaned up after", async () => {
+  test("a second one is refused; a killed one is cleaned up", async () => {
     const target = await start(python, SERVICE);
     const recordingPath = join(scratch, "killed.tidemark");
     const main = join(libraryPath, "../../program/main.js");
@@ -209,7 +209,9 @@ describe("recorders", () => {
       `echo up; exec "${process.execPath}" "${main}" attach ${target.pid} --for 10min -o "${recordingPath}"`,
     ]);
     await recorder.said("recording process");
-    await expect(attach(target.pid)).rejects.toThrow(/TM-E037 .*recorded already, by process \d+/);
+    await expect(attach(target.pid)).rejects.toThrow(
+      /TM-E037 .*already being recorded by process \d+/,
+    );
     await expect(detachAgent(target.pid, { waitMs: 1_000 })).rejects.toThrow(/TM-E037/);
     recorder.child.kill("SIGKILL");
     await recorder.ended();
@@ -218,7 +220,7 @@ describe("recorders", () => {
     expect((await attach(target.pid)).open().processes[0]?.profiled).toBe(true);
   });
 
-  test("an interrupt ends the recording, sums it up, and leaves the process clean", async () => {
+  test("an interrupt ends the recording, prints the summary, and leaves the process clean", async () => {
     const target = await start(python, SERVICE);
     const main = join(libraryPath, "../../program/main.js");
     const recorder = await startCommand([
@@ -268,7 +270,7 @@ describe("recorders", () => {
     expect((await recording).open().complete).toBe(true);
   });
 
-  test("nothing was attached: said so", async () => {
+  test("nothing was attached: reported", async () => {
     const target = await start(python, SERVICE);
     await expect(detachAgent(target.pid, { waitMs: 30_000 })).rejects.toThrow(/TM-E039/);
   });
@@ -330,7 +332,7 @@ await attachAndRecord({ pid: ${roots.pid}, recordingPath: "/tmp/none.tidemark", 
 });
 
 describe("the command line", () => {
-  test("documents obey their schemas; bad words are one line", async () => {
+  test("documents match their schemas; bad arguments give one line", async () => {
     const target = await start(python, SERVICE);
     const main = join(libraryPath, "../../program/main.js");
     const tidemark = (...words: string[]) =>

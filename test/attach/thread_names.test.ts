@@ -1,4 +1,4 @@
-/** Threads are told by the names that their program gave them, whatever the kernel knows them by. */
+/** Threads have the names that their program gave them, not those that the kernel knows. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "vitest";

@@ -108,7 +108,7 @@ describe.runIf(existsSync(pySpy))("py-spy", () => {
 describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
   const said = (result: AttachResult) => result.open().limits.join("\n");
 
-  test("begins while it is attached to, and ends: the gap is told, and what is held after it is seen", async () => {
+  test("starts and ends while attached: the gap is reported, and memory held after it is recorded", async () => {
     const target = await run();
     const { leave } = await attached(target);
     // So much that no period is too coarse to tell it from what comes after the gap.
@@ -127,7 +127,7 @@ describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
     await endWell(target);
   });
 
-  test("was there first: nothing is sampled, and that is said; after it, everything is", async () => {
+  test("was there first: nothing is sampled, which is reported; afterwards, everything is", async () => {
     const target = await run();
     await tell(target, "track");
     const first = await attached(target);

@@ -33,7 +33,7 @@ afterAll(() => {
   removeScratch();
 });
 
-test("'heap --retained' finds what is kept, again and again", async () => {
+test("'heap --retained' finds the kept objects repeatedly", async () => {
   for (let time = 0; time < 15; time++) {
     const { status, stdout, stderr } = await execute([
       tidemark,
@@ -48,7 +48,7 @@ test("'heap --retained' finds what is kept, again and again", async () => {
 });
 
 test.each(["heap", "heap --exact", "stacks", "ledger", "gpu"])(
-  "'%s' answers or says in one line why not",
+  "'%s' answers or reports the reason in one line",
   async (command) => {
     for (let time = 0; time < 4; time++) {
       const { status, stderr } = await execute([tidemark, ...command.split(" "), String(busy.pid)]);

@@ -65,7 +65,7 @@ function expectFigures(value: unknown, name = ""): void {
 }
 
 describe("in this process", () => {
-  test("the whole recording is read without damage", () => {
+  test("the undamaged recording is read completely", () => {
     const path = join(folder, "whole.tidemark");
     writeFileSync(path, whole);
     expect(readAll(path)).toBe("read");
@@ -85,7 +85,7 @@ describe("in this process", () => {
     }
   });
 
-  test("one byte changed, anywhere: never read as whole with other figures", () => {
+  test("one byte changed, anywhere: never read as valid with other values", () => {
     const path = join(folder, "changed.tidemark");
     const step = Math.max(1, Math.floor(whole.length / inject("counts").recordingBytes));
     for (let offset = 0; offset < whole.length; offset += offset < 400 ? 1 : step) {
@@ -96,7 +96,7 @@ describe("in this process", () => {
     }
   });
 
-  test("garbage of every length, and garbage behind a true head", () => {
+  test("garbage of every length, and garbage after a valid header", () => {
     const path = join(folder, "garbage.tidemark");
     let state = 12345;
     const noise = Buffer.from(

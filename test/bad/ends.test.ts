@@ -63,7 +63,7 @@ describe("ended by a signal: so is Tidemark, and the last moment is in the recor
     ).toBeLessThan(0.1);
   });
 
-  test("SIGINT to all of them, as Ctrl-C does it: the program's own answer decides", async () => {
+  test("SIGINT to all of them, as with Ctrl-C: the program's own handling decides", async () => {
     const handled = `import os, signal, sys
 def stop(number, frame):
     print("stopped"); sys.stdout.flush(); os._exit(9)
@@ -81,7 +81,7 @@ signal.pause()`;
     expect(recorded.open().complete).toBe(true);
   });
 
-  test("KeyboardInterrupt that nobody handles", async () => {
+  test("unhandled KeyboardInterrupt", async () => {
     const waiting = "import os, time\nprint('ready', os.getpid(), flush=True)\ntime.sleep(600)";
     const ready = /^ready (\d+)$/m;
     const interrupt = async (child: { pid?: number }, files: { stdout: string }) => {

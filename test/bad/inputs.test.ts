@@ -73,7 +73,7 @@ describe("files", () => {
     }
   });
 
-  test("a snapshot is none of them either; a pipe without a writer is not waited for by who needs a file", async () => {
+  test("a snapshot is refused as well; commands that need a file do not wait for a pipe without a writer", async () => {
     for (const file of ["folder", "empty", "junk", "text.txt", "data.json", "missing", ""]) {
       expectRefused(await cli(["gpu", file]), `gpu ${file}`);
     }
@@ -82,7 +82,7 @@ describe("files", () => {
     }
   });
 
-  test("a recording that was cut off is read as far as it goes", async () => {
+  test("a truncated recording is read up to its last complete frame", async () => {
     for (const command of [["summary"], ["diagnose"], ["lines"], ["diff", "app.tidemark"]]) {
       const { status, stderr } = await cli([...command, "cut.tidemark"]);
       expect(status, command.join(" ")).toBe(0);
@@ -93,7 +93,7 @@ describe("files", () => {
     expect((await cli(["lines", "cut.tidemark"])).stdout).toContain("no allocation was sampled");
   });
 
-  test("what is misspelt is guessed, and what is of another kind is named, with what reads it", async () => {
+  test("misspelled names get a suggestion, and files of another kind are named with the command that reads them", async () => {
     expect(errorLine(await cli(["summary", "ap.tidemark"]))).toMatch(
       /did you mean app\.tidemark\?/,
     );
@@ -104,7 +104,7 @@ describe("files", () => {
   });
 
   test.skipIf(!isRoot || environment.tools.setpriv === null)(
-    "what may not be read or written names the file, and what to do",
+    "unreadable or unwritable files are named with what to do",
     async () => {
       chmodSync(recording, 0o600);
       chmodSync(folder, 0o755);
@@ -125,7 +125,7 @@ describe("files", () => {
         expectRefused(outcome, command);
         expect(outcome.status, command).toBe(3);
         expect(outcome.stderr).toMatch(
-          /cannot read \S+app\.tidemark: permission denied; run this as a user who may read it: \S+ belongs to root/,
+          /cannot read \S+app\.tidemark: permission denied; run this as a user with permission to read it: \S+ belongs to root/,
         );
       }
       const written = await nobody(["run", "--", "true"]);
@@ -165,7 +165,7 @@ describe("processes", () => {
   ];
 
   test.each(COMMANDS.map((command) => [command.join(" "), command]))(
-    "'%s' with a pid that is none, or of nobody",
+    "'%s' with an invalid or unused pid",
     async (_name, command) => {
       for (const pid of ["4194303", "0", "99999999999", "abc"]) {
         expectRefused(await cli([...(command as string[]), pid]), `${_name} ${pid}`);
@@ -173,7 +173,7 @@ describe("processes", () => {
     },
   );
 
-  test("a process that is not Python is left alone, and named", async () => {
+  test("a process that is not Python is not touched, and reported", async () => {
     const sleeper = spawn("sleep", ["600"]);
     const pid = String(sleeper.pid);
     for (const command of [["attach", "--wait", "5s"], ["detach"], ["stacks"], ["heap"], ["gpu"]]) {
@@ -187,7 +187,7 @@ describe("processes", () => {
   });
 
   test.skipIf(!isRoot || environment.tools.setpriv === null)(
-    "another user's process is refused in the words of 'doctor'",
+    "another user's process is refused with the same text as in 'doctor'",
     async () => {
       const sleeper = spawn("sleep", ["600"]);
       await expectAgree(String(sleeper.pid), "permission", {
@@ -202,7 +202,7 @@ describe("processes", () => {
     },
   );
 
-  test("a kernel thread has no memory to look into", async (context) => {
+  test("a kernel thread has no memory to read", async (context) => {
     const name = execFileSync("cat", ["/proc/2/comm"], { encoding: "utf8" });
     if (!isRoot || name !== "kthreadd\n") {
       context.skip("this pid namespace has no kernel threads");

@@ -87,7 +87,7 @@ ${end}`;
     expect(verdict.summary).toMatch(/remember/);
   });
 
-  test("a program that fails far from it is not told so", async () => {
+  test("a program that fails far from its limit is not reported", async () => {
     const outcome = await record([python, "-c", limited(4000 * MIB, "time.sleep(1); sys.exit(3)")]);
     expect(outcome.status).toBe(3);
     expect(outcome.open().memoryEnds).toEqual([]);

@@ -65,7 +65,7 @@ while True:
 
   // Only the kernel's log names a child of a recording that nobody watched; a pid namespace hides it.
   test.skipIf(group === null || readKernelKills(0) === null)(
-    "a child that is killed holds nothing at the program's end",
+    "a killed child holds nothing at the program's end",
     async () => {
       const filling = `import os, time
 child = os.fork()

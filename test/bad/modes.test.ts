@@ -26,7 +26,7 @@ const interpreters = environment.interpreters.filter(
   ({ chroot, freeThreaded }) => !chroot && !freeThreaded,
 );
 
-/** What each mode can show: debug allocators hide the small objects behind arenas, and are told of. */
+/** What each mode can show: debug allocators hide the small objects behind arenas, and are reported. */
 const modes: { name: string; env: Record<string, string>; options: string[]; small: boolean }[] = [
   { name: "PYTHONMALLOC=malloc", env: { PYTHONMALLOC: "malloc" }, options: [], small: true },
   { name: "PYTHONMALLOC=pymalloc", env: { PYTHONMALLOC: "pymalloc" }, options: [], small: true },

@@ -66,7 +66,7 @@ os._exit(0)
     );
   });
 
-  test("more processes than there are slots: what is not counted is said", async () => {
+  test("more processes than slots: uncounted ones are reported", async () => {
     const program = `import os
 for number in range(1300):
     if os.fork() == 0:
@@ -88,7 +88,7 @@ os._exit(0)
     expect(child?.bytes).toBeGreaterThan(800 * MIB);
   });
 
-  test("children that are waited for at the end alone, faster than slots come free: each is counted, or said", async () => {
+  test("children that are only reaped at the end, faster than slots become free: each is counted or reported", async () => {
     // Blocks that no period leaves unsampled: a child takes its slot at its first sample.
     const program = `import os
 for number in range(1300):
@@ -160,7 +160,7 @@ os._exit(0)
     expect(summary.sites.slice(1).every(({ liveBytes }) => liveBytes < 4 * MIB)).toBe(true);
   });
 
-  test("an exec of a program without an agent: what its predecessor held is gone", async () => {
+  test("an exec of a program without an agent: its predecessor's memory is gone", async () => {
     const alone = `import os
 kept = bytes(30 << 20)
 os.execve("/bin/sleep", ["sleep", "3"], {})`;
@@ -241,7 +241,7 @@ if __name__ == "__main__":
   });
 });
 
-describe("a program that changes what it was given", () => {
+describe("a program that changes its environment", () => {
   test("closes all its descriptors", async () => {
     const program = `import os
 os.write(1, b"closing\\n")
@@ -306,7 +306,7 @@ with open(sys.argv[1], "w") as note:
     expectSaidOnce(ours, /no longer recorded/);
   });
 
-  test("daemonises at any moment while its end is recorded: the daemon is told of", async () => {
+  test("daemonises at any moment while its end is recorded: the daemon is reported", async () => {
     const program = `import os, sys, time
 root = os.getpid()
 if os.fork(): os._exit(0)

@@ -22,7 +22,7 @@ afterAll(() => {
 const diagnose = (...options: string[]) =>
   execute([tidemark, "diagnose", String(program.pid), "--for", "1s", ...options]);
 
-test("one sentence, once, and the advice names the same time", async () => {
+test("one sentence, once, and the advice states the same length", async () => {
   const { status, stdout } = await diagnose("--no-agent");
   expect(status).toBe(0);
   expectSaidOnce(stdout, /growth cannot be distinguished from start-up/);
@@ -31,7 +31,7 @@ test("one sentence, once, and the advice names the same time", async () => {
   expect(stdout.replace(/\n +/g, " ")).toContain(`diagnose PID --for ${length}${unit}.`);
 });
 
-test("away from a terminal one line at the start says what goes on, and for how long", async () => {
+test("without a terminal one line at the start reports what is happening, and for how long", async () => {
   for (const options of [[], ["--no-agent"], ["--json"]]) {
     const { stderr } = await diagnose(...options);
     expect(stderr, options.join()).toMatch(
@@ -46,7 +46,7 @@ test("a process that is refused is not announced", async () => {
   expect([status, stderr.split("\n").length], stderr).toEqual([4, 2]);
 });
 
-test("an interrupt ends the window: a verdict on what was seen, or one line", async () => {
+test("an interrupt ends the window: a verdict on the data so far, or one line", async () => {
   for (const afterMs of [300, 2_500]) {
     const { status, stdout, stderr } = await execute(
       [tidemark, "diagnose", String(program.pid), "--for", "5min"],
@@ -81,8 +81,8 @@ test.each([["attach"], ["diagnose"], ["diagnose --no-agent"]])(
     expectSaidOnce(
       said,
       command === "attach"
-        ? /the program ended after [3-9]\.\d s, before the 30\.0 s of --for were over\n/
-        : /The program ended before the 30\.0 s of --for were over\./,
+        ? /the program ended after [3-9]\.\d s, before the 30\.0 s of --for had passed\n/
+        : /The program ended before the 30\.0 s of --for had passed\./,
     );
     expectSpeaksClearly(stdout + stderr);
   },

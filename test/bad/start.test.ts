@@ -62,7 +62,7 @@ describe("cannot be started: one line, the shell's exit code, no recording", () 
     await expectNotStarted([script], 127, /script/);
   });
 
-  test("no command at all, an unknown option, a period that is none", async () => {
+  test("no command at all, an unknown option, an invalid period", async () => {
     for (const words of [
       ["run"],
       ["run", "--"],
@@ -101,7 +101,7 @@ describe("runs as ever, without the agent: a line says why", () => {
     expect((await recorded.summary()).target.python).toBe("");
   }
 
-  test("bytes that are no program: what a shell makes of them", async () => {
+  test("bytes that are not a program: handled like in a shell", async () => {
     const program = join(folder, "garbage");
     writeFileSync(program, "echo from a shell; exit 3\n", { mode: 0o755 });
     expect((await compare([program])).recorded).toMatchObject({
@@ -174,7 +174,7 @@ describe("runs as ever, without the agent: a line says why", () => {
     await expectUnseen([program, "word"], /set-user-id/);
   });
 
-  test("a child that is static: the parent is recorded, the child's absence is no fault", async () => {
+  test("a static child: the parent is recorded, the child's absence is not an error", async () => {
     const child = await build("static-child", "-static");
     const script = `import subprocess, sys\nkept = bytes(16 << 20)\nsys.exit(subprocess.call([${JSON.stringify(child)}, "word"]))`;
     const { recorded } = await compare([anyInterpreter().path, "-c", script]);

@@ -50,16 +50,13 @@ describe("file systems", () => {
     await expectRecorded({ before, recording: recording(), cwd: "/" });
   });
 
-  test.skipIf(!isRoot)(
-    "no way into /dev/shm and /tmp, nothing may be run from /var/tmp",
-    async () => {
-      const closed =
-        "mount -t tmpfs -o mode=000 none /dev/shm\nmount -t tmpfs -o noexec none /var/tmp";
-      const before = afterMounting(`${closed}\n${coverTmp("chmod 000 /tmp")}`);
-      const home = join(scratch(process.env.HOME), "run.tidemark");
-      await expectRecorded({ before, recording: home, cwd: "/" });
-    },
-  );
+  test.skipIf(!isRoot)("no access to /dev/shm and /tmp, and /var/tmp is noexec", async () => {
+    const closed =
+      "mount -t tmpfs -o mode=000 none /dev/shm\nmount -t tmpfs -o noexec none /var/tmp";
+    const before = afterMounting(`${closed}\n${coverTmp("chmod 000 /tmp")}`);
+    const home = join(scratch(process.env.HOME), "run.tidemark");
+    await expectRecorded({ before, recording: home, cwd: "/" });
+  });
 
   test.skipIf(!isRoot)(
     "a recording on a full device: one line, and the summary all the same",
@@ -78,7 +75,7 @@ os._exit(5)`;
         recording: join(folder, "run.tidemark"),
       });
       expect(recorded.status).toBe(5);
-      expectSaidOnce(ours, /recording is cut short.*ENOSPC/);
+      expectSaidOnce(ours, /recording is incomplete.*ENOSPC/);
       expect(ours).toMatch(/exit code 5/);
       expect(ours).toMatch(/30\.0 MiB .*keep/);
     },
@@ -146,7 +143,7 @@ os._exit(5)`;
   });
 
   test.each([0, 1, 64])(
-    "ulimit -f %i: the program runs with just that limit, Tidemark says what it cannot",
+    "ulimit -f %i: the program runs with exactly that limit, Tidemark reports what it cannot do",
     async (blocks) => {
       // Of what is written to files nothing may be left: the outcome goes through pipes.
       const program = `import os, resource, time
@@ -364,7 +361,7 @@ describe.skipIf(!isRoot)("another user", () => {
     expect(refused.stderr).toMatch(/TM-E004/);
   });
 
-  test("may not write where he says that the recording goes", async () => {
+  test("may not write to the path given for the recording", async () => {
     const folder = scratch();
     mkdirSync(join(folder, "closed"), { mode: 0o755 });
     const refused = await execute(

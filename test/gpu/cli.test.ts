@@ -53,7 +53,7 @@ beforeAll(() => {
 });
 
 describe("a snapshot", () => {
-  test("without trouble: the verdict says what it holds, and how to learn more", async () => {
+  test("without problems: the verdict describes the contents, and how to learn more", async () => {
     const small = join(repository, "test/data/gpu/small.pickle.zst");
     const { status, stdout } = await execute([tidemark, "diagnose", small]);
     expect(status).toBe(0);
@@ -67,7 +67,7 @@ describe("a snapshot", () => {
     expect([status, stderr]).toEqual([0, ""]);
     expect(stdout).toMatch(/^Device 0 {2}1,\d+ events, \d+ segments$/m);
     expect(stdout).toMatch(/^ {2}Requested +122 MiB {2}peak 172 MiB$/m);
-    expect(stdout).toMatch(/^Grows step by step {2}25 steps, seen by annotations$/m);
+    expect(stdout).toMatch(/^Grows with each step {2}25 steps, seen by annotations$/m);
     expect(stdout).toMatch(/\+2\.00 MiB .* log_loss train\/metrics\.py:17 in cl/);
     expect(stdout).toContain("TM-A106");
     expect(stdout).not.toContain("…");
@@ -90,7 +90,7 @@ describe("a snapshot", () => {
     await json("gpu", [file("oom.pickle")]);
   });
 
-  test("ran out: the state just before", async () => {
+  test("out of memory: the state just before", async () => {
     const { stdout } = await gpu([file("oom.pickle")]);
     expect(stdout).toMatch(/^Out of memory at event 200: fragmentation$/m);
     expect(stdout).toMatch(/asked for 200 MiB, the device had 0 B free/);
@@ -166,11 +166,11 @@ describe("gpu top", () => {
     });
     expect([status, stdout]).toEqual([4, ""]);
     expect(stderr).toMatch(
-      /^tidemark: TM-E065 no NVIDIA driver answers here: there is no nvidia-smi/,
+      /^tidemark: TM-E065 no NVIDIA driver answers here: nvidia-smi is not installed/,
     );
   });
 
-  test("devices, processes and what is kept back", async () => {
+  test("devices, processes and unreported memory", async () => {
     // The driver's own answers, as nvidia-smi prints them.
     const folderOfDriver = mkdtempSync(join(folder, "driver-"));
     const script = join(folderOfDriver, "nvidia-smi");
@@ -212,7 +212,10 @@ test.each([
   ],
   [["nothing.pickle"], "TM-E003 no such snapshot: nothing.pickle"],
   [["a.pickle", "a.pickle"], "TM-E002 a snapshot is named twice"],
-  [["a", "b", "c", "-o", "x.html"], "TM-E002 a page shows one snapshot, or a before and an after"],
+  [
+    ["a", "b", "c", "-o", "x.html"],
+    "TM-E002 a page shows one snapshot, or one before and one after",
+  ],
   [["a", "b", "--ranks", "-o", "x.html"], "TM-E002 a page shows one snapshot"],
   [["oom", "nothing.log"], "TM-E003 no such log: nothing.log"],
   [["top", "--jsn"], "TM-E002 unknown option '--jsn'"],

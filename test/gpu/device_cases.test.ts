@@ -41,7 +41,7 @@ test.each(DEVICE_CASES)("$name: $verdict", async ({ name, verdict, culprit, nega
   expect(advice.filter(({ id }) => !known.includes(id))).toEqual([]);
 });
 
-test("what is too small says first what would save most", async () => {
+test("a device that is too small: the largest saving comes first", async () => {
   const { make } = DEVICE_CASES.find(({ name }) => name.endsWith("first step")) as {
     make: () => object;
   };

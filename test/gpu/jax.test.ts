@@ -41,7 +41,7 @@ async function gpuOf(pid: number): Promise<GpuProcessJson> {
 }
 
 describe.skipIf(environment.torchPython === null)("JAX", () => {
-  test("its large arrays: shape, type, and who holds them", async () => {
+  test("its large arrays: shape, type, and holder", async () => {
     const program = await start(ARRAYS + TOTALS);
     try {
       const { devices, tensors } = await gpuOf(program.pid);

@@ -57,7 +57,7 @@ async function gpuOf(pid: number): Promise<GpuProcessJson> {
 }
 
 test.skipIf(environment.torchPython === null)(
-  "torch itself without a device: loaded, not begun with, and left so",
+  "torch itself without a device: loaded, unused, and left so",
   async () => {
     const path = present(environment.torchPython);
     const program = await startPython(
@@ -68,8 +68,8 @@ test.skipIf(environment.torchPython === null)(
       const document = await gpuOf(program.pid);
       expect(document.devices).toEqual([]);
       expect(document.frameworks).toMatchObject([{ name: "torch", state: "unused" }]);
-      expect(document.limits.join()).toContain("has not begun to use a device");
-      await refusesPage(program.pid, /torch 2\S+ is loaded and has not begun to use a device; try/);
+      expect(document.limits.join()).toContain("has not used a device yet");
+      await refusesPage(program.pid, /torch 2\S+ is loaded but has not used a device yet; try/);
       expect(await program.go()).toEqual([false, 1, []]);
     } finally {
       await program.stop();
@@ -77,13 +77,13 @@ test.skipIf(environment.torchPython === null)(
   },
 );
 
-test("a program without any of the three, and what is none", async () => {
+test("a program without any of the three, and an invalid target", async () => {
   const program = await startPython(python, "say({})");
   try {
     const document = await gpuOf(program.pid);
     expect([document.frameworks, document.limits]).toEqual([
       [],
-      ["the program has loaded none of torch, JAX and TensorFlow"],
+      ["the program has not loaded torch, JAX or TensorFlow"],
     ]);
     expect((await execute([tidemark, "gpu", String(program.pid), "-o", "x.pb.gz"])).status).toBe(2);
     await refusesPage(program.pid, /it has not loaded torch; try/);
@@ -140,7 +140,7 @@ test("gpu PID -o by the stand-in: the page of a snapshot that the program writes
   }
 });
 
-test("gpu PID -o of an allocator whose history is off says so", async () => {
+test("gpu PID -o of an allocator without history reports that", async () => {
   const folder = scratch();
   const program = await standIn(folder, "torch.begin()\nsay({})");
   writeFileSync(join(folder, "simulated.pickle"), pickle(withoutHistory()));
@@ -148,7 +148,9 @@ test("gpu PID -o of an allocator whose history is off says so", async () => {
     const page = join(folder, "now.html");
     const { status, stderr } = await execute([tidemark, "gpu", String(program.pid), "-o", page]);
     expect([status, existsSync(page)], stderr).toEqual([0, true]);
-    expect(stderr).toContain(`the page shows this moment; tidemark attach ${program.pid} --gpu`);
+    expect(stderr).toContain(
+      `so the page shows only this moment; tidemark attach ${program.pid} --gpu`,
+    );
   } finally {
     await program.stop();
   }
@@ -159,7 +161,7 @@ function withoutHistory() {
   return { ...snapshot, device_traces: [[]] };
 }
 
-test("gpu PID by the stand-in: totals, waste, fragmentation; cache is none", async () => {
+test("gpu PID by the stand-in: totals, waste, fragmentation; cache is not fragmentation", async () => {
   const program = await standIn(scratch(), "torch.begin()\nsay({})");
   try {
     const document = await gpuOf(program.pid);
@@ -285,7 +287,7 @@ rank(os.environ["RANK"], os.environ["RANK"] == "5")
   expect(written.map(({ detail }) => detail.split(":")[0])).toEqual(["peer"]);
 });
 
-test("attach --gpu by the stand-in: what it switched on is off again", async () => {
+test("attach --gpu by the stand-in: everything it switched on is switched off again", async () => {
   const folder = scratch();
   const program = await standIn(
     folder,
@@ -342,7 +344,7 @@ say([torch.history[-1], os.listdir(os.environ["STAND_IN_FOLDER"]), threading.act
   }
 });
 
-test("bad shares and orders", async () => {
+test("invalid shares and option combinations", async () => {
   for (const words of [
     ["--gpu-dump-at", "1.5"],
     ["--gpu-budget", "1GiB"],

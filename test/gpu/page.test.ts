@@ -174,7 +174,7 @@ function yellowOf(canvas: Locator): Promise<number> {
   });
 }
 
-test("search says how much matches, fades the rest, and marks the flame graph", async () => {
+test("search shows the matching share, fades the rest, and marks the flame graph", async () => {
   const { allocator } = trainingRun({ steps: 12, leak: 2 ** 21 });
   await using([allocator], async (page) => {
     await page.getByRole("button", { name: "End" }).click();
@@ -189,7 +189,7 @@ test("search says how much matches, fades the rest, and marks the flame graph", 
   });
 });
 
-test("running out is marked, and its moment is one click away", async () => {
+test("out-of-memory events are marked, and one click selects the moment", async () => {
   await using([runOut()], async (page) => {
     expect(await page.locator(".gpu-mark-oom").count()).toBe(1);
     await page.getByRole("button", { name: "Out of memory" }).click();
@@ -265,8 +265,8 @@ test("expandable segments, private pools and a second device", async () => {
   );
 });
 
-test("a snapshot without any memory has a page too", async () => {
+test("a snapshot without any memory also has a page", async () => {
   await using([], async (page) => {
-    expect(await page.locator(".gpu-hint").textContent()).toMatch(/holds no memory/);
+    expect(await page.locator(".gpu-hint").textContent()).toMatch(/contains no memory/);
   });
 });

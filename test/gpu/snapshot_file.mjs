@@ -86,7 +86,7 @@ function segmentsOf(allocator, schema) {
   );
 }
 
-/** An expandable segment is told as one segment a mapped range. @param {Segment} segment */
+/** An expandable segment is written as one segment for each mapped range. @param {Segment} segment */
 function mappedRuns(segment) {
   /** @type {Block[][]} */
   const runs = [];

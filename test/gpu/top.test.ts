@@ -127,7 +127,7 @@ const A100 = "1, GPU-bb, NVIDIA A100-SXM4-40GB, 40960, 4124, [N/A], Enabled";
 describe("divided devices", () => {
   const path = driver([H100, A100], ["1, GPU-aa, 1536", "999999999, GPU-bb, [N/A]"], QUERY);
 
-  test("each instance by itself, and its processes with what the driver else keeps back", async () => {
+  test("each instance separately, and its processes with memory that the driver otherwise does not report", async () => {
     const { devices, limits } = await look(path);
     expect(devices[0]?.instances).toBe(undefined);
     expect(devices[1]?.instances).toEqual([
@@ -152,7 +152,7 @@ describe("divided devices", () => {
     expect(stdout).toMatch(/^ {2}MIG 1 \(instance 2\/0\) {2}12\.0 MiB of 19\.5 GiB/m);
   });
 
-  test("a text of another kind holds none", () => {
+  test("other text contains none", () => {
     for (const text of ["", "No devices were found\n", "{}", ":::\n : \n"]) {
       expect(parseInstances(text)).toEqual({ instances: [], processes: [] });
     }
@@ -214,7 +214,7 @@ function growing(held: readonly { reserved: number; allocated: number }[]): Reco
 }
 
 describe("the programs' own allocators", () => {
-  test("what the newest reading of a recording says, and the rest", async () => {
+  test("the newest reading of a recording, and the rest", async () => {
     const writer = growing([{ reserved: 900, allocated: 800 }]);
     try {
       const path = driver([H100], [`${process.pid}, GPU-aa, 1536`]);
@@ -235,7 +235,7 @@ describe("the programs' own allocators", () => {
     }
   });
 
-  test("two devices are joined in their order; where that cannot be, nothing is said", async () => {
+  test("two devices are matched in order; if impossible, nothing is shown", async () => {
     const processes = [`${process.pid}, GPU-aa, 1536`, `${process.pid}, GPU-cc, 8000`];
     const path = driver([H100, H100_TOO], processes);
     for (const [held, expected] of [
@@ -261,7 +261,7 @@ describe("the programs' own allocators", () => {
   });
 });
 
-test("live: at a terminal it goes on looking, keys sort and scroll, q leaves", async () => {
+test("live: on a terminal it refreshes, keys sort and scroll, q leaves", async () => {
   const many = Array.from({ length: 40 }, (_, row) => `${row + 900_000_000}, GPU-aa, ${row + 1}`);
   const path = driver([H100], [`${process.pid}, GPU-aa, 1536`, ...many]);
   terminal = await Terminal.open(

@@ -75,7 +75,7 @@ describe.each(
   });
   afterAll(async () => await waiting.stop());
 
-  test("objects of every layout are counted one by one, and sized as getsizeof sizes them", () => {
+  test("objects of every layout are counted individually, with the sizes of getsizeof", () => {
     const rows = rowsOf(exact);
     for (const [type, text] of Object.entries(truth.known)) {
       const [objects, bytes] = text.split(" ").map(Number) as [number, number];
@@ -90,7 +90,7 @@ describe.each(
     }
   });
 
-  test("what the collector tracks is what gc.get_objects() lists", () => {
+  test("tracked objects are those that gc.get_objects() lists", () => {
     const rows = rowsOf(exact);
     for (const [type, text] of Object.entries(truth.tracked)) {
       const objects = Number(text.split(" ")[0]);
@@ -103,7 +103,7 @@ describe.each(
     }
   });
 
-  test("used blocks are sys.getallocatedblocks() but for those that malloc serves", () => {
+  test("used blocks equal sys.getallocatedblocks() except those from malloc", () => {
     const { usedBlocks, tornPools, pools } = exact.census.figures;
     expect(pools).toBeGreaterThan(100);
     expect(tornPools).toBe(0);
@@ -111,23 +111,23 @@ describe.each(
     expect(usedBlocks).toBeGreaterThan(truth.blocks * 0.93);
   });
 
-  test("unpaused it says the same of a program that waits", () => {
+  test("without a pause it gives the same result for an idle program", () => {
     expect(running.pauseMs).toBe(0);
     expect(exact.pauseMs).toBeGreaterThan(0);
     expect(rowsOf(running)).toEqual(rowsOf(exact));
   });
 
-  test("where there is no room for a copy, it is counted as it stands", () => {
+  test("without room for a copy, it is counted during the pause", () => {
     expect(inPlace.pauseMs).toBeGreaterThan(0);
     expect(rowsOf(inPlace)).toEqual(rowsOf(exact));
   });
 });
 
-test("a count in place that would take too long is refused before anything is stopped", async () => {
+test("a count that would pause for too long is refused before anything is paused", async () => {
   const waiting = await start(commandFor(anyInterpreter()));
   const memory = openProcessMemory(waiting.pid);
   const asked = countObjectsExactly(memory, { maxPauseMs: 21, maxBytes: NO_ROOM });
-  await expect(asked).rejects.toThrow(/TM-E050 process \d+ would stand still for about \d+ ms/);
+  await expect(asked).rejects.toThrow(/TM-E050 process \d+ would be paused for about \d+ ms/);
   memory.close();
   await waiting.stop();
 });

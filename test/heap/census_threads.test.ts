@@ -39,7 +39,7 @@ sys.stdin.read()`;
 const NO_ROOM = { maxPauseMs: 60_000, maxBytes: 1 };
 const ENTRIES = 420_000 - 3 * 1000;
 
-describe("a program of some hundred MiB", () => {
+describe("a program of a few hundred MiB", () => {
   let waiting: Waiting;
   let memory: Memory;
   let layout: HeapLayout;
@@ -91,7 +91,7 @@ describe("a program of some hundred MiB", () => {
     await Promise.all(helpers.map((helper) => helper.terminate()));
   });
 
-  test("one moment that no copy holds is counted by them, too", async () => {
+  test("they also count a moment that does not fit a copy", async () => {
     const { census, pauseMs } = await countObjectsExactly(memory, NO_ROOM);
     expect(pauseMs).toBeGreaterThan(0);
     expect(census.objects).toEqual(takeCensus(memory, layout).objects);
@@ -111,7 +111,7 @@ describe("a program of some hundred MiB", () => {
     await Promise.all([helper, ...others].map((one) => one?.terminate()));
   });
 
-  test.skipIf(availableParallelism() < 2)("a helper that ends costs nothing but time", async () => {
+  test.skipIf(availableParallelism() < 2)("a helper that ends costs only time", async () => {
     const helpers = startHelpers(waiting.pid);
     const counting = takeCensusWith(helpers, memory, layout);
     await helpers[0]?.terminate();
@@ -122,7 +122,7 @@ describe("a program of some hundred MiB", () => {
   });
 });
 
-test("a small program, and one that is gone, have no helpers", async () => {
+test("a small program, and one that has ended, have no helpers", async () => {
   const small = await start([anyInterpreter().path, "-c", 'print("{}", flush=True); input()']);
   expect(startHelpers(small.pid)).toEqual([]);
   await small.stop();

@@ -83,7 +83,7 @@ describe.each(
     expect(findRootPaths(taken.objects, [node])[0]?.path).toEqual(words);
   });
 
-  test("a coroutine that waits, held by whatever holds its task", () => {
+  test("a waiting coroutine, held by the holder of its task", () => {
     const node = taken.objects.index.at(Number(waiting.said["local of a coroutine"]));
     const words = findRootPaths(taken.objects, [node])[0]?.path;
     expect(words?.slice(-2)).toEqual([

@@ -1,4 +1,4 @@
-/** Graph, holders and ways from roots, of live programs and of their core files. */
+/** Graph, holders and paths from roots, of live programs and of their core files. */
 
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -79,7 +79,7 @@ describe.each(
     }
   });
 
-  test("the counter without a bound is the largest holder; its values lead to it", () => {
+  test("the unbounded counter is the largest holder; its values lead to it", () => {
     const { stats, values } = waiting.said as { stats: string; values: string[] };
     const [largest] = largestHolders(taken.objects, 3);
     expect(largest).toMatchObject({
@@ -103,7 +103,7 @@ describe.each(
     }
   });
 
-  test("what lies behind a container is no part of it, though its table counts as its own", () => {
+  test("memory after a container is not part of it, but its table is", () => {
     const { graph, types } = taken.objects;
     const containers = ["dict", "list", "set", "type"].flatMap((type) =>
       nodesOfType(taken.objects, type),
@@ -116,7 +116,7 @@ describe.each(
     expect(claimed).toEqual([]);
   });
 
-  test("ways are told in words, and together where many share one", () => {
+  test("paths are shown as text, and grouped if many share one", () => {
     const sessions = findRootPaths(taken.objects, nodesOfType(taken.objects, "__main__.Session"));
     expect(sessions[0]).toMatchObject({
       path: ["module __main__", "SESSIONS", "dict[...]"],
@@ -140,7 +140,7 @@ describe.each(
     ]);
   });
 
-  test("numbers in boxes are said so; objects that refer to themselves alone are garbage", () => {
+  test("boxed numbers are reported; objects referenced only by each other are garbage", () => {
     expect(findBoxedNumbers(taken.objects)).toEqual([
       expect.objectContaining({ path: ["module __main__", "boxed"], of: "float", count: 20_000 }),
     ]);
@@ -155,7 +155,7 @@ describe.each(
   });
 
   test.runIf(chroot === undefined)(
-    "every step of a way is a reference the collector knows",
+    "every step of a path is a reference known to the collector",
     async () => {
       const { graph, paths } = taken.objects;
       const pairs: [string, string][] = [];
@@ -191,7 +191,7 @@ describe("tidemark heap", () => {
       (error: { code: number; stderr: string }) => error,
     );
 
-  test("documents obey their schemas; two saved heaps are compared", async () => {
+  test("documents match their schemas; two saved heaps are compared", async () => {
     const [a, b] = [join(folder, "a.heap"), join(folder, "b.heap")];
     // However long a machine that other tests keep busy takes to copy it.
     const look = ["--retained", "--max-pause", "10s"];
@@ -218,7 +218,7 @@ describe("tidemark heap", () => {
     expect(await fails("diff", a, b)).toMatchObject({ code: 2 });
   });
 
-  test("one screen explains it, and no value of the program's stands on it", async () => {
+  test("one screen explains it, without values of the program", async () => {
     const { stdout } = await heap(String(waiting.pid), "--retained");
     expect(stdout).toMatch(/module __main__ -> running_stats: dict, 20,000 entries/);
     expect(stdout).toMatch(/boxed is a list of 20,000 float/);
@@ -238,11 +238,11 @@ describe("tidemark heap", () => {
     expect(dot).toMatch(/^digraph heap \{[\s\S]*SESSIONS[\s\S]*\}\n$/);
   });
 
-  test("what cannot be is refused in one line", async () => {
+  test("impossible requests are refused in one line", async () => {
     const { pid } = waiting;
     expect((await fails(String(pid), "--to", "no.Such")).stderr).toMatch(/TM-E052/);
     expect((await fails(String(pid), "--to", "CFunctionType")).stderr).toMatch(
-      /TM-E052.*several types are named so: ctypes\.\w+\.<locals>\.CFunctionType, /,
+      /TM-E052.*several types have that name: ctypes\.\w+\.<locals>\.CFunctionType, /,
     );
     expect((await fails(String(pid), "--to", "0x10")).stderr).toMatch(/TM-E052/);
     expect((await fails(String(pid), "--retained", "--max-pause", "1ms")).stderr).toMatch(
@@ -254,7 +254,7 @@ describe("tidemark heap", () => {
     expect((await fails(String(process.pid))).stderr).toMatch(/TM-E022/);
   });
 
-  test("a heap too large for the memory to spare ends by name before anything is stopped", async () => {
+  test("a heap too large for the available memory is refused before anything is paused", async () => {
     const memory = openProcessMemory(waiting.pid);
     const { census } = countObjects(memory);
     const objects = census.objects.reduce((sum, count) => sum + count, 0);
@@ -320,7 +320,7 @@ say({})
 });
 
 describe.runIf(hasGcore())("core files", () => {
-  test("a core says what the program said; cut off or with holes, it says so", async () => {
+  test("a core file shows the same as the program; truncation and holes are reported", async () => {
     const waiting = await start([anyInterpreter().path, service, asked, "12000"]);
     const live = openProcessMemory(waiting.pid);
     const { census } = countObjects(live);

@@ -70,32 +70,32 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["InQueue", "jobs"],
       ["InElements", "document"],
       ["InMemo", "pickler"],
-    ])("%s is held in a table of C's, by the object that it is of", (type, name) => {
+    ])("%s is held in a C table, by the object that owns it", (type, name) => {
       // A queue has a list of its own up to 3.12.
       expect(pathOf(`__main__.${type}`).slice(0, 2)).toEqual(["module __main__", name]);
     });
 
-    test("what a str of the program's own has as an attribute is held where that is", () => {
+    test("an attribute of a str subclass is held by the holder of the instance", () => {
       expect(pathOf("__main__.InTitle").slice(0, 2)).toEqual(["module __main__", "titles"]);
     });
 
-    test("what grows in its own buffer is named itself", () => {
+    test("an object that grows in its own buffer is named itself", () => {
       expect(pathOf("bytearray")).toEqual(["module __main__", "upload", ".received"]);
     });
 
-    test("what a thread was given is told by who holds it, not by threading's own table", () => {
+    test("arguments of a thread are attributed to their holder, not to threading's own table", () => {
       const path = pathOf("__main__.InService");
       expect(path.slice(-2)).toEqual(["local service", ".seen"]);
       expect(path[0]).toMatch(/^thread /);
     });
 
-    test("what waits is told by who holds it, not by the event loop", () => {
+    test("waiting objects are attributed to their holder, not to the event loop", () => {
       const path = pathOf("__main__.InHub");
       expect(path.slice(0, 3)).toEqual(["module __main__", "hub", ".rooms"]);
       expect(path.at(-1)).toBe('dict["members"]');
     });
 
-    test("what seems to hang on a set of weak references is told by who holds it", () => {
+    test("objects that seem to be held by a set of weak references are attributed to their holder", () => {
       expect(pathOf("__main__.InPumps").slice(0, 3)).toEqual([
         "module __main__",
         "gateway",
@@ -103,7 +103,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ]);
     });
 
-    test("a cache keeps its entries in a dict and in their order: both are its own", () => {
+    test("a cache keeps its entries in a dict and in a list: it owns both", () => {
       const nodes = nodesOfType(objects, "__main__.InCache");
       const holder = holderOf(objects, nodes);
       expect(holder?.path.slice(0, 2)).toEqual(["module __main__", "cached"]);

@@ -84,7 +84,7 @@ describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
 });
 
 describe.runIf(environment.packagesPython !== null)("pydantic", () => {
-  test("what a hash map of Rust's holds hangs on the object that has the map", async () => {
+  test("the contents of a Rust hash map are attributed to the object that owns the map", async () => {
     const { objects } = await look(present(environment.packagesPython), "rust_map.py");
     const texts = (said().texts as unknown as string[]).map(Number);
     const kept = nodeOf(objects, "kept");
@@ -94,7 +94,7 @@ describe.runIf(environment.packagesPython !== null)("pydantic", () => {
 });
 
 describe.runIf(environment.torchPython !== null)("torch", () => {
-  test("a storage counts once, for what holds all tensors that share it", async () => {
+  test("a storage counts once, for the holder of all tensors that share it", async () => {
     const { objects, bytesOf } = await look(present(environment.torchPython), "tensors.py");
     const { storageBytes } = said();
     const counted = bytesOf("torch.Tensor") + bytesOf("torch.nn.parameter.Parameter");
@@ -114,7 +114,7 @@ describe.runIf(environment.torchPython !== null)("torch", () => {
     expect(nodeAt(objects, data)).toBe(array);
   });
 
-  test("what a graph made is known from what none did", async () => {
+  test("tensors created by a graph are distinguished from others", async () => {
     const { objects } = await look(present(environment.torchPython), "tensors.py");
     const made = (name: string) => isMadeByGraph(objects.copy, Number(said()[name]));
     expect(made("loss")).toBe(true);

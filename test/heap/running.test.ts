@@ -39,7 +39,7 @@ test.each([
     "globals()['held'] = held[1:] + held[:1]; time.sleep(0.03)",
     "pass",
   ],
-])("a %s that moves while the heap is copied is the holder all the same", async (type, ...how) => {
+])("a %s that moves while the heap is copied is still the holder", async (type, ...how) => {
   waiting = await startPython(anyInterpreter(), program(...how));
   const addresses = waiting.said as unknown as number[];
   await waiting.go();
@@ -55,7 +55,7 @@ test.each([
   }
 });
 
-test("a block that was made anew since the look is found by its size, and is no graph's where it is not", async () => {
+test("a block that was replaced since the snapshot is found by its size, and is not attributed to a graph wrongly", async () => {
   const swollen = `class Upload: pass
 upload = Upload()
 upload.received = bytearray(6 << 20)
@@ -72,7 +72,7 @@ say(0)
   expect(rowsFor(5 << 20, 6 << 20)).toMatchObject([{ looked: 0, held: 0, graph: 0, path: [] }]);
 });
 
-test("where the block was, something small may be by now: the new one is told, not that", async () => {
+test("a small object may be at the block's former address: the new block is reported instead", async () => {
   const moved = `class Upload: pass
 upload = Upload()
 upload.received = bytearray(6 << 20)
@@ -88,8 +88,8 @@ say(hex(id(names["first"])))
   ]);
 });
 
-/** Again and again anew: what is there at one moment is gone a moment later. */
-const renewing = (anew: string, seconds: number) => `
+/** Allocates repeatedly: a value that is there at one moment is gone a moment later. */
+const renewing = (statement: string, seconds: number) => `
 import time
 class Part: pass
 class Whole:
@@ -102,7 +102,7 @@ names = {}
 def serve():
     global text
     while True:
-        ${anew}
+        ${statement}
         time.sleep(${seconds})
 threading.Thread(target=serve, name="server", daemon=True).start()
 time.sleep(0.2)
@@ -172,8 +172,8 @@ describe.each(
       7,
       /^module __main__ -> upload -> .whole -> .part -> .texts -> dict\["large"\]$/,
     ],
-  ])("%s", async (_name, anew, seconds, least, path) => {
-    waiting = await startPython(interpreter, renewing(anew, seconds));
+  ])("%s", async (_name, statement, seconds, least, path) => {
+    waiting = await startPython(interpreter, renewing(statement, seconds));
     const swelling = { least: 6 << 20, most: 7 << 20 };
     const sites = [{ site: "text", python: false, addresses: [GONE], swelling }];
     const found = Array.from(
@@ -186,7 +186,7 @@ describe.each(
 
   // Up to 3.10 no function that runs tells where its values end: such a holder is looked up once more instead.
   const tellsTop = !/^3\.(?:9|10)\./.test(version);
-  test.runIf(tellsTop)("a word of the past on a stack names no function", async () => {
+  test.runIf(tellsTop)("a stale word on a stack does not name a function", async () => {
     waiting = await startPython(interpreter, reusing);
     const addresses = waiting.said as unknown as number[];
     const sites = [{ site: "text", python: false, addresses, swelling: null }];
@@ -195,7 +195,7 @@ describe.each(
     expect(row?.held, JSON.stringify(row)).toBe(1);
   });
 
-  test("what a tuple has taken over from the one before", async () => {
+  test("items that a tuple has taken over from its predecessor", async () => {
     waiting = await startPython(interpreter, taking);
     const addresses = waiting.said as unknown as number[];
     const swelling = { least: 2 << 20, most: 32 << 20 };

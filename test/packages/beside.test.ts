@@ -66,7 +66,7 @@ describe.skipIf(noMachineBecause() !== null)("in Debian 12", () => {
     }
   });
 
-  test("a Node.js that is too old is passed over, and named where there is no other", async () => {
+  test("a Node.js that is too old is skipped, and named if there is no other", async () => {
     // As far as the launcher looks at it, an old Node.js is what it prints as its version.
     machine.write("/opt/old/node", "#!/bin/sh\necho v18.20.4\n", "755");
     const env = { PATH: "/opt/old:/usr/bin:/bin" };

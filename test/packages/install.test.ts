@@ -69,7 +69,9 @@ describe.skipIf(noMachineBecause() !== null).each(chosen)("$name", ({ root, prep
     expect(outcome.stdout).toContain("up\n");
     const document = await summary("run.tidemark");
     if (place.preloadOnly) {
-      expect(document.limits.join("\n")).toContain("free-threaded Python: native memory only");
+      expect(document.limits.join("\n")).toContain(
+        "free-threaded Python: only native memory is recorded",
+      );
       expect(document.rss.peakBytes).toBeGreaterThan(64 << 20);
     } else {
       expectLeak(document);

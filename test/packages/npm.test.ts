@@ -56,6 +56,7 @@ describe.skipIf(noMachineBecause() !== null)("npm install", () => {
       "gecko-profiler-demangle",
       "iced-x86",
       "tidemark-profiler",
+      "web-tree-sitter",
     ]);
   });
 

@@ -1,4 +1,4 @@
-/** The packages as files: what other tools say of them, and that their bytes depend on the sources alone. */
+/** The packages as files: what other tools report about them, and that their bytes depend on the sources alone. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, readFileSync, statSync, symlinkSync } from "node:fs";

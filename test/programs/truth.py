@@ -2,7 +2,7 @@
 
 A line that allocates carries the comment `# known: NAME`. The program says how many bytes were
 asked for there and still live; report() prints one JSON object with the sites by file, function and
-line, and what the kernel says of the process.
+line, and what the kernel reports about the process.
 """
 import inspect
 import json

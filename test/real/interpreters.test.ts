@@ -77,7 +77,7 @@ describe.each(
     expect(recording.damage).toBeNull();
   });
 
-  test("no sample was lost and nothing is said to be missing", () => {
+  test("no sample was lost and nothing is reported as missing", () => {
     expect(summary.agent.samples).toBeGreaterThan(100);
     expect(summary.agent.lost).toBe(0);
     const limits = summary.limits.join("\n");

@@ -74,7 +74,7 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
     );
   });
 
-  test("threads: each one's share stands apart", async () => {
+  test("threads: each one's share is separate", async () => {
     const outcome = await recordKnown([python, join(programs, "threads.py")]);
     const profile = outcome.open().profileAt("end");
     const { sites, threads } = profile;
@@ -89,7 +89,7 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
   });
 
   test.each([[], ["--native"]])(
-    "greenlets: stacks that are swapped stay apart %j",
+    "greenlets: swapped stacks stay separate %j",
     async (...options) => {
       await recordKnown([python, join(programs, "greenlets.py")], { options });
     },

@@ -23,7 +23,7 @@ describe.skipIf(python === null).each([0, 2])("training with %i DataLoader worke
     known = new Map(truthIn(outcome.stdout).sites.map((site) => [site.name, site]));
   });
 
-  test("the tensors that are kept stand at the line that keeps them", () => {
+  test("kept tensors are attributed to the line that keeps them", () => {
     const activations = present(known.get("activations"));
     const profile = outcome.open().profileAt("end");
     // Sixteen tensors, while the period comes down from where the import of torch had sent it.
@@ -31,7 +31,7 @@ describe.skipIf(python === null).each([0, 2])("training with %i DataLoader worke
     expect(topPlaces(profile, "live").slice(0, 5)).toContain(placeOf(activations));
   });
 
-  test("what the data set keeps stands at its line, in whichever process it ran", () => {
+  test("memory of the data set is attributed to its line, in whichever process it ran", () => {
     const cache = present(known.get("worker cache"));
     expectFigure(outcome.open().profileAt("end"), cache, "allocated", cache.liveBytes, 0.2);
     const owners = summary.processes.filter(({ profiled }) => profiled);

@@ -14,14 +14,14 @@ interface BoundaryState {
   line: string | null;
 }
 
-/** A document that decodes and yet is not what it should be ends here. */
+/** Handles a document that decodes but has unexpected contents. */
 class Boundary extends Component<{ children: ReactNode }, BoundaryState> {
   override state: BoundaryState = { line: null };
 
   static getDerivedStateFromError(error: unknown): BoundaryState {
     const detail = error instanceof Error ? error.message : String(error);
     return {
-      line: `The recording in this page does not fit together (${detail}); write it again with: tidemark report`,
+      line: `The recording in this page is inconsistent (${detail}); write it again with: tidemark report`,
     };
   }
 

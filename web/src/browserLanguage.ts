@@ -1,5 +1,7 @@
-/** With LC_ALL=C Chromium names its language "en-US@posix", which its own Intl refuses and uPlot asks it
- * for while it loads: imported before everything else. */
+/**
+ * With LC_ALL=C Chromium names its language "en-US@posix", which its own Intl rejects. uPlot uses Intl while it
+ * loads, so this file is imported first.
+ */
 try {
   new Intl.NumberFormat(navigator.language);
 } catch {

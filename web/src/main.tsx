@@ -6,6 +6,7 @@ import { GpuDiffApp } from "./gpu/GpuDiffApp.js";
 import { HeapApp } from "./heap/HeapApp.js";
 import { HeapDiffApp } from "./heap/HeapDiffApp.js";
 import { PageFault } from "./PageFault.js";
+import { PlanApp } from "./plan/PlanApp.js";
 import { ReportApp } from "./report/ReportApp.js";
 import { type PageDocument, readPageDocument } from "./source/pageDocument.js";
 import "uplot/dist/uPlot.min.css";
@@ -18,6 +19,7 @@ import "./gpu/gpu.css";
 import "./ledger/ledger.css";
 import "./heap/heap.css";
 import "./diagnosis/diagnosis.css";
+import "./plan/plan.css";
 
 const root = createRoot(present(document.getElementById("root")));
 readPageDocument().then(
@@ -41,6 +43,8 @@ function Content({ of }: { of: PageDocument }) {
       return <HeapApp page={of} />;
     case "tidemark.heapDiffPage/1":
       return <HeapDiffApp page={of} />;
+    case "tidemark.planPage/1":
+      return <PlanApp page={of} />;
     default:
       return <ReportApp report={of} />;
   }

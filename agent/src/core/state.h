@@ -123,6 +123,10 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* what stays live, by size */
     struct tm_size sizes[TM_SIZES];
     uint32_t most_shift; /* of all sizes */
+
+    /* of this recording until now, for the status: the segment keeps its peak in steps of 2 % */
+    double highest_live_bytes;
+    uint64_t coarsest_period;
 };
 
 struct tm_pool_place {
@@ -137,6 +141,7 @@ struct tm_settings {
     uint32_t enabled;  /* a new number each time the agent is enabled; 0: inert */
     int own_pool;  /* every image makes its own */
     int native;
+    int fixed_period;  /* asked for, whatever it costs: only a full table makes it coarser */
     int malloc_unseen; /* another allocator precedes ours */
     int attached;      /* armed late, by request: leaves without a trace */
     uint32_t loaded_by; /* pid of the process into which the library was loaded */

@@ -3,6 +3,7 @@
  *   pool=/proc/PID/fd/N[,native]        the recorder's pool
  *   period=512K[,dir=/path][,native]    a pool of the process's own
  *   nofollow                            late, in a pool of the process's own: forked children stay inert
+ *   fixed                               the period stays, whatever its samples cost
  *   off                                 inert
  */
 #include <string.h>
@@ -52,6 +53,8 @@ static void read_option(struct tm_options *options, const char *text, size_t len
         options->native = 1;
     else if (length == 8 && memcmp(text, "nofollow", 8) == 0)
         options->no_follow = 1;
+    else if (length == 5 && memcmp(text, "fixed", 5) == 0)
+        options->fixed = 1;
     else if (length == 3 && memcmp(text, "off", 3) == 0)
         options->on = 0;
     else if (length)

@@ -8,6 +8,7 @@ struct tm_options {
     int on;                                 /* "off" was not given */
     int native;                             /* "native" */
     int no_follow;                          /* "nofollow" */
+    int fixed;                              /* "fixed" */
     uint64_t period;                        /* "period=512K"; 0: as the pool says */
     char pool[sizeof tm_settings.pool.path]; /* "pool=/proc/PID/fd/N"; empty: a pool of its own */
     char directory[sizeof tm_settings.directory]; /* "dir=/path": where that pool's file goes */

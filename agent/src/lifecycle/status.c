@@ -1,10 +1,12 @@
 /* status.c - reports the agent's state in this process as JSON (agent/README.md, "Entering late"). */
 #include <string.h>
 
+#include "core/lock.h"
 #include "core/state.h"
 #include "core/system.h"
 #include "hooks/hooks.h"
 #include "lifecycle/arming.h"
+#include "sampling/sampling.h"
 #include "slots/slots.h"
 
 struct writer {
@@ -53,6 +55,36 @@ static void put_number(struct writer *writer, const char *name, uint32_t value)
     put(writer, digits, tm_format(digits, sizeof digits, "%u", value));
 }
 
+static void put_bytes(struct writer *writer, const char *name, double bytes)
+{
+    char digits[24];
+    size_t count = 0;
+    uint64_t value = bytes > 0 ? (uint64_t)(bytes + 0.5) : 0;
+    put_text(writer, name);
+    do
+        digits[count++] = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    while (count)
+        put(writer, &digits[--count], 1);
+}
+
+/* The figures of the recording so far, frees that waited for the lock included. */
+static void put_figures(struct writer *writer, int armed)
+{
+    if (armed && !tm_own_thread.inside && tm_lock()) {
+        tm_own_thread.inside++;
+        tm_drain_pending();
+        tm_own_thread.inside--;
+        tm_unlock();
+    }
+    const struct tm_segment_header *header = armed ? tm_core.header : NULL;
+    uint64_t period = armed ? tm_core.period : 0, coarsest = tm_core.coarsest_period;
+    put_bytes(writer, ",\"liveBytes\":", header ? header->live_bytes : 0);
+    put_bytes(writer, ",\"peakBytes\":", header ? tm_core.highest_live_bytes : 0);
+    put_bytes(writer, ",\"periodBytes\":", (double)period);
+    put_bytes(writer, ",\"coarsestPeriodBytes\":", (double)(armed && coarsest > period ? coarsest : period));
+}
+
 static void put_run(struct writer *writer, uint64_t run)
 {
     char digits[17] = {0};
@@ -98,6 +130,7 @@ size_t tm_status(char *text, size_t capacity)
     put_number(&writer, ",\"objects\":", slots.objects);
     put_number(&writer, ",\"slots\":", slots.slots);
     put_number(&writer, ",\"waiting\":", slots.waiting);
+    put_figures(&writer, phase == TM_PHASE_ARMED);
     put_text(&writer, ",\"log\":");
     const char *log = header ? header->log : tm_settings.log;
     uint32_t length = header ? header->log_length : tm_settings.log_length;

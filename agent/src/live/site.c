@@ -168,6 +168,8 @@ void tm_site_ended(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms)
 void tm_check_peak(uint64_t now_ms)
 {
     struct tm_segment_header *header = tm_core.header;
+    if (header->live_bytes > tm_core.highest_live_bytes)
+        tm_core.highest_live_bytes = header->live_bytes;
     if (header->live_bytes <= header->peak_live_bytes * 1.02)
         return;
     uint32_t number = header->peak_number + 1;

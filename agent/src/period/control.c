@@ -16,7 +16,7 @@
  * (the share of every nanosecond is added, what was spent is subtracted) corrects it:
  * credit allows a finer period, debt a coarser one. The period is never finer than configured, nor than
  * thinning has set it while the live table is still that full. A configured period of 1 asks for every
- * allocation: only a full table makes it coarser.
+ * allocation, and `fixed` for the period as it is: only a full table makes them coarser.
  */
 #include "core/state.h"
 #include "core/system.h"
@@ -120,8 +120,8 @@ static void check(double count, int whole)
     tm_core.rate = smoothed(tm_core.rate, count * period / budget, budget / (budget + RATE_MEMORY_NS));
     double wanted = tm_core.cost * tm_core.rate / share_now();
     int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
-    int is_exact = tm_core.configured_period == 1; /* asked for, whatever it costs */
-    tm_set_period(follow(tm_core.period, wanted, whole && !awaits_python && !is_exact));
+    int is_fixed = tm_core.configured_period == 1 || tm_settings.fixed_period; /* asked for, whatever it costs */
+    tm_set_period(follow(tm_core.period, wanted, whole && !awaits_python && !is_fixed));
 }
 
 /* Excludes the time that others had the core meanwhile. */
@@ -191,6 +191,8 @@ void tm_set_period(uint64_t period)
 {
     if (period == tm_core.period)
         return;
+    if (tm_core.period > tm_core.coarsest_period)
+        tm_core.coarsest_period = tm_core.period;
     __atomic_store_n(&tm_core.period, period, __ATOMIC_RELAXED);
     tm_publish_period();
     tm_event(TM_EVENT_PERIOD, 0, period);

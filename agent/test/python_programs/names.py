@@ -1,4 +1,4 @@
-"""Looks attributes up by names made for each look-up, and keeps some of the names.
+"""Looks up attributes by names made for each lookup, and keeps some of the names.
 
 Prints a JSON object: the lines that make names which are gone, and one that makes names which live, with how many.
 """

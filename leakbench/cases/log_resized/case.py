@@ -1,4 +1,4 @@
-"""A log in a mapped file is resized whenever it is full, and nothing ever starts it anew."""
+"""A log in a mapped file is resized whenever it is full, and nothing ever truncates it."""
 import mmap
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Each reload loads the model anew and the registry keeps the old ones by version."""
+"""Each reload loads another copy of the model, and the registry keeps the old ones by version."""
 import copy
 import os
 import time

@@ -1,4 +1,4 @@
-"""A notebook keeps a table for each cell that is run, some seconds apart."""
+"""A notebook keeps a table for each cell that is run, a few seconds apart."""
 import os
 import time
 

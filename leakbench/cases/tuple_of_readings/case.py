@@ -1,4 +1,4 @@
-"""Readings are added to a tuple, which is made anew each time."""
+"""Readings are added to a tuple, which is copied each time."""
 import os
 import random
 import time

@@ -37,7 +37,7 @@ import { summaryContext } from "../screens/summary_context.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
 import { type StatusLine, statusLine, withProgress } from "../text/progress.js";
 
-/** Between two lines where stderr is a file or a pipe. */
+/** Time between two progress lines if stderr is a file or a pipe. */
 const LOG_INTERVAL_MS: Millis = 15_000;
 
 interface AttachCommandOptions
@@ -65,30 +65,36 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("attach")
     .description(
-      "Record a process that runs already, summarize it, and leave it as it was. The process is paused for\n" +
-        "a few milliseconds when attaching and detaching. Its children that run the same program are recorded,\n" +
-        "too. Ctrl-C ends the recording, not the process.",
+      "Record a running process, print a summary, and leave the process as it was. It is paused for\n" +
+        "a few milliseconds when attaching and detaching. Child processes that run the same program are also\n" +
+        "recorded. Ctrl-C ends the recording, not the process.",
     )
     .argument("[pid]", "the process", parsePid)
-    .option("--name <pattern>", "the process whose command line matches, in place of a pid")
+    .option(
+      "--name <pattern>",
+      "attach to the process whose command line matches, instead of a pid",
+    )
     .option(
       "--for <time>",
-      "how long to record, as in 60s; auto: until the verdict is settled, 10 min at most",
+      "how long to record, such as 60s; auto: until the verdict is settled, at most 10 min",
       parseLength,
       "auto",
     )
     .addOption(
-      new Option("--wait <time>", "how long to wait until the process runs Python code")
+      new Option("--wait <time>", "how long to wait for the process to run Python code")
         .default(60_000, "60s")
         .argParser(parseDuration),
     )
-    .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
+    .option(
+      "-o, --output <recording>",
+      "file to write the recording to (default NAME-TIME.tidemark)",
+    )
     .option("-f, --force", "overwrite the recording named by -o")
-    .option("--native", "record native (C, C++, Rust) frames too")
+    .option("--native", "also record native (C, C++, Rust) frames")
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
-    .addOption(new Option("--no-follow", "leave processes that it forks unprofiled"))
-    .option("--children", "record all its Python children, whatever program they run")
-    .option("--no-children", "leave the children that it has already unprofiled");
+    .addOption(new Option("--no-follow", "do not profile processes that it forks"))
+    .option("--children", "also record Python children that run other programs")
+    .option("--no-children", "do not profile children that already exist");
   withDestination(command);
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
@@ -143,7 +149,7 @@ function requireProcess(pid: Pid | undefined, name: string | undefined): Pid {
   if ((pid === undefined) === (name === undefined)) {
     throw badUsage(
       pid === undefined
-        ? "attach needs <pid> or --name, as in: tidemark attach 4242"
+        ? "attach needs <pid> or --name, for example: tidemark attach 4242"
         : "attach takes either a pid or --name, not both",
       "find the process: tidemark ps",
     );
@@ -170,7 +176,7 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
   printVerdict(
     screen,
-    await withProgress(recording.path, "looks", options, (tell) =>
+    await withProgress(recording.path, "snapshots", options, (tell) =>
       diagnoseRecording(recording, tell),
     ),
   );
@@ -181,14 +187,14 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   }
 }
 
-/** "the program ended after 5.6 s, before the 30.0 s of --for were over". */
+/** "the program ended after 5.6 s, before the 30.0 s of --for had passed". */
 function endedLine({ window }: SummaryJson, options: AttachCommandOptions): string {
   const early =
-    options.for === "auto" ? "" : `, before the ${formatDuration(options.for)} of --for were over`;
+    options.for === "auto" ? "" : `, before the ${formatDuration(options.for)} of --for had passed`;
   return `the program ended after ${formatDuration(window.endMs - window.startMs)}${early}`;
 }
 
-/** On a terminal a line that is always the newest; elsewhere a line now and then, for logs. */
+/** Updates one line on a terminal; elsewhere prints a line from time to time, for logs. */
 function progressTeller(
   pid: Pid,
   options: AttachCommandOptions,
@@ -209,7 +215,10 @@ function progressTeller(
   };
 }
 
-/** Prints why the process cannot be attached to yet: each time on a terminal, else only when the reason changes. */
+/**
+ * Prints why the process cannot be attached to yet: every time on a terminal, otherwise only when the reason
+ * changes.
+ */
 function waitingLine(
   pid: Pid,
   options: AttachCommandOptions,

@@ -7,15 +7,15 @@ import { printJson } from "../text/output.js";
 
 export const about: CommandAbout = {
   group: "machine",
-  summary: "print the script that completes tidemark in bash, zsh or fish",
+  summary: "print the shell completion script for bash, zsh or fish",
   rows: "none",
 };
 
 export function buildCommand(): Command {
   const command = new Command("completion")
     .description(
-      "Print the script by which a shell completes commands, options, pids of Python processes and\n" +
-        "recordings. Put the line of your shell below into its start-up file.",
+      "Print the script that makes a shell complete commands, options, pids of Python processes and\n" +
+        "recordings. Add the line for your shell to its start-up file.",
     )
     .addArgument(new Argument("<shell>", "the shell").choices(SHELLS));
   withCommonOptions(command, "stdout");

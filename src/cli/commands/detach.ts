@@ -28,12 +28,12 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("detach")
     .description(
-      "End the recording inside a process whose recorder died, and take every hook back. The library\n" +
-        "stays mapped and does nothing; the next attach uses it again.",
+      "Clean up a process whose recorder crashed: stop the agent and remove every hook. The library\n" +
+        "stays mapped but inactive; the next attach reuses it.",
     )
     .argument("<pid>", "the process", parsePid)
     .addOption(
-      new Option("--wait <time>", "how long to wait until the process runs Python code")
+      new Option("--wait <time>", "how long to wait for the process to run Python code")
         .default(60_000, "60s")
         .argParser(parseDuration),
     );
@@ -70,9 +70,9 @@ async function detach(pid: Pid, options: DetachOptions): Promise<void> {
 function detachedLine({ pid, recorded, inert, pauseMs }: DetachJson): string {
   const paused = `it was paused for ${formatMilliseconds(pauseMs)}.`;
   if (!recorded) {
-    return `process ${pid}: nothing was left to remove; its agent had already ended. The library stays mapped and does nothing; ${paused}`;
+    return `process ${pid}: nothing was left to remove; its agent had already stopped. The library stays mapped but inactive; ${paused}`;
   }
   return inert
-    ? `process ${pid}: its agent's recording has ended, and every hook is removed; ${paused}`
-    : `process ${pid}: its agent's recording has ended; ${paused} The last hooks are removed when it next runs Python code.`;
+    ? `process ${pid}: its agent has stopped, and every hook is removed; ${paused}`
+    : `process ${pid}: its agent has stopped; ${paused} The last hooks will be removed when it next runs Python code.`;
 }

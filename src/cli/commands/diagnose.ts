@@ -51,21 +51,21 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("diagnose")
     .description(
-      "The verdict: whether memory leaks, what kind of leak it is, which line makes it, how fast it\n" +
-        "grows, and what to do. Of a recording, of a live process that is watched for a time, or of a\n" +
-        "snapshot of PyTorch's device allocator.",
+      "The verdict: whether memory leaks, what kind of leak it is, which line causes it, how fast it\n" +
+        "grows, and what to do. Reads a recording, a live process (watched for a while), or a snapshot of\n" +
+        "PyTorch's device allocator.",
     )
     .argument("<target>", "a recording, the pid of a live process, or an allocator snapshot")
     .option("--for <time>", "how long to watch a live process (default 60s)", parseDuration)
-    .option("--no-agent", "watch a live process from outside alone: nothing enters it")
+    .option("--no-agent", "watch a live process only from outside; nothing is loaded into it")
     .option(
       "--probe",
-      "at the end, run gc.collect() and malloc_trim(0) in the live process, and see what that frees",
+      "at the end, run gc.collect() and malloc_trim(0) in the live process and report what they free",
     )
     .addOption(
       new Option(
         "--fail-on <kinds>",
-        "exit code 1 where the verdict is one of these, separated by commas",
+        "exit code 1 if the verdict is one of these, separated by commas",
       )
         .choices(VERDICT_KINDS)
         .argParser(parseKinds),
@@ -113,34 +113,34 @@ async function run(target: string, options: DiagnoseOptions): Promise<void> {
   }
 }
 
-/** A probe runs code in the program: it needs one that lives, and leave to enter it. */
+/** A probe runs code in the program, so it needs a live process and permission to enter it. */
 function refuseProbe(target: string, { agent, probe }: DiagnoseOptions): void {
   if (probe && (!agent || !isPid(target))) {
     throw badUsage(
       agent
-        ? `--probe asks a live process, and ${target} is no process id`
-        : "--probe runs code in the process, and --no-agent forbids that",
+        ? `--probe needs a live process, and ${target} is not a process id`
+        : "--probe runs code in the process, which --no-agent forbids",
       "tidemark diagnose PID --probe",
     );
   }
 }
 
-/** A file holds what was seen of its program: there is nothing to watch. */
+/** A file already contains its observations, so there is nothing to watch. */
 function refuseWatch(target: string, options: DiagnoseOptions): void {
   const given = options.for !== undefined ? "--for" : options.agent ? "" : "--no-agent";
   if (given !== "" && !isPid(target)) {
     throw badUsage(
-      `${given} is about watching a live process, and ${target} is no process id`,
+      `${given} applies to a live process, and ${target} is not a process id`,
       `leave ${given} out, or name a process: tidemark diagnose PID ${given}${given === "--for" ? " 60s" : ""}`,
     );
   }
 }
 
-/** Which values there are is known of a recording alone. */
+/** Only a recording has label values to select from. */
 function refuseWhere(target: string, { where = [] }: DiagnoseOptions): void {
   if (where.length > 0 && (isPid(target) || isSnapshot(target))) {
     throw badUsage(
-      `--where chooses from a recording, and ${target} is none`,
+      `--where selects from a recording, and ${target} is not a recording`,
       isPid(target)
         ? `record it first: tidemark attach ${target} -o app.tidemark, then: tidemark diagnose app.tidemark --where KEY=VALUE`
         : "leave it out",
@@ -152,7 +152,7 @@ function isPid(target: string): boolean {
   return /^\d+$/.test(target);
 }
 
-/** A number is a pid; a file with such a name is given by its path (./4242). */
+/** A number is a pid; a file with a number as its name is given by a path (./4242). */
 function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJson> {
   if (isSnapshot(target)) {
     return withProgress(basename(target), "MiB", options, (tell) => diagnoseSnapshot(target, tell));
@@ -162,9 +162,9 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
   }
   const recording = openRecordingAt(target);
   if (options.quiet === true && options.json !== true) {
-    sayMissing(recording); // the verdict is printed alone
+    sayMissing(recording); // only the verdict is printed
   }
-  return withProgress(target, "looks", options, (tell) =>
+  return withProgress(target, "snapshots", options, (tell) =>
     diagnoseRecording(recording, tell, options.where),
   );
 }
@@ -178,7 +178,7 @@ function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson>
   );
 }
 
-/** Where there is no terminal for the progress, one line says what goes on; a process that is refused has none. */
+/** Without a terminal, one line replaces the progress display; it is not printed if the process is refused. */
 function announced(pid: Pid, options: DiagnoseOptions, tell: Tell): Tell {
   let silent = options.quiet !== true && !process.stderr.isTTY;
   return (done, of) => {

@@ -25,7 +25,7 @@ import { byAmount, DEFAULT_GROWTHS, growthOver, printDiff } from "../screens/dif
 import { printJson, printNote, screenOf } from "../text/output.js";
 
 interface DiffOptions extends CommonOptions, ListOptions, WhereOption, ByOption {
-  /** The largest growth that passes. */
+  /** The largest growth that does not fail. */
   readonly failOn?: Bytes;
 }
 
@@ -38,15 +38,15 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("diff")
     .description(
-      "What grew between two recordings, or between two moments of one. A moment is written\n" +
-        "behind an @: peak, end, 90s after the start, or a date.",
+      "What grew between two recordings, or between two moments of one. Append @MOMENT to choose\n" +
+        "a moment: peak, end, 90s after the start, or a date.",
     )
     .argument("<a>", "RECORDING or RECORDING@MOMENT")
     .argument("<b>", "RECORDING or RECORDING@MOMENT");
   command.option(
     "--fail-on <growth>",
-    "exit code 1 if live memory, or what one line of code holds, grew by more than this and by more\n" +
-      "than its error, as in growth=5MiB",
+    "exit code 1 if live memory, in total or of one source line, grew by more than this and by more\n" +
+      "than its error, for example growth=5MiB",
     parseFailOn,
   );
   withWhereOption(command);
@@ -70,8 +70,8 @@ function diff(a: string, b: string, options: DiffOptions): void {
   const [sideA, sideB] = [readSide(a, options), readSide(b, options)];
   if (sideA.file === sideB.file && sideA.summary.atMs === sideB.summary.atMs) {
     throw nothingThere(
-      `${a} and ${b} fall on the same look`,
-      "looks are rare in a short run: take moments further apart",
+      `${a} and ${b} refer to the same snapshot of the profile`,
+      "a short run has few snapshots: choose moments further apart",
     );
   }
   const document = diffDocument(sideA, sideB);

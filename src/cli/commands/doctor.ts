@@ -21,11 +21,11 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("doctor")
     .description(
-      "Check what works on this machine: a short Python program is recorded, another is paused and read;\n" +
-        "what does not work is listed with the command that enables it. With --pid, check whether that\n" +
+      "Check what works on this machine: record a short Python program, pause and read another, and\n" +
+        "list what does not work with the command that enables it. With --pid, check whether that\n" +
         "process can be attached to. Exit code 0: everything needed works; 1: something is missing.",
     )
-    .option("--pid <pid>", "check one process instead", parsePid);
+    .option("--pid <pid>", "check this process instead", parsePid);
   withCommonOptions(command, "stdout");
   return withExamples(
     command,

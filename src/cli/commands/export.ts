@@ -59,14 +59,14 @@ export function buildCommand(): Command {
     )
     .argument("<recording>", "a .tidemark file")
     .addOption(
-      new Option("--format <formats>", "one or more, separated by commas")
+      new Option("--format <formats>", "one or more formats, separated by commas")
         .choices(EXPORTERS.map(({ name }) => name))
         .argParser(parseFormats),
     )
-    .option("-o, --output <file>", "the file, - for stdout (default: the recording's name)")
+    .option("-o, --output <file>", "output file, - for stdout (default: the recording's name)")
     .option("--at <moment>", `${MOMENT_HELP}; not for ${WHOLE_RECORDING.join(" and ")}`, "end")
     .addOption(
-      new Option("--value <figure>", "what folded stacks count")
+      new Option("--value <figure>", "the value that folded stacks show")
         .choices(VALUES)
         .default("liveBytes"),
     );
@@ -81,7 +81,7 @@ export function buildCommand(): Command {
   ).action(exportRecording);
 }
 
-/** One line per format, as commander lists options. */
+/** One line per format, laid out as commander lists options. */
 function formatList(): string {
   const width = Math.max(...EXPORTERS.map(({ name }) => name.length));
   return EXPORTERS.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}`).join(
@@ -98,7 +98,7 @@ async function exportRecording(path: string, options: ExportCommandOptions): Pro
     );
   }
   if (options.output !== undefined && format.length > 1) {
-    throw badUsage("-o names one file, and --format several", "leave -o out");
+    throw badUsage("-o names one file, but --format lists several", "omit -o");
   }
   const recording = openRecordingAt(path);
   const files: string[] = [];
@@ -128,7 +128,7 @@ function writeToStdout(
   if (stdout === "unless terminal" && process.stdout.isTTY) {
     throw badUsage(
       `${name} is a binary format, and stdout is a terminal`,
-      "name a file with -o, or a pipe",
+      "name a file with -o, or pipe the output",
     );
   }
   process.stdout.write(encode(recording, exporter, options));
@@ -142,7 +142,7 @@ async function writeFormat(
   options: ExportCommandOptions,
 ): Promise<readonly string[]> {
   if (exporter.kind !== "profile") {
-    return withProgress(output, "looks", options, (tell) =>
+    return withProgress(output, "snapshots", options, (tell) =>
       writeRecording(recording, exporter, { output, force: options.force }, tell),
     );
   }

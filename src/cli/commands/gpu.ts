@@ -17,24 +17,24 @@ import { gpuTopCommand } from "./gpu_top.js";
 
 export const about: CommandAbout = {
   group: "devices",
-  summary: "show what fills a CUDA device: a snapshot, a process or a log",
+  summary: "show what uses CUDA memory: a snapshot, a process or a log",
   rows: "sized",
 };
 
 export function buildCommand(): Command {
   const command = new Command("gpu")
     .description(
-      "What fills a CUDA device, from a snapshot of PyTorch's allocator (a file that\n" +
-        "torch.cuda.memory._dump_snapshot wrote; also .gz or .zst). Two files are compared, three and\n" +
-        "more are the ranks of one job.",
+      "What uses the memory of a CUDA device, from a snapshot of PyTorch's allocator (a file that\n" +
+        "torch.cuda.memory._dump_snapshot wrote; also .gz or .zst). Two files are compared; three or\n" +
+        "more are shown as the ranks of one job.",
     )
     .argument("<snapshot or pid...>", "snapshot files, or one running process")
-    .option("--ranks", "two files are ranks of one job, not a before and an after")
+    .option("--ranks", "treat two files as ranks of one job, not as before and after")
     .option(
       "-o, --output <file>",
-      "write one snapshot, two compared, or a process's\n" +
-        "allocator as it is now, as a self-contained HTML\n" +
-        "page; of a process, *.pb.gz is JAX's own profile",
+      "write a page about one snapshot, two compared\n" +
+        "snapshots, or a process's allocator now, as\n" +
+        "self-contained HTML; *.pb.gz of a process writes\nJAX's own profile",
     );
   withForceOption(command);
   withListOptions(command, "sites", DEFAULT_GPU_SITES);
@@ -64,7 +64,7 @@ async function gpu(paths: string[], options: GpuOptions): Promise<void> {
   const pid = paths.find((path) => /^\d+$/.test(path) && statOf(path) === undefined);
   if (pid !== undefined) {
     if (paths.length > 1) {
-      throw badUsage("a process is looked at alone", `tidemark gpu ${pid}`);
+      throw badUsage("only one process can be shown at a time", `tidemark gpu ${pid}`);
     }
     return showGpuProcess(parsePid(pid), options);
   }

@@ -21,14 +21,14 @@ interface OomOptions extends CommonOptions, ListOptions {
 
 export function gpuOomCommand(): Command {
   const command = new Command("oom")
-    .summary("what an out-of-memory message of a log means")
+    .summary("explain the out-of-memory messages in a log")
     .description(
-      "Finds the out-of-memory messages of PyTorch (CUDA, ROCm, XPU, MPS), of NCCL, cuBLAS and vLLM " +
-        "beside it, of JAX and TensorFlow, and of other programs on a device, in a log of any size (also " +
-        "one JSON object a line), and says of each: genuine, fragmentation, contention or context, the " +
-        "arithmetic, and the setting that mends it.",
+      "Finds the out-of-memory messages of PyTorch (CUDA, ROCm, XPU, MPS), NCCL, cuBLAS, vLLM, JAX, " +
+        "TensorFlow and other programs in a log of any size (also one JSON object per line), and explains " +
+        "each: genuine, fragmentation, contention or context, the " +
+        "arithmetic, and the setting that fixes it.",
     )
-    .argument("[log]", "the log, also .gz or UTF-16; standard input without it or for -", "-")
+    .argument("[log]", "the log, also .gz or UTF-16; standard input if omitted or -", "-")
     .option("--snapshot <file>", "an allocator snapshot to check against");
   withListOptions(command, "messages", DEFAULT_OOM_EVENTS);
   withCommonOptions(command, "stdout");
@@ -41,7 +41,7 @@ export function gpuOomCommand(): Command {
 }
 
 async function oom(log: string, _: OomOptions, command: Command): Promise<void> {
-  // An option that `gpu` has too is given to it where it stands before this one's own name.
+  // An option that `gpu` also has is parsed by `gpu` if it precedes this subcommand's name.
   const options = command.optsWithGlobals<OomOptions>();
   if (log === "-" && process.stdin.isTTY === true) {
     throw badUsage("a log is needed", "name a file, or pipe one in");

@@ -19,7 +19,7 @@ export async function writeGpuPage(
     requireOtherFile(output, path);
   }
   await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, async (file) => {
-    // One after the other: a page needs far less memory than its snapshot.
+    // Sequential, because a page needs far less memory than its snapshot.
     const pages: GpuPageDocument[] = [];
     for (const path of paths) {
       pages.push(

@@ -1,4 +1,4 @@
-/** `tidemark gpu PID`, and with -o what it becomes as a file. */
+/** `tidemark gpu PID`, which prints a screen or, with -o, writes a file. */
 import { writeFile } from "node:fs/promises";
 import { gpuProcessDocument, gpuProcessPage } from "../../inspect/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
@@ -21,10 +21,10 @@ interface GpuProcessOptions extends CommonOptions, ListOptions {
 }
 
 const WAIT_MS: Millis = 30_000;
-/** A heap is copied at 250 ms a GiB; a program that serves may not stand longer. */
+/** Copying a heap takes 250 ms per GiB; a program that serves requests must not be paused for longer. */
 const MOST_PAUSE_MS: Millis = 500;
 
-/** What pprof reads: the one form of JAX's own profile of its devices. */
+/** The pprof format, the only one in which JAX writes its device profile. */
 const PROFILE_NAME = /\.(?:pb|pb\.gz|pprof)$/i;
 
 export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Promise<void> {
@@ -77,20 +77,20 @@ async function writeProfile(
 ): Promise<void> {
   if (profile === null) {
     throw badUsage(
-      `${output} would be the device profile that JAX keeps, and this program has none`,
-      "leave out -o, or name a page for torch's allocator: -o devices.html",
+      `${output} would be JAX's device profile, but this program has none`,
+      "omit -o, or write the page of torch's allocator: -o devices.html",
     );
   }
   await writeWhole(output, profileReplacing(options), (path) => writeFile(path, profile));
   sayWritten("pprof", [output], options);
 }
 
-/** JAX writes the profile, and nobody's name is in it. */
+/** JAX writes this profile; it contains no mark of Tidemark. */
 function profileReplacing({ force }: GpuProcessOptions): Replacing {
   return { force, isOwn: () => false };
 }
 
-/** The page of torch's allocator as the program tells it now. */
+/** The page of torch's allocator as the program reports it now. */
 async function writeProcessPage(
   pid: Pid,
   output: string,
@@ -99,13 +99,13 @@ async function writeProcessPage(
   const replacing: Replacing = { force: options.force, isOwn: ownKind("page") };
   requireOtherFile(output, `/proc/${pid}/exe`);
   requireReplaceable(output, replacing);
-  // Not within writeWhole, whose answer to an interrupt would leave the program with what it was asked.
+  // Outside writeWhole, which on an interrupt would leave the request pending in the program.
   const document = await withInterrupt((signal) =>
     gpuProcessPage(pid, { waitMs: WAIT_MS, signal, onWaiting: saysWaiting(pid, options) }),
   );
   if (document.devices.every(({ replay }) => replay.events === 0) && options.quiet !== true) {
     printNote(
-      `no history was recorded in process ${pid}: the page shows this moment; tidemark attach ${pid} --gpu switches it on`,
+      `process ${pid} records no history, so the page shows only this moment; tidemark attach ${pid} --gpu enables it`,
     );
   }
   await writeWhole(output, replacing, (file) =>

@@ -31,13 +31,13 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
   if (options.output !== undefined) {
     if (paths.length > 2 || (paths.length === 2 && options.ranks === true)) {
       throw badUsage(
-        "a page shows one snapshot, or a before and an after",
+        "a page shows one snapshot, or one before and one after",
         "name one or two with -o",
       );
     }
     return writeGpuPage(paths, options.output, options);
   }
-  // One after the other: a snapshot may need gigabytes of memory, its document does not.
+  // Sequential, because a snapshot may need gigabytes of memory but its document does not.
   const documents: GpuJson[] = [];
   for (const path of paths) {
     documents.push(

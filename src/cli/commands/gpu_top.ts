@@ -24,15 +24,15 @@ const INTERVAL_MS = 1000;
 
 export function gpuTopCommand(): Command {
   const command = new Command("top")
-    .summary("the devices of this host and who is on them")
+    .summary("show the devices of this host and the processes on them")
     .description(
-      "A live view of each NVIDIA device: memory, utilisation, its instances where it is divided (MIG),\n" +
-        "and the processes on it with their host memory. What a process's own allocator reserved stands\n" +
-        "beside what the driver counts for it, where a recording of it grows (attach --gpu). Without a\n" +
-        "terminal, one look.",
+      "A live view of each NVIDIA device: memory, utilisation, its MIG instances, and the processes on\n" +
+        "it with their host memory. If a process is being recorded (attach --gpu), the memory that its\n" +
+        "allocator reserved is shown next to the driver's figure. Without a terminal, prints one\n" +
+        "snapshot.",
     )
     .addOption(
-      new Option("--interval <time>", "time between two updates")
+      new Option("--interval <time>", "refresh interval")
         .default(INTERVAL_MS, "1s")
         .argParser(parseInterval),
     );

@@ -57,33 +57,33 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("heap")
     .description(
-      "The Python objects of a running program, or of its core file, by type: from outside, without\n" +
-        "stopping it. With --retained or --to it stands still while its heap is copied (250 ms a GiB).",
+      "The Python objects of a running program or of its core file, by type. They are read from outside,\n" +
+        "without a pause. With --retained or --to the program is paused to copy its heap (250 ms per GiB).",
     )
     .argument("<target>", "process id, or path of a core file")
-    .option("--retained", "what each type and container keeps alive, and who holds it")
+    .option("--retained", "show what each type and container keeps alive, and what holds it")
     .option(
       "--to <what>",
-      "ways from roots to the objects of a type (deque will do for collections.deque), or to one at 0x...",
+      "paths from roots to objects of a type (deque is enough for collections.deque), or to one at 0x...",
     )
-    .option("--exact", "count while the program stands still")
+    .option("--exact", "pause the program while counting")
     .addOption(
-      new Option("--max-pause <time>", "the program may stand still for this long, as in 500ms, 2s")
+      new Option("--max-pause <time>", "longest allowed pause of the program, such as 500ms or 2s")
         .default(500, "500ms")
         .argParser(parsePause),
     )
     .addOption(
-      new Option("--format <format>", "with --to: dot writes a picture for graphviz")
+      new Option("--format <format>", "with --to: dot writes a graph for graphviz")
         .choices(["text", "dot"])
         .default("text"),
     )
-    .option("--values", "with --to 0x...: the text of a str, the value of a number")
-    .option("--save <file>", "keep what was found, for heap diff")
-    .option("-o, --output <file>", "write a page: who holds how much, to look around in");
+    .option("--values", "with --to 0x...: show the text of a str or the value of a number")
+    .option("--save <file>", "save the result for heap diff")
+    .option("-o, --output <file>", "write an interactive page of what holds how much");
   withForceOption(command);
   withListOptions(command, "types", DEFAULT_TYPES);
   withCommonOptions(command, "stdout");
-  // Options behind "diff" are its own, though they bear the same names.
+  // Options after "diff" belong to it, even those with the same names.
   command.enablePositionalOptions().addCommand(buildDiff());
   return withExamples(
     command,
@@ -98,11 +98,11 @@ export function buildCommand(): Command {
 
 function buildDiff(): Command {
   const command = new Command("diff")
-    .summary("what appeared, grew and went between two saved heaps")
-    .description("What appeared, grew, shrank and went between two files of heap --save.")
+    .summary("compare two saved heaps")
+    .description("What appeared, grew, shrank and disappeared between two files of heap --save.")
     .argument("<a>", "file of heap --save")
     .argument("<b>", "file of heap --save, later")
-    .option("-o, --output <file>", "write a page of it");
+    .option("-o, --output <file>", "write an interactive page");
   withForceOption(command);
   withListOptions(command, "types and holders", DEFAULT_CHANGES);
   withCommonOptions(command, "stdout");
@@ -117,15 +117,15 @@ function buildDiff(): Command {
 async function heap(target: string, options: HeapOptions): Promise<void> {
   requireLinux();
   if (options.format === "dot" && (options.to === undefined || options.json === true)) {
-    throw badUsage("--format dot draws the ways of --to", "add --to TYPE, without --json");
+    throw badUsage("--format dot draws the paths that --to finds", "add --to TYPE, without --json");
   }
   if (options.values === true && !/^0x/i.test(options.to ?? "")) {
     throw badUsage("--values shows the value of one object", "add --to 0x..., its address");
   }
   if (options.output !== undefined && options.to !== undefined) {
     throw badUsage(
-      "-o writes the page of a whole heap",
-      "leave out --to: the page leads to any type",
+      "-o writes a page of the whole heap",
+      "omit --to: the page has paths to every type",
     );
   }
   for (const other of [target, options.save]) {
@@ -180,7 +180,7 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
   }
 }
 
-/** Before the process is paused: afterwards it would have been in vain. */
+/** Checked before the process is paused, so that no pause is wasted. */
 function requireOutputs(options: HeapOptions): void {
   if (options.save !== undefined) {
     requireReplaceable(options.save, heapReplacing(options));
@@ -252,17 +252,17 @@ function parsePause(text: string): Millis {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s)?$/.exec(text.trim());
   const ms = match ? Number(match[1]) * (match[2] === "s" ? 1000 : 1) : Number.NaN;
   if (!(ms > 0 && ms <= 600_000)) {
-    throw new InvalidArgumentError("a duration such as 500ms or 2s, 10 minutes at most");
+    throw new InvalidArgumentError("a duration such as 500ms or 2s, at most 10 minutes");
   }
   return ms;
 }
 
-/** What a page may replace: checked before a process is paused for it, too. */
+/** Checks which file a page may replace, also before a process is paused. */
 function pageReplacing({ force }: { readonly force?: boolean }): Replacing {
   return { force, isOwn: ownKind("page") };
 }
 
-/** Writes a page and says where it is. Throws TM-E004, TM-E012. */
+/** Writes a page and prints its path. Throws TM-E004, TM-E012. */
 async function writeHeapPage(
   document: HeapPageDocument | HeapDiffPageDocument,
   output: string,

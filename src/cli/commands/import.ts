@@ -32,12 +32,12 @@ export function buildCommand(): Command {
       "Convert a pool file to a recording. The agent writes the pool file to DIR in a process that was\n" +
         "started with LD_PRELOAD=.../libtidemark.so TIDEMARK=dir=DIR; the process may still be running.",
     )
-    .argument("<file...>", "tidemark-PID.pool files: each becomes a recording of its own")
+    .argument("<file...>", "tidemark-PID.pool files; each becomes one recording")
     .option(
       "-o, --output <file>",
-      "the recording, of one file (default: the file's name with .tidemark)",
+      "output file if one pool file is given (default: its name with .tidemark)",
     );
-  command.option("--pid <pid>", "only this process of those in the pool", parsePid);
+  command.option("--pid <pid>", "only this process from the pool", parsePid);
   command.option("-f, --force", "overwrite the recording");
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -48,12 +48,12 @@ export function buildCommand(): Command {
   ).action(importFiles);
 }
 
-/** Of several files, those of processes that took no sample are passed over: a shell's children leave such. */
+/** Skips files of processes without samples if several are given; children of a shell leave such files. */
 async function importFiles(paths: readonly string[], options: ImportOptions): Promise<void> {
   if (paths.length > 1 && (options.output ?? options.pid) !== undefined) {
     throw badUsage(
-      `${options.output === undefined ? "--pid" : "--output"} is for one file, and ${paths.length} were given`,
-      "import that file alone",
+      `${options.output === undefined ? "--pid" : "--output"} needs exactly one file, and ${paths.length} were given`,
+      "import one file at a time",
     );
   }
   const written: string[] = [];
@@ -69,7 +69,9 @@ async function importFiles(paths: readonly string[], options: ImportOptions): Pr
     }
   }
   if (empty > 0) {
-    printNote(`${empty} of ${paths.length} files hold no profile: their processes took no sample.`);
+    printNote(
+      `${empty} of ${paths.length} files contain no profile: their processes have no samples.`,
+    );
   }
   sayWritten("tidemark", written, options);
 }

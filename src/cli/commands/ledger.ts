@@ -36,14 +36,14 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("ledger")
     .description(
-      "Where each byte of a process's resident memory (RSS) is: Python's objects, malloc, libraries,\n" +
-        "files, stacks...; the parts add up to it exactly. Read from outside, the process runs on.\n" +
-        "Of a core file: where each byte is that the file holds.",
+      "Where each byte of a process's resident memory (RSS) is: Python objects, malloc, libraries,\n" +
+        "files, stacks... The parts add up to RSS exactly. Reads from outside; the process is not paused.\n" +
+        "For a core file: where each byte in the file belongs.",
     )
     .argument("<target>", "process id, Python or not, or path of a core file", parsePidOrCore)
-    .option("--children", "its descendants too, with shared and private dirty memory")
-    .option("--watch", "look again every second, until q or Ctrl-C")
-    .option("--cheap", "arenas and free lists only: some ms, whatever the heap");
+    .option("--children", "also show its descendants, with shared and private dirty memory")
+    .option("--watch", "refresh every second, until q or Ctrl-C")
+    .option("--cheap", "read only arenas and free lists: a few ms for any heap size");
   withListOptions(command, "children", SHOWN_CHILDREN);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -82,7 +82,7 @@ async function ledger(target: Pid | string, options: LedgerOptions): Promise<voi
 function showCore(file: string, options: LedgerOptions): void {
   const alive = (["children", "watch", "cheap"] as const).find((name) => options[name] === true);
   if (alive !== undefined) {
-    throw badUsage(`--${alive} looks at a process that lives`, "leave it out, or name a process");
+    throw badUsage(`--${alive} needs a live process`, "omit it, or name a process");
   }
   const seen = coreLedgerDocument(file);
   if (options.json === true) {
@@ -102,7 +102,7 @@ function watchView(pid: Pid, options: LedgerOptions): FullScreenView<LedgerJson,
     instead: `tidemark ledger ${pid}`,
     intervalMs: WATCH_MS,
     choice: "watching",
-    // The whole walk each second would cost a core: bins and arenas tell the same within a few percent.
+    // A full walk every second would use a whole core; bins and arenas give the same result within a few percent.
     look: () => ledgerDocument(pid, "cheap", wantsChildren(options)),
     draw: (screen, seen) => show(screen, seen, options),
     press: (choice, input, key) => (input === "q" || key.escape ? null : choice),

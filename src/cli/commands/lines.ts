@@ -38,11 +38,11 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("lines")
     .description(
-      "Memory by source line: each allocation counts at the line of your own code that led to it,\n" +
+      "Memory by source line: each allocation is attributed to the line of your own code that led to it,\n" +
         "or, with FILE, at the innermost line of that file.",
     )
     .argument("<recording>", "a .tidemark file")
-    .argument("[file]", "only this source file: its path, or the end of it")
+    .argument("[file]", "only this source file: its path, or the end of its path")
     .option("--at <moment>", MOMENT_HELP, "end");
   withWhereOption(command);
   withByOption(command, "lines", "thread, process, rank, label, domain, step");

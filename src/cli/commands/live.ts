@@ -27,7 +27,7 @@ export function buildCommand(): Command {
   const command = new Command("live")
     .description(
       "A live view of a process that is being recorded (`tidemark run`, `tidemark attach`), or of a\n" +
-        "recording: RSS, the sites that hold most, how fast each grows and allocates.",
+        "recording: RSS, the largest sites, and how fast each grows and allocates.",
     )
     .argument("<pid|recording>", "a recorded process, or a .tidemark file");
   withListOptions(command, "sites", 0);

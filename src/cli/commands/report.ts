@@ -50,7 +50,7 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
   requireOtherFile(output, path);
   await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, async (file) => {
-    const document = await withProgress(path, "looks", options, (tell) =>
+    const document = await withProgress(path, "snapshots", options, (tell) =>
       reportDocument(recording, tell, options.where),
     );
     await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));

@@ -10,11 +10,10 @@ import {
   runUnderAgent,
   summarize,
 } from "../../inspect/index.js";
-import { badUsage, TidemarkError } from "../../model/errors/errors.js";
+import { TidemarkError } from "../../model/errors/errors.js";
 import { programNotStarted } from "../../model/errors/program_errors.js";
-import { statOf } from "../files/files.js";
 import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
-import { chooseRecordingPath, requireWritable } from "../files/recording_path.js";
+import { chooseRecordingPath, requireNoInput, requireWritable } from "../files/recording_path.js";
 import { writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
 import { type DestinationOptions, destinationOf, withDestination } from "../options/destination.js";
@@ -33,7 +32,7 @@ import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { failedAtOnce, failureLine, summaryContext } from "../screens/summary_context.js";
-import { printError, printNote, screenOf } from "../text/output.js";
+import { printError, printNote, printNotes, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
 interface RunOptions extends ListOptions, DeviceOptions, DestinationOptions {
@@ -57,14 +56,17 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("run")
     .description(
-      "Run a program under the agent, record where its memory goes, and sum it up on stderr at\n" +
-        "its end. Its input, output, terminal, signals and exit code pass through untouched.",
+      "Run a program under the agent, record where its memory goes, and print a summary to stderr when\n" +
+        "it ends. Its input, output, terminal, signals and exit code pass through untouched.",
     )
-    .option("-o, --output <recording>", "where the recording goes (default NAME-TIME.tidemark)")
+    .option(
+      "-o, --output <recording>",
+      "file to write the recording to (default NAME-TIME.tidemark)",
+    )
     .option("-f, --force", "overwrite the files that -o and --json name")
-    .option("--native", "record native (C, C++, Rust) frames too")
+    .option("--native", "also record native (C, C++, Rust) frames")
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
-    .addOption(new Option("--no-follow", "leave child processes unprofiled"));
+    .addOption(new Option("--no-follow", "do not profile child processes"));
   withProgram(command);
   withDestination(command);
   withDeviceOptions(command);
@@ -81,11 +83,11 @@ export function buildCommand(): Command {
   ).action(run);
 }
 
-/** Everything here goes to stderr: stdout is the program's. */
+/** Everything here is written to stderr, because stdout belongs to the program. */
 async function run(words: string[], options: RunOptions): Promise<void> {
   requireLinux();
-  const descriptor = guardDescriptor();
-  // A first recorder, which memory was too short for, has left the end to this one.
+  const descriptor = guardDescriptor("run");
+  // The first recorder ran out of memory and left the rest to this one.
   const orphan = orphanToComplete();
   const { command, note } = chooseProgram(words, options.python);
   const result =
@@ -95,7 +97,7 @@ async function run(words: string[], options: RunOptions): Promise<void> {
   if (result.handedOver) {
     return;
   }
-  // The program has ended: whatever happens to the summary, its exit code is what the shell gets.
+  // The program has ended. The shell gets its exit code, even if the summary fails.
   try {
     if (result.startFailure !== null) {
       const status = result.exitCode === 127 ? 127 : 126;
@@ -129,7 +131,7 @@ function runProgram(
     requireReplaceable(options.json, jsonReplacing(options));
   }
   if (options.quiet !== true) {
-    tellNotes([
+    printNotes([
       ...(note === null ? [] : [note]),
       ...periodRemarks(options.period),
       ...firstRunRemarks(command[0] ?? ""),
@@ -147,31 +149,17 @@ function runProgram(
   });
 }
 
-/** Throws TidemarkError where an output would overwrite the program or one of its files, whatever --force says. */
-function requireNoInput(output: string | undefined, command: readonly string[]): void {
-  const there = output === undefined ? undefined : statOf(output);
-  const same = command.find((word) => {
-    const file = statOf(word);
-    return (
-      there !== undefined && file?.isFile() && file.ino === there.ino && file.dev === there.dev
-    );
-  });
-  if (same !== undefined) {
-    throw badUsage(`${output} belongs to the program that is to run`, "name another file");
-  }
-}
-
 async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   if (options.quiet === true && options.json === undefined) {
-    tellNotes(result.notes);
+    printNotes(result.notes);
     return;
   }
   const recording = result.open();
   const document = summarize(recording, "end");
   const failsAtOnce = failedAtOnce(recording);
-  // The summary's own "Not seen" says most of them: once is enough.
+  // The summary's own "Not seen" section already lists most of them.
   const said: readonly string[] = options.quiet === true || failsAtOnce ? [] : document.limits;
-  tellNotes(result.notes.filter((note) => !said.includes(note)));
+  printNotes(result.notes.filter((note) => !said.includes(note)));
   if (options.json !== undefined) {
     const selected = { ...document, sites: selectSites(document.sites, options) };
     const text = `${JSON.stringify(selected, null, 2)}\n`;
@@ -182,7 +170,7 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   } else if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
     screen.line();
-    const diagnosis = await withProgress(recording.path, "looks", options, (tell) =>
+    const diagnosis = await withProgress(recording.path, "snapshots", options, (tell) =>
       diagnoseRecording(recording, tell),
     );
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
@@ -192,10 +180,4 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
 
 function jsonReplacing({ force }: RunOptions): Replacing {
   return { force, isOwn: ownKind("document") };
-}
-
-function tellNotes(notes: readonly string[]): void {
-  for (const note of notes) {
-    printNote(note);
-  }
 }

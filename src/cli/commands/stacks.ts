@@ -30,16 +30,16 @@ export function buildCommand(): Command {
   const command = new Command("stacks")
     .description(
       "The Python stacks of all threads of a process, which one holds the GIL, and its asyncio tasks\n" +
-        "with what each awaits. Read from outside; the process stands still for about a millisecond.",
+        "with what each awaits. Reads from outside; the process is paused for about a millisecond.",
     )
     .argument("<pid>", "the process", parsePid)
     .option(
       "--native",
-      "native frames among the Python ones, and threads that run no Python (unwound from a copy, " +
-        "once the process runs again)",
+      "also show native frames, and threads that run no Python (unwound from a copy, " +
+        "after the process resumes)",
     )
     .addOption(
-      new Option("--top <n>", "at most this many threads, and tasks (default all)").argParser(
+      new Option("--top <n>", "at most this many threads and tasks (default all)").argParser(
         parseCount,
       ),
     )

@@ -36,9 +36,12 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("summary")
     .description(
-      "Sum a recording up: what `tidemark run` printed at its end, or the same figures at any moment.",
+      "Print the summary that `tidemark run` printed, or the same figures at any moment.",
     )
-    .argument("<recording>", "a .tidemark file; one that still grows is read as far as it got")
+    .argument(
+      "<recording>",
+      "a .tidemark file; one that is still being written is read up to its last complete frame",
+    )
     .option("--at <moment>", MOMENT_HELP, "end");
   withWhereOption(command);
   withByOption(command, "live bytes and growth", "thread, process, rank, label, domain, step");
@@ -66,7 +69,7 @@ async function summary(path: string, options: SummaryOptions): Promise<void> {
   const screen = screenOf(process.stdout);
   const diagnosis =
     name === "end"
-      ? await withProgress(path, "looks", options, (tell) =>
+      ? await withProgress(path, "snapshots", options, (tell) =>
           diagnoseRecording(recording, tell, where),
         )
       : null;

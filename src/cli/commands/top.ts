@@ -34,13 +34,13 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("top")
     .description(
-      "A live view of this host's Python processes: memory, growth since the view began, its course,\n" +
-        "threads, children, device memory where nvidia-smi answers.",
+      "A live view of this host's Python processes: memory, growth since the view started, its sparkline,\n" +
+        "threads, children, and device memory if nvidia-smi answers.",
     )
     .addOption(new Option("--sort <by>", "sort by").choices(SORT_KEYS).default("rss"))
-    .option("--tree", "children below their parents")
+    .option("--tree", "show children below their parents")
     .addOption(
-      new Option("--interval <time>", "time between looks")
+      new Option("--interval <time>", "refresh interval")
         .default(INTERVAL_MS, "1s")
         .argParser(parseInterval),
     );

@@ -1,9 +1,12 @@
-/** The hidden command `__complete SHELL WORDS...` (of bash: `bash REPLACED WORDS...`), by which the scripts of scripts.ts ask. */
+/**
+ * The hidden command `__complete SHELL WORDS...` (for bash: `bash REPLACED WORDS...`), which the scripts in
+ * scripts.ts call.
+ */
 import { candidatesFor, type LoadCommand } from "./candidates.js";
 
 /**
- * Writes one candidate a line, its text behind a tab, and `:files SUFFIX` where files may follow. Never throws, and says
- * nothing of what goes wrong: a person is typing.
+ * Writes one candidate per line, followed by a tab and its description, and `:files SUFFIX` if a file name may
+ * follow. Never throws and reports no errors, because a person is typing.
  */
 export async function answerShell(words: readonly string[], load: LoadCommand): Promise<void> {
   const [shell = "", ...typed] = words;
@@ -21,10 +24,10 @@ export async function answerShell(words: readonly string[], load: LoadCommand): 
   }
 }
 
-/** What bash takes for words of their own (COMP_WORDBREAKS), though they stand within a word. */
+/** Characters at which bash splits words (COMP_WORDBREAKS). */
 const BREAKS = /^[=@:]+$/;
 
-/** Joins `--format`, `=`, `csv` to one word again. */
+/** Joins `--format`, `=`, `csv` into one word again. */
 function joinBroken(words: readonly string[]): string[] {
   const joined: string[] = [];
   let open = false;
@@ -40,7 +43,7 @@ function joinBroken(words: readonly string[]): string[] {
   return joined;
 }
 
-/** Characters of the last word that bash leaves as they are: those before what it replaces. */
+/** Number of characters at the start of the last word that bash does not replace. */
 function lengthKept(word: string, replaced: string): number {
   return word.endsWith(replaced) ? word.length - replaced.length : 0;
 }

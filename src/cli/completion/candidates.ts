@@ -1,7 +1,7 @@
 /**
- * What may stand at the end of a command line: the answer to a shell that completes it.
+ * Candidates for the last word of a command line, for shell completion.
  *
- * Commands, options and choices come from commander's own tree, pids from /proc, files from the shell itself.
+ * Commands, options and choices come from commander's command tree, pids from /proc, files from the shell.
  */
 import { basename } from "node:path";
 import type { Argument, Command, Option } from "commander";
@@ -10,24 +10,24 @@ import { oneLine } from "../../model/errors/errors.js";
 
 export interface Candidate {
   readonly value: string;
-  /** One line, for shells that show it; "" for what explains itself. */
+  /** A one-line description, for shells that show it; "" if none is needed. */
   readonly text: string;
 }
 
 export interface Candidates {
   readonly values: readonly Candidate[];
-  /** Files of the shell's: null none; "" all; ".tidemark" those that end so, if there are any. */
+  /** Which files the shell adds: null none; "" all; ".tidemark" those with this suffix, if there are any. */
   readonly files: string | null;
 }
 
-/** Gives a command in full, with its options; the program itself for "". */
+/** Returns the complete command with its options; the program itself for "". */
 export type LoadCommand = (name: string) => Promise<Command>;
 
 const RECORDING = ".tidemark";
 const LONGEST_TEXT = 70;
 const NOTHING: Candidates = { values: [], files: null };
 
-/** @param words behind the program's name; the last one is being typed, and may be "" */
+/** @param words after the program's name; the last one is being typed and may be "" */
 export async function candidatesFor(
   words: readonly string[],
   load: LoadCommand,
@@ -64,7 +64,7 @@ function commandsOf(program: Command): Candidate[] {
     .map((command) => ({ value: command.name(), text: command.summary() }));
 }
 
-/** Behind a command, and behind those of its words that are typed already. */
+/** Candidates after a command and the words already typed for it. */
 function within(command: Command, before: readonly string[], current: string): Candidates {
   const { owner, waiting, operands, program } = readWords(command, before);
   if (program !== null) {
@@ -96,7 +96,7 @@ interface ReadWords {
   /** The option whose value comes next. */
   readonly waiting: Option | null;
   readonly operands: number;
-  /** Words of the program that the command starts, once they have begun. */
+  /** Words of the program to start, once its first word is typed. */
   readonly program: readonly string[] | null;
 }
 
@@ -145,7 +145,7 @@ function optionsOf(command: Command, used: readonly string[]): Candidate[] {
     });
 }
 
-/** What an argument's name and description say that it takes. */
+/** Candidates for an argument, derived from its name and description. */
 function ofArgument(argument: Argument, current: string): Candidates {
   if (argument.argChoices !== undefined) {
     return { values: argument.argChoices.map(bare), files: null };
@@ -187,7 +187,7 @@ function ofOption(option: Option): Candidates {
   }
 }
 
-/** Values of an option behind `prefix`; several are separated by commas where it takes a list. */
+/** Values of an option, each with `prefix`; if the option takes a list, values are separated by commas. */
 function matchingValue(option: Option, typed: string, prefix: string): Candidates {
   const { values, files } = ofOption(option);
   const list = /s>$/.test(option.flags) ? typed.slice(0, typed.lastIndexOf(",") + 1) : "";
@@ -195,7 +195,10 @@ function matchingValue(option: Option, typed: string, prefix: string): Candidate
   return matching({ values: whole, files }, prefix + typed);
 }
 
-/** Scripts and folders are the shell's to name; commands of PATH only once a letter is typed: there are thousands. */
+/**
+ * The shell completes scripts and folders. Commands of PATH are listed only after the first letter, because
+ * there are thousands.
+ */
 function programs(current: string): Candidates {
   const commands = current === "" || current.includes("/") ? [] : commandsOnPath(current);
   return { values: commands.map(bare), files: "" };
@@ -216,7 +219,7 @@ function bare(value: string): Candidate {
   return { value, text: "" };
 }
 
-/** The first words, on one line. */
+/** The first words of the text, on one line. */
 function shortText(text: string): string {
   return oneLine(text.replace(/\s+/g, " "), LONGEST_TEXT);
 }

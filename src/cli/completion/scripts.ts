@@ -1,7 +1,7 @@
 /**
- * The scripts that `tidemark completion` prints. Each asks `tidemark __complete SHELL WORDS...`, the last word being the
- * one at the cursor, and adds the shell's own files where the answer has a line `:files SUFFIX`. Words are passed on as they
- * were typed, one by one: nothing of a command line is evaluated.
+ * The scripts that `tidemark completion` prints. Each asks `tidemark __complete SHELL WORDS...`, where the last
+ * word is the one at the cursor, and adds files if the answer has a line `:files SUFFIX`. Words are passed on
+ * one by one as they were typed; nothing in the command line is evaluated.
  */
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
@@ -9,7 +9,7 @@ export type Shell = (typeof SHELLS)[number];
 
 const BASH = `# bash completion of tidemark
 _tidemark() {
-    # The second argument is what bash replaces: behind = and : the rest of a word alone.
+    # The second argument is the text that bash replaces: after = and : only the rest of the word.
     local cur=$2 value text files suffix i
     local -a values=() texts=() found=()
     COMPREPLY=()
@@ -36,7 +36,7 @@ _tidemark() {
     elif ((\${#values[@]} == 1)); then
         COMPREPLY=("\${values[0]}")
     else
-        # Several are listed with what they mean; what bash inserts of them is what they have in common.
+        # Several candidates are listed with their descriptions; bash inserts only their common prefix.
         for i in "\${!values[@]}"; do
             COMPREPLY+=("\${values[i]}\${texts[i]:+  (\${texts[i]})}")
         done

@@ -1,7 +1,6 @@
 import { type Stats, statSync } from "node:fs";
 
-/** What stands under a name; undefined where nothing does, or nothing can be seen: whoever opens it
- * next is told why. */
+/** The file status; undefined if the file does not exist or is not accessible. Opening it then reports the reason. */
 export function statOf(path: string): Stats | undefined {
   try {
     return statSync(path);

@@ -1,4 +1,4 @@
-/** Which files a command may overwrite: those of the kind that it writes, made by Tidemark. */
+/** Which files a command may overwrite: those of the kind that it writes, if Tidemark wrote them. */
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import type { FormatMark } from "../../formats/format.js";
@@ -8,23 +8,26 @@ import { statOf } from "./files.js";
 
 /** What may be overwritten. */
 export interface Replacing {
-  /** `--force`: whatever is there. */
+  /** `--force`: any file. */
   readonly force?: boolean | undefined;
-  /** Whether a file is of the kind that is to be written, and Tidemark's. */
+  /** Whether a file is of the kind to be written, and was written by Tidemark. */
   readonly isOwn: (path: string) => boolean;
 }
 
-/** Of the kinds of file that hold their maker's name. */
+/** Checks for file kinds that contain the name of the program that wrote them. */
 export function ownKind(kind: FileKind): Replacing["isOwn"] {
   return (path) => identifyFile(path) === kind;
 }
 
-/** Of an export; `mark` null: a format that nobody's name fits in. */
+/** Checks for an export; `mark` is null if the format cannot contain a program's name. */
 export function ownExport(mark: FormatMark | null): Replacing["isOwn"] {
   return (path) => mark !== null && holdsMark(path, mark);
 }
 
-/** Throws TM-E017 where something is at `path` that may not be overwritten. An empty file may: nothing is lost. */
+/**
+ * Throws TM-E017 if `path` exists and may not be overwritten. An empty file may be overwritten, because nothing
+ * is lost.
+ */
 export function requireReplaceable(path: string, { force, isOwn }: Replacing): void {
   const existing = statOf(path);
   if (force === true || !existing?.isFile() || existing.size === 0) {
@@ -34,7 +37,7 @@ export function requireReplaceable(path: string, { force, isOwn }: Replacing): v
   try {
     own = isOwn(path);
   } catch {
-    // What cannot be read, or decompressed, is not known to be Tidemark's.
+    // An unreadable file cannot be recognised as Tidemark's.
   }
   if (!own) {
     throw fileExists(path);
@@ -57,7 +60,7 @@ function holdsMark(path: string, { head, text }: FormatMark): boolean {
     if (!head.test(first.toString("latin1", 0, HEAD_BYTES))) {
       return false;
     }
-    // A piece begins with the end of the one before: the text may lie across both.
+    // Each piece begins with the end of the previous one, since the text may span both.
     let before: Buffer = Buffer.alloc(0);
     for (let length = first.length; length > 0; length = readSync(descriptor, piece)) {
       const joined = Buffer.concat([before, piece.subarray(0, length)]);

@@ -1,9 +1,12 @@
-/** Whose a file is that may not be read or written. */
+/** The owner of a file that may not be read or written. */
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { userName } from "../../linux/index.js";
 
-/** "DIR belongs to root": the file, or the nearest folder on the way to it that can be seen; "" where none can. */
+/**
+ * "DIR belongs to root": the owner of the file, or of the nearest accessible parent folder; "" if none is
+ * accessible.
+ */
 export function ownerSentence(path: string): string {
   for (let seen = resolve(path); ; seen = dirname(seen)) {
     try {

@@ -1,17 +1,18 @@
-/** Where a new recording goes. */
+/** The path of a new recording. */
 
 import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { fileUnusable, recordingExists } from "../../model/errors/errors.js";
+import { badUsage, fileUnusable, recordingExists } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { programName } from "../../model/profile/program_name.js";
+import { statOf } from "./files.js";
 
 interface PathOptions {
   readonly output?: string;
   readonly force?: boolean;
 }
 
-/** The path of -o, else NAME-TIME.tidemark in the current directory. Nothing is overwritten without -f. */
+/** The path given with -o, or NAME-TIME.tidemark in the current directory. Nothing is overwritten without -f. */
 export function chooseRecordingPath(command: readonly string[], options: PathOptions): string {
   const path = resolve(options.output ?? unusedName(defaultRecordingName(command, new Date())));
   const existing = existingFile(path);
@@ -37,7 +38,7 @@ export function defaultRecordingName(command: readonly string[], now: Date): str
   return `${name}-${date}-${time}.tidemark`;
 }
 
-/** Two runs may start within one second. */
+/** Two runs may start in the same second. */
 function unusedName(name: string): string {
   let candidate = name;
   for (let number = 2; existsSync(candidate); number++) {
@@ -46,7 +47,7 @@ function unusedName(name: string): string {
   return candidate;
 }
 
-/** Undefined where there is nothing. Throws TidemarkError where nothing can be: a file on the way to it is no folder. */
+/** Undefined if the path does not exist. Throws TidemarkError if it cannot exist because a parent is not a folder. */
 function existingFile(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
@@ -55,11 +56,25 @@ function existingFile(path: string): Stats | undefined {
   }
 }
 
-/** Before the program starts: after a day's run it would be too late to say it. */
+/** Checked before the program starts; at the end of a long run it would be too late. */
 export function requireWritable(path: string): void {
   try {
     accessSync(existingFile(path) !== undefined ? path : dirname(resolve(path)), constants.W_OK);
   } catch (error) {
     throw fileUnusable(path, "write", reasonOf(error).message);
+  }
+}
+
+/** Throws TidemarkError where an output would overwrite the program or one of its files, whatever --force says. */
+export function requireNoInput(output: string | undefined, command: readonly string[]): void {
+  const there = output === undefined ? undefined : statOf(output);
+  const same = command.find((word) => {
+    const file = statOf(word);
+    return (
+      there !== undefined && file?.isFile() && file.ino === there.ino && file.dev === there.dev
+    );
+  });
+  if (same !== undefined) {
+    throw badUsage(`${output} belongs to the program that is to run`, "name another file");
   }
 }

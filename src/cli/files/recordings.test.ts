@@ -42,22 +42,22 @@ it.each([
 ])("%s is a time of day, or of the recording", (text, afterStart) => {
   const read = () => parseMoment(text, recording).moment;
   if (afterStart === null) {
-    expect(read).toThrow(/outside of a\.tidemark; it covers .* from 2026-11-21 10:00:00 to/);
+    expect(read).toThrow(/outside a\.tidemark; it covers .* from 2026-11-21 10:00:00 to/);
   } else {
     expect(read()).toBe(startMs + afterStart);
   }
 });
 
-it("reads hours and minutes where they are no time since the start", () => {
+it("reads hours and minutes if they are not a time since the start", () => {
   const short = { ...recording, endMs: startMs + 300_000 } as Recording;
   expect(parseMoment("10:03", short).moment).toBe(startMs + 180_000);
   expect(parseMoment("04:00", short).moment).toBe(startMs + 240_000);
 });
 
-it("asks for the day where the recording has several", () => {
+it("asks for the date if a time occurs on several days", () => {
   const week = { ...recording, endMs: startMs + 7 * 86_400_000 } as Recording;
   expect(() => parseMoment("19:33:00", week)).toThrow(
-    /TM-E002 19:33:00 comes more than once .*; name the day, as in 2026-11-22T19:33:00/,
+    /TM-E002 19:33:00 occurs more than once .*; include the date: 2026-11-22T19:33:00/,
   );
   expect(parseMoment("2026-11-22T19:33:00", week).moment).toBe(Date.parse("2026-11-22T19:33:00Z"));
   const night = {
@@ -76,14 +76,14 @@ it("knows the end and the peak by name", () => {
 });
 
 it.each(["", "soon", "90", "1:2", "5 parsecs", "2026-99-99", "NaN", "--1s"])(
-  "'%s' is none",
+  "'%s' is not a moment",
   (text) => {
     expect(() => parseMoment(text, recording)).toThrow(/TM-E002 .* is not a moment/);
   },
 );
 
 it.each(["3h", "-3h", "2020-01-01"])("%s is outside", (text) => {
-  expect(() => parseMoment(text, recording)).toThrow(/TM-E014 .* outside of a\.tidemark/);
+  expect(() => parseMoment(text, recording)).toThrow(/TM-E014 .* outside a\.tidemark/);
 });
 
 it("splits a moment off, unless a file has the whole name", () => {
@@ -108,7 +108,7 @@ it.each([
   expect(programName(command)).toBe(name);
 });
 
-it("names a recording by program and local time, with no letter a shell minds", () => {
+it("names a recording by program and local time, without characters special to a shell", () => {
   const now = new Date(2026, 10, 5, 7, 8, 9);
   expect(defaultRecordingName(["python", "app.py"], now)).toBe("app-20261105-070809.tidemark");
   expect(defaultRecordingName(["./a b'c"], now)).toBe("a_b_c-20261105-070809.tidemark");

@@ -1,4 +1,4 @@
-/** Recordings as command lines name them: a path, and often a moment. */
+/** Recordings as named on command lines: a path, often with a moment. */
 
 import { existsSync } from "node:fs";
 import type { Moment, Recording } from "../../inspect/index.js";
@@ -10,8 +10,9 @@ import { printNote } from "../text/output.js";
 import { statOf } from "./files.js";
 
 /**
- * Reports in one line on stderr what a recording lacks that is damaged, or whose recorder was killed: for commands whose
- * own output has no room for it. With --quiet, too: the figures look the same as those of a whole recording.
+ * Reports on one line of stderr what is missing from a damaged recording or one whose recorder was killed, for
+ * commands whose output has no place for it. Also with --quiet, because the figures look like those of a
+ * complete recording.
  */
 export function sayMissing({ missing }: Recording): void {
   if (missing !== null) {
@@ -19,10 +20,10 @@ export function sayMissing({ missing }: Recording): void {
   }
 }
 
-/** For `export`, whose room is the store. */
+/** For `export`, which uses the store. */
 export { openRecordingAt } from "../../inspect/index.js";
 
-/** A moment of a recording, and words for it. */
+/** A moment of a recording and its text. */
 interface NamedMoment {
   readonly moment: Moment;
   /** "end", "peak", "12.0 s". */
@@ -44,11 +45,11 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
   if (timeMs === null) {
     throw badUsage(`'${text}' is not a moment of a recording`, `use ${MOMENT_HELP}`);
   }
-  // A second of slack: people round.
+  // One second of tolerance, because people round.
   if (timeMs < recording.startMs - 1000 || timeMs > recording.endMs + 1000) {
     const length = formatDuration(recording.endMs - recording.startMs);
     throw nothingThere(
-      `${text} is outside of ${recording.path}`,
+      `${text} is outside ${recording.path}`,
       `it covers ${length} from ${localTime(recording.startMs)} to ${localTime(recording.endMs)}`,
     );
   }
@@ -56,7 +57,7 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
   return { moment: clamped, name: text };
 }
 
-/** The moment's words, and how far into the run the look was taken that stands for it. */
+/** The moment's text, and the time in the run of the snapshot that represents it. */
 export function seenAt(name: string, { atMs, window }: SummaryJson): string {
   const seen = formatDuration(Math.max(0, atMs - window.startMs));
   return name === "end" || name === "peak" ? name : `${name} (seen at ${seen})`;
@@ -83,8 +84,8 @@ function parseTime(text: string, recording: Recording): TimeMs | null {
 }
 
 /**
- * "19:33:00" is a time of day where the recording has such a moment, else a time since the start; "01:30" the other way
- * round, minutes and seconds first. With a sign it is never a time of day.
+ * "19:33:00" is a time of day if the recording includes it, otherwise a time since the start. For "01:30" the
+ * order is reversed: minutes and seconds since the start come first. With a sign it is never a time of day.
  */
 function parseClock(
   text: string,
@@ -101,21 +102,21 @@ function parseClock(
   if (another !== undefined) {
     const date = localTime(another).slice(0, 10);
     throw badUsage(
-      `${text} comes more than once in ${recording.path}`,
-      `name the day, as in ${date}T${text}`,
+      `${text} occurs more than once in ${recording.path}`,
+      `include the date: ${date}T${text}`,
     );
   }
   return moment ?? offset;
 }
 
-/** When the clock on the wall, in local time, shows so many ms since midnight. */
+/** The times at which the local clock shows that many ms since midnight. */
 function momentsOfDay(ms: Millis, { startMs, endMs }: Recording): TimeMs[] {
   const moments: TimeMs[] = [];
   const day = new Date(startMs);
   day.setHours(0, 0, 0, 0);
   for (; ms < DAY_MS && day.getTime() <= endMs; day.setDate(day.getDate() + 1)) {
     const at = new Date(day);
-    at.setHours(0, 0, 0, ms); // by the clock: a day of changing clocks has 23 or 25 hours
+    at.setHours(0, 0, 0, ms); // by the calendar: a day with a clock change has 23 or 25 hours
     if (at.getTime() >= startMs - 1000 && at.getTime() <= endMs + 1000) {
       moments.push(at.getTime());
     }
@@ -128,7 +129,7 @@ function localTime(timeMs: TimeMs): string {
   return new Date(timeMs).toLocaleString("sv-SE");
 }
 
-/** "REC" or "REC@MOMENT"; a file whose own name holds an @ is found first. */
+/** "REC" or "REC@MOMENT"; a file whose name contains an @ takes precedence. */
 export function splitMoment(argument: string): {
   readonly path: string;
   readonly at: string | null;

@@ -4,7 +4,7 @@
  *   <script type="application/octet-stream" id="tidemark-document">BASE64</script>
  *   BASE64 = base64(zlib(encodeColumns(ReportDocument)))
  *
- * zlib's checksum tells the page when a byte was lost on the way.
+ * zlib's checksum lets the page detect lost bytes.
  */
 
 import { createWriteStream } from "node:fs";
@@ -20,8 +20,8 @@ import { fileUnusable, notInstalled } from "../../model/errors/errors.js";
 const PLACE = "<!--tidemark:document-->";
 const MIB = 1024 ** 2;
 
-/** Writes the page of `document` to `path`, over what is there. `tell` counts MiB of the document.
- * @throws TidemarkError TM-E012 when the app was not built, TM-E004 when `path` cannot be written. */
+/** Writes the page of `document` to `path`, replacing an existing file. `tell` reports progress in MiB of the document.
+ * @throws TidemarkError TM-E012 if the app was not built, TM-E004 if `path` cannot be written. */
 export async function writeReport(
   document: { readonly title: string },
   path: string,
@@ -63,7 +63,7 @@ async function* slices(bytes: Uint8Array, tell: Tell): AsyncGenerator<Uint8Array
   }
 }
 
-/** Base64 of all pieces together: each is written up to a multiple of 3 bytes, which needs no padding. */
+/** Base64 of all pieces together. Each is written up to a multiple of 3 bytes, so that no padding is needed. */
 async function* base64(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const piece of pieces) {

@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-it("replaces a file only once the new one is whole", async () => {
+it("replaces a file only once the new one is complete", async () => {
   const path = join(folder, "page.html");
   await writeWhole(path, own, (file) => writeFile(file, "old"));
   await expect(
@@ -38,7 +38,7 @@ it("replaces a file only once the new one is whole", async () => {
   expect(readdirSync(folder)).toEqual(["page.html"]);
 });
 
-it("replaces nothing that may not be replaced, unless forced, and no file for being empty", async () => {
+it("replaces protected files only if forced, but replaces empty files", async () => {
   const path = join(folder, "mine.py");
   writeFileSync(path, "print()\n");
   const foreign = { isOwn: () => false };
@@ -68,7 +68,7 @@ it("writes through a link", async () => {
   expect(lstatSync(join(folder, "link")).isSymbolicLink()).toBe(true);
 });
 
-it("names the file itself where a writer names its neighbour", async () => {
+it("reports errors of the temporary file for the file itself", async () => {
   const path = join(folder, "x.duckdb");
   const failing = writeWhole(path, own, async (file) => {
     throw fileUnusable(file, "write", `EFBIG: file too large, write '${file}'`);
@@ -78,7 +78,7 @@ it("names the file itself where a writer names its neighbour", async () => {
   );
 });
 
-it("names what cannot be written", async () => {
+it("names the file that cannot be written", async () => {
   await expect(writeWhole(folder, own, (file) => writeFile(file, ""))).rejects.toThrow(
     /is a directory/,
   );
@@ -88,11 +88,11 @@ it("names what cannot be written", async () => {
   );
 });
 
-it("writes to a device as it is", async () => {
+it("writes directly to a device", async () => {
   await writeWhole("/dev/null", own, (file) => writeFile(file, "gone"));
 });
 
-it("tells the recording under any of its names", () => {
+it("recognises the recording under any of its names", () => {
   const recording = join(folder, "a.tidemark");
   writeFileSync(recording, "");
   symlinkSync("a.tidemark", join(folder, "link"));
@@ -102,7 +102,7 @@ it("tells the recording under any of its names", () => {
   expect(() => requireOtherFile(join(folder, "b.html"), recording)).not.toThrow();
 });
 
-it("replaces the tables of a folder only once all new ones are whole", async () => {
+it("replaces the tables of a folder only once all new ones are complete", async () => {
   const tables = join(folder, "tables");
   const write = (text: string) => async (part: string) => {
     await writeFile(join(part, "a.parquet"), text);
@@ -122,13 +122,13 @@ it("replaces the tables of a folder only once all new ones are whole", async () 
   expect(files.map((file) => readFileSync(file, "utf8"))).toEqual(["new", "new"]);
 });
 
-it("leaves a folder of something else alone, and makes none for nothing", async () => {
+it("leaves other folders alone, and creates none without need", async () => {
   writeFileSync(join(folder, "notes.txt"), "");
   const never = async () => {
     throw new Error("must not be asked to write");
   };
   await expect(writeWholeFolder(folder, parquet, never)).rejects.toThrow(
-    /it holds other files \(notes\.txt\)/,
+    /it contains other files \(notes\.txt\)/,
   );
   await expect(writeWholeFolder(join(folder, "notes.txt"), parquet, never)).rejects.toThrow(
     /TM-E004/,

@@ -7,9 +7,9 @@ import { statOf } from "./files.js";
 import { type Replacing, requireReplaceable } from "./own_files.js";
 
 /**
- * Writes a file so that it is there whole or not at all: `write` fills a neighbour, which then takes
- * the name. An interrupt leaves nothing behind. A device or pipe is written to as it is, a link leads to the file
- * that is written. Throws TidemarkError: TM-E017 where a file is there that may not be replaced.
+ * Writes a file completely or not at all: `write` fills a temporary file next to it, which is then renamed. An
+ * interrupt leaves nothing behind. A device or pipe is written directly, and links are followed. Throws
+ * TidemarkError: TM-E017 if the file exists and may not be replaced.
  */
 export async function writeWhole(
   path: string,
@@ -26,7 +26,7 @@ export async function writeWhole(
   requireReplaceable(path, replacing);
   const place = existing === undefined ? path : realpathSync(path);
   const neighbour = join(dirname(place), `.${basename(place)}.${process.pid}.part`);
-  // A database's log lies beside it.
+  // A database has a log file next to it.
   const remove = () => [neighbour, `${neighbour}.wal`].forEach(removeIfThere);
   await guarded(path, neighbour, remove, async () => {
     await write(neighbour);
@@ -34,13 +34,13 @@ export async function writeWhole(
   });
 }
 
-/** A folder of our own that an interrupted run left by being killed: no table, and nothing foreign. */
+/** A folder left by a killed run of our own: it contains no table and no foreign file. */
 const PART_FOLDER = /^\.\d+\.part$/;
 
 /**
- * Writes the files of a folder so that they are all there whole or none is: `write` fills a folder inside
- * it and names the files, which then take their places, over those of the same name. A folder of something
- * else (files that do not end in `suffix`, or may not be replaced) is left alone. An interrupt leaves nothing behind.
+ * Writes all files of a folder or none: `write` fills a temporary folder inside it and names the files, which
+ * are then moved into place and replace files of the same name. A folder with other contents (files without
+ * `suffix`, or that may not be replaced) is not changed. An interrupt leaves nothing behind.
  * Throws TidemarkError.
  * @returns paths of the files
  */
@@ -51,7 +51,7 @@ export async function writeWholeFolder(
 ): Promise<string[]> {
   const existing = statOf(folder);
   if (existing !== undefined && !existing.isDirectory()) {
-    throw fileUnusable(folder, "write", "it is no directory");
+    throw fileUnusable(folder, "write", "it is not a directory");
   }
   const part = join(folder, `.${process.pid}.part`);
   const remove = () => {
@@ -65,7 +65,7 @@ export async function writeWholeFolder(
     mkdirSync(folder, { recursive: true });
     for (const name of readdirSync(folder).filter((entry) => !PART_FOLDER.test(entry))) {
       if (!name.endsWith(suffix)) {
-        throw fileUnusable(folder, "write", `it holds other files (${name})`);
+        throw fileUnusable(folder, "write", `it contains other files (${name})`);
       }
       requireReplaceable(join(folder, name), replacing);
     }
@@ -80,8 +80,10 @@ export async function writeWholeFolder(
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Runs `write`, which makes `part` before it makes `path`, and `remove` afterwards, whatever ends it.
- * What the system refuses is told of `path`. */
+/**
+ * Runs `write`, which creates `part` and then `path`, and afterwards `remove`, however `write` ends. System
+ * errors are reported for `path`.
+ */
 async function guarded(
   path: string,
   part: string,
@@ -111,7 +113,7 @@ function removeIfThere(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // What the system does not let go stays.
+    // Files that cannot be removed are left behind.
   }
 }
 
@@ -119,11 +121,11 @@ function removeIfEmpty(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // It holds what was written.
+    // It contains the written data.
   }
 }
 
-/** What went wrong with the neighbour, told of the file that was asked for. */
+/** An error with the temporary file, reported for the requested file. */
 function underOwnName(error: TidemarkError, part: string, path: string): TidemarkError {
   const { id, exitCode, what, why, next } = error;
   return new TidemarkError(id, exitCode, what.replaceAll(part, path), why, next, {
@@ -131,7 +133,7 @@ function underOwnName(error: TidemarkError, part: string, path: string): Tidemar
   });
 }
 
-/** Throws TidemarkError where `output` would overwrite the very recording it is made from. */
+/** Throws TidemarkError if `output` would overwrite the recording it is made from. */
 export function requireOtherFile(output: string, recording: string): void {
   const a = statOf(output);
   const b = statOf(recording);

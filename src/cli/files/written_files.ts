@@ -4,7 +4,7 @@ import type { CommonOptions } from "../options/options.js";
 import { printJson, screenOf } from "../text/output.js";
 import { sizeOfFile } from "./recordings.js";
 
-/** Says which files a command has written, and how large they are: as text, or as `tidemark.written/1`. */
+/** Reports which files a command has written and their sizes, as text or as `tidemark.written/1`. */
 export function sayWritten(format: string, paths: readonly string[], options: CommonOptions): void {
   const files = paths.map((file) => ({ file, bytes: sizeOfFile(file) }));
   if (options.json === true) {

@@ -1,4 +1,4 @@
-/** `--gpu` of run and attach, and what goes with it. */
+/** `--gpu` of run and attach, and its related options. */
 
 import { type Command, InvalidArgumentError } from "commander";
 import type { DeviceWatchOptions } from "../../inspect/index.js";
@@ -19,16 +19,16 @@ export function withDeviceOptions(command: Command): void {
   command
     .option(
       "--gpu",
-      "record what its device allocators say, too; snapshots before it runs out of device memory",
+      "also record the figures of its device allocators; write a snapshot before it runs out of memory",
     )
     .option(
       "--gpu-dump-at <share>",
-      "with --gpu: write a snapshot when so much of a device is reserved (default 90%)",
+      "with --gpu: write a snapshot when this share of a device is reserved (default 90%)",
       parseShare,
     )
     .option(
       "--gpu-budget <bytes>",
-      "with --gpu: of all snapshots of one process (default 2GiB)",
+      "with --gpu: total size of all snapshots of one process (default 2GiB)",
       parseBytes,
     );
 }

@@ -1,17 +1,17 @@
-/** What a mistyped word may have meant: an option, a file. */
+/** Suggestions for a mistyped option or file. */
 import { readdirSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Command } from "commander";
 import { nearNames } from "../../model/base/near_miss.js";
 import { shellWord } from "../text/command_words.js";
 
-/** Of `tidemark` itself. */
+/** Options of `tidemark` itself. */
 const PROGRAM_OPTIONS = ["--version", "--help"];
 
 /**
- * An option of the command that is near `flag`, else the command line of another command that has exactly this option,
- * rather one that is among the words of the command line; undefined where there is neither. `command` is "", or an option,
- * where none was named.
+ * An option of the command that is similar to `flag`; otherwise the command line of another command that has
+ * exactly this option, preferably one that is named in the command line; undefined if there is neither.
+ * `command` is "" or an option if no command was named.
  */
 export function guessOption(
   flag: string,
@@ -23,7 +23,7 @@ export function guessOption(
     each.options.flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined));
   const own = commands.find((each) => each.name() === command);
   const program = command.startsWith("-") || command === "" ? PROGRAM_OPTIONS : [];
-  // Of subcommands, too: `gpu oom --snapsot`.
+  // Includes subcommands: `gpu oom --snapsot`.
   const [near] = nearNames(flag, [
     ...program,
     ...[own, ...(own?.commands ?? [])].flatMap((each) => (each ? flagsOf(each) : [])),
@@ -36,7 +36,7 @@ export function guessOption(
   return other === undefined ? undefined : `tidemark ${other.name()} ${flag}`;
 }
 
-/** "did you mean DIR/NAME?" for a file that is not there, "" where nothing near lies beside it. */
+/** "did you mean DIR/NAME?" for a missing file; "" if its folder has no file with a similar name. */
 export function guessFile(path: string): string {
   let names: string[];
   try {

@@ -1,9 +1,11 @@
-/** Ctrl-C while a process holds something of Tidemark's: it is taken back before the command ends. */
+/** Ctrl-C while Tidemark has something inside a process: it is removed before the command ends. */
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Runs `work`, whose signal is aborted by an interrupt. A second one does not end the command either: it would leave
- * in the process what the first one is taking back. */
+/**
+ * Runs `work` with a signal that an interrupt aborts. A second interrupt does not end the command either,
+ * because that would leave behind what the first one is removing.
+ */
 export async function withInterrupt<Result>(
   work: (until: AbortSignal) => Promise<Result>,
 ): Promise<Result> {

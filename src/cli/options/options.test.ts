@@ -42,7 +42,7 @@ describe("parseDuration", () => {
 });
 
 describe("parseCount", () => {
-  it("takes whole numbers alone", () => {
+  it("accepts only whole numbers", () => {
     expect(parseCount("0")).toBe(0);
     for (const text of ["", "-1", "1.5", "x", "99999999999999999999"]) {
       expect(() => parseCount(text)).toThrow(/whole number/);
@@ -65,14 +65,14 @@ describe("selectRows", () => {
       (row) => row.text,
     );
 
-  it("takes the first, the large, the matching, and counts the rest", () => {
+  it("selects the first, large and matching rows, and counts the rest", () => {
     expect(select({}, 2)).toEqual({ rows: rows.slice(0, 2), leftOut: 1 });
     expect(select({ top: 0 }, 2).rows).toHaveLength(3);
     expect(select({ min: 8 }).rows.map((row) => row.size)).toEqual([10, -8]);
     expect(select({ filter: "ALPHA", top: 1 })).toEqual({ rows: [rows[0]], leftOut: 1 });
   });
 
-  it("names the options that leave nothing, where there is something", () => {
+  it("names the options that exclude every row", () => {
     expect(select({ filter: "z z" }).unmatched).toBe("nothing matches --filter 'z z'");
     expect(select({ filter: "zzz", min: 1 << 20 }).unmatched).toBe(
       "nothing matches --filter zzz and --min 1.00 MiB",

@@ -4,14 +4,14 @@ import type { Bytes, Millis } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { shellWord } from "../text/command_words.js";
 
-/** Options that every command takes. */
+/** Options of every command. */
 export interface CommonOptions {
   readonly json?: boolean;
   readonly quiet?: boolean;
   readonly debug?: boolean;
 }
 
-/** Options that every list takes. */
+/** Options of every command that prints a list. */
 export interface ListOptions {
   readonly top?: number;
   readonly min?: Bytes;
@@ -29,8 +29,8 @@ export function withCommonOptions(command: Command, json: "stdout" | "file"): Co
     .option(
       "--quiet",
       json === "stdout"
-        ? "no notes, hints or progress"
-        : "no summary and no verdict: only what could not be recorded",
+        ? "do not print notes, hints or progress"
+        : "no summary and no verdict; print only what could not be recorded",
     )
     .option("--debug", "show the stack of an error");
 }
@@ -43,8 +43,12 @@ export function withForceOption(command: Command): Command {
 /** Adds the options of {@link ListOptions}. */
 export function withListOptions(command: Command, rows: string, defaultTop: number): Command {
   return command
-    .option("--top <n>", `at most this many ${rows} (default ${defaultTop}; 0: all)`, parseCount)
-    .option("--min <bytes>", `only ${rows} of at least this size, as in 10MiB`, parseBytes)
+    .option(
+      "--top <n>",
+      `show at most this many ${rows} (default ${defaultTop}; 0: all)`,
+      parseCount,
+    )
+    .option("--min <bytes>", `only ${rows} of at least this size, such as 10MiB`, parseBytes)
     .option("--filter <text>", `only ${rows} that contain this text`);
 }
 
@@ -55,7 +59,7 @@ export function exampleOf(command: Command): string | undefined {
   return firstExamples.get(command);
 }
 
-/** Adds examples below the help; each line is one command. */
+/** Adds examples after the help; each line is one command. */
 export function withExamples(command: Command, ...examples: string[]): Command {
   firstExamples.set(command, examples[0] ?? "");
   return command.addHelpText(
@@ -66,7 +70,7 @@ export function withExamples(command: Command, ...examples: string[]): Command {
 
 const UNIT_SHIFTS: Record<string, number> = { "": 0, k: 10, m: 20, g: 30, t: 40 };
 
-/** "4096", "64K", "10MiB", "1.5 GB" to bytes; every unit is a power of 1024. */
+/** Converts "4096", "64K", "10MiB", "1.5 GB" to bytes; every unit is a power of 1024. */
 export function parseBytes(text: string): Bytes {
   const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$/i.exec(text.trim());
   const shift = match ? UNIT_SHIFTS[(match[2] ?? "").toLowerCase()] : undefined;
@@ -107,7 +111,7 @@ const LONGEST_INTERVAL: Millis = 86_400_000;
 export function parseInterval(text: string): Millis {
   const ms = parseDuration(text);
   if (ms > LONGEST_INTERVAL) {
-    throw new InvalidArgumentError("a duration such as 1s or 5min, 1 day at most");
+    throw new InvalidArgumentError("a duration such as 1s or 5min, at most 1 day");
   }
   return ms;
 }
@@ -123,14 +127,16 @@ export function parseCount(text: string): number {
 
 export interface SelectedRows<Row> {
   readonly rows: Row[];
-  /** How many of the matching rows `--top` left out. */
+  /** Number of matching rows that `--top` left out. */
   readonly leftOut: number;
-  /** There are rows, and none matches `--filter` and `--min`: "nothing matches --filter zzz". */
+  /** Set if there are rows but none matches `--filter` and `--min`: "nothing matches --filter zzz". */
   readonly unmatched?: string;
 }
 
-/** The rows that `--top`, `--min` and `--filter` leave over, and how many `--top` left out. `--top` keeps the first rows:
- * callers pass them ordered by the figure that is shown. */
+/**
+ * The rows that match `--top`, `--min` and `--filter`, and how many `--top` left out. `--top` keeps the first
+ * rows, so callers pass them ordered by the displayed value.
+ */
 export function selectRows<Row>(
   rows: readonly Row[],
   options: ListOptions,
@@ -154,13 +160,13 @@ export function selectRows<Row>(
   };
 }
 
-/** `chosen` in the order that these rows have in `all`. */
+/** Sorts `chosen` in the order of `all`. */
 export function inOrderOf<Row>(all: readonly Row[], chosen: readonly Row[]): Row[] {
   const kept = new Set(chosen);
   return all.filter((row) => kept.has(row));
 }
 
-/** "nothing matches --filter zzz"; undefined where the options cannot have left out every row. */
+/** "nothing matches --filter zzz"; undefined if the options cannot have excluded every row. */
 export function unmatchedText({ filter, min }: ListOptions): string | undefined {
   const conditions = [
     filter === undefined ? "" : `--filter ${shellWord(filter)}`,

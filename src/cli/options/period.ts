@@ -3,9 +3,9 @@ import type { Bytes } from "../../model/base/units.js";
 import { parseBytes } from "./options.js";
 
 export const PERIOD_HELP =
-  "mean bytes between samples (default 64KiB); 1 records every allocation while the agent has room";
+  "mean bytes between samples (default 64KiB); 1 records every allocation until the agent's memory is full";
 
-/** "16K" as a sampling period; throws what commander prints. */
+/** Parses "16K" as a sampling period; throws the error that commander prints. */
 export function parsePeriod(text: string): Bytes {
   const period = parseBytes(text);
   if (period < 1) {
@@ -14,7 +14,7 @@ export function parsePeriod(text: string): Bytes {
   return period;
 }
 
-/** Warns of a period that slows the program down; empty for any other. */
+/** A warning if the period slows the program down; otherwise empty. */
 export function periodRemarks(period: Bytes | undefined): string[] {
   return period === 1
     ? ["--period 1 records every allocation: the program may run several times slower"]

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import type { Pid } from "../../model/base/units.js";
 
-/** "4242" as a pid; throws what commander prints. */
+/** Parses "4242" as a pid; throws the error that commander prints. */
 export function parsePid(text: string): Pid {
   const pid = /^\d+$/.test(text) ? Number(text) : 0;
   if (!(pid > 0 && pid < 2 ** 31)) {
@@ -10,7 +10,7 @@ export function parsePid(text: string): Pid {
   return pid;
 }
 
-/** A pid, or else the path of a core file. */
+/** A pid, or the path of a core file. */
 export function parsePidOrCore(text: string): Pid | string {
   return /^[-+]?\d+$/.test(text) ? parsePid(text) : text;
 }

@@ -1,9 +1,9 @@
-/** The program that a command starts: the words behind the command's own options. */
+/** The program that a command starts: the words after the command's own options. */
 import type { Command } from "commander";
 
 /**
- * Adds `--python` and the words of a program to a command. The program begins at the first word that is no option, at
- * `-m` or `-c`, which Python takes, or behind `--`; from there on every option is the program's.
+ * Adds `--python` and the words of a program to a command. The program begins at the first word that is not an
+ * option, at `-m` or `-c` (options of Python), or after `--`; every later option belongs to the program.
  */
 export function withProgram(command: Command): Command {
   command
@@ -11,7 +11,7 @@ export function withProgram(command: Command): Command {
     .argument("<program...>", "a script, -m and a module, or a command, and its arguments")
     .option(
       "--python <python>",
-      "the Python of the script, module or command: a path,\na name or version on PATH, or a virtual environment",
+      "the Python for the script, module or command: a path,\na name or version on PATH, or a virtual environment",
     )
     .passThroughOptions();
   const parse = command.parseOptions.bind(command);
@@ -19,7 +19,7 @@ export function withProgram(command: Command): Command {
   return command;
 }
 
-/** Puts `--` before a program that begins with `-m` or `-c`. */
+/** Inserts `--` before a program that begins with `-m` or `-c`. */
 function separated(command: Command, words: readonly string[]): string[] {
   for (let at = 0; at < words.length; at++) {
     const word = words[at] as string;

@@ -1,4 +1,4 @@
-/** What a command needs of this machine and this installation before it starts. */
+/** What a command requires of the machine and the installation. */
 import { existsSync } from "node:fs";
 import { GUARD_PATH, LIBRARY_PATH } from "../../linux/installation.js";
 import { badUsage, notInstalled, unsupportedPlatform } from "../../model/errors/errors.js";
@@ -10,8 +10,8 @@ export function requireLinux(): void {
   }
 }
 
-/** The descriptor that tidemark-guard passed on; throws TidemarkError if there is none. */
-export function guardDescriptor(): number {
+/** The descriptor that tidemark-guard passed on to `command`; throws TidemarkError if there is none. */
+export function guardDescriptor(command: "run" | "check"): number {
   for (const path of [GUARD_PATH, LIBRARY_PATH]) {
     if (!existsSync(path)) {
       throw notInstalled(`${path} is missing`);
@@ -19,7 +19,7 @@ export function guardDescriptor(): number {
   }
   const descriptor = Number(process.env.TIDEMARK_GUARD_FD ?? "");
   if (!Number.isInteger(descriptor) || descriptor < 3) {
-    throw badUsage("'run' was started without its guard", "start it through bin/tidemark");
+    throw badUsage(`'${command}' was started without its guard`, "start it through bin/tidemark");
   }
   return descriptor;
 }

@@ -1,5 +1,6 @@
-/** `--where` and `--by`: which rows of a recording count, and how they are grouped. */
+/** `--where` and `--by`: which rows of a recording to include, and how to group them. */
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { badUsage, oneLine } from "../../model/errors/errors.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 
 export interface WhereOption {
@@ -10,23 +11,33 @@ export interface ByOption {
   readonly by?: string;
 }
 
-/** Adds `--where KEY=VALUE`, which may be given more than once. */
+/** Adds `--where KEY=VALUE`, which may be repeated. */
 export function withWhereOption(command: Command): Command {
   return command.addOption(
     new Option(
       "--where <key=value>",
-      "only what was allocated there: thread=NAME, process=PID or NAME, rank=N, domain=python or\n" +
-        "native, label=VALUE, or a label key of the program's own, as in endpoint=/chat;\n" +
-        "given more than once, all must hold",
+      "only allocations with: thread=NAME, process=PID or NAME, rank=N, domain=python or\n" +
+        "native, label=VALUE, or a label key that the program sets, such as endpoint=/chat;\n" +
+        "if repeated, all conditions apply",
     ).argParser(addCondition),
   );
 }
 
-/** Adds `--by KEY`. `rows`: what is shown by group, "live bytes". */
+/** Adds `--by KEY`, which may be given once. `rows` names what is grouped: "live bytes". */
 export function withByOption(command: Command, rows: string, keys: string): Command {
+  let given: string | undefined;
+  command.on("option:by", (key: string) => {
+    if (given !== undefined) {
+      throw badUsage(
+        `--by takes one key, not both ${oneLine(given)} and ${oneLine(key)}`,
+        "group by one of them, and narrow the rows with --where",
+      );
+    }
+    given = key;
+  });
   return command.option(
     "--by <key>",
-    `show ${rows} by ${keys}, or a label key of the program's own`,
+    `show ${rows} by ${keys}, or a label key that the program sets`,
   );
 }
 

@@ -1,7 +1,7 @@
 import type { SummarySiteJson } from "../../model/documents/documents.js";
 import { type ListOptions, selectRows } from "./options.js";
 
-/** Sites of a JSON document that `--top`, `--min` and `--filter` leave; all of them without these. */
+/** The sites of a JSON document that match `--top`, `--min` and `--filter`; all if none is given. */
 export function selectSites(
   sites: readonly SummarySiteJson[],
   options: ListOptions,

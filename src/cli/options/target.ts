@@ -1,16 +1,16 @@
 /**
- * The command that a command line without one means, by its first word:
+ * Chooses the command for a command line that does not name one, from its first word:
  *
  * | first word | command |
  * |---|---|
  * | 4242 | `attach 4242` |
- * | a recording | `summary`; `live` where it still grows and stdout is a terminal; two: `diff` |
+ * | a recording | `summary`; `live` if it is still being written and stdout is a terminal; two: `diff` |
  * | an allocator snapshot, several | `gpu` |
  * | a core file | `heap` |
  * | two saved heaps | `heap diff` |
  * | a log with out-of-memory messages | `gpu oom` |
  *
- * Files are told apart by their content. For every other file one line names what opens it.
+ * Files are recognised by their content. For every other file, one line names the program that opens it.
  */
 
 import { type FileKind, identifyFile, openRecordingAt } from "../../inspect/index.js";
@@ -20,7 +20,7 @@ import { notOpened } from "../../model/errors/file_errors.js";
 import { shellWord } from "../text/command_words.js";
 import { guessFile } from "./guess.js";
 
-/** Words with the command in front. Throws TidemarkError where no command opens the first of them. */
+/** The words with the command in front. Throws TidemarkError if no command opens the first word. */
 export function withCommand(words: readonly string[], commands: readonly string[]): string[] {
   const [first = "", second = ""] = words;
   if (/^\d+$/.test(first)) {
@@ -56,7 +56,7 @@ function kindOf(word: string, commands: readonly string[]): FileKind {
   }
 }
 
-/** Verbs of other profilers, and words that people try. */
+/** Commands of other profilers and other words that people try. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ["record", "run"],
   ["profile", "run"],
@@ -105,7 +105,7 @@ function isKind(path: string, kind: FileKind): boolean {
   }
 }
 
-/** A damaged recording is for `summary` to refuse. */
+/** `summary` reports that a recording is damaged. */
 function grows(path: string): boolean {
   try {
     return !openRecordingAt(path).complete;
@@ -152,7 +152,7 @@ function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
     case "saved heap":
       return ["a saved heap", `compare two: tidemark heap diff ${word} LATER`];
     case "pool":
-      return ["what an agent recorded without a recorder", `run: tidemark import ${word}`];
+      return ["a pool file that an agent wrote without a recorder", `run: tidemark import ${word}`];
     case "page":
       return ["a page", "open it in a browser"];
     case "document":
@@ -166,13 +166,13 @@ function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
     case "text":
       return ["text", "see tidemark --help"];
     case "empty":
-      return ["empty", "whatever wrote it was stopped before it began"];
+      return ["empty", "the program that created it was stopped before writing"];
     case "folder":
       return ["a folder", `a program with __main__.py: tidemark run ${word}`];
     case "special":
-      return ["no regular file", ""];
+      return ["not a regular file", ""];
     case "unknown":
-      return ["of no kind that Tidemark knows", "see tidemark --help"];
+      return ["of a kind that Tidemark does not know", "see tidemark --help"];
     default:
       return [`a ${kind} file`, "Tidemark writes such files and does not read them"];
   }

@@ -1,6 +1,6 @@
 /**
- * Command lines that cannot be understood, in Tidemark's words: commander's message is one of a few, and the command's
- * own options, arguments and examples complete it.
+ * Rewrites commander's error messages for invalid command lines, using the command's own options, arguments and
+ * examples.
  *
  *   option '--for <time>' argument 'x' is invalid. a duration such as 30s -> --for takes a duration such as 30s, not 'x'
  *   missing required argument 'pid'                  -> detach needs <pid>, as in: tidemark detach 4242
@@ -12,9 +12,9 @@ import { exampleOf } from "./options.js";
 import { otherFileText } from "./target.js";
 
 interface CommandLine {
-  /** As it is typed behind `tidemark`: "heap diff"; "" for none. */
+  /** As typed after `tidemark`: "heap diff"; "" for none. */
   readonly name: string;
-  /** undefined where none was named. */
+  /** undefined if no command was named. */
   readonly command: Command | undefined;
   readonly commands: readonly Command[];
   readonly words: readonly string[];
@@ -65,7 +65,7 @@ function plainWords(what: string, line: CommandLine): string {
   const empty = match(/^option '(.*)' argument missing$/s);
   if (empty !== undefined) {
     const [flags = ""] = empty;
-    return `${nameOf(flags)} takes ${wantedBy(flags, line.command)}, and none is given`;
+    return `${nameOf(flags)} takes ${wantedBy(flags, line.command)}, but none is given`;
   }
   const missing = match(/^missing required argument '(.*)'$/s);
   if (missing !== undefined) {
@@ -87,14 +87,14 @@ function nameOf(flags: string): string {
   return /--[\w-]+/.exec(flags)?.[0] ?? flags;
 }
 
-/** "a size such as 64K, not 'x'"; a parser that names the wrong part of the value has said so itself. */
+/** "a size such as 64K, not 'x'". Parsers that name the wrong part of the value themselves are left as they are. */
 function notValue(wanted: string, value: string): string {
   const choices = /^Allowed choices are (.*)\.$/s.exec(wanted)?.[1];
   const phrase = choices === undefined ? wanted.replace(/\.$/, "") : `one of ${choices}`;
   return /\bnot '/.test(phrase) ? phrase : `${phrase}, not '${value}'`;
 }
 
-/** What the option's parser asks for when it is given nothing. */
+/** The value that the option's parser expects, from its error message for an empty value. */
 function wantedBy(flags: string, command: Command | undefined): string {
   const option = command?.options.find((each) => each.flags === flags);
   const name = /<(.*)>/.exec(flags)?.[1] ?? "value";
@@ -113,7 +113,7 @@ function askParser(option: Option): string | undefined {
   return undefined;
 }
 
-/** What a missing argument may be: its choices, else the command's first example. */
+/** Hint for a missing argument: its choices, or the command's first example. */
 function choicesOf(argument: string, command: Command | undefined): string {
   const choices = command?.registeredArguments.find(
     (known) => known.name() === argument,

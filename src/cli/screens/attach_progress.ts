@@ -1,4 +1,4 @@
-/** One line about a recording that is being made. */
+/** One line about a recording in progress. */
 import type { AttachProgress } from "../../inspect/index.js";
 import { formatBytes, formatDurationBriefly, formatSignedBytes } from "../../model/base/numbers.js";
 import type { Pid } from "../../model/base/units.js";

@@ -1,4 +1,4 @@
-/** The verdict for people: one sentence, what it rests on, the suspects, what to do. */
+/** The verdict as text: one sentence, the evidence, the suspects, the advice. */
 
 import { ADVICE } from "../../diagnose/index.js";
 import {
@@ -23,7 +23,7 @@ const MOST_FRAMES = 8;
 const LABEL_WIDTH = 11;
 const BAR_WIDTH = 12;
 
-/** What belongs to nobody's growth is green, what leaks red, what nobody knows yellow. */
+/** Harmless verdicts are green, leaks red, and undecided ones yellow. */
 const CALM = new Set<string>(["steady", "warm-up", "cache-plateau"]);
 
 export function printDiagnosis(
@@ -57,7 +57,7 @@ export function printDiagnosis(
   printLimits(screen, document.limits);
 }
 
-/** The verdict alone: what `run` says at its end. */
+/** Only the verdict, as printed at the end of `run`. */
 export function printVerdict(
   screen: Screen,
   { verdict, growth, alsoFound = [] }: DiagnosisJson,
@@ -88,10 +88,10 @@ export function printVerdict(
   }
 }
 
-/** Handles are listed whatever memory they take. */
+/** Handles are listed however little memory they use. */
 const LEAST_SHARE = 0.01;
 
-/** The rules that spoke, leaks first; silent ones only where too few spoke. */
+/** The findings, leaks first; silent ones only if there are few others. */
 function printEvidence(screen: Screen, document: DiagnosisJson): void {
   const order = { leak: 0, "no leak": 1, silent: 2 };
   const lines = evidenceBeside(document)
@@ -115,15 +115,16 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
     screen.line(`${padEnd("", LABEL_WIDTH)}${text}`);
   }
   if (suspect.holder) {
-    const { path, entries, retainedBytes } = suspect.holder;
+    const { path, entries, retainedBytes, atMs } = suspect.holder;
     const facts = [
       entries > 0 ? `${entries.toLocaleString("en-US")} entries` : "",
       retainedBytes > 0 ? formatBytes(retainedBytes) : "",
     ].filter((fact) => fact !== "");
+    const when = facts.length > 0 ? countedBefore(document, atMs) : "";
     printLabelled(
       screen,
       "Held by",
-      `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`,
+      `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")}${when})` : ""}`,
     );
   }
   if (!suspect.reads) {
@@ -131,16 +132,26 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   }
 }
 
+/** A holder that is counted earlier than this share of the window before its end has grown since. */
+const LONG_BEFORE_END = 0.05;
+
+function countedBefore({ window }: DiagnosisJson, atMs = window.endMs): string {
+  const before = window.endMs - atMs;
+  return before > LONG_BEFORE_END * (window.endMs - window.startMs)
+    ? `, counted ${formatDuration(before)} before the end`
+    : "";
+}
+
 function placeInTree({ target }: DiagnosisJson, { pid, processes = [] }: SuspectJson): string {
   if (processes.length > 1) {
-    return ` in ${processes.length} processes (most in ${pid})`;
+    return ` in ${processes.length} processes (most in ${processes[0]?.pid})`;
   }
   return pid === target.pid ? "" : ` in process ${pid}`;
 }
 
 function growthWords(suspect: SuspectJson): string {
   if (suspect.atEnd) {
-    return `${formatBytes(suspect.liveBytes)} live when memory ran out, ${formatShare(suspect.share)} of all that was live then`;
+    return `${formatBytes(suspect.liveBytes)} live when memory ran out, ${formatShare(suspect.share)} of all live bytes at that time`;
   }
   const { growthBytesPerStep: step, growthBytesPerHour: hour } = suspect;
   const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
@@ -156,17 +167,17 @@ function growthWords(suspect: SuspectJson): string {
   return `${what}${growth}${live}`;
 }
 
-/** It keeps nothing: what lives of it, and its ages, tell nothing. */
+/** It keeps nothing, so its live bytes and ages are not shown. */
 function readingWords({ share, growthBytesPerHour }: SuspectJson): string {
-  return `reads what was made before the fork: ${formatShare(share)} of the reading, ${formatSignedBytes(growthBytesPerHour)}/h turn private`;
+  return `reads objects created before the fork: ${formatShare(share)} of all reads, ${formatSignedBytes(growthBytesPerHour)}/h become private`;
 }
 
-/** What is not freed lives; a file that is not unmapped is mapped, be its pages resident or not. */
+/** Allocations are "live"; mappings are "mapped", whether or not their pages are resident. */
 function stateOf({ domain }: SuspectJson): "live" | "mapped" {
   return domain === "files" ? "mapped" : "live";
 }
 
-/** How much of what lives is older than each age: a leak's bars shrink evenly. */
+/** Share of live bytes older than each age; the bars of a leak shrink evenly. */
 function printAges(screen: Screen, suspect: SuspectJson): void {
   const most = suspect.ages[0]?.bytes ?? 0;
   const shown = suspect.ages.filter((_, i) => i % 2 === 0);

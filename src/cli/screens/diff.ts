@@ -18,7 +18,7 @@ interface Row {
   variance: number;
 }
 
-/** One table of sites by growth, then the totals. */
+/** A table of sites by growth, then the totals. */
 export function printDiff(
   screen: Screen,
   document: DiffJson,
@@ -74,15 +74,15 @@ interface Growing {
 }
 
 interface Cells {
-  /** What `--filter` looks at. */
+  /** The text that `--filter` searches. */
   readonly name: string;
   /** The standard error, then A and B. */
   readonly amounts: readonly [Bytes, Bytes, Bytes];
-  /** One for each of the last columns. */
+  /** One value for each of the last columns. */
   readonly cells: readonly string[];
 }
 
-/** A table of growths in the order of `all`; `columns` follow those of the amounts. */
+/** A table of growth in the order of `all`; `columns` come after the amounts. */
 function printAmounts<Row extends Growing>(
   screen: Screen,
   all: readonly Row[],
@@ -134,7 +134,7 @@ function printAmounts<Row extends Growing>(
   }
 }
 
-/** Which rows `--top` keeps: those beyond their error first, the largest growth or shrinkage first. */
+/** The rows that `--top` keeps: those beyond their error first, then by size of the change. */
 export function byAmount(x: Growing, y: Growing): number {
   const amount = Math.abs(y.growthBytes) - Math.abs(x.growthBytes);
   return Number(x.isNoise === true) - Number(y.isNoise === true) || amount;
@@ -145,7 +145,7 @@ interface Change extends Row {
   readonly isNoise: boolean;
 }
 
-/** Lines of code whose live bytes differ: those that differ by more than their error come first. @internal */
+/** Source lines whose live bytes differ; those that differ by more than their error come first. @internal */
 export function changesOf(document: DiffJson): Change[] {
   return groupRows(document)
     .filter((row) => row.a !== row.b)
@@ -156,7 +156,7 @@ export function changesOf(document: DiffJson): Change[] {
     .sort(bySignificance);
 }
 
-/** One line about what grew by more than `limitBytes` and by more than its error; null if nothing did. */
+/** One line about the growth that exceeds both `limitBytes` and its error; null if there is none. */
 export function growthOver(document: DiffJson, limitBytes: Bytes): string | null {
   const { growthBytes, standardErrorBytes } = document.totals;
   const over = changesOf(document).filter((row) => !row.isNoise && row.growthBytes > limitBytes);

@@ -1,4 +1,4 @@
-/** What works on this machine, and how to enable what does not. */
+/** What works on this machine, and how to enable the rest. */
 import type { DoctorCheckJson, DoctorJson } from "../../model/documents/doctor_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { padEnd, type Screen, widthOf } from "../text/output.js";
@@ -9,10 +9,10 @@ const MARK_WIDTH = 9;
  *     permissions
  *       ok       this user's processes  another process was read, paused for 0.4 ms
  *       limited  other users            user 1000 without CAP_SYS_PTRACE
- *                  does not work: processes of other users cannot be looked into
+ *                  does not work: processes of other users cannot be read
  *                  enable: run it as root: sudo tidemark ...
  *
- * `quiet`: what is not ok alone.
+ * `quiet`: only checks that are not ok.
  */
 export function printDoctor(screen: Screen, document: DoctorJson, quiet: boolean): void {
   const { paint } = screen;
@@ -43,7 +43,7 @@ function printCheck(screen: Screen, check: DoctorCheckJson, width: number): void
   ].filter((text) => text !== "");
   const head = `  ${colour(padEnd(check.state, MARK_WIDTH))}${name}  `;
   if (!screen.cuts) {
-    // A line for each check, for whoever searches it.
+    // One line per check, for searching.
     screen.line(`${head}${[check.found, ...more].map((text) => oneLine(text)).join("; ")}`);
     return;
   }

@@ -16,31 +16,31 @@ import { bar, formatTable, type Screen } from "../text/output.js";
 export const DEFAULT_TYPES = 15;
 export const DEFAULT_CHANGES = 15;
 const SHOWN_HOLDERS = 8;
-/** Columns that figures take before a way, at most, and what a line that goes on is moved in. */
+/** Most columns of figures before a path, and the indent of continuation lines. */
 const BEFORE_WAYS = 24;
 const SHOWN_PATHS = 20;
 const SHOWN_BOXED = 3;
 const BAR_COLUMNS = 10;
-/** A holder of less than this share of the heap is not worth a line. */
+/** A holder of less than this share of the heap is not listed. */
 const LEAST_HOLDER_SHARE = 0.005;
 
 interface HeapScreenOptions {
   readonly quiet: boolean;
-  /** Types that the list's options left out. */
+  /** Number of types that the list options left out. */
   readonly leftOut: number;
-  /** Why no type is listed though there are some. */
+  /** Why no type is listed although there are some. */
   readonly unmatched: string | undefined;
-  /** With --values: the object's own. */
+  /** With --values: the value of the object itself. */
   readonly value: string | null;
 }
 
-/** One screen: the types, where their memory gathers, the ways that were asked for. */
+/** One screen: the types, the holders of most memory, and the requested paths. */
 export function printHeap(screen: Screen, heap: HeapJson, options: HeapScreenOptions): void {
   const { paint } = screen;
   const { target, totals } = heap;
   const when = heap.paused
     ? heap.pauseMs > 0
-      ? `one moment, paused ${formatDuration(heap.pauseMs)}`
+      ? `at one moment, paused ${formatDuration(heap.pauseMs)}`
       : "a core file"
     : "while it ran";
   screen.line(
@@ -59,7 +59,7 @@ export function printHeap(screen: Screen, heap: HeapJson, options: HeapScreenOpt
     screen.line();
     screen.line(
       `  ${paint.yellow("Garbage")}  ${formatCount(heap.garbage.objects)} objects, ` +
-        `${formatBytes(heap.garbage.bytes)}, live by references among themselves alone: gc.collect() frees them`,
+        `${formatBytes(heap.garbage.bytes)}, referenced only by each other: gc.collect() frees them`,
     );
   }
   if (!options.quiet) {
@@ -135,7 +135,7 @@ function printHolders(screen: Screen, heap: HeapJson): void {
   }
 }
 
-/** A row whose last column, a way, goes on in rows below it where it is long. */
+/** A row whose last column, a path, continues in the rows below if it is long. */
 function inLines(screen: Screen, way: string, figures: readonly string[]): string[][] {
   const lines = screen.wrap(oneLine(way), BEFORE_WAYS);
   return lines.map((line, n) =>
@@ -159,7 +159,7 @@ function printPaths(
     [
       { title: "OBJECTS", align: "right" },
       { title: "RETAINED", align: "right", paint: screen.paint.bold },
-      { title: "WAY FROM A ROOT", flexible: "cutMiddle" },
+      { title: "PATH FROM A ROOT", flexible: "cutMiddle" },
     ],
     paths
       .slice(0, SHOWN_PATHS)
@@ -174,7 +174,7 @@ function printPaths(
     screen.line(line);
   }
   if (paths.length > SHOWN_PATHS) {
-    screen.line(screen.paint.dim(`  ${formatCount(paths.length - SHOWN_PATHS)} more ways`));
+    screen.line(screen.paint.dim(`  ${formatCount(paths.length - SHOWN_PATHS)} more paths`));
   }
   if (value !== null) {
     screen.line();
@@ -202,7 +202,7 @@ interface HeapDiffScreenOptions {
   readonly empty: string | undefined;
 }
 
-/** What changed by type, then by holder. */
+/** Changes by type, then by holder. */
 export function printHeapDiff(
   screen: Screen,
   document: HeapDiffJson,

@@ -1,4 +1,4 @@
-/** Ways from roots as a picture for graphviz (`dot -Tsvg`). */
+/** Paths from roots as a graph for graphviz (`dot -Tsvg`). */
 
 import {
   FIRST_OBJECT,
@@ -41,7 +41,7 @@ export function dotOf(objects: ObjectGraph, nodes: readonly NodeId[]): string {
   return `digraph heap {\n  rankdir=LR;\n  node [shape=box];\n${[...boxes, ...arrows].join("\n")}\n}\n`;
 }
 
-/** The last word of the way from one node to the next; none from a root. */
+/** The last element of the path from one node to the next; none from a root. */
 function labelOf(names: StepNames, objects: ObjectGraph, from: NodeId, to: NodeId): string {
   if (from < FIRST_OBJECT) {
     return "";

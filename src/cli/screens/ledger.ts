@@ -1,4 +1,4 @@
-/** The ledger on a screen: a bar of the parts, a row for each, what stands beside RSS. */
+/** The ledger as a screen: a bar of the parts, a row for each, and memory outside RSS. */
 
 import { itemAt } from "../../model/base/columns.js";
 import { formatBytes, formatCount, formatDuration, formatShare } from "../../model/base/numbers.js";
@@ -8,7 +8,7 @@ import type { Reclaim } from "../../model/profile/ledger.js";
 import { bar, type Column, formatTable, type Paint, type Screen } from "../text/output.js";
 import { commandText } from "./summary.js";
 
-/** How a part looks in the bar: told apart by colour on a terminal, by pattern everywhere. */
+/** How a part is drawn in the bar: distinguished by colour on a terminal and by pattern everywhere. */
 const LOOKS: readonly (readonly [fill: string, colour: keyof Paint])[] = [
   ["█", "green"],
   ["▒", "green"],
@@ -24,7 +24,7 @@ const LOOKS: readonly (readonly [fill: string, colour: keyof Paint])[] = [
   ["?", "red"],
 ];
 
-const WAYS: Readonly<Record<Reclaim, string>> = {
+const RECLAIM_TEXT: Readonly<Record<Reclaim, string>> = {
   "malloc-trim": "malloc_trim(0)",
   "gc-collect": "dropping objects, gc.collect()",
   program: "the program freeing it",
@@ -32,16 +32,16 @@ const WAYS: Readonly<Record<Reclaim, string>> = {
   "end-threads": "threads that end",
   unlink: "unlinking it everywhere",
   detach: "tidemark detach",
-  nothing: "nothing but its end",
+  nothing: "process exit",
 };
 const LEAST_BAR = 8;
 const SHOWN_LIMITS = 6;
 
 interface ShownLedger {
   readonly quiet: boolean;
-  /** Children that --top, --min and --filter left out. */
+  /** Number of children that --top, --min and --filter left out. */
   readonly leftOut: number;
-  /** Why no child is listed though there are some. */
+  /** Why no child is listed although there are some. */
   readonly unmatched?: string;
 }
 
@@ -146,13 +146,13 @@ function printParts(screen: Screen, parts: Parts, whole: number): void {
   );
   table.forEach((line, row) => {
     const colour = LOOKS[rows[row - 1]?.index ?? -1]?.[1];
-    // The pattern before a part's name takes the colour that it has in the bar.
+    // The pattern before a part's name has the part's colour in the bar.
     const look = colour === undefined ? line : `  ${paint[colour](line.charAt(2))}${line.slice(3)}`;
     screen.line(look);
   });
 }
 
-/** Each part's share of the width; a part too small for a column is in the rows only. */
+/** Each part's share of the width; a part too small for one column appears only in the rows. */
 function stackedBar(parts: Parts, whole: number, width: number, paint: Paint): string {
   let drawn = 0;
   let before = 0;
@@ -172,8 +172,8 @@ function wayText({ by, bytes }: LedgerJson["parts"][number]["reclaim"]): string 
   return bytes === undefined || bytes === 0 || by === "nothing"
     ? by === "malloc-trim" && bytes === 0
       ? "malloc_trim(0): nothing now"
-      : WAYS[by]
-    : `${WAYS[by]}: ${formatBytes(bytes)}`;
+      : RECLAIM_TEXT[by]
+    : `${RECLAIM_TEXT[by]}: ${formatBytes(bytes)}`;
 }
 
 type Row = readonly [title: string, text: string];
@@ -219,7 +219,7 @@ function systemRows(ledger: LedgerJson): Row[] {
   if (ledger.anonymousHugeBytes + ledger.hugetlbBytes > 0) {
     rows.push([
       "huge pages",
-      `${formatBytes(ledger.anonymousHugeBytes)} transparent, within RSS; ${formatBytes(ledger.hugetlbBytes)} of hugetlb beside it`,
+      `${formatBytes(ledger.anonymousHugeBytes)} transparent, included in RSS; ${formatBytes(ledger.hugetlbBytes)} of hugetlb in addition`,
     ]);
   }
   return rows;
@@ -273,7 +273,7 @@ function printChildren(
 
 function howRead({ depth, tookMs }: LedgerJson): string {
   return (
-    `read in ${formatDuration(tookMs)} beside the running program, nothing paused: ` +
+    `read in ${formatDuration(tookMs)} while the program ran, without a pause: ` +
     (depth === "full"
       ? "Python's pools, malloc's chunks, then smaps and pagemap"
       : "Python's arenas, malloc's bins, then smaps and pagemap")
@@ -282,8 +282,8 @@ function howRead({ depth, tookMs }: LedgerJson): string {
 
 function howReadCore({ tookMs }: CoreLedgerJson): string {
   return (
-    `read in ${formatDuration(tookMs)}; a core tells no RSS: these are the pages that it holds, but for ` +
-    "those of zeroes, which were never touched as a rule; not written are unchanged pages of files"
+    `read in ${formatDuration(tookMs)}; a core file has no RSS: these are the pages in it, except pages ` +
+    "of zeroes, which usually were never touched; unchanged pages of files are not in the core file"
   );
 }
 

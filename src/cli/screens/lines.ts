@@ -8,7 +8,7 @@ import { functionOf, placeOf, shortPath } from "./sites.js";
 
 type Row = LinesJson["lines"][number];
 
-/** A demangled C++ name would push its place off the screen. */
+/** A demangled C++ name would push its location off the screen. */
 const LONGEST_FUNCTION = 28;
 const LONGEST_GROUP = 24;
 
@@ -16,15 +16,15 @@ interface LinesShown {
   readonly moment: string;
   readonly byLine: boolean;
   readonly leftOut: number;
-  /** Why there is no row though the recording has some. */
+  /** Why there is no row although the recording has some. */
   readonly unmatched: string | undefined;
-  /** Which rows of the recording count; undefined: all. */
+  /** Which rows of the recording are included; undefined: all. */
   readonly where: string | undefined;
-  /** What the lines are grouped by. */
+  /** The grouping of the lines. */
   readonly by: string | undefined;
 }
 
-/** The lines as a table; the lines of one file with their source beside them. */
+/** The lines as a table; lines of a single file include their source text. */
 export function printLines(screen: Screen, rows: readonly Row[], shown: LinesShown): void {
   const { paint } = screen;
   const when =
@@ -93,12 +93,12 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
   }
 }
 
-/** The document does not say who ran the code; native code has no lines. */
+/** The document does not say which process ran the code; native code has no lines. */
 function frameOf(row: Row): FrameJson {
   return { ...row, kind: row.line > 0 ? "python" : "native" };
 }
 
-/** The line's text where the file is here, else its function's name. */
+/** The source text of the line if the file exists here, otherwise the function's name. */
 function sourceOf(row: Row, sources: Map<string, string[]>): string {
   let text = sources.get(row.file);
   if (text === undefined) {

@@ -14,23 +14,26 @@ import { type Column, formatTable, type Screen, widthOf } from "../text/output.j
 import { commandText } from "./summary.js";
 
 const CONTAINER_DIGITS = 12;
-/** Below, a row holds what matters most; the rest is in --json. */
+/** Below this width a row shows only the most important fields; the rest is in --json. */
 const WIDE = 110;
 
 interface Field extends Column {
   readonly show: boolean;
-  /** Where the screen is too narrow, the highest goes first; a field without stays. */
+  /**
+   * If the screen is too narrow, the field with the highest number is dropped first; a field without a number
+   * stays.
+   */
   readonly drop?: number;
   readonly text: (row: ProcessRow) => string;
 }
 
-/** What a list adds to what every list of processes shows. */
+/** Columns and titles that a list adds to those of every process list. */
 interface ListShape {
-  /** Whether there was an earlier look, so that growth means something. */
+  /** Whether there was an earlier reading, so that growth is meaningful. */
   readonly growth: boolean;
   /** Columns before the command. */
   readonly extra?: readonly Field[];
-  /** Stands before the command: the branches of a tree. */
+  /** Text before the command: the branches of a tree. */
   readonly indent?: (row: ProcessRow) => string;
 }
 
@@ -45,7 +48,7 @@ export function printProcessList(
   },
 ): void {
   if (rows.length === 0) {
-    screen.line(screen.paint.dim(shown.unmatched ?? "no Python process runs here"));
+    screen.line(screen.paint.dim(shown.unmatched ?? "no Python process is running here"));
     return;
   }
   const table = processTable(screen, rows, { growth: shown.sinceMs !== null });
@@ -78,11 +81,11 @@ export function processTable(
   );
 }
 
-/** Columns that a command is given before less important fields are. */
+/** Columns reserved for the command before less important fields are added. */
 const LEAST_COMMAND = 32;
 const GAP = 2;
 
-/** Width of all fields but the flexible one, with the gaps before each. */
+/** Width of all fields except the flexible one, including the gaps. */
 function widthBesides(fields: readonly Field[], rows: readonly ProcessRow[]): number {
   return fields.reduce((sum, { title, text, flexible }) => {
     const widths = flexible === undefined ? [title, ...rows.map(text)].map(widthOf) : [0];
@@ -170,7 +173,7 @@ function fieldsFor(screen: Screen, rows: readonly ProcessRow[], shape: ListShape
   ];
 }
 
-/** Whether growth was measured, and is more than its error. */
+/** Whether growth was measured and exceeds its error. */
 function hasRate({
   growthBytesPerHour,
   growthLowBytesPerHour: low = growthBytesPerHour,
@@ -179,12 +182,12 @@ function hasRate({
   return low !== undefined && high !== undefined && (low > 0 || high < 0);
 }
 
-/** The program by its name, its arguments whole. */
+/** The program's name with its full arguments. */
 function wholeCommand([program = "", ...rest]: readonly string[]): string {
   return [basename(program), ...rest].map(shellWord).join(" ");
 }
 
-/** "3.11.7", "3.13.0 debug", "3.14.1 free-threaded"; "static" where the executable is the interpreter. */
+/** "3.11.7", "3.13.0 debug", "3.14.1 free-threaded"; "static" if the executable contains the interpreter. */
 function pythonText({ python, build }: ProcessRow): string {
   const words = [
     python === "" ? "?" : python,
@@ -213,7 +216,7 @@ function printRemarks(
   }
 }
 
-/** What the columns of growth mean, of those that are shown. */
+/** The meaning of the growth columns that are shown. */
 function legend(titles: string, sinceMs: Millis | null): string {
   const since =
     sinceMs === null ? "" : ` since the last tidemark ps, ${formatDuration(sinceMs)} ago`;
@@ -228,7 +231,7 @@ function legend(titles: string, sinceMs: Millis | null): string {
     .join(" · ");
 }
 
-/** One line a reason, with the processes it holds for. */
+/** One line per reason, with the processes it applies to. */
 function refusals(rows: readonly ProcessRow[]): string[] {
   const byReason = new Map<string, number[]>();
   for (const { pid, attach } of rows) {
@@ -239,7 +242,7 @@ function refusals(rows: readonly ProcessRow[]): string[] {
   }
   return [...byReason].map(([text, pids]) => {
     const named = pids.slice(0, 5).join(", ");
-    return `no attach to ${named}${pids.length > 5 ? ` and ${pids.length - 5} more` : ""}: ${text}`;
+    return `cannot attach to ${named}${pids.length > 5 ? ` and ${pids.length - 5} more` : ""}: ${text}`;
   });
 }
 

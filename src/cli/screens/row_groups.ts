@@ -2,6 +2,7 @@
 import { formatBytes, formatCount, formatGrowth, formatShare } from "../../model/base/numbers.js";
 import type { RowGroupJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
+import { NO_VALUE } from "../../model/profile/row_filter.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen } from "../text/output.js";
 
@@ -9,10 +10,10 @@ export const DEFAULT_GROUPS = 15;
 
 /** The name of a group, for people. */
 export function groupName(group: string): string {
-  return group === "" ? "(none)" : oneLine(group);
+  return group === "" ? NO_VALUE : oneLine(group);
 }
 
-/** One table, with the growth of each group where the looks show it. */
+/** One table, with the growth of each group if the snapshots show it. */
 export function printRowGroups(
   screen: Screen,
   {

@@ -1,4 +1,4 @@
-/** The places that hold the most, at the peak and at the moment asked for: two lines each. */
+/** The largest sites at the peak and at the requested moment, two lines each. */
 import { addUp, type Estimate, type SiteGroup } from "../../inspect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import { oneLine } from "../../model/errors/errors.js";
@@ -10,7 +10,7 @@ export const DEFAULT_SITES = 5;
 const UNSEEN_SHARE = 0.005;
 const BAR_WIDTH = 10;
 
-/** At the peak first: it is what the machine had to have; what is left comes after. */
+/** The peak comes first, because it determines the memory that the machine needs. */
 export function printSites(
   screen: Screen,
   moment: string,
@@ -29,8 +29,8 @@ export function printSites(
 }
 
 /**
- * Whether the moment's figures are the peak's, but for what nobody would see or what the sampling
- * may have made (two standard errors): one table then.
+ * Whether the moment's figures equal the peak's, except for invisible differences and the sampling error (two
+ * standard errors). If so, one table is enough.
  */
 function isAtPeak(groups: readonly SiteGroup[]): boolean {
   const total = groups.reduce((sum, group) => sum + group.atPeak.bytes, 0);
@@ -86,7 +86,7 @@ function printRanking(
  *     312 MiB   38 %  ███▊        load_table                         app.py:41
  *    ±5.1 MiB                     Python · in genfromtxt  numpy/lib/npyio.py:123
  *
- * Where nothing is cut, one line holds all of it.
+ * If nothing is cut, everything is on one line.
  */
 function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: number): string[] {
   const { paint } = screen;
@@ -128,7 +128,7 @@ function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: nu
 
 type Painter = (text: string) => string;
 
-/** A name and its place in `room` columns; the place keeps its end, the name its beginning. */
+/** A name and its location in `room` columns; the location keeps its end, the name its beginning. */
 function spread(
   screen: Screen,
   [name, place]: readonly [string, string],

@@ -8,7 +8,7 @@ function frame(text: string): FrameJson {
 }
 
 describe("places", () => {
-  it("tells a path from its package, the current directory, or as it is", () => {
+  it("shows a path relative to its package, to the current directory, or unchanged", () => {
     expect(shortPath("/x/lib/python3.11/site-packages/numpy/npyio.py")).toBe("numpy/npyio.py");
     expect(shortPath("/x/lib/python3.11/json/decoder.py")).toBe("json/decoder.py");
     expect(shortPath(`${process.cwd()}/src/a.py`)).toBe("src/a.py");

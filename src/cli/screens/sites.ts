@@ -1,4 +1,4 @@
-/** Names of sites and frames, as people read them. */
+/** Readable names of sites and frames. */
 
 import { homedir } from "node:os";
 import { basename, relative } from "node:path";
@@ -6,7 +6,7 @@ import type { SiteGroup } from "../../inspect/index.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { readableFile } from "../../model/profile/frame_text.js";
 
-/** "app.py:41", "numpy/lib/npyio.py:123", "libtorch_cpu.so": as short as it stays clear. */
+/** "app.py:41", "numpy/lib/npyio.py:123", "libtorch_cpu.so": as short as possible while still clear. */
 export function placeOf(frame: FrameJson): string {
   if (frame.file === "") {
     return "";
@@ -16,17 +16,17 @@ export function placeOf(frame: FrameJson): string {
   return frame.line > 0 ? `${file}:${frame.line}` : file;
 }
 
-/** "_multiarray_umath.so": without the tag that says for which interpreter it was built. */
+/** "_multiarray_umath.so": without the tag of the interpreter that it was built for. */
 function objectName(path: string): string {
   return basename(path).replace(/\.(?:cpython-\w+(?:-\w+)*|abi3)\.so$/, ".so");
 }
 
-/** Name for people: native frames without a symbol show their address's object alone. */
+/** Readable name: native frames without a symbol show only the shared object. */
 export function functionOf(frame: FrameJson): string {
   return frame.function === "" ? "(no symbol)" : frame.function;
 }
 
-/** Inside a package directory, the current directory or the home: told from there. */
+/** A path inside a package directory, the current directory or the home directory is shown relative to it. */
 export function shortPath(path: string): string {
   const installed =
     /[/\\](?:site|dist)-packages[/\\](.+)$/.exec(path) ??
@@ -45,7 +45,7 @@ export function shortPath(path: string): string {
   return home !== "/" && path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
 }
 
-/** What `--filter` looks at: every name of the row. */
+/** The text that `--filter` searches: every name in the row. */
 export function groupText(group: SiteGroup): string {
   return [group.headline, group.leaf ?? group.headline]
     .map((frame) => `${frame.function} ${frame.file}:${frame.line}`)

@@ -5,7 +5,7 @@ import { oneLine } from "../../model/errors/errors.js";
 import type { Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 
-/** A runaway recursion has thousands: its ends tell enough, and --json has them all. */
+/** Runaway recursion has thousands of frames; both ends are enough, and --json has them all. */
 const MOST_FRAMES = 60;
 const SHOWN_AT_END = 20;
 
@@ -60,16 +60,32 @@ export function printStacks(
   }
 }
 
+/** Tasks in the same state at the same place are printed once, with their number: a server has thousands. */
 function printTasks(screen: Screen, tasks: StacksJson["tasks"]): void {
   const { paint } = screen;
   const names = new Map(tasks.map(({ id, name }) => [id, name]));
+  const alike = new Map<string, { title: string; tasks: StacksJson["tasks"][number][] }>();
   for (const task of tasks) {
     const state = task.tid === undefined ? "waits" : `runs on thread ${task.tid}`;
     const waited = task.waitsFor.map((id) => quoted(names.get(id) ?? id)).join(", ");
-    screen.line(
-      `${paint.bold(`task ${quoted(task.name)}`)}  ${paint.dim(waited === "" ? state : `waits for ${waited}`)}`,
-    );
-    printFrames(screen, task.frames);
+    const title = waited === "" ? state : `waits for ${waited}`;
+    const key = JSON.stringify([title, task.frames]);
+    const group = alike.get(key);
+    if (group) {
+      group.tasks.push(task);
+    } else {
+      alike.set(key, { title, tasks: [task] });
+    }
+  }
+  for (const { title, tasks: group } of alike.values()) {
+    const [{ name, frames }] = group as [StacksJson["tasks"][number]];
+    const others = group.length - 1;
+    const more =
+      others > 0
+        ? ` and ${formatCount(others)} other${others === 1 ? "" : "s"} at the same place`
+        : "";
+    screen.line(`${paint.bold(`task ${quoted(name)}`)}${more}  ${paint.dim(title)}`);
+    printFrames(screen, frames);
     screen.line();
   }
 }

@@ -5,7 +5,7 @@ import { oneLine } from "../../model/errors/errors.js";
 import { inOrderOf, type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen } from "../text/output.js";
 
-/** Ranges of steps, the oldest first, and what each step leaves behind. */
+/** Ranges of steps, oldest first, and the bytes that each step leaves behind. */
 export function printSteps(
   screen: Screen,
   { ranges, left }: StepsJson,
@@ -51,7 +51,7 @@ export function printSteps(
   for (const one of left) {
     const figures = `${formatBytes(one.bytesPerStep)} ±${formatBytes(one.standardErrorBytes)}`;
     const what = one.isNoise
-      ? `Steps of ${loop(one)} leave nothing that can be measured (${figures} a step, steps ${stepsText(one)})`
+      ? `Steps of ${loop(one)} leave nothing measurable (${figures} a step, steps ${stepsText(one)})`
       : `Each step of ${loop(one)} leaves ${figures} (steps ${stepsText(one)})`;
     screen.line(one.isNoise ? `  ${what}` : `  ${paint.bold(what)}`);
   }

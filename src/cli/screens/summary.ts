@@ -18,17 +18,17 @@ import { printRowGroups } from "./row_groups.js";
 import { momentPhrase, printSites } from "./site_ranking.js";
 import { printSteps } from "./steps.js";
 
-/** What the screen shows besides the document. */
+/** What the screen shows in addition to the document. */
 export interface SummaryContext {
   readonly summary: SummaryJson;
-  /** "end", "peak", or how the moment was asked for. */
+  /** "end", "peak", or the moment as the user wrote it. */
   readonly moment: string;
   /** RSS of the whole tree over time. */
   readonly rss: { readonly timesMs: ArrayLike<number>; readonly bytes: ArrayLike<number> };
   /** "exit code 0", "killed by SIGKILL"; "" unknown or still running. */
   readonly ending: string;
   readonly recorderCpuMs: Millis | null;
-  /** The recording's file, as the next command needs it. */
+  /** Path of the recording, for use in the next command. */
   readonly recordingPath: string;
   readonly recordingBytes: number;
 }
@@ -50,7 +50,7 @@ export function printSummary(
   }
   screen.line();
   if (summary.where !== undefined) {
-    const text = `${oneLine(summary.where)}: live and allocated bytes, sites and verdict are of this alone; all other figures are of the whole program`;
+    const text = `${oneLine(summary.where)}: live and allocated bytes, sites and verdict cover only this selection; all other figures cover the whole program`;
     printLabelled(screen, "Only", text, screen.paint.yellow);
   }
   printFigures(screen, context);
@@ -88,7 +88,7 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   screen.line(`          ${paint.dim(facts.join(" · "))}`);
 }
 
-/** Left out for a run that is too short to show any. */
+/** Omitted for a run that is too short. */
 function printGrowth(screen: Screen, { series }: SummaryJson): void {
   const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
   if (low !== undefined && high !== undefined) {
@@ -153,7 +153,7 @@ function printFigures(screen: Screen, context: SummaryContext): void {
   ]);
 }
 
-/** The largest parts of RSS at the last ledger. */
+/** The largest parts of RSS in the last ledger. */
 function printLedgerParts(screen: Screen, { summary: { ledger, window } }: SummaryContext): void {
   if (ledger === undefined) {
     return;
@@ -166,8 +166,11 @@ function printLedgerParts(screen: Screen, { summary: { ledger, window } }: Summa
   printLabelled(screen, "By part", `${words.join(" · ")} at ${at}`);
 }
 
-/** A mapping lives from the call on and is resident as it is written: what the ledger leaves over for all of them
- * bounds that. Told where most of them is not, for sites of mappings look larger than they are. */
+/**
+ * A mapping is live from the call on, but becomes resident only as it is written. The remaining RSS in the
+ * ledger is an upper bound of its resident part. Shown if most of the mapped bytes are not resident, because
+ * sites of mappings then look larger than they are.
+ */
 function printMapped(screen: Screen, { sites, ledger, window }: SummaryJson): void {
   const mapped = sites
     .filter(({ domain }) => domain === "mapped")
@@ -179,11 +182,11 @@ function printMapped(screen: Screen, { sites, ledger, window }: SummaryJson): vo
     return;
   }
   const at = formatDuration(Math.max(0, ledger.atMs - window.startMs));
-  const text = `${formatBytes(mapped)} of it is mapped, and at most ${formatBytes(resident)} of that resident, at ${at}`;
+  const text = `${formatBytes(mapped)} of it is mapped, of which at most ${formatBytes(resident)} are resident, at ${at}`;
   printLabelled(screen, "", text, screen.paint.dim);
 }
 
-/** Facts side by side where they fit, else one below the other; RSS with its course behind. */
+/** Facts side by side if they fit, otherwise one below the other; RSS is followed by its sparkline. */
 function printFacts(
   screen: Screen,
   name: string,
@@ -253,7 +256,7 @@ function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptio
   }
 }
 
-/** A command with its program's name alone: the directory says little and takes the room. */
+/** A command with only its program's name, because the directory says little and takes space. */
 export function commandText(command: readonly string[]): string {
   const [program = "", ...rest] = command;
   return [basename(program), ...rest].map(shellWord).join(" ");
@@ -266,7 +269,7 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
     const unseen =
       agent.unseenUpToBytes === undefined
         ? ""
-        : ` · a place that is not listed holds less than ${formatBytes(agent.unseenUpToBytes)} (95 %)`;
+        : ` · sites that are not listed hold less than ${formatBytes(agent.unseenUpToBytes)} each (95 %)`;
     const cost = recorderCpuMs === null ? "" : ` · recorder ${formatDuration(recorderCpuMs)}`;
     printLabelled(
       screen,
@@ -280,14 +283,14 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
   }
 }
 
-/** The period in force, and the coarsest one if the agent had to save time. */
+/** The current period, and the longest one if the agent had to save time. */
 function periodText({ periodBytes, coarsestPeriodBytes = 0 }: SummaryJson["agent"]): string {
   if (periodBytes === 1 && coarsestPeriodBytes <= 1) {
     return "every allocation";
   }
   const coarser =
     coarsestPeriodBytes > periodBytes
-      ? ` (up to ${formatBytes(coarsestPeriodBytes)} where much is allocated and soon freed)`
+      ? ` (up to ${formatBytes(coarsestPeriodBytes)} during fast allocation of short-lived blocks)`
       : "";
   return `one sample every ${formatBytes(periodBytes)}${coarser}`;
 }
@@ -298,7 +301,7 @@ function printNext(screen: Screen, context: SummaryContext): void {
     shellWord(here.startsWith("..") ? context.recordingPath : here),
     Number.POSITIVE_INFINITY,
   );
-  // A path to copy is never cut: rather a line that wraps.
+  // A path that users copy is never cut; the line wraps instead.
   screen.line(
     `${label(screen, "Recording")}${path} ${screen.paint.dim(`(${formatBytes(context.recordingBytes)})`)}`,
   );

@@ -8,7 +8,7 @@ import { seenAt, sizeOfFile } from "../files/recordings.js";
 import { shellWord } from "../text/command_words.js";
 import type { SummaryContext } from "./summary.js";
 
-/** What the summary's screen needs of a recording besides the document. */
+/** What the summary screen needs from a recording in addition to the document. */
 export function summaryContext(
   recording: Recording,
   summary: SummaryJson,
@@ -30,12 +30,14 @@ export function summaryContext(
   };
 }
 
-/** A program that gives up sooner, and holds no more, has not begun its work: figures of its start would push its own
- * message away. */
+/**
+ * A program that exits sooner and holds less has not begun its work. Figures about its start would push its own
+ * message off the screen.
+ */
 const FAILED_AT_ONCE_MS: Millis = 1_000;
 const MOST_OF_A_START: Bytes = 32 * 2 ** 20;
 
-/** It ended by itself with an error, so soon that its memory does not matter. */
+/** It ended by itself with an error, so early that its memory does not matter. */
 export function failedAtOnce(recording: Recording): boolean {
   const { end, startMs, endMs, looks, memoryEnds } = recording;
   const isSmall = looks.every(({ liveBytes }) => liveBytes < MOST_OF_A_START);
@@ -57,7 +59,7 @@ function shownPath(path: string): string {
 function endingOf(recording: Recording): string {
   const { end } = recording;
   if (end === null) {
-    return "still recording, or the end was not seen";
+    return "still recording, or the recorder did not see the end";
   }
   if (end.signal !== null) {
     return `ended by ${signalName(end.signal)}`;

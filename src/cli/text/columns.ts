@@ -1,11 +1,11 @@
-/** How wide the lines of a stream may be. */
+/** The line width of a stream. */
 
-/** Where a picture or a help text needs a width and nothing gives one. */
+/** Default width of charts and help texts. */
 export const PLAIN_COLUMNS = 80;
 const NARROWEST = 40;
 const WIDEST = 160;
 
-/** Columns of a line: a terminal's own; elsewhere those of the variable COLUMNS, else Infinity. */
+/** Columns of a line: those of the terminal; otherwise those of the variable COLUMNS, or Infinity. */
 export function columnsOf(stream: NodeJS.WriteStream): number {
   const columns = stream.isTTY
     ? Math.min(stream.columns > 0 ? stream.columns : PLAIN_COLUMNS, WIDEST)
@@ -13,12 +13,12 @@ export function columnsOf(stream: NodeJS.WriteStream): number {
   return Math.max(NARROWEST, columns);
 }
 
-/** Columns for what needs some width: a picture, a help text. */
+/** Columns for charts and help texts, which need a finite width. */
 export function drawableColumns(columns: number): number {
   return Number.isFinite(columns) ? columns : PLAIN_COLUMNS;
 }
 
-/** The variable COLUMNS, as a shell or a person sets it; null where it holds no width. */
+/** The width in the variable COLUMNS; null if it holds none. */
 function wantedColumns(): number | null {
   const columns = Number(process.env.COLUMNS ?? "");
   return Number.isInteger(columns) && columns > 0 ? columns : null;

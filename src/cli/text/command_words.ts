@@ -1,6 +1,6 @@
 /** Words of a command line: a word quoted for a shell. */
 
-/** A word as a shell needs it. */
+/** Quotes a word for a shell. */
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

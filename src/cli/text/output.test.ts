@@ -39,7 +39,7 @@ describe("text", () => {
     }
   });
 
-  it("wraps at words and cuts what no line holds", () => {
+  it("wraps at words and cuts words longer than a line", () => {
     const lines = screen(50).wrap(`one two three ${LONG} four`, 40);
     expect(lines.every((line) => widthOf(line) <= 10)).toBe(true);
     expect(lines[0]).toBe("one two");
@@ -47,8 +47,8 @@ describe("text", () => {
   });
 });
 
-describe("where there is no terminal", () => {
-  it("a sentence is one line, and wraps only at a width that was asked for", () => {
+describe("without a terminal", () => {
+  it("a sentence is one line, and wraps only at a requested width", () => {
     const sentence = `one two three ${LONG} four`;
     expect(screen(Number.POSITIVE_INFINITY, false).wrap(sentence, 10)).toEqual([sentence]);
     expect(screen(10, false).wrap(sentence, 0)).toEqual(["one two", "three", LONG, "four"]);
@@ -64,7 +64,7 @@ describe("where there is no terminal", () => {
 });
 
 describe("pictures", () => {
-  it("draws a bar in eighths, and something never as nothing", () => {
+  it("draws a bar in eighths, and a small value always visibly", () => {
     expect(bar(1, 4)).toBe("████");
     expect(bar(0.5, 4)).toBe("██");
     expect(bar(0.0001, 4)).toBe("▏");
@@ -72,7 +72,7 @@ describe("pictures", () => {
     expect(bar(7, 4)).toBe("████");
   });
 
-  it("keeps a short peak, and bridges gaps", () => {
+  it("keeps a short peak and bridges gaps", () => {
     const values = [1, 1, 8, 1, Number.NaN, Number.NaN, 1, 4];
     const drawn = sparkline([0, 1, 2, 3, 4, 5, 6, 7], values, 4);
     expect(drawn).toHaveLength(4);
@@ -98,7 +98,7 @@ describe("tables", () => {
     expect(lines[1]?.indexOf("a/")).toBe(lines[2]?.indexOf("漢"));
   });
 
-  it("lets no control character of a name through", () => {
+  it("removes control characters from names", () => {
     const lines = formatTable(screen(80), columns, [["1 B", "evil\x1b[2Jname\n.py"]]);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     expect(lines.join("")).not.toMatch(/[\x00-\x1f]/);

@@ -3,26 +3,26 @@ import stringWidth from "string-width";
 import { oneLine } from "../../model/errors/errors.js";
 import { columnsOf, drawableColumns } from "./columns.js";
 
-/** Where text goes: a terminal of some width, or a file or pipe, where nothing is cut and lines are as long as they are. */
+/** Where text is printed: a terminal with a width, or a file or pipe, where nothing is cut or wrapped. */
 export interface Screen {
-  /** Columns of a line; Infinity where nothing bounds it. */
+  /** Columns of a line; Infinity if unlimited. */
   readonly columns: number;
-  /** Columns for what can be drawn at any width: charts and bars. */
+  /** Columns for charts and bars; always finite. */
   readonly pictureColumns: number;
-  /** False: names and paths stay whole, and a record is one line. */
+  /** If false, names and paths are not cut, and each record is one line. */
   readonly cuts: boolean;
   readonly paint: Paint;
   line(text?: string): void;
-  /** The sentence in lines that leave `indent` columns free. */
+  /** Wraps the sentence into lines that leave `indent` columns free. */
   wrap(text: string, indent: number): string[];
-  /** The text, cut to `width` columns where this screen cuts. */
+  /** The text, cut to `width` columns if this screen cuts. */
   cutEnd(text: string, width: number): string;
   cutMiddle(text: string, width: number): string;
 }
 
 export type Paint = Readonly<Record<keyof typeof SGR, (text: string) => string>>;
 
-// Only the 16 colours that every terminal theme defines, so that text stays readable on all of them.
+// Only the 16 colours that every terminal theme defines, so that text is readable in all of them.
 const SGR = {
   bold: [1, 22],
   dim: [2, 22],
@@ -34,12 +34,12 @@ const SGR = {
   cyan: [36, 39],
 } as const;
 
-/** The screen behind a stream. Where that is no terminal, sentences are wrapped only if COLUMNS asks for it. */
+/** The screen of a stream. If it is not a terminal, sentences are wrapped only if COLUMNS is set. */
 export function screenOf(stream: NodeJS.WriteStream): Screen {
   return screenInto(stream, (line) => void stream.write(`${line}\n`));
 }
 
-/** A screen as wide and as coloured as the stream's, whose lines go elsewhere first. */
+/** A screen with the stream's width and colours that collects its lines instead of printing them. */
 export function screenInto(stream: NodeJS.WriteStream, take: (line: string) => void): Screen {
   const terminal = stream.isTTY === true;
   const noColour = process.env.NO_COLOR;
@@ -47,7 +47,7 @@ export function screenInto(stream: NodeJS.WriteStream, take: (line: string) => v
   return makeScreen({ columns: columnsOf(stream), cuts: terminal, colour }, take);
 }
 
-/** A screen of a given width. */
+/** A screen with a given width. */
 export function makeScreen(
   { columns, cuts, colour }: { columns: number; cuts: boolean; colour: boolean },
   take: (line: string) => void,
@@ -78,10 +78,17 @@ export function printError(message: string): void {
   process.stderr.write(`${paint.red("tidemark:")} ${oneLine(message)}\n`);
 }
 
-/** A remark of a command, on stderr. */
+/** Prints a note on stderr. */
 export function printNote(message: string): void {
   const { paint } = screenOf(process.stderr);
   process.stderr.write(`${paint.dim("tidemark:")} ${oneLine(message)}\n`);
+}
+
+/** One line each. */
+export function printNotes(messages: readonly string[]): void {
+  for (const message of messages) {
+    printNote(message);
+  }
 }
 
 export function printJson(document: object): void {
@@ -90,7 +97,7 @@ export function printJson(document: object): void {
 
 // --- text --------------------------------------------------------------------------------------
 
-/** Columns that text takes on a terminal, escapes not counted. */
+/** Columns that the text occupies on a terminal, without escape sequences. */
 export function widthOf(text: string): number {
   return stringWidth(text);
 }
@@ -103,7 +110,7 @@ export function cutEnd(text: string, width: number): string {
   return width < 1 ? "" : `${takeColumns(Array.from(text), width - 1)}…`;
 }
 
-/** Keeps both ends, the end more: a path's file and line say most. "/srv/…/loader.py:41". */
+/** Keeps both ends, the end longer, since the file and line of a path matter most. "/srv/…/loader.py:41". */
 export function cutMiddle(text: string, width: number): string {
   if (widthOf(text) <= width) {
     return text;
@@ -112,7 +119,7 @@ export function cutMiddle(text: string, width: number): string {
     return cutEnd(text, width);
   }
   const parts = text.split("/");
-  // Whole directories first: as many as fit before the file, behind what the path began with.
+  // Keeps whole directories: as many before the file as fit after the start of the path.
   for (let kept = parts.length - 2; kept >= 1; kept--) {
     const head = kept > 1 && parts[0] !== undefined && parts[0] !== "" ? `${parts[0]}/` : "";
     const whole = `${head}…/${parts.slice(-kept).join("/")}`;
@@ -151,7 +158,7 @@ export function padStart(text: string, width: number): string {
   return " ".repeat(Math.max(0, width - widthOf(text))) + text;
 }
 
-/** Breaks a sentence into lines of at most `width` columns; a longer word stands alone, as `cut` leaves it. */
+/** Wraps a sentence into lines of at most `width` columns; a longer word gets its own line, shortened by `cut`. */
 export function wrap(
   text: string,
   width: number,
@@ -180,15 +187,17 @@ const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 /** A horizontal bar of `width` columns, filled to `share` of 1. */
 export function bar(share: number, width: number): string {
   const eighths = Math.round(Math.max(0, Math.min(1, share)) * width * 8);
-  // Something is never drawn as nothing.
+  // A value above zero is always visible.
   const drawn = share > 0 ? Math.max(1, eighths) : 0;
   return "█".repeat(Math.floor(drawn / 8)) + EIGHTHS[drawn % 8];
 }
 
 const LEVELS = "▁▂▃▄▅▆▇█";
 
-/** Readings over time as one line of at most `width` columns: the highest reading of each column's
- * share of the time, so that a short peak stays to be seen. Gaps repeat the column before. */
+/**
+ * Draws readings over time as one line of at most `width` columns. Each column shows the highest reading of its
+ * time, so that a short peak stays visible. Gaps repeat the previous column.
+ */
 export function sparkline(
   timesMs: ArrayLike<number>,
   values: ArrayLike<number>,
@@ -227,12 +236,12 @@ export function sparkline(
 export interface Column {
   readonly title: string;
   readonly align?: "left" | "right";
-  /** Takes what the others leave over; its text is cut in the middle (or at its end). */
+  /** Takes the remaining width; its text is cut in the middle (or at its end). */
   readonly flexible?: "cutMiddle" | "cutEnd";
   readonly paint?: (text: string) => string;
 }
 
-/** Lines of a table: titles, then rows; the flexible column gives way to a terminal's width. */
+/** Lines of a table: titles, then rows; the flexible column shrinks to fit the terminal. */
 export function formatTable(
   screen: Screen,
   columns: readonly Column[],

@@ -19,7 +19,7 @@ function stream(isTTY: boolean): { stream: NodeJS.WriteStream; text: () => strin
 /** Four steps of a second each by a clock of their own. */
 async function fourSteps(options: Parameters<typeof withProgress>[2]): Promise<string> {
   let now = 5000;
-  return withProgress("app.html", "looks", { ...options, now: () => now }, async (tell) => {
+  return withProgress("app.html", "snapshots", { ...options, now: () => now }, async (tell) => {
     for (let done = 1; done <= 4; done++) {
       now += 1000;
       await tell(done, 4);
@@ -28,15 +28,15 @@ async function fourSteps(options: Parameters<typeof withProgress>[2]): Promise<s
   });
 }
 
-it("tells rate and estimate on a terminal, and clears its line", async () => {
+it("shows rate and estimate on a terminal, and clears its line", async () => {
   const { stream: terminal, text } = stream(true);
   expect(await fourSteps({ stream: terminal })).toBe("made");
   expect(text().split("\r\x1b[K")).toEqual([
     "",
-    "tidemark: app.html: 1 of 4 looks, 1.0/s, about 3.0 s left",
-    "tidemark: app.html: 2 of 4 looks, 1.0/s, about 2.0 s left",
-    "tidemark: app.html: 3 of 4 looks, 1.0/s, about 1.0 s left",
-    "tidemark: app.html: 4 of 4 looks, 1.0/s, writing the last …", // 59 of its 60 columns
+    "tidemark: app.html: 1 of 4 snapshots, 1.0/s, about 3.0 s l…",
+    "tidemark: app.html: 2 of 4 snapshots, 1.0/s, about 2.0 s l…",
+    "tidemark: app.html: 3 of 4 snapshots, 1.0/s, about 1.0 s l…",
+    "tidemark: app.html: 4 of 4 snapshots, 1.0/s, finishing",
     "",
   ]);
 });
@@ -44,27 +44,34 @@ it("tells rate and estimate on a terminal, and clears its line", async () => {
 it("clears its line when the work fails", async () => {
   const { stream: terminal, text } = stream(true);
   let now = 0;
-  const failing = withProgress("x", "looks", { stream: terminal, now: () => now }, async (tell) => {
-    now = 1000;
-    await tell(1, 2);
-    throw new Error("no space left");
-  });
+  const failing = withProgress(
+    "x",
+    "snapshots",
+    { stream: terminal, now: () => now },
+    async (tell) => {
+      now = 1000;
+      await tell(1, 2);
+      throw new Error("no space left");
+    },
+  );
   await expect(failing).rejects.toThrow("no space left");
-  expect(text()).toContain("1 of 2 looks");
+  expect(text()).toContain("1 of 2 snapshots");
   expect(text().endsWith("\r\x1b[K")).toBe(true);
 });
 
-it("writes nothing into a pipe, with --quiet, or for work that is soon done", async () => {
+it("writes nothing into a pipe, with --quiet, or for short work", async () => {
   const pipe = stream(false);
   await fourSteps({ stream: pipe.stream });
   const quiet = stream(true);
   await fourSteps({ stream: quiet.stream, quiet: true });
   const quick = stream(true);
-  await withProgress("x", "looks", { stream: quick.stream, now: () => 0 }, (tell) => tell(1, 1));
+  await withProgress("x", "snapshots", { stream: quick.stream, now: () => 0 }, (tell) =>
+    tell(1, 1),
+  );
   expect([pipe.text(), quiet.text(), quick.text()]).toEqual(["", "", ""]);
 });
 
-it("takes the rate from the first of the work on", async () => {
+it("computes the rate from the first step on", async () => {
   const { stream: terminal, text } = stream(true);
   let now = 0;
   await withProgress("x", "MiB", { stream: terminal, now: () => now }, async (tell) => {
@@ -76,9 +83,9 @@ it("takes the rate from the first of the work on", async () => {
   expect(text()).toContain("5 of 10 MiB, 5.0/s, about 1.0 s left");
 });
 
-it("names no rate before there is one", () => {
-  expect(progressLine("x", "looks", 0, 1400, 0)).toBe("tidemark: x: 0 of 1,400 looks");
-  expect(progressLine("x", "looks", 700, 1400, 7000)).toBe(
-    "tidemark: x: 700 of 1,400 looks, 100/s, about 7.0 s left",
+it("shows no rate before it is known", () => {
+  expect(progressLine("x", "snapshots", 0, 1400, 0)).toBe("tidemark: x: 0 of 1,400 snapshots");
+  expect(progressLine("x", "snapshots", 700, 1400, 7000)).toBe(
+    "tidemark: x: 700 of 1,400 snapshots, 100/s, about 7.0 s left",
   );
 });

@@ -1,7 +1,7 @@
 /**
- * Progress of long work, on one line of a terminal's stderr that goes when the work is done:
+ * Progress of long work, on one line of stderr that is removed when the work is done:
  *
- *     tidemark: app.duckdb: 120 of 1,400 looks, 38/s, about 34 s left
+ *     tidemark: app.duckdb: 120 of 1,400 snapshots, 38/s, about 34 s left
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -9,17 +9,17 @@ import { formatCount, formatDuration } from "../../model/base/numbers.js";
 import type { Tell } from "../../model/base/units.js";
 import { cutEnd, screenOf } from "./output.js";
 
-/** The terminal may be written to this often, in ms. */
+/** Shortest time between two updates of the line, in ms. */
 const REDRAW_MS = 100;
-/** Work that is done before this is not worth a line. */
+/** Work that takes less time than this shows no progress. */
 const SILENT_MS = 300;
 const TO_LINE_START = "\r\x1b[K";
 
-/** A line of a terminal that each next one replaces. */
+/** A terminal line that each update replaces. */
 export interface StatusLine {
-  /** Writes nothing where there is no terminal. */
+  /** Writes nothing without a terminal. */
   show(text: string): void;
-  /** Takes the line away, before anything else is written. */
+  /** Removes the line before anything else is written. */
   clear(): void;
 }
 
@@ -44,14 +44,14 @@ export function statusLine(stream: NodeJS.WriteStream = process.stderr): StatusL
 interface ProgressOptions {
   readonly quiet?: boolean;
   readonly stream?: NodeJS.WriteStream;
-  /** ms of a clock that never goes back. */
+  /** Time of a monotonic clock in ms. */
   readonly now?: () => number;
 }
 
 /**
- * Runs `work`, which tells after each of its steps how many of how many are done. Each telling lets an
- * interrupt in, which would else wait for the end of work that never leaves its loop. Nothing is
- * written where `stream` (stderr) is no terminal, or with `quiet`.
+ * Runs `work`, which reports after each step how many steps of how many are done. Each report lets a pending
+ * interrupt be handled, which would otherwise wait until the loop ends. Nothing is written if `stream` (stderr)
+ * is not a terminal, or with `quiet`.
  */
 export async function withProgress<Result>(
   name: string,
@@ -67,7 +67,7 @@ export async function withProgress<Result>(
   const tell: Tell = async (done, of) => {
     const nowMs = now();
     if (done === 0) {
-      startedMs = nowMs; // what went before does not count in the rate
+      startedMs = nowMs; // earlier steps do not count in the rate
     }
     if (shown && (nowMs - drawnMs >= REDRAW_MS || (drawn && done === of))) {
       status.show(progressLine(name, unit, done, of, nowMs - startedMs));
@@ -83,7 +83,7 @@ export async function withProgress<Result>(
   }
 }
 
-/** "app.html: 12 of 60 looks, 6.0/s, about 8.0 s left"; `spentMs` is the time since the start. */
+/** "app.html: 12 of 60 snapshots, 6.0/s, about 8.0 s left"; `spentMs` is the time since the start. */
 export function progressLine(
   name: string,
   unit: string,
@@ -96,9 +96,7 @@ export function progressLine(
     const perSecond = (done * 1000) / spentMs;
     parts.push(`${perSecond < 10 ? perSecond.toFixed(1) : formatCount(perSecond)}/s`);
     parts.push(
-      done < of
-        ? `about ${formatDuration((spentMs / done) * (of - done))} left`
-        : "writing the last of it",
+      done < of ? `about ${formatDuration((spentMs / done) * (of - done))} left` : "finishing",
     );
   }
   return parts.join(", ");

@@ -1,4 +1,4 @@
-/** The live list of devices: what the keys do, and how it is drawn. */
+/** The live list of devices: keys and drawing. */
 
 import { type GpuTopHistory, gpuTopPoller } from "../../inspect/index.js";
 import { formatBytes, formatCount } from "../../model/base/numbers.js";

@@ -1,6 +1,6 @@
 /**
- * Draws a full-screen view with ink, on the terminal's second screen: the terminal shows its earlier content again
- * however the view ends (a key, Ctrl-C, a signal, an error; only SIGKILL prevents it).
+ * Draws a full-screen view with ink on the terminal's alternate screen. The earlier content is restored however
+ * the view ends (a key, Ctrl-C, a signal, an error; only SIGKILL prevents it).
  *
  * Lines come from the functions that print lists; ink handles keys, resizing and redrawing.
  */
@@ -9,19 +9,19 @@ import { useEffect, useRef, useState } from "react";
 import type { Millis } from "../../model/base/units.js";
 import { type Screen, screenInto } from "../text/output.js";
 
-/** `Seen` is what a look found, `Choice` what the user's keys made of it: sorting, a filter, a row. */
+/** `Seen` is the data of one refresh; `Choice` is what the user selected by keys: sorting, a filter, a row. */
 export interface FullScreenView<Seen, Choice> {
   /** The command's name, for messages. */
   readonly name: string;
-  /** What to run where there is no terminal. */
+  /** What to run without a terminal. */
   readonly instead: string;
   readonly intervalMs: Millis;
   readonly choice: Choice;
-  /** Looks anew; `null` before the first look. An error ends the view and goes to the caller. */
+  /** Reads new data; `null` before the first read. An error ends the view and is passed to the caller. */
   readonly look: (before: Seen | null) => Seen | Promise<Seen>;
   /** Draws at most `rows` lines. */
   readonly draw: (screen: Screen, seen: Seen, choice: Choice, rows: number) => void;
-  /** The choice after a key, the same where the key means nothing; null to leave. */
+  /** The choice after a key press; unchanged if the key has no meaning; null to leave. */
   readonly press: (choice: Choice, input: string, key: Key) => Choice | null;
 }
 
@@ -34,7 +34,7 @@ export async function drawUntilLeft<Seen, Choice>(
   view: FullScreenView<Seen, Choice>,
 ): Promise<void> {
   const { stdout } = process;
-  // Before the first screen is left: what cannot be looked at at all says so there.
+  // Runs before switching the screen, so that an error on the first read is printed on the normal screen.
   const first = await view.look(null);
   stdout.write(SECOND_SCREEN);
   const app = render(<View view={view} first={first} />, { patchConsole: false });
@@ -97,7 +97,7 @@ function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
     };
   }, [view, first, exit, stdout]);
 
-  // Two keys may come before the first is drawn: each starts from what the one before left.
+  // Several keys may arrive before a redraw, so each starts from the state that the previous key left.
   const latestChoice = useRef(view.choice);
   useInput((input, key) => {
     for (const [typed, meaning] of keysOf(input, key)) {
@@ -112,7 +112,7 @@ function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
   });
 
   const lines: string[] = [];
-  // One row less than there are: a screen filled to its last row would scroll at every update.
+  // One row less than available, because a screen filled to its last row would scroll at every update.
   const rows = Math.max(4, (stdout.rows ?? 24) - 1);
   view.draw(
     screenInto(stdout, (line) => lines.push(line)),
@@ -123,7 +123,7 @@ function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
   return <Text wrap="truncate">{lines.slice(0, rows).join("\n")}</Text>;
 }
 
-/** What was typed fast, or pasted, comes as one text. */
+/** Fast or pasted input arrives as one text. */
 function keysOf(input: string, key: Key): [input: string, key: Key][] {
   return input.length <= 1
     ? [[input, key]]

@@ -1,4 +1,4 @@
-/** The keys that every live list knows: leave, move, sort. */
+/** Keys of every live list: leave, move, sort. */
 import type { Key } from "ink";
 
 const PAGE = 10;
@@ -8,7 +8,7 @@ interface ListChoice<Sort extends string> {
   readonly firstRow: number;
 }
 
-/** What a key makes of a choice; null: it leaves the view. An unknown key changes nothing. */
+/** The choice after a key; null leaves the view. An unknown key changes nothing. */
 export function pressInList<Sort extends string, Choice extends ListChoice<Sort>>(
   choice: Choice,
   input: string,

@@ -1,4 +1,4 @@
-/** The live view of a recording that grows: RSS, the hottest sites, how fast each grows and allocates. */
+/** The live view of a recording in progress: RSS, the largest sites, and how fast each grows and allocates. */
 
 import {
   type MovingSite,
@@ -38,7 +38,7 @@ interface LiveChoice {
 const INTERVAL_MS = 1000;
 const HEAD_LINES = 6;
 
-/** @param name how the target was named by the user */
+/** @param name the target as named by the user */
 export function liveView(
   path: string,
   name: string,
@@ -72,13 +72,13 @@ function drawLive(
   );
   const room = Math.max(1, rows - HEAD_LINES - 1);
   const { of } = SORTS[choice.sort];
-  const matching = selectRows(
+  const { rows: matching, unmatched } = selectRows(
     seen.sites.toSorted((a, b) => of(b) - of(a)),
     options,
     0,
     (site) => site.group.live.bytes,
     (site) => groupText(site.group),
-  ).rows;
+  );
   const from = Math.max(0, Math.min(choice.firstRow, matching.length - room));
   const table = formatTable(
     screen,
@@ -93,7 +93,7 @@ function drawLive(
     ],
     matching.slice(from, from + room).map((site) => {
       const { group, growthPerMinute, growthErrorPerMinute, allocatedPerSecond } = site;
-      // A change within the sampling's own noise is no growth.
+      // A change within the sampling error is not growth.
       const moved = growthPerMinute !== 0 && Math.abs(growthPerMinute) >= growthErrorPerMinute;
       return [
         formatBytes(group.live.bytes),
@@ -106,7 +106,9 @@ function drawLive(
       ];
     }),
   );
-  for (const line of matching.length > 0 ? table : [paint.dim("  no site was sampled yet")]) {
+  for (const line of matching.length > 0
+    ? table
+    : [paint.dim(`  ${unmatched ?? "no site was sampled yet"}`)]) {
     screen.line(line);
   }
 }

@@ -1,4 +1,4 @@
-/** The live list of Python processes: what the keys do, and how it is drawn. */
+/** The live list of Python processes: keys and drawing. */
 
 import type { Key } from "ink";
 import {
@@ -15,7 +15,7 @@ import { type Screen, sparkline } from "../text/output.js";
 import type { FullScreenView } from "./full_screen.js";
 import { pressInList } from "./list_keys.js";
 
-/** What may be sorted by, in the order that `s` goes through them; the key that picks it, its title. */
+/** Sort orders in the order in which `s` cycles through them, each with its key and title. */
 const SORTS = {
   rss: { key: "m", title: "RSS", of: (row: ProcessRow) => row.rssBytes },
   growth: { key: "g", title: "growth", of: (row: ProcessRow) => row.growthBytes },
@@ -33,7 +33,7 @@ interface TopChoice {
   readonly sort: SortKey;
   readonly tree: boolean;
   readonly filter: string;
-  /** The filter is being typed. */
+  /** Whether the filter is being typed. */
   readonly typing: boolean;
   readonly firstRow: number;
 }
@@ -65,13 +65,13 @@ function drawTop(
 ): void {
   const { paint } = screen;
   const byPid = new Map([...seen.watched.values()].map((watched) => [watched.row.pid, watched]));
-  const matching = selectRows(
+  const { rows: matching, unmatched } = selectRows(
     [...byPid.values()].map(({ row }) => row).sort(comparing(choice.sort)),
     { ...options, filter: choice.filter },
     0,
     (row) => row.rssBytes,
     filterText,
-  ).rows;
+  );
   const { ordered, depths } = choice.tree ? asTree(matching) : { ordered: matching, depths: null };
   const total = matching.reduce((sum, row) => sum + row.rssBytes, 0);
   screen.line(
@@ -83,7 +83,7 @@ function drawTop(
   const from = Math.max(0, Math.min(choice.firstRow, ordered.length - room));
   const shown = ordered.slice(from, from + room);
   if (shown.length === 0) {
-    screen.line(paint.dim("  no Python process that matches"));
+    screen.line(paint.dim(`  ${unmatched ?? "no Python process was found"}`));
     return;
   }
   const trend = (row: ProcessRow) => {
@@ -108,10 +108,10 @@ function keysLine(screen: Screen, { filter }: TopChoice): string {
   return line.slice(0, screen.columns);
 }
 
-/** Least range that the trend fills, as a share of RSS: below it all is flat. */
+/** Smallest range that the sparkline shows at full height, as a share of RSS; smaller changes look flat. */
 const LEAST_RANGE = 0.02;
 
-/** Above the range's foot: a service of 2 GiB that grows by 50 MiB must show it. */
+/** Height above the bottom of the range: growth of 50 MiB must be visible in a service of 2 GiB. */
 function aboveFoot(readings: readonly Bytes[]): number[] {
   const highest = Math.max(...readings);
   const range = Math.max(highest - Math.min(...readings), highest * LEAST_RANGE);

@@ -1,16 +1,16 @@
 /**
- * The place where a live interpreter can be entered, and every check that it is what the tables say.
+ * The entry point of a live interpreter, and all checks that its structures match the tables.
  *
  *   _PyRuntime ──interpreters.main──> interpreter 0 ──threads──> thread ─> thread ─> ...
  *       ^                                 │   ^                     │
  *       └─────────────runtime─────────────┘   └────interpreter──────┘
  *
- * Every arrow is followed there and back. One that does not hold means a build whose structures lie
- * elsewhere, and the process is left alone: a write at a wrong offset ends it.
+ * Every arrow is followed in both directions. If one does not hold, the build has different structures and the
+ * process is not touched, because a write at a wrong offset would crash it.
  *
  * | what is found | outcome |
  * |---|---|
- * | no exported _PyRuntime | no CPython that can be entered: TM-E034 |
+ * | no exported _PyRuntime | not a CPython that can be entered: TM-E034 |
  * | a version without a table, free-threaded, Py_DEBUG | TM-E034, named |
  * | starting or finalising | TM-E034 |
  * | _PyRuntime twice (a host with two interpreters) | TM-E034 |
@@ -45,14 +45,14 @@ const RESTORER = Buffer.from([0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]);
 export interface EntryPoint {
   readonly pid: Pid;
   readonly reader: MemoryReader;
-  /** "3.11.7", "3.9" where the interpreter does not export more. */
+  /** "3.11.7", or "3.9" if the interpreter exports no more. */
   readonly version: string;
   readonly minor: number;
   readonly layout: PythonLayout;
   readonly runtime: Address;
   /** int PyRun_SimpleString(const char *). */
   readonly run: Address;
-  /** PyGILState_Ensure and _Release, and the return path of handlers; null where one cannot be found. */
+  /** PyGILState_Ensure and _Release, and the return path of handlers; null if one cannot be found. */
   readonly call: {
     readonly acquire: Address;
     readonly release: Address;
@@ -62,7 +62,7 @@ export interface EntryPoint {
   readonly debugger: DebuggerOffsets | null;
 }
 
-/** PEP 768, as the interpreter publishes it. Offsets in bytes. */
+/** PEP 768 data, as published by the interpreter. Offsets in bytes. */
 interface DebuggerOffsets {
   readonly evalBreaker: number;
   readonly support: number;
@@ -72,15 +72,15 @@ interface DebuggerOffsets {
   readonly pathBytes: number;
 }
 
-/** What may change between two stops; read while the process stands. */
+/** State that may change between two stops; read while the process is paused. */
 export interface Standing {
   readonly interpreter: Address;
   /** Thread states of the main interpreter. */
   readonly threads: readonly Address[];
-  /** That of the main thread. */
+  /** Thread state of the main thread. */
   readonly mainThread: Address;
   readonly interpreters: number;
-  /** The main thread holds the interpreter's lock. */
+  /** Whether the main thread holds the interpreter's lock. */
   readonly mainHoldsLock: boolean;
 }
 
@@ -98,7 +98,7 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
     throw noInterpreter(`process ${pid}`);
   }
   if (owners.length > 1) {
-    throw targetUnknown(pid, "it holds two interpreters");
+    throw targetUnknown(pid, "it contains two interpreters");
   }
   const runtime = present(owner.find("_PyRuntime"));
   const { version, minor } = readVersion(reader, owner, pid);
@@ -106,7 +106,7 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
   if (run === null) {
     throw targetUnknown(pid, "its interpreter exports no PyRun_SimpleString");
   }
-  // Only debug builds count references to say so.
+  // Only debug builds count all references.
   const debug = owner.find("_Py_NegativeRefcount") !== null;
   const table = debug ? undefined : tableOf(version, minor);
   if (table === undefined) {
@@ -138,8 +138,10 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
   return point;
 }
 
-/** Reads without a pause, so that a refusal costs the process nothing. While threads come and go a read can be torn,
- * and just after a worker was forked many in a row can be. */
+/**
+ * Reads without a pause, so that a refusal does not cost the process anything. A read can be torn while threads
+ * start and end, and several in a row just after a fork.
+ */
 function checkRunning(point: EntryPoint): void {
   const untilMs = monotonicMs() + LOOKING_MS;
   for (let look = 1; ; look++) {
@@ -154,7 +156,7 @@ function checkRunning(point: EntryPoint): void {
   }
 }
 
-/** Follows every arrow anew. Throws TM-E034. Exact only while the process stands. */
+/** Follows every arrow again. Throws TM-E034. Exact only while the process is paused. */
 export function checkStanding(point: EntryPoint): Standing {
   const { reader, layout, runtime, pid } = point;
   reader.forget();
@@ -163,7 +165,7 @@ export function checkStanding(point: EntryPoint): Standing {
       throw targetUnknown(pid, "its interpreter has not started yet, or has ended");
     }
     if (reader.pointer(runtime + layout.runtime.finalizing) !== 0) {
-      throw targetUnknown(pid, "its interpreter is ending");
+      throw targetUnknown(pid, "its interpreter is shutting down");
     }
     const interpreter = reader.pointer(runtime + layout.runtime.interpretersMain);
     demand(point, interpreter % 8 === 0 && interpreter > 0, "main interpreter");
@@ -189,14 +191,14 @@ export function checkStanding(point: EntryPoint): Standing {
     if (error instanceof Error && /TM-E024/.test(error.message)) {
       throw targetUnknown(
         pid,
-        `the structures of CPython ${point.version} are not where they should be`,
+        `the structures of CPython ${point.version} are not at the expected place`,
       );
     }
     throw error;
   }
 }
 
-/** The table of this very version, else the nearest one below it of the same minor version. */
+/** The table of exactly this version, otherwise the nearest lower one of the same minor version. */
 function tableOf(version: string, minor: number): PythonLayout | undefined {
   const micro = (of: string) => Number(of.split(".")[2] ?? 0);
   const tables = LAYOUTS.filter((table) => !table.debug && table.version.startsWith(`3.${minor}.`));
@@ -207,7 +209,7 @@ export function demand(point: EntryPoint, holds: boolean, what: string): asserts
   if (!holds) {
     throw targetUnknown(
       point.pid,
-      `the structures of CPython ${point.version} are not as the table of ${point.layout.version} says (${what})`,
+      `the structures of CPython ${point.version} do not match the table of ${point.layout.version} (${what})`,
     );
   }
 }
@@ -257,7 +259,7 @@ function holdsLock(point: EntryPoint, interpreter: Address, thread: Address): bo
   return locked === 1 && reader.pointer(gil + layout.gil.lastHolder) === thread;
 }
 
-/** By `Py_Version`, or by the newest function that the interpreter exports where it exports no Py_Version. */
+/** From `Py_Version`, or from the newest exported function if there is no Py_Version. */
 function readVersion(reader: MemoryReader, owner: DynamicSymbols, pid: Pid) {
   const exported = owner.find("Py_Version");
   if (exported !== null) {
@@ -275,7 +277,7 @@ function readVersion(reader: MemoryReader, owner: DynamicSymbols, pid: Pid) {
 }
 
 /**
- * The table, with what the interpreter publishes of itself in its place (_Py_DebugOffsets, which opens
+ * The table, with the values that the interpreter publishes replaced (_Py_DebugOffsets, which opens
  * _PyRuntime from 3.13 on: a cookie, the version, "free-threaded", then one u64 for each offset).
  */
 function withPublished(
@@ -288,10 +290,10 @@ function withPublished(
     return table;
   }
   if (Buffer.from(reader.bytes(runtime, 8)).toString("latin1") !== COOKIE) {
-    throw targetUnknown(pid, "_PyRuntime does not begin as that of CPython 3.13 or newer");
+    throw targetUnknown(pid, "_PyRuntime does not begin like that of CPython 3.13 or newer");
   }
   if (reader.uint64(runtime + 16) !== 0) {
-    throw targetUnknown(pid, "it is a free-threaded build, which cannot be entered late");
+    throw targetUnknown(pid, "it is a free-threaded build, which cannot be entered while running");
   }
   const merged: Record<string, Record<string, unknown>> = {
     runtime: { ...table.runtime },
@@ -307,7 +309,7 @@ function withPublished(
   return { ...table, ...merged };
 }
 
-/** The debugger's run of seven slots stands at the same place in every build of a minor version. */
+/** The debugger's seven slots are at the same place in every build of a minor version. */
 function readDebugger(
   reader: MemoryReader,
   runtime: Address,
@@ -332,7 +334,7 @@ function readDebugger(
     near(support, 4096) &&
     near(enabled, 2 ** 20);
   if (!sane) {
-    throw targetUnknown(pid, "what it publishes for debuggers (PEP 768) is not as it should be");
+    throw targetUnknown(pid, "its published data for debuggers (PEP 768) is invalid");
   }
   return { evalBreaker, support, enabled, pendingCall, path, pathBytes };
 }

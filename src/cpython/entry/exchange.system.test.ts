@@ -18,7 +18,7 @@ function run(): string {
   return spawnSync("python3", ["-c", exchange.source], { encoding: "utf8" }).stdout;
 }
 
-it("a script that runs answers, and can be withdrawn no more", () => {
+it("a running script answers and can no longer be withdrawn", () => {
   expect(exchange.read()).toEqual({ state: "waiting" });
   expect(run()).toBe("worked");
   expect(exchange.read()).toEqual({ state: "done", text: "answer" });
@@ -26,13 +26,13 @@ it("a script that runs answers, and can be withdrawn no more", () => {
   expect(exchange.read()).toEqual({ state: "done", text: "answer" });
 });
 
-it("a script that was withdrawn does nothing, however late it runs", () => {
+it("a withdrawn script does nothing, however late it runs", () => {
   expect(exchange.withdraw()).toBe(true);
   expect(run()).toBe("");
   expect(exchange.read()).toEqual({ state: "waiting" });
 });
 
-it("a script that is withdrawn while it works answers all the same", async () => {
+it("a script that is withdrawn while it runs still answers", async () => {
   exchange.close();
   const folder = mkdtempSync(join(tmpdir(), "tidemark-exchange-"));
   const waits = `import os, time

@@ -1,17 +1,17 @@
 /**
- * The two files through which a process takes a script and gives its answer. They lie where both sides
- * see them ({@link ProgramFolder}).
+ * The two files through which a process receives a script and returns its answer. They are in a folder that
+ * both sides see ({@link ProgramFolder}).
  *
  *   .tidemark-<pid>-<random>.py    the script, 0600, the process's user's
- *   .tidemark-<pid>-<random>       the answer, made empty by us and filled by the process:
+ *   .tidemark-<pid>-<random>       the answer, created empty by us and filled by the process:
  *                            "taken\n" at once, then "done\n" or "raised\n", text, "\n.\n";
  *                            or "withdrawn\n" first, by us
  *
- * Both sides append their first word: whose is first in the file has decided whether the script's work is done. Ours may
- * come between the process's words.
+ * Both sides append their first word; the first one in the file decides whether the script's work is done. Our
+ * word may appear between the process's words.
  *
- * Both are removed when the exchange is closed, whatever has happened. A process that runs the script later than
- * that finds no file, and nothing happens.
+ * Both are removed when the exchange is closed, whatever has happened. If the process runs the script later, it
+ * finds no file and does nothing.
  */
 import {
   appendFileSync,
@@ -30,7 +30,7 @@ const WITHDRAWN = "withdrawn\n";
 
 type Answer =
   | { readonly state: "waiting" }
-  /** It runs, and has not ended. */
+  /** It is running and has not finished. */
   | { readonly state: "taken" }
   | { readonly state: "done"; readonly text: string }
   /** The last line of its exception. */
@@ -43,8 +43,10 @@ export class Exchange {
     this.#folder = folder;
   }
 
-  /** `work` is the body of a Python function that returns text; it may raise. Throws TidemarkError where no
-   * folder of the process's can be written. */
+  /**
+   * `work` is the body of a Python function that returns text; it may raise. Throws TidemarkError if no folder
+   * of the process is writable.
+   */
   static open(pid: Pid, work: string): Exchange {
     for (const folder of ProgramFolder.of(pid)) {
       const exchange = new Exchange(folder);
@@ -59,12 +61,12 @@ export class Exchange {
     throw noFolder(pid);
   }
 
-  /** As the process names it. */
+  /** Path as seen by the process. */
   get scriptPath(): string {
     return this.#folder.there(".py");
   }
 
-  /** Runs the script's file in a namespace of its own; never raises, whatever becomes of the file. */
+  /** Runs the script's file in its own namespace; never raises, even if the file is gone. */
   get source(): string {
     return `try:exec(open(${pythonText(this.scriptPath)}).read(),{})\nexcept BaseException:pass\n`;
   }
@@ -86,14 +88,14 @@ export class Exchange {
   }
 
   /**
-   * Forbids the work, unless it has begun.
-   * @returns false where it has: it runs to its end, and answers
+   * Withdraws the work, unless it has begun.
+   * @returns false if it has begun; it then runs to its end and answers
    */
   withdraw(): boolean {
     try {
       appendFileSync(this.#folder.here(""), WITHDRAWN);
     } catch {
-      return true; // somebody else removed the file: nothing begins without it
+      return true; // somebody else removed the file; without it nothing begins
     }
     return this.read().state === "waiting";
   }
@@ -146,7 +148,7 @@ def answer():
         os.close(out)
 answer()
 `;
-  // Under a file name of its own, so that what it allocates is not taken for the program's.
+  // Under its own file name, so that its allocations are not attributed to the program.
   return `exec(compile(${pythonText(source)}, "<tidemark>", "exec"), {})\n`;
 }
 

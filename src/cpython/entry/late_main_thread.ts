@@ -1,6 +1,6 @@
 /**
- * A main thread that does not come by Python code: since when, and at which native frame. Its registers and stack
- * are copied while it stands for something else; they are unwound only where somebody is told.
+ * Describes a main thread that does not run Python code: since when, and at which native frame. Its registers
+ * and stack are copied during another pause, and unwound only if the text is needed.
  */
 import {
   copyThreads,
@@ -17,10 +17,10 @@ import { isEvaluator } from "../stacks/native_merge.js";
 import { describeMainThread } from "./main_thread.js";
 
 const CALLERS_SHOWN = 2;
-/** What only leads into the kernel. */
+/** Functions that only enter the kernel. */
 const SYSTEM_LIBRARY = /^(?:libc|libpthread|ld-linux-x86-64)[.-]|^\[vdso\]$/;
 
-/** ", at sorts (native.so) called by calls (native.so)": down to the evaluator that called them. */
+/** ", at sorts (native.so) called by calls (native.so)": up to the evaluator that called them. */
 function describePlace(frames: readonly NativeFrame[]): string {
   const evaluator = frames.findIndex((frame) => isEvaluator(frame.function));
   const called = evaluator < 0 ? frames : frames.slice(0, evaluator);
@@ -49,7 +49,7 @@ export class LateMainThread {
     this.#openUnwinder = openUnwinder;
   }
 
-  /** While the process stands. */
+  /** Call it while the process is paused. */
   async copy(holder: { registers(): Promise<ThreadRegisters[]> }): Promise<void> {
     if (this.#openUnwinder !== undefined) {
       const main = (await holder.registers()).filter(({ tid }) => tid === this.#pid);
@@ -57,10 +57,10 @@ export class LateMainThread {
     }
   }
 
-  /** "its main thread computes in C code since 5 s or more, at dgemm (libblas.so)". */
+  /** "its main thread has been running C code for 5 s or more, at dgemm (libblas.so)". */
   describe(elapsedMs: Millis): string {
     const seconds = Math.floor(elapsedMs / 1000);
-    const since = seconds === 0 ? "" : ` since ${seconds} s or more`;
+    const since = seconds === 0 ? "" : ` for ${seconds} s or more`;
     return describeMainThread(this.#pid, this.#memory, since + describePlace(this.#frames()));
   }
 

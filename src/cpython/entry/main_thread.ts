@@ -1,4 +1,4 @@
-/** What the threads of a process do while it takes nothing: for the line that says why. */
+/** What the threads of a process are doing while it cannot be entered, for messages. */
 
 import { type Memory, readStat } from "../../linux/index.js";
 import { readNames, readText } from "../../linux/process/proc_files.js";
@@ -36,7 +36,7 @@ const CALLS: Readonly<Record<number, string>> = {
   435: "clone3",
 };
 
-/** "its main thread waits in accept4 (libc.so.6)". `more`: said of one that runs. */
+/** "its main thread waits in accept4 (libc.so.6)". `more`: added for a running thread. */
 export function describeMainThread(pid: Pid, memory: Memory, more: string): string {
   const state = readStat(pid)?.state ?? "X";
   if ("Tt".includes(state)) {
@@ -46,13 +46,13 @@ export function describeMainThread(pid: Pid, memory: Memory, more: string): stri
     return "its main thread has ended";
   }
   const wait = describeWait(pid, pid, memory);
-  const doing = wait === "" ? "computes in C code" : `waits in ${wait}`;
+  const doing = wait === "" ? "is running C code" : `is waiting in ${wait}`;
   return `its main thread ${doing}${more}`;
 }
 
 /**
- * A thread in an uninterruptible wait of the kernel (state D), which nothing can stop before the wait is over:
- * "its thread 4243 hangs in read (libc.so.6)". "" where there is none.
+ * A thread in an uninterruptible kernel wait (state D), which cannot be stopped until the wait is over:
+ * "its thread 4243 hangs in read (libc.so.6)". "" if there is none.
  */
 export function describeHangingThread(pid: Pid, memory: Memory): string {
   for (const name of readNames(`/proc/${pid}/task`) ?? []) {
@@ -65,7 +65,7 @@ export function describeHangingThread(pid: Pid, memory: Memory): string {
   return "";
 }
 
-/** "" where the thread is in no system call. */
+/** "" if the thread is not in a system call. */
 function describeWait(pid: Pid, tid: number, memory: Memory): string {
   const text = readText(`/proc/${pid}/task/${tid}/syscall`) ?? "";
   const fields = text.trim().split(" ");

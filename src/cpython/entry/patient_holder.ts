@@ -1,7 +1,8 @@
 /**
- * Stops the process as soon as every thread of it can be stopped. One in an uninterruptible wait of the kernel
- * (state D) cannot: a parent of vfork, a reader of a dead network disk. The others are not made to wait for it.
- * Nor can what another tool traces: a sampling profiler (py-spy) does so for moments, a debugger for good.
+ * Stops the process as soon as all its threads can be stopped. A thread in an uninterruptible kernel wait
+ * (state D) cannot: a parent of vfork, a reader of a dead network disk. The other threads are not stopped
+ * meanwhile. A process traced by another tool cannot be stopped either: a sampling profiler (py-spy) traces it
+ * for moments, a debugger permanently.
  */
 import { type Memory, ProcessHolder } from "../../linux/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
@@ -10,23 +11,23 @@ import { TidemarkError } from "../../model/errors/errors.js";
 import { describeHangingThread } from "./main_thread.js";
 
 const LONGEST_HOLD_MS = 1_000;
-/** Between two looks whether a thread is out of its uninterruptible wait. */
+/** Interval of the checks whether a thread is still in its uninterruptible wait. */
 const HANG_CHECK_MS = 10;
-/** Who traces it for longer is no sampling profiler. */
+/** A tool that traces it for longer is not a sampling profiler. */
 const LONGEST_TRACED_MS = 1_000;
 
 interface Patience {
-  /** Told once a stop, where it is late: what is in the way. */
+  /** Called once per stop if it is delayed, with the reason. */
   readonly onWaiting?: (doing: string) => void;
-  /** Ends the waiting early. */
+  /** Ends the wait early. */
   readonly signal?: AbortSignal;
 }
 
 export class PatientHolder {
   #guard: ProcessHolder;
-  /** What is in the way; "" where nothing was. */
+  /** The reason for the delay; "" if there was none. */
   hanging = "";
-  /** Since when every try found it traced. */
+  /** Since when every attempt found it traced. */
   #tracedSince: Millis | null = null;
 
   readonly #pid: Pid;
@@ -40,10 +41,10 @@ export class PatientHolder {
     this.#patience = patience;
     this.#lateMs = lateMs;
 
-    this.#guard = new ProcessHolder(pid); // it starts while the process is looked into
+    this.#guard = new ProcessHolder(pid); // it starts while the process is being read
   }
 
-  /** False where the time was over, or the waiting ended early, before that. Throws as ProcessHolder does. */
+  /** False if the time was over or the wait ended early. Throws like ProcessHolder. */
   async hold(deadline: Millis): Promise<boolean> {
     const begun = performance.now();
     for (let told = false; !(await this.#tryHold()); ) {
@@ -61,7 +62,7 @@ export class PatientHolder {
   }
 
   async #tryHold(): Promise<boolean> {
-    this.#memory.refresh(); // before it stands: the maps of a large program take their time
+    this.#memory.refresh(); // before the pause, because reading the maps of a large program takes time
     this.hanging = describeHangingThread(this.#pid, this.#memory);
     if (this.hanging !== "") {
       return false;
@@ -75,7 +76,7 @@ export class PatientHolder {
         throw error;
       }
       this.hanging = error.what;
-      this.#guard.close(); // its end makes the kernel let go what did not stop
+      this.#guard.close(); // its end makes the kernel release what did not stop
       await this.#guard.ended;
       this.#guard = new ProcessHolder(this.#pid);
       return false;

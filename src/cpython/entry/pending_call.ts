@@ -1,12 +1,12 @@
 /**
- * What is written into a standing interpreter so that it runs one Python source, and taken back where it
- * was not taken. Each way is a few words in the interpreter's own structures:
+ * Writes a request into a paused interpreter so that it runs one Python source, and withdraws it if it was not
+ * executed. Each method is a few words in the interpreter's own structures:
  *
  *   3.9-3.13   the ring of pending calls of the main interpreter
  *              first          next
  *                v              v
  *        [ ][ ][call][call][PyRun_SimpleString, source][ ][ ][source's bytes in slots far ahead ][ ]
- *              then next, the count, and the breaker that makes the evaluator look
+ *              then next, the count, and the breaker that makes the evaluator check
  *
  *   3.14 on    PEP 768: the path of a file in the main thread's state, a 1, and a bit in its breaker
  *
@@ -19,21 +19,20 @@ import type { Address } from "../../model/base/units.js";
 import { targetUnknown } from "../../model/errors/attach_errors.js";
 import { demand, type EntryPoint, type Standing } from "./entry_point.js";
 
-/** Free slots that stay between the ring's end and the source: calls that others add meanwhile. */
+/** Free slots between the ring's end and the source, for calls that others add in the meantime. */
 const ROOM_FOR_OTHERS = 8;
 const CALLS_TO_DO = 1 << 2;
 const DEBUGGER_CALL = 1 << 5;
 
-/** One request that stands in the process. */
+/** One pending request in the process. */
 export interface Request {
-  /** Takes it back, the process standing again: true where it had not been taken. */
+  /** Withdraws it while the process is paused again; true if it had not been executed. */
   undo(standing: Standing): boolean;
 }
 
 /**
  * Writes the request. `path` names the file as the process sees it; `source` runs that file and never
- * raises. Throws TM-E034 before the first write where a structure is not as it should be, and returns
- * a sentence where it is in use.
+ * raises. Throws TM-E034 before the first write if a structure is invalid, and returns a sentence if it is in use.
  */
 export function writeRequest(
   point: EntryPoint,
@@ -59,7 +58,7 @@ function writePendingCall(point: EntryPoint, standing: Standing, source: string)
   demand(point, count === countWord(point, queued), "number of pending calls");
   checkConstants(point, standing, ring);
   if (isRingInUse(point, ring)) {
-    return "another of its threads is at its pending calls";
+    return "another of its threads is running its pending calls";
   }
   const bytes = Buffer.from(`${source}\0`);
   const slot = sourceSlot(pending.slots, pending.entrySize, next, bytes.length);
@@ -89,7 +88,7 @@ function countWord({ layout }: EntryPoint, queued: number): number {
   return layout.pending.max === null ? Math.min(queued, 1) : queued;
 }
 
-/** The words beside the ring that no build changes: a wrong table shows there. */
+/** Words next to the ring that are the same in every build, which reveal a wrong table. */
 function checkConstants(point: EntryPoint, standing: Standing, ring: Address): void {
   const { reader, layout } = point;
   const { pending } = layout;
@@ -110,7 +109,7 @@ function checkConstants(point: EntryPoint, standing: Standing, ring: Address): v
     demand(point, distance > 0 && distance <= 64, "breaker");
   }
   for (let index = 0; index < Math.min(pending.slots, 32); index++) {
-    // Calls that ran stay there; what is no pointer was never a call, or is a source of ours.
+    // Executed calls remain in the ring; a word that is not a pointer was never a call, or is a source of ours.
     const used = isQueued(point, ring, index);
     const call = reader.pointer(ring + pending.calls + index * pending.entrySize);
     demand(point, !used || (call > 4096 && call < 2 ** 47), "pending call");
@@ -152,7 +151,7 @@ function isRingInUse(point: EntryPoint, ring: Address): boolean {
   );
 }
 
-/** First slot of a run that holds `length` bytes and leaves the ring room to grow; null where none does. */
+/** First slot of a run with `length` bytes that leaves the ring room to grow; null if there is none. */
 function sourceSlot(slots: number, entry: number, next: number, length: number): number | null {
   const wanted = Math.ceil(length / entry);
   for (let slot = slots - wanted; slot >= 0; slot--) {
@@ -184,7 +183,7 @@ function undoPendingCall(
       write(ring + pending.count, int32(countWord(point, queued)));
       write(ring + pending.next, int32(index));
     } else {
-      write(text, Buffer.from([0])); // others came behind it: an empty source does nothing
+      write(text, Buffer.from([0])); // others were added after it, so an empty source is written, which does nothing
     }
   });
   return true;
@@ -218,7 +217,7 @@ function writeDebuggerCall(point: EntryPoint, standing: Standing, path: string):
   const requested = reader.int32(pendingCall);
   demand(point, requested === 0 || requested === 1, "debugger's call");
   if (requested === 1) {
-    return "another debugger's call stands in it";
+    return "it has a pending call from another debugger";
   }
   const bytes = Buffer.from(`${path}\0`);
   if (bytes.length > offsets.pathBytes) {
@@ -256,9 +255,9 @@ function withMemory(point: EntryPoint, work: (write: Write) => void): void {
     work((address, bytes) => {
       const before = Buffer.alloc(bytes.length);
       readSync(descriptor, before, 0, before.length, address);
-      // A BigInt position would be passed over silently.
+      // A BigInt position would be ignored silently.
       if (writeSync(descriptor, bytes, 0, bytes.length, address) !== bytes.length) {
-        throw new Error("a write was cut short");
+        throw new Error("a write was incomplete");
       }
       done.push({ address, before });
     });

@@ -1,10 +1,10 @@
 /**
- * A folder that both sides see: of the program's own mount namespace, reached from here through /proc/PID/root.
+ * A folder that both sides see: in the program's own mount namespace, accessed through /proc/PID/root.
  *
- *   the program names it   /tmp/.tidemark-<pid>-<random>.py
+ *   in the program   /tmp/.tidemark-<pid>-<random>.py
  *   from here              /proc/self/fd/N/.tidemark-<pid>-<random>.py
  *
- * It is held open meanwhile: a process that ends takes /proc/PID/root with it.
+ * It is kept open, because /proc/PID/root disappears when the process ends.
  */
 import { randomBytes } from "node:crypto";
 import { chownSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
@@ -27,7 +27,7 @@ export class ProgramFolder {
     this.#name = name;
   }
 
-  /** Those that it has, the likeliest first; whoever takes one closes it. */
+  /** Candidate folders, most likely first; the caller closes the one it uses. */
   static *of(pid: Pid): Generator<ProgramFolder> {
     const name = `.tidemark-${pid}-${randomBytes(6).toString("hex")}`;
     for (const place of FOLDERS) {
@@ -41,17 +41,17 @@ export class ProgramFolder {
     }
   }
 
-  /** As the program names it. */
+  /** As in the program. */
   there(suffix: string): string {
     return `${this.#place}/${this.#name}${suffix}`;
   }
 
-  /** The same from here. */
+  /** The same path as seen from here. */
   here(suffix: string): string {
     return `/proc/self/fd/${this.#folder}/${this.#name}${suffix}`;
   }
 
-  /** Makes what lies there the program's user's. */
+  /** Changes the owner of a file there to the program's user. */
   handOver(suffix: string): void {
     const { uid, gid } = statSync(`/proc/${this.#pid}`);
     if (process.getuid?.() !== uid) {
@@ -64,9 +64,9 @@ export class ProgramFolder {
   }
 }
 
-/** Where none could be used: it is gone, or has none that can be written. */
+/** Error if none could be used: the process has ended, or has no writable folder. */
 export function noFolder(pid: Pid): TidemarkError {
   return existsSync(`/proc/${pid}`)
-    ? targetUnknown(pid, `none of its folders can be written (${FOLDERS.slice(0, 4).join(", ")})`)
+    ? targetUnknown(pid, `none of its folders is writable (${FOLDERS.slice(0, 4).join(", ")})`)
     : processGone(pid);
 }

@@ -1,18 +1,18 @@
 /**
  * Runs a Python source in a live CPython 3.9 to 3.15 from outside, without a debugger.
  *
- *   find the entry point, check all of it                    nothing is stopped, nothing written
+ *   find the entry point, check all of it                    no pause, no writes
  *   stop ── check again ── write the request ── go           a pause of about a millisecond
- *   wait: the main thread comes by and takes it              most programs: at once
- *   stop ── take the request back ── lay a call ── go        where it sleeps in the kernel instead
- *   wait for the answer; else take the request back, and say what the main thread does
+ *   wait: the main thread executes it                        most programs: at once
+ *   stop ── withdraw the request ── inject a call ── go      if it sleeps in the kernel instead
+ *   wait for the answer; otherwise withdraw the request, and report what the main thread is doing
  *
- * A thread in an uninterruptible wait (D: a parent of vfork, a dead network disk) cannot be stopped: the others
- * are left running until it is out of it.
+ * A thread in an uninterruptible wait (D: a parent of vfork, a dead network disk) cannot be stopped; the others
+ * keep running until the wait is over.
  *
- * The call is laid only where the main thread waits in the kernel without the interpreter's lock and there
- * is one interpreter: any signal handler could run there, and Python's own callbacks from C do the same
- * three calls. Under the lock, or in C code that computes, only waiting helps.
+ * A call is injected only if the main thread waits in the kernel without the interpreter's lock and there is
+ * one interpreter. A signal handler could run there as well, and Python's own callbacks from C make the same
+ * three calls. If it holds the lock or runs C code, only waiting helps.
  */
 import {
   isLeaving,
@@ -35,21 +35,21 @@ import { LateMainThread } from "./late_main_thread.js";
 import { PatientHolder } from "./patient_holder.js";
 import { type Request, writeRequest } from "./pending_call.js";
 
-/** How long a request stands before the main thread is looked after. */
+/** How long a request is pending before the main thread is checked. */
 const TICK_MS = 150;
-/** How long a process that cannot be stopped is waited for to take a request back. */
+/** How long to wait for a process that cannot be stopped, to withdraw a request. */
 const LONGEST_UNDO_MS = 1_000;
-/** Once the process has begun with it, it is waited for: an import from a slow disk is no refusal. */
+/** How long to wait once the process has begun to execute it; an import from a slow disk is not a refusal. */
 const LONGEST_WORK_MS = 60_000;
 
 export interface RemoteExecOptions {
-  /** How long the process may take until it begins. */
+  /** How long the process may take to begin. */
   readonly waitMs: Millis;
-  /** Told once, when it did not begin at once: what its main thread does. */
+  /** Called once if it did not begin at once, with what its main thread is doing. */
   readonly onWaiting?: (doing: string) => void;
-  /** Ends the waiting early; everything is taken back. */
+  /** Ends the wait early; everything is undone. */
   readonly signal?: AbortSignal;
-  /** For the native frame that the main thread is at, where it does not begin. */
+  /** Finds the native frame of the main thread if it does not begin. */
   readonly openUnwinder?: (memory: Memory) => ThreadUnwinder;
 }
 
@@ -57,16 +57,16 @@ export interface RemoteAnswer {
   readonly text: string;
   /** How the process was entered. */
   readonly way: "pending-call" | "debugger-call" | "laid-call";
-  /** The longest time that the process stood, and all together. */
+  /** The longest pause of the process, and the total. */
   readonly longestPauseMs: Millis;
   readonly pauseMs: Millis;
   readonly version: string;
 }
 
 /**
- * `work` is the body of a Python function whose returned text is the answer. Throws TidemarkError: gone, not
- * permitted, traced, unknown (TM-E034, before any write), not taken in time (TM-E035, all undone), or the
- * exception that it raised there (TM-E036).
+ * `work` is the body of a Python function whose returned text is the answer. Throws TidemarkError: ended, not
+ * permitted, traced, unknown (TM-E034, before any write), not executed in time (TM-E035, everything undone), or
+ * the exception that it raised (TM-E036).
  */
 export async function remoteExec(
   pid: Pid,
@@ -130,14 +130,14 @@ class RemoteExec {
         taken = (await this.#layCall()) && (await this.#taken(deadline));
       }
       while (!taken && performance.now() < deadline && !this.#options.signal?.aborted) {
-        // It was neither at Python code nor in a wait of its own: ask again, wait again.
+        // It was neither running Python code nor waiting in the kernel; write the request and wait again.
         this.#options.onWaiting?.(this.#doing(0));
         await this.#ask();
         taken = await this.#taken(Math.min(performance.now() + 1_000, deadline));
         taken ||= (await this.#layCall()) && (await this.#taken(deadline));
       }
       if (!taken && !(await this.#takeBack())) {
-        taken = await this.#taken(performance.now() + 1_000); // it began in the last moment
+        taken = await this.#taken(performance.now() + 1_000); // it began at the last moment
       }
       if (!taken && this.#exchange.withdraw()) {
         if (this.#options.signal?.aborted) {
@@ -148,13 +148,13 @@ class RemoteExec {
       }
       return this.#answer(await this.#ended());
     } catch (error) {
-      await this.#takeBack().catch(() => {}); // the process has gone, or stands under another tool
+      await this.#takeBack().catch(() => {}); // the process has ended, or is traced by another tool
       this.#exchange.withdraw();
       throw error;
     }
   }
 
-  /** `elapsedMs`: since when it is known to do it; 0 to say nothing of it. */
+  /** `elapsedMs`: for how long it has been doing this; 0 to omit it. */
   #doing(elapsedMs: Millis): string {
     if (this.#holder.hanging !== "") {
       return this.#holder.hanging;
@@ -163,7 +163,7 @@ class RemoteExec {
     return this.#obstacle === "" ? doing : `${doing}; ${this.#obstacle}`;
   }
 
-  /** Writes the request, unless it stands already. */
+  /** Writes the request, unless it is already pending. */
   async #ask(): Promise<void> {
     if (this.#request !== null) {
       return;
@@ -183,7 +183,7 @@ class RemoteExec {
     });
   }
 
-  /** Takes the request back and lays a call instead. True where something of ours runs, or will at once. */
+  /** Withdraws the request and injects a call instead. True if our code is running or will run at once. */
   async #layCall(): Promise<boolean> {
     const { call } = this.#point;
     let laid = false;
@@ -200,7 +200,7 @@ class RemoteExec {
         return;
       }
       if (this.#request !== null && !this.#request.undo(standing)) {
-        this.#request = null; // taken just now
+        this.#request = null; // executed just now
         laid = true;
         return;
       }
@@ -224,13 +224,13 @@ class RemoteExec {
     return laid || this.#exchange.read().state !== "waiting";
   }
 
-  /** True where nothing is left in the process; false where it was taken meanwhile. */
+  /** True if nothing is left in the process; false if it was executed in the meantime. */
   async #takeBack(): Promise<boolean> {
     const request = this.#request;
     if (request === null) {
       return this.#exchange.read().state === "waiting";
     }
-    let undone = true; // where it cannot be stopped any more: what it takes later finds no file
+    let undone = true; // if it can no longer be stopped, a later execution finds no file
     const until = performance.now() + LONGEST_UNDO_MS;
     await this.#standing((standing) => {
       undone = request.undo(standing);
@@ -239,7 +239,7 @@ class RemoteExec {
     return undone;
   }
 
-  /** Does something while the process stands; nothing where it could not be stopped in time. */
+  /** Does something while the process is paused, or nothing if it could not be stopped in time. */
   async #standing(
     work: (standing: Standing) => void | Promise<void>,
     until = this.#deadline,
@@ -257,7 +257,7 @@ class RemoteExec {
     }
   }
 
-  /** A thread that began since the maps were read may lie in a mapping that they do not tell of. */
+  /** A thread that started since the maps were read may be in a new mapping. */
   #check(): Standing {
     try {
       return checkStanding(this.#point);
@@ -269,7 +269,7 @@ class RemoteExec {
     }
   }
 
-  /** Whether it was begun with before the deadline. */
+  /** Whether execution began before the deadline. */
   async #taken(deadline: Millis): Promise<boolean> {
     let wait = 1;
     for (;;) {
@@ -301,7 +301,7 @@ class RemoteExec {
         throw targetNotEntered(
           this.#point.pid,
           LONGEST_WORK_MS,
-          `it began and did not end: ${this.#doing(0)}`,
+          `it began but did not finish: ${this.#doing(0)}`,
         );
       }
       await new Promise((resolve) => setTimeout(resolve, 2));

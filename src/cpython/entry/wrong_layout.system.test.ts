@@ -19,7 +19,7 @@ let memory: Memory;
 let point: EntryPoint;
 
 beforeAll(async () => {
-  // Its threads sleep: what is read of it stands still.
+  // Its threads sleep, so that the memory that is read does not change.
   child = spawn(anyInterpreter().path, [
     "-uc",
     "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\nprint('up')\ntime.sleep(600)",
@@ -115,7 +115,7 @@ test("every other version's table", () => {
   }
 });
 
-test("memory that holds anything: a typed error, in bounded time", () => {
+test("arbitrary memory: a typed error, in bounded time", () => {
   let seed = 7;
   const random = () => {
     seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
@@ -150,7 +150,7 @@ test("memory that holds anything: a typed error, in bounded time", () => {
   }
 });
 
-test("the right table is taken, and the process has not been hurt", async () => {
+test("the right table is accepted, and the process is unharmed", async () => {
   const { text } = await remoteExec(present(child.pid), "return 6 * 7", { waitMs: 30_000 });
   expect(text).toBe("42");
 });

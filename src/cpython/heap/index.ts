@@ -5,7 +5,7 @@
  *   const { census } = countObjects(memory);                       // never stops the program
  *   const { objects } = await takeGraph(memory, { maxPauseMs: 500 }, census.objects.length);
  *   holderOf(objects, findObjects(objects, sampledAddresses).map(({ node }) => node));
- *                                                                  // where they gather, and the way there
+ *                                                                  // where they accumulate, and the path to it
  */
 
 export {

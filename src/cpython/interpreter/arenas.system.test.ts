@@ -62,7 +62,7 @@ const withOwnState = environment.interpreters.filter(
 );
 
 test.each(withOwnState)(
-  "arenas of an interpreter with a GIL of its own count, too: Python $version at $path",
+  "arenas of an interpreter with its own GIL count as well: Python $version at $path",
   async (interpreter) => {
     const program = await startPython(interpreter, ISOLATED);
     stops.push(program.stop);
@@ -92,7 +92,7 @@ kept = [str(i) for i in range(300_000)]
 ${ISOLATED}`;
 
 test.each(environment.interpreters.filter(({ freeThreaded }) => !freeThreaded))(
-  "what is found where the last look found it is what a search finds: Python $version at $path",
+  "a reading at known places finds the same as a search: Python $version at $path",
   async (interpreter) => {
     const hasOwnState = withOwnState.includes(interpreter);
     const program = await startPython(

@@ -24,7 +24,7 @@ interface DictEntry {
 export function* dictEntries(python: PythonMemory, dict: Address): Generator<DictEntry> {
   const { reader, layout } = python;
   if (!isA(python, dict, TypeFlag.Dict)) {
-    throw unreadableMemory(reader.memory.name, dict, "no dict where one should be");
+    throw unreadableMemory(reader.memory.name, dict, "expected a dict");
   }
   const values = reader.pointer(dict + layout.dict.values);
   yield* keyEntries(
@@ -86,7 +86,7 @@ function entryTable({ reader, layout }: PythonMemory, keys: Address): EntryTable
   };
 }
 
-/** The value under a str key; null where there is none. Looks at every entry. */
+/** The value under a str key; null if there is none. Looks at every entry. */
 export function dictGet(python: PythonMemory, dict: Address, name: string): Address | null {
   return find(python, dictEntries(python, dict), name);
 }

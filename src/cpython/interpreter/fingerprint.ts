@@ -1,6 +1,6 @@
 /**
- * Whether a layout fits an interpreter: round trips that no wrong offset survives. Each check is named, for
- * the refusal to say which one failed.
+ * Checks whether a layout fits an interpreter, with round trips that fail for any wrong offset. Each check has
+ * a name, which the error reports.
  */
 import { type Memory, taskIds } from "../../linux/index.js";
 import type { Address } from "../../model/base/units.js";
@@ -19,12 +19,12 @@ import { versionOf } from "./published_offsets.js";
 import { walkThreads } from "./thread_list.js";
 import { minorOf } from "./version_facts.js";
 
-/** The first check that failed. */
+/** The first failed check. */
 export class Mismatch extends Error {
   constructor(
     message: string,
     readonly passed: number,
-    /** Of the interpreter, where it could be read; "" else. */
+    /** Version of the interpreter, if readable; otherwise "". */
     readonly version: string,
   ) {
     super(message);

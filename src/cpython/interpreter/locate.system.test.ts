@@ -74,13 +74,13 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
     expect(locatePython(hidden).address).toBe(locatePython(memory).address);
   });
 
-  test("is refused by every table that is not its own", () => {
+  test("is rejected by every table of another version", () => {
     const own = interpreter.version.split(".", 2).join(".");
     const others = LAYOUTS.filter(({ version }) => !version.startsWith(`${own}.`));
     expect(idOf(() => locatePython(memory, others))).toBe("TM-E023");
   });
 
-  test("is refused where a table is wrong in any place that threads are reached by", () => {
+  test("is rejected if a table has any wrong offset on the way to the threads", () => {
     const python = locatePython(memory);
     const right = python.layout;
     let refused = 0;
@@ -110,7 +110,7 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
     expect(refused).toBeGreaterThan(20);
   }, 240_000);
 
-  test("ends in a typed error, or an answer, whatever its memory holds", async () => {
+  test("ends in a typed error or an answer, whatever its memory contains", async () => {
     const copy = new MemoryCopy(memory);
     await readStacks(locatePython(copy));
     const random = generator(interpreter.version.length * 7919 + 17);
@@ -218,7 +218,7 @@ describe("refused by name", () => {
     [8, 0x03_10_00_f0, /^TM-E023 .* runs Python 3\.16\.0; /],
     [16, 1, /^TM-E023 .* a free-threaded build; /],
   ])(
-    "what it publishes at %i",
+    "published data at %i",
     async (offset, value, message) => {
       const program = await startPython(newest, "say(1)");
       const memory = openProcessMemory(program.pid);

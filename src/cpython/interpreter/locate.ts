@@ -8,10 +8,10 @@
  *
  *   where _PyRuntime may be (runtime_places.ts)  x  the layouts of layouts/  ->  the first that fits
  *
- * Fits (fingerprint.ts): each interpreter leads to its threads and they back to it, the threads' ids are
+ * A layout fits (fingerprint.ts) if: each interpreter leads to its threads and they back to it, the threads' ids are
  * threads of this process, `type(type) is type`, and sys.hexversion names the layout's minor version. From
- * 3.13 on the interpreter publishes most offsets itself, and they win over the table. Nothing is read by
- * guess: what does not fit is refused, and says what did not.
+ * 3.13 on the interpreter publishes most offsets itself, and they win over the table. Nothing is guessed: an
+ * interpreter that does not fit is refused, with the failed check.
  *
  * | failure | outcome |
  * |---|---|

@@ -58,7 +58,7 @@ export function readText(python: PythonMemory, address: Address, limit = 4096): 
   const { reader, layout } = python;
   const { unicode } = layout;
   if (!isA(python, address, TypeFlag.Unicode)) {
-    throw unreadableMemory(reader.memory.name, address, "no text where one should be");
+    throw unreadableMemory(reader.memory.name, address, "expected a str");
   }
   const state = reader.uint32(address + unicode.state);
   const kind = (state >>> unicode.kindShift) & 7;
@@ -66,7 +66,7 @@ export function readText(python: PythonMemory, address: Address, limit = 4096): 
   const ascii = ((state >>> unicode.asciiShift) & 1) === 1;
   const length = reader.int64(address + unicode.length);
   if (!(length >= 0) || (kind !== 1 && kind !== 2 && kind !== 4)) {
-    throw unreadableMemory(reader.memory.name, address, "no text where one should be");
+    throw unreadableMemory(reader.memory.name, address, "expected a str");
   }
   const start = compact
     ? address + (ascii ? unicode.asciiSize : unicode.compactSize)

@@ -1,6 +1,6 @@
 /**
  * `_Py_DebugOffsets`, the first bytes of `_PyRuntime` from 3.13 on (Include/internal/pycore_runtime.h, later
- * pycore_debug_offsets.h): what the interpreter itself says of its structures.
+ * pycore_debug_offsets.h): the interpreter's own description of its structures.
  *
  *   0 "xdebugpy"   8 u64 PY_VERSION_HEX   16 u64 free-threaded   24 u64 slots, by version
  */

@@ -1,5 +1,5 @@
 /**
- * Where a program's `_PyRuntime` may lie.
+ * Possible addresses of a program's `_PyRuntime`.
  *
  * 1. Under that name in the dynamic symbols of a loaded object: libpython, or an executable that exports
  *    itself to extension modules. Read from memory, so that stripped and deleted files serve as well.

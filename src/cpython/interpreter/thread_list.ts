@@ -1,5 +1,5 @@
 /**
- * The thread states of an interpreter: a list, linked both ways, each with the way back to it.
+ * The thread states of an interpreter: a doubly linked list, each with a pointer back to the interpreter.
  *
  *   interpreter ── threads.head ──> PyThreadState ── next ──> PyThreadState ── next ──> NULL
  *        ^─────────── interp ───────────┘    ^──── prev ────────────┘

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { repository } from "../../../test/run.js";
 
-test("every table agrees with the headers that are found here", () => {
+test("every table agrees with the headers found on this machine", () => {
   const script = join(repository, "agent/layouts/generate_outside.py");
   const { status, stdout } = spawnSync("python3", [script, "--check"], { encoding: "utf8" });
   expect(stdout).not.toMatch(/^not ok/m);

@@ -75,7 +75,7 @@ export class CodeReader {
     return code;
   }
 
-  /** The line of the instruction at `offset` bytes; 0 where it has none. */
+  /** The line of the instruction at `offset` bytes; 0 if it has none. */
   line(code: Code, offset: number): number {
     return lineAt(this.#lineTable, code.lines, code.firstLine, offset);
   }
@@ -101,11 +101,7 @@ export class CodeReader {
     const type = typeOf(this.python, address);
     if (type !== this.#codeType) {
       if (typeName(this.python, type) !== "code") {
-        throw unreadableMemory(
-          this.python.reader.memory.name,
-          address,
-          "no code where it should be",
-        );
+        throw unreadableMemory(this.python.reader.memory.name, address, "expected a code object");
       }
       this.#codeType = type;
     }

@@ -1,5 +1,5 @@
 /**
- * Which source line an instruction belongs to, as CPython tells it (PyCode_Addr2Line).
+ * The source line of an instruction, like CPython's PyCode_Addr2Line.
  *
  *   3.9     co_lnotab: pairs of (u8 bytes of code, i8 lines); Objects/lnotab_notes.txt
  *   3.10    co_linetable: pairs of (u8 bytes of code, i8 lines), -128: no line; PEP 626

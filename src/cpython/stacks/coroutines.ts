@@ -15,7 +15,7 @@ const WRAPPERS = new Set(["coroutine_wrapper", "async_generator_asend", "async_g
 const FIRST_FIELD = 16;
 const DEEPEST_WRAPPER = 8;
 
-/** The frame of a coroutine or generator; 0 where it has ended, or is none. */
+/** The frame of a coroutine or generator; 0 if it has ended or is not one. */
 export function coroutineFrame(python: PythonMemory, object: Address): Address {
   const { reader, layout } = python;
   if (!KINDS.has(typeNameOf(python, object))) {
@@ -34,7 +34,7 @@ export function coroutineFrame(python: PythonMemory, object: Address): Address {
   return object + layout.generator.frame;
 }
 
-/** The coroutine or generator that `object` awaits; null where it awaits none of these. */
+/** The coroutine or generator that `object` awaits; null if it awaits none of these. */
 export function awaited(python: PythonMemory, object: Address): Address | null {
   const frame = coroutineFrame(python, object);
   const top = frame === 0 ? 0 : topOfStack(python, frame);
@@ -56,7 +56,7 @@ function unwrap(python: PythonMemory, object: Address): Address | null {
   return null;
 }
 
-/** 0 where the stack is empty. */
+/** 0 if the stack is empty. */
 function topOfStack({ reader, layout }: PythonMemory, frame: Address): Address {
   const { localsPlus, stackTop, stackPointer, stackDepth, valueStack } = layout.frame;
   const items = frame + localsPlus;

@@ -20,7 +20,7 @@ export interface PythonFrame {
   /** _PyInterpreterFrame; PyFrameObject before 3.11. */
   readonly address: Address;
   readonly code: Code;
-  /** 0 where the instruction has none. */
+  /** 0 if the instruction has none. */
   readonly line: number;
 }
 

@@ -10,7 +10,7 @@
  *     evaluator  <─ anchor ──  2: <module>                                <module>
  *     Py_RunMain                                                          Py_RunMain
  *
- * Anchors (from 3.12 on; in 3.11 the innermost) make it exact. Without one, an evaluator's native frame is told
+ * Anchors (from 3.12 on; in 3.11 the innermost) make it exact. Without one, an evaluator's native frame is recognised
  * by its symbol, and both lists are read from the leaf: there a greenlet or a stack that is cut differ least.
  */
 import { itemAt } from "../../model/base/columns.js";

@@ -1,4 +1,4 @@
-/** Stacks from outside beside what the program itself says of them, on every interpreter. */
+/** Compares stacks read from outside with those that the program itself reports, on every interpreter. */
 
 import { afterEach, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";
@@ -211,7 +211,7 @@ churn()
 `;
 
 test.each(interpreters)(
-  "Python $version at $path: code that is made and dropped all the time, threads that come and go",
+  "Python $version at $path: code that is created and freed all the time, threads that start and end",
   async (interpreter) => {
     const program = await startProgram(interpreter, CHURN);
     const known = /^(turn|f|churn|come_and_go|<module>|<listcomp>|exec|_?\w+|\w+(\.\w+|\.<\w+>)*)$/;

@@ -1,13 +1,12 @@
 /**
- * Every Python stack of a program, of one moment; with an unwinder, native frames among them.
+ * All Python stacks of a program at one moment; with an unwinder, including native frames.
  *
  *   while it runs      where asyncio keeps its tasks; a look, that reads most code there is to read
  *   hold it            thread states, frames and tasks; code that is new; copies of the native stacks
  *   let it go          names of the threads; native frames out of the copies
  *
- * Where it cannot be held (no ptrace; traced by another tool), looks are repeated until two in a row say
- * the same of a thread; a thread that moves all the time is shown as one of the looks saw it, and `limits`
- * says so.
+ * If it cannot be paused (no ptrace; traced by another tool), readings are repeated until two in a row agree
+ * about a thread; a thread that moves all the time is shown as in one of the readings, and `limits` reports it.
  */
 import {
   copyThreads,
@@ -33,7 +32,7 @@ interface ThreadStack {
   readonly thread: PythonThread;
   /** Innermost first. */
   readonly frames: readonly PythonFrame[];
-  /** With the native frames among them; null where none were asked for, or none could be had. */
+  /** With the native frames among them; null if they were not asked for, or are unavailable. */
   readonly mixed: readonly MixedFrame[] | null;
 }
 
@@ -45,17 +44,17 @@ interface NativeThread {
 
 export interface Stacks {
   readonly atMs: TimeMs;
-  /** How long the program stood still; 0 where it was read running. */
+  /** Pause of the program; 0 if it was read while running. */
   readonly pauseMs: Millis;
   readonly threads: readonly ThreadStack[];
   /** Empty where native frames were not asked for. */
   readonly nativeThreads: readonly NativeThread[];
   readonly tasks: readonly PythonTask[];
-  /** What could not be seen, and why. */
+  /** What could not be read, and why. */
   readonly limits: readonly string[];
 }
 
-/** A program that is not released by then runs on by itself. */
+/** A program that is not released by then continues by itself. */
 const LONGEST_PAUSE_MS = 500;
 const MOST_LOOKS = 50;
 
@@ -73,8 +72,8 @@ export async function readStacks(
     return describe(python, thrown(look()), { pauseMs: 0, atMs: Date.now() });
   }
   const room = unwinder === null ? null : new StackRoom();
-  const nativeLimits = unwinder === null ? [] : ["native frames can be read only while it stands"];
-  // Compiles what will run while the program stands still.
+  const nativeLimits = unwinder === null ? [] : ["native frames can be read only during a pause"];
+  // Warms up the code that will run during the pause.
   look();
   const tasks = new Map(readKernelTasks(pid).map((task) => [task.tid, task]));
   const hold = await holdOrReason(pid);
@@ -94,12 +93,12 @@ export async function readStacks(
   }
   if (released.lapsed) {
     return readRunning(python, look, [
-      "it was read while it ran: it could not be held long enough",
+      "it was read while it ran: it could not be paused long enough",
       ...nativeLimits,
     ]);
   }
   const stacks = describe(python, thrown(seen), { pauseMs: released.pauseMs, atMs, tasks });
-  python.memory.refresh(); // libraries may have come since
+  python.memory.refresh(); // libraries may have been loaded since
   const natives = copies.map((copy) => unwinder?.unwind(copy)).filter((native) => native != null);
   return unwinder === null ? stacks : withNative(stacks, thrown(seen), tasks, natives);
 }
@@ -196,7 +195,7 @@ function walk(codes: CodeReader, python: PythonRuntime, lists: readonly TaskList
   };
 }
 
-/** Looks until two in a row agree on every thread, a bounded number of times. */
+/** Reads until two in a row agree on every thread, a bounded number of times. */
 function readRunning(
   python: PythonRuntime,
   look: () => Look | TidemarkError,
@@ -221,7 +220,7 @@ function readRunning(
     throw failure;
   }
   const doubt =
-    unsteady === 0 ? [] : [`${unsteady} of its threads moved on while their stacks were read`];
+    unsteady === 0 ? [] : [`${unsteady} of its threads changed while their stacks were read`];
   return describe(python, before, { pauseMs: 0, atMs: Date.now(), limits: [...limits, ...doubt] });
 }
 

@@ -1,5 +1,5 @@
 /**
- * asyncio's tasks, and what each waits in: the frames of its coroutine and of those it awaits.
+ * asyncio's tasks, and where each waits: the frames of its coroutine and of those it awaits.
  *
  *   task ── task_coro ──> coroutine ── frame, top of its stack ──> coroutine ── ... ──> future
  *     └──── task_fut_waiter ──> the future, or task, that will wake it
@@ -54,7 +54,7 @@ export interface TaskLists {
   readonly sets: readonly Address[];
 }
 
-/** More are left out, and a limit says so: the program may stand still meanwhile. */
+/** More tasks are left out and reported as a limit, because the program may be paused. */
 const MOST_TASKS = 10_000;
 const DEEPEST_AWAIT = 10_000;
 const DEEPEST_TYPE = 64;

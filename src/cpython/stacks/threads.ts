@@ -1,4 +1,4 @@
-/** The threads that have a Python thread state, their names, and which of them holds the GIL. */
+/** The threads with a Python thread state, their names, and which of them holds the GIL. */
 import { readTasks, type Task } from "../../linux/index.js";
 import type { Address } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -56,8 +56,10 @@ export function threadNames(python: PythonRuntime): Map<number, string> {
   return byTid;
 }
 
-/** The PyThreadState that holds the interpreter's GIL; 0 where none does. From 3.12 on interpreters may have
- * one each. */
+/**
+ * The PyThreadState that holds the interpreter's GIL; 0 if none does. From 3.12 on each interpreter may have
+ * its own.
+ */
 export function gilHolder(python: PythonRuntime, interpreter: Address): Address {
   const { reader, layout, address } = python;
   const { gilPointer } = layout.interpreter;
@@ -90,12 +92,12 @@ function threadingNames(python: PythonMemory, interpreter: Address): Map<Address
     if (!(error instanceof TidemarkError)) {
       throw error;
     }
-    // It changes while we read: the kernel's names serve.
+    // It changes while we read, so the kernel's names are used.
   }
   return names;
 }
 
-/** sys.modules[module].__dict__[name]; null where there is no such module or name. */
+/** sys.modules[module].__dict__[name]; null if there is no such module or name. */
 export function moduleAttribute(
   python: PythonMemory,
   interpreter: Address,
@@ -108,7 +110,7 @@ export function moduleAttribute(
   return dict === 0 ? null : dictGet(python, dict, name);
 }
 
-/** sys.modules[module], whatever that is; null where there is none. */
+/** sys.modules[module], whatever that is; null if there is none. */
 export function moduleEntry(
   python: PythonMemory,
   interpreter: Address,

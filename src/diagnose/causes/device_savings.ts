@@ -1,4 +1,4 @@
-/** What each change would save on a device that is simply too small for the job, largest first. */
+/** What each change would save on a device that is too small for the job, largest saving first. */
 
 import { adviceOf, type GpuAdviceId } from "../../gpu/analysis/advice.js";
 import { formatBytesBriefly } from "../../model/base/numbers.js";
@@ -9,13 +9,15 @@ import type { GpuCategory, GpuDeviceJson } from "../../model/documents/gpu/gpu_d
 interface Saving {
   readonly id: GpuAdviceId;
   readonly of: GpuCategory;
-  /** Of what the category holds at the peak. */
+  /** Share of the category's bytes at the peak. */
   readonly share: number;
   readonly how: string;
 }
 
-/** Half a batch halves activations; two states of 4 bytes become two of one (8-bit Adam); keys and values of
- * 2 bytes become 1. */
+/**
+ * Half the batch halves activations; 8-bit Adam replaces two states of 4 bytes by two of 1 byte; keys and
+ * values of 2 bytes become 1 byte.
+ */
 const SAVINGS: readonly Saving[] = [
   { id: "TM-A104", of: "activations", share: 0.5, how: "half the batch" },
   { id: "TM-A105", of: "optimizer state", share: 0.75, how: "an 8-bit optimizer" },

@@ -1,4 +1,4 @@
-/** Devices of a program as the rules see them: heartbeats of a recording, or allocator snapshots. */
+/** A program's devices as input of the rules: heartbeats of a recording, or allocator snapshots. */
 import { adviceOf, type GpuAdviceId } from "../../gpu/analysis/advice.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { AdviceJson } from "../../model/documents/diagnosis_document.js";
@@ -8,15 +8,15 @@ import type { Observations, ProcessObservation } from "../evidence/observations.
 import type { Growth } from "../series/growth.js";
 import type { Readings } from "../series/readings.js";
 
-/** One device as one process's allocator told it over time. */
+/** One device as reported by one process's allocator over time. */
 export interface WatchedDevice {
   readonly process: ProcessObservation;
   readonly device: number;
   growth(figure: DeviceFigureName): Growth;
   readings(figure: DeviceFigureName): Readings;
-  /** The newest reading; null where there is none. */
+  /** The newest reading; null if there is none. */
   last(figure: DeviceFigureName): number | null;
-  /** The highest reading less the first: of what only counts up, what came during the window. */
+  /** The highest reading minus the first: for a counter, its increase during the window. */
   rise(figure: DeviceFigureName): number;
 }
 
@@ -43,7 +43,7 @@ function watch(process: ProcessObservation, device: number): WatchedDevice {
   };
 }
 
-/** It ran out during the window, or came so near that the allocator had to give back what it kept. */
+/** True if it ran out of memory during the window, or so nearly that the allocator had to release its cache. */
 export function trouble(device: WatchedDevice): {
   readonly errors: number;
   readonly retries: number;
@@ -51,7 +51,7 @@ export function trouble(device: WatchedDevice): {
   return { errors: device.rise("outOfMemory"), retries: device.rise("allocationRetries") };
 }
 
-/** What neither the driver has free nor this allocator holds: other processes, the context, libraries. */
+/** Memory that is neither free in the driver nor held by this allocator: other processes, the context, libraries. */
 export function othersBytes(device: WatchedDevice): Bytes | null {
   const total = device.last("totalBytes");
   const free = device.last("freeBytes");
@@ -61,7 +61,10 @@ export function othersBytes(device: WatchedDevice): Bytes | null {
     : Math.max(0, total - free - reserved);
 }
 
-/** Advice by id: as a snapshot words it, which knows the settings' name of its version, else in general. */
+/**
+ * Advice by id: from a snapshot if there is one, because it knows the setting's name in its version; otherwise
+ * the general text.
+ */
 export function deviceAdvice(
   { evidence }: Observations,
   ids: readonly GpuAdviceId[],
@@ -70,7 +73,7 @@ export function deviceAdvice(
   return adviceOf(ids).map((advice) => worded.find(({ id }) => id === advice.id) ?? advice);
 }
 
-/** Of all snapshots. */
+/** Devices of all snapshots. */
 export function snapshotDevices({ evidence }: Observations): GpuDeviceJson[] {
   return (evidence.snapshots ?? []).flatMap(({ devices }) => devices);
 }

@@ -1,7 +1,7 @@
 /**
- * Types whose objects become more and hold memory that a library takes past malloc: their own bytes are next to
- * nothing, and no sample falls on what hangs on them. They were looked up by their type, and counted each time
- * (src/holders/library_objects.ts): what they became more by is what divides the growth that nobody sees.
+ * Types whose objects grow in number and hold memory that a library allocates without malloc. Their own bytes
+ * are negligible, and the memory behind them is not sampled. They were found by type and counted at each lookup
+ * (src/holders/library_objects.ts); unexplained growth is divided among them in proportion to their increase.
  */
 
 import type { FrameJson } from "../../model/documents/documents.js";
@@ -13,13 +13,13 @@ import type { SiteJudgement } from "../sites/suspects.js";
 import { siteOfType } from "../sites/type_site.js";
 import { keptMeanwhile } from "./rarely_sampled_sites.js";
 
-/** From the first count to the last, in objects and as a share of the last. */
+/** Least increase from the first count to the last, in objects and as a share of the last. */
 const FEWEST_MORE = 8;
 const LEAST_MORE = 0.1;
-/** Of those that were looked up. */
+/** Share of the objects that were looked up. */
 const LEAST_HELD = 0.5;
 
-/** By what they became more by. `unseenSlope`: of the memory that no site tells of, by ms. */
+/** Sorted by increase. `unseenSlope`: growth of memory at no known site, in bytes per ms. */
 export function libraryTypes(observations: Observations, unseenSlope: number): SiteJudgement[] {
   const { evidence } = observations;
   const { pid } = evidence.target;
@@ -46,7 +46,10 @@ export function libraryTypes(observations: Observations, unseenSlope: number): S
     }));
 }
 
-/** Whose samples lie in them; else what keeps a little beside them, in the same place or alone. Leaf first. */
+/**
+ * The stack whose samples are in them; otherwise a site that keeps a little memory in the same place, or the
+ * only one that does. Leaf first.
+ */
 function makerOf(
   { holderOf }: Observations,
   { madeAt, holder }: HolderEvidence,
@@ -60,7 +63,7 @@ function makerOf(
   return madeAt.length > 0 ? madeAt : ((beside ?? alone)?.site.keptStacks[0]?.frames ?? []);
 }
 
-/** From the first census that has it on: those before it did not ask for it. */
+/** From the first census that includes it; earlier ones did not count it. */
 function countsOf(census: CensusEvidence | undefined, type: string): readonly number[] {
   const objects = census?.types.find((course) => course.type === type)?.objects ?? [];
   const first = objects.findIndex((count) => count > 0);

@@ -34,17 +34,17 @@ test("native memory is held by what holds the Python objects of the same functio
   expect(suspects[0]?.holder?.path).toEqual(["module app", "connections"]);
 });
 
-test("sockets that no sample fell on are told by their type and by who holds them", () => {
+test("unsampled sockets are reported by type and holder", () => {
   const evidence = evidenceOf("openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40");
   const holders = [holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"])];
   const { verdict, suspects } = diagnose({ ...evidence, holders });
   expect(verdict.kind).toBe("handle-leak");
-  expect(verdict.summary).toContain("_socket.socket objects above all; module app → clients holds");
+  expect(verdict.summary).toContain("mostly _socket.socket objects; module app → clients holds");
   expect(suspects).toHaveLength(1);
   expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: [] });
 });
 
-test("where samples fell on sockets, the stack that makes them is told, too", () => {
+test("for sampled sockets the creating stack is also reported", () => {
   const evidence = evidenceOf("openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40");
   const found = holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"]);
   const madeAt: FrameJson[] = [
@@ -53,12 +53,12 @@ test("where samples fell on sockets, the stack that makes them is told, too", ()
   ];
   const { verdict, suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
   expect(verdict.kind).toBe("handle-leak");
-  expect(verdict.summary).toContain("_socket.socket objects above all, made by connect (app.py:9)");
+  expect(verdict.summary).toContain("mostly _socket.socket objects, created by connect (app.py:9)");
   expect(suspects).toHaveLength(1);
   expect(suspects[0]).toMatchObject({ type: "_socket.socket", stack: madeAt });
 });
 
-test("who makes the sockets is told before sites that grow with them", () => {
+test("the creator of the sockets comes before sites that grow with them", () => {
   const evidence = evidenceOf(
     "openSockets 4 + 1/s\nopenFiles 9 + 1/s\nanonRssBytes 40 + 1/s\nsite buffer keeps 1/s",
   );
@@ -75,19 +75,19 @@ test("who makes the sockets is told before sites that grow with them", () => {
   expect(unknown[0]?.stack[0]?.function).toBe("buffer");
 });
 
-test("descriptors that no object stands for are told by who opens them", () => {
+test("descriptors without an object are reported by the stack that opens them", () => {
   const evidence = evidenceOf("openSockets 4\nopenFiles 9 + 1/s\nanonRssBytes 40");
   const madeAt: FrameJson[] = [{ function: "probe", file: "/srv/app.py", line: 9, kind: "python" }];
   const found = { ...holder(handlesSite(TARGET, ""), []), looked: 0, held: 0, holder: null };
   const { verdict, suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
   expect(verdict.kind).toBe("handle-leak");
-  expect(verdict.summary).toContain("probe (app.py:9) is where they come from");
+  expect(verdict.summary).toContain("created by probe (app.py:9)");
   expect(suspects).toHaveLength(1);
   expect(suspects[0]).toMatchObject({ stack: madeAt });
   expect(suspects[0]?.type).toBeUndefined();
 });
 
-test("who holds the sockets says nothing where memory leaks otherwise", () => {
+test("the holder of the sockets is not reported if memory leaks elsewhere", () => {
   const evidence = evidenceOf("anonRssBytes 40 + 1/s\nsite record keeps 1/s");
   const holders = [holder(handlesSite(TARGET, "_socket.socket"), ["module app", "clients"])];
   const { suspects } = diagnose({ ...evidence, holders });

@@ -1,7 +1,7 @@
 /**
- * Who holds what a suspect site keeps, in words: what its own samples hang on; else what other memory of the
- * same function hangs on (a connection's buffers are native, the object that leads to them is Python's);
- * else, where handles or mappings leak, what holds most of the program's objects for them.
+ * The holder of a suspect site's memory: the holder of its own samples; otherwise the holder of other memory of
+ * the same function (a connection's buffers are native, but its object is Python's); otherwise, if handles or
+ * mappings leak, the holder of most of the program's objects for them.
  */
 
 import type { Pid } from "../../model/base/units.js";
@@ -12,8 +12,10 @@ import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { siteOfType } from "../sites/type_site.js";
 
-/** All objects of the type that there is most of, or descriptors that no object stands for, with the stack that
- * makes them where that is known. */
+/**
+ * All objects of the most numerous type, or descriptors without an object, with the stack that creates them if
+ * known.
+ */
 export function handleSuspect(
   { evidence }: Observations,
   kind: VerdictKind,
@@ -29,7 +31,7 @@ export function handleSuspect(
   return { site, course: "hints", keptBytes: 0, slope };
 }
 
-/** What holds the handles of a process; the target's where no other is named. */
+/** The holder of a process's handles; the target's if no other process is given. */
 export function handlesOf(
   { holders, target }: Evidence,
   pid: Pid = target.pid,
@@ -39,7 +41,7 @@ export function handlesOf(
 
 const OF_HANDLES: ReadonlySet<VerdictKind> = new Set(["handle-leak", "file-growth", "shm-growth"]);
 
-/** null where nothing was found to hold it. */
+/** null if no holder was found. */
 export function namedHolder(
   observations: Observations,
   { site }: SiteJudgement,
@@ -56,7 +58,7 @@ export function namedHolder(
   const keys = new Set(related?.map(({ key }) => key));
   const ofSame = holders.find((other) => other.holder !== null && keys.has(other.site));
   const handles = OF_HANDLES.has(kind) ? handlesOf(observations.evidence, site.pid) : undefined;
-  // Code that maps files may keep other memory, too: what holds the mappings is asked first.
+  // Code that maps files may also keep other memory, so the holder of the mappings is checked first.
   const found = site.domain === "files" ? (handles ?? ofSame) : (ofSame ?? handles);
   return found?.holder ?? null;
 }

@@ -39,14 +39,14 @@ function suspect(
 const leaves = (suspects: Unranked[]) =>
   suspects.map(({ stack, puts }) => [stack[0]?.function, puts]);
 
-describe("who puts what others make into the holder", () => {
+describe("functions that add objects of other creators to the holder", () => {
   const made = [
     suspect(["uuid4", "incoming", "main"], 0.6, ["observe"]),
     suspect(["route", "handle", "main"], 0.3, ["observe"]),
     suspect(["parse", "main"], 0.1, []),
   ];
 
-  test("stands first, with the growth of what it puts there", () => {
+  test("comes first, with the growth of the objects that it adds", () => {
     const all = withPutter(made, "python-leak", false);
     expect(leaves(all)).toEqual([
       ["observe", true],
@@ -64,26 +64,26 @@ describe("who puts what others make into the holder", () => {
     });
   });
 
-  test("stands behind who has it put things there", () => {
+  test("comes after the function that calls it", () => {
     expect(leaves(withPutter(made, "python-leak", true)).slice(0, 2)).toEqual([
       ["uuid4", undefined],
       ["observe", true],
     ]);
   });
 
-  test("who makes what it puts there is no second suspect", () => {
+  test("the creator of the added objects is not a second suspect", () => {
     const own = [suspect(["append", "observe", "main"], 1, ["observe"])];
     expect(withPutter(own, "python-leak", false)).toEqual(own);
   });
 
-  test("of several nobody knows which, and what no object holds nobody puts anywhere", () => {
+  test("several candidates, or objects without a holder, give no result", () => {
     const several = [suspect(["uuid4"], 1, ["observe", "merge"])];
     expect(withPutter(several, "python-leak", false)).toEqual(several);
     expect(withPutter(made, "native-leak", false)).toEqual(made);
     expect(withPutter([], "python-leak", false)).toEqual([]);
   });
 
-  test("objects that nobody was seen to make have its line", () => {
+  test("objects without a known creator get its line", () => {
     const table = suspect([], 1, ["advance"], { type: "pyarrow.lib.Table" });
     expect(leaves(withPutter([table, table], "python-leak", false))).toEqual([
       ["advance", undefined],

@@ -1,7 +1,7 @@
 /**
- * Where a program's objects pile up, and the function that puts them there did not make them: it is the first suspect,
- * for what others make would be gone without it. Its growth is theirs. Where who makes them has it put them there (a
- * listener and its registry), it stands behind who does.
+ * Handles objects that are stored by another function than the one that created them. The storing function is
+ * the first suspect, because the objects would be freed without it; it gets their growth. If the creating
+ * function calls the storing one (a listener and its registry), the creator comes first.
  */
 import type {
   HolderJson,
@@ -10,7 +10,7 @@ import type {
 } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 
-/** Objects that something of Python's holds. */
+/** Verdict kinds about objects that Python code holds. */
 const OF_HOLDERS: ReadonlySet<VerdictKind> = new Set([
   "python-leak",
   "graph-retention",
@@ -19,8 +19,10 @@ const OF_HOLDERS: ReadonlySet<VerdictKind> = new Set([
 
 export type Unranked = Omit<SuspectJson, "rank">;
 
-/** `all`: fastest growing first. Types that nobody was seen to make get the line that puts them there. `calls`: the
- * first of them names who puts it there. */
+/**
+ * `all`: fastest growing first. Types without a known creating stack get the line that stores them. `calls`:
+ * true if the first of them names the storing function.
+ */
 export function withPutter(
   all: readonly Unranked[],
   kind: VerdictKind,
@@ -62,7 +64,7 @@ function withLine(suspect: Unranked): Unranked {
   return suspect.stack.length === 0 && putter !== null ? { ...suspect, stack: [putter] } : suspect;
 }
 
-/** Of several it may be any. */
+/** With several candidates it may be any of them. */
 function putterInto(holder: HolderJson | undefined): FrameJson | null {
   const { putters = [] } = holder ?? {};
   return putters.length === 1 ? (putters[0] as FrameJson) : null;
@@ -72,7 +74,7 @@ function names({ stack }: Unranked, putter: FrameJson): boolean {
   return stack.some((frame) => isSame(frame, putter));
 }
 
-/** The same function; its line may be any. */
+/** The same function, on any line. */
 function isSame(one: FrameJson | null, other: FrameJson): boolean {
   return one?.function === other.function && one.file === other.file;
 }

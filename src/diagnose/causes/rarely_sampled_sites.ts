@@ -2,7 +2,7 @@ import type { Bytes } from "../../model/base/units.js";
 import type { Observations } from "../evidence/observations.js";
 import { mayKeep, type SiteJudgement } from "../sites/suspects.js";
 
-/** Sites of the program's own code that look as if they kept what they make, in too few samples to be accused. */
+/** Sites of the program's own code that seem to keep what they allocate, but in too few samples to be accused. */
 function littleKept({ sites, evidence }: Observations): SiteJudgement[] {
   const histories = evidence.sites;
   return histories === undefined
@@ -15,11 +15,13 @@ function littleKept({ sites, evidence }: Observations): SiteJudgement[] {
       );
 }
 
-/** Of birth, after the first third; the youngest holds what is only passing through. */
+/** Slices of allocation time after the first third; the youngest also contains temporary objects. */
 const FEWEST_SLICES = 2;
 
-/** Sites of the program's own code that leave something alive now and then, in however few samples and be it that they
- * grow no more: a page is not given back while a block of it lives. */
+/**
+ * Sites of the program's own code that leave some blocks live, in however few samples, even if they no longer
+ * grow. A page is not returned while it contains a live block.
+ */
 export function pinsPages({ sites, evidence }: Observations): SiteJudgement[] {
   const { startMs, endMs } = evidence.window;
   const settledMs = startMs + (endMs - startMs) / 3;
@@ -32,11 +34,13 @@ export function pinsPages({ sites, evidence }: Observations): SiteJudgement[] {
   );
 }
 
-/** Of what is filled: less may be blocks that were there before. */
+/** Share of the filled bytes; less may come from older blocks. */
 const LEAST_OF_FILLED = 0.5;
 
-/** Sites of those that ask for large blocks now and then and keep them: pools of a library, filled little by little,
- * whose pages become resident long after they were asked for. `filledBytes`: what was filled meanwhile. */
+/**
+ * Sites that allocate large blocks from time to time and keep them: pools of a library that fill gradually,
+ * whose pages become resident long after their allocation. `filledBytes`: bytes filled during this time.
+ */
 export function fillsBlocks(observations: Observations, filledBytes: Bytes): SiteJudgement[] {
   const isLarge = ({ site }: SiteJudgement) =>
     (site.largeBytes?.at(-1) ?? 0) >= LEAST_OF_FILLED * (site.liveBytes.at(-1) ?? 0);
@@ -45,8 +49,10 @@ export function fillsBlocks(observations: Observations, filledBytes: Bytes): Sit
   return kept >= LEAST_OF_FILLED * filledBytes ? pools : [];
 }
 
-/** A library with an allocator of its own: samples fall on the small objects alone that hold its memory. The growth
- * that nobody sees is divided by what they grow by. */
+/**
+ * For a library with its own allocator, only the small objects that hold its memory are sampled. Unexplained
+ * growth is divided in proportion to their growth.
+ */
 export function keptMeanwhile(observations: Observations, unseenSlope: number): SiteJudgement[] {
   const small = littleKept(observations);
   const all = small.reduce((sum, { slope }) => sum + slope, 0);

@@ -1,23 +1,28 @@
-/** What a process had made before it forked, and who reads it in its children: each read of a Python object writes
- * its reference count, and turns the page it lies in private. */
+/**
+ * Objects that a process created before it forked, and the code that reads them in its children. Each read of a
+ * Python object writes its reference count, which makes its page private.
+ */
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteHistory } from "../sites/site_history.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 
 const PAGE_BYTES = 4096;
-/** What loads at full speed before a fork is sampled coarsely: a few samples of megabytes are much, and it is the
- * order that counts, for the children tell by themselves that pages turn. */
+/**
+ * Loading at full speed before a fork is sampled coarsely. A few samples of megabytes are enough, because only
+ * the order matters; the children's metrics already show that pages become private.
+ */
 const FEWEST_SAMPLES = 3;
-/** Of what the children's own code asks for: a function of less is no large part of their work. */
+/** Share of the children's own allocations; a function with less is not a large part of their work. */
 const LEAST_OF_WORK = 0.25;
-/** Of less the samples are too few. */
+/** Fewer samples are not enough. */
 const LEAST_ASKED: Bytes = 1_000_000;
 
 /**
- * Sites of the program's own code whose Python objects `parentPid` shares with the children that it forked at
- * `forkedMs`, by the pages that reading them can turn private: a write to a reference count turns one page,
- * however large the object. `slope`, by ms, is divided among them in that proportion.
+ * Sites of the program's own code whose Python objects `parentPid` shares with the children it forked at
+ * `forkedMs`, ordered by the number of pages that reading them can make private. A write to a reference count
+ * affects one page, however large the object is. `slope`, in bytes per ms, is divided among them in that
+ * proportion.
  */
 export function sharedAtFork(
   { sites, evidence }: Observations,
@@ -27,17 +32,17 @@ export function sharedAtFork(
 ): SiteJudgement[] {
   const { lookTimes = [], cohorts = [] } = evidence.sites ?? {};
   const look = lookTimes.findIndex((time) => time >= forkedMs);
-  // A slice of births that began before it may hold what was there.
+  // A slice of allocation times that began before the fork may contain older objects.
   const slices = cohorts.findIndex((bound) => bound >= (lookTimes[look] ?? 0)) + 1;
   const shared = sites.flatMap(({ site, ...judgement }) => {
     const live = site.liveBytes.at(-1) ?? 0;
     const then = site.liveBytes[look] ?? 0;
     const born = site.cohortBytes.slice(0, slices).reduce((sum, bytes) => sum + bytes, 0);
-    // What has gone since the fork is nobody's any more, what came is the parent's alone.
+    // Objects freed since the fork are gone; newer ones belong only to the parent.
     const bytes = Math.min(live, then, born);
     const objects = ((site.objects[look] ?? 0) * bytes) / Math.max(1, then);
     const pages = Math.min(bytes, objects * PAGE_BYTES);
-    // Of code that was imported, workers run little.
+    // Workers run only a small part of imported code.
     const isOf = site.pid === parentPid && site.domain === "python" && site.own && !site.imports;
     return isOf && site.liveSamples * bytes >= FEWEST_SAMPLES * live && pages > 0
       ? [{ ...judgement, site, pages }]
@@ -48,8 +53,9 @@ export function sharedAtFork(
 }
 
 /**
- * The functions of the program's own code that the children `pids` run most, by what they ask for, be it freed at
- * once: what turns pages private makes no memory of its own. `slope`, by ms, is divided among them.
+ * The functions of the program's own code that the children `pids` run most, measured by their allocations,
+ * including freed ones, because reading objects allocates nothing itself. `slope`, in bytes per ms, is divided
+ * among them.
  */
 export function readersInChildren(
   { evidence }: Observations,

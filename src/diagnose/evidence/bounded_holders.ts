@@ -1,4 +1,4 @@
-/** Suspects whose holder carries its own bound (maxsize, maxlen) and is not past it: caches that are filling. */
+/** Suspects whose holder has a bound (maxsize, maxlen) that is not exceeded: caches that are filling. */
 
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
@@ -11,12 +11,12 @@ export interface BoundedSuspect {
   readonly holder: HolderJson;
 }
 
-/** Of a site's live bytes when the holder was found: one that holds less holds some of them by chance. */
+/** Share of a site's live bytes at the time of the lookup; a holder with less may hold some of them by coincidence. */
 const LEAST_HELD = 0.3;
-/** What a container held when it was full, and this many times that at the end: its entries themselves grow. */
+/** If a full container holds this many times its former bytes at the end, its entries themselves grow. */
 const MOST_SINCE_FULL = 1.25;
 
-/** null where the suspect's holder has no bound, or is full and grows all the same. */
+/** null if the suspect's holder has no bound, or is full but still grows. */
 export function boundedBy(
   evidence: Evidence,
   suspect: SiteJudgement,

@@ -3,8 +3,10 @@ import type { Evidence } from "./evidence.js";
 
 const FEWEST_STEPS = 10;
 
-/** Growth by one unit of work, where the program counts its steps; MB a step is steadier than MB an hour.
- * `slope`: bytes by ms. null where it counts none. */
+/**
+ * Growth per step if the program marks its steps, which varies less than growth per hour. `slope`: bytes per
+ * ms. null if it marks no steps.
+ */
 export function bytesPerStep({ events, window }: Evidence, slope: number): Bytes | null {
   const settledMs = window.startMs + (window.endMs - window.startMs) / 3;
   const steps = events.filter(({ kind, timeMs }) => kind === "step-begin" && timeMs >= settledMs);

@@ -1,9 +1,9 @@
-/** The censuses of a recording as evidence: one course of bytes and objects for each type. */
+/** The censuses of a recording as evidence: one series of bytes and objects per type. */
 import type { Pid } from "../../model/base/units.js";
 import type { RecordedCensus } from "../../recording/types.js";
 import type { CensusEvidence } from "./evidence.js";
 
-/** The process that was counted most often; null if the recording holds no census. */
+/** The process with the most censuses; null if the recording has none. */
 export function censusEvidence(censuses: readonly RecordedCensus[]): CensusEvidence | null {
   const byPid = new Map<Pid, RecordedCensus[]>();
   for (const census of censuses) {

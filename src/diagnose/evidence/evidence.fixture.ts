@@ -1,34 +1,35 @@
 /**
- * Evidence for tests, of a few lines:
+ * Evidence for tests, written in a few lines:
  *
- *     minute 1                                   how long the window is
- *     anonRssBytes 40 + 1/s                      MiB at the start, and what comes to it
- *     anonRssBytes 40 begins 1/s at 45s          the same from a later time on
- *     threads 4 + 0.5/s                          figures that are no bytes: as they are
- *     site record keeps 1/s                      MiB a second, none of it freed
- *     site record begins 1/s at 45s              MiB a second from then on, none of it freed
- *     site cache fills 20 by 15s                 MiB, and when it is full
- *     site parse churns 5                        MiB of young memory all the time
+ *     minute 1                                   length of the window
+ *     anonRssBytes 40 + 1/s                      MiB at the start, and the growth
+ *     anonRssBytes 40 begins 1/s at 45s          the same, from a later time on
+ *     threads 4 + 0.5/s                          figures other than bytes, unscaled
+ *     site record keeps 1/s                      MiB per second, none of it freed
+ *     site record begins 1/s at 45s              MiB per second from then on, none of it freed
+ *     site cache fills 20 by 15s                 MiB, and the time when it is full
+ *     site parse churns 5                        MiB of short-lived memory all the time
  *     site tables leaps 20 at 50s                MiB, all at once
- *     site arena pools 10 at 25s 45s             MiB that come at the first time, three times as much at each later one
- *     site buffer swells 1/s                     one block, made anew and larger all the time
- *     mapping open_part keeps 1/s                MiB of files that are mapped, and the same words as of a site
- *     mapping publish passes 1/s                 MiB a second, all of it unmapped at once
+ *     site arena pools 10 at 25s 45s             MiB at the first time, three times as much at each later one
+ *     site buffer swells 1/s                     one block, repeatedly replaced by a larger one
+ *     mapping open_part keeps 1/s                MiB of mapped files; same syntax as for a site
+ *     mapping publish passes 1/s                 MiB per second, all of it unmapped at once
  *     child 43 anonRssBytes 20 + 0.5/s
- *     forked 43 10s                              when it was; at the start unless told
+ *     forked 43 10s                              time of the fork; default: the start
  *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
  *     holder record held=40 path=app>history putter=keep callers=record,replay
- *     holder polars.Frame library=yes held=40 path=app>frames      of a census' type, past malloc
- *     holder socket.socket made=serve held=40 path=app>pool       of open files, sockets or threads, and who makes them
+ *     holder polars.Frame library=yes held=40 path=app>frames      of a census type, not allocated by malloc
+ * holder socket.socket made=serve held=40 path=app>pool       of open files, sockets or threads, and what
+ * creates them
  *     collector off
- *     ledgers 3s 6s 12s 24s                      when ledgers were read; at every poll unless told
+ *     ledgers 3s 6s 12s 24s                      when ledgers were read; default: at every poll
  *     census app.Session 5 + 0.1/s               MiB of a type
- *     censuses 4s 30s                            when types were counted; every four seconds unless told
+ *     censuses 4s 30s                            when types were counted; default: every four seconds
  *
- * Of a block that is made anew, `copied=3` looks at the end see the old one and the new one; `beside=9000` small
- * objects stand at the same site.
- * A site may carry `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of what lives),
- * `pid=43`, `own=no` (a library's alone), `imports=yes` and `file=/lib/torch/nn/functional.py`.
+ * For a block that is replaced, the last `copied=3` snapshots contain both the old and the new block;
+ * `beside=9000` small objects belong to the same site.
+ * A site may have `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of live bytes),
+ * `pid=43`, `own=no` (only library code), `imports=yes` and `file=/lib/torch/nn/functional.py`.
  */
 
 import type { Millis, TimeMs } from "../../model/base/units.js";
@@ -155,8 +156,10 @@ export function noise(seed: number): number {
   return 2 * (value - Math.floor(value)) - 1;
 }
 
-/** "anonRssBytes 40 + 1/s", "vmsBytes 500 steps 100 at 20s", "app.Row 1 fills 20 by 40s" and goes on at 5 % of
- * that rate, "app.Job 1 batches 20 each 15s" */
+/**
+ * "anonRssBytes 40 + 1/s", "vmsBytes 500 steps 100 at 20s", "app.Row 1 fills 20 by 40s" and continues at 5 % of
+ * that rate, "app.Job 1 batches 20 each 15s"
+ */
 function courseOf([metric, start, how, by, , at]: readonly string[]): Course {
   const unit = COUNTS.has(metric as string) || DEVICE_COUNT.test(metric as string) ? 1 : MIB;
   const from = Number(start) * unit;
@@ -281,7 +284,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   );
   const isLarge = (look: number) =>
     (liveBytes[look] as number) >= LARGE_BLOCK_BYTES * Math.max(1, liveObjects[look] as number);
-  // As of a stack of its own within the site.
+  // As if it had its own stack within the site.
   const beside = Number(options.get("beside") ?? 0);
   return {
     key: `${pid} ${domain} ${name}`,
@@ -318,6 +321,9 @@ function holderOf(
   const options = new Map(words.map((word) => word.split("=", 2) as [string, string]));
   const number = (name: string) => Number(options.get(name) ?? 0);
   const path = options.get("path")?.split(">") ?? [];
+  const foundMs =
+    FIXTURE_START_MS +
+    (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs);
   return {
     pid: TARGET,
     site:
@@ -326,9 +332,7 @@ function holderOf(
         TARGET,
         words[1] as string,
       ),
-    foundMs:
-      FIXTURE_START_MS +
-      (options.has("at") ? Number.parseFloat(options.get("at") as string) * 1000 : spanMs),
+    foundMs,
     madeAt: options.get("made")?.split(",").map(frameOf) ?? [],
     callers: options.get("callers")?.split(",") ?? [],
     looked: 40,
@@ -343,6 +347,7 @@ function holderOf(
             type: options.get("type") ?? "dict",
             retainedBytes: Number(options.get("retained") ?? 60) * MIB,
             entries: number("entries"),
+            atMs: foundMs,
             ...(options.has("putter")
               ? { putters: [frameOf(options.get("putter") as string)] }
               : {}),

@@ -1,13 +1,13 @@
 /**
- * All that a verdict may rest on, whatever it came from: a recording, polls of a live process, a census.
- * Every part but the series is optional, and a rule that misses its part stays silent.
+ * All evidence for a verdict, whatever its source: a recording, polls of a live process, a census. Every part
+ * except the series is optional; a rule without its part stays silent.
  *
  *     recording or live process --> Evidence --> observe() --> Observations --> rules/ --> verdict
  *     (src/record, src/cli)         this file    observations.ts              ordered list  verdict.ts
  *
- * How it fails: too short a window gives "insufficient-evidence" with what would settle it; a part that is
- * missing becomes a sentence of `limits`; figures that contradict each other lower the confidence. Nothing
- * here reads a process or a file, so nothing here can hurt one.
+ * Failure modes: too short a window gives "insufficient-evidence" with the window length that is needed; a
+ * missing part becomes a sentence in `limits`; contradictory figures lower the confidence. Nothing here reads a
+ * process or a file.
  */
 
 import type { Bytes, Objects, Pid, TimeMs } from "../../model/base/units.js";
@@ -23,16 +23,16 @@ export interface ProcessEvidence {
   readonly parentPid: Pid;
   readonly command: readonly string[];
   readonly python: string;
-  /** An agent ran in it. */
+  /** Whether an agent ran in it. */
   readonly profiled: boolean;
   readonly startedMs: TimeMs;
-  /** null while it lives. */
+  /** null while it runs. */
   readonly endedMs: TimeMs | null;
-  /** Polled figures, and parts of the ledger (`ledger.malloc.free`) where ledgers were read. */
+  /** Polled metrics, and parts of the ledger (`ledger.malloc.free`) if ledgers were read. */
   readonly series: MemorySeries;
 }
 
-/** How the collector of an interpreter stands. */
+/** The state of an interpreter's garbage collector. */
 interface CollectorEvidence {
   readonly pid: Pid;
   readonly enabled: boolean;
@@ -41,31 +41,33 @@ interface CollectorEvidence {
   readonly youngThreshold: number;
 }
 
-/** What the sampled addresses of a suspect site were found to hang on. */
+/** The holders found for the sampled addresses of a suspect site. */
 export interface HolderEvidence {
   readonly pid: Pid;
-  /** The site group it was looked up for: {@link SiteHistory.key}; of a type: {@link typeKey}, or where a library
-   * keeps memory behind its objects, {@link librarySite}. */
+  /**
+   * The site group it was looked up for: {@link SiteHistory.key}; for a type {@link typeKey}, or {@link
+   * librarySite} if a library keeps memory behind its objects.
+   */
   readonly site: string;
   /** When it was looked up. */
   readonly foundMs: TimeMs;
-  /** Of handles: the stack whose samples lie in them, leaf first; empty where none does. */
+  /** For handles: the stack whose samples are in them, leaf first; empty if there is none. */
   readonly madeAt: readonly FrameJson[];
-  /** Addresses that were looked up; how many a Python object holds; how many only garbage holds. */
+  /** Number of addresses looked up; number held by a Python object; number held only by garbage. */
   readonly looked: number;
   readonly held: number;
   readonly garbage: number;
-  /** How many hang on a tensor's graph. */
+  /** Number kept by an autograd graph. */
   readonly graph: number;
-  /** null: nothing common was found. */
+  /** null if no common holder was found. */
   readonly holder: HolderJson | null;
-  /** Functions that have things put into it by the only one that puts them there. */
+  /** Callers of the only function that adds items to it. */
   readonly callers: readonly string[];
-  /** The bound it carries (maxsize, maxlen) where it carries one. */
+  /** Its bound (maxsize, maxlen), if any. */
   readonly bound: number | null;
 }
 
-/** Objects by type at several moments: what tells of growth where no agent sees allocations. */
+/** Objects by type at several moments, which show growth if no agent records allocations. */
 export interface CensusEvidence {
   readonly pid: Pid;
   /** Ascending. */
@@ -76,33 +78,33 @@ export interface CensusEvidence {
 export interface TypeCourse {
   /** "app.Session" */
   readonly type: string;
-  /** By census, with the buffers that the objects own; 0 where there was none of it. */
+  /** By census, including the buffers that the objects own; 0 if there were none. */
   readonly bytes: readonly Bytes[];
   readonly objects: readonly Objects[];
 }
 
-/** What the program answered to `gc.collect()` and `malloc_trim(0)`, at the end of the window. */
+/** The results of `gc.collect()` and `malloc_trim(0)` in the program at the end of the window. */
 export interface ProbeEvidence {
   readonly pid: Pid;
   readonly collectedObjects: Objects;
   /** Live memory that the collector freed. */
   readonly freedBytes: Bytes;
-  /** Resident memory that the allocator gave back afterwards; null where it could not be asked. */
+  /** Resident memory that the allocator returned afterwards; null if it could not be called. */
   readonly returnedBytes: Bytes | null;
-  /** Why it could not; "" where it could. */
+  /** Why it could not be called; "" if it was. */
   readonly refusal: string;
 }
 
-/** A process that ran out of memory, with the sentence that says so. */
+/** A process that ran out of memory, with a sentence about it. */
 export interface MemoryEndEvidence extends MemoryEnd {
   readonly sentence: string;
 }
 
-/** What chosen rows of the profiles were chosen from. */
+/** The context of a selection of rows. */
 interface Selection {
   /** "thread=worker and label=ingest". */
   readonly where: string;
-  /** The target with the figures of the whole process, and how many processes its tree has. */
+  /** The target with the metrics of the whole process, and the number of processes in its tree. */
   readonly whole: ProcessEvidence;
   readonly members: number;
 }
@@ -113,23 +115,25 @@ export interface Evidence {
   /** The target first, then its descendants. */
   readonly processes: readonly ProcessEvidence[];
   readonly events: readonly TimelineEvent[];
-  /** Where an agent ran. */
+  /** Set if an agent ran. */
   readonly sites?: SiteHistories;
-  /** Where an agent ran: mappings of files, of shared memory and of devices, at the looks of {@link sites}; those
-   * that nobody keeps, too. */
+  /**
+   * Set if an agent ran: mappings of files, shared memory and devices at the snapshots of {@link sites},
+   * including those that are not kept.
+   */
   readonly mappings?: SiteHistories;
-  /** Where no agent ran: all through the window. Where one did: each time that holders were looked up. */
+  /** Without an agent, during the whole window; with one, at each holder lookup. */
   readonly census?: CensusEvidence;
-  /** Where somebody allowed it. */
+  /** Set if the user requested it. */
   readonly probe?: ProbeEvidence;
   readonly collectors?: readonly CollectorEvidence[];
   readonly holders?: readonly HolderEvidence[];
-  /** What `tidemark gpu` says of the allocator's snapshots that belong to it. */
+  /** The documents of `tidemark gpu` about the allocator snapshots that belong to it. */
   readonly snapshots?: readonly GpuJson[];
   /** Processes that ran out of memory. */
   readonly memoryEnds?: readonly MemoryEndEvidence[];
-  /** Where only some rows of the profiles count. */
+  /** Set if only some rows of the profiles are selected. */
   readonly selection?: Selection;
-  /** What could not be seen, and why: sentences. */
+  /** Sentences about missing evidence and the reasons. */
   readonly limits: readonly string[];
 }

@@ -3,11 +3,11 @@
 import type { StackId } from "../../model/base/units.js";
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents/documents.js";
-import type { HolderLookup, HolderRow, Putter } from "../../recording/types.js";
+import type { HolderLookup, Putter } from "../../recording/types.js";
 import type { Evidence, HolderEvidence } from "./evidence.js";
 import { shortPath } from "./short_path.js";
 
-/** `framesOf`: of a stack of the dictionary, where there is one. */
+/** `framesOf`: the frames of a stack in the dictionary, if there is one. */
 export function holderEvidenceOf(
   lookups: readonly HolderLookup[],
   framesOf: (stack: StackId) => readonly FrameJson[] = () => [],
@@ -32,7 +32,7 @@ function holdersOf(
       held,
       garbage,
       graph,
-      holder: row.path.length === 0 ? null : holderJson(row, putters),
+      holder: row.path.length === 0 ? null : holderJson({ ...row, foundMs }, putters),
       callers: putters.length === 1 ? (putters[0] as Putter).callers : [],
       bound: bound > 0 ? bound : null,
     }),
@@ -45,7 +45,8 @@ function holderJson(
     type,
     retainedBytes,
     entries,
-  }: Pick<HolderRow, "path" | "type" | "retainedBytes" | "entries">,
+    foundMs,
+  }: Pick<HolderLookup["rows"][number], "path" | "type" | "retainedBytes" | "entries" | "foundMs">,
   putters: readonly Putter[],
 ): HolderJson {
   const frames = putters.map(({ function: name, file, line }) => ({
@@ -59,6 +60,7 @@ function holderJson(
     type,
     retainedBytes,
     entries,
+    atMs: foundMs,
     ...(frames.length === 0 ? {} : { putters: frames }),
   };
 }

@@ -1,5 +1,7 @@
-/** What the ledgers of a window say of a part. They are few: whether there is growth, RSS says; they say of
- * what. */
+/**
+ * Growth of a ledger part over a window. Ledgers are few: RSS decides whether there is growth, and the ledgers
+ * show what grows.
+ */
 
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { LEDGER_PARTS, type LedgerPartName } from "../../model/profile/ledger.js";
@@ -7,7 +9,7 @@ import { ledgerMetric } from "../../model/profile/series.js";
 import { afterFirstThird } from "../series/growth.js";
 import type { ProcessObservation } from "./observations.js";
 
-/** Two tell which part grew where RSS shows that something does; to contradict that takes one more. */
+/** Two ledgers suffice to show which part grew if RSS grows; contradicting that takes one more. */
 const FEWEST_LEDGERS = 2;
 const FEWEST_TO_CONTRADICT = 3;
 
@@ -15,11 +17,11 @@ interface PartGrowth {
   readonly rise: Bytes;
   readonly spanMs: Millis;
   readonly level: Bytes;
-  /** Of the time for which RSS is judged, what lies between those two ledgers. */
+  /** Share of the time over which RSS is judged that lies between those two ledgers. */
   readonly covered: number;
 }
 
-/** From the first to the last ledger after the first third; null where there are too few. */
+/** From the first to the last ledger after the first third; null if there are too few. */
 export function partGrowth(
   process: ProcessObservation,
   part: LedgerPartName,
@@ -38,8 +40,10 @@ export function partGrowth(
   return { rise: level - (values[0] as number), spanMs, level, covered };
 }
 
-/** Of all that grew over the newest ledgers, what several parts have: to be held against other evidence where a
- * short window has too few ledgers behind its first third. null where there are too few at all, or nothing grew. */
+/**
+ * Share of several parts in the growth over the newest ledgers, for comparison with other evidence if a short
+ * window has too few ledgers after its first third. null if there are too few in total, or nothing grew.
+ */
 export function shareOfNewest(
   process: ProcessObservation,
   parts: readonly LedgerPartName[],
@@ -54,7 +58,7 @@ export function shareOfNewest(
   return all > 0 ? own / all : null;
 }
 
-/** Rise of several parts together; null where ledgers are too few to be held against other evidence. */
+/** Combined rise of several parts; null if there are too few ledgers to contradict other evidence. */
 export function riseOf(
   process: ProcessObservation,
   parts: readonly LedgerPartName[],

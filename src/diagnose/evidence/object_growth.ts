@@ -1,4 +1,4 @@
-/** Which objects there are more of at the last census than at the first: what a growth is made of. */
+/** Types that grew between the first and the last census. */
 
 import type { Bytes } from "../../model/base/units.js";
 import type { CensusJson } from "../../model/documents/diagnosis_document.js";
@@ -7,7 +7,7 @@ import type { CensusEvidence } from "./evidence.js";
 const MOST_TYPES = 12;
 const SMALLEST_ADDED_BYTES: Bytes = 50_000;
 
-/** Those that came to most bytes first; null where fewer than two censuses were taken, or nothing became more. */
+/** Largest growth in bytes first; null if there are fewer than two censuses, or nothing grew. */
 export function moreObjects(census: CensusEvidence | undefined): CensusJson | null {
   const [fromMs, toMs] = [census?.timesMs[0], census?.timesMs.at(-1)];
   if (!census || fromMs === undefined || toMs === undefined || fromMs === toMs) {

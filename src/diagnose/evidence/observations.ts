@@ -1,4 +1,4 @@
-/** What the evidence comes to before anybody judges: the growth of each figure, and each site's course. */
+/** Derived observations, before any rule judges them: the growth of each metric, and the course of each site. */
 
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
@@ -11,14 +11,14 @@ import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
 import { growingTypes } from "./type_growth.js";
 
 const COUNTS: ReadonlySet<Metric> = new Set(["openFiles", "openSockets", "threads", "children"]);
-/** From RSS alone, growth counts from here: bytes, and share of the level. */
+/** Least growth of RSS that counts: bytes, and share of the level. */
 export const SMALLEST_RISE_BYTES = 5_000_000;
 const SMALLEST_RISE_SHARE = 0.02;
-/** Of private memory's growth, what a site of few large blocks must explain to be accused. */
+/** Share of private-memory growth that a site with few large blocks must explain to be accused. */
 const LEAST_SWELL = 0.3;
-/** Of a block that doubles, what private memory rose by in all. */
+/** For a block that doubles: share of its growth by which private memory must have risen. */
 const LEAST_FILLED = 0.5;
-/** The same of all types that grow: with less something else grows. */
+/** The same for all growing types together; below it something else grows. */
 const LEAST_OF_TYPES = 0.3;
 
 export interface ProcessObservation {
@@ -26,7 +26,7 @@ export interface ProcessObservation {
   readonly isTarget: boolean;
   growth(metric: Metric): Growth;
   readings(metric: Metric): Readings;
-  /** Grows, by enough to speak of. */
+  /** Whether the metric grows significantly. */
   grows(metric: Metric): boolean;
 }
 
@@ -34,30 +34,30 @@ export interface Observations {
   readonly evidence: Evidence;
   readonly windowMs: Millis;
   readonly target: ProcessObservation;
-  /** Growth of the whole process tree: what the header shows, and what no verdict may contradict. */
+  /** Growth of the whole process tree, as shown in the header; no verdict may contradict it. */
   readonly total: TotalGrowth;
-  /** The target and those of its descendants that ran for a third of the window. */
+  /** The target, and its descendants that ran for at least a third of the window. */
   readonly processes: readonly ProcessObservation[];
-  /** Every site, by what it kept. */
+  /** Every site, ordered by kept bytes. */
   readonly sites: readonly SiteJudgement[];
-  /** The same of mapped files, shared memory and devices. */
+  /** The same for mapped files, shared memory and devices. */
   readonly mappings: readonly SiteJudgement[];
-  /** Sites that keep growing and are held by nothing with a bound; without an agent, types that do. */
+  /** Sites that keep growing and have no bounded holder; without an agent, such types. */
   readonly suspects: readonly SiteJudgement[];
   /** Sites that grow within a bound. */
   readonly bounded: readonly BoundedSuspect[];
-  /** RSS of private memory less the sampled live bytes of the target, where both are known. */
+  /** Private RSS minus the sampled live bytes of the target, if both are known. */
   readonly unused: UnusedMemory | null;
   holderOf(suspect: SiteJudgement): HolderEvidence | null;
 }
 
 interface UnusedMemory {
   readonly growth: Growth;
-  /** Least of the last third of the window less the least of the first: what came and never went back. */
+  /** Minimum of the last third of the window minus the minimum of the first: growth that was never returned. */
   readonly keptBytes: Bytes;
-  /** Of that, what came after the first third: the rest is of the start. */
+  /** The part of it after the first third; the rest is start-up. */
   readonly lateBytes: Bytes;
-  /** Standard error of the live bytes it was reckoned from. */
+  /** Standard error of the live bytes used in the calculation. */
   readonly standardErrorBytes: Bytes;
 }
 
@@ -93,8 +93,10 @@ export function observe(evidence: Evidence): Observations {
   };
 }
 
-/** The sites that keep what they make. Where those explain little of a growth that RSS shows, sites of few
- * samples may speak, too: a coarse sampling period must not hide a leak that everybody can see. */
+/**
+ * The sites that keep what they allocate. If they explain little of the RSS growth, sites with few samples are
+ * included, so that a coarse sampling period does not hide an obvious leak.
+ */
 function chooseSuspects(
   sites: readonly SiteJudgement[],
   processes: readonly ProcessObservation[],
@@ -115,7 +117,7 @@ function chooseSuspects(
   return [...sure, ...weak].sort((a, b) => b.slope - a.slope);
 }
 
-/** A block that doubles, and is filled: RSS rose with it, be it long ago. */
+/** A block that doubles and is filled, so that RSS rose with it, even if long ago. */
 function isFilled(
   { course, keptBytes, site }: SiteJudgement,
   processes: readonly ProcessObservation[],
@@ -128,7 +130,7 @@ function isFilled(
   );
 }
 
-/** Without sites: the types that keep growing, where they explain what private memory grows by. */
+/** Without sites: the types that keep growing, if they explain the growth of private memory. */
 function chooseTypes({ census, window }: Evidence, target: ProcessObservation): SiteJudgement[] {
   if (!census) {
     return [];
@@ -161,12 +163,12 @@ function observeProcess(process: ProcessEvidence, isTarget: boolean): ProcessObs
   };
 }
 
-/** By the thresholds of growth that RSS alone tells. */
+/** Uses the thresholds for RSS growth. */
 export function isLarge({ rise, level }: Growth): boolean {
   return rise >= SMALLEST_RISE_BYTES && rise >= SMALLEST_RISE_SHARE * level;
 }
 
-/** Private memory that no live allocation accounts for, at the looks. */
+/** Private memory not explained by live allocations, at the snapshots. */
 function unusedGrowth(evidence: Evidence, target: ProcessObservation): UnusedMemory | null {
   const { sites } = evidence;
   if (!sites || sites.lookTimes.length < 4) {
@@ -205,7 +207,7 @@ function keptOf(values: readonly Bytes[]): Pick<UnusedMemory, "keptBytes" | "lat
   };
 }
 
-/** Sampled live bytes of a process at each look. */
+/** Sampled live bytes of a process at each snapshot. */
 function liveOf({ sites }: Evidence, pid: Pid): Float64Array {
   const sum = new Float64Array(sites?.lookTimes.length ?? 0);
   for (const site of sites?.sites ?? []) {

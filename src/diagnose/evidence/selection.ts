@@ -1,9 +1,10 @@
-/** Evidence about chosen rows of a profile alone: `diagnose --where thread=worker`. */
+/** Evidence restricted to selected rows of a profile: `diagnose --where thread=worker`. */
 import type { Evidence } from "./evidence.js";
 
 /**
- * `evidence` holds the sites of the chosen rows; this takes out what is of the whole process, so that no rule explains
- * the growth of RSS by rows that have no part in it: polled figures, objects by type, and holders of other sites.
+ * `evidence` has the sites of the selected rows. This removes everything that concerns the whole process
+ * (polled metrics, objects by type, holders of other sites), so that no rule explains RSS growth by unrelated
+ * rows.
  */
 export function restrictedTo(where: string, evidence: Evidence): Evidence {
   const { census: _, memoryEnds = [], snapshots: __, holders, collectors, ...rest } = evidence;

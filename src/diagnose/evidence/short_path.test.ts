@@ -7,7 +7,7 @@ test("a path without a chain stays as it is", () => {
   expect(shortPath([])).toEqual([]);
 });
 
-test("a linked list is one step and its number", () => {
+test("a linked list is one step and a count", () => {
   const list = ["module app", "head", ...Array.from({ length: 1203 }, () => ".next"), ".value"];
   expect(shortPath(list)).toEqual(["module app", "head", ".next × 1,203", ".value"]);
 });
@@ -18,7 +18,7 @@ test("links of several steps, and several chains", () => {
   expect(shortPath(path)).toEqual(["module app", ".next → dict[...] × 4", "a × 3"]);
 });
 
-test("a long way without a chain keeps its ends", () => {
+test("a long path without a chain keeps its ends", () => {
   const path = Array.from({ length: 100 }, (_, i) => `step ${i}`);
   const short = shortPath(path);
   expect(short).toHaveLength(24);

@@ -1,9 +1,9 @@
-/** A holder's path for people: a chain of a thousand nodes is told as one step and its number. */
+/** A readable holder path: a chain of a thousand nodes is shown as one step and a count. */
 
-/** Steps that make one link of a chain: ".next", or ".next" and "dict[...]" and so on. */
+/** Most steps that form one link of a chain: ".next", or ".next" and "dict[...]" and so on. */
 const LONGEST_LINK = 4;
 const FEWEST_LINKS = 3;
-/** What is left where no chain repeats itself: its ends are kept, for a path is read from there. */
+/** Most steps if no chain repeats; both ends are kept, because readers start there. */
 const MOST_STEPS = 24;
 
 export function shortPath(path: readonly string[]): string[] {
@@ -26,7 +26,7 @@ export function shortPath(path: readonly string[]): string[] {
   return [...short.slice(0, half), `… ${left} steps …`, ...short.slice(1 - half)];
 }
 
-/** The longest run of equal links that begins here; of equally long ones that of the shortest link. */
+/** The longest run of equal links that begins here; among equally long runs, the one with the shortest link. */
 function chainAt(path: readonly string[], at: number): { length: number; links: number } {
   let best = { length: 1, links: 1 };
   for (let length = 1; length <= LONGEST_LINK; length++) {
@@ -50,7 +50,7 @@ function sameLink(path: readonly string[], first: number, other: number, length:
   return true;
 }
 
-/** Whether one path leads to the other. */
+/** Whether one path is a prefix of the other. */
 export function isSamePlace(a: readonly string[] = [], b: readonly string[] = []): boolean {
   const [short, long] = a.length <= b.length ? [a, b] : [b, a];
   return short.length > 0 && short.every((step, n) => step === long[n]);

@@ -1,4 +1,4 @@
-/** Allocator snapshots alone as evidence: no process was watched. */
+/** Only allocator snapshots as evidence; no process was watched. */
 import type { GpuJson } from "../../model/documents/gpu/gpu_document.js";
 import type { Evidence } from "./evidence.js";
 

@@ -1,8 +1,8 @@
 /**
- * Which types keep growing, by censuses: what stands in for allocation sites where no agent runs. A census
- * counts every object, so a rise is no matter of chance; but it does not tell ages. So it must come in every
- * part of the window, never go back, and go on at the end: a cache that fills gets slower, a load is one step,
- * a batch is freed.
+ * Types that keep growing according to censuses, which replace allocation sites if no agent runs. A census
+ * counts every object, so a rise is not a sampling error, but it has no ages. So the rise must occur in every
+ * part of the window, never be reversed, and continue at the end: a filling cache slows down, loading data is
+ * one step, a batch is freed.
  */
 
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
@@ -12,18 +12,20 @@ import type { SiteHistory } from "../sites/site_history.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import type { CensusEvidence, TypeCourse } from "./evidence.js";
 
-/** As of a site's survivors. */
+/** The same threshold as for a site. */
 const SMALLEST_RISE_BYTES = 1_000_000;
-/** After the first third. Fewer only say which types, where RSS shows that there is growth; two do even where one
- * is from before. */
+/**
+ * Least censuses after the first third. Fewer can only show which types grow if RSS grows; then two suffice,
+ * even if one is older.
+ */
 const FEWEST_CENSUSES = 5;
 const FEWEST_WITH_GROWTH = 2;
-/** Of the rise: what one step may carry. */
+/** Share of the rise that one step may have. */
 const LARGEST_STEP = 0.6;
-/** What comes in the second half of the censuses to what came in the first: less is a cache that fills. */
+/** Least ratio of the rise in the second half of the censuses to that in the first; less is a filling cache. */
 const FALLING = 0.6;
 
-/** The fastest growing first. `rssGrows`: whether RSS shows growth by its own gates. */
+/** Fastest growing first. `rssGrows`: whether RSS grows by its own criteria. */
 export function growingTypes(
   { pid, timesMs, types }: CensusEvidence,
   startMs: TimeMs,
@@ -48,8 +50,10 @@ export function growingTypes(
     .sort((a, b) => b.slope - a.slope);
 }
 
-/** What no later census goes below: batches and copies come and go above it. The last has no later one, and
- * is left out where there are enough. */
+/**
+ * The minimum of this and all later censuses, which ignores batches and temporary copies. The last census has
+ * no later one and is left out if there are enough.
+ */
 function levelsOf(bytes: readonly Bytes[]): Bytes[] {
   const levels = bytes.map((_, i) => Math.min(...bytes.slice(i)));
   return levels.length > FEWEST_CENSUSES ? levels.slice(0, -1) : levels;
@@ -64,7 +68,7 @@ function keepsRising(bytes: readonly Bytes[]): boolean {
   return Math.max(...steps) <= LARGEST_STEP * rise && late >= FALLING * early;
 }
 
-/** By ms. */
+/** Per ms. */
 function slopeOf(times: readonly TimeMs[], bytes: readonly Bytes[]): number {
   const span: Millis = (times.at(-1) as number) - (times[0] as number);
   return times.length < 3
@@ -72,7 +76,7 @@ function slopeOf(times: readonly TimeMs[], bytes: readonly Bytes[]): number {
     : theilSen(times, bytes).slope;
 }
 
-/** All objects of a type, as a site that nobody saw. */
+/** All objects of a type, in the form of a site. */
 function judgementOf(course: TypeCourse, pid: Pid, rise: Bytes, slope: number): SiteJudgement {
   const site: SiteHistory = {
     key: typeKey(pid, course.type),

@@ -18,7 +18,7 @@ const WEIGHTS: Partial<Record<SiteCourse, number>> = {
   hints: 0.7,
 };
 
-/** A site keeps what it allocates: survivors of every age, or live bytes that rise throughout. */
+/** A site keeps what it allocates: live blocks of every age, or live bytes that rise during the whole window. */
 export const ageCohorts: Rule = {
   name: "age-cohorts",
   judge({ suspects, sites, evidence, total }) {
@@ -30,20 +30,20 @@ export const ageCohorts: Rule = {
       const [largest] = sites;
       return largest
         ? silent(
-            `No site keeps what it makes: of the largest, ${frameText(headlineOf(largest.site))}, ${formatBytesBriefly(largest.keptBytes)} of the window live, ${
+            `No site keeps what it allocates. The largest site, ${frameText(headlineOf(largest.site))}, has ${formatBytesBriefly(largest.keptBytes)} from this window live, ${
               {
-                fills: "and most of that came within a short part of it",
-                churns: "all of it young",
-                small: "too little to count",
-                hints: "in too few samples",
-                swells: "in few blocks, and private memory does not grow with it",
+                fills: "most of it allocated within a short part of the window",
+                churns: "all of it allocated recently",
+                small: "too little to be significant",
+                hints: "in too few samples to be significant",
+                swells: "in a few blocks, but private memory does not grow with it",
                 doubles: "in one block that is not filled",
                 keeps: "",
                 accumulates: "",
               }[largest.course]
             }.`,
           )
-        : silent("No allocation of the window lives.");
+        : silent("No allocation made during this window is still live.");
     }
     const kept = suspects.reduce((sum, { slope }) => sum + slope, 0);
     const all = growthShown(total, kept);
@@ -55,7 +55,7 @@ export const ageCohorts: Rule = {
       says: "leak",
       kind: "python-leak",
       weight: WEIGHTS[first.course] ?? 0.7,
-      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of what grows.`,
+      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of the growth.`,
       suspects,
     };
   },
@@ -65,13 +65,13 @@ function courseText({ course, keptBytes, backlog }: SiteJudgement): string {
   switch (course) {
     case "accumulates":
       return backlog
-        ? `allocates items that wait: ${formatSlopeBriefly(backlog.producedSlope)} come in, ${formatSlopeBriefly(backlog.consumedSlope)} are freed, and the oldest has waited ${formatDurationBriefly(backlog.waitingMs)}, longer all the time`
-        : `has more and more live bytes: ${formatBytesBriefly(keptBytes)} more after the first third of the window`;
+        ? `allocates items that wait in a queue: ${formatSlopeBriefly(backlog.producedSlope)} in, ${formatSlopeBriefly(backlog.consumedSlope)} freed; the oldest has waited ${formatDurationBriefly(backlog.waitingMs)}, and the wait keeps growing`
+        : `has a rising number of live bytes: ${formatBytesBriefly(keptBytes)} more since the first third of the window`;
     case "swells":
-      return `keeps a few large blocks, and more in them each time: ${formatBytesBriefly(keptBytes)} more`;
+      return `replaces a few large blocks with larger ones: ${formatBytesBriefly(keptBytes)} more`;
     case "doubles":
-      return `keeps a block that is reallocated at a multiple of its size whenever it is full: ${formatBytesBriefly(keptBytes)} more`;
+      return `keeps a block that is reallocated at a multiple of its size each time it is full: ${formatBytesBriefly(keptBytes)} more`;
     default:
-      return `keeps what it makes: ${formatBytesBriefly(keptBytes)} of the window live`;
+      return `keeps what it allocates: ${formatBytesBriefly(keptBytes)} from this window are live`;
   }
 }

@@ -10,24 +10,27 @@ import type { SiteJudgement } from "../sites/suspects.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.5;
-/** Kept all through the last third: so much, and so much of private memory, is worth a word. */
+/**
+ * Smallest retained amount, in bytes and as a share of private memory, that is reported. It must be retained
+ * for the whole last third.
+ */
 const SMALLEST_KEPT_BYTES = 20_000_000;
 const LEAST_KEPT_SHARE = 0.5;
-/** Of the growth: less than that kept by sites is a small leak beside a large loss. */
+/** Share of the growth. If sites keep less than this, they are a small leak next to a large allocator loss. */
 const LEAST_LEAK_SHARE = 0.25;
-/** Of what was kept, so much came after the start. */
+/** At least this share of the retained bytes must appear after the start. */
 const LEAST_LATE_SHARE = 0.5;
-/** Of the highest level of private memory: with less, it does come back. */
+/** Share of the highest level of private memory. Below it, memory does return to the kernel. */
 const LEAST_OF_HIGH = 0.9;
-/** Sampled bytes err: what is kept must stand out of that. */
+/** The retained bytes must exceed the sampling error by this factor. */
 const ERRORS = 4;
 
-/** Of the growth, what the ledger must find in the allocators' own parts. */
+/** Share of the growth that the ledger must find in the allocators' own parts. */
 const LEAST_IN_LEDGER = 0.25;
 const FREE_PARTS: readonly LedgerPartName[] = ["malloc.free", "python.free"];
 const KEPT_PARTS: readonly LedgerPartName[] = [...FREE_PARTS, "python.used"];
 
-/** Private memory grows and what lives in it does not: the program freed it, the allocator keeps it. */
+/** Private memory grows but live bytes do not: the program freed memory that the allocator keeps. */
 export const allocator: Rule = {
   name: "allocator",
   judge(observations) {
@@ -58,7 +61,7 @@ export const allocator: Rule = {
         (riseOf(target, FREE_PARTS) ?? 0) >= MOST_OF_GROWTH * growth.rise
           ? 0.92
           : 0.85,
-      detail: `Private memory grows by ${formatSlopeBriefly(anon.slope)}, but ${formatShare(Math.min(1, growth.rise / anon.rise))} of that is not live: it was freed, and the allocator keeps ${formatBytesBriefly(growth.level)}.`,
+      detail: `Private memory grows by ${formatSlopeBriefly(anon.slope)}, but ${formatShare(Math.min(1, growth.rise / anon.rise))} of the growth is not live: the program freed it, and the allocator keeps ${formatBytesBriefly(growth.level)}.`,
       growth: anon,
       explainedSlope: anon.rise > 0 ? anon.slope * Math.min(1, growth.rise / anon.rise) : 0,
       suspects: pinning(observations),
@@ -66,9 +69,12 @@ export const allocator: Rule = {
   },
 };
 
-/** Where ledgers were read: what an allocator kept is in its parts, pymalloc's used ones among them, for an
- * arena's pages are divided by pools. Blocks that are filled at last, and pages that somebody asked the kernel
- * for, are not live at any site, either, but in other parts. */
+/**
+ * True if ledgers show the growth outside the allocators. Memory that an allocator retains is in the
+ * allocator's parts, including pymalloc's used part, since pools share the pages of an arena. Large blocks that
+ * fill slowly, and pages mapped directly from the kernel, are not live at any site either, but are in other
+ * parts of the ledger.
+ */
 function isElsewhere(target: ProcessObservation, rise: Bytes): boolean {
   const kept = riseOf(target, KEPT_PARTS);
   const share = kept === null ? shareOfNewest(target, KEPT_PARTS) : kept / rise;
@@ -84,7 +90,7 @@ function highest(values: readonly Bytes[]): Bytes {
   return values.reduce((most, bytes) => Math.max(most, bytes), 0);
 }
 
-/** It grew once and never came back. What a start needed and freed again is none of it. */
+/** Memory grew once and was never returned. Memory that was needed only at startup does not count. */
 function keeps(observations: Observations): Finding {
   const { target, unused } = observations;
   const anon = target.growth("anonRssBytes");
@@ -103,13 +109,13 @@ function keeps(observations: Observations): Finding {
       says: "leak",
       kind: "allocator-retention",
       weight: 0.65,
-      detail: `Of ${formatBytesBriefly(anon.level)} of private memory ${formatBytesBriefly(keptBytes)} are not live and were not for a third of the window: freed, and kept by the allocator.`,
+      detail: `${formatBytesBriefly(keptBytes)} of ${formatBytesBriefly(anon.level)} of private memory have not been live for a third of the window: the program freed them, and the allocator keeps them.`,
       growth: anon,
       explainedSlope: lateBytes / Math.max(1, anon.spanMs),
       suspects: pinning(observations),
     };
   }
   return silent(
-    `Private memory and what lives in it go together: ${formatBytesBriefly(keptBytes)} are not accounted for by live allocations.`,
+    `Private memory follows the live allocations: ${formatBytesBriefly(keptBytes)} are not accounted for by live allocations.`,
   );
 }

@@ -7,15 +7,15 @@ import { diagnose } from "../verdict/verdict.js";
 function filling(text: string): boolean {
   const { kind, summary } = diagnose(evidenceOf(text)).verdict;
   expect(kind).toBe("insufficient-evidence");
-  return summary.includes("blocks that were there before are being filled");
+  return summary.includes("existing blocks are being written for the first time");
 }
 
 describe("allocator", () => {
-  test("private memory grows, what lives in it does not", () => {
+  test("private memory grows, live memory does not", () => {
     expect(verdict("anonRssBytes 40 + 1/s\nsite work churns 10")).toBe("allocator-retention");
   });
 
-  test("what lives is known too badly to say that it does not grow", () => {
+  test("live bytes are too uncertain to exclude their growth", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work churns 10";
     expect(ruleSays("allocator", `${text} error=8`)?.says).toBe("leak");
     expect(ruleSays("allocator", `${text} error=12`)?.says).toBe("silent");
@@ -27,26 +27,26 @@ describe("allocator", () => {
     expect(verdict(text.replace("30s", "10s"))).not.toBe("allocator-retention"); // the start's
   });
 
-  test("what little is kept between what was freed is named", () => {
+  test("the few objects kept between freed blocks are named", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work churns 10\nsite note keeps 0.02/s samples=9";
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
     expect(told.kind).toBe("allocator-retention");
     expect(told.summary).toContain(
-      "what note (app.py:7) keeps lies between what was freed; 3.5 GiB/h",
+      "objects that note (app.py:7) keeps lie between freed blocks; 3.5 GiB/h",
     );
     expect(suspects).toMatchObject([
       { stack: [{ function: "note" }], advice: [{ id: "TM-A040" }] },
     ]);
   });
 
-  test("so is what was kept and grows no more", () => {
+  test("kept objects that no longer grow are named as well", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work churns 10\nsite index fills 4 by 40s";
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
     expect(told.kind).toBe("allocator-retention");
     expect(suspects).toMatchObject([{ stack: [{ function: "index" }] }]);
   });
 
-  test("what the ledger finds elsewhere was never the allocator's", () => {
+  test("growth that the ledger finds elsewhere is not the allocator's", () => {
     const text =
       "anonRssBytes 40 + 1/s\nrssBytes 40 + 1/s\nsite work churns 10\nledger.malloc.free 5\nledger.python.free 1\nledger.python.used 9";
     expect(verdict(`${text}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
@@ -56,7 +56,7 @@ describe("allocator", () => {
     expect(filling(`${text}\nledger.malloc.used 9 + 1/s`)).toBe(true);
   });
 
-  test("a library's pool that is larger each time is filled evenly: who asks for it is the leak", () => {
+  test("a library's growing pool fills steadily: the site that allocates it is the leak", () => {
     const rss = "rssBytes 40 + 1/s\nanonRssBytes 40 + 1/s\nledger.malloc.used 9 + 1/s";
     const pool = "site parse pools 10 at 25s 45s objects=6 samples=5 domain=native";
     const { verdict: told, suspects } = diagnose(evidenceOf(`${rss}\nsite work churns 9\n${pool}`));
@@ -68,7 +68,7 @@ describe("allocator", () => {
     expect(filling(`${rss}\n${pool.replace("10", "3")}`)).toBe(true);
   });
 
-  test("samples that are rare beside what grows acquit no site", () => {
+  test("samples that are too rare do not clear a site", () => {
     const text = "rssBytes 40 + 0.2/s\nanonRssBytes 40 + 0.2/s\nledger.malloc.used 9 + 0.2/s";
     expect(filling(`${text}\nsite work churns 10 error=0.5`)).toBe(true);
     expect(filling(`${text}\nsite work churns 10 samples=6 error=8`)).toBe(false);
@@ -77,7 +77,7 @@ describe("allocator", () => {
     expect(filling(`${sure}\nperiodBytes 4`)).toBe(false);
   });
 
-  test("few ledgers of a short window say so, too", () => {
+  test("the few ledgers of a short window show it as well", () => {
     const text = `anonRssBytes 40 + 1/s
       site work churns 10
       ledgers 3s 6s 12s 24s
@@ -90,7 +90,7 @@ describe("allocator", () => {
     expect(verdict(`${text}\nledger.anon.other 9 + 1/s\nledger.malloc.free 5`)).toBe("native-leak");
   });
 
-  test("memory that lives accounts for the growth", () => {
+  test("live memory explains the growth", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work keeps 1/s";
     expect(ruleSays("allocator", text)?.says).toBe("silent");
   });

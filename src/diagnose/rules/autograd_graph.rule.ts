@@ -4,14 +4,16 @@ import type { SiteJudgement } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.4;
-/** Results of this many operations of one pass are kept: a graph keeps them, a list keeps one. */
+/** If results of this many operations of one pass are kept, a graph keeps them; a list would keep one. */
 const FEWEST_OPERATIONS = 2;
 const LEAST_SHARE = 0.04;
-/** Of the addresses that were looked up: what no Python object holds in a program that has tensors. */
+/** Share of the looked-up addresses that no Python object holds, in a program with tensors. */
 const LEAST_IN_GRAPH = 0.3;
 
-/** Tensors kept with the graph that made them: one kept output keeps the results of every operation
- * before it, so memory of several operations of one pass grows together. */
+/**
+ * Tensors are kept together with their autograd graph. One kept output keeps the results of all earlier
+ * operations, so memory of several operations of one pass grows together.
+ */
 export const autogradGraph: Rule = {
   name: "autograd-graph",
   judge(observations) {
@@ -24,19 +26,19 @@ export const autogradGraph: Rule = {
       const holder = observations.holderOf(suspect);
       return holder && holder.looked > 0 ? holder.graph > LEAST_IN_GRAPH * holder.looked : null;
     };
-    // A hook's results keep those of the layers before it, which another function made: where nothing was looked
-    // up, one site of several operations speaks for all of the passes.
+    // A hook's results keep those of earlier layers, which another function created. If no holder was looked
+    // up, one site with several operations is evidence for all sites of the passes.
     const several = suspects.some((site) => inGraph(site) === null && ofSeveralOperations(site));
     const tensors = suspects.filter((site) => inGraph(site) ?? (several && ofPasses(site)));
     const slope = tensors.reduce((sum, suspect) => sum + suspect.slope, 0);
     if (all === 0 || slope < MOST_OF_GROWTH * all) {
-      return silent("No graph of tensors accumulates.");
+      return silent("No autograd graph accumulates.");
     }
     return {
       says: "leak",
       kind: "graph-retention",
       weight: 0.93,
-      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) are results of several operations of one forward or backward pass: a kept tensor keeps the graph behind it.`,
+      detail: `${formatShare(slope / all)} of the memory that sites keep (${formatSlopeBriefly(slope)}) are results of several operations of one forward or backward pass: a kept tensor keeps its autograd graph.`,
       suspects: tensors,
     };
   },
@@ -63,7 +65,7 @@ function ofSeveralOperations(suspect: SiteJudgement): boolean {
   return backward || operations.size >= FEWEST_OPERATIONS;
 }
 
-/** Through a module's forward, or a backward pass; not through a module's making. */
+/** True for stacks through a module's forward or a backward pass, but not through a module's construction. */
 function isOfPass({ frames }: KeptStack): boolean {
   const inTorch = frames.filter(({ file }) => /[/\\]torch[/\\]/.test(file));
   return (

@@ -1,12 +1,12 @@
 import { formatShare } from "../../model/base/numbers.js";
 import { type Rule, silent } from "./rule.js";
 
-/** Of the growth of private memory: a bound on less does not explain it. */
+/** Share of the private-memory growth that bounded containers must hold to explain it. */
 const LEAST_OF_GROWTH = 0.25;
-/** Of all suspects' growth: other suspects with more than this leak beside the cache. */
+/** Share of all suspects' growth. If other suspects grow by more than this, they leak in addition to the cache. */
 const MOST_BESIDE = 0.1;
 
-/** What grows is held by a container that carries its own bound and is not full yet. */
+/** The growing objects are held by a container that has a bound and is not full yet. */
 export const boundedHolder: Rule = {
   name: "bounded-holder",
   judge({ bounded, suspects, target }) {
@@ -18,21 +18,19 @@ export const boundedHolder: Rule = {
     const beside = suspects.reduce((sum, suspect) => sum + suspect.slope, 0);
     if (beside > MOST_BESIDE * (beside + slope)) {
       return silent(
-        `${formatShare(slope / (beside + slope))} of what grows is in bounded containers, the rest is not.`,
+        `${formatShare(slope / (beside + slope))} of the growth is in bounded containers; the rest is not.`,
       );
     }
     const { slope: all } = target.growth("anonRssBytes");
     if (target.grows("anonRssBytes") && slope < LEAST_OF_GROWTH * all) {
-      return silent(
-        "What bounded containers hold is a small part of the growth of private memory.",
-      );
+      return silent("Bounded containers hold only a small part of the growth of private memory.");
     }
     const { holder, bound } = first;
     return {
       says: "no leak",
       kind: "cache-plateau",
       weight: 0.99,
-      detail: `What grows is in ${holder.path.join(" → ")}, which is bounded: ${holder.entries.toLocaleString("en-US")} of at most ${bound.toLocaleString("en-US")} entries, ${formatShare(holder.entries / bound)} full.`,
+      detail: `The growth is in ${holder.path.join(" → ")}, which is bounded: ${holder.entries.toLocaleString("en-US")} of at most ${bound.toLocaleString("en-US")} entries, ${formatShare(holder.entries / bound)} full.`,
       suspects: bounded.map(({ suspect }) => suspect),
       namesCause: true,
     };

@@ -5,20 +5,20 @@ import { adviceById } from "../wording/advice.js";
 import { frameText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
-/** What is worth a word, and of private memory how much. */
+/** Smallest amount that is reported, in bytes and as a share of private memory. */
 const SMALLEST_BYTES = 10_000_000;
 const LEAST_SHARE = 0.2;
 const FEWEST_OBJECTS = 200_000;
 /**
- * Bytes an object at a site: a float asks for 24, an int for 28, and the list it stands in for 8 more.
- * Nothing else that comes in hundreds of thousands is so small (a str asks for 50, a tuple of two for 56).
+ * Bytes per object at a site: 24 for a float, 28 for an int, plus 8 for its slot in a list. No other object
+ * that is common in hundreds of thousands is that small (a str takes 50, a tuple of two 56).
  */
 const LEAST_MEAN = 23.5;
 const MOST_MEAN = 37;
 const ARRAY_BYTES = 8;
 const BOXED = new Set(["float", "int"]);
 
-/** Numbers that each are an object of their own, where an array would hold them bare: no leak, but a mend. */
+/** Numbers stored as separate objects, which an array would store as plain values. Not a leak, but easy to improve. */
 export const boxedNumbers: Rule = {
   name: "boxed-numbers",
   judge(observations) {
@@ -29,7 +29,7 @@ export const boxedNumbers: Rule = {
     }
     const { where, bytes, objects } = found;
     const finding: Finding = silent(
-      `${where}: ${Math.round(objects).toLocaleString("en-US")} numbers, each an object, take ${formatBytesBriefly(bytes)}; in an array they would take ${formatBytesBriefly(objects * ARRAY_BYTES)}.`,
+      `${where}: ${Math.round(objects).toLocaleString("en-US")} numbers stored as separate objects take ${formatBytesBriefly(bytes)}; in an array they would take ${formatBytesBriefly(objects * ARRAY_BYTES)}.`,
     );
     return { ...finding, beside: [adviceById("TM-A080")] };
   },

@@ -11,7 +11,7 @@ import { type Finding, type Rule, silent } from "./rule.js";
 
 const MOST_TOLD = 3;
 
-/** Objects of some types only ever become more, counted in the program's own heap. */
+/** The number of objects of some types only rises, according to censuses of the heap. */
 export const censusGrowth: Rule = {
   name: "census-growth",
   judge(observations) {
@@ -27,9 +27,9 @@ export const censusGrowth: Rule = {
     const types = suspects.filter(({ site }) => site.type !== undefined);
     const [first] = types;
     if (!first) {
-      return silent(`No type of object explains a growth by its own bytes, by ${counted}.`);
+      return silent(`${counted} show no type whose own bytes explain the growth.`);
     }
-    const detail = `By ${counted}: ${types
+    const detail = `${counted} show growth: ${types
       .slice(0, MOST_TOLD)
       .map((type) => told(observations, type))
       .join("; ")}.`;
@@ -37,7 +37,7 @@ export const censusGrowth: Rule = {
   },
 };
 
-/** Beside sites, which accuse: what kinds of objects the growth is made of. */
+/** In addition to the accused sites: the types of objects that grow. */
 function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
   const more = moreObjects(census);
   if (more === null) {
@@ -52,7 +52,7 @@ function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
     .join(", ");
   return {
     ...silent(
-      `Counted ${formatDurationBriefly(more.toMs - more.fromMs)} apart, objects grew: ${types}.`,
+      `Two censuses ${formatDurationBriefly(more.toMs - more.fromMs)} apart show growth: ${types}.`,
     ),
     says: sitesGrow ? "leak" : "silent",
   };

@@ -2,10 +2,10 @@ import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers
 import type { ProcessObservation } from "../evidence/observations.js";
 import { type Rule, silent } from "./rule.js";
 
-/** Of all that grows in suspects, what lies in children. */
+/** Share of the suspects' growth that must be in child processes. */
 const MOST_IN_CHILDREN = 0.6;
 
-/** Times the growth of the next one: a worker that differs. */
+/** A worker stands out if it grows this many times faster than the next one. */
 const STANDS_OUT = 3;
 const FEWEST_SIBLINGS = 3;
 
@@ -16,11 +16,11 @@ function oddOne(growing: readonly ProcessObservation[], workers: number): string
   return first !== undefined &&
     workers >= FEWEST_SIBLINGS &&
     slopeOf(first) > STANDS_OUT * (second ? slopeOf(second) : 0)
-    ? ` Process ${first.process.pid} differs from the others: it alone grows by ${formatSlopeBriefly(slopeOf(first))}.`
+    ? ` Process ${first.process.pid} stands out: it alone grows by ${formatSlopeBriefly(slopeOf(first))}.`
     : "";
 }
 
-/** Of the children that ran for long enough to be judged. */
+/** Counts only child processes that ran long enough to be judged. */
 function subject(growing: number, workers: number): string {
   if (workers === 1) {
     return "The child process grows";
@@ -30,7 +30,7 @@ function subject(growing: number, workers: number): string {
     : `${growing} of ${workers} child processes that ran long enough grow`;
 }
 
-/** The memory that grows is a worker's, not the target's own. */
+/** The growing memory belongs to a worker process, not to the target itself. */
 export const children: Rule = {
   name: "children",
   judge({ processes, suspects, evidence }) {

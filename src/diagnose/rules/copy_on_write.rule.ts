@@ -3,14 +3,17 @@ import { readersInChildren, sharedAtFork } from "../causes/shared_at_fork.js";
 import { isLarge, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import { median } from "../series/trend.js";
+import type { SiteJudgement } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";
 
-/** Of what a child's private memory gained, what its RSS may have gained: more is memory of its own. */
+/** The most that a child's RSS may gain, as a share of its private-memory gain. More is newly allocated memory. */
 const MOST_OF_OWN = 0.5;
 const SMALLEST_PRIVATE_BYTES = 5_000_000;
 
-/** Pages that a fork shared turn private in the children: their own memory grows, their RSS does not, and
- * their allocations do not either. */
+/**
+ * Pages shared by a fork become private in the children: their private memory grows, but neither their RSS nor
+ * their allocations do.
+ */
 export const copyOnWrite: Rule = {
   name: "copy-on-write",
   judge(observations) {
@@ -21,7 +24,9 @@ export const copyOnWrite: Rule = {
     );
     const turned = forked.filter((child) => turnsPrivate(child));
     if (turned.length === 0) {
-      return forked.length === 0 ? null : silent("Pages of the children do not turn private.");
+      return forked.length === 0
+        ? null
+        : silent("No shared pages become private in the child processes.");
     }
     const gained = turned.reduce((sum, child) => sum + privateGain(child), 0);
     const growth = sumOf(turned.map((child) => child.growth("ussBytes")));
@@ -30,24 +35,33 @@ export const copyOnWrite: Rule = {
     );
     const forkedMs = Math.min(...turned.map(({ process }) => process.startedMs));
     const gainSlope = gained / Math.max(1, evidence.window.endMs - forkedMs);
+    const inEachChild = (judgement: SiteJudgement): SiteJudgement => ({
+      ...judgement,
+      turnsPrivateIn: turned
+        .map((child) => ({
+          pid: child.process.pid,
+          slope: (judgement.slope * privateGain(child)) / gained,
+        }))
+        .sort((a, b) => b.slope - a.slope),
+    });
     const ownSuspects = suspects.some(({ site }) => turned.some((c) => c.process.pid === site.pid));
     return {
       says: "leak",
       kind: "copy-on-write",
       weight: ownSuspects ? 0.7 : 0.94,
-      detail: `In ${turned.length} forked children ${formatBytesBriefly(gained)} of shared pages turned private (${formatSlopeBriefly(growth.slope)} now), ${formatShare(median(shares))} of their RSS, while their RSS stayed: reading Python objects writes their reference counts.`,
+      detail: `In ${turned.length} forked children ${formatBytesBriefly(gained)} of shared pages became private (${formatSlopeBriefly(growth.slope)} now), ${formatShare(median(shares))} of their RSS, while their RSS did not grow: reading Python objects updates their reference counts.`,
       growth,
       suspects: sharedAtFork(
         observations,
         (turned[0] as ProcessObservation).process.parentPid,
         forkedMs,
         gainSlope,
-      ),
+      ).map(inEachChild),
       readers: readersInChildren(
         observations,
         new Set(turned.map(({ process }) => process.pid)),
         gainSlope,
-      ),
+      ).map(inEachChild),
     };
   },
 };
@@ -64,15 +78,16 @@ function turnsPrivate(child: ProcessObservation): boolean {
   );
 }
 
-/** Of all, what each rises by; those that fall do not make up for it. */
+/** The sum of all rising growths; falling ones are not subtracted. */
 function sumOf(growths: readonly Growth[]): Growth {
   const sum = (figure: "slope" | "low" | "high") =>
     growths.reduce((total, growth) => total + Math.max(0, growth[figure]), 0);
   return { ...(growths[0] as Growth), slope: sum("slope"), low: sum("low"), high: sum("high") };
 }
 
-/** Last private memory less the first reading of it. */
+/** The last reading of private memory minus the first. The readings are expensive, so a large child may have only two a
+ * minute. Two are enough: with constant RSS, the gain cannot be newly allocated memory. */
 function privateGain(child: ProcessObservation): number {
   const { values } = child.readings("ussBytes");
-  return values.length < 3 ? 0 : (values.at(-1) as number) - (values[0] as number);
+  return values.length < 2 ? 0 : (values.at(-1) as number) - (values[0] as number);
 }

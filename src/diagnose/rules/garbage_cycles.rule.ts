@@ -2,10 +2,13 @@ import { formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import { type Rule, silent } from "./rule.js";
 
 const MOST_GARBAGE = 0.5;
-/** Then nothing that is reachable explains it, whatever the collector's settings: gc.freeze() hides from it, too. */
+/**
+ * Above this share, reachable objects cannot explain the growth, whatever the collector's settings are
+ * (gc.freeze() also hides objects from it).
+ */
 const NEARLY_ALL = 0.8;
 
-/** What accumulates is unreachable: cycles that wait for a collector which does not come. */
+/** Unreachable cycles accumulate because the garbage collector does not run. */
 export const garbageCycles: Rule = {
   name: "garbage-cycles",
   judge(observations) {
@@ -29,20 +32,20 @@ export const garbageCycles: Rule = {
       }
       return silent(
         starved
-          ? "The collector is off or starved, but what grows is reachable."
-          : "What grows is no garbage: it is reachable.",
+          ? "The garbage collector is off or rarely runs, but the growing objects are reachable."
+          : "The growing objects are reachable, so they are not garbage.",
       );
     }
     const why = starved
       ? collector?.enabled
         ? `its threshold is ${collector.youngThreshold}`
         : "it is switched off"
-      : "it has not come to them, as after gc.freeze()";
+      : "it has not collected them (gc.freeze() has this effect)";
     return {
       says: "leak",
       kind: "cycle-garbage",
       weight: starved ? 0.98 : slope >= NEARLY_ALL * all ? 0.93 : 0.85,
-      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) is unreachable and refers to itself: only the collector can free it, and ${why}.`,
+      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) is in unreachable reference cycles: only the garbage collector can free it, and ${why}.`,
       suspects: garbage.map(({ suspect }) => suspect),
     };
   },

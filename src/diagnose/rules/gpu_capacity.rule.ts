@@ -5,10 +5,10 @@ import { savingAdvice } from "../causes/device_savings.js";
 import { snapshotDevices, trouble, type WatchedDevice, watchedDevices } from "../causes/devices.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
-/** Of the device, what the job itself must hold for its need to be the reason. */
+/** Share of the device memory that the job itself must hold for capacity to be the cause. */
 const FULL_SHARE = 0.8;
 
-/** The job needs more than the device has. Asked after the others: a leak fills any device. */
+/** The job needs more memory than the device has. This rule comes after the others, because a leak fills any device. */
 export const gpuCapacity: Rule = {
   name: "gpu-capacity",
   judge(observations) {
@@ -29,7 +29,7 @@ export const gpuCapacity: Rule = {
         return finding;
       }
     }
-    return silent("No request failed for want of memory alone.");
+    return silent("No request failed only because the device was full.");
   },
 };
 
@@ -58,7 +58,7 @@ function byHeartbeats(device: WatchedDevice): Finding | null {
         about: "device",
         kind: "gpu-capacity",
         weight: 0.85,
-        detail: `The program held ${formatBytesBriefly(peak)} of the ${formatBytesBriefly(total)} of device ${device.device} and asked for more, ${errors} times in vain.`,
+        detail: `The program held ${formatBytesBriefly(peak)} of the ${formatBytesBriefly(total)} of device ${device.device} and requested more; ${errors} requests failed.`,
         advice: adviceOf(["TM-A115", "TM-A104"]),
       };
 }

@@ -11,11 +11,11 @@ import {
 } from "../causes/devices.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
-/** Of a device: a context and its libraries stay below. */
+/** Share of a device. A context and its libraries use less. */
 const NOTABLE_SHARE = 0.1;
 const LARGEST_CONTEXT: Bytes = 1.5 * 2 ** 30;
 
-/** What was missing is held by others. */
+/** Other processes hold the memory that the program needed. */
 export const gpuContention: Rule = {
   name: "gpu-contention",
   judge(observations) {
@@ -36,7 +36,7 @@ export const gpuContention: Rule = {
         return finding;
       }
     }
-    return silent("No other process is seen to hold what this one needed.");
+    return silent("No other process holds the memory that this one needed.");
   },
 };
 
@@ -70,7 +70,10 @@ function byHeartbeats(device: WatchedDevice): Finding | null {
   );
 }
 
-/** A snapshot does not know the device's size; that it once had more than there was left to have, it does. */
+/**
+ * A snapshot does not contain the device's size, but it shows if the program once reserved more than is
+ * available now.
+ */
 function bySnapshot({ device, outOfMemory, highestReservedBytes }: GpuDeviceJson): Finding | null {
   const event = outOfMemory.at(-1);
   const within = event === undefined ? 0 : event.reservedBytes + event.deviceFreeBytes;
@@ -82,6 +85,6 @@ function bySnapshot({ device, outOfMemory, highestReservedBytes }: GpuDeviceJson
     ? null
     : contention(
         0.96,
-        `A request of ${formatBytesBriefly(event.requestedBytes)} failed on device ${device} with ${formatBytesBriefly(within)} within reach, and the program has held ${formatBytesBriefly(highestReservedBytes)} of it before: somebody else took ${formatBytesBriefly(lost)}.`,
+        `A request of ${formatBytesBriefly(event.requestedBytes)} failed on device ${device} with ${formatBytesBriefly(within)} available, and the program had held ${formatBytesBriefly(highestReservedBytes)} earlier: another process took ${formatBytesBriefly(lost)}.`,
       );
 }

@@ -9,13 +9,15 @@ import {
 } from "../causes/devices.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
-/** Of what is reserved: free in segments in use, when it led to an error or to retries; and when to retries
- * alone. Cache is never in it: PyTorch gives that back before it raises. */
+/**
+ * Shares of reserved memory that are free inside segments in use: the least after an error, and the least after
+ * retries alone. Cached segments do not count, because PyTorch releases them before it raises.
+ */
 const SPLIT_AT_ERROR = 0.1;
 const SPLIT_AT_RETRIES = 0.25;
 const FEWEST_RETRIES = 2;
 
-/** Enough is free on the device, in pieces that cannot be used. */
+/** Enough memory is free on the device, but in pieces that are too small. */
 export const gpuFragmentation: Rule = {
   name: "gpu-fragmentation",
   judge(observations) {
@@ -27,7 +29,7 @@ export const gpuFragmentation: Rule = {
     const found =
       first(devices, byError) ?? first(watched, byHeartbeats) ?? first(devices, byRetries);
     return found === null
-      ? silent("No request failed while enough was free in pieces.")
+      ? silent("No request failed while enough memory was free in smaller pieces.")
       : { ...found, advice: deviceAdvice(observations, ["TM-A101", "TM-A103"]) };
   },
 };

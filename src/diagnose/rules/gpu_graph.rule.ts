@@ -7,13 +7,13 @@ import { frameText } from "../wording/words.js";
 import { growingSites } from "./gpu_leak.rule.js";
 import { type Rule, silent } from "./rule.js";
 
-/** One kept output keeps the results of every operation before it; one kept tensor is one site. */
+/** One kept output keeps the results of all earlier operations; one kept tensor is one site. */
 const FEWEST_OPERATIONS = 2;
 const MOST_OF_GROWTH = 0.5;
 const TORCH_PASS = /[/\\]torch[/\\](?:nn[/\\]|autograd[/\\]|_tensor\.py|_functional)/;
 const PASS = /^(?:forward|_call_impl|_wrapped_call_impl|backward|apply|run_backward)$/;
 
-/** Results of several operations of one forward pass stay on the device from step to step. */
+/** Results of several operations of one forward pass stay on the device after each step. */
 export const gpuGraph: Rule = {
   name: "gpu-graph",
   judge(observations) {
@@ -29,21 +29,21 @@ export const gpuGraph: Rule = {
     );
     const slope = ofPass.reduce((sum, { bytesPerStep }) => sum + bytesPerStep, 0);
     if (operations.size < FEWEST_OPERATIONS || slope < MOST_OF_GROWTH * all) {
-      return silent("No graph of tensors accumulates on the device.");
+      return silent("No autograd graph accumulates on the device.");
     }
     return {
       says: "leak",
       about: "device",
       kind: "graph-retention",
       weight: 0.985,
-      detail: `Results of ${operations.size} operations of one pass stay, ${formatBytesBriefly(slope)} a step: a kept tensor keeps the graph behind it. Most by ${frameText(ownFrame(ofPass[0]?.stack ?? []))}.`,
+      detail: `Results of ${operations.size} operations of one pass stay allocated, ${formatBytesBriefly(slope)} a step: a kept tensor keeps its autograd graph. Most are allocated by ${frameText(ownFrame(ofPass[0]?.stack ?? []))}.`,
       deviceSites: ofPass,
       advice: adviceOf(["TM-A106"]),
     };
   },
 };
 
-/** Within a module's forward or a backward pass; not gradients, which belong to parameters. */
+/** True within a module's forward or a backward pass, except for gradients, which belong to parameters. */
 function isOfPass({ stack, category }: GpuGrowthJson): boolean {
   return (
     category !== "gradients" &&

@@ -9,11 +9,11 @@ import type { Observations } from "../evidence/observations.js";
 import { frameText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
-/** A device's own threshold, whatever its size: 10 MB, and over 20 steps that is what each adds. */
+/** Absolute threshold for a device, whatever its size: 10 MB, which is 500 kB per step over 20 steps. */
 const LEAST_RISE: Bytes = 10_000_000;
 const LEAST_PER_STEP: Bytes = 500_000;
 
-/** Device memory that the program holds rises step by step. */
+/** Device memory that the program holds rises with each step. */
 export const gpuLeak: Rule = {
   name: "gpu-leak",
   judge(observations) {
@@ -39,13 +39,13 @@ function bySteps(devices: readonly GpuDeviceJson[]): Finding | null {
     about: "device",
     kind: "gpu-leak",
     weight: explainsErrors(devices, growing) ? 0.98 : 0.95,
-    detail: `${formatBytesBriefly(all)} a step are never freed over ${first.steps} steps; most by ${frameText(ownFrame(first.stack))}.`,
+    detail: `${formatBytesBriefly(all)} a step are not freed, over ${first.steps} steps; most are allocated by ${frameText(ownFrame(first.stack))}.`,
     deviceSites: growing,
     advice: adviceOf([gradients ? "TM-A107" : "TM-A106"]),
   };
 }
 
-/** Without what was kept the last request would have been served: whatever else the error looks like. */
+/** True if the last failed request would have succeeded without the leaked memory. */
 function explainsErrors(
   devices: readonly GpuDeviceJson[],
   growing: readonly GpuGrowthJson[],
@@ -56,7 +56,7 @@ function explainsErrors(
   );
 }
 
-/** A cache of keys and values fills with its sequences: its pool's occupancy says more than its size. */
+/** A KV cache fills with its sequences; the occupancy of its pool is more informative than its size. */
 export function growingSites(devices: readonly GpuDeviceJson[]): GpuGrowthJson[] {
   return devices
     .flatMap(({ growth }) => growth)
@@ -78,25 +78,25 @@ function byHeartbeats(
         about: "device",
         kind: "gpu-leak",
         weight: 0.96,
-        detail: `Process ${process.process.pid} holds more and more of device ${device}: ${formatSlopeBriefly(allocated.slope)}, ${formatBytesBriefly(allocated.level)} now.`,
+        detail: `Process ${process.process.pid} holds a growing amount of memory on device ${device}: ${formatSlopeBriefly(allocated.slope)}, ${formatBytesBriefly(allocated.level)} now.`,
         growth: allocated,
         advice: adviceOf(["TM-A106"]),
       };
     }
   }
-  return watched.length > 0 ? silent("What is allocated on the device does not grow.") : null;
+  return watched.length > 0 ? silent("Memory allocated on the device does not grow.") : null;
 }
 
-/** Steps were seen and nothing grew by them. */
+/** Steps were detected, and nothing grew with them. */
 function calm(devices: readonly GpuDeviceJson[]): Finding {
   const [seen] = devices.filter(({ stepsFrom }) => stepsFrom !== "");
   return seen === undefined
-    ? silent("The trace shows no steps by which growth could be told.")
+    ? silent("The trace shows no steps from which growth could be measured.")
     : {
         says: "no leak",
         about: "device",
         kind: "steady",
         weight: 0.6,
-        detail: `No site grows step by step on device ${seen.device}; steps were seen by ${seen.stepsFrom}.`,
+        detail: `No site grows with each step on device ${seen.device}; steps were detected by ${seen.stepsFrom}.`,
       };
 }

@@ -18,31 +18,31 @@ const DEVICE = "anonRssBytes 900\ngpu.0.totalBytes 81920";
 const HELD = "gpu.0.reservedBytes 40000\ngpu.0.freeBytes 41300";
 
 describe("gpu-leak", () => {
-  test("allocated memory that rises all along, beside a host that does not", () => {
+  test("allocated device memory that rises while host memory does not", () => {
     const document = diagnose(evidenceOf(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 20000 + 2/s`));
     expect(document.verdict.kind).toBe("gpu-leak");
-    expect(document.verdict.summary).toContain("more and more of device 0");
+    expect(document.verdict.summary).toContain("a growing amount of memory on device 0");
     expect(document.growth.bytesPerHour / 2 ** 20).toBeCloseTo(7200, -2);
     expect(document.advice.map(({ id }) => id)).toEqual(["TM-A106"]);
   });
 
-  test("10 MB count on a device of any size, less does not", () => {
+  test("10 MB count on a device of any size; less does not", () => {
     expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 60000 + 0.5/s`)).toBe("gpu-leak");
     expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 60000 + 0.05/s`)).toBe("steady");
   });
 
-  test("reserved memory that rises alone is cache", () => {
+  test("reserved memory that rises without allocated memory is cache", () => {
     const text = `${DEVICE}\ngpu.0.allocatedBytes 20000\ngpu.0.reservedBytes 25000 + 20/s`;
     expect(verdict(text)).toBe("steady");
   });
 
-  test("a model that was loaded stays", () => {
+  test("a loaded model is not a leak", () => {
     expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 1 steps 30000 at 30s`)).toBe("steady");
   });
 
   test("of a child", () => {
     const text = `${DEVICE}\nchild 43 gpu.0.allocatedBytes 20000 + 2/s`;
-    expect(diagnose(evidenceOf(text)).verdict.summary).toMatch(/process 43 holds more/);
+    expect(diagnose(evidenceOf(text)).verdict.summary).toMatch(/process 43 holds a growing amount/);
   });
 });
 
@@ -54,12 +54,12 @@ describe("out of memory", () => {
     expect(verdict(text)).toBe("gpu-fragmentation");
   });
 
-  test("reserved minus allocated without pieces is no fragmentation", () => {
+  test("reserved minus allocated without pieces is not fragmentation", () => {
     const text = `${DEVICE}\n${HELD}\n${errors}\ngpu.0.allocatedBytes 3000\ngpu.0.splitBytes 90\ngpu.0.fragmentationRatio 0.002`;
     expect(verdict(text)).not.toBe("gpu-fragmentation");
   });
 
-  test("others hold it", () => {
+  test("other processes hold it", () => {
     const text = `${DEVICE}\n${errors}\ngpu.0.allocatedBytes 30000\ngpu.0.reservedBytes 31000\ngpu.0.freeBytes 200\ngpu.0.splitBytes 100\ngpu.0.fragmentationRatio 0.003`;
     const { verdict: found } = diagnose(evidenceOf(text));
     expect([found.kind, found.summary]).toEqual([
@@ -68,7 +68,7 @@ describe("out of memory", () => {
     ]);
   });
 
-  test("a context is nobody's contention; the job needs it all", () => {
+  test("a context is not contention; the job needs the whole device", () => {
     const text = `${DEVICE}\n${errors}\ngpu.0.allocatedBytes 78000\ngpu.0.peakAllocatedBytes 79000\ngpu.0.reservedBytes 80500\ngpu.0.freeBytes 600`;
     expect(verdict(text)).toBe("gpu-capacity");
   });
@@ -92,18 +92,18 @@ describe("gpu-graph", () => {
   ];
   const own = [frame("remember", "/app/train.py", 52), frame("train", "/app/train.py", 40)];
 
-  test("results of several operations of a pass stay from step to step", () => {
+  test("results of several operations of a pass are kept after each step", () => {
     const { verdict: found, suspects } = judged([keeps(2, ofPass(10)), keeps(3, ofPass(11))]);
     expect(found.kind).toBe("graph-retention");
     expect(found.summary).toContain("model.py");
     expect(suspects[0]?.advice.map(({ id }) => id)).toEqual(["TM-A106"]);
   });
 
-  test("one tensor a step is kept alone, whatever made it", () => {
+  test("one tensor per step is kept alone, whatever created it", () => {
     expect(judged([keeps(2, ofPass(10))]).verdict.kind).toBe("gpu-leak");
   });
 
-  test("most of the growth lies elsewhere", () => {
+  test("most of the growth is elsewhere", () => {
     const growth = [keeps(1, ofPass(10)), keeps(1, ofPass(11)), keeps(6, own)];
     expect(judged(growth).verdict.kind).toBe("gpu-leak");
   });
@@ -118,7 +118,7 @@ describe("gpu-graph", () => {
     expect(judged([keeps(2, forward(10)), keeps(3, forward(11))]).verdict.kind).toBe("gpu-leak");
   });
 
-  test("nothing stays", () => {
+  test("nothing is kept", () => {
     expect(judged([]).verdict.kind).not.toBe("graph-retention");
   });
 });

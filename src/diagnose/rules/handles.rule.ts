@@ -8,10 +8,10 @@ import { headlineOf } from "../sites/headline_frame.js";
 import { keeps } from "../sites/suspects.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
-/** Fewer more than this are a pool that fills. */
+/** A rise by fewer handles is a pool that fills. */
 const FEWEST_HANDLES = 15;
 
-/** What one file, socket or thread keeps with it: a site that gains more for each is not theirs. */
+/** The most memory that one file, socket or thread keeps. A site that gains more per handle is a separate leak. */
 const MOST_OF_ONE_HANDLE: Bytes = 1.25 * 2 ** 20;
 
 const KINDS: readonly (readonly [Metric, string])[] = [
@@ -20,7 +20,7 @@ const KINDS: readonly (readonly [Metric, string])[] = [
   ["threads", "threads"],
 ];
 
-/** Descriptors or threads that only ever become more: what leaks is the handle, and memory comes with it. */
+/** The number of descriptors or threads only rises. The handles leak, and memory with them. */
 export const handles: Rule = {
   name: "handles",
   judge(observations) {
@@ -34,7 +34,7 @@ export const handles: Rule = {
       return known ? silent("Open files, sockets and threads do not accumulate.") : null;
     }
     const perMinute = worst.growth.slope * 60_000;
-    // A socket is a file as well: the narrower name is the truer one.
+    // A socket is also an open file; the more specific name is reported.
     const { name } = growing.find((kind) => kind.growth.rise > 0.8 * worst.growth.rise) ?? worst;
     const sockets = growing.find((kind) => kind.name === "open sockets");
     const shown =
@@ -45,13 +45,13 @@ export const handles: Rule = {
       says: "leak",
       kind: "handle-leak",
       weight: 0.97,
-      detail: `The number of ${shown} grows by ${perMinute.toFixed(perMinute < 10 ? 1 : 0)} a minute, to ${Math.round(worst.growth.level)} now, and none is given back.`,
+      detail: `The number of ${shown} grows by ${perMinute.toFixed(perMinute < 10 ? 1 : 0)} a minute, to ${Math.round(worst.growth.level)} now, and none are released.`,
       ...accusedWith(observations, shown, worst.growth),
     };
   },
 };
 
-/** Sites that may keep what belongs to each handle: those whose memory lies elsewhere leak on their own. */
+/** Sites that may keep the memory belonging to each handle. Sites whose memory is held elsewhere are separate leaks. */
 function accusedWith(
   observations: Observations,
   shown: string,
@@ -79,7 +79,7 @@ function rootOf(path: readonly string[]): readonly string[] {
   return path.slice(0, path[0]?.startsWith("thread ") ? 3 : 2);
 }
 
-/** Of the process in which the figure grows most. */
+/** The growth in the process where the metric grows most. */
 function most({ processes }: Observations, metric: Metric): Growth {
   return processes
     .map((process) => process.growth(metric))

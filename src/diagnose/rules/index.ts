@@ -1,4 +1,4 @@
-/** All rules, in the order in which they are asked: of two that are equally sure, the first decides. */
+/** All rules in order: between two findings of equal weight, the earlier rule decides. */
 
 import { ageCohorts } from "./age_cohorts.rule.js";
 import { allocator } from "./allocator.rule.js";

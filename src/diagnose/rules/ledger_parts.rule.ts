@@ -18,7 +18,7 @@ import { frameText } from "../wording/words.js";
 import { mapsMore } from "./mapped_files.rule.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
-/** Which part speaks for what, where no site is known. */
+/** The verdict that growth of a ledger part indicates if no site is known. */
 const MEANING: Partial<Record<LedgerPartName, VerdictKind>> = {
   "python.used": "python-leak",
   "python.free": "allocator-retention",
@@ -29,21 +29,25 @@ const MEANING: Partial<Record<LedgerPartName, VerdictKind>> = {
   shm: "shm-growth",
 };
 const PARTS = Object.keys(MEANING) as LedgerPartName[];
-/** Of all that grows in the ledger, what its first part must have. */
+/** Share of the ledger's growth that its fastest growing part must have. */
 const MOST_OF_GROWTH = 0.5;
-/** Buffers of arrays are malloc's as well, and some libraries map pools of their own: without their holders
- * that is not told apart. */
+/**
+ * Array buffers are also in malloc's part, and some libraries map their own pools. Without their holders these
+ * cannot be distinguished.
+ */
 const UNSURE = new Set<LedgerPartName>(["malloc.used", "anon.other"]);
 
-/** What is free rises whenever a heap finds its size, and less and less: of the time for which RSS is judged,
- * ledgers must show so much. */
+/**
+ * Free memory rises while a heap settles, more and more slowly. Ledgers must cover this share of the time over
+ * which RSS is judged.
+ */
 const LEAST_COVERED_OF_FREE = 1 / 3;
-/** Of what malloc's part grows by, what must be surely in no site. */
+/** Share of malloc's growth that certainly belongs to no site. */
 const LEAST_UNUSED = 0.5;
 /** 95 %. */
 const STANDARD_ERRORS = 2;
 
-/** RSS grows, and the ledger tells which part of it. Sites know more, where there are any. */
+/** RSS grows, and the ledger shows which part. If there are sites, they are better evidence. */
 export const ledgerParts: Rule = {
   name: "ledger-parts",
   judge(observations) {
@@ -64,7 +68,7 @@ export const ledgerParts: Rule = {
     ) {
       return silent("No part of the ledger grows on its own.");
     }
-    const detail = `${first.part} rose by ${formatBytesBriefly(first.rise)} in ${formatDurationBriefly(first.spanMs)}, to ${formatBytesBriefly(first.level)}: ${formatShare(first.rise / all)} of what grows.`;
+    const detail = `${first.part} rose by ${formatBytesBriefly(first.rise)} in ${formatDurationBriefly(first.spanMs)}, to ${formatBytesBriefly(first.level)}: ${formatShare(first.rise / all)} of the growth.`;
     const kind = MEANING[first.part] ?? null;
     const isEarly =
       kind === "allocator-retention" &&
@@ -92,14 +96,14 @@ export const ledgerParts: Rule = {
       ? found
       : {
           ...found,
-          detail: `${detail} What ${frameText(headlineOf(most.site))} keeps meanwhile may hold it.`,
+          detail: `${detail} Objects that ${frameText(headlineOf(most.site))} keeps at the same time may hold it.`,
           suspects: meanwhile,
           growth: target.growth("rssBytes"),
         };
   },
 };
 
-/** What all sites kept of the window, those that no rule suspects among them. */
+/** Bytes that all sites kept during the window, including sites that no rule suspects. */
 function keptBySites({ sites }: Observations): Bytes {
   return sites.reduce(
     (sum, { course, keptBytes }) => sum + (course === "churns" ? 0 : keptBytes),
@@ -107,8 +111,11 @@ function keptBySites({ sites }: Observations): Bytes {
   );
 }
 
-/** Whether the samples of all sites are enough to say that none of them asked for what grows: what private memory
- * grows by beyond them is most of it, whatever chance drew. A site without a sample is no surer than the period. */
+/**
+ * Whether the samples suffice to conclude that no site allocated the growing memory: growth that is not live at
+ * any site must be most of it, even with the sampling error. The sampling period limits what an unsampled site
+ * may hold.
+ */
 function tellsWithoutSites({ unused, target }: Observations, rise: Bytes): boolean {
   if (unused === null) {
     return true;
@@ -119,18 +126,18 @@ function tellsWithoutSites({ unused, target }: Observations, rise: Bytes): boole
   return unused.keptBytes - error >= LEAST_UNUSED * rise || error < LEAST_UNUSED * rise;
 }
 
-/** Samples that are rare beside what grows (a program that allocates very much raises their period). */
+/** Samples are too rare compared with the growth (a high allocation rate raises the sampling period). */
 function unseen(detail: string): Finding {
   return {
     ...silent(
-      `${detail} Samples are too rare beside it to tell a site that keeps it: more time, or a smaller --period, would.`,
+      `${detail} Samples are too rare to identify a site that keeps it; use a longer window or a smaller --period.`,
     ),
     kind: "insufficient-evidence",
     weight: 0.6,
   };
 }
 
-/** A pool of a library's own, larger each time, is filled evenly: RSS grows, and blocks are asked for seldom. */
+/** A library's own pool, enlarged from time to time, fills steadily: RSS grows although blocks are rarely allocated. */
 function filled(
   { target, holderOf }: Observations,
   detail: string,
@@ -142,19 +149,21 @@ function filled(
     says: "leak",
     kind: isHeld ? "python-leak" : "native-leak",
     weight: 0.75,
-    detail: `${detail} ${frameText(headlineOf(first.site))} asks for large blocks now and then, keeps them, and they are filled.`,
+    detail: `${detail} ${frameText(headlineOf(first.site))} allocates large blocks from time to time and keeps them, and they fill up.`,
     suspects: pools,
     growth: target.growth("rssBytes"),
   };
 }
 
-/** The agent sees what is asked of malloc: where no site grows and malloc does, pages of blocks that were
- * there before become resident, as they are written for the first time. */
+/**
+ * The agent sees every malloc call. If malloc's memory grows but no site does, pages of older blocks become
+ * resident when they are first written.
+ */
 function touched(detail: string): Finding {
   return {
     says: "no leak",
     kind: "warm-up",
     weight: 0.6,
-    detail: `${detail} No site asks for more: blocks that were there before are being filled.`,
+    detail: `${detail} No site allocates more: existing blocks are being written for the first time.`,
   };
 }

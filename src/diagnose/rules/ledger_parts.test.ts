@@ -10,7 +10,7 @@ const says = (text: string) => ledgerParts.judge(observe(evidenceOf(text)));
 describe("ledger-parts", () => {
   const rss = "rssBytes 60 + 1/s\nanonRssBytes 60 + 1/s";
 
-  test("the part that grows says what it is, where no site is known", () => {
+  test("the growing part gives the verdict if no site is known", () => {
     expect(verdict(`${rss}\nledger.python.used 20 + 1/s\nledger.malloc.used 20`)).toBe(
       "python-leak",
     );
@@ -20,31 +20,31 @@ describe("ledger-parts", () => {
     expect(verdict(`${rss}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
   });
 
-  test("memory that no sample falls on: what keeps small objects meanwhile may hold it", () => {
+  test("unsampled memory: a site that keeps small objects at the same time may hold it", () => {
     const text = `${rss}\nledger.anon.other 9 + 1/s\nsite ingest keeps 0.01/s samples=9\nsite parse churns 9`;
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
     expect(told.kind).toBe("native-leak");
-    expect(told.summary).toContain("ingest (app.py:7) is where they come from; 3.5 GiB/h");
+    expect(told.summary).toContain("allocated by ingest (app.py:7); 3.5 GiB/h");
     expect(suspects).toMatchObject([{ stack: [{ function: "ingest" }], share: 1 }]);
     const nobody = diagnose(evidenceOf(text.replace("keeps 0.01/s", "churns 1")));
     expect(nobody.verdict.summary).toBe("Native memory is never freed: 3.5 GiB/h.");
     expect(nobody.suspects).toEqual([]);
   });
 
-  test("what was free early tells nothing of the rest of the window", () => {
+  test("early free memory proves nothing about the rest of the window", () => {
     const text = `${rss}\nledger.malloc.used 20`;
     const growing = "ledger.malloc.free 5 + 1/s";
     expect(verdict(`${text}\nledgers 10s 20s 40s\n${growing}`)).toBe("allocator-retention");
     expect(says(`${text}\nledgers 10s 20s 25s\n${growing}`)?.says).toBe("silent");
   });
 
-  test("parts that only change places say nothing", () => {
+  test("memory that only moves between parts proves nothing", () => {
     const text = "rssBytes 60\nledger.python.used 20 + 1/s\nledger.python.free 50";
     expect(says(text)?.says).toBe("silent");
   });
 });
 
-test("blocks are not called old ones that fill where a site asked for as much in a part of the window", () => {
+test("growth is not attributed to old blocks if a site allocated as much in part of the window", () => {
   const text = `anonRssBytes 40 begins 1/s at 45s
     ledger.malloc.used 10 begins 1/s at 45s
     site load leaps 15 at 46s`;

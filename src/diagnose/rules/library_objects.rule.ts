@@ -1,11 +1,11 @@
 import { libraryTypes } from "../causes/library_types.js";
 import type { Rule } from "./rule.js";
 
-/** Of RSS's growth, what sites explain where they are the better suspects. */
+/** If sites explain this share of RSS growth, they are the better suspects. */
 const MOST_EXPLAINED = 0.5;
 const MOST_TOLD = 3;
 
-/** RSS grows by memory that a library takes past malloc, and objects of that library become more. */
+/** RSS grows by memory that a library allocates without malloc, and the number of that library's objects rises. */
 export const libraryObjects: Rule = {
   name: "library-objects",
   judge(observations) {
@@ -19,12 +19,12 @@ export const libraryObjects: Rule = {
     if (types.length === 0) {
       return null;
     }
-    const told = types
+    const rises = types
       .slice(0, MOST_TOLD)
       .map(
         ({ site }) => `${site.type} from ${count(site.objects[0])} to ${count(site.liveObjects)}`,
       );
-    const detail = `What grows is taken past malloc by a library whose objects become more: ${told.join(", ")}.`;
+    const detail = `A library allocates the growing memory without malloc, and the number of its objects rises: ${rises.join(", ")}.`;
     return { says: "leak", kind: "python-leak", weight: 0.8, detail, suspects: types, growth };
   },
 };

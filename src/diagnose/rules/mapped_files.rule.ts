@@ -3,10 +3,10 @@ import type { Observations, ProcessObservation } from "../evidence/observations.
 import { keeps, type SiteCourse, type SiteJudgement } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";
 
-/** Of the resident pages' growth, what the address space must grow by: else one mapping is being read. */
+/** The address space must grow by this share of the resident growth; otherwise an existing mapping is being read. */
 const LEAST_NEW_MAPPINGS = 0.4;
 
-/** Of a mapping: what is kept, with what is added to one, and what is made anew, larger each time. */
+/** Courses of a growing mapping: kept, extended, or replaced by a larger one each time. */
 const GROWING: ReadonlySet<SiteCourse> = new Set([
   "keeps",
   "accumulates",
@@ -15,8 +15,10 @@ const GROWING: ReadonlySet<SiteCourse> = new Set([
   "doubles",
 ]);
 
-/** Who maps and does not unmap. Where no mapping was seen to be kept: code of the program's own that keeps
- * something, however little, for an object for a mapping is small. */
+/**
+ * Sites that map memory and do not unmap it. If no kept mapping was seen: the program's own sites that keep
+ * anything, since the Python object of a mapping is small.
+ */
 export function mappers({ mappings, sites }: Observations): SiteJudgement[] {
   const keep = mappings.filter(({ course }) => GROWING.has(course));
   return keep.length > 0
@@ -26,21 +28,23 @@ export function mappers({ mappings, sites }: Observations): SiteJudgement[] {
       );
 }
 
-/** Whether mappings of files are added; else those that were there before are being read. */
+/** Whether file mappings are added; otherwise existing ones are being read. */
 export function mapsMore(process: ProcessObservation): boolean {
   const resident = process.growth("fileRssBytes");
   return process.growth("vmsBytes").rise >= LEAST_NEW_MAPPINGS * resident.rise;
 }
 
-/** Files are mapped and never unmapped. Pages of one large mapping that are read one after the other are
- * resident, too, and no leak: the address space tells. */
+/**
+ * Files are mapped and never unmapped. Reading through one large mapping also makes its pages resident, but is
+ * not a leak; the address space does not grow.
+ */
 export const mappedFiles: Rule = {
   name: "mapped-files",
   judge(observations) {
     const { processes } = observations;
     const grown = processes.filter((process) => process.grows("fileRssBytes"));
     if (grown.length === 0) {
-      return silent("Pages of mapped files do not grow.");
+      return silent("Resident pages of mapped files do not grow.");
     }
     const [worst] = grown.sort(
       (a, b) => b.growth("fileRssBytes").rise - a.growth("fileRssBytes").rise,
@@ -53,16 +57,16 @@ export const mappedFiles: Rule = {
         kind: "warm-up",
         weight: 0.7,
         namesCause: true,
-        sentence: `Files that are mapped already are being read: ${formatBytesBriefly(growth.level)} of them are resident, ${formatSlopeBriefly(growth.slope)} more; that ends with the files, and the kernel drops such pages when memory gets short.`,
-        detail: `Pages of mapped files become resident (${formatSlopeBriefly(growth.slope)}) in mappings that were there before: the kernel drops them when memory gets short.`,
+        sentence: `Files that are already mapped are being read: ${formatBytesBriefly(growth.level)} of them are resident, growing by ${formatSlopeBriefly(growth.slope)}. Growth stops at the end of the files, and the kernel drops these pages when memory is short.`,
+        detail: `Pages of mapped files become resident (${formatSlopeBriefly(growth.slope)}) in existing mappings: the kernel drops them when memory is short.`,
       };
     }
     return {
       says: "leak",
       kind: "file-growth",
-      // Each mapping may hold a descriptor, too: the pages are what costs.
+      // Each mapping may also hold a descriptor, but the pages use the memory.
       weight: 0.98,
-      detail: `Mapped files grow by ${formatSlopeBriefly(growth.slope)}, to ${formatBytesBriefly(growth.level)} resident now, and their mappings with them.`,
+      detail: `Mapped files grow by ${formatSlopeBriefly(growth.slope)}, to ${formatBytesBriefly(growth.level)} resident now, and so does the number of mappings.`,
       growth,
       suspects: mappers(observations),
     };

@@ -5,11 +5,11 @@ import { type Rule, silent } from "./rule.js";
 
 const MOST_OF_GROWTH = 0.5;
 const LEAST_HELD = 0.3;
-/** Libraries whose buffers come from malloc and hang on Python objects. */
+/** Libraries whose buffers come from malloc and are owned by Python objects. */
 const ARRAY_LIBRARIES =
   /[/\\](?:numpy|torch|pandas|pyarrow|scipy|PIL|cv2|jax|jaxlib|polars|tensorflow)[/\\]/;
 
-/** Memory that C, C++ or Rust asked for grows, and no Python object holds it. */
+/** Memory allocated by C, C++ or Rust grows, and no Python object holds it. */
 export const nativeMemory: Rule = {
   name: "native-memory",
   judge(observations) {
@@ -21,14 +21,14 @@ export const nativeMemory: Rule = {
     const unheld = suspects.filter((suspect) => isUnheld(observations, suspect));
     const slope = unheld.reduce((sum, suspect) => sum + suspect.slope, 0);
     if (slope < MOST_OF_GROWTH * all) {
-      return silent("What grows was asked for by Python, or hangs on Python objects.");
+      return silent("The growing memory was allocated by Python or is held by Python objects.");
     }
     const looked = unheld.some((suspect) => (observations.holderOf(suspect)?.looked ?? 0) > 0);
     return {
       says: "leak",
       kind: "native-leak",
       weight: looked ? 0.96 : 0.91,
-      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) was asked for by native code, and ${looked ? "none of the Python objects refers to it" : "no library is loaded whose objects would hold such memory"}.`,
+      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) was allocated by native code, and ${looked ? "no Python object refers to it" : "no loaded library has objects that would hold such memory"}.`,
       suspects: unheld,
     };
   },
@@ -36,9 +36,9 @@ export const nativeMemory: Rule = {
 
 function isUnheld(observations: Observations, suspect: SiteJudgement): boolean {
   const holder = observations.holderOf(suspect);
-  // A block that is made anew all the time is gone before its holder is looked up.
+  // A block that is reallocated all the time is freed before its holder is looked up.
   if (holder && holder.looked > 0 && suspect.course !== "swells") {
-    // What a tensor's graph keeps has no object of its own, either: that is another rule's.
+    // Memory kept by an autograd graph has no Python object either; the rule autograd-graph judges it.
     return holder.held + holder.garbage < LEAST_HELD * holder.looked && holder.graph === 0;
   }
   return (

@@ -4,7 +4,7 @@ import { roseAtEnd } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
-/** A site filled up during the window and rises no more. */
+/** A site grew during the window and no longer does. */
 export const plateau: Rule = {
   name: "plateau",
   judge({ sites, evidence }) {
@@ -15,7 +15,7 @@ export const plateau: Rule = {
     const full = sites.find(
       (site) =>
         site.course === "fills" &&
-        !site.site.imports && // modules are loaded once: no cache
+        !site.site.imports && // modules are loaded once, so this is not a cache
         !roseAtEnd(site, histories, evidence.window.startMs),
     );
     if (!full) {
@@ -25,7 +25,7 @@ export const plateau: Rule = {
       says: "no leak",
       kind: "cache-plateau",
       weight: 0.6,
-      detail: `${frameText(headlineOf(full.site))} filled to ${formatBytesBriefly(full.site.liveBytes.at(-1) ?? 0)} and rises no more.`,
+      detail: `${frameText(headlineOf(full.site))} filled to ${formatBytesBriefly(full.site.liveBytes.at(-1) ?? 0)} and no longer grows.`,
     };
   },
 };

@@ -2,11 +2,11 @@ import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import { type Rule, silent } from "./rule.js";
 
-/** Of what the window kept, what a probe must explain to be the cause. */
+/** Share of the window's growth that a probe must free to explain it. */
 const MOST_OF_GROWTH = 0.5;
 const SMALLEST_BYTES = 5_000_000;
 
-/** What the program answered when it was asked: the collector freed it, or the allocator gave it back. */
+/** The result of running gc.collect() and malloc_trim(0) in the program: which of them freed memory. */
 export const probe: Rule = {
   name: "probe",
   judge(observations) {
@@ -20,9 +20,9 @@ export const probe: Rule = {
     const collected = `gc.collect() freed ${collectedObjects.toLocaleString("en-US")} objects in cycles, ${formatBytesBriefly(freedBytes)}`;
     const trimmed =
       returnedBytes === null
-        ? `malloc_trim(0) could not be asked: ${refusal}`
+        ? `malloc_trim(0) could not be called: ${refusal}`
         : `malloc_trim(0) returned ${formatBytesBriefly(returnedBytes)}`;
-    const detail = `Asked in the program: ${collected}; ${trimmed}. ${formatBytesBriefly(grown)} had come in the window.`;
+    const detail = `Probe in the program: ${collected}; ${trimmed}. Memory had grown by ${formatBytesBriefly(grown)} during the window.`;
     const least = Math.max(SMALLEST_BYTES, MOST_OF_GROWTH * grown);
     if (grown < SMALLEST_BYTES) {
       return silent(detail);
@@ -42,7 +42,7 @@ export const probe: Rule = {
   },
 };
 
-/** What private memory, or the sites that keep, gained after the first third. */
+/** Growth after the first third of the window, of private memory or of the suspect sites, whichever is larger. */
 function grownBytes({ target, suspects }: Observations): number {
   const kept = suspects.reduce((sum, { keptBytes }) => sum + keptBytes, 0);
   const anon = target.growth("anonRssBytes");

@@ -18,22 +18,24 @@ function probed(text: string, freed: number, returned: number | null) {
   return { kind: verdict.kind, suspects, said: evidence.find(({ rule }) => rule === "probe") };
 }
 
-test("what the collector frees was cycles", () => {
+test("memory that the collector frees was in cycles", () => {
   const { kind, suspects, said } = probed(growing, 38, 1);
   expect(kind).toBe("cycle-garbage");
   expect(suspects[0]?.stack[0]?.function).toBe("parse");
   expect(said?.detail).toContain("gc.collect() freed 5,000 objects in cycles, 38 MiB");
 });
 
-test("what trimming returns was the allocator's", () => {
+test("memory that trimming returns was retained by the allocator", () => {
   expect(probed("anonRssBytes 40 + 1/s\nsite work churns 9", 0, 36).kind).toBe(
     "allocator-retention",
   );
 });
 
-test("a leak that neither frees stays what it is, and so does a program that does not grow", () => {
+test("a leak that neither frees is still a leak, and a steady program stays steady", () => {
   expect(probed(growing, 2, 1).kind).toBe("python-leak");
-  expect(probed(growing, 0, null).said?.detail).toContain("could not be asked: process 42 refused");
+  expect(probed(growing, 0, null).said?.detail).toContain(
+    "could not be called: process 42 refused",
+  );
   expect(probed("anonRssBytes 80\nsite work churns 9", 30, 30)).toMatchObject({
     kind: "steady",
     said: { says: "silent" },

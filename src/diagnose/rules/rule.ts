@@ -5,47 +5,47 @@ import type { Observations } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 
-/** What one rule makes of the observations. */
+/** The result of one rule. */
 export interface Finding {
   readonly says: "leak" | "no leak" | "silent";
-  /** The verdict it speaks for; a silent one speaks for none. */
+  /** The verdict that the finding supports; null for a silent finding. */
   readonly kind: VerdictKind | null;
-  /** How sure, 0 to 1: the heaviest finding decides, an earlier rule of the list before a later one. */
+  /** Confidence, 0 to 1. The finding with the largest weight decides; between equal weights, the earlier rule. */
   readonly weight: number;
-  /** One sentence with the figures it rests on. */
+  /** One sentence with the figures that support the finding. */
   readonly detail: string;
-  /** The sites that it accuses, where it accuses sites. */
+  /** The sites that the finding accuses, if any. */
   readonly suspects?: readonly SiteJudgement[];
-  /** Sites that keep nothing, and read what those had made; most first. */
+  /** Sites that keep nothing but read the suspects' objects, most reads first. */
   readonly readers?: readonly SiteJudgement[];
-  /** Growth of the memory that it is about, where sites do not show it. */
+  /** Growth of the memory concerned, if sites do not show it. */
   readonly growth?: Growth;
-  /** Bytes per ms that it explains, where that is neither its growth nor what its suspects grow by. */
+  /** Bytes per ms that the finding explains, if that differs from its growth and from its suspects' growth. */
   readonly explainedSlope?: number;
-  /** A calm finding that names what grows, and why it will stop. */
+  /** A harmless finding that names what grows and why it will stop. */
   readonly namesCause?: true;
-  /** The verdict's sentence, where that of its kind does not fit. */
+  /** Replaces the verdict's sentence for this kind. */
   readonly sentence?: string;
-  /** It is about a device's memory, not the host's: its detail is the verdict's sentence. */
+  /** The finding concerns device memory, not host memory; its detail becomes the verdict's sentence. */
   readonly about?: "device";
-  /** Sites of device memory that it accuses, fastest growing first. */
+  /** Accused sites of device memory, fastest growing first. */
   readonly deviceSites?: readonly GpuGrowthJson[];
-  /** A window of this length, the time that was watched included, would settle it. */
+  /** Total window length, including the time already watched, that would settle the question. */
   readonly neededMs?: Millis;
-  /** Advice that holds whatever the verdict is. */
+  /** Advice that applies whatever the verdict is. */
   readonly beside?: readonly AdviceJson[];
-  /** Where the rule knows better than the catalogue: with the figures of this case. */
+  /** Advice from the rule itself, with the figures of this case; replaces the catalogue's. */
   readonly advice?: readonly AdviceJson[];
 }
 
-/** One heuristic: it sees the evidence and answers leak, no leak, or nothing (null: its part is missing). */
+/** One heuristic. It reads the evidence and returns a finding, or null if the evidence it needs is missing. */
 export interface Rule {
-  /** Stands in the document: words joined by hyphens. */
+  /** Appears in the document: words joined by hyphens. */
   readonly name: string;
   judge(observations: Observations): Finding | null;
 }
 
-/** A rule that asks for more evidence; `settledBy` has put the length of the window into its sentence. */
+/** A finding that asks for more evidence. Its sentence contains the window length from `settledBy`. */
 export function open(detail: string, weight: number, neededMs: Millis): Finding {
   return { says: "silent", kind: "insufficient-evidence", weight, detail, neededMs };
 }

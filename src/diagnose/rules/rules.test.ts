@@ -6,7 +6,7 @@ import { diagnose } from "../verdict/verdict.js";
 import { ADVICE } from "../wording/advice.js";
 
 describe("age-cohorts", () => {
-  test("a site that keeps what it makes is a leak, its line the first suspect", () => {
+  test("a site that keeps what it allocates is a leak, and its line the first suspect", () => {
     const text = "anonRssBytes 40 + 1/s\nsite record keeps 1/s\nsite parse churns 30";
     expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", kind: "python-leak" });
     const { verdict, suspects, growth } = diagnose(evidenceOf(text));
@@ -19,24 +19,24 @@ describe("age-cohorts", () => {
     expect(verdict.summary).toContain("record (app.py:7)");
   });
 
-  test("what only passes through accuses nobody", () => {
+  test("temporary objects accuse nothing", () => {
     const text = "anonRssBytes 60\nsite parse churns 30";
     expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "silent" });
     expect(verdict(text)).toBe("steady");
   });
 
-  test("under a megabyte, or in few samples, is no suspect", () => {
+  test("a site under a megabyte, or with few samples, is not a suspect", () => {
     expect(ruleSays("age-cohorts", "anonRssBytes 60\nsite log keeps 0.01/s")?.says).toBe("silent");
     const few = "anonRssBytes 60\nsite log keeps 1/s samples=5";
     expect(ruleSays("age-cohorts", few)?.says).toBe("silent");
   });
 
-  test("few samples may speak where RSS shows the growth", () => {
+  test("few samples suffice if RSS shows the growth", () => {
     const text = "anonRssBytes 60 + 1/s\nsite log keeps 1/s samples=8";
     expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.7 });
   });
 
-  test("one block that is made anew, larger each time, has no old survivors and leaks all the same", () => {
+  test("one block that is replaced by larger ones has no old survivors and still leaks", () => {
     const text = "anonRssBytes 40 + 1/s\nsite append swells 1/s domain=native file=/lib/numpy/a.py";
     expect(verdict(`${text} copied=4`)).toBe("python-leak");
     // Small objects that stand at the same site hide no block.
@@ -48,21 +48,21 @@ describe("age-cohorts", () => {
     expect(verdict(text.replace("40 + 1/s", "80"))).toBe("steady");
   });
 
-  test("without an agent it says nothing at all", () => {
+  test("without an agent it returns nothing", () => {
     expect(ruleSays("age-cohorts", "anonRssBytes 60 + 1/s")).toBeNull();
   });
 });
 
 describe("plateau and bounded-holder", () => {
-  test("modules that were imported are no cache", () => {
+  test("imported modules are not a cache", () => {
     expect(verdict("anonRssBytes 60\nsite <module> fills 20 by 30s imports=yes")).toBe("steady");
   });
 
-  test("a cache that filled is a plateau", () => {
+  test("a full cache is a plateau", () => {
     expect(verdict("anonRssBytes 60\nsite cache fills 20 by 30s")).toBe("cache-plateau");
   });
 
-  test("a cache that still fills is none, unless its holder carries a bound", () => {
+  test("a filling cache is not, unless its holder has a bound", () => {
     const filling = "anonRssBytes 60 + 1/s\nsite cache keeps 1/s";
     expect(verdict(filling)).toBe("python-leak");
     const bounded = `${filling}\nholder cache held=40 path=app>cache type=lru_cache entries=900 bound=1000`;
@@ -75,7 +75,7 @@ describe("plateau and bounded-holder", () => {
     expect(verdict(`${little} at=5s`)).toBe("cache-plateau");
   });
 
-  test("a bound acquits nothing but what it bounds", () => {
+  test("a bound clears only what it bounds", () => {
     const holder =
       "holder cache held=40 path=app>cache type=deque entries=900 bound=1000 retained=60";
     const little = `anonRssBytes 60 + 1/s\nsite cache keeps 0.05/s\n${holder}`;
@@ -90,18 +90,18 @@ describe("plateau and bounded-holder", () => {
 describe("garbage-cycles", () => {
   const growing = "anonRssBytes 40 + 1/s\nsite parse keeps 1/s";
 
-  test("what is unreachable, with the collector off", () => {
+  test("unreachable objects with the collector off", () => {
     const text = `${growing}\nholder parse garbage=38\ncollector off`;
     expect(ruleSays("garbage-cycles", text)?.detail).toContain("switched off");
     expect(verdict(text)).toBe("cycle-garbage");
   });
 
-  test("what is unreachable though the collector runs: it was frozen", () => {
+  test("unreachable objects although the collector runs: they were frozen", () => {
     const found = diagnose(evidenceOf(`${growing}\nholder parse garbage=38`));
     expect(found.verdict.kind).toBe("cycle-garbage");
   });
 
-  test("the collector is off, but what grows is reachable: a plain leak", () => {
+  test("the collector is off, but the growing objects are reachable: a plain leak", () => {
     expect(verdict(`${growing}\nholder parse held=39\ncollector off`)).toBe("python-leak");
   });
 });
@@ -135,18 +135,18 @@ describe("autograd-graph", () => {
     expect(verdict(`${torch} file=/lib/torch/nn/functional.py`)).toBe("graph-retention");
   });
 
-  test("making modules is no pass", () => {
+  test("creating modules is not a pass", () => {
     expect(verdict(`${torch} file=/lib/torch/serialization.py`)).not.toBe("graph-retention");
   });
 
-  test("a lookup decides where there is one", () => {
+  test("a lookup decides if there is one", () => {
     const text = `${torch} file=/lib/torch/nn/functional.py\nholder step held=40 graph=0`;
     expect(verdict(text)).toBe("python-leak");
   });
 });
 
 describe("suspects", () => {
-  test("beside a library's the program's own, however little, that gather in the same place", () => {
+  test("in addition to a library's sites, the program's own sites in the same place, however small", () => {
     const text = `anonRssBytes 40 + 1/s
       site run_task keeps 1/s own=no
       site remember keeps 0.05/s samples=6
@@ -163,7 +163,7 @@ describe("suspects", () => {
 });
 
 describe("handles", () => {
-  test("descriptors that only become more", () => {
+  test("descriptors whose number only rises", () => {
     const text = "anonRssBytes 40\nopenFiles 10 + 2/s";
     expect(ruleSays("handles", text)?.detail).toContain("120 a minute");
     expect(verdict(text)).toBe("handle-leak");
@@ -171,19 +171,19 @@ describe("handles", () => {
     expect(verdict("anonRssBytes 40\nthreads 4 + 1/s")).toBe("handle-leak");
   });
 
-  test("a pool that filled is none", () => {
+  test("a filled pool is not a leak", () => {
     expect(ruleSays("handles", "anonRssBytes 40\nopenFiles 4 steps 20 at 5s")?.says).toBe("silent");
     expect(ruleSays("handles", "anonRssBytes 40\nopenFiles 10 + 0.1/s")?.says).toBe("silent");
   });
 });
 
-describe("parts of RSS that the kernel tells apart", () => {
+describe("parts of RSS that the kernel distinguishes", () => {
   test("mapped files and their mappings grow", () => {
     const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300 + 1/s";
     expect(verdict(text)).toBe("file-growth");
   });
 
-  test("who maps them, and what holds the mappings", () => {
+  test("the site that maps them, and the holder of the mappings", () => {
     const text = `anonRssBytes 40
       fileRssBytes 10 + 1/s
       vmsBytes 300 + 1/s
@@ -197,10 +197,10 @@ describe("parts of RSS that the kernel tells apart", () => {
       ["open_part", "files"],
     ]);
     expect(suspects[0]?.holder).toBeUndefined();
-    expect(found.summary).toContain("open_part (app.py:7) is where they come from");
+    expect(found.summary).toContain("created by open_part (app.py:7)");
   });
 
-  test("one mapping that is made anew, larger each time: who mapped it", () => {
+  test("one mapping that is replaced by larger ones: the site that mapped it", () => {
     const text = `anonRssBytes 40
       fileRssBytes 10 + 1/s
       vmsBytes 300 + 1/s
@@ -210,11 +210,11 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["open_journal"]);
   });
 
-  test("mappings that are kept are no leak where their pages do not grow", () => {
+  test("kept mappings are not a leak if their pages do not grow", () => {
     expect(verdict("anonRssBytes 40\nmapping open_part keeps 1/s")).toBe("steady");
   });
 
-  test("one mapping that is read is no leak", () => {
+  test("reading one mapping is not a leak", () => {
     const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300";
     expect(ruleSays("mapped-files", text)?.says).toBe("no leak");
     expect(verdict(text)).not.toBe("file-growth");
@@ -224,7 +224,7 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(diagnose(evidenceOf(whole)).verdict).toMatchObject({
       kind: "warm-up",
       summary: expect.stringMatching(
-        /^Files that are mapped already are being read: .* 3\.5 GiB\/h more/,
+        /^Files that are already mapped are being read: .* growing by 3\.5 GiB\/h/,
       ),
     });
   });
@@ -237,7 +237,7 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(verdict("anonRssBytes 40\nshmemRssBytes 900")).toBe("steady");
   });
 
-  test("what another program leaves in /dev/shm is none of this one's", () => {
+  test("files of another program in /dev/shm are not attributed to this one", () => {
     const text = "anonRssBytes 40\nshmUsedBytes 1 + 1/s\nshmemRssBytes 0 steps 1 at 5s";
     expect(ruleSays("shared-memory", text)?.detail).toContain("another program");
     expect(verdict(text)).toBe("steady");
@@ -246,7 +246,7 @@ describe("parts of RSS that the kernel tells apart", () => {
     expect(verdict(`${text}\nwrittenBytes 40 + 9/s`)).toBe("steady");
   });
 
-  test("blocks that were closed at once and never unlinked are their maker's", () => {
+  test("blocks that were closed at once and never unlinked belong to their creator", () => {
     const text =
       "anonRssBytes 40\nshmUsedBytes 1 + 1/s\nshmemRssBytes 1\nmapping publish passes 1/s";
     expect(diagnose(evidenceOf(text)).suspects[0]?.stack[0]?.function).toBe("publish");
@@ -276,14 +276,14 @@ describe("children", () => {
     expect(diagnose(evidenceOf(text)).suspects[0]?.pid).toBe(43);
   });
 
-  test("pages that turn private are no growth of the child's", () => {
+  test("pages that become private are not growth of the child", () => {
     const text =
       "anonRssBytes 400\nchild 43 rssBytes 400\nchild 43 ussBytes 10 + 2/s\nchild 43 anonRssBytes 390";
     expect(verdict(text)).toBe("copy-on-write");
     expect(verdict(text.replace("10 + 2/s", "10"))).toBe("steady");
   });
 
-  test("of what was there before the fork, what has reference counts in most pages is named first", () => {
+  test("of the objects from before the fork, those with reference counts in most pages are named first", () => {
     const text = `${FORKED}
       site weights fills 200 by 0.1s objects=2
       site buffers fills 200 by 0.1s objects=90000 domain=native
@@ -292,12 +292,23 @@ describe("children", () => {
       site chance fills 20 by 0.1s objects=100000 samples=1
       site requests churns 50 objects=90000`;
     const { verdict: told, suspects } = diagnose(evidenceOf(text));
-    expect(told.summary).toContain("above all what load (app.py:7) had made before the fork");
+    expect(told.summary).toContain("mostly objects that load (app.py:7) created before the fork");
     expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["load", "settings", "index"]);
     expect(suspects[0]?.share).toBeCloseTo(100 / 140, 1);
   });
 
-  test("who reads it in the children stands behind who made most of it", () => {
+  test("pages that turn private in two children: a suspect's rate is shown for each", () => {
+    const second = FORKED.slice(FORKED.indexOf("child 43"), FORKED.indexOf("  site load"))
+      .replaceAll("43", "44")
+      .replace("2/s", "1/s");
+    const [load] = diagnose(evidenceOf(`${FORKED}\n${second}`)).suspects;
+    expect(load?.processes?.map(({ pid }) => pid)).toEqual([43, 44]);
+    const [most = 0, least = 0] = load?.processes?.map((each) => each.growthBytesPerHour) ?? [];
+    expect(most / least).toBeCloseTo(2, 1);
+    expect(most + least).toBeCloseTo(load?.growthBytesPerHour ?? 0, -2);
+  });
+
+  test("readers in the children come after the main creator", () => {
     const text = `${FORKED}
       site requests churns 50
       site rank passes 3/s pid=43
@@ -314,22 +325,22 @@ describe("children", () => {
   });
 });
 
-describe("who puts it there", () => {
+describe("functions that add items", () => {
   const text = "anonRssBytes 40 + 1/s\nsite parse keeps 1/s";
   const held = "holder parse held=40 path=app>.history entries=900 putter=keep";
   const leaves = (lines: string) =>
     diagnose(evidenceOf(lines)).suspects.map(({ stack, rank }) => [rank, stack[0]?.function]);
 
-  test("is the first suspect, and stands in the sentence", () => {
+  test("is the first suspect, and is named in the sentence", () => {
     expect(leaves(`${text}\n${held}`)).toEqual([
       [1, "keep"],
       [2, "parse"],
     ]);
     const { summary } = diagnose(evidenceOf(`${text}\n${held}`)).verdict;
-    expect(summary).toContain("app → .history holds them, keep (app.py:7) puts them there");
+    expect(summary).toContain("app → .history holds them, added by keep (app.py:7)");
   });
 
-  test("or stands behind who makes it and has it put there", () => {
+  test("or comes after the creator that calls it", () => {
     expect(leaves(`${text}\n${held} callers=serve,parse`)).toEqual([
       [1, "parse"],
       [2, "keep"],
@@ -343,24 +354,24 @@ describe("library-objects", () => {
   const more = "census polars.Frame 0.05 + 0.002/s";
   const held = "holder polars.Frame library=yes held=40 path=app>frames entries=170";
 
-  test("memory past malloc is held by the objects that become more as it does", () => {
+  test("memory outside malloc is held by the objects that grow with it", () => {
     const { verdict: told, suspects } = diagnose(evidenceOf(`${rss}\n${more}\n${held}`));
     expect(told.kind).toBe("python-leak");
-    expect(told.summary).toContain("polars.Frame objects above all; app → frames holds them");
+    expect(told.summary).toContain("mostly polars.Frame objects; app → frames holds them");
     expect(suspects).toMatchObject([{ type: "polars.Frame", holder: { path: ["app", "frames"] } }]);
   });
 
-  test("what keeps a little in the same place makes them", () => {
+  test("a site that keeps a little in the same place creates them", () => {
     const text = `${rss}\n${more}\n${held}
       site ingest keeps 0.01/s samples=9
       site parse keeps 0.01/s samples=9
       holder ingest held=40 path=app>frames>dict`;
-    expect(diagnose(evidenceOf(text)).verdict.summary).toContain("made by ingest (app.py:7)");
+    expect(diagnose(evidenceOf(text)).verdict.summary).toContain("created by ingest (app.py:7)");
     const elsewhere = text.replace("app>frames>dict", "app>log");
     expect(diagnose(evidenceOf(elsewhere)).verdict.summary).not.toContain("made by");
   });
 
-  test("as many as before, held by nobody, or in a container with a bound: it may be anything", () => {
+  test("a constant number, no holder, or a bounded container: no conclusion", () => {
     const kinds = [
       `${rss}\ncensus polars.Frame 0.05\n${held}`,
       `${rss}\n${more}\n${held.replace("held=40", "held=4")}`,
@@ -380,20 +391,20 @@ describe("without an agent", () => {
     expect(verdict("anonRssBytes 40 + 1/s")).toBe("insufficient-evidence");
   });
 
-  test("a rise at the start is a warm-up, a step no leak, nothing is steady", () => {
+  test("a rise at the start is a warm-up, a step is not a leak, no rise is steady", () => {
     expect(verdict("anonRssBytes 40 steps 60 at 5s")).toBe("warm-up");
     expect(verdict("anonRssBytes 40 steps 60 at 40s")).toBe("steady");
     expect(verdict("anonRssBytes 40")).toBe("steady");
   });
 
-  test("a window of some seconds settles nothing, and the verdict says what would", () => {
+  test("a window of a few seconds settles nothing, and the verdict states the length that would", () => {
     const { verdict, advice } = diagnose(evidenceOf("minute 0.1\nanonRssBytes 40 + 5/s"));
     expect(verdict.kind).toBe("insufficient-evidence");
     expect(advice[0]?.id).toBe("TM-A090");
   });
 });
 
-test("every kind of leak has advice, and every advice an id of its own", () => {
+test("every kind of leak has advice, and every piece of advice its own id", () => {
   expect(new Set(ADVICE.map(({ id }) => id)).size).toBe(ADVICE.length);
   const advised = new Set(ADVICE.flatMap(({ kinds }) => kinds));
   const calm = ["steady", "warm-up", "cache-plateau"];

@@ -6,7 +6,7 @@ import { type SiteJudgement, valueAt } from "../sites/suspects.js";
 import { mappers } from "./mapped_files.rule.js";
 import { type Rule, silent } from "./rule.js";
 
-/** Shared memory grows: mapped by a process, or left in /dev/shm without any. */
+/** Shared memory grows: mapped by a process, or left in /dev/shm unmapped. */
 export const sharedMemory: Rule = {
   name: "shared-memory",
   judge(observations) {
@@ -30,8 +30,9 @@ export const sharedMemory: Rule = {
     if (!left) {
       return silent("Shared memory does not grow.");
     }
-    // Nobody maps it any more, and another program may fill /dev/shm: it is this one's where it was seen at it.
-    const detail = `What lies in /dev/shm grows by ${formatSlopeBriefly(left.slope)}, to ${formatBytesBriefly(left.level)} now`;
+    // No process maps it any more, and another program may have created it. It is attributed to this program
+    // only if there is evidence for that.
+    const detail = `/dev/shm grows by ${formatSlopeBriefly(left.slope)}, to ${formatBytesBriefly(left.level)} now`;
     const makers = formerMappers(observations, left);
     const isSeenToLetGo = observations.evidence.mappings === undefined && processes.some(letsGo);
     if (makers.length > 0 || isSeenToLetGo) {
@@ -39,7 +40,7 @@ export const sharedMemory: Rule = {
       return {
         ...found,
         weight: 0.8,
-        detail: `${detail}, and is mapped no more: it is closed and never unlinked.`,
+        detail: `${detail}, and its blocks are no longer mapped: they were closed but never unlinked.`,
         growth: left,
         suspects,
       };
@@ -48,28 +49,30 @@ export const sharedMemory: Rule = {
       return {
         ...found,
         weight: 0.7,
-        detail: `${detail}: files that are mapped by nobody, while the program writes as much.`,
+        detail: `${detail}: no process maps the new files, and the program writes the same amount.`,
         growth: left,
         suspects: mappers(observations),
       };
     }
     return silent(
-      `${detail}, by another program: none of these processes was seen to map any, or to write as much.`,
+      `${detail}, filled by another program: none of these processes mapped such blocks or wrote the same amount.`,
     );
   },
 };
 
-/** Of what came to lie in /dev/shm, what its maker mapped: once, or again to read it. A sample's error is allowed. */
+/**
+ * Mapped bytes as a multiple of the growth of /dev/shm: each block is mapped once, or again to read it, plus
+ * the sampling error.
+ */
 const MAPPED_SHARES = [0.75, 2.25] as const;
-/** And what its maker wrote: a log and answers go beside it. */
+/** Written bytes as a multiple of that growth: the program may also write a log and responses. */
 const WRITTEN_SHARES = [0.9, 1.8] as const;
 
 function explains(bytes: Bytes, { rise }: Growth, [least, most]: readonly [number, number]) {
   return bytes >= least * rise && bytes <= most * rise;
 }
 
-/** Sites that mapped about as much since the first third of the window as came to lie there, though they keep
- * none of it mapped. */
+/** Sites that mapped about as much since the first third of the window as /dev/shm gained, but keep nothing mapped. */
 function formerMappers(
   { mappings, evidence, windowMs }: Observations,
   left: Growth,
@@ -96,8 +99,10 @@ function writesAsMuch(process: ProcessObservation, left: Growth): boolean {
   return shape === "growing" && explains(rise, left, WRITTEN_SHARES);
 }
 
-/** Blocks that are made, filled and closed again are mapped at some of the polls: what is mapped falls at
- * times. (The agent's own segment only ever gets more.) */
+/**
+ * Blocks that are created, filled and closed are mapped during some polls only, so mapped shared memory
+ * sometimes falls. (The agent's own segment only grows.)
+ */
 function letsGo(process: ProcessObservation): boolean {
   const { values } = process.readings("shmemRssBytes");
   return values.some((bytes, i) => bytes < (values[i - 1] ?? 0));

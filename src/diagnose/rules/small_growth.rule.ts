@@ -12,17 +12,17 @@ import { settledBy } from "../wording/window_needed.js";
 import { frameText } from "../wording/words.js";
 import { open, type Rule } from "./rule.js";
 
-/** Slower than this (bytes by ms: half a MiB a minute) is told only by a window of hours. */
+/** Growth slower than this (bytes per ms; half a MiB per minute) needs a window of hours. */
 const LEAST_SLOPE = 2 ** 19 / 60_000;
-/** Survivors of so few bytes, or in so few samples, are in every program. */
+/** Every program keeps this few bytes or this few samples. */
 const LEAST_KEPT_BYTES = 500_000;
 const LEAST_SAMPLES = 5;
 const UNSURE = new Set<SiteCourse>(["small", "hints"]);
 const MS_PER_MINUTE = 60_000;
-/** 95 %: of many sites with few samples some look larger than they are. */
+/** 95 %: among many sites with few samples, some look larger than they are. */
 const STANDARD_ERRORS = 2;
 
-/** A site that may leak, in a window too short for its rate: the verdict says how long it would take. */
+/** A site may leak, but the window is too short for its rate. The verdict states the window length that is needed. */
 export const smallGrowth: Rule = {
   name: "small-growth",
   judge({ sites, suspects, evidence, windowMs }) {
@@ -46,17 +46,17 @@ export const smallGrowth: Rule = {
       return null;
     }
     const neededMs = Math.max(windowMs + MS_PER_MINUTE, windowNeeded(first, windowMs));
-    const detail = `${frameText(headlineOf(first.site))} keeps ${formatSlopeBriefly(first.slope)}, ${formatBytesBriefly(first.keptBytes)} so far: too little, or too uneven, to tell a leak from a start; ${settledBy(neededMs)}.`;
+    const detail = `${frameText(headlineOf(first.site))} keeps ${formatSlopeBriefly(first.slope)}, ${formatBytesBriefly(first.keptBytes)} so far: too little, or too uneven, to distinguish a leak from start-up; ${settledBy(neededMs)}.`;
     return open(detail, 0.55, neededMs);
   },
 };
 
-/** What it surely grows by, by ms. */
+/** Lower bound of its growth, in bytes per ms. */
 function leastSlope({ site, keptBytes, slope }: SiteJudgement): number {
   return slope * (1 - (STANDARD_ERRORS * site.standardErrorBytes) / Math.max(1, keptBytes));
 }
 
-/** Until what the last two thirds keep is as much, and in as many samples, as a suspect's. */
+/** The window length after which the site keeps as many bytes, in as many samples, as a suspect must. */
 function windowNeeded(judgement: SiteJudgement, windowMs: number): number {
   return Math.max(
     (1.5 * SMALLEST_KEPT_BYTES) / judgement.slope,

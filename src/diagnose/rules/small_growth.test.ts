@@ -16,7 +16,7 @@ describe("1.7 MiB a minute in a service of 2 GiB", () => {
     expect(growth.bytesPerHour / 2 ** 20).toBeCloseTo(102, -1);
   });
 
-  test("half a minute is not, and the verdict says how long it needs", () => {
+  test("half a minute is not, and the verdict states the length it needs", () => {
     const text = `minute 0.5\n${service}\n${leak}8`;
     expect(of(text).verdict.kind).toBe("insufficient-evidence");
     expect(saying(text, "small-growth")?.detail).toMatch(
@@ -24,13 +24,13 @@ describe("1.7 MiB a minute in a service of 2 GiB", () => {
     );
   });
 
-  test("what rose in the last third is no plateau yet, and no leak yet", () => {
+  test("a rise in the last third is neither a plateau nor a leak yet", () => {
     const text = "anonRssBytes 60\nsite tables leaps 20 at 50s";
     expect(of(text).verdict.kind).toBe("insufficient-evidence");
     expect(of(text.replace("50s", "35s")).verdict.kind).toBe("cache-plateau");
   });
 
-  test("an estimate that errs by half of itself is not worth a word either", () => {
+  test("an estimate with an error of half its value is not reported either", () => {
     const evidence = evidenceOf(`minute 0.5\n${service}\n${leak}8`);
     const sites = evidence.sites?.sites.map((site) => ({
       ...site,
@@ -40,7 +40,7 @@ describe("1.7 MiB a minute in a service of 2 GiB", () => {
     expect(diagnose(coarse).verdict.kind).toBe("steady");
   });
 
-  test("less than half a MiB a minute, or what comes and goes, is not worth a word", () => {
+  test("less than half a MiB a minute, or temporary growth, is not reported", () => {
     expect(of(`minute 0.5\n${service}\nsite note keeps 0.005/s samples=4`).verdict.kind).toBe(
       "steady",
     );
@@ -48,8 +48,8 @@ describe("1.7 MiB a minute in a service of 2 GiB", () => {
   });
 });
 
-describe("numbers that each are an object", () => {
-  test("millions at one site: advice, and no leak", () => {
+describe("numbers stored as separate objects", () => {
+  test("millions at one site: advice, but no leak", () => {
     const text = "anonRssBytes 100\nsite load fills 64 by 5s objects=2000000";
     const { verdict, advice } = of(text);
     expect(verdict.kind).toBe("steady");
@@ -57,12 +57,12 @@ describe("numbers that each are an object", () => {
     expect(saying(text, "boxed-numbers")?.detail).toContain("2,000,000 numbers");
   });
 
-  test("by census, where no agent is", () => {
+  test("by census, without an agent", () => {
     const { advice } = of("anonRssBytes 100\ncensus int 700");
     expect(advice.map(({ id }) => id)).toEqual(["TM-A080"]);
   });
 
-  test("larger objects, few of them, and little memory are none", () => {
+  test("larger objects, few objects, and little memory do not count", () => {
     for (const site of ["64 by 5s objects=900000", "6 by 5s objects=190000", "64 by 5s"]) {
       expect(saying(`anonRssBytes 100\nsite load fills ${site}`, "boxed-numbers")).toBeUndefined();
     }

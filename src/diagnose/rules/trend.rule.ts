@@ -9,7 +9,7 @@ import { memoryName } from "../series/total_growth.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
 
-/** The trend of the tree's memory alone. Rules that know more outweigh it. */
+/** Uses only the memory trend of the process tree. Rules with better evidence have more weight. */
 export const trend: Rule = {
   name: "trend",
   judge(observations) {
@@ -26,7 +26,7 @@ export const trend: Rule = {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `${name} rises by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now: too little, or for too short a time, to count by itself.`,
+        detail: `${name} rises by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now: too little, or for too short a time, to be significant on its own.`,
       };
     }
     if (isOpen(observations)) {
@@ -42,10 +42,10 @@ export const trend: Rule = {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(rss.level)}, and stays between them.`,
+        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(rss.level)}, and is flat between them.`,
       };
     }
-    // At the start: what it rose by after the first third is not most of it.
+    // Growth at the start: the rise of the whole window minus the rise after the first third.
     const atStart = rss.wholeRise - Math.max(0, rss.rise);
     if (atStart >= SMALLEST_RISE_BYTES && atStart > 0.1 * rss.level) {
       return {
@@ -59,17 +59,17 @@ export const trend: Rule = {
       says: "no leak",
       kind: "steady",
       weight: 0.5,
-      detail: `${name} is ${formatBytesBriefly(rss.level)}, and ${rss.low > 0 ? `what it grows by (${formatSlopeBriefly(rss.slope)}) is too little to count` : "does not grow"}.`,
+      detail: `${name} is ${formatBytesBriefly(rss.level)}, and ${rss.low > 0 ? `its growth (${formatSlopeBriefly(rss.slope)}) is not significant` : "does not grow"}.`,
     };
   },
 };
 
-/** A rise that a chart shows, though it is too small to count. */
+/** A rise that is visible in a chart although it is too small to be significant. */
 const SMALLEST_SEEN_BYTES = 1_000_000;
-/** Without an agent a window of this length can miss a slow leak. */
+/** Without an agent, a shorter window can miss a slow leak. */
 const SHORT_WITHOUT_AGENT_MS = 60_000;
 
-/** Without sites, in a short window, growth that matters may hide in the noise. */
+/** Without sites, a short window may hide significant growth in the noise. */
 function isOpen({ evidence, windowMs, total }: Observations): boolean {
   return (
     !evidence.sites &&
@@ -87,7 +87,7 @@ function undecided({ total, windowMs }: Observations): Finding {
   );
 }
 
-/** The trend alone cannot name a kind: it asks for what would. */
+/** The trend alone does not show the kind of growth, so the finding asks for the evidence that would. */
 function grows({ total, suspects, evidence }: Observations): Finding {
   const name = memoryName(total);
   const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(total.level)} now`;
@@ -97,7 +97,7 @@ function grows({ total, suspects, evidence }: Observations): Finding {
         says: "leak",
         kind: "insufficient-evidence",
         weight: 0.55,
-        detail: `${detail}; only an agent or a ledger would show which part.`,
+        detail: `${detail}; an agent or a ledger is needed to show which part grows.`,
         growth: total,
       };
 }

@@ -12,10 +12,10 @@ import { type Finding, open, type Rule, silent } from "./rule.js";
 
 const SHORTEST_MS = 8_000;
 const FEWEST_POINTS = 16;
-/** Growth is then told from start-up, and a program that polls rarely has the readings. */
+/** After this time growth can be distinguished from start-up, and even rare polls yield enough readings. */
 const SETTLED_MS = 60_000;
 
-/** A snapshot has its own past; an error is a fact. */
+/** True if device evidence does not need a long window: a snapshot has its own history, and an error is a fact. */
 function deviceTold(observations: Observations): boolean {
   return (
     snapshotDevices(observations).length > 0 ||
@@ -23,17 +23,22 @@ function deviceTold(observations: Observations): boolean {
   );
 }
 
-/** No process was watched: what the snapshot holds, where no other rule finds anything in it. */
+/** No process was watched, and no other rule finds anything in the snapshot: describe its contents. */
 function snapshotAlone(devices: readonly GpuDeviceJson[]): Finding {
   const sum = (of: (device: GpuDeviceJson) => number) =>
     devices.reduce((total, device) => total + of(device), 0);
   const used = formatBytesBriefly(sum(({ end }) => end.requestedBytes));
   const reserved = formatBytesBriefly(sum(({ end }) => end.reservedBytes));
   const events = sum((device) => device.events);
+  const failed = sum(({ outOfMemory }) => outOfMemory.length);
+  const failures =
+    failed === 0
+      ? "no failed request"
+      : `${formatCount(failed)} failed request${failed === 1 ? "" : "s"}`;
   const history =
     events === 0
       ? "it holds no history of allocations"
-      : `its history of ${formatCount(events)} events shows neither a failed request nor steps by which growth could be told`;
+      : `its history of ${formatCount(events)} events shows ${failures} and no steps from which growth could be measured`;
   return {
     says: "silent",
     kind: "insufficient-evidence",
@@ -59,9 +64,9 @@ export const window: Rule = {
       const why =
         evidence.selection === undefined
           ? "Memory was not polled"
-          : "Figures of the whole process do not tell of the chosen rows";
+          : "Metrics of the whole process do not describe the selected rows";
       return silent(
-        `${why}; the profile of ${formatDurationBriefly(windowMs)} shows what is kept by the ages of live allocations.`,
+        `${why}; the profile of ${formatDurationBriefly(windowMs)} shows what is kept, from the ages of live allocations.`,
       );
     }
     if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {

@@ -2,13 +2,14 @@ import type { Readings } from "./readings.js";
 import { median, theilSen } from "./trend.js";
 
 const DAY_MS = 24 * 3_600_000;
-/** A cycle shows itself once it has come so often. */
+/** Least repetitions for a daily cycle. */
 const FEWEST_DAYS = 3;
 const PARTS_OF_A_DAY = 24;
 
-/** The readings less what each hour of the day usually adds: with the load of days left in, a week's slices
- * rise and fall, and no test finds the slow growth under them. Windows under three days are left as they
- * are. */
+/**
+ * The readings minus the usual value of each hour of the day. With the daily load included, a week's slices
+ * rise and fall and hide slow growth. Windows under three days are not changed.
+ */
 export function withoutDailyCycle(readings: Readings): Readings {
   const { times, values } = readings;
   const span = (times.at(-1) ?? 0) - (times[0] ?? 0);

@@ -47,7 +47,7 @@ describe("a minute at four readings a second", () => {
     );
   });
 
-  test("bursts that keep something each time grow; rarer and rarer ones do not", () => {
+  test("bursts that each keep something count as growth; increasingly rare ones do not", () => {
     const cells = (every: number, bytes: number) => (ms: number) =>
       80 * MIB + Math.floor(ms / every) * bytes + noise(ms) * 2000;
     expect(shape(60_000, cells(6000, 4 * MIB))).toBe("growing");
@@ -59,7 +59,7 @@ describe("a minute at four readings a second", () => {
     ).not.toBe("growing");
   });
 
-  test("a line grows where readings come at growing distances", () => {
+  test("a line grows if readings come at growing intervals", () => {
     const times = [
       0, 1.1, 2.2, 3.2, 4.8, 6.5, 7.7, 9, 10.4, 12, 13.9, 15.9, 18.3, 21.1, 24.1, 27.3, 31.2, 35.6,
     ];
@@ -76,7 +76,7 @@ describe("a minute at four readings a second", () => {
     expect(assessGrowth({ times: [], values: [] }).shape).toBe("short");
   });
 
-  test("a count that rises at each of a few readings grows, where bytes would be too few", () => {
+  test("a count that rises at each of a few readings grows, although bytes would need more readings", () => {
     const times = [0, 4, 8, 12, 16, 20, 24, 28, 32].map((second) => 1000 * second);
     const rising = { times, values: [4, 100, 200, 300, 400, 500, 600, 700, 800] };
     expect(assessGrowth(rising, true).shape).toBe("growing");
@@ -85,7 +85,7 @@ describe("a minute at four readings a second", () => {
     expect(assessGrowth(pooled, true).shape).toBe("short");
   });
 
-  test("plain noise is rarely taken for growth, a line in it nearly always", () => {
+  test("plain noise is rarely taken for growth, a line in noise nearly always", () => {
     const runs = Array.from({ length: 100 }, (_, seed) => seed * 1000 + 1);
     const grows = (rate: number) =>
       runs.filter(
@@ -105,7 +105,7 @@ describe("a week at one reading a minute", () => {
     return gap ? null : 2048 * MIB + load + noise(ms) * 20 * MIB + (perHour * MIB * ms) / 3_600_000;
   };
 
-  test("days that come and go are no growth", () => {
+  test("a daily cycle is not growth", () => {
     expect(shape(7 * DAY, week(0), MINUTE)).not.toBe("growing");
   });
 
@@ -115,7 +115,7 @@ describe("a week at one reading a minute", () => {
     expect((growth.slope * 3_600_000) / MIB).toBeCloseTo(2, 0);
   });
 
-  test("what a service grew on its first day and kept is none", () => {
+  test("growth on a service's first day that is kept is not a leak", () => {
     const at = week(0);
     const started = (ms: number) => {
       const value = at(ms);

@@ -1,9 +1,9 @@
 /**
- * Decides whether a figure grows, from its readings alone. Header, verdict, evidence and JSON all use this
+ * Decides whether a metric grows, from its readings alone. Header, verdict, evidence and JSON all use this
  * answer. The first third of the window is start-up and is left out. Growth is what passes every gate on the
  * rest: Hamed-Rao Mann-Kendall, rising minima (so that memory which is freed again does not count), a Theil-Sen
- * interval above zero, a last third that still rises, and a rise that is more than one or two steps. Any gate
- * alone lets through much that is not growth: Mann-Kendall flags every warm-up and every single step.
+ * interval above zero, a last third that still rises, and a rise that is more than one or two steps. Each gate
+ * alone would accept much that is not growth: Mann-Kendall flags every warm-up and every single step.
  *
  * A program that works in bursts (notebook cells, batches, scheduled jobs) rises in many steps and is flat
  * between them:
@@ -31,17 +31,17 @@ export interface Slope {
 
 export interface Growth extends Slope {
   readonly shape: GrowthShape;
-  /** What the slope amounts to over the judged part, the last two thirds of the window. */
+  /** Slope times the duration of the judged part, the last two thirds of the window. */
   readonly rise: number;
   /** Duration of the judged part. */
   readonly spanMs: number;
-  /** The slope of the last third of the window alone. */
+  /** The slope of only the last third of the window. */
   readonly late: Slope;
   /** Last level minus first level of the whole window, start-up included. */
   readonly wholeRise: number;
-  /** Slope of the last third of the judged part over that of the whole judged part; 0 where that does not rise. */
+  /** Slope of the last third of the judged part divided by that of the whole judged part; 0 if that does not rise. */
   readonly lastThird: number;
-  /** The line's level where the judged part begins. */
+  /** The line's level at the start of the judged part. */
   readonly baseline: number;
   /** Median of the last tenth. */
   readonly level: number;
@@ -49,37 +49,37 @@ export interface Growth extends Slope {
 }
 
 const FEWEST_READINGS = 8;
-/** Of a count, which has no noise, where each reading is above the one before. */
+/** For a count, which has no noise: fewest readings if each is above the previous one. */
 const FEWEST_RISING = 6;
-/** For a line through the last third: a busy recorder reads less and less often. */
+/** Fewest readings for a line through the last third; a busy recorder polls less often. */
 const FEWEST_OF_SLOPE = 3;
-/** Mann-Kendall, Theil-Sen and the slices work on this many readings at most. */
+/** Mann-Kendall, Theil-Sen and the slices use at most this many readings. */
 const MOST_READINGS = 240;
 const SLICES = 12;
 const STEP_SLICES = 24;
 /** One-sided 1 %. */
 const SIGNIFICANT_Z = 2.326;
 const LEAST_LAST_THIRD = 0.25;
-/** Share of slices whose minimum is above the one before. */
+/** Share of slices whose minimum is above the previous one. */
 const RISING_SHARE = 0.6;
 /** Share of all rising that the two highest steps may have. */
 const MOST_OF_TWO_STEPS = 0.6;
-/** A third step of this share of the second makes a staircase of what would be two jumps. */
+/** If a third step has at least this share of the second, the rise is a staircase, not two jumps. */
 const LEAST_THIRD_STEP = 0.5;
-/** Share of the whole rise from which a step of a staircase counts, and what may be given back in all. */
+/** Smallest step of a staircase as a share of the whole rise, and the largest total decrease. */
 const LEAST_STEP = 0.08;
 const MOST_GIVEN_BACK = 0.1;
 const FEWEST_STEPS = 4;
-/** Times the median: the largest step, and the longest distance between two. */
+/** Largest step, and longest distance between two steps, as multiples of the median. */
 const SIMILAR = 2.5;
 
-/** Smallest growth worth a reader's time, in a short window and in a long one: bytes, and share of the level. */
+/** Smallest significant growth, in a short and in a long window: bytes, and share of the level. */
 const SHORT_WINDOW_MS = 120_000;
 const LONG_WINDOW_MS = 600_000;
 const SMALLEST_SHORT = { bytes: 2_000_000, share: 0.005 };
 const SMALLEST_LONG = { bytes: 5_000_000, share: 0.02 };
 
-/** `counts`: the figure is a number of things. */
+/** `counts`: the metric is a count. */
 export function assessGrowth(all: Readings, counts = false): Growth {
   const whole = withoutDailyCycle(thinned(all));
   const { times, values } = afterFirstThird(whole);
@@ -97,7 +97,7 @@ export function assessGrowth(all: Readings, counts = false): Growth {
   const figures = {
     ...{ slope, low, high, spanMs, wholeRise, level, z },
     rise: slope * spanMs,
-    // The line may begin beyond the readings: they bound it.
+    // The line may begin outside the range of the readings, which limits it.
     baseline: Math.min(Math.max(start, Math.min(...values)), Math.max(...values)),
     late: slopeFrom({ times, values }, 1 / 2, dependence),
     lastThird: slope > 0 ? lastSlope / slope : 0,
@@ -129,9 +129,9 @@ const UNKNOWN = {
 } as const;
 
 /**
- * Whether memory grows beyond doubt and by enough to matter: the interval of the slope excludes zero by more than
- * the threshold, over the last two thirds of the window and over the last third. While this holds no verdict may
- * call the program calm.
+ * Whether memory grows with certainty and significantly: the interval of the slope excludes zero by more than
+ * the threshold, over the last two thirds of the window and over the last third. While this is true, no verdict
+ * may call the program steady.
  */
 export function isFirm({ shape, low, late, spanMs, level }: Growth): boolean {
   if (shape === "short" || spanMs <= 0) {
@@ -141,7 +141,10 @@ export function isFirm({ shape, low, late, spanMs, level }: Growth): boolean {
   return low > least && late.low > least;
 }
 
-/** Whether it rises beyond doubt in the last third of the window, whatever came before: what began late is not over. */
+/**
+ * Whether it rises with certainty in the last third of the window, whatever happened before; late growth has
+ * not ended.
+ */
 export function risesLate({ shape, late, spanMs, level }: Growth): boolean {
   return shape !== "short" && (late.low * spanMs) / 2 > smallestRise(spanMs, level);
 }
@@ -155,7 +158,7 @@ export function smallestRise(spanMs: number, level: number): number {
   return Math.max(mixed("bytes"), mixed("share") * level);
 }
 
-/** The line through what comes after a share of the readings' time. */
+/** The line through the readings after a share of their time. */
 function slopeFrom({ times, values }: Readings, share: number, dependence: number): Slope {
   const from = times[0] ?? 0;
   const span = (times.at(-1) ?? 0) - from;
@@ -179,7 +182,7 @@ export function afterFirstThird({ times, values }: Readings): Readings {
   return { times: times.slice(from), values: values.slice(from) };
 }
 
-/** Medians of equal numbers of readings: this removes single outliers. */
+/** Medians of groups of equal size, which removes single outliers. */
 function thinned({ times, values }: Readings): Readings {
   const size = Math.ceil(times.length / MOST_READINGS);
   if (size <= 1) {
@@ -219,7 +222,7 @@ function minimaRise(times: readonly number[], values: readonly number[]): boolea
   );
 }
 
-/** Two jumps between neighbouring slices carry most of the rise, and no third one is like them. */
+/** Two jumps between neighbouring slices make up most of the rise, and no third one is similar. */
 function isStepped(levels: readonly number[]): boolean {
   const jumps = levels.slice(1).map((level, i) => Math.max(0, level - (levels[i] as number)));
   const total = jumps.reduce((sum, jump) => sum + jump, 0);
@@ -232,9 +235,11 @@ function isStepped(levels: readonly number[]): boolean {
   );
 }
 
-/** A staircase: at least four steps of similar size at similar distances, hardly anything given back, and no longer
- * since the last one than between any two. The largest request so far raises a heap in steps, too, but ever more
- * seldom. */
+/**
+ * A staircase: at least four steps of similar size at similar distances, little decrease, and the time since
+ * the last step not longer than between any two. A heap that grows with the largest request so far also rises
+ * in steps, but more and more rarely.
+ */
 function climbsInSteps(levels: readonly number[]): boolean {
   const changes = levels.slice(1).map((level, i) => level - (levels[i] as number));
   const rise = (levels.at(-1) ?? 0) - (levels[0] ?? 0);
@@ -253,7 +258,7 @@ function climbsInSteps(levels: readonly number[]): boolean {
   );
 }
 
-/** Values by equal slices of time; slices without any are left out. */
+/** Values by equal slices of time; slices without readings are left out. */
 function slices(times: readonly number[], values: readonly number[], count: number): number[][] {
   const first = times[0] as number;
   const span = (times.at(-1) as number) - first || 1;

@@ -29,7 +29,7 @@ test("the Nile: Sen's slope, and an interval around it that leaves zero out", ()
   expect(high).toBeLessThan(0);
 });
 
-test("a line has every pair rising; a constant and a handful of points say nothing", () => {
+test("a line has every pair rising; a constant or a few points prove nothing", () => {
   const line = mannKendall(Array.from({ length: 30 }, (_, i) => 2 * i));
   expect(line.tau).toBe(1);
   expect(line.z).toBeGreaterThan(5);
@@ -37,7 +37,7 @@ test("a line has every pair rising; a constant and a handful of points say nothi
   expect(mannKendall([1, 2, 3])).toMatchObject({ s: 0, tau: 0, z: 0 });
 });
 
-test("a slow wave is no trend once its dependence counts", () => {
+test("a slow wave is not a trend once autocorrelation is considered", () => {
   const wave = Array.from({ length: 120 }, (_, i) => Math.sin(i / 12));
   expect(Math.abs(mannKendall(wave).z)).toBeLessThan(1.96);
 });

@@ -1,26 +1,26 @@
-/** Whether a series rises: Mann-Kendall, corrected for readings that depend on the ones before. */
+/** Whether a series rises: Mann-Kendall, corrected for autocorrelated readings. */
 import { theilSen } from "./trend.js";
 
 export interface MannKendall {
-  /** Rising pairs less falling pairs. */
+  /** Rising pairs minus falling pairs. */
   readonly s: number;
-  /** S / pairs: 1 where every later reading is higher, -1 where every one is lower. */
+  /** S / pairs: 1 if every later reading is higher, -1 if every one is lower. */
   readonly tau: number;
   /** S in standard deviations; 0 for fewer than four points. */
   readonly z: number;
-  /** By how much the dependence of the readings on the ones before multiplies the variance; 1 or more. */
+  /** Factor by which autocorrelation multiplies the variance; at least 1. */
   readonly dependence: number;
 }
 
-/** Beyond it an autocorrelation counts: 5 %, both sides (Hamed and Rao's choice). */
+/** Autocorrelations beyond this count: 5 %, two-sided (Hamed and Rao's choice). */
 const Z_95 = 1.959964;
 
 /**
  * The test of Mann (1945) and Kendall (1975) with the variance of Hamed and Rao (1998), "A modified
- * Mann-Kendall trend test for autocorrelated data", J. Hydrology 204: the ranks of the detrended series
- * tell by their autocorrelation how many of the points are worth one. Readings of memory depend on the
- * ones before them, and without the correction nearly every series would count as a trend.
- * `y` is evenly spaced; O(n²), meant for some hundred points.
+ * Mann-Kendall trend test for autocorrelated data", J. Hydrology 204: the autocorrelation of the detrended
+ * ranks gives the effective number of independent points. Memory readings are autocorrelated, and without the
+ * correction nearly every series would count as a trend.
+ * `y` is evenly spaced; O(n²), meant for a few hundred points.
  */
 export function mannKendall(y: readonly number[]): MannKendall {
   const n = y.length;
@@ -40,7 +40,7 @@ export function mannKendall(y: readonly number[]): MannKendall {
   return { s, tau, z, dependence };
 }
 
-/** Of S under "no trend", each group of equal readings taken off. */
+/** Variance of S under "no trend", corrected for groups of equal readings. */
 function tiedVariance(y: readonly number[]): number {
   const counts = new Map<number, number>();
   for (const value of y) {
@@ -54,8 +54,10 @@ function tiedVariance(y: readonly number[]): number {
   return sum / 18;
 }
 
-/** n/n*: how many times the variance grows by the dependence of the readings. At least as much as for
- * independent ones: a negative dependence must not make noise look significant. */
+/**
+ * n/n*: factor by which autocorrelation increases the variance. At least 1, because negative autocorrelation
+ * must not make noise look significant.
+ */
 function correction(y: readonly number[]): number {
   const n = y.length;
   const x = y.map((_, i) => i);

@@ -1,21 +1,21 @@
 import type { TimeMs } from "../../model/base/units.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 
-/** A figure over time. */
+/** A metric over time. */
 export interface Readings {
   /** Ascending. */
   readonly times: readonly number[];
   readonly values: readonly number[];
 }
 
-/** Of a run: a program may take this long to free everything before it ends. */
+/** Share of a run; a program may take this long to free everything before it exits. */
 const LONGEST_END_SHARE = 0.08;
 const FALLEN = 0.9;
-/** The last moments are the program's end, not its course: their readings are left out. */
+/** The last moments are the program's exit; their readings are left out. */
 const END_SHARE = 0.02;
 const LEAST_END_MS = 400;
 
-/** Readings of one figure of a process at work. `endedMs`: null while the process lives. */
+/** Readings of one metric of a process at work. `endedMs`: null while the process runs. */
 export function readingsOf(
   { timesMs, values }: MemorySeries,
   metric: Metric,
@@ -39,8 +39,10 @@ export function readingsOf(
   return { times: known.times.slice(0, kept), values: known.values.slice(0, kept) };
 }
 
-/** How many of the readings are of the program at work: a fall shortly before its end, below everything that came
- * shortly before, is its end. */
+/**
+ * Number of readings of the program at work. A fall shortly before the end, below all readings shortly before
+ * it, is the program's exit.
+ */
 export function readingsAtWork(
   { times, values }: Readings,
   startedMs: TimeMs,

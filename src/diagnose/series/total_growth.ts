@@ -1,4 +1,4 @@
-/** How fast the memory of a whole process tree grows: one figure for the header, the verdict and the JSON. */
+/** The growth rate of a whole process tree's memory, used by the header, the verdict and the JSON. */
 import type { TimeMs } from "../../model/base/units.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth, isFirm } from "./growth.js";
@@ -9,8 +9,10 @@ export interface TotalGrowth extends Growth {
   readonly readings: Readings;
 }
 
-/** The growth of which a site's growth is a share: that of the whole program where it grows beyond doubt, but no less
- * than `kept`, what all the sites grow by. */
+/**
+ * The growth that a site's share refers to: that of the whole program if it grows with certainty, but at least
+ * `kept`, the growth of all sites.
+ */
 export function growthShown(total: TotalGrowth, kept: number): number {
   return isFirm(total) ? Math.max(kept, total.slope) : kept;
 }
@@ -20,11 +22,14 @@ export function memoryName({ metric }: TotalGrowth): string {
   return metric === "rssBytes" ? "RSS" : "Memory of the process tree";
 }
 
-/** PSS counts what processes share once; it is polled less often than RSS. */
+/** PSS counts shared memory once; it is polled less often than RSS. */
 const FEWEST_OF_PSS = 16;
 
-/** `root`: the first process of the tree, whose series carries the tree's figures. `members`: how many processes the
- * tree had. A lone process is judged by its own RSS, a tree by its PSS, or its RSS where PSS is not known. */
+/**
+ * `root`: the first process of the tree, whose series carries the tree's figures. `members`: number of
+ * processes in the tree. A single process is judged by its own RSS, a tree by its PSS, or by its RSS if PSS is
+ * unknown.
+ */
 export function totalGrowth(
   { series, endedMs }: { readonly series: MemorySeries; readonly endedMs: TimeMs | null },
   members: number,

@@ -14,7 +14,7 @@ describe("Theil-Sen", () => {
     ).toEqual({ slope: 3, start: 7, low: 3, high: 3 });
   });
 
-  test("a quarter of the points may be anything", () => {
+  test("a quarter of the points may be outliers", () => {
     const x = steps(400);
     const trend = theilSen(
       x,

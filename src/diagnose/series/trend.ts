@@ -1,6 +1,6 @@
-/** Straight lines through points that hold outliers. */
+/** Straight lines through points with outliers. */
 interface Trend {
-  /** Change of y by one of x. */
+  /** Change of y per unit of x. */
   readonly slope: number;
   /** The line's y at the first x. */
   readonly start: number;
@@ -10,15 +10,15 @@ interface Trend {
 }
 
 const Z_95 = 1.959964;
-/** More points than this are thinned evenly: the number of pairs grows with their square. */
+/** More points than this are thinned evenly, because the number of pairs is quadratic. */
 const MOST_POINTS = 400;
 
 /**
- * Theil-Sen estimator: the median of the slopes of all pairs of points, and the median of the starts that
- * the points then imply. Up to 29 % of the points may be anything without moving it (Sen 1968,
+ * Theil-Sen estimator: the median of the slopes of all pairs of points, and the median of the resulting
+ * intercepts. Up to 29 % of the points may be outliers (Sen 1968,
  * "Estimates of the regression coefficient based on Kendall's tau").
- * Slope 0 through the median where there are fewer than three points or no width.
- * `dependence`: how many times the variance is larger than for independent points
+ * Slope 0 through the median if there are fewer than three points or no width.
+ * `dependence`: factor by which the variance is larger than for independent points
  * ({@link MannKendall.dependence}); it widens the interval.
  */
 export function theilSen(x: readonly number[], y: readonly number[], dependence = 1): Trend {

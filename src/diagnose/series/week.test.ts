@@ -76,13 +76,13 @@ function week(mibPerHour: number, targetMibPerHour = 0): Evidence {
   };
 }
 
-test("days, a deploy and a gap are no leak", () => {
+test("daily cycles, a deploy and a gap are not a leak", () => {
   const { verdict, evidence } = diagnose(week(0));
   expect(["steady", "warm-up"]).toContain(verdict.kind);
   expect(evidence.filter(({ says }) => says === "leak")).toEqual([]);
 });
 
-test("workers that grow between deploys are found under the days, though each starts anew", () => {
+test("workers that grow between deploys are found despite daily cycles and restarts", () => {
   const { verdict, evidence } = diagnose(week(2));
   expect(verdict.kind).toBe("child-growth");
   expect(evidence.find(({ rule }) => rule === "children")?.detail).toMatch(/[1-9] of [2-4] child/);

@@ -1,11 +1,12 @@
 /**
- * Sites whose live bytes rise throughout the window although their survivors are not of every age. Ages miss two
- * common leaks:
+ * Sites whose live bytes rise throughout the window although their survivors are not of every age. Ages miss
+ * two common kinds of leaks:
  *
- *   backlog      items leave in the order they came in, more slowly than they come: nothing old survives
- *   reallocated  many small containers grow, and each is reallocated as it does: all of it looks young
+ *   backlog      items leave in order of arrival, more slowly than they arrive: nothing old survives
+ *   reallocated  many small containers grow, and each is reallocated as it grows: everything looks young
  *
- * Both show in the live bytes over time. A backlog also shows in the waiting time, which is read off two curves:
+ * Both are visible in live bytes over time. A backlog is also visible in the waiting time, which follows from
+ * two curves:
  *
  *   bytes   allocated ──────────────────/
  *                        waiting    ___/ │ live
@@ -36,18 +37,18 @@ export interface Accumulation {
 
 const SMALLEST_RISE_BYTES = 1_000_000;
 const FEWEST_SAMPLES = 10;
-/** Standard errors of the live bytes: less may be chance. */
+/** Number of standard errors of the live bytes; less may be coincidence. */
 const LEAST_ERRORS = 4;
-/** The second half of the rise against the first: less is a cache that fills up. */
+/** Least ratio of the second half of the rise to the first; less is a filling cache. */
 const FALLING = 0.6;
-/** Of a backlog, what is consumed of what is produced. */
+/** For a backlog: least share of produced bytes that is consumed. */
 const LEAST_CONSUMED = 0.05;
-/** Of the live bytes of a backlog, what may be older than its oldest item. */
+/** Largest share of a backlog's live bytes that may be older than its oldest item. */
 const MOST_OLDER = 0.1;
-/** Waiting time at the end against that at half time. */
+/** Least ratio of the waiting time at the end to that at half time. */
 const WAITS_LONGER = 1.25;
 
-/** How a site's live bytes rise over the last two thirds of the looks; null where they do not. */
+/** How a site's live bytes rise over the last two thirds of the snapshots; null if they do not. */
 export function accumulationOf(
   site: SiteHistory,
   histories: SiteHistories,
@@ -100,7 +101,10 @@ function backlogOf(
     : null;
 }
 
-/** When a rising curve had a value, between looks in proportion; the first look's time where it never had less. */
+/**
+ * The time at which a rising curve had a value, interpolated between snapshots; the first snapshot's time if it
+ * was never lower.
+ */
 function timeOfValue(times: readonly TimeMs[], values: Float64Array, value: number): TimeMs {
   const after = values.findIndex((known) => known >= value);
   if (after <= 0) {

@@ -5,7 +5,7 @@ const MIB = 2 ** 20;
 /** Seconds from the start; the recorder's looks get rarer. */
 const LOOKS = [0.3, 1.5, 1.8, 2.9, 4.4, 6.6, 10.3, 13.8, 17.2, 20.6, 23.7, 26.7, 30, 34, 38.6];
 
-/** A site that has so many MiB in one block from each of some times on. */
+/** A site with one block, whose size in MiB changes at each of the given times. */
 function doubling(steps: readonly (readonly [seconds: number, mib: number])[], looks = LOOKS) {
   const lookTimes = looks.map((look) => look * 1000);
   const largeBytes = Float64Array.from(
@@ -15,8 +15,8 @@ function doubling(steps: readonly (readonly [seconds: number, mib: number])[], l
   return doublingOf({ largeBytes }, { lookTimes });
 }
 
-describe("a block that is made anew, some times larger, whenever it is full", () => {
-  test("is known by its clock; it fills at one rate", () => {
+describe("a block that is replaced by a several times larger one whenever it is full", () => {
+  test("is recognised by its regularity; it fills at one rate", () => {
     const table = [
       [3, 2.5],
       [4, 5],
@@ -31,7 +31,7 @@ describe("a block that is made anew, some times larger, whenever it is full", ()
     expect(((found?.slope ?? 0) * 1000) / MIB).toBeLessThan(2.5);
   });
 
-  test("of half as much more each time", () => {
+  test("with a growth factor of 1.5", () => {
     const vector = [2, 3, 4.5, 6.75, 10.1, 15.2, 22.8, 34.2, 51.3].map(
       (mib) => [mib / 1.5, mib * 2] as const,
     );
@@ -89,11 +89,11 @@ describe("a block that is made anew, some times larger, whenever it is full", ()
         [26, 80],
       ],
     ],
-  ] as const)("%s: not that", (_name, steps) => {
+  ] as const)("%s: not doubling", (_name, steps) => {
     expect(doubling(steps)).toBeNull();
   });
 
-  test("not where the next one is long overdue", () => {
+  test("not if the next step is long overdue", () => {
     const table = [
       [1, 2.5],
       [1.5, 5],

@@ -1,30 +1,33 @@
 /**
- * Sites whose memory is one block that is made anew, some times larger, whenever it is full: a C++ vector or
- * hash table, a growing array that keeps room. Between two steps nothing moves, RSS neither, for as long as it
- * took to fill the block before, times what it grew by:
+ * Sites whose memory is one block that is replaced by a several times larger one whenever it is full: a C++
+ * vector or hash table, a growing array with spare capacity. Between two steps nothing changes, not even RSS,
+ * for the time it took to fill the previous block, times the growth factor:
  *
  *   bytes   8 ──── 16 ──────── 32 ──────────────── 64 ────────
  *   time    |  t  |     2 t    |        4 t        |
  *
- * A start that loads in steps, or a buffer as large as the largest request so far, has no such clock.
+ * Loading data in steps, or a buffer as large as the largest request so far, has no such regularity.
  */
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 
 const FEWEST_STEPS = 4;
 const SMALLEST_RISE_BYTES = 4_000_000;
-/** From one block to the next. */
+/** Growth factor from one block to the next. */
 const LEAST_FACTOR = 1.4;
 const MOST_FACTOR = 4.2;
-/** As far from a whole power of the factor a step may be. */
+/** Largest deviation of a step from a whole power of the factor. */
 const OFF_POWER = 0.2;
-/** What a level may sway by. */
+/** Largest variation of a level. */
 const LEAST_STEP = 0.1;
-/** Times what the clock says: how far a step, or the next one that has not come, may be off. */
+/**
+ * Largest deviation of a step's time from the expected time, as a factor; also for a step that has not happened
+ * yet.
+ */
 const OFF = 1.5;
 
 interface Step {
-  /** The last look before it, and the first after it. */
+  /** The last snapshot before it, and the first after it. */
   readonly afterMs: TimeMs;
   readonly untilMs: TimeMs;
   readonly from: Bytes;
@@ -32,13 +35,13 @@ interface Step {
 }
 
 interface Doubling {
-  /** By which the last steps rose. */
+  /** Factor of the last steps. */
   readonly keptBytes: Bytes;
-  /** By ms, of what is filled. */
+  /** Filled bytes per ms. */
   readonly slope: number;
 }
 
-/** How a site's block doubles up to the last look; null where it does not. */
+/** How a site's block doubles up to the last snapshot; null if it does not. */
 export function doublingOf(
   { largeBytes }: Pick<SiteHistory, "largeBytes">,
   { lookTimes }: Pick<SiteHistories, "lookTimes">,
@@ -60,7 +63,7 @@ export function doublingOf(
 
 const factorOf = ({ from, to }: Step) => to / from;
 
-/** Two steps or more may lie between two looks: then it is a power. */
+/** Two or more steps may happen between two snapshots; then the factor is a power. */
 function areOfOneFactor(steps: readonly Step[]): boolean {
   const factor = Math.min(...steps.map(factorOf));
   return (
@@ -72,8 +75,10 @@ function areOfOneFactor(steps: readonly Step[]): boolean {
   );
 }
 
-/** Where the level rises from one look to the next; null where it falls, or creeps. While a new block is filled
- * from the old one both live: what no later look goes below is the level. */
+/**
+ * The steps between snapshots; null if the level falls or creeps. While a new block is filled from the old one,
+ * both are live, so the level is the minimum of this and all later snapshots.
+ */
 function stepsOf(live: Float64Array, times: readonly TimeMs[]): Step[] | null {
   const levels = live.map((_, i) => Math.min(...live.subarray(i)));
   const steps: Step[] = [];
@@ -88,7 +93,7 @@ function stepsOf(live: Float64Array, times: readonly TimeMs[]): Step[] | null {
   return steps;
 }
 
-/** Each block lasts as many times longer than the one before as it is larger, as far as the looks can tell. */
+/** Each block lasts longer than the previous one by the factor of its size, within the resolution of the snapshots. */
 function keepTime(steps: readonly Step[], endMs: TimeMs): boolean {
   const lasted = steps.slice(1).map((step, i) => {
     const before = steps[i] as Step;

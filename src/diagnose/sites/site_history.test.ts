@@ -3,7 +3,7 @@ import { profileOf } from "../../model/profile/profile.fixture.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
 import { SiteHistoryBuilder } from "./site_history.js";
 
-test("built after each look, as a recorder does, it is what it is built at the end", () => {
+test("built after each snapshot, as in a recorder, it equals one built at the end", () => {
   const tables = new ProfileTablesBuilder();
   const looks = [1000, 3000, 4000].map((live, n) => {
     const profile = profileOf(`main;record ${live} samples=${n + 3}\nmain;parse 500`, tables);
@@ -22,7 +22,7 @@ test("built after each look, as a recorder does, it is what it is built at the e
   expect(site?.cohortBytes.reduce((sum, bytes) => sum + bytes)).toBe(4000);
 });
 
-test("what a function imports is a site apart from what it keeps", () => {
+test("a function's imports are a separate site", () => {
   const builder = new SiteHistoryBuilder();
   builder.add(
     profileOf(`main@/srv/app.py:9;_find_and_load@<frozen importlib._bootstrap>:1176;load@/lib/python3.11/site-packages/torch/optim.py:3 5000
@@ -33,7 +33,7 @@ test("what a function imports is a site apart from what it keeps", () => {
   expect(sites.every(({ own }) => own)).toBe(true);
 });
 
-test("what was freed is told where that is asked for", () => {
+test("freed bytes are included on request", () => {
   const look = profileOf("main;publish 0 allocated=9000\nmain;keep 10");
   const names = (freedToo: boolean) => {
     const builder = new SiteHistoryBuilder(freedToo);

@@ -1,6 +1,6 @@
 /**
- * What grew where: allocation sites by the function of the program's own code that led to them, with their
- * live bytes at every look and the ages of what lives at the last one.
+ * Allocation sites by the function of the program's own code that led to them, with their live bytes at every
+ * snapshot and the ages of live blocks at the last one.
  */
 
 import type { Bytes, Objects, Pid, StackId, TimeMs } from "../../model/base/units.js";
@@ -21,66 +21,68 @@ import {
 } from "../../model/profile/profile.js";
 
 export interface SiteHistory {
-  /** The same in every look: process, function, file, and whether Python's allocator was asked. */
+  /** The same in every snapshot: process, function, file, and whether Python's allocator was used. */
   readonly key: string;
   /** Function and file: the same for memory of every domain. */
   readonly place: string;
-  /** The function is the program's own, neither a package's nor the interpreter's. */
+  /** True if the function is the program's own, not a package's or the interpreter's. */
   readonly own: boolean;
-  /** What the function imports, code above all; not what it makes while it is being imported. */
+  /** Memory of modules that the function imports, mostly code; not what it allocates while being imported. */
   readonly imports: boolean;
   readonly pid: Pid;
   readonly domain: SiteDomain;
-  /** By look; 0 where it was not seen. */
+  /** By snapshot; 0 if it was not seen. */
   readonly liveBytes: Float64Array;
   readonly allocatedBytes: Float64Array;
-  /** Live objects by look. */
+  /** Live objects by snapshot. */
   readonly objects: Float64Array;
-  /** Live bytes by look of those of its stacks alone whose objects are large on the mean ({@link LARGE_BLOCK_BYTES});
-   * absent where no stacks are known. */
+  /**
+   * Live bytes by snapshot, only of stacks whose mean object is large ({@link LARGE_BLOCK_BYTES}); absent if no
+   * stacks are known.
+   */
   readonly largeBytes?: Float64Array;
-  /** Of the last look. */
+  /** At the last snapshot. */
   readonly liveObjects: Objects;
   readonly liveSamples: number;
-  /** Standard error of the last look's live bytes. */
+  /** Standard error of the live bytes at the last snapshot. */
   readonly standardErrorBytes: Bytes;
-  /** Live bytes by time of birth; bounds are {@link SiteHistories.cohorts}. */
+  /** Live bytes by allocation time; bounds are {@link SiteHistories.cohorts}. */
   readonly cohortBytes: Float64Array;
-  /** The stacks that keep most bytes of the window, the first most; each leaf first. */
+  /** The stacks that keep most bytes from the window, largest first; each leaf first. */
   readonly keptStacks: readonly KeptStack[];
-  /** Where it stands for all objects of a type (type_growth.ts): no agent saw who made them. */
+  /** Set if it represents all objects of a type (type_growth.ts), whose allocation was not recorded. */
   readonly type?: string;
 }
 
 export interface KeptStack {
   readonly id: StackId;
   readonly frames: readonly FrameJson[];
-  /** Of the site's bytes that were kept. */
+  /** Share of the site's kept bytes. */
   readonly share: number;
 }
 
-/** `files`: mappings of files, apart from the memory of the others. */
+/** `files`: file mappings, separate from other memory. */
 type SiteDomain = "python" | "native" | "mapped" | "files";
 
 export interface SiteHistories {
-  /** Ascending; the last is the one that cohorts and samples are of. */
+  /** Ascending; cohorts and samples are of the last one. */
   readonly lookTimes: readonly TimeMs[];
-  /** Upper bounds of the slices of birth, ascending. */
+  /** Upper bounds of the allocation-time slices, ascending. */
   readonly cohorts: readonly TimeMs[];
-  /** By live bytes at the last look, largest first. */
+  /** By live bytes at the last snapshot, largest first. */
   readonly sites: readonly SiteHistory[];
-  /** Of children: sites of which nothing lives at the last look. They tell what a worker runs. */
+  /** For children: sites without live bytes at the last snapshot, which show what a worker runs. */
   readonly passing: readonly SiteHistory[];
-  /** By look: what all sites had allocated, a measure of the work done. */
+  /** Allocated bytes of all sites by snapshot, a measure of the work done. */
   readonly allocatedBytes: Float64Array;
-  /** Source files of all frames that were seen. */
+  /** Source files of all frames. */
   readonly files: readonly string[];
 }
 
 const MOST_STACKS = 12;
-/** What was freed again tells of a stack only where nothing lives. */
+/** Freed bytes are counted for a stack only if it has no live bytes. */
 const FREED_WEIGHT = 1e-6;
-/** Bytes an object: smaller ones are told by their ages. */
+/** Bytes per object; smaller objects are judged by their ages. */
 export const LARGE_BLOCK_BYTES = 256_000;
 
 const DOMAIN_NAMES: Readonly<Record<number, SiteDomain>> = {
@@ -109,7 +111,7 @@ interface LastLook {
   readonly keptByStack: Map<StackId, Bytes>;
 }
 
-/** Takes looks one by one, oldest first, so that a long recording needs no more memory than a short one. */
+/** Takes snapshots one by one, oldest first, so that a long recording needs no more memory than a short one. */
 export class SiteHistoryBuilder {
   readonly #groups = new Map<string, Gathered>();
   readonly #times: TimeMs[] = [];
@@ -119,7 +121,7 @@ export class SiteHistoryBuilder {
 
   readonly #freedToo: boolean;
 
-  /** `freedToo`: sites of which nothing lives at the last look are told as well. */
+  /** `freedToo`: includes sites without live bytes at the last snapshot. */
   constructor(freedToo = false) {
     this.#freedToo = freedToo;
   }
@@ -147,7 +149,7 @@ export class SiteHistoryBuilder {
     this.#totals.push(total);
   }
 
-  /** As of the looks so far; more may follow. */
+  /** Result for the snapshots so far; more may follow. */
   build(): SiteHistories {
     const profile = this.#lastProfile;
     if (profile) {
@@ -201,7 +203,7 @@ export class SiteHistoryBuilder {
   #readLast(profile: Profile): void {
     const { sites } = profile;
     for (const group of this.#groups.values()) {
-      group.last = null; // of the look at which it was built before
+      group.last = null; // of the snapshot at which it was last built
     }
     const width = profile.cohorts.length;
     const settled = afterStart(profile.cohorts, this.#times[0] ?? profile.timeMs);
@@ -309,12 +311,14 @@ interface Place {
   readonly name: string;
   readonly own: boolean;
   readonly imports: boolean;
-  /** Tidemark's own code in the process: no site of the program. */
+  /** Tidemark's own code in the process, which is not a site of the program. */
   readonly tidemark: boolean;
 }
 
-/** The function that a stack counts for: {@link ownFrame}; apart where it imports something. Stack ids of one
- * recording stay what they are. */
+/**
+ * The function that a stack is attributed to: {@link ownFrame}; separate if it imports something. Stack ids are
+ * stable within a recording.
+ */
 class Places {
   readonly #known = new Map<StackId, Place>();
 
@@ -323,7 +327,7 @@ class Places {
     if (place === undefined) {
       const frames = framesOf(profile, stack);
       const frame = ownFrame(frames);
-      // What a function imports at its first call is none of what it keeps from then on.
+      // Modules that a function imports at its first call are not part of what it keeps later.
       const imports = isImport(frames) ? " import" : "";
       place = {
         name: frame ? `${frame.function} ${recurringFile(frame.file)}${imports}` : "",

@@ -42,7 +42,7 @@ function withSite(
   };
 }
 
-test("on a busy machine two looks tell whether survivors of every age still become more", () => {
+test("on a busy machine two snapshots show whether survivors of every age still grow", () => {
   const keeps = "site infer keeps 1/s";
   expect(courseOf(seenAt(keeps, [1, 2, 13, 23]))).toBe("keeps");
   // A cache at its bound: survivors of every age, and no more of them than before.
@@ -51,7 +51,7 @@ test("on a busy machine two looks tell whether survivors of every age still beco
   expect(courseOf(seenAt(keeps, [1, 2, 23]))).toBe("keeps");
 });
 
-test("a table that is made anew, larger, hides nobody who fills it", () => {
+test("a table that is replaced by a larger one does not hide the site that fills it", () => {
   const strings = evidenceOf("site record keeps 0.5/s");
   const filled = withSite(strings, (column, bytes, n) => {
     const size = column === "liveBytes" ? (n < 15 ? 30 : 60) : n === 10 ? 60 : 0;
@@ -63,7 +63,7 @@ test("a table that is made anew, larger, hides nobody who fills it", () => {
   expect(courseOf({ ...filled, sites: same })).not.toBe("keeps");
 });
 
-test("what leapt at the end rose, what was made anew and larger did not", () => {
+test("a jump at the end counts as a rise, a replaced larger block does not", () => {
   const leaps = evidenceOf("site tables leaps 36 at 45s");
   const rose = (histories: SiteHistories) =>
     roseAtEnd(firstOf(histories), histories, startOf(histories));
@@ -75,7 +75,7 @@ test("what leapt at the end rose, what was made anew and larger did not", () => 
   expect(rose(made)).toBe(false);
 });
 
-test("few survivors that are all young may be passing through", () => {
+test("a few survivors that are all young may be temporary", () => {
   const few = evidenceOf("site gather keeps 0.02/s samples=6");
   const may = (histories: SiteHistories) =>
     mayKeep(firstOf(histories), histories, startOf(histories));

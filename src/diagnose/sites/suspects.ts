@@ -1,10 +1,10 @@
 /**
- * Which sites keep growing. Ages show it from one look: how much of what was allocated in each part of the window is
- * still live. The looks before show whether live bytes grew, too. A filling cache has survivors of every age as
- * well, so ages alone never convict: live bytes must still rise at the end. Nor do they acquit: backlogs and
- * containers that are reallocated have no old survivors (accumulation.ts).
+ * Decides which sites keep growing. One snapshot has ages: how much of the memory allocated in each part of the
+ * window is still live. Earlier snapshots show whether live bytes grew. A filling cache also has survivors of
+ * every age, so ages alone never prove a leak: live bytes must still rise at the end. Nor do they exclude one:
+ * backlogs and reallocated containers have no old survivors (accumulation.ts).
  */
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { assessGrowth } from "../series/growth.js";
 import { median, theilSen } from "../series/trend.js";
 import { accumulationOf, type Backlog } from "./accumulation.js";
@@ -13,9 +13,9 @@ import type { SiteHistories, SiteHistory } from "./site_history.js";
 import { swellingOf } from "./swelling.js";
 
 /** `keeps`: survivors of every age, still rising. `accumulates`: live bytes rise throughout, survivors are young.
- * `fills`: rose, and rises no more or ever less. `churns`: what is allocated is freed. `hints`: it may keep, in too
- * few samples to say so alone. `swells`: a few large blocks, reallocated and larger each time. `doubles`: so much
- * larger that it happens seldom. `small`: too little to say. */
+ * `fills`: rose, and has stopped or slows down. `churns`: allocated memory is freed. `hints`: it may keep
+ * memory, but in too few samples to be certain. `swells`: a few large blocks, reallocated and larger each time.
+ * `doubles`: each so much larger that it happens rarely. `small`: too little to decide. */
 export type SiteCourse =
   | "keeps"
   | "accumulates"
@@ -26,7 +26,7 @@ export type SiteCourse =
   | "doubles"
   | "small";
 
-/** The site surely keeps what it allocates. */
+/** Whether the site certainly keeps what it allocates. */
 export function keeps(course: SiteCourse): boolean {
   return course === "keeps" || course === "accumulates";
 }
@@ -34,32 +34,34 @@ export function keeps(course: SiteCourse): boolean {
 export interface SiteJudgement {
   readonly site: SiteHistory;
   readonly course: SiteCourse;
-  /** Live bytes that were born after the first third of the window; of a site that swells or doubles, their rise. */
+  /** Live bytes allocated after the first third of the window; for a site that swells or doubles, their rise. */
   readonly keptBytes: Bytes;
   /** Bytes per ms. */
   readonly slope: number;
-  /** Of a site that accumulates: its items wait for a slower consumer. */
+  /** For a site that accumulates: its items wait for a slower consumer. */
   readonly backlog?: Backlog;
+  /** Of memory that a process made and its children turn private: the rate in each child, in bytes per ms. */
+  readonly turnsPrivateIn?: readonly { readonly pid: Pid; readonly slope: number }[];
 }
 
-/** A site's survivors count from here. */
+/** Fewest kept bytes of a site that count. */
 export const SMALLEST_KEPT_BYTES = 1_000_000;
 export const FEWEST_SAMPLES = 10;
-/** From here on they tell a course by themselves. */
+/** Fewest samples that show a course on their own. */
 const SURE_SAMPLES = 30;
-/** With RSS growing beside it, so many are a hint. */
+/** Fewest samples that are a hint while RSS grows. */
 const FEWEST_HINTS = 3;
 const QUARTERS = 4;
-/** Of the mean quarter: what each quarter's survivors must come to at least. */
+/** Least survivors of each quarter, as a share of the mean quarter. */
 const LEAST_QUARTER = 0.2;
-/** Live bytes must have grown by this share of what was kept. */
+/** Live bytes must have grown by this share of the kept bytes. */
 const LEAST_GROWTH_OF_KEPT = 0.4;
 const LEAST_LAST_SLOPE = 0.25;
-/** Of the median quarter: what is no more births alone. */
+/** Multiple of the median quarter above which a quarter is more than new allocations. */
 const STANDS_OUT = 3;
-/** A rate that falls below this from one third of the window to the next, twice, is a cache that fills. */
+/** If the rate falls below this share from one third of the window to the next, twice, the site is a filling cache. */
 const FALLING = 0.6;
-/** Fewer looks than this after the first third, on a machine that is busy: the first and the last decide. */
+/** With fewer snapshots after the first third, on a busy machine, the first and the last decide. */
 const FEWEST_LOOKS = 4;
 
 export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudgement[] {
@@ -72,7 +74,7 @@ function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
   const judgement = judgeByAge(site, histories, startMs);
   const accumulation = accumulationOf(site, histories, startMs);
   if (judgement.course === "keeps") {
-    // A container that is reallocated as it grows has fewer old survivors than it has kept.
+    // A container that is reallocated as it grows has fewer old survivors than kept bytes.
     return accumulation !== null && accumulation.slope > judgement.slope
       ? { ...judgement, slope: accumulation.slope, keptBytes: accumulation.keptBytes }
       : judgement;
@@ -108,11 +110,11 @@ function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs
   const hints = keptSamples < SURE_SAMPLES && isHint(site, histories, settledMs, keptBytes);
   const course =
     keptSamples < FEWEST_SAMPLES ? "small" : courseOf(site, histories, startMs, settledMs, kept);
-  // Of so few samples chance alone leaves parts of the window empty, or makes them ever fewer.
+  // With so few samples, parts of the window may be empty or decreasing by chance.
   return { ...judgement, course: hints && course !== "keeps" ? "hints" : course };
 }
 
-/** By the survivors of each quarter since the first third. */
+/** Uses the survivors of each quarter since the first third. */
 function courseOf(
   site: SiteHistory,
   histories: SiteHistories,
@@ -129,7 +131,7 @@ function courseOf(
   const births = countRises ? withoutTables(kept) : kept;
   const born = births.reduce((sum, bytes) => sum + bytes, 0);
   const mean = born / QUARTERS;
-  // The youngest quarter holds what is only passing through, too: the others must stand without it.
+  // The youngest quarter also contains temporary objects, so the others must suffice without it.
   const older = births.slice(0, -1).reduce((sum, bytes) => sum + bytes, 0) / (QUARTERS - 1);
   const rises = risesStill(site, histories, settledMs, born, countRises);
   if (
@@ -141,14 +143,17 @@ function courseOf(
   return older >= LEAST_QUARTER * mean ? "fills" : "churns";
 }
 
-/** The table of a dict or list that grows is made anew, larger, now and then: young as a whole, whatever the age
- * of what it holds. Where ever more objects live, a quarter that stands out so far is that, and counts as the others. */
+/**
+ * The table of a growing dict or list is replaced by a larger one from time to time, so it is young whatever
+ * the age of its contents. If the number of live objects rises, a quarter that stands out this much is such a
+ * table and counts like the others.
+ */
 function withoutTables(quarters: readonly Bytes[]): Bytes[] {
   const usual = median(quarters);
   return quarters.map((bytes) => (bytes > STANDS_OUT * usual ? usual : bytes));
 }
 
-/** Whether a site of few samples looks as if it kept what it makes. */
+/** Whether a site with few samples seems to keep what it allocates. */
 export function mayKeep(
   { site, keptBytes }: SiteJudgement,
   histories: SiteHistories,
@@ -158,12 +163,12 @@ export function mayKeep(
   return isHint(site, histories, startMs + (endMs - startMs) / 3, keptBytes);
 }
 
-/** Share of what was kept that came in the window's last third: more is no plateau yet. */
+/** Share of the kept bytes allocated in the window's last third; with more it is not a plateau yet. */
 const MOST_AT_END = 0.5;
-/** Of what lived before that: less is left of a table that was made anew, and larger. */
+/** Share of the earlier live bytes that is left; less is left if a table was replaced by a larger one. */
 const LEAST_LEFT = 0.5;
 
-/** Whether a site that does not keep growing evenly has grown at the end all the same, beside what it had. */
+/** Whether a site that does not grow evenly has grown at the end, in addition to its earlier memory. */
 export function roseAtEnd(
   { site, keptBytes }: SiteJudgement,
   histories: SiteHistories,
@@ -176,8 +181,10 @@ export function roseAtEnd(
   return (site.liveBytes.at(-1) ?? 0) - late > MOST_AT_END * keptBytes && left >= LEAST_LEFT * late;
 }
 
-/** Few samples: born in different parts of the window, not in the last alone (those may be passing through), and
- * none was ever seen to go. */
+/**
+ * For few samples: allocated in different parts of the window, not only in the last (which may be temporary),
+ * and none was ever freed.
+ */
 function isHint(
   site: SiteHistory,
   { cohorts, lookTimes }: SiteHistories,
@@ -198,12 +205,12 @@ function isHint(
   return isSpread && rise >= keptBytes / 2 && fall <= rise / 4;
 }
 
-/** Of one third of the window to the next: other sites' work that falls as well explains the fall. */
+/** From one third of the window to the next; if other sites allocate less as well, the load explains the fall. */
 const LOAD_FALLS = 0.75;
-/** Others must have allocated so much of what the site did to tell of the load at all. */
+/** Other sites must have allocated this share of the site's bytes to indicate the load. */
 const LEAST_OTHER_WORK = 0.1;
 
-/** Survivors by birth: ever fewer are kept while the program works on, as by a cache that fills. */
+/** Survivors by allocation time: fewer and fewer are kept while the program keeps working, as in a filling cache. */
 function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): boolean {
   const endMs = histories.lookTimes.at(-1) ?? startMs;
   const bounds = [0, 1, 2, 3].map((third) => startMs + ((endMs - startMs) * third) / 3);
@@ -224,7 +231,7 @@ function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
   return !(tells && w2 < LOAD_FALLS * w1);
 }
 
-/** A figure of the looks as of a time, between looks in proportion; 0 before the first. */
+/** A value at a time, interpolated between snapshots; 0 before the first. */
 export function valueAt(
   { lookTimes }: Pick<SiteHistories, "lookTimes">,
   values: Float64Array,
@@ -239,7 +246,7 @@ export function valueAt(
   return v0 + ((v1 - v0) * (timeMs - t0)) / Math.max(1, t1 - t0);
 }
 
-/** Live bytes, born between two times; a slice that lies across a bound counts in part. */
+/** Live bytes allocated between two times; a slice across a bound counts in part. */
 function bornBetween(
   site: SiteHistory,
   { cohorts }: SiteHistories,
@@ -250,7 +257,7 @@ function bornBetween(
   let sum = 0;
   let lower = Math.min(startMs, (cohorts[0] ?? startMs) - 1);
   cohorts.forEach((upper, cohort) => {
-    // What is younger than the last look was born before it, however wide the slice.
+    // Everything in the last slice was allocated before the last snapshot, however wide the slice.
     const end =
       cohort === cohorts.length - 1 ? Math.max(lower + 1, Math.min(upper, toMs + 1)) : upper;
     const share = (Math.min(end, toMs) - Math.max(lower, fromMs)) / (end - lower);
@@ -260,7 +267,7 @@ function bornBetween(
   return sum;
 }
 
-/** Live bytes at the looks grew by about what was kept, and do so to the end. */
+/** Live bytes at the snapshots grew by about the kept bytes, until the end. */
 function risesStill(
   site: SiteHistory,
   { lookTimes }: SiteHistories,
@@ -291,7 +298,7 @@ function risesStill(
   );
 }
 
-/** Live bytes older than some ages, in equal steps over the window; youngest age first. */
+/** Live bytes older than several ages, in equal steps over the window; youngest age first. */
 export function agesOf(
   site: SiteHistory,
   histories: SiteHistories,

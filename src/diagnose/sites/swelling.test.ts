@@ -10,13 +10,13 @@ function swelling(live: readonly number[]) {
   return swellingOf({ largeBytes }, { lookTimes }, 0);
 }
 
-describe("a block that is made anew, larger each time", () => {
+describe("a block that is replaced by larger ones", () => {
   /** Looks that fall into the making of a new block have both; numpy.concatenate, fifty times a second. */
   const concatenated = [
     0, 9, 11, 13, 30, 17, 37, 40, 22, 48, 26, 28, 31, 34, 72, 40, 87, 48, 105, 115,
   ];
 
-  test("swells, though the last looks have the old one and the new", () => {
+  test("swells, although the last snapshots contain the old and the new block", () => {
     const found = swelling(concatenated);
     expect((found?.keptBytes ?? 0) / MIB).toBeGreaterThan(25);
     expect((found?.keptBytes ?? 0) / MIB).toBeLessThan(45);
@@ -32,7 +32,7 @@ describe("a block that is made anew, larger each time", () => {
       "twice as large all at once, and so from then on",
       concatenated.map((_, n) => (n < 15 ? 20 : 40)),
     ],
-  ])("%s: none", (_name, live) => {
+  ])("%s: not swelling", (_name, live) => {
     expect(swelling(live)).toBeNull();
   });
 });

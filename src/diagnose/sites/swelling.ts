@@ -1,20 +1,20 @@
 /**
- * Sites whose memory is a few large blocks that are made anew, larger each time: a bytearray that is never
- * emptied, numpy.append, pandas.concat, a text that is added to. All of it is young at every look, so ages
- * say nothing; that it never goes back, and rises to the end, does.
+ * Sites whose memory is a few large blocks that are replaced by larger ones: a bytearray that is never emptied,
+ * numpy.append, pandas.concat, a string that is extended. Everything is young at every snapshot, so ages show
+ * nothing; the evidence is that live bytes never fall and rise to the end.
  */
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { theilSen } from "../series/trend.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 
 const SMALLEST_RISE_BYTES = 2_000_000;
-/** What comes must stand against what was there. */
+/** The growth must be significant compared with the initial level. */
 const LEAST_RISE_SHARE = 0.2;
 const FEWEST_LOOKS = 6;
-/** Of the rise: what one step may carry, what the second half must carry. */
+/** Share of the rise that one step may have, and that the second half must have. */
 const LARGEST_STEP = 0.5;
 const LEAST_SECOND_HALF = 0.25;
-/** Of the look before: no block has become so much larger meanwhile. */
+/** Largest factor between two snapshots; blocks do not grow faster. */
 const TWO_BLOCKS = 1.5;
 
 interface Swelling {
@@ -22,7 +22,7 @@ interface Swelling {
   readonly slope: number;
 }
 
-/** How a site swells over the last two thirds of the looks; null where it does not. */
+/** How a site swells over the last two thirds of the snapshots; null if it does not. */
 export function swellingOf(
   { largeBytes }: Pick<SiteHistory, "largeBytes">,
   { lookTimes }: Pick<SiteHistories, "lookTimes">,
@@ -38,7 +38,10 @@ export function swellingOf(
   return swells(live, times) ?? swells(withoutSuccessors(live), times);
 }
 
-/** As if no look had fallen into the making of a new block, while the old one lives: the last ones may all have. */
+/**
+ * Corrects for snapshots taken while a new block was filled and the old one was still live, which may apply to
+ * all of the last ones.
+ */
 function withoutSuccessors(live: Float64Array): Float64Array {
   let level = Math.min(...live);
   return live.map((bytes) => {
@@ -47,12 +50,13 @@ function withoutSuccessors(live: Float64Array): Float64Array {
   });
 }
 
-/** `live`: at these times, and at the last look. */
+/** `live`: values at these times and at the last snapshot. */
 function swells(live: Float64Array, times: readonly TimeMs[]): Swelling | null {
   if (times.length < FEWEST_LOOKS) {
     return null;
   }
-  // While the new block is filled from the old one both live: what no later look goes below is the level.
+  // While the new block is filled from the old one, both are live, so the level is the minimum of this and all
+  // later snapshots.
   const levels = times.map((_, i) => Math.min(...live.subarray(i)));
   const first = levels[0] as number;
   const last = levels.at(-1) as number;
@@ -64,7 +68,8 @@ function swells(live: Float64Array, times: readonly TimeMs[]): Swelling | null {
   const middle = levels[levels.length >> 1] as number;
   const evenly =
     Math.max(...steps) <= LARGEST_STEP * rise && last - middle >= LEAST_SECOND_HALF * rise;
-  // What is filled and emptied may be about to fill when the looks end: its level rose over the last few alone.
+  // A buffer that is filled and emptied may be filling when the recording ends; then its level rose only over
+  // the last few snapshots.
   const { slope } = theilSen(times, levels);
   return evenly && slope > 0 ? { keptBytes: rise, slope } : null;
 }

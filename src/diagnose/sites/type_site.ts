@@ -2,8 +2,10 @@ import type { Objects, Pid } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import type { SiteHistory } from "./site_history.js";
 
-/** All objects of a type, which are too few and too small for samples, as a site that nobody saw. `objects`: at each
- * count; `madeAt`: leaf first, empty where it is not known. */
+/**
+ * All objects of a type, too few and too small to be sampled, in the form of a site. `objects`: at each count;
+ * `madeAt`: leaf first, empty if unknown.
+ */
 export function siteOfType(
   key: string,
   pid: Pid,

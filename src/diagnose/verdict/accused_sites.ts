@@ -1,4 +1,4 @@
-/** The sites that a verdict accuses, as suspects of its document. */
+/** The sites that a verdict accuses, as suspects in its document. */
 import type {
   AdviceJson,
   SuspectJson,
@@ -18,25 +18,27 @@ const MS_PER_HOUR = 3_600_000;
 const MOST_SUSPECTS = 10;
 const MOST_ADVICE = 2;
 /**
- * Weight of growth outside the program's own code. While the program's own code grows too, a library's work on its own
- * behalf, or a thread's stack, is seldom the cause.
+ * Weight of growth outside the program's own code. While the program's own code also grows, a library's
+ * internal work or a thread's stack is rarely the cause.
  */
 const LIBRARY_WEIGHT = 0.1;
-/** Of all suspects' growth: less is not worth a reader's time. */
+/** Share of all suspects' growth; smaller suspects are not listed. */
 const LEAST_SHARE = 0.03;
 
 interface Accused {
   readonly accused: readonly SiteJudgement[];
-  /** Of shared pages: who reads what the accused had made. */
+  /** For shared pages: the sites that read the suspects' objects. */
   readonly readers: readonly SiteJudgement[];
-  /** Of handles: sites that keep what belongs to each of them. */
+  /** For handles: sites that keep memory belonging to each of them. */
   readonly beside: readonly SiteJudgement[];
 }
 
 export const NOBODY: Accused = { accused: [], readers: [], beside: [] };
 
-/** The rule's sites; where it has none, what the program's objects tell. Where handles leak, who makes them: sites
- * that grow beside them may be what the program keeps of each. */
+/**
+ * The rule's sites; if it has none, sites derived from the program's objects. If handles leak, the site that
+ * creates them, because other growing sites may be memory that the program keeps for each handle.
+ */
 export function accusedBy(
   { suspects = [], readers = [], growth, explainedSlope }: Finding,
   kind: VerdictKind,
@@ -52,8 +54,10 @@ export function accusedBy(
   return { accused: chooseSuspects(withOwn(observations, suspects)), readers, beside: [] };
 }
 
-/** Where a library alone is accused (its own task made most of what a program keeps): what the program's code
- * keeps in the same place, too, in however few samples. */
+/**
+ * If only a library is accused (its own task created most of what the program keeps), adds what the program's
+ * code keeps in the same place, in however few samples.
+ */
 function withOwn(
   { sites, holderOf }: Observations,
   suspects: readonly SiteJudgement[],
@@ -83,7 +87,7 @@ function chooseSuspects(accused: readonly SiteJudgement[]): SiteJudgement[] {
     .slice(0, MOST_SUSPECTS);
 }
 
-/** A site that reads shared pages follows the first site that made them: either of the two can be fixed. */
+/** A site that reads shared pages comes after the site that created them; either of the two can be fixed. */
 export function suspectsOf(
   observations: Observations,
   { accused, readers, beside }: Accused,
@@ -101,7 +105,7 @@ export function suspectsOf(
   );
   const unadvised = (suspect: SiteJudgement, all: readonly SiteJudgement[]) => ({
     ...suspectJson(observations, suspect, all, kind),
-    advice: [], // the site that made the pages, or the handle, carries the advice
+    advice: [], // the site that created the pages or the handle has the advice
   });
   const read = readers.map((suspect) => ({ ...unadvised(suspect, readers), reads: true as const }));
   const kept = beside.map((suspect) => unadvised(suspect, accused));
@@ -111,8 +115,10 @@ export function suspectsOf(
   }));
 }
 
-/** One suspect for each place: the workers of a server run the same code. Its figures are the sums, the rest is that
- * of the process in which it grows most; the holder, of any in which it is known. */
+/**
+ * One suspect per place, because the workers of a server run the same code. Its figures are sums; other data is
+ * from the process in which it grows most, and the holder from any process in which it is known.
+ */
 function acrossProcesses(
   rows: readonly { readonly place: string; readonly json: Unranked }[],
 ): Unranked[] {
@@ -153,7 +159,7 @@ function acrossProcesses(
   });
 }
 
-/** Whether the function that a suspect counts for names who puts things into its holder. */
+/** Whether the suspect's function is the one that adds items to its holder. */
 function callsPutter(
   observations: Observations,
   suspect: SiteJudgement,
@@ -165,7 +171,7 @@ function callsPutter(
   return holder !== null && maker !== undefined && (found?.callers.includes(maker) ?? false);
 }
 
-/** Programs that store no exceptions hold a handful of tracebacks. */
+/** Programs that do not store exceptions have only a few tracebacks. */
 const MANY_TRACEBACKS = 50;
 
 function adviceOf(
@@ -209,7 +215,13 @@ function suspectJson(
   const kept = accused.reduce((sum, { slope }) => sum + slope, 0);
   const isOfGrowth = kind !== "copy-on-write" && site.domain !== "files";
   const all = isOfGrowth ? growthShown(total, kept) : kept;
-  const code = site.keptStacks.flatMap(({ frames }) => frames.map((f) => f.function)).join(" ");
+  const inChildren = (suspect.turnsPrivateIn ?? []).map(({ pid, slope }) => ({
+    pid,
+    growthBytesPerHour: Math.round(slope * MS_PER_HOUR),
+  }));
+  const code = site.keptStacks
+    .flatMap(({ frames }) => frames.map((f) => `${f.function} ${f.file}`))
+    .join(" ");
   return {
     share: all > 0 ? Math.min(1, suspect.slope / all) : 0,
     liveBytes: Math.round(site.liveBytes.at(-1) ?? 0),
@@ -227,9 +239,10 @@ function suspectJson(
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),
     ...(suspect.backlog === undefined ? {} : { backlog: backlogJson(suspect.backlog) }),
+    ...(inChildren.length > 1 ? { processes: inChildren } : {}),
     advice:
       kind === "insufficient-evidence"
-        ? [] // more evidence is advised once, not by suspect
+        ? [] // advice to collect more evidence is given once, not per suspect
         : adviceOf(observations, suspect, () => adviceFor(kind, holder, code)),
   };
 }

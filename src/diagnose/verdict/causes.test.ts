@@ -22,23 +22,23 @@ describe("two causes", () => {
     expect(other?.summary).toMatch(/^Mapped files accumulate: .*1\.8 GiB\/h\.$/);
   });
 
-  test("one of under a tenth is left out", () => {
+  test("a cause of less than a tenth is left out", () => {
     expect(kinds(program(4, 0.2))).toEqual(["python-leak"]);
   });
 
-  test("a cache that fills up beside a leak is no verdict, and is listed", () => {
+  test("a cache that fills in addition to a leak is not the verdict, but is listed", () => {
     const text = `anonRssBytes 40 + 2/s\n${leak(0.6)}\nsite cache keeps 1.4/s
       holder cache held=40 path=app>cache type=lru_cache entries=900 bound=9000 retained=80`;
     expect(kinds(text)).toEqual(["python-leak", "cache-plateau"]);
     expect(diagnosed(text).suspects.map(({ stack }) => stack[0]?.function)).toEqual(["record"]);
   });
 
-  test("most of the growth is free memory in the allocator, whatever small container grows beside it", () => {
+  test("most of the growth is free memory in the allocator, even if a small container grows as well", () => {
     const text = "anonRssBytes 40 + 2/s\nsite record keeps 0.3/s\nsite work churns 10";
     expect(kinds(text)).toEqual(["allocator-retention", "python-leak"]);
   });
 
-  test("files that leak beside a list that takes nearly all of the memory are listed all the same", () => {
+  test("leaked files are listed even if a list takes nearly all of the memory", () => {
     const text = `anonRssBytes 40 + 2/s\nopenFiles 10 + 1/s\n${leak(2)}`;
     expect(kinds(text)).toEqual(["python-leak", "handle-leak"]);
   });
@@ -51,14 +51,14 @@ describe("handles that leak beside a larger leak of the same function", () => {
     holder request held=40 path=${path} type=list entries=900 bound=0
     holder socket.socket made=request held=40 path=app>pool type=list entries=900 bound=0`;
 
-  test("are listed beside it where something else holds the memory", () => {
+  test("are listed as well if something else holds the memory", () => {
     expect(kinds(text("log>handlers"))).toEqual(["python-leak", "handle-leak"]);
     expect(kinds(text("app>pool"))).toEqual(["handle-leak"]);
   });
 });
 
 describe("the rate in the verdict", () => {
-  test("is the suspect's where the whole program grows by far more", () => {
+  test("is the suspect's if the whole program grows by far more", () => {
     const { verdict, suspects } = diagnosed(`anonRssBytes 40 + 0.5/s
       rssBytes 60 + 8.5/s
       fileRssBytes 10 + 8/s
@@ -69,7 +69,7 @@ describe("the rate in the verdict", () => {
     expect(suspects[0]?.share).toBeCloseTo(0.5 / 8.5, 2);
   });
 
-  test("is the program's where the suspects explain it", () => {
+  test("is the program's if the suspects explain it", () => {
     const { verdict } = diagnosed("anonRssBytes 40 + 2/s\nsite record keeps 2/s");
     expect(verdict.summary).toMatch(/; 7\.0 GiB\/h\.$/);
   });
@@ -86,19 +86,19 @@ describe("a rise that begins in the last third of the window", () => {
       "ledger.malloc.used 10 begins 1/s at 45s\nsite parse churns 5",
     ],
     ["a cache filled before", "site cache fills 20 by 10s"],
-  ])("is never called calm: %s", (_what, more) => {
+  ])("is never called harmless: %s", (_what, more) => {
     const { verdict } = diagnosed(`${rise}\n${more}`);
     expect(["insufficient-evidence", "python-leak"]).toContain(verdict.kind);
-    expect(verdict.summary).not.toMatch(/has been flat|rises no more|No site asks/);
+    expect(verdict.summary).not.toMatch(/has been flat|no longer grows|No site allocates/);
   });
 
-  test("is called one where it is too small to count", () => {
+  test("is called steady if it is too small to be significant", () => {
     expect(diagnosed("anonRssBytes 40 begins 0.05/s at 45s").verdict.kind).toBe("steady");
   });
 });
 
 describe("growth that no rule explains", () => {
-  test("leaves the verdict open, with the rate, its interval and the time that would settle it", () => {
+  test("leaves the verdict undecided, with the rate, its interval and the window that would settle it", () => {
     const { verdict } = diagnosed(
       "anonRssBytes 340 + 0.16/s\nrssBytes 340 + 0.16/s\nsite parse churns 5",
     );
@@ -107,7 +107,7 @@ describe("growth that no rule explains", () => {
   });
 });
 
-describe("how sure a calm verdict is", () => {
+describe("confidence of a harmless verdict", () => {
   test("depends on the length of the window", () => {
     const sure = (minutes: number) =>
       diagnosed(`minute ${minutes}\nanonRssBytes 60\nsite parse churns 5`).verdict.confidence;

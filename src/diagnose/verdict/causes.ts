@@ -1,7 +1,7 @@
 /**
- * What makes memory grow, by how much of the growth each finding explains. Findings overlap (every leak is made of
- * sites, and several rules speak about the same ones), so the surest claims its sites first and a later one is
- * counted for what is left.
+ * The causes of growth, by the share of the growth that each finding explains. Findings overlap (every leak
+ * consists of sites, and several rules judge the same ones), so the most confident finding claims its sites
+ * first, and later ones count only the rest.
  */
 import type { AlsoFoundJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Observations } from "../evidence/observations.js";
@@ -17,20 +17,20 @@ export interface Judged {
 
 export interface Cause {
   readonly finding: Finding & { readonly kind: VerdictKind };
-  /** Bytes per ms that it explains and no surer finding does. */
+  /** Bytes per ms that it explains and no more confident finding does. */
   readonly slope: number;
-  /** Those of its suspects that no surer finding accuses. */
+  /** Its suspects that no more confident finding accuses. */
   readonly suspects: readonly SiteJudgement[];
 }
 
-/** Of the growth: a smaller cause is not worth a line. */
+/** Share of the growth; smaller causes are not listed. */
 const LEAST_SHARE = 0.1;
-/** A less sure cause decides where it explains this many times more. */
+/** A less confident cause decides if it explains this many times more. */
 const OUTWEIGHS = 1.5;
-/** A cause that is less sure than this never does. */
+/** A cause with less confidence than this never decides. */
 const LEAST_WEIGHT = 0.6;
 
-/** The leaks of host memory, the surest first. */
+/** The leaks of host memory, most confident first. */
 export function causesOf(findings: readonly Judged[]): Cause[] {
   const claimed = new Set<string>();
   return findings
@@ -44,7 +44,7 @@ export function causesOf(findings: readonly Judged[]): Cause[] {
       const accused = finding.suspects ?? [];
       const { growth, explainedSlope } = finding;
       if (growth !== undefined) {
-        // It is about memory of its own: its suspects may lead to that, and what they keep is not part of it.
+        // It concerns separate memory: its suspects may lead to that memory, but what they keep is not part of it.
         return [{ finding, slope: Math.max(0, explainedSlope ?? growth.slope), suspects: accused }];
       }
       const suspects = accused.filter(({ site }) => !claimed.has(site.key));
@@ -59,7 +59,7 @@ export function causesOf(findings: readonly Judged[]): Cause[] {
     });
 }
 
-/** The cause that decides: the surest, unless another explains far more of the growth. */
+/** The deciding cause: the most confident one, unless another explains far more of the growth. */
 export function mainCause(causes: readonly Cause[]): Cause | null {
   const [surest] = causes;
   const largest = causes
@@ -68,7 +68,7 @@ export function mainCause(causes: readonly Cause[]): Cause | null {
   return surest && largest && largest.slope > OUTWEIGHS * surest.slope ? largest : (surest ?? null);
 }
 
-/** The other causes of at least 10 % of the growth, the largest first; caches that fill beside a leak among them. */
+/** The other causes of at least 10 % of the growth, largest first, including caches that fill in addition to a leak. */
 export function alsoFound(
   causes: readonly Cause[],
   main: Cause,
@@ -91,7 +91,7 @@ export function alsoFound(
         share: all > 0 ? Math.round((slope / all) * 100) / 100 : 0,
         summary: causeSentence(kind, suspects, slope),
       }))
-      // Handles run out by their number, however little memory they take.
+      // Handles run out by number, however little memory they use.
       .filter(({ kind, share }) => share >= LEAST_SHARE || kind === "handle-leak")
       .sort((a, b) => b.share - a.share)
   );

@@ -4,12 +4,12 @@ import type { Finding } from "../rules/rule.js";
 import { smallestRise } from "../series/growth.js";
 import type { Judged } from "./causes.js";
 
-/** What each finding that speaks against the verdict takes off. */
+/** Reduction for each finding that contradicts the verdict. */
 const AGAINST = 0.08;
 const LEAST_AGAINST = 0.5;
 const LEAST = 0.1;
 
-/** How sure a window without growth makes us that there is none, by its length. Between rows: in proportion. */
+/** Confidence that there is no growth, by the length of a window without growth. Interpolated between rows. */
 const CALM_BY_WINDOW: readonly (readonly [Millis, number])[] = [
   [10_000, 0.4],
   [30_000, 0.55],
@@ -17,10 +17,10 @@ const CALM_BY_WINDOW: readonly (readonly [Millis, number])[] = [
   [180_000, 0.85],
   [600_000, 0.95],
 ];
-/** Where growth worth a reader's time fits into the interval, the window was too noisy to exclude it. */
+/** If the interval includes significant growth, the window was too noisy to exclude it. */
 const MOST_OF_NOISY = 0.6;
 
-/** The rule's own weight, less where others speak against it. */
+/** The rule's own weight, reduced if others contradict it. */
 export function confidenceOf(
   decisive: Finding | null,
   findings: readonly Judged[],

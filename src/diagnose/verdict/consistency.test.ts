@@ -94,21 +94,21 @@ const names = (wrong: (one: { evidence: Evidence; document: DiagnosisJson }) => 
   cases.filter(wrong).map(({ seed, document }) => `${seed}: ${document.verdict.summary}`);
 
 describe("of generated programs", () => {
-  test("none that grows over the last two thirds and over the last third is called calm", () => {
+  test("none that grows over the last two thirds and over the last third is called harmless", () => {
     expect(cases.filter(({ evidence }) => growsPlainly(evidence)).length).toBeGreaterThan(20);
     expect(
       names(({ evidence, document }) => growsPlainly(evidence) && CALM.has(document.verdict.kind)),
     ).toEqual([]);
   });
 
-  test("calm ones are calm, growing ones are named, and a few stay open", () => {
+  test("steady programs are called steady, growing ones are named, and a few stay undecided", () => {
     const kinds = new Set(cases.map(({ document }) => document.verdict.kind));
     expect([...kinds]).toEqual(
       expect.arrayContaining(["steady", "warm-up", "python-leak", "insufficient-evidence"]),
     );
   });
 
-  test("the header's growth is the verdict's wherever the program as a whole grows", () => {
+  test("the header's growth equals the verdict's if the whole program grows", () => {
     expect(
       names(({ evidence, document }) => {
         const { process } = rssOf(evidence);
@@ -121,7 +121,7 @@ describe("of generated programs", () => {
     ).toEqual([]);
   });
 
-  test("the rate lies in its interval, and shares are parts of a whole", () => {
+  test("the rate is within its interval, and shares add up", () => {
     expect(
       names(({ document: { growth, alsoFound = [], suspects } }) => {
         const share = alsoFound.reduce((sum, one) => sum + one.share, 0);
@@ -136,14 +136,14 @@ describe("of generated programs", () => {
     ).toEqual([]);
   });
 
-  test("a verdict that stays open says how much longer it needs", () => {
+  test("an undecided verdict states how much longer it needs", () => {
     expect(
       names(
         ({ document: { verdict } }) =>
           verdict.kind === "insufficient-evidence" &&
           !/\d+ (?:ms|s|min|h)\b.*would/.test(verdict.summary) &&
-          !/more time/.test(verdict.summary) &&
-          !/only an agent or a ledger/.test(verdict.summary),
+          !/use a longer window/.test(verdict.summary) &&
+          !/an agent or a ledger is needed/.test(verdict.summary),
       ),
     ).toEqual([]);
   });

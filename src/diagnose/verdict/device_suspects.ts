@@ -1,4 +1,4 @@
-/** Sites of device memory as suspects: what they keep is counted by step. */
+/** Sites of device memory as suspects; their growth is counted per step. */
 
 import type { Pid } from "../../model/base/units.js";
 import type { DiagnosisJson, SuspectJson } from "../../model/documents/diagnosis_document.js";

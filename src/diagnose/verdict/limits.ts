@@ -12,7 +12,7 @@ export function missingEvidence({ sites, holders = [], processes, snapshots }: E
     ...(holders.length > 0
       ? []
       : [
-          "The objects that keep the memory are not known: their holders were not looked up, or the lookup found none.",
+          "The objects that keep the memory are unknown: holders were not looked up, or the lookup found none.",
         ]),
     ...(hasLedger || !isPolled
       ? []

@@ -17,7 +17,7 @@ const end: MemoryEndEvidence = {
 const killed = (text: string, pid = 42) =>
   diagnose({ ...evidenceOf(text), memoryEnds: [{ ...end, pid }] });
 
-test("a calm program that was killed: what filled it, and no advice to watch it", () => {
+test("a steady program that was killed: what used its memory, and no advice to watch it", () => {
   const { verdict, suspects, advice, growth } = killed(
     "anonRssBytes 340\nsite load fills 300 by 2s\nsite parse churns 5",
   );
@@ -29,13 +29,23 @@ test("a calm program that was killed: what filled it, and no advice to watch it"
   expect(growth.msToLimit).toBe(0);
 });
 
+test.each([
+  ["cgroup", "TM-A095"],
+  ["rlimit", "TM-A096"],
+  ["machine", "TM-A097"],
+] as const)("a limit of a %s: advice about that limit", (cause, id) => {
+  const evidence = evidenceOf("anonRssBytes 340\nsite load fills 300 by 2s");
+  const { advice } = diagnose({ ...evidence, memoryEnds: [{ ...end, cause }] });
+  expect(advice.map((each) => each.id)).toContain(id);
+});
+
 test("a window too short for a trend", () => {
   const { verdict, evidence } = killed("minute 0.05\nanonRssBytes 340\nsite load fills 300 by 1s");
   expect(verdict.kind).toBe("out-of-memory");
   expect(evidence.map(({ rule }) => rule)).not.toContain("window");
 });
 
-test("a leak that filled it stays the verdict; one beside what filled it does not", () => {
+test("a leak that used most memory stays the verdict; a small leak does not", () => {
   expect(killed("anonRssBytes 40 + 2/s\nsite record keeps 2/s").verdict.kind).toBe("python-leak");
   const beside = killed(
     "anonRssBytes 340 + 0.5/s\nsite load fills 300 by 2s\nsite record keeps 0.5/s",
@@ -43,7 +53,7 @@ test("a leak that filled it stays the verdict; one beside what filled it does no
   expect(beside.verdict.kind).toBe("out-of-memory");
 });
 
-test("of several workers, the one whose allocations were seen", () => {
+test("of several workers, the one whose allocations were recorded", () => {
   const evidence = evidenceOf(
     "anonRssBytes 50\nchild 43 anonRssBytes 200\nsite batch fills 150 by 5s pid=43",
   );

@@ -1,6 +1,7 @@
 /**
- * A process that ran out of memory gets a verdict about what filled it in the end: never a calm one, and never a request
- * to watch it longer. A leak that the rules found stays the verdict if it holds a fair share of that memory.
+ * A process that ran out of memory gets a verdict about what used its memory at the end, never a harmless one
+ * and never a request for a longer window. A leak that the rules found remains the verdict if it holds a large
+ * share of that memory.
  */
 import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
 import type {
@@ -21,17 +22,17 @@ const CALM: ReadonlySet<string> = new Set([
   "cache-plateau",
   "insufficient-evidence",
 ]);
-/** A leak must hold this share of what was live at the end to count as what filled the memory. */
+/** A leak must hold this share of the live bytes at the end to count as the cause. */
 const FAIR_SHARE = 0.25;
 const LEAST_SHARE = 0.03;
 const MOST_SUSPECTS = 10;
 const CONFIDENCE = 0.9;
-/** For an rlimit: nobody saw the allocation fail. */
+/** For an rlimit: the failed allocation was not observed. */
 const CONFIDENCE_AT_RLIMIT = 0.6;
-/** The advised limit, as a multiple of the present one. */
+/** The recommended limit, as a multiple of the present one. */
 const MORE_ROOM = 1.5;
 const MIB = 2 ** 20;
-/** Catalogue entries that ask to watch the process, which is gone. */
+/** Advice to watch the process, which no longer exists. */
 const WATCHES = new Set(["TM-A090"]);
 
 /** Returns the document as it is if no process ran out of memory. */
@@ -69,13 +70,13 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
         says: "leak" as const,
         detail,
       })),
-      // A rule that asks for a longer window speaks of a process that runs on.
+      // A rule that asks for a longer window assumes a running process.
       ...document.evidence.filter(({ rule }) => rule !== "window"),
     ],
   };
 }
 
-/** The program's own end, else the last of those of its processes whose allocations were seen. */
+/** The program's own end, otherwise the last of its processes whose allocations were recorded. */
 function decisiveEnd(evidence: Evidence): MemoryEndEvidence | undefined {
   const { memoryEnds = [], target } = evidence;
   return (
@@ -85,9 +86,9 @@ function decisiveEnd(evidence: Evidence): MemoryEndEvidence | undefined {
   );
 }
 
-/** The largest sites of the process at its end; at its peak for a child, or where it freed memory as it ended. */
+/** The largest sites of the process at its end; at its peak for a child, or if it freed memory as it ended. */
 function largestAtEnd({ sites }: Evidence, { pid, cause }: MemoryEndEvidence) {
-  // Nothing of a child that is gone is live at the last look.
+  // A child that has ended has no live bytes at the last snapshot.
   const seen = [...(sites?.sites ?? []), ...(sites?.passing ?? [])];
   const own = seen.filter((site) => site.pid === pid);
   const sums = (sites?.lookTimes ?? []).map((_, look) =>
@@ -131,27 +132,33 @@ function suspectOf(
 function filledSentence(suspects: readonly SuspectJson[]): string {
   const [first] = suspects;
   if (first === undefined) {
-    return "What filled it is not known: no agent saw its allocations.";
+    return "What used the memory is unknown: no agent recorded its allocations.";
   }
   const place = frameText(ownFrame(first.stack));
   const part = first.share > 0.5 ? "most" : "the largest part";
-  return `${place} had allocated ${part} of what was live then: ${formatBytesBriefly(first.liveBytes)}, ${formatShare(first.share)} of it.`;
+  return `${place} had allocated ${part} of the live memory: ${formatBytesBriefly(first.liveBytes)}, ${formatShare(first.share)} of it.`;
 }
 
 function lasting(advice: readonly AdviceJson[]): AdviceJson[] {
   return advice.filter(({ id }) => !WATCHES.has(id));
 }
 
+const RAISE_LIMIT: Readonly<Record<MemoryEndEvidence["cause"], string>> = {
+  cgroup: "TM-A095",
+  rlimit: "TM-A096",
+  machine: "TM-A097",
+};
+
 function raiseLimit(end: MemoryEndEvidence, suspects: readonly SuspectJson[]): AdviceJson {
-  const usual = adviceById("TM-A095");
+  const usual = adviceById(RAISE_LIMIT[end.cause]);
   const more = Math.ceil((MORE_ROOM * end.limitBytes) / MIB) * MIB;
   const what =
     end.cause === "machine"
-      ? "Give the machine more memory, or bound the program by a control group"
+      ? "Give the machine more memory, or limit the program with a control group"
       : `Raise the limit${end.limitBytes > 0 ? ` to ${formatBytesBriefly(more)}` : ""}, if the program needs that much at its peak`;
   const look =
     suspects.length > 0
-      ? " Look first at the suspects above, which held most of it."
-      : " Record it from its start to see what fills its memory: tidemark run PROGRAM.";
+      ? " Check the suspects above first; they held most of it."
+      : " Record it from the start to see what uses its memory: tidemark run PROGRAM.";
   return { ...usual, text: `${what}.${look}` };
 }

@@ -1,4 +1,4 @@
-/** A verdict on chosen rows says so, and what part of the whole process's growth they are. */
+/** A verdict on selected rows says so, and states their share of the whole process's growth. */
 import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
@@ -12,7 +12,7 @@ import { settledBy } from "../wording/window_needed.js";
 
 const MS_PER_HOUR = 3_600_000;
 const SHORTEST_SPAN_MS: Millis = 5000;
-/** Rules that judge sites alone. The others speak of the memory of the whole process. */
+/** Rules that judge only sites. The others concern the memory of the whole process. */
 const OF_SITES = new Set([
   "age-cohorts",
   "autograd-graph",
@@ -24,13 +24,12 @@ const OF_SITES = new Set([
   "window",
 ]);
 
-/** The rules that may speak of the evidence: of chosen rows, those that judge sites. */
+/** The rules that apply to the evidence; for selected rows only those that judge sites. */
 export function rulesFor({ selection }: Evidence, rules: readonly Rule[]): readonly Rule[] {
   return selection === undefined ? rules : rules.filter(({ name }) => OF_SITES.has(name));
 }
 
-/** For chosen rows of which no rule accuses any: whether their live bytes grow all the same. null where all rows
- * count. */
+/** For selected rows without an accused site: whether their live bytes grow anyway. null if all rows are selected. */
 export function selectionGrowth({ evidence, windowMs, suspects }: Observations): Finding | null {
   if (evidence.selection === undefined || evidence.sites === undefined || suspects.length > 0) {
     return null;
@@ -47,7 +46,7 @@ export function selectionGrowth({ evidence, windowMs, suspects }: Observations):
   return growth.shape === "growing"
     ? {
         ...open(
-          `What these rows hold grows by ${formatSlopeBriefly(growth.slope)}, and no single site is known to keep it; ${settledBy(2 * windowMs)}.`,
+          `Live memory of these rows grows by ${formatSlopeBriefly(growth.slope)}, but no single site is known to keep it; ${settledBy(2 * windowMs)}.`,
           0.6,
           2 * windowMs,
         ),
@@ -57,11 +56,11 @@ export function selectionGrowth({ evidence, windowMs, suspects }: Observations):
         says: "no leak",
         kind: "steady",
         weight: 0.5,
-        detail: `What these rows hold does not grow: ${formatBytesBriefly(values.at(-1) ?? 0)}.`,
+        detail: `Live memory of these rows does not grow: ${formatBytesBriefly(values.at(-1) ?? 0)}.`,
       };
 }
 
-/** Of few looks: the last two thirds of the window end no higher than they begin, by an amount that matters. */
+/** With few snapshots: the last two thirds of the window do not end significantly higher than they begin. */
 function staysLevel(readings: Readings): boolean {
   const { times, values } = afterFirstThird(readings);
   const [first, last] = [values[0], values.at(-1)];
@@ -74,7 +73,7 @@ function staysLevel(readings: Readings): boolean {
   );
 }
 
-/** Returns the document as it is if all rows count. */
+/** Returns the document unchanged if all rows are selected. */
 export function withSelection(document: DiagnosisJson, { evidence }: Observations): DiagnosisJson {
   const { selection } = evidence;
   if (selection === undefined) {
@@ -88,13 +87,13 @@ export function withSelection(document: DiagnosisJson, { evidence }: Observation
   const memory = members > 1 ? "The memory of all processes" : "RSS of the whole process";
   const grows =
     share === null
-      ? `${memory} shows no growth that can be measured.`
+      ? `${memory} shows no measurable growth.`
       : `${memory} grows by ${formatSlopeBriefly(slope)}, of which these rows explain ${formatShare(share)}.`;
   return {
     ...document,
     verdict: {
       ...document.verdict,
-      summary: `${document.verdict.summary} This is of ${where} alone. ${grows}`,
+      summary: `${document.verdict.summary} This covers only ${where}. ${grows}`,
     },
     selection: {
       where,

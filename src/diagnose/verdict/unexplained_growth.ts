@@ -10,13 +10,15 @@ import { isFirm, risesLate } from "../series/growth.js";
 import { memoryName } from "../series/total_growth.js";
 import { settledBy } from "../wording/window_needed.js";
 
-/** A window of this length usually has the samples, ledgers and lookups that name a cause. */
+/** A window of this length usually has enough samples, ledgers and lookups to name a cause. */
 const USUAL_WINDOW_MS: Millis = 120_000;
 const SHORTEST_MORE_MS: Millis = 30_000;
 const WEIGHT = 0.6;
 
-/** The whole tree grows, and no rule can say by what: an honest "not yet", in place of a calm verdict. `calm`: what
- * a calm rule saw of a part; null where no rule has a verdict. */
+/**
+ * The whole tree grows, but no rule knows the cause: "not enough evidence yet" instead of a harmless verdict.
+ * `calm`: what a harmless finding showed about a part; null if no rule has a verdict.
+ */
 export function unexplainedGrowth(
   { total, windowMs }: Observations,
   calm: Finding | null,
@@ -25,7 +27,7 @@ export function unexplainedGrowth(
   const name = memoryName(total);
   if (!isFirm(total) && risesLate(total)) {
     return open(
-      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(total.level)}: that began too late to tell a leak from a load that comes and goes, and ${settledBy(neededMs)}.`,
+      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(total.level)}: that began too late to distinguish a leak from a temporary load, and ${settledBy(neededMs)}.`,
       WEIGHT,
       neededMs,
     );
@@ -40,7 +42,7 @@ export function unexplainedGrowth(
   }
   const part = calm === null || calm.kind === "steady" ? "" : ` ${calm.detail}`;
   return open(
-    `${grows}, and nothing that was measured explains it yet: ${settledBy(neededMs)}.${part}`,
+    `${grows}, and no measurement explains it yet: ${settledBy(neededMs)}.${part}`,
     WEIGHT,
     neededMs,
   );

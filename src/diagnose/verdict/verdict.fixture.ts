@@ -1,4 +1,4 @@
-/** What is said of evidence that a test writes down: see evidence.fixture.ts. */
+/** The verdict on evidence that a test writes as text; see evidence.fixture.ts. */
 
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
@@ -11,7 +11,7 @@ export function verdict(text: string): VerdictKind {
   return diagnose(evidenceOf(text)).verdict.kind;
 }
 
-/** What one rule says. */
+/** The finding of one rule. */
 export function ruleSays(name: string, text: string): Finding | null | undefined {
   return RULES.find((rule) => rule.name === name)?.judge(observe(evidenceOf(text)));
 }

@@ -1,4 +1,4 @@
-/** Observations -> the rules' findings -> the causes of growth -> one verdict, with what it rests on. */
+/** Observations -> the rules' findings -> the causes of growth -> one verdict with its evidence. */
 import type {
   AdviceJson,
   DiagnosisJson,
@@ -23,7 +23,7 @@ import { rulesFor, selectionGrowth, withSelection } from "./selection.js";
 import { unexplainedGrowth } from "./unexplained_growth.js";
 import { withYouth } from "./young_window.js";
 
-/** Never throws: evidence that shows nothing gives "insufficient-evidence". */
+/** Never throws; evidence that shows nothing gives "insufficient-evidence". */
 export function diagnose(evidence: Evidence): DiagnosisJson {
   const observations = observe(evidence);
   const findings: Judged[] = rulesFor(evidence, RULES).flatMap(({ name, judge }) => {
@@ -89,14 +89,14 @@ function adviceOf(decisive: Finding | null, kind: VerdictKind): readonly AdviceJ
 
 interface Decision {
   readonly finding: Finding | null;
-  /** The cause that the finding speaks about; null where it accuses nothing. */
+  /** The cause that the finding concerns; null if it accuses nothing. */
   readonly cause: Cause | null;
 }
 
 /**
- * The heaviest finding decides, of equals the first in the list of rules; among leaks, the one that explains by far
- * the most. While the whole tree grows beyond doubt, or did in the last third, no calm finding may decide, unless it
- * names what grows and why that will stop.
+ * The finding with the largest weight decides; between equal weights, the first in the list of rules. Among
+ * leaks, one that explains by far the most growth may decide. While the whole tree grows with certainty, or did
+ * in the last third, no harmless finding may decide unless it names what grows and why that will stop.
  */
 function decide(
   findings: readonly Judged[],
@@ -130,7 +130,7 @@ function isSame(finding: Finding, other: Finding | null): boolean {
   return finding.kind === other?.kind && finding.detail === other.detail;
 }
 
-/** The finding, accusing only what its cause counts. */
+/** The finding, restricted to the suspects of its cause. */
 function ofCause(finding: Finding, cause: Cause | null): Finding {
   return cause === null || finding.suspects === undefined
     ? finding

@@ -11,25 +11,25 @@ const finding = (kind: Finding["kind"], says: Finding["says"]): Finding => ({
   detail: "Survivors of every age add up to 5 MiB.",
 });
 
-test("a leak that was seen for a short time is not called one yet", () => {
+test("a leak that was observed only briefly is not called a leak yet", () => {
   const leak = finding("python-leak", "leak");
   expect(withYouth(leak, after(20))).toEqual({
     ...leak,
     kind: "insufficient-evidence",
     detail:
-      "Survivors of every age add up to 5 MiB. In 20 s a program that starts, a cache that fills and a leak look the same; a window of 1 min would settle it.",
+      "Survivors of every age add up to 5 MiB. In 20 s a starting program, a filling cache and a leak look the same; a window of 1 min would settle it.",
     neededMs: 60_000,
   });
   expect(withYouth(leak, after(25))).toBe(leak);
 });
 
-test("nor is a program called calm", () => {
+test("nor is a program called steady", () => {
   const { kind, detail } = withYouth(finding("cache-plateau", "no leak"), after(12));
   expect(kind).toBe("insufficient-evidence");
-  expect(detail).toMatch(/leaks slowly look the same; a window of 1 min would settle it\.$/);
+  expect(detail).toMatch(/a slow leak look the same; a window of 1 min would settle it\.$/);
 });
 
-test("what is counted, and what a device's allocator says, holds in any window", () => {
+test("counts and device-allocator figures are valid in any window", () => {
   const handles = finding("handle-leak", "leak");
   const device: Finding = { ...finding("python-leak", "leak"), about: "device" };
   expect(withYouth(handles, after(10))).toBe(handles);

@@ -18,64 +18,67 @@ import type { SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "./words.js";
 
 const MS_PER_HOUR = 3_600_000;
-/** Kinds whose growth is what the accused sites keep. */
+/** Verdict kinds whose growth equals what the accused sites keep. */
 const KEPT_BY_SITES = new Set<VerdictKind>([
   "python-leak",
   "native-leak",
   "graph-retention",
   "cycle-garbage",
 ]);
-/** Below this share of the growth, the suspects' own rate is stated beside the program's. */
+/** If the suspects cause less than this share of the growth, their own rate is shown next to the program's. */
 const MOST_OF_GROWTH = 0.6;
+
+/** Verdict kinds about things that are created rather than allocated. */
+const CREATED = new Set<VerdictKind>(["handle-leak", "file-growth", "shm-growth"]);
 
 const WHAT: Readonly<Record<VerdictKind, string>> = {
   steady: "Memory is steady",
   "warm-up": "Memory grew at the start and has been flat since (a warm-up)",
   "cache-plateau": "A cache filled up",
   "python-leak": "Python objects accumulate",
-  "cycle-garbage": "Unreachable cycles wait for the garbage collector",
+  "cycle-garbage": "Unreachable reference cycles wait for the garbage collector",
   "native-leak": "Native memory is never freed",
   "graph-retention": "Tensors are kept together with their autograd graphs",
   "allocator-retention": "The program frees its memory, but the allocator keeps it",
   "file-growth": "Mapped files accumulate",
   "shm-growth": "Shared memory accumulates",
   "child-growth": "Worker processes grow",
-  "copy-on-write": "Memory shared by a fork turns private in the children",
+  "copy-on-write": "Memory shared by a fork becomes private in the child processes",
   "gpu-leak": "Device memory accumulates",
   "gpu-fragmentation": "Device memory is fragmented",
-  "gpu-contention": "Another process takes the device's memory",
+  "gpu-contention": "Another process uses the device's memory",
   "gpu-capacity": "The job needs more memory than the device has",
-  "handle-leak": "Open files, sockets or threads are never given back",
+  "handle-leak": "Open files, sockets or threads are never released",
   "out-of-memory": "The process ran out of memory",
   "insufficient-evidence": "There is not enough evidence for a verdict",
 };
 
-/** A rule's own sentence about a device, behind what it is. */
+/** The meaning of a device verdict, followed by the rule's own sentence. */
 export function deviceSummary(kind: VerdictKind, detail: string): string {
   const follows = /^[A-Z][a-z ]/.test(detail) ? detail[0]?.toLowerCase() + detail.slice(1) : detail;
   return `${WHAT[kind]}: ${follows}`;
 }
 
-/** What is there, and what would settle it: the words of the rule that asks for more. */
+/** Which evidence is missing, in the words of the rule that asks for more. */
 export function insufficientSummary(detail: string): string {
   return `${WHAT["insufficient-evidence"]}. ${detail}`;
 }
 
-/** One cause among several: what it is, where, how fast. */
+/** One of several causes: its kind, its site and its growth rate. */
 export function causeSentence(
   kind: VerdictKind,
   suspects: readonly SiteJudgement[],
   slope: number,
 ): string {
   const [first] = [...suspects].sort((a, b) => b.slope - a.slope);
-  const what = kind === "cache-plateau" ? "A cache fills up to its bound" : WHAT[kind];
+  const what = kind === "cache-plateau" ? "A cache is filling up to its bound" : WHAT[kind];
   const where = first === undefined ? "" : `${whence(kind, first)}; `;
-  // Handles may take no memory worth a rate.
+  // Handles may use too little memory to state a rate.
   const rate = slope > 0 ? formatSlopeBriefly(slope) : "";
   return `${[what, `${where}${rate}`.replace(/; $/, "")].filter((part) => part !== "").join(": ")}.`;
 }
 
-/** One sentence: what it is, where, who holds it, how fast, until when. */
+/** The verdict in one sentence: kind, site, holder, growth rate and time to the limit. */
 export function summaryOf(
   kind: VerdictKind,
   { evidence, total, processes, windowMs, bounded }: Observations,
@@ -93,11 +96,11 @@ export function summaryOf(
       `${holder.path.join(" → ")} is ${formatShare(holder.entries / bound)} full (${holder.entries.toLocaleString("en-US")} of ${bound.toLocaleString("en-US")} entries)`,
     );
   } else if (first?.backlog) {
-    parts[0] = "A backlog grows: items come in faster than they are taken out";
+    parts[0] = "A backlog grows: items arrive faster than they are consumed";
     parts.push(whence(kind, first));
     const { holder } = suspects[0] ?? {};
     if (holder) {
-      parts.push(`they wait in ${holder.path.join(" → ")}`);
+      parts.push(`waiting in ${holder.path.join(" → ")}`);
     }
     const { producedSlope, consumedSlope, waitingMs } = first.backlog;
     parts.push(
@@ -107,7 +110,7 @@ export function summaryOf(
     parts.push(whence(kind, first));
     const { holder, puts, stack } = suspects[0] ?? {};
     if (holder) {
-      const putter = puts ? `, ${frameText(stack?.[0])} puts them there` : "";
+      const putter = puts ? `, added by ${frameText(stack?.[0])}` : "";
       parts.push(`${holder.path.join(" → ")} holds them${putter}`);
     }
     if (growth.bytesPerHour > 0) {
@@ -130,7 +133,7 @@ export function summaryOf(
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
 }
 
-/** The rate at which the accused sites grow; followed by that of the whole program if it is much higher. */
+/** The growth rate of the accused sites, followed by the rate of the whole program if that is much higher. */
 function rateOf(
   kind: VerdictKind,
   accused: readonly SiteJudgement[],
@@ -155,14 +158,14 @@ function liveBytes({ sites }: Evidence): Bytes {
 function whence(kind: VerdictKind, { site }: SiteJudgement): string {
   const made = site.keptStacks.length > 0 ? frameText(headlineOf(site)) : "";
   if (kind === "allocator-retention" && made !== "") {
-    return `what ${made} keeps lies between what was freed`;
+    return `objects that ${made} keeps lie between freed blocks`;
   }
   if (kind === "copy-on-write" && made !== "") {
-    return `above all what ${made} had made before the fork`;
+    return `mostly objects that ${made} created before the fork`;
   }
   return site.type === undefined
-    ? `${frameText(headlineOf(site))} is where they come from`
-    : `${site.type} objects above all${made === "" ? "" : `, made by ${made}`}`;
+    ? `${CREATED.has(kind) ? "created" : "allocated"} by ${frameText(headlineOf(site))}`
+    : `mostly ${site.type} objects${made === "" ? "" : `, created by ${made}`}`;
 }
 
 const HARMLESS = new Set<VerdictKind>([

@@ -1,11 +1,11 @@
-/** How long a process must be watched for a verdict: one answer for the rule's sentence and for the advice. */
+/** The window length that a verdict needs, shared by the rule's sentence and the advice. */
 import type { Millis } from "../../model/base/units.js";
 
 const SECOND: Millis = 1000;
 const MINUTE: Millis = 60 * SECOND;
 const HOUR: Millis = 60 * MINUTE;
 
-/** Lengths that people choose, as `--for` takes them. */
+/** Common window lengths, in the syntax of `--for`. */
 const WINDOWS: readonly (readonly [Millis, string])[] = [
   [30 * SECOND, "30s"],
   [MINUTE, "1min"],
@@ -22,7 +22,10 @@ const WINDOWS: readonly (readonly [Millis, string])[] = [
 ];
 const LONGEST = [24 * HOUR, "24h"] as const;
 
-/** "a window of 10 min would settle it": `neededMs` is the length of the whole window, which is rounded up. */
+/**
+ * "a window of 10 min would settle it": `neededMs` is the length of the whole window; it is rounded up to a
+ * common length.
+ */
 export function settledBy(neededMs: Millis): string {
   return `a window of ${windowFor(neededMs)[1].replace(/[a-z]+/, " $&")} would settle it`;
 }

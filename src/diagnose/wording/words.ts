@@ -1,4 +1,4 @@
-/** Frames inside the sentences of a verdict. */
+/** Text of frames in verdict sentences. */
 import type { FrameJson } from "../../model/documents/documents.js";
 import { readableFile } from "../../model/profile/frame_text.js";
 

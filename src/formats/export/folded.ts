@@ -1,5 +1,5 @@
 /**
- * Folded stacks, one a line: frames root first between semicolons, a space, a whole number.
+ * Folded stacks, one per line: frames root first between semicolons, a space, a whole number.
  * Source: https://github.com/brendangregg/FlameGraph, stackcollapse.
  */
 

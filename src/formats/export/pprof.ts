@@ -92,7 +92,7 @@ function samplesOf(profile: Profile, places: Places, strings: StringTable) {
   return samples;
 }
 
-/** The site's labels, and who allocated. A label of the program's own wins over a name of ours. */
+/** The site's labels, and who allocated. A label that the program sets takes precedence over one of our names. */
 function labelsOf(profile: Profile, site: SiteIndex, strings: StringTable) {
   const { sites, processes, threads } = profile;
   const process = itemAt(processes, uint16At(sites.process, site));

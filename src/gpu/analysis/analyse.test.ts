@@ -92,13 +92,13 @@ describe("a training program", () => {
     expect(ids(document)).toContain("TM-A106");
   });
 
-  test("where no steps are seen none are made up", async () => {
+  test("without detected steps none are invented", async () => {
     const { allocator } = trainingRun({ steps: 30, leak: 2 * MIB, marks: false });
     const [device] = (await analysed([allocator])).devices;
     expect([device?.stepsFrom, device?.growth]).toEqual(["", []]);
   });
 
-  test("a leak is found in a ring that lost the first half, too", async () => {
+  test("a leak is also found in a ring that lost the first half", async () => {
     const { allocator, annotations } = trainingRun({ steps: 60, leak: MIB, ring: 1500 });
     const [device] = (await analysed([allocator], { annotations })).devices;
     expect(device?.complete).toBe(false);
@@ -151,7 +151,7 @@ describe("out of memory", () => {
   });
 });
 
-test("two snapshots: what appeared, grew and went", async () => {
+test("two snapshots: what appeared, grew and disappeared", async () => {
   const a = await analysed([trainingRun({ steps: 4, leak: 3 * MIB }).allocator]);
   const b = await analysed([trainingRun({ steps: 9, leak: 3 * MIB, layers: 5 }).allocator]);
   const document = compareSnapshots(a, b);
@@ -169,7 +169,7 @@ test("two snapshots: what appeared, grew and went", async () => {
   expect(reverse.sites[0]).toMatchObject({ change: "appeared", growthBytes: 12 * MIB });
 });
 
-test("ranks: the odd one is named, with why; equal ones are not", async () => {
+test("ranks: the outlier is named with the reason; equal ones are not", async () => {
   const equal = await Promise.all(
     [1, 2, 3, 4].map(() => analysed([trainingRun({ steps: 4 }).allocator])),
   );

@@ -1,4 +1,4 @@
-/** All that `tidemark gpu` says of one snapshot. */
+/** Everything that `tidemark gpu` reports about one snapshot. */
 import { float64At } from "../../model/base/columns.js";
 import type {
   GpuAdviceJson,
@@ -35,7 +35,7 @@ export function analyseDevice(snapshot: GpuSnapshot, replay: GpuReplay): GpuDevi
   const end = endOf(snapshot, replay.device);
   const categoryOf = categories(snapshot, replay);
   const highest = highestOf(replay.requested);
-  // Of equal moments the end: there the snapshot itself says everything.
+  // Among equal moments, use the end, where the snapshot itself has all details.
   const atEnd = replay.requested[highest] === replay.requested[replay.events];
   const peak = atEnd ? replay.events : highest;
   const steps = stepsOf(snapshot, replay);
@@ -102,7 +102,7 @@ function timelineOf({ requested, reserved, events }: GpuReplay): GpuDeviceJson["
   });
 }
 
-/** A share of the reserved memory from which on it is worth a word, and the bytes. */
+/** Smallest waste that is reported, as a share of reserved memory and in bytes. */
 const WORTH_SHARE = 0.1;
 const WORTH_BYTES = 64 * 2 ** 20;
 
@@ -177,29 +177,27 @@ function nameOf(device: number): string {
 export function limitsOf(snapshot: GpuSnapshot, devices: readonly GpuDeviceJson[]): string[] {
   const limits: string[] = [];
   if (devices.length === 0) {
-    limits.push("the snapshot holds no memory and no trace: the program had not used a device");
+    limits.push("the snapshot contains no memory and no trace: the program had not used a device");
   }
   for (const { device, events, complete, disagreements } of devices) {
     if (events === 0) {
-      limits.push(
-        `${nameOf(device)} has no trace: only the end is known; switch recording on earlier`,
-      );
+      limits.push(`${nameOf(device)} has no trace: only the end is known; start recording earlier`);
     } else if (!complete && disagreements.count === 0) {
       limits.push(
-        `the trace of ${nameOf(device)} begins with memory already in use: stacks from before are known only where the block says so`,
+        `the trace of ${nameOf(device)} begins with memory already in use: earlier stacks are known only if the block records them`,
       );
     }
     if (disagreements.count > 0) {
       limits.push(
-        `${nameOf(device)}: ${disagreements.count} places where trace and segments disagree, the last at event ${disagreements.first[0]?.eventIndex}; moments before it may be off`,
+        `${nameOf(device)}: ${disagreements.count} places where trace and segments disagree, the last at event ${disagreements.first[0]?.eventIndex}; earlier moments may be inaccurate`,
       );
     }
   }
   if (snapshot.unknownActions.length > 0) {
-    limits.push(`entries of unknown kinds were left out: ${snapshot.unknownActions.join(", ")}`);
+    limits.push(`entries of unknown kinds were ignored: ${snapshot.unknownActions.join(", ")}`);
   }
   limits.push(
-    "only what went through PyTorch's allocator: the CUDA context, NCCL and other libraries are not in a snapshot",
+    "only memory of PyTorch's allocator: the CUDA context, NCCL and other libraries are not in a snapshot",
   );
   return limits;
 }

@@ -1,13 +1,13 @@
 /**
- * What an allocation is for, told from its stack and, where that names only the phase, from how long it
- * lives. PyTorch's profiler follows tensors to be sure; a snapshot has only this.
+ * The purpose of an allocation, inferred from its stack and, if the stack shows only the phase, from its
+ * lifetime. PyTorch's profiler tracks tensors to be certain; a snapshot has only this information.
  */
 import { int32At, uint32At } from "../../model/base/columns.js";
 import type { GpuCategory } from "../../model/documents/gpu/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import { type GpuFrame, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 
-/** Where in a program a stack stands. */
+/** The phase of the program that a stack belongs to. */
 type Phase =
   | "optimizer"
   | "gradient"
@@ -19,7 +19,7 @@ type Phase =
   | "communication"
   | "unknown";
 
-/** In the order of how much they say: the first that fits any frame is the phase. */
+/** In order of significance: the first pattern that matches any frame is the phase. */
 const SIGNS: readonly (readonly [Phase, (frame: GpuFrame) => boolean])[] = [
   [
     "workspace",
@@ -63,7 +63,10 @@ const SIGNS: readonly (readonly [Phase, (frame: GpuFrame) => boolean])[] = [
   ["setup", ({ function: name, file }) => name === "__init__" && /\.py$/.test(file)],
 ];
 
-/** A temporary is gone after a few operations: events between its allocation and its end. */
+/**
+ * A temporary is freed after a few operations; this is the largest number of events between its allocation and
+ * its end.
+ */
 const BRIEF = 16;
 
 export interface Classified {
@@ -71,7 +74,7 @@ export interface Classified {
   readonly sure: boolean;
 }
 
-/** Asks for the category of a row of `replay.allocations`. */
+/** Returns the category of a row of `replay.allocations`. */
 export function categories(
   snapshot: GpuSnapshot,
   replay: GpuReplay,
@@ -93,7 +96,7 @@ export function categories(
     const freed = int32At(allocations.freed, row);
     if (phase === "forward" && !lasting && freed >= 0) {
       const freer = phaseAt(uint32At(snapshot.events.stack, firstEvent + freed));
-      // What the backward pass lets go, it needed: that is what an activation is.
+      // Memory freed by the backward pass was needed by it, so it is an activation.
       if (freer === "backward" || freer === "gradient") {
         return { category: "activations", sure: true };
       }

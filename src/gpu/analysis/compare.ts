@@ -1,4 +1,4 @@
-/** Two snapshots on one axis: what appeared, grew, shrank and went between their ends. */
+/** Compares two snapshots: what appeared, grew, shrank and disappeared between their ends. */
 import type {
   GpuDeviceJson,
   GpuDiffJson,
@@ -59,7 +59,7 @@ function changeOf({ bytesA, bytesB }: GpuDiffSiteJson): GpuDiffSiteJson["change"
   return bytesB > bytesA ? "grew" : "shrank";
 }
 
-/** Without pinned host memory, which fills no device. */
+/** Without pinned host memory, which uses no device memory. */
 export function onDevices({ devices }: GpuJson): GpuDeviceJson[] {
   return devices.filter(({ device }) => device !== HOST_MEMORY);
 }

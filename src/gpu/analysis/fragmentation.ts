@@ -1,11 +1,11 @@
 /**
- * Where the reserved memory of the end goes:
+ * Where the reserved memory at the end goes:
  *
  *     reserved = requested + rounding + split + cached
  *
- *   rounding  blocks are larger than what was asked for
- *   split     free blocks beside used ones in one segment: they cannot go back to the driver
- *   cached    segments without any used block: the allocator gives them back before it raises
+ *   rounding  blocks are larger than the requested size
+ *   split     free blocks next to used ones in one segment, which cannot be returned to the driver
+ *   cached    segments without any used block, which the allocator releases before it raises
  */
 
 import { float64At, itemAt, uint16At, uint32At } from "../../model/base/columns.js";
@@ -33,7 +33,7 @@ interface SegmentUse {
   largestFree: Bytes;
 }
 
-/** What of a snapshot tells where its reserved memory goes. */
+/** The parts of a snapshot that are needed for this. */
 export interface SegmentView {
   readonly segments: Pick<
     GpuSnapshot["segments"],
@@ -119,7 +119,7 @@ function emptyGroup(
   };
 }
 
-/** What is not in an active block is free, whether the file lists it as a block or not. */
+/** Memory outside active blocks is free, whether or not the file lists it as a block. */
 function usageOf({ segments, blocks }: SegmentView, segment: number): SegmentUse {
   const use = { allocated: 0, active: 0, requested: 0, free: 0, largestFree: 0 };
   const first = uint32At(segments.firstBlock, segment);

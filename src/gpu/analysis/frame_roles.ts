@@ -1,4 +1,4 @@
-/** The frames of a stack that are worth showing. */
+/** The frames of a stack to show. */
 import type { FrameJson } from "../../model/documents/documents.js";
 import {
   isAllocatorFrame,
@@ -7,7 +7,7 @@ import {
 } from "../../model/gpu/gpu_frame_roles.js";
 import { type GpuFrame, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 
-/** Leaf first; without the allocator's own, and without the interpreter's where Python says more. */
+/** Leaf first, without the allocator's own frames, and without the interpreter's if there are Python frames. */
 export function tellingFrames(snapshot: GpuSnapshot, stack: number): FrameJson[] {
   const all = gpuFramesOf(snapshot, stack);
   const python = all.some(isPythonFrame);

@@ -1,6 +1,6 @@
 /**
- * Sites whose live bytes rise from step to step. A step's level is taken where the step begins, when its
- * own temporaries are gone. Setting up is no growth: the first quarter of the steps is left out.
+ * Sites whose live bytes rise from step to step. The level of a step is measured at its beginning, when
+ * temporaries are freed. The first quarter of the steps is skipped, because set-up is not growth.
  */
 
 import { addAt, float64At, int32At, itemAt, uint32At } from "../../model/base/columns.js";
@@ -14,7 +14,7 @@ import type { Steps } from "./steps.js";
 
 /** 10 MB over 20 steps, whatever the device's size. */
 const GROWTH_PER_STEP: Bytes = 500_000;
-/** Of the steps, so many must rise. */
+/** Share of the steps in which the level must rise. */
 const RISING = 0.6;
 const MOST_STEPS = 200;
 
@@ -58,7 +58,7 @@ export function growthOf(
     .sort((a, b) => b.bytesPerStep - a.bytesPerStep);
 }
 
-/** Live bytes of each stack at each bound; only of stacks that live at the last one. */
+/** Live bytes of each stack at each step boundary, only for stacks with live bytes at the last one. */
 function levelsByStack(replay: GpuReplay, bounds: readonly number[]) {
   const { start, end, size, stack, length } = replay.allocations;
   const last = itemAt(bounds, bounds.length - 1);
@@ -104,7 +104,7 @@ function firstAbove(bounds: readonly number[], event: number): number {
   return low;
 }
 
-/** It rises in most steps, and no fall takes back half of what it gained. */
+/** True if it rises in most steps and no fall takes back half of the gain. */
 function rises(level: Float64Array): boolean {
   let up = 0;
   let highest = float64At(level, 0);

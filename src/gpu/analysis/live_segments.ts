@@ -1,4 +1,4 @@
-/** Segments that a running program lists, judged as those of a snapshot are. */
+/** Analyses the segments that a running program lists, like those of a snapshot. */
 import { BlockState } from "../../model/gpu/gpu_snapshot.js";
 import type { LiveSegment } from "../devices/device_figures.js";
 import { type EndOfDevice, endOf, type SegmentView } from "./fragmentation.js";

@@ -1,4 +1,4 @@
-/** The page of a snapshot: its replays as columns, and what the screen says of it. */
+/** The page of a snapshot: its replays as columns, and the texts of the screen. */
 import type { GpuJson } from "../../model/documents/gpu/gpu_document.js";
 import {
   GPU_CATEGORIES,
@@ -11,7 +11,7 @@ import { devicesOf, replayDevice } from "../replay/replay.js";
 import { adviceFor, analyseDevice, limitsOf } from "./analyse.js";
 import { categories } from "./category.js";
 
-/** Sites of the summary that the page shows as text; the graphs are drawn from the columns. */
+/** Number of sites in the page's text summary; the graphs are drawn from the columns. */
 const MOST_SITES = 200;
 
 export function pageDocument(snapshot: GpuSnapshot, file: string, title: string): GpuPageDocument {
@@ -49,7 +49,7 @@ export function pageDocument(snapshot: GpuSnapshot, file: string, title: string)
   };
 }
 
-/** Two pages in one: their devices are compared by number. */
+/** Two pages in one; devices are compared by number. */
 export function diffPageDocument(a: GpuPageDocument, b: GpuPageDocument): GpuDiffPageDocument {
   return { schema: "tidemark.gpuDiffPage/1", title: `${a.title} → ${b.title}`, a, b };
 }

@@ -1,4 +1,4 @@
-/** The snapshots of a job's ranks side by side: which one is not like the others, and by what. */
+/** Compares the snapshots of a job's ranks: which rank is an outlier, and why. */
 
 import { itemAt } from "../../model/base/columns.js";
 import type { Bytes } from "../../model/base/units.js";
@@ -11,7 +11,7 @@ import { isOwnFrame } from "../../model/gpu/gpu_frame_roles.js";
 import { onDevices } from "./compare.js";
 import { siteKey } from "./sites.js";
 
-/** A rank is odd when it is this share off the median, and by this multiple of the usual distance. */
+/** A rank is an outlier if it differs from the median by this share and by this multiple of the usual distance. */
 const ODD_SHARE = 0.05;
 const ODD_DISTANCE = 4;
 
@@ -20,7 +20,7 @@ interface Rank {
   readonly device: GpuDeviceJson;
 }
 
-/** A difference of one rank from the others, in words and bytes. */
+/** A difference of one rank from the others, as text and in bytes. */
 interface Difference {
   readonly bytes: Bytes;
   readonly why: string;
@@ -51,7 +51,7 @@ export function compareRanks(documents: readonly GpuJson[]): GpuRanksJson {
 }
 
 const FIGURES: readonly (readonly [string, (device: GpuDeviceJson) => Bytes])[] = [
-  ["asks for", ({ peak }) => peak.requestedBytes],
+  ["requests", ({ peak }) => peak.requestedBytes],
   ["holds at the end", ({ end }) => end.requestedBytes],
   ["reserves", ({ highestReservedBytes }) => highestReservedBytes],
 ];
@@ -110,7 +110,7 @@ function largestDifference({ device }: Rank, usual: Map<string, Bytes>): Differe
       const [category, frame] = JSON.parse(key) as [string, [string, string, number] | undefined];
       largest = {
         bytes: -bytes,
-        why: `: it lacks ${frame?.[0] ?? "what has no stack"}, ${category}`,
+        why: `: it lacks ${frame?.[0] ?? "memory without a stack"}, ${category}`,
       };
     }
   }

@@ -1,4 +1,4 @@
-/** Allocations of a moment, summed up by stack and category. */
+/** Allocations of a moment, summed by stack and category. */
 import { float64At, uint32At } from "../../model/base/columns.js";
 import type { GpuCategory, GpuSiteJson } from "../../model/documents/gpu/gpu_document.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
@@ -8,7 +8,7 @@ import { tellingFrames } from "./frame_roles.js";
 
 const MOST_LIKELY_FIRST = (a: { bytes: number }, b: { bytes: number }) => b.bytes - a.bytes;
 
-/** Rows of `replay.allocations` by site, the largest first. Stacks that tell the same are one site. */
+/** Rows of `replay.allocations` by site, the largest first. Stacks with the same displayed frames are one site. */
 export function sitesOf(
   snapshot: GpuSnapshot,
   { allocations }: GpuReplay,
@@ -44,7 +44,7 @@ export function sitesOf(
   return [...merged.values()].sort(MOST_LIKELY_FIRST);
 }
 
-/** Equal for sites that tell the same, in whatever snapshot. */
+/** Equal for sites with the same displayed frames, also in different snapshots. */
 export function siteKey(stack: GpuSiteJson["stack"], category: GpuCategory): string {
   return JSON.stringify([
     category,

@@ -1,4 +1,4 @@
-/** The out-of-memory events of a trace, and the state that each met. */
+/** The out-of-memory events of a trace, and the allocator state at each. */
 import { float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import type { GpuOutOfMemoryJson } from "../../model/documents/gpu/gpu_document.js";
 import { type GpuReplay, gapsAt } from "../../model/gpu/gpu_replay.js";
@@ -16,7 +16,7 @@ export function outOfMemoryOf(snapshot: GpuSnapshot, replay: GpuReplay): GpuOutO
       continue;
     }
     const requestedBytes = float64At(events.size, row);
-    // Before it gave up, the allocator gave every whole free segment back: what is left is split.
+    // Before failing, the allocator released every completely free segment, so the remaining free memory is split.
     const { free, largest } = freeFor(snapshot, replay, event, uint16At(events.stream, row));
     found.push({
       eventIndex: event,
@@ -34,7 +34,7 @@ export function outOfMemoryOf(snapshot: GpuSnapshot, replay: GpuReplay): GpuOutO
   return found;
 }
 
-/** Free memory that a request on `stream` in the common pool could have used, were it in one piece. */
+/** Free memory that a request on `stream` in the common pool could have used if it were in one piece. */
 function freeFor(
   { strings }: GpuSnapshot,
   replay: GpuReplay,
@@ -53,8 +53,10 @@ function freeFor(
   return { free, largest };
 }
 
-/** How often the allocator gave cached segments back in a row, and how often a request followed at once:
- * that was a retry (or a program that empties the cache itself). */
+/**
+ * How often the allocator released a run of cached segments, and how often a request followed immediately,
+ * which indicates a retry (or a program that empties the cache itself).
+ */
 export function cacheReleasesOf(
   { events }: GpuSnapshot,
   replay: GpuReplay,

@@ -1,6 +1,7 @@
 /**
- * Where a program's steps begin, as moments of a trace: from what it marked itself (profiler steps,
- * Optimizer.step), else from the optimizer's allocations, else from a site that comes back in an even beat.
+ * The moments of a trace at which the program's steps begin: from its own marks (profiler steps,
+ * Optimizer.step), otherwise from the optimizer's allocations, otherwise from a site that recurs at regular
+ * intervals.
  */
 import { float64At, int32At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
@@ -14,7 +15,7 @@ export interface Steps {
 
 const FEWEST = 4;
 const LEAST_GIVEN_BACK = 0.5;
-/** Of the trace: a step's own lives no longer. */
+/** Share of the trace; allocations of one step do not live longer. */
 const SOON = 0.25;
 const NONE: Steps = { from: "", moments: [] };
 
@@ -27,7 +28,7 @@ export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
   if (optimizer.length >= FEWEST) {
     return { from: "optimizer", moments: optimizer };
   }
-  // Training has loops of its own (over parameters, over layers) that come back as evenly as steps do.
+  // Training has inner loops (over parameters, over layers) that recur as regularly as steps.
   if (trains(snapshot)) {
     return NONE;
   }
@@ -38,8 +39,7 @@ export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
   return beat.length >= FEWEST ? { from: "pattern", moments: beat } : NONE;
 }
 
-/** A model that is loaded layer by layer has a beat, too, but nothing goes: work gives back most of what it
- * takes. */
+/** Loading a model layer by layer is also regular, but frees nothing; real steps free most of what they allocate. */
 function givesBack({ allocations: { start, end, length }, events }: GpuReplay): boolean {
   let soon = 0;
   for (let row = 0; row < length; row++) {
@@ -77,7 +77,7 @@ function fromAnnotations(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
     if (annotations.device[row] !== replay.device) {
       continue;
     }
-    // "ProfilerStep#7": the same mark, numbered.
+    // "ProfilerStep#7": the same mark with a number.
     const mark = name.replace(/#\d+$/, "");
     times.set(mark, [...(times.get(mark) ?? []), float64At(annotations.timeUs, row)]);
   }
@@ -103,7 +103,7 @@ function momentAt(timeUs: Float64Array, replay: GpuReplay, wanted: number): numb
   return low;
 }
 
-/** Each run of the optimizer's allocations that follows other work begins at one. */
+/** A step begins at each run of optimizer allocations that follows other work. */
 function fromOptimizer(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
   const { events } = snapshot;
   const known = new Map<number, boolean>();
@@ -134,7 +134,7 @@ function fromOptimizer(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
   return evenlySpaced(moments) ? moments : [];
 }
 
-/** The site that comes back most evenly; of several the rarest, for a step is the longest beat. */
+/** The site that recurs most regularly; among several, the rarest, because a step is the longest period. */
 function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
   const bySite = new Map<number, number[]>();
   for (let event = 0; event < replay.events; event++) {
@@ -143,7 +143,7 @@ function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
       continue;
     }
     const list = bySite.get(uint32At(events.stack, row)) ?? [];
-    // Sites within a step's inner loops come back far more often than any step does.
+    // Sites in a step's inner loops recur far more often than steps.
     if (list.length <= 10_000) {
       list.push(event);
     }
@@ -162,7 +162,7 @@ function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
   return best;
 }
 
-/** Their distances vary by less than a third. */
+/** True if their distances vary by less than a third. */
 function evenlySpaced(moments: readonly number[]): boolean {
   if (moments.length < FEWEST) {
     return false;

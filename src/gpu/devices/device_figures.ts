@@ -1,13 +1,15 @@
 /**
- * What a program's own device allocators say (python/tidemark/_device_figures.py), checked: it comes from
- * another process. null stands for what a version of a framework does not tell.
+ * Validated figures of a program's own device allocators (from python/tidemark/_device_figures.py in another
+ * process). null means that this version of the framework does not report the value.
  */
 import type { Bytes } from "../../model/base/units.js";
 
 type FrameworkName = "torch" | "jax" | "tensorflow";
 
-/** used: it has a device. unused: it could, and has not begun to. cpu-only: this build, or this host, has
- * none. failed: `detail` says why. */
+/**
+ * used: it uses a device. unused: it could use one but has not yet. cpu-only: this build or host has none.
+ * failed: `detail` has the reason.
+ */
 type FrameworkState = "used" | "unused" | "cpu-only" | "failed";
 
 export interface FrameworkFigures {
@@ -15,10 +17,10 @@ export interface FrameworkFigures {
   readonly version: string;
   readonly state: FrameworkState;
   readonly detail: string;
-  /** Of torch: "native" or "cudaMallocAsync"; "" unknown. */
+  /** Allocator backend of torch: "native" or "cudaMallocAsync"; "" unknown. */
   readonly backend: string;
   readonly devices: readonly DeviceFigures[];
-  /** Page-locked host memory: what the allocator owns, and what of it is in use. */
+  /** Page-locked host memory: what the allocator owns, and the part in use. */
   readonly pinned: { readonly ownedBytes: Bytes | null; readonly activeBytes: Bytes | null } | null;
 }
 
@@ -40,13 +42,13 @@ const FIGURES = [
 ] as const;
 type FigureName = (typeof FIGURES)[number];
 
-/** `freeBytes` is the driver's, of the whole device; `splitBytes` is free in segments that are in use. */
+/** `freeBytes` is the driver's figure for the whole device; `splitBytes` is free memory in segments in use. */
 export type DeviceFigures = Readonly<Record<FigureName, number | null>> & {
   readonly index: number;
   readonly name: string;
 };
 
-/** A segment of torch's allocator as the program lists it. */
+/** A segment of torch's allocator as listed by the program. */
 export interface LiveSegment {
   readonly device: number;
   readonly address: number;
@@ -56,7 +58,7 @@ export interface LiveSegment {
   readonly pool: string;
   readonly type: string;
   readonly expandable: boolean;
-  /** In their order, which fills the segment. */
+  /** In address order; together they fill the segment. */
   readonly blocks: readonly LiveBlock[];
 }
 
@@ -66,9 +68,9 @@ interface LiveBlock {
   readonly state: "inactive" | "allocated" | "pending";
 }
 
-/** An array of JAX as the program lists it; of one that lies on several devices, its part on the first. */
+/** A JAX array as listed by the program; for an array on several devices, its part on the first one. */
 export interface LiveArray {
-  /** Of Python's object. */
+  /** Address of the Python object. */
   readonly object: number;
   readonly device: number;
   readonly bytes: Bytes;
@@ -76,7 +78,7 @@ export interface LiveArray {
   readonly dtype: string;
 }
 
-/** splitBytes / reservedBytes: what is free and stays cut up; what PyTorch would give back is not in it. */
+/** splitBytes / reservedBytes: free memory that stays fragmented, excluding segments that PyTorch would release. */
 export function fragmentationRatio({
   splitBytes,
   reservedBytes,
@@ -90,7 +92,7 @@ const NAMES: readonly FrameworkName[] = ["torch", "jax", "tensorflow"];
 const STATES: readonly string[] = ["used", "unused", "cpu-only", "failed"];
 const MOST_DEVICES = 256;
 
-/** What makes no sense is left out. */
+/** Invalid values are left out. */
 export function parseFigures(value: unknown): FrameworkFigures[] {
   return NAMES.flatMap((name) => {
     const about = recordOf(recordOf(value)?.[name]);
@@ -116,13 +118,13 @@ export function parseFigures(value: unknown): FrameworkFigures[] {
   });
 }
 
-/** Of torch alone; null where the figures were asked for without. */
+/** Only for torch; null if the figures were requested without segments. */
 export function parseSegments(value: unknown): LiveSegment[] | null {
   const segments = recordOf(recordOf(value)?.torch)?.segments;
   return Array.isArray(segments) ? segments.flatMap(segmentOf) : null;
 }
 
-/** Largest first; empty where no JAX told any. */
+/** Largest first; empty if JAX listed none. */
 export function parseArrays(value: unknown): LiveArray[] {
   return listOf(recordOf(recordOf(value)?.jax)?.arrays).flatMap((row) => {
     const [object, device, bytes, shape, dtype] = listOf(row);
@@ -176,7 +178,7 @@ function segmentOf(value: unknown): LiveSegment[] {
   ];
 }
 
-/** torch says "active_allocated", "active_pending_free" ("active_awaiting_free"), "inactive". */
+/** torch's states are "active_allocated", "active_pending_free" ("active_awaiting_free"), "inactive". */
 function blockOf(value: unknown): LiveBlock[] {
   const [size, asked, state] = listOf(value);
   const bytes = numberOf(size);

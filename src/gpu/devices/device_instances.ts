@@ -1,6 +1,5 @@
 /**
- * The parts of divided devices (MIG) and who stands on them, from `nvidia-smi -q`: lines whose depth
- * tells what belongs to what.
+ * The MIG instances of devices and the processes on them, from `nvidia-smi -q`, whose indentation shows the structure.
  *
  *     GPU 00000000:07:00.0
  *         GPU UUID                          : GPU-1f0c...
@@ -50,7 +49,7 @@ interface Node {
 
 const MIB = 2 ** 20;
 
-/** @param text what `nvidia-smi -q` writes; what is no such text holds nothing */
+/** @param text output of `nvidia-smi -q`; any other text yields nothing */
 export function parseInstances(text: string): InstanceLook {
   const look: InstanceLook = { instances: [], processes: [] };
   for (const device of treeOf(text).filter(({ key }) => key.startsWith("GPU "))) {
@@ -74,7 +73,7 @@ export function parseInstances(text: string): InstanceLook {
   return look;
 }
 
-/** The ids of the instance stand before each process. */
+/** The ids of the instance precede each process. */
 function processesOf(
   uuid: string,
   { children }: Node,

@@ -1,4 +1,4 @@
-/** Devices and the processes on them, as nvidia-smi tells. */
+/** Devices and the processes on them, as reported by nvidia-smi. */
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -13,7 +13,7 @@ interface Device {
   readonly uuid: string;
   readonly totalBytes: Bytes;
   readonly usedBytes: Bytes;
-  /** Share of time in which a kernel ran, 0 to 1; null where the driver keeps it back (MIG). */
+  /** Share of time in which a kernel ran, 0 to 1; null if the driver does not report it (MIG). */
   readonly utilisation: number | null;
   readonly mig: boolean;
 }
@@ -21,7 +21,7 @@ interface Device {
 interface DeviceProcess {
   readonly pid: Pid;
   readonly uuid: string;
-  /** null where the driver keeps it back, as in containers. */
+  /** null if the driver does not report it, as in containers. */
   readonly usedBytes: Bytes | null;
 }
 
@@ -55,8 +55,10 @@ export async function readDevices(): Promise<DeviceLook> {
   return { devices, processes, divided };
 }
 
-/** Device memory by process, summed over devices; null where no driver answers. A process whose figure the
- * driver keeps back is left out. */
+/**
+ * Device memory by process, summed over devices; null if no driver answers. Processes whose figure the driver
+ * does not report are left out.
+ */
 export async function readDeviceUse(): Promise<Map<Pid, Bytes> | null> {
   let processes: DeviceProcess[];
   try {
@@ -87,7 +89,7 @@ async function ask(query: readonly string[]): Promise<string> {
       stderr?: string;
     };
     if (code === "ENOENT") {
-      throw noDeviceDriver("there is no nvidia-smi");
+      throw noDeviceDriver("nvidia-smi is not installed");
     }
     if (killed === true) {
       throw noDeviceDriver("nvidia-smi did not answer in 5 s");

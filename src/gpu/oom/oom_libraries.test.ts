@@ -78,7 +78,7 @@ test("TensorFlow's own log of a host's allocator that ran out: warning, dump, op
   ]);
 });
 
-describe("JAX and TensorFlow told apart", () => {
+describe("JAX and TensorFlow are distinguished", () => {
   const dump = (path: string) =>
     `2024-01-01 10:00:00.1: W ${path}/bfc_allocator.cc:501] Allocator (GPU_0_bfc) ran out of memory trying to allocate 34.10MiB (rounded to 35758080)requested by op A\nCurrent allocation summary follows.`;
   eachIsOne([
@@ -314,6 +314,6 @@ test.each([
   "    if (error == cudaErrorMemoryAllocation) { // failed: try again",
   "WARN cache: Attempting to allocate 2G. This may take a while",
   "RuntimeError: CUDA error: an illegal memory access was encountered",
-])("no event: %s", async (line) => {
+])("not an event: %s", async (line) => {
   expect(await eventsOf(`${line}\n`)).toEqual([]);
 });

@@ -209,7 +209,7 @@ describe("PyTorch", () => {
     },
   );
 
-  test("who wrote it, where a prefix tells no rank: hosts whose figures are equal are several", async () => {
+  test("the writer if a prefix has no rank: hosts with equal figures are counted separately", async () => {
     const text = modern(FULL).trim();
     const rows = [
       "[pod/trainer-worker-3/pytorch] ",
@@ -258,7 +258,7 @@ describe("PyTorch", () => {
     }
   });
 
-  test("the traceback before it, and the same message said again", async () => {
+  test("the traceback before it, and the same message repeated", async () => {
     const message = modern(FULL, { own: OWN });
     const event = await only(
       `Traceback (most recent call last):\n  File "/srv/train.py", line 9, in <module>\n    main()\n  File "/srv/model.py", line 41, in forward\n    return a @ b\n${message}\nERROR ${message}`,
@@ -278,7 +278,7 @@ describe("PyTorch", () => {
     expect(await only(text)).toMatchObject({ kind: "context", requestedBytes: null });
   });
 
-  test("words that are no message", async () => {
+  test("text that is not a message", async () => {
     expect(await events("we handle CUDA errors\nno more memory leaks\nMemoryError\n")).toEqual([]);
     expect(await events("")).toEqual([]);
     expect(await events(Uint8Array.from({ length: 5000 }, (_, at) => (at * 37) % 256))).toEqual([]);

@@ -1,4 +1,4 @@
-/** Finds the out-of-memory messages of a log and says what each means. */
+/** Finds the out-of-memory messages of a log and explains each. */
 import { present } from "../../model/base/present.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import type { OomEventJson, OomJson } from "../../model/documents/gpu/gpu_document.js";
@@ -13,17 +13,17 @@ import { continues, furtherMessages, messageAt } from "./messages/message_reader
 import { MessageText } from "./messages/message_text.js";
 import { type OomReading, reading } from "./messages/oom_reading.js";
 
-/** Records of a structured log are many, and those that are opened few. */
+/** Structured logs have many records, of which few need to be parsed. */
 const OF_ERRORS =
   /memory|Traceback|File \\"|_FAILED|EXHAUSTED|OOM|Stats|Limit|InUse|LargestFree|length|NCCL|ncclU|Last error/;
 const TRACEBACK_FRAMES = 60;
 const MOST_WRITERS = 4096;
-/** A path that only Windows has. */
+/** A path as it occurs only on Windows. */
 const WINDOWS_PATH = /(?:^|[\s"'(])[A-Z]:\\{1,2}[\w .-]/;
-/** Before a message on the same line: an exception's name, a path, the quote that it stands in. */
+/** Text before a message on the same line: an exception's name, a path, an opening quote. */
 const WORDS_BEFORE = 400;
 
-/** What one writer (a rank) has said so far. */
+/** The lines of one writer (a rank) so far. */
 interface Writer {
   readonly name: string;
   readonly rank: number | null;
@@ -33,7 +33,7 @@ interface Writer {
   previous: string;
 }
 
-/** @param pieces of a log, its lines in order */
+/** @param pieces pieces of a log, with its lines in order */
 export async function readOomLog(
   file: string,
   pieces: AsyncIterable<readonly LogLine[]>,
@@ -59,7 +59,7 @@ class OomReader {
   readonly limits: string[] = [];
   readonly #writers = new Map<string, Writer>();
   readonly #events = new OomEvents();
-  /** Who wrote the line before, and how long it was. */
+  /** The writer and the length of the previous line. */
   #last: { writer: Writer; width: number } | undefined;
   #zeros = 0;
   #windows = false;
@@ -94,7 +94,7 @@ class OomReader {
     }
   }
 
-  /** Blanks of web pages, and the zeros of files that a crash left sparse. */
+  /** Non-breaking blanks from web pages, and zeros in files that a crash left sparse. */
   #plain(text: string): string {
     if (!/[\0\u00a0]/.test(text)) {
       return text;
@@ -105,7 +105,10 @@ class OomReader {
     return text.replaceAll("\0", "").replaceAll("\u00a0", " ");
   }
 
-  /** A terminal wraps a prefixed line without its prefix: what follows it, and is no longer, may be its rest. */
+  /**
+   * A terminal wraps a prefixed line without repeating the prefix, so a following line that is not longer may
+   * be its rest.
+   */
   #takeWrapped(text: string, width: number): void {
     const last = this.#last;
     if (last === undefined || last.writer.name === "") {
@@ -137,7 +140,7 @@ class OomReader {
     }
   }
 
-  /** Ranks that share a stream put several messages on one line. */
+  /** Ranks that share a stream may put several messages on one line. */
   #begin(writer: Writer, number: number, text: string, at: number): void {
     const starts = furtherMessages(text, at);
     let from = 0;
@@ -157,7 +160,9 @@ class OomReader {
     this.limits.push(...this.#events.limits());
     const events = this.#events.all();
     if (events.length === 0 && this.#zeros > 0) {
-      this.limits.push(`the file does not look like text: ${this.#zeros} of its lines hold zeros`);
+      this.limits.push(
+        `the file does not look like text: ${this.#zeros} of its lines contain zero bytes`,
+      );
     }
     if (this.#windows) {
       for (const event of events) {
@@ -173,7 +178,7 @@ class OomReader {
       return known;
     }
     if (this.#writers.size >= MOST_WRITERS) {
-      // Not ranks but some text that looks like a prefix: the oldest have nothing to say any more.
+      // These are not ranks but text that looks like a prefix, so the oldest can be dropped.
       const [oldest, writer] = present(this.#writers.entries().next().value);
       this.#close(writer);
       this.#addBfc(writer, writer.bfc.flush());
@@ -247,7 +252,7 @@ class OomReader {
   }
 }
 
-/** A prefix without its marks: "[pod/trainer-worker-3/pytorch]". */
+/** A prefix without its brackets: "[pod/trainer-worker-3/pytorch]". */
 function nameOf(prefix: string): string {
   return prefix
     .replace(/#\d+$/, "")
@@ -256,7 +261,7 @@ function nameOf(prefix: string): string {
     .trim();
 }
 
-/** What has no figures and comes from a thread that pins memory is about the host's. */
+/** A message without figures from a thread that pins memory concerns host memory. */
 function ofPinning(
   { figures, framework }: OomReading,
   stack: readonly FrameJson[],
@@ -270,7 +275,7 @@ function ofPinning(
   return reading({ kind: "context", because, advice: ["TM-A122"] }, {}, { memory: "host" });
 }
 
-/** The message so far, where this line ends the first words of one that its line cut in two. */
+/** The message so far, if this line completes a first line that was cut in two. */
 function cutStart(previous: string, text: string): string | null {
   const head = text.slice(0, 24);
   if (previous === "" || !ENDS_START.test(head)) {
@@ -282,5 +287,5 @@ function cutStart(previous: string, text: string): string | null {
   return cut ? `${previous}\n${text}` : null;
 }
 
-/** "UDA out of memory", "f memory", "mory": what is left of a start whose line ended within it. */
+/** "UDA out of memory", "f memory", "mory": the rest of a start that a line end cut. */
 const ENDS_START = /^\s*(?:\S{0,10}\s*(?:o?u?t\s*)?o?f\s*)?m?e?m?o?r?y/;

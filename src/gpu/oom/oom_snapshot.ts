@@ -1,12 +1,12 @@
-/** A log's message held against the snapshot that was taken then. */
+/** Compares a message of a log with the snapshot taken at that time. */
 
 import { formatBytesLikePyTorch } from "../../model/base/numbers.js";
 import type { GpuJson, OomEventJson } from "../../model/documents/gpu/gpu_document.js";
 
-/** How far a figure printed with two decimals may be off. */
+/** Error of a value printed with two decimals. */
 const ROUNDING = 0.01;
 
-/** One sentence: which event of the snapshot it is, and whether both say the same. */
+/** One sentence: the matching event of the snapshot, and whether the figures agree. */
 export function checkAgainst(event: OomEventJson, snapshot: GpuJson): string {
   const device = snapshot.devices.find(
     (one) => event.device === null || one.device === event.device,
@@ -25,8 +25,8 @@ export function checkAgainst(event: OomEventJson, snapshot: GpuJson): string {
       event.allocatedBytes !== null &&
       Math.abs(allocatedBytes - event.allocatedBytes) <= ROUNDING * Math.max(1, allocatedBytes);
     return close
-      ? `its trace has no such event, but its end fits: ${formatBytesLikePyTorch(allocatedBytes)} allocated`
-      : `its trace has no such event: the snapshot is of another moment (${formatBytesLikePyTorch(allocatedBytes)} allocated at its end)`;
+      ? `its trace has no such event, but its end matches: ${formatBytesLikePyTorch(allocatedBytes)} allocated`
+      : `its trace has no such event; the snapshot is from another moment (${formatBytesLikePyTorch(allocatedBytes)} allocated at its end)`;
   }
   const same = found.kind === event.kind;
   return `event ${found.eventIndex} of device ${device.device}: ${

@@ -145,7 +145,7 @@ describe("one event", () => {
   );
 });
 
-test("NCCL says it in several lines, and PyTorch once more for the rank", async () => {
+test("NCCL reports it in several lines, and PyTorch repeats it for the rank", async () => {
   const events = await eventsOf(
     "node7:123:456 [0] include/alloc.h:316 NCCL WARN Cuda failure 'out of memory'\nnode7:123:456 [0] include/alloc.h:324 NCCL WARN Failed to CUDA calloc 2097152 bytes\n[rank3]: torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:275, unhandled cuda error, NCCL version 2.19.3\n[rank3]: ncclUnhandledCudaError: Call to CUDA function failed.\n[rank3]: Last error:\n[rank3]: Cuda failure 2 'out of memory'",
   );
@@ -170,6 +170,6 @@ test.each([
   '{"event": "config", "text": "on CUDA out of memory halve the batch"}',
   '{"log": "CUDA out of memory',
   "nvmlInit_v2 failed; omitting per-process memory info from CUDA out-of-memory messages.",
-])("no event: %s", async (line) => {
+])("not an event: %s", async (line) => {
   expect(await eventsOf(`${line}\n`)).toEqual([]);
 });

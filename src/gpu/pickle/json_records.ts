@@ -1,10 +1,10 @@
-/** Values beside the trace (settings, pool ids, the program's own metadata), each as one interned JSON text. */
+/** Values outside the trace (settings, pool ids, the program's metadata), each as one interned JSON text. */
 import { tooLarge } from "../../model/errors/errors.js";
 import type { PickleMachine } from "./pickle_machine.js";
 import type { StringPool } from "./string_pool.js";
 import { Kind } from "./token.js";
 
-/** JSON of one value, and of all of them together. */
+/** Limits on the JSON of one value, and of all values together. */
 const LARGEST = 2 ** 20;
 const LARGEST_TOGETHER = 256 * 2 ** 20;
 
@@ -20,12 +20,12 @@ export class JsonRecords {
     return this.#keep(machine, this.#textOf(machine, from, to, open));
   }
 
-  /** The same behind the items of an earlier record: Python writes long containers in batches. */
+  /** The same, appended to the items of an earlier record, because Python writes long containers in batches. */
   extend(machine: PickleMachine, id: number, from: number, to: number, open: Bracket): number {
     const before = this.strings.text(id);
-    // An empty tuple is a record too, and nothing may be added to it.
+    // An empty tuple is also a record, and nothing may be added to it.
     if (!before.startsWith(open) || before.length === 2) {
-      throw machine.damaged("a container is filled as one of another kind");
+      throw machine.damaged("a container is filled as another kind of container");
     }
     const more = this.#textOf(machine, from, to, open).slice(1);
     return this.#keep(machine, `${before.slice(0, -1)},${more}`);
@@ -35,8 +35,8 @@ export class JsonRecords {
     this.#bytes += text.length;
     if (text.length > LARGEST || this.#bytes > LARGEST_TOGETHER) {
       throw tooLarge(
-        `what stands at offset ${machine.offset} of ${machine.path} beside the trace`,
-        "1 MiB a value, 256 MiB in all",
+        `the data outside the trace at offset ${machine.offset} of ${machine.path}`,
+        "1 MiB per value, 256 MiB in total",
       );
     }
     return this.strings.internText(text);
@@ -78,7 +78,7 @@ export class JsonRecords {
   }
 }
 
-/** A key of JSON is text. */
+/** A JSON key is text. */
 function keyText(json: string): string {
   return json.startsWith('"') ? json : JSON.stringify(json);
 }

@@ -1,6 +1,6 @@
 /**
  * The pickle's memo: tokens by number, in pieces so that growing never copies. Entries hold ids, rows and
- * memo numbers, all below 2^32; anything else (a number, which no pickler remembers) stands in `#others`.
+ * memo numbers, all below 2^32; anything else (a number, which no pickler memoizes) is in `#others`.
  */
 
 const SHIFT = 12;
@@ -43,7 +43,7 @@ export class Memo {
     return value === OTHER ? (this.#others.get(index) ?? 0) : value;
   }
 
-  // Where the two below check that there is a piece, a snapshot takes 4 % longer to read.
+  // Checking for a piece in the two functions below would make reading a snapshot 4 % slower.
 
   #kindsOf(index: number): Uint8Array {
     // biome-ignore lint/style/noNonNullAssertion: no caller names an entry beyond `length`

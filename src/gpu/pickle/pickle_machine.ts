@@ -1,12 +1,12 @@
 /**
  * Reads a pickle of plain values (protocols 2 to 5) piece by piece, without ever building one: a value is
  * a token, its kind and a number, on a stack of two columns. What a container becomes is decided by a
- * {@link Shapes} when its items are there; a trace entry so turns into a row of columns and one token.
+ * {@link Shapes} when its items are there; a trace entry thus becomes a row of columns and one token.
  *
  *     EMPTY_DICT MEMOIZE MARK key value key value ... SETITEMS
  *                └ the memo keeps the token, and gets the new one when the dictionary was filled
  *
- * No opcode that names a class, calls or builds anything is known here: it ends in TM-E061.
+ * Opcodes that name a class, call a function or build an object are not supported and end in TM-E061.
  */
 
 import { growingUint32 } from "../../model/base/growing_column.js";
@@ -21,8 +21,10 @@ import { Opcode, opcodeName } from "./pickle_opcodes.js";
 import type { StringPool } from "./string_pool.js";
 import { Kind } from "./token.js";
 
-/** Turns the items of a container, `kinds[from, to)` and `values[from, to)`, into a token: the kind is
- * the answer, the number stands in `result`. `kind` and `value` are the container so far. */
+/**
+ * Turns the items of a container, `kinds[from, to)` and `values[from, to)`, into a token: the kind is returned,
+ * the number is stored in `result`. `kind` and `value` are the container so far.
+ */
 export interface Shapes {
   result: number;
   dict(machine: PickleMachine, kind: number, value: number, from: number, to: number): number;
@@ -30,13 +32,13 @@ export interface Shapes {
   tuple(machine: PickleMachine, from: number, to: number): number;
 }
 
-/** A longer string is no name; nor does a snapshot nest deeper or put more values side by side. */
+/** Limits: names are not longer, and snapshots do not nest deeper or have more values side by side. */
 const LONGEST_STRING = 16 * 2 ** 20;
 const DEEPEST = 1000;
 const MOST_VALUES = 48 * 2 ** 20;
 const NEWEST_PROTOCOL = 5;
 const NO_MEMO = -1;
-/** By opcode: bytes that always follow it. */
+/** For each opcode: the number of bytes that always follow it. */
 const OPERAND_BYTES = new Uint8Array(256);
 for (const [bytes, ...opcodes] of [
   [1, Opcode.BINGET, Opcode.BINPUT, Opcode.LONG1, Opcode.BININT1, Opcode.SHORT_BINUNICODE],
@@ -53,7 +55,7 @@ for (const [bytes, ...opcodes] of [
 export class PickleMachine {
   kinds = new Uint8Array(1024);
   values = new Float64Array(1024);
-  /** Of the whole pickle, the opcode at hand. */
+  /** Offset of the current opcode in the whole pickle. */
   offset = 0;
   ended = false;
   #top = 0;
@@ -68,7 +70,7 @@ export class PickleMachine {
     readonly shapes: Shapes,
   ) {}
 
-  /** Reads on. Bytes behind the end of the pickle are left alone, as Python does. */
+  /** Continues reading. Bytes after the end of the pickle are ignored, as in Python. */
   push(piece: Uint8Array): void {
     if (this.ended) {
       return;
@@ -84,7 +86,7 @@ export class PickleMachine {
     this.#base += used;
   }
 
-  /** The one value that is left; call it when all bytes were pushed. @throws TM-E062, TM-E063 */
+  /** The remaining value; call it after all bytes were pushed. @throws TM-E062, TM-E063 */
   finish(): { readonly kind: number; readonly value: number } {
     if (!this.ended) {
       throw snapshotCutOff(this.path, this.#base + this.#rest.length);
@@ -100,7 +102,7 @@ export class PickleMachine {
     return snapshotDamaged(this.path, detail, this.offset);
   }
 
-  /** @returns how many bytes were used: all but an opcode whose end is not there yet. */
+  /** @returns the number of bytes used: all except an incomplete opcode. */
   #run(bytes: Uint8Array): number {
     const end = bytes.length;
     const view = new DataView(bytes.buffer, bytes.byteOffset, end);
@@ -162,7 +164,7 @@ export class PickleMachine {
         case Opcode.PROTO:
           this.#checkProtocol(bytes[at + 1] ?? 0);
           break;
-        case Opcode.FRAME: // its length only helps readers that fetch a frame at once
+        case Opcode.FRAME: // its length matters only to readers that fetch a whole frame
           break;
         case Opcode.STOP:
           this.ended = true;
@@ -177,7 +179,7 @@ export class PickleMachine {
 
   #checkProtocol(protocol: number): void {
     if (protocol > NEWEST_PROTOCOL) {
-      throw this.damaged(`pickle protocol ${protocol} is not known`);
+      throw this.damaged(`pickle protocol ${protocol} is unknown`);
     }
   }
 
@@ -231,7 +233,7 @@ export class PickleMachine {
     }
   }
 
-  /** @returns the length of the string whose length is the operand; -1 where its end is not there yet. */
+  /** @returns the length of the string whose length is the operand; -1 if it is incomplete. */
   #string(view: DataView, bytes: Uint8Array, at: number, operand: number): number {
     const from = at + 1 + operand;
     const length =
@@ -272,7 +274,7 @@ export class PickleMachine {
     this.values = values;
   }
 
-  /** Where the values since the last MARK begin. */
+  /** Start of the values since the last MARK. */
   #mark(): number {
     if (this.#marks.length === 0) {
       throw this.damaged("a container ends that never began");
@@ -284,7 +286,7 @@ export class PickleMachine {
   #put(index: number): void {
     const top = this.#top - 1;
     if (top < this.#floor()) {
-      throw this.damaged("nothing is there to be remembered");
+      throw this.damaged("there is no value to memoize");
     }
     if (index > this.#memo.length) {
       throw this.damaged(`memo entry ${index} leaves a gap`);
@@ -307,7 +309,7 @@ export class PickleMachine {
     this.#push(kind, this.#memo.value(index));
   }
 
-  /** Everything from `from` on becomes the content of the container below it. */
+  /** All values from `from` on become the content of the container below them. */
   #fill(from: number, open: number): void {
     const target = from - 1;
     if (target < this.#floor() || target < 0 || from > this.#top) {
@@ -343,7 +345,7 @@ export class PickleMachine {
     this.#push(made, this.shapes.result);
   }
 
-  /** Below it lie the values of an outer container. */
+  /** Values below it belong to an outer container. */
   #floor(): number {
     return this.#marks.length === 0 ? 0 : this.#marks.at(this.#marks.length - 1);
   }

@@ -1,6 +1,6 @@
-/** Opcodes of Python's pickle, protocols 0 to 5 (Lib/pickletools.py), to name one that is refused. */
+/** Opcodes of Python's pickle, protocols 0 to 5 (Lib/pickletools.py), for naming a refused one. */
 
-/** Those of plain values: what a snapshot is made of. */
+/** Opcodes of plain values, which snapshots consist of. */
 export const Opcode = {
   MARK: 0x28,
   STOP: 0x2e,
@@ -35,7 +35,7 @@ export const Opcode = {
   FRAME: 0x95,
 } as const;
 
-/** The others: they build objects, call functions, or belong to values that no snapshot has. */
+/** Other opcodes: they build objects, call functions, or belong to values that snapshots do not contain. */
 const REFUSED: Readonly<Record<number, string>> = {
   48: "POP",
   49: "POP_MARK",
@@ -76,7 +76,7 @@ const REFUSED: Readonly<Record<number, string>> = {
   152: "READONLY_BUFFER",
 };
 
-/** "REDUCE", or "0xff" for a byte that is no opcode. */
+/** "REDUCE", or "0xff" for a byte that is not an opcode. */
 export function opcodeName(byte: number): string {
   const plain = Object.entries(Opcode).find(([, code]) => code === byte)?.[0];
   return plain ?? REFUSED[byte] ?? `0x${byte.toString(16).padStart(2, "0")}`;

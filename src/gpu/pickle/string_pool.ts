@@ -1,11 +1,11 @@
-/** Strings stored once, by their UTF-8 bytes; the id is the order of first sight, 0 is "". */
+/** Strings stored once, by their UTF-8 bytes; ids follow the order of first occurrence; 0 is "". */
 
 const EMPTY = -1;
 
 export class StringPool {
   #bytes = new Uint8Array(1 << 16);
   #used = 0;
-  /** Where string i begins; its end is where the next begins. */
+  /** Start of string i; it ends where the next one begins. */
   #starts = new Float64Array(1024);
   #hashes = new Uint32Array(1024);
   #slots = new Int32Array(4096).fill(EMPTY);

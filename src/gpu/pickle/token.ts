@@ -1,11 +1,11 @@
-/** What a value on the pickle's stack is; the number beside it says which. */
+/** Kinds of values on the pickle's stack; a number identifies the value. */
 export const Kind = {
   none: 0,
   number: 1,
   boolean: 2,
   /** String id. */
   string: 3,
-  /** A container without items so far: its memo entry, -1 where it has none. */
+  /** A container without items so far: its memo entry, or -1. */
   openDict: 4,
   openList: 5,
   /** Stack id: a list of frames. */
@@ -18,12 +18,12 @@ export const Kind = {
   block: 10,
   history: 11,
   annotation: 12,
-  /** Number of a row range: a list of such rows. */
+  /** Number of a row range, for a list of such rows. */
   rows: 13,
   /** Number of a list of row ranges: the traces of all devices. */
   traces: 14,
   /** String id of JSON: any other dictionary, list or tuple. */
   record: 15,
-  /** The whole. */
+  /** The whole snapshot. */
   snapshot: 16,
 } as const;

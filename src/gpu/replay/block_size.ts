@@ -1,10 +1,10 @@
-/** How the allocator rounds (c10/cuda/CUDACachingAllocator.cpp, round_size). */
+/** Rounding of the allocator (c10/cuda/CUDACachingAllocator.cpp, round_size). */
 import type { Bytes } from "../../model/base/units.js";
 
 const SMALLEST = 512;
 const MIB = 2 ** 20;
 
-/** The least bytes that a block for `size` takes, by the snapshot's `allocator_settings`. */
+/** The smallest block for `size`, according to the snapshot's `allocator_settings`. */
 export function roundingOf(settings: Readonly<Record<string, unknown>>): (size: Bytes) => Bytes {
   const divisions = divisionsOf(settings.roundup_power2_divisions);
   return (size) => {

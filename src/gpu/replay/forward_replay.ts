@@ -1,6 +1,6 @@
 /**
- * The trace followed forwards from an empty allocator: a second way to the end, which must meet the
- * snapshot's segments. Only a trace that lost nothing can be followed so.
+ * Replays the trace forwards from an empty allocator. The result must equal the snapshot's segments. This works
+ * only for a trace without losses.
  */
 
 import { float64At, uint8At } from "../../model/base/columns.js";
@@ -11,11 +11,11 @@ import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 interface ForwardEnd {
   readonly requested: Bytes;
   readonly reserved: Bytes;
-  /** What the trace leads to and the segments do not show, and the reverse. */
+  /** Differences between the replayed trace and the segments. */
   readonly disagreements: readonly Disagreement[];
 }
 
-/** null where the trace does not begin with an empty allocator. */
+/** null if the trace does not begin with an empty allocator. */
 export function replayForward({ events }: GpuSnapshot, replay: GpuReplay): ForwardEnd | null {
   if (!replay.complete) {
     return null;
@@ -60,13 +60,13 @@ function compareEnd({ allocations, events }: GpuReplay, live: Map<Address, Bytes
       found.push({
         event: events,
         address,
-        detail: "in a segment, and not what the trace leads to",
+        detail: "in a segment, but not according to the trace",
       });
     }
     live.delete(address);
   }
   for (const address of live.keys()) {
-    found.push({ event: events, address, detail: "allocated by the trace, and in no segment" });
+    found.push({ event: events, address, detail: "allocated by the trace, but in no segment" });
   }
   return found;
 }

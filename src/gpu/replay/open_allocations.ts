@@ -1,4 +1,4 @@
-/** Allocations while a trace is followed backwards: those held at the moment by address, and all lives. */
+/** Allocations during backward replay: the current ones by address, and all lifetimes. */
 
 import { float64At, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
@@ -12,7 +12,7 @@ import {
 } from "../snapshot/piece_column.js";
 
 const BEFORE_TRACE = -1;
-/** In the column `freed`: its free_completed was seen, its free_requested not yet. */
+/** In the column `freed`: its free_completed was seen, but not yet its free_requested. */
 const AWAITED = -2;
 
 export class OpenAllocations {
@@ -58,7 +58,7 @@ export class OpenAllocations {
     return this.#held.has(address);
   }
 
-  /** @returns false where nothing there waits for it. */
+  /** @returns false if nothing there waits for it. */
   requestFree(address: Address, event: number): boolean {
     const row = this.#held.get(address);
     if (row === undefined || this.#columns.freed.at(row) !== AWAITED) {
@@ -89,7 +89,7 @@ export class OpenAllocations {
     columns.pool.push(freed.pool);
   }
 
-  /** @returns its bytes; undefined where nothing is held there. */
+  /** @returns its bytes; undefined if nothing is held there. */
   begin(address: Address, event: number, stack: number): Bytes | undefined {
     const row = this.#held.get(address);
     if (row === undefined) {
@@ -108,7 +108,7 @@ export class OpenAllocations {
     const length = freed.length;
     for (let row = 0; row < length; row++) {
       if (freed.at(row) === AWAITED) {
-        // The program let it go before the trace began, or the entry is lost.
+        // The program freed it before the trace began, or the entry was lost.
         freed.set(row, end.at(row) === this.events ? BEFORE_TRACE : end.at(row));
       }
     }

@@ -1,6 +1,6 @@
 /**
- * The memory held from the driver while a trace is followed backwards: ranges by address, none of which
- * overlap. An expandable segment grows and shrinks in parts, so ranges are cut where an event names a part.
+ * Memory reserved from the driver during backward replay: non-overlapping ranges by address. An expandable
+ * segment grows and shrinks in parts, so ranges are split where an event names a part.
  */
 
 import { itemAt } from "../../model/base/columns.js";
@@ -17,7 +17,7 @@ import {
 interface OpenRange {
   readonly address: Address;
   readonly size: Bytes;
-  /** The event that gives it back; the number of events where none does. */
+  /** The event that releases it; the number of events if none does. */
   readonly end: number;
   readonly stream: number;
   readonly pool: number;
@@ -37,13 +37,13 @@ export class OpenRanges {
     expandable: piecesOfUint8(),
   };
 
-  /** The range that holds an address. */
+  /** The range that contains an address. */
   holding(address: Address): OpenRange | undefined {
     const range = this.#open[this.#below(address + 1) - 1];
     return range !== undefined && address < range.address + range.size ? range : undefined;
   }
 
-  /** @returns false where it overlaps another; nothing is added then. */
+  /** @returns false if it overlaps another; nothing is added then. */
   add(range: OpenRange): boolean {
     const at = this.#below(range.address);
     const before = this.#open[at - 1];
@@ -58,9 +58,9 @@ export class OpenRanges {
     return true;
   }
 
-  /** Ends the life of `[address, address + size)`, which event `start` took from the driver, `whole`
-   * where it must be one range exactly.
-   * @returns false where it is not held as such; nothing is changed then. */
+  /** Ends the lifetime of `[address, address + size)`, which event `start` reserved from the driver; `whole` if
+   * it must be exactly one range.
+   * @returns false if there is no such range; nothing is changed then. */
   close(address: Address, size: Bytes, start: number, whole: boolean): boolean {
     const end = address + size;
     const first = this.#below(address + 1) - 1;
@@ -96,7 +96,7 @@ export class OpenRanges {
     return true;
   }
 
-  /** All lives; what is still open was there before the trace. */
+  /** All lifetimes; ranges that are still open existed before the trace. */
   finish(): GpuRangeColumns {
     for (const range of this.#open.splice(0)) {
       this.#keep(range, -1);
@@ -116,7 +116,7 @@ export class OpenRanges {
     this.#closed.expandable.push(range.expandable ? 1 : 0);
   }
 
-  /** How many ranges begin below an address. */
+  /** Number of ranges that begin below an address. */
   #below(address: Address): number {
     let low = 0;
     let high = this.#open.length;

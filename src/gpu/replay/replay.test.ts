@@ -43,7 +43,7 @@ describe.each(SHAPES)("$name", (shape) => {
   // Expandable segments came with 2.1: no legacy snapshot has any.
   const schemas = SCHEMAS.filter((schema) => schema !== "legacy" || shape.expandable !== true);
   test.each(schemas.flatMap((schema) => [1, 2, 3].map((seed) => ({ schema, seed }))))(
-    "schema $schema, seed $seed: every moment is the allocator's own, to the byte",
+    "schema $schema, seed $seed: every moment equals the allocator's own state, to the byte",
     async ({ schema, seed }) => {
       const { allocator } = randomWorkload(seed, shape);
       const snapshot = await read(snapshotOf([allocator], schema));
@@ -76,7 +76,7 @@ describe.each(SHAPES)("$name", (shape) => {
   );
 });
 
-test("several devices, streams and private pools are kept apart", async () => {
+test("several devices, streams and private pools are kept separate", async () => {
   const devices = [0, 2].map(
     (device) => randomWorkload(9 + device, { events: 1500, device }).allocator,
   );
@@ -102,7 +102,7 @@ test("several devices, streams and private pools are kept apart", async () => {
   }
 });
 
-test("an allocation keeps its stack, and its life is the events'", async () => {
+test("an allocation keeps its stack, and its lifetime matches the events", async () => {
   const { allocator } = randomWorkload(5, { events: 900 });
   const snapshot = await read(snapshotOf([allocator], "plain"));
   const { allocations } = replayDevice(snapshot, 0);
@@ -133,7 +133,7 @@ test.each([
   ["an alloc is lost", (entry: { action: string }) => entry.action === "alloc"],
   ["a free_completed is lost", (entry: { action: string }) => entry.action === "free_completed"],
   ["a segment_alloc is lost", (entry: { action: string }) => entry.action === "segment_alloc"],
-])("where %s, the end still is exact and the place is named", async (_, matches) => {
+])("if %s, the end is still exact and the place is reported", async (_, matches) => {
   const { allocator } = randomWorkload(7, { events: 1200 });
   const at = allocator.trace.findIndex((entry, row) => row > 500 && matches(entry));
   allocator.trace.splice(at, 1);

@@ -1,7 +1,7 @@
 /**
- * Follows a device's trace backwards from the snapshot's segments, which are exact. The ring may have lost
- * its oldest entries: seen from the end nothing is missing, only what was there before the trace has no
- * beginning. Going forward from nothing would miss what the lost entries allocated.
+ * Replays a device's trace backwards from the snapshot's segments, which are exact. The ring may have lost its
+ * oldest entries. Backwards, nothing is missing; only older allocations have no beginning. Replaying forwards
+ * would miss the allocations of the lost entries.
  *
  *   event            seen backwards
  *   free_completed   a block appears; it was waiting for other streams until the program's own free
@@ -10,7 +10,7 @@
  *   segment_free     a range appears       segment_unmap   a part of an expandable one appears
  *   segment_alloc    the range is gone     segment_map     the part is gone
  *
- * Where an event does not fit what is held, the held state stands, and the event is reported.
+ * If an event contradicts the held state, the state is kept and the event is reported.
  */
 
 import { addAt, float64At, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
@@ -29,7 +29,7 @@ import { OpenRanges } from "./open_ranges.js";
 
 const MOST_REPORTED = 100;
 
-/** The devices that a snapshot knows of: with segments or with a trace. Pinned host memory comes last. */
+/** The devices in a snapshot, with segments or with a trace. Pinned host memory comes last. */
 export function devicesOf({ traces, hostTrace, segments }: GpuSnapshot): number[] {
   const devices = new Set<number>(segments.device);
   traces.forEach(({ count }, device) => {
@@ -92,7 +92,7 @@ class BackwardReplay {
     };
   }
 
-  /** The segments and blocks at the end, and whether they fit one another. */
+  /** The segments and blocks at the end, with a consistency check. */
   #startAtEnd(): void {
     const { segments, blocks } = this.snapshot;
     let requested = 0;
@@ -112,7 +112,7 @@ class BackwardReplay {
         expandable: segments.expandable[row] === 1,
       };
       if (size > 0 && !this.#ranges.add(range)) {
-        this.#report(this.#count, address, "two segments of the end overlap");
+        this.#report(this.#count, address, "two segments overlap at the end");
         continue;
       }
       reserved += size;
@@ -175,7 +175,7 @@ class BackwardReplay {
       this.#report(
         event,
         float64At(address, row),
-        "allocated, never freed, and not there at the end",
+        "allocated, never freed, but missing at the end",
       );
       return;
     }
@@ -192,7 +192,7 @@ class BackwardReplay {
   #undoFreeCompleted(event: number, row: number): void {
     const address = float64At(this.snapshot.events.address, row);
     if (this.#allocations.holds(address)) {
-      this.#beginUnseen(event, address, "freed, and held afterwards without a new allocation");
+      this.#beginUnseen(event, address, "freed, but held afterwards without a new allocation");
     }
     this.#appear(event, row, false);
   }
@@ -203,14 +203,14 @@ class BackwardReplay {
       return;
     }
     if (this.#allocations.holds(address)) {
-      this.#beginUnseen(event, address, "freed, and in use afterwards without a new allocation");
+      this.#beginUnseen(event, address, "freed, but in use afterwards without a new allocation");
     } else {
-      this.#report(event, address, "freed, and neither completed nor pending at the end");
+      this.#report(event, address, "freed, but neither completed nor pending at the end");
     }
     this.#appear(event, row, true);
   }
 
-  /** What is held there began after this event, whose entry is not in the trace. */
+  /** The block held there began after this event; its entry is not in the trace. */
   #beginUnseen(event: number, address: Address, detail: string): void {
     this.#requested[event] =
       float64At(this.#requested, event) - (this.#allocations.begin(address, event, 0) ?? 0);
@@ -249,7 +249,7 @@ class BackwardReplay {
     if (added) {
       addAt(this.#reserved, event, float64At(events.size, row));
     } else {
-      this.#report(event, float64At(events.address, row), "given back, and held afterwards");
+      this.#report(event, float64At(events.address, row), "released, but held afterwards");
     }
   }
 
@@ -262,19 +262,19 @@ class BackwardReplay {
       this.#report(
         event,
         float64At(address, row),
-        "taken from the driver, and not held afterwards",
+        "reserved from the driver, but not held afterwards",
       );
     }
   }
 
-  /** torch/c10 writes the bytes in active blocks into the entry: at least what was asked for. */
+  /** torch/c10 writes the bytes in active blocks into the entry, which are at least the requested bytes. */
   #checkSnapshot(event: number, active: number): void {
     const requested = float64At(this.#requested, event + 1);
     if (active < requested || active > float64At(this.#reserved, event + 1)) {
       this.#report(
         event,
         0,
-        `the snapshot counted ${active} active bytes, asked for are ${requested}`,
+        `the snapshot counts ${active} active bytes, but ${requested} were requested`,
       );
     }
   }

@@ -1,19 +1,19 @@
-/** The fields of the dictionary at hand, by key; reading the next one forgets them without clearing anything. */
+/** The fields of the current dictionary by key. Reading the next one invalidates them without clearing. */
 import type { PickleMachine } from "../pickle/pickle_machine.js";
 import type { StringPool } from "../pickle/string_pool.js";
 import { Kind } from "../pickle/token.js";
 import { KEYS, keyOf, NO_KEY } from "./snapshot_keys.js";
 
-/** No key is longer: other strings need not be decoded to be told apart from keys. */
+/** No key is longer, so longer strings need not be decoded to see that they are not keys. */
 const LONGEST_KEY = 24;
 
 export class DictionaryFields {
-  /** Tokens by key; of this dictionary only where {@link has} says so. */
+  /** Tokens by key; valid for this dictionary only if {@link has} is true. */
   readonly kinds = new Uint8Array(KEYS.length);
   readonly values = new Float64Array(KEYS.length);
   readonly #seen = new Uint32Array(KEYS.length);
   #turn = 0;
-  /** By string id: which key of a snapshot it is. */
+  /** For each string id: the key of a snapshot it is. */
   #keys = new Uint8Array(256).fill(NO_KEY);
   #keysKnown = 0;
 
@@ -62,10 +62,10 @@ export class DictionaryFields {
   size(machine: PickleMachine, key: number): number {
     const value = this.values[key] ?? 0;
     if (!this.has(key) || this.kinds[key] !== Kind.number || !(value >= 0)) {
-      throw machine.damaged(`"${KEYS[key]}" is no size or address`);
+      throw machine.damaged(`"${KEYS[key]}" is not a size or address`);
     }
     if (!Number.isSafeInteger(value)) {
-      throw machine.damaged(`"${KEYS[key]}" is beyond any address`);
+      throw machine.damaged(`"${KEYS[key]}" is larger than any address`);
     }
     return value;
   }

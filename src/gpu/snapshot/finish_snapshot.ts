@@ -39,7 +39,7 @@ function partsOf(machine: PickleMachine, shapes: SnapshotShapes): Parts {
     return parts;
   }
   if (segments === undefined) {
-    throw notASnapshot(machine.path, "its pickle holds no segments");
+    throw notASnapshot(machine.path, "its pickle contains no segments");
   }
   const none = (kind: number) => ({ kind, first: 0, count: 0 });
   return {
@@ -86,7 +86,7 @@ function takeRows<Table>(table: Table, { first, count }: RowRange): Columns<Tabl
   return { ...Object.fromEntries(taken), length: count } as Columns<Table>;
 }
 
-/** Up to torch 2.0 a block says no address: the blocks of a segment follow one another. */
+/** Up to torch 2.0 blocks have no address; the blocks of a segment follow one another. */
 function placeBlocks(
   segments: {
     length: number;

@@ -70,7 +70,7 @@ const entry = (action: string, more: object = {}) => ({
 const TRACE = [entry("segment_alloc", { size: 2 * MIB }), entry("alloc")];
 
 describe("versions to come", () => {
-  test("pinned host memory is followed as a device is, and is counted to none", async () => {
+  test("pinned host memory is replayed like a device, but counted for none", async () => {
     const blocks = [{ address: 2 * BASE, size: 2 * MIB, requested_size: 0, state: "inactive" }];
     const host = segment({ address: 2 * BASE, blocks, allocated_size: 0, active_size: 0 });
     const hostEntry = entry("segment_alloc", { addr: 2 * BASE, size: 2 * MIB });
@@ -111,7 +111,7 @@ describe("versions to come", () => {
     expect(site?.category).toBe("gradients");
   });
 
-  test("notes, internal marks, compile contexts and frames of fx are read over", async () => {
+  test("notes, internal marks, compile contexts and fx frames are ignored", async () => {
     const fx = { ...frames[0], fx_node_op: "call_function", fx_node_name: "linear" };
     const document = await analysed({
       segments: [segment()],
@@ -131,7 +131,7 @@ describe("versions to come", () => {
     expect(document.limits.join()).not.toContain("unknown kinds");
   });
 
-  test("actions of tomorrow are named, whatever fields they have", async () => {
+  test("unknown actions are named, whatever fields they have", async () => {
     const document = await analysed({
       segments: [segment()],
       device_traces: [
@@ -143,7 +143,7 @@ describe("versions to come", () => {
         ],
       ],
     });
-    expect(document.limits).toContain("entries of unknown kinds were left out: teleport, compact");
+    expect(document.limits).toContain("entries of unknown kinds were ignored: teleport, compact");
     expect(document.devices[0]?.complete).toBe(true);
   });
 });
@@ -173,7 +173,7 @@ describe("figures at their edges", () => {
     expect(ring.devices[0]).toMatchObject({ complete: false, disagreements: { count: 0 } });
   });
 
-  test("a free block keeps the size it was last asked for, before it was cut", async () => {
+  test("a free block keeps its last requested size from before it was split", async () => {
     const [used, free] = segment().blocks;
     const blocks = [used, { ...free, requested_size: 9 * MIB }];
     const document = await analysed({ segments: [segment({ blocks })], device_traces: [[]] });
@@ -193,7 +193,7 @@ describe("figures at their edges", () => {
   });
 
   test.each([
-    ["an address beyond 2^53", segment({ address: 2 ** 60 }), "TM-E063", /beyond any address/],
+    ["an address beyond 2^53", segment({ address: 2 ** 60 }), "TM-E063", /larger than any address/],
     [
       "a size that is no whole number",
       segment({ total_size: new PythonFloat(1.5) }),
@@ -235,7 +235,7 @@ describe("figures at their edges", () => {
   });
 });
 
-describe("files that are something else", () => {
+describe("files of another kind", () => {
   const header = Buffer.from('{"weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}');
   const length = Buffer.alloc(8);
   length.writeUInt32LE(header.length);
@@ -271,7 +271,7 @@ function checkFigures(value: unknown, where: string): void {
   }
 }
 
-test("any value in any place: an answer whose parts add up, or one of our errors", async () => {
+test("any value in any place: a consistent answer, or one of our errors", async () => {
   const random = randomFrom(2026);
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item; // which may be null
   const oddities: readonly unknown[] = [

@@ -49,7 +49,7 @@ export class PieceColumn<Array extends TypedArray> {
     return whole;
   }
 
-  /** All rows as one array; the column is empty then, and its pieces are free. */
+  /** All rows as one array; afterwards the column is empty and its pieces are freed. */
   take(): Array {
     const whole = this.slice();
     this.#pieces = [];

@@ -94,7 +94,7 @@ describe("a snapshot", () => {
     ]).toEqual([401, 248_471_421, 880_803_840]);
   });
 
-  test("may be the bare list that memory_snapshot() gives, or hold nothing at all", async () => {
+  test("may be the plain list from memory_snapshot(), or empty", async () => {
     const bare = await readSnapshot(fileOf(pickle(whole.segments)));
     expect(bare.segments.length).toBe(whole.segments.length);
     expect(bare.events.length).toBe(0);
@@ -102,7 +102,7 @@ describe("a snapshot", () => {
     expect([empty.segments.length, devicesOf(empty)]).toEqual([0, []]);
   });
 
-  test("keeps what the program wrote beside the trace, and names actions of tomorrow", async () => {
+  test("keeps what the program wrote outside the trace, and names unknown actions", async () => {
     const entry = { action: "alloc", addr: 512, size: 8, stream: 0, time_us: 1, frames: [] };
     const snapshot = await readSnapshot(
       fileOf(
@@ -132,7 +132,7 @@ describe("a snapshot", () => {
     expect([frames.length, frames[0]?.line, frames[2499]?.line]).toEqual([2500, 0, 2499]);
   });
 
-  test("takes under 150 bytes an event", async () => {
+  test("takes under 150 bytes per event", async () => {
     const many = randomWorkload(1, { events: 60_000 }).allocator;
     const snapshot = await readSnapshot(fileOf(pickle(snapshotOf([many], "plain"))));
     const replay = replayDevice(snapshot, 0);
@@ -148,9 +148,9 @@ const refusals: [string, Uint8Array | string, string, RegExp][] = [
   ["nothing", "", "TM-E060", /it is empty/],
   ["a text", "epoch 3 loss 0.12\n", "TM-E060", /it is text/],
   ["a checkpoint", Buffer.from("PK\x03\x04....archive/data.pkl"), "TM-E060", /zip archive/],
-  ["noise", Uint8Array.from([7, 200, 1, 0]), "TM-E060", /does not begin like a pickle/],
-  ["a pickle of something else", pickle({ model: [1, 2] }), "TM-E060", /holds no segments/],
-  ["a number", pickle(42), "TM-E060", /holds no segments/],
+  ["noise", Uint8Array.from([7, 200, 1, 0]), "TM-E060", /does not start like a pickle/],
+  ["a pickle of something else", pickle({ model: [1, 2] }), "TM-E060", /contains no segments/],
+  ["a number", pickle(42), "TM-E060", /contains no segments/],
   [
     "a call",
     Buffer.from("\x80\x04cos\nsystem\n(X\x02\x00\x00\x00idtR.", "latin1"),
@@ -180,7 +180,7 @@ const refusals: [string, Uint8Array | string, string, RegExp][] = [
       0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e,
     ]),
     "TM-E060",
-    /holds no segments/,
+    /contains no segments/,
   ],
   ["a newer pickle", Buffer.from([0x80, 9, 0x2e]), "TM-E063", /protocol 9/],
   [
@@ -213,19 +213,19 @@ const refusals: [string, Uint8Array | string, string, RegExp][] = [
     "a size below zero",
     pickle({ segments: [{ device: 0, address: 0, total_size: -1 }] }),
     "TM-E063",
-    /"total_size" is no size/,
+    /"total_size" is not a size/,
   ],
   [
     "an address of text",
     pickle({ segments: [{ device: 0, address: "x", total_size: 1 }] }),
     "TM-E063",
-    /"address" is no size/,
+    /"address" is not a size/,
   ],
   [
     "segments of numbers",
     pickle({ segments: [1, 2] }),
     "TM-E063",
-    /"segments" holds something else/,
+    /"segments" has an unexpected value/,
   ],
   [
     "traces of numbers",
@@ -253,13 +253,13 @@ describe("one line for", () => {
     expect((error as TidemarkError).message).not.toMatch(/\n/);
   });
 
-  test("a directory, and a name that nothing has", async () => {
+  test("a directory, and a missing file", async () => {
     mkdirSync(join(folder, "inside"));
     await expect(readSnapshot(join(folder, "inside"))).rejects.toMatchObject({ id: "TM-E004" });
     await expect(readSnapshot(join(folder, "missing"))).rejects.toMatchObject({ id: "TM-E003" });
   });
 
-  test("a snapshot that was cut off anywhere", async () => {
+  test("a snapshot truncated anywhere", async () => {
     const small = pickle(snapshotOf([randomWorkload(2, { events: 12 }).allocator], "plain"));
     for (let length = 1; length < small.length; length += 1 + (length >> 6)) {
       const error = await readSnapshot(fileOf(small.subarray(0, length))).catch((reason) => reason);
@@ -267,7 +267,7 @@ describe("one line for", () => {
     }
   });
 
-  test("whatever bytes: a snapshot or one of our errors, and never more", async () => {
+  test("arbitrary bytes: a snapshot or one of our errors, nothing else", async () => {
     const random = randomFrom(77);
     const small = pickle(snapshotOf([randomWorkload(4, { events: 60 }).allocator], "pooled"));
     let read = 0;

@@ -1,6 +1,6 @@
 /**
- * Opens a snapshot: a plain file, .gz or .zst (told by the first bytes, not the name), of any size. The
- * file is read in pieces; what stays are the columns of {@link GpuSnapshot}.
+ * Opens a snapshot of any size: a plain file, .gz or .zst (detected by the first bytes, not the name). The file
+ * is read in pieces into the columns of {@link GpuSnapshot}.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
@@ -58,7 +58,7 @@ async function* piecesOf(path: string, tell?: TellBytes): AsyncGenerator<Uint8Ar
       throw fileUnusable(path, "read", "it is a directory");
     }
     for (let done = 0; ; ) {
-      // One more than is there, for the end to be seen; a pipe's size is told as 0.
+      // One byte more than the file has, to detect the end; the size of a pipe is reported as 0.
       const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(status.size + 1, 65_536)));
       const count = readSync(file, piece);
       if (count === 0) {
@@ -136,7 +136,7 @@ async function* unzstd(
   const made: Uint8Array[] = [];
   let whole = false;
   const stream = new Decompress((piece, final) => {
-    // The decompressor keeps its window in what it hands out.
+    // The decompressor uses its output as its window.
     made.push(piece.slice());
     whole = final === true;
   });
@@ -180,14 +180,14 @@ function requirePickle(path: string, bytes: Uint8Array): void {
   }
 }
 
-/** What a file that is no pickle seems to be. */
+/** What a file that is not a pickle seems to be. */
 function kindOf(bytes: Uint8Array): string {
   // Its header's length, in 8 bytes, and the header: JSON.
   if (bytes.length > 9 && startsWith(bytes.subarray(5), [0, 0, 0, 0x7b, 0x22])) {
     return "it is a safetensors file";
   }
   if (!isText(bytes)) {
-    return "it does not begin like a pickle";
+    return "it does not start like a pickle";
   }
   const start = new TextDecoder().decode(bytes.subarray(0, 512)).trimStart();
   if (start.startsWith("<")) {

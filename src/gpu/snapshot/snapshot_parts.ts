@@ -1,4 +1,4 @@
-/** The outermost dictionary of a snapshot: which rows are whose. */
+/** The outermost dictionary of a snapshot, which assigns rows to devices. */
 
 import type { PickleMachine } from "../pickle/pickle_machine.js";
 import { Kind } from "../pickle/token.js";
@@ -11,19 +11,19 @@ export interface RowRange {
   readonly count: number;
 }
 
-/** What the outermost dictionary named. */
+/** The parts that the outermost dictionary names. */
 export interface Parts {
   readonly segments: RowRange;
   readonly traces: readonly RowRange[];
-  /** Rows of pinned host memory; they lie beside `segments`. */
+  /** Rows of pinned host memory, stored with `segments`. */
   readonly hostSegments: RowRange;
   readonly hostTrace: RowRange;
   readonly annotations: RowRange;
-  /** String id of JSON; 0 where there are none. */
+  /** String id of JSON; 0 if there is none. */
   readonly settings: number;
 }
 
-/** What tokens of row lists stand for. */
+/** Resolves tokens of row lists. */
 interface RowLists {
   rangeOf(kind: number, value: number, rows: number): RowRange | undefined;
   tracesOf(value: number): readonly RowRange[];
@@ -48,7 +48,7 @@ export function readParts(
       ? lists.rangeOf(fields.kinds[key] ?? 0, fields.values[key] ?? 0, kind)
       : { kind, first: 0, count: 0 };
     if (range === undefined) {
-      throw machine.damaged(`"${KEYS[key]}" holds something else`);
+      throw machine.damaged(`"${KEYS[key]}" has an unexpected value`);
     }
     return range;
   }
@@ -59,12 +59,12 @@ export function readParts(
       return [];
     }
     if (kind !== Kind.traces) {
-      throw machine.damaged(`"${KEYS[key]}" holds something else`);
+      throw machine.damaged(`"${KEYS[key]}" has an unexpected value`);
     }
     return lists.tracesOf(fields.values[key] ?? 0);
   }
 
-  /** One list of entries, or a list of such lists as devices have it: they follow one another. */
+  /** One list of entries, or, for devices, a list of such lists, which are concatenated. */
   function hostTrace(): RowRange {
     const key = KEY.host_traces;
     const one = fields.has(key)

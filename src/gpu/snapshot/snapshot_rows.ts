@@ -1,4 +1,4 @@
-/** The rows that a snapshot's dictionaries become while its pickle is read. */
+/** The rows into which a snapshot's dictionaries are converted while its pickle is read. */
 import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
 import {
   piecesOfFloat64,
@@ -34,7 +34,7 @@ export class SnapshotRows {
     firstBlock: piecesOfUint32(),
     blockCount: piecesOfUint32(),
   };
-  /** `address` is NaN where the version leaves it out: blocks then follow one another. */
+  /** `address` is NaN if the version omits it; blocks then follow one another. */
   readonly blocks = {
     address: piecesOfFloat64(),
     size: piecesOfFloat64(),
@@ -42,7 +42,7 @@ export class SnapshotRows {
     state: piecesOfUint8(),
     stack: piecesOfUint32(),
   };
-  /** What torch up to 2.0 says of a block's allocations, the newest first. */
+  /** The allocation history of a block in torch up to 2.0, newest first. */
   readonly histories = { size: piecesOfFloat64(), stack: piecesOfUint32() };
   readonly annotations = {
     stage: piecesOfUint32(),
@@ -69,7 +69,7 @@ export function actionOf(name: string): GpuAction {
   return (Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined) ?? GpuAction.other;
 }
 
-/** undefined for a word that is no state. Versions call a pending free by two names. */
+/** undefined for an unknown state. Versions use two names for a pending free. */
 export function stateOf(name: string): BlockState | undefined {
   switch (name) {
     case "inactive":

@@ -1,6 +1,5 @@
 /**
- * Tells a snapshot's dictionaries and lists apart by their keys, as the pickle fills them, and writes
- * them into rows:
+ * Recognises a snapshot's dictionaries and lists by their keys as the pickle fills them, and writes them into rows:
  *
  *   dictionary                        becomes          list of it
  *   action, frames|size|time_us       event            rows (a device's trace)
@@ -25,10 +24,10 @@ import { type Parts, type RowRange, readParts } from "./snapshot_parts.js";
 import { actionOf, SnapshotRows, stateOf } from "./snapshot_rows.js";
 import { StackTable } from "./stack_table.js";
 
-/** What every version writes into a trace entry, whatever its action. */
+/** Keys that every version writes into a trace entry, whatever its action. */
 const OF_EVENTS = [KEY.frames, KEY.size, KEY.time_us, KEY.stream] as const;
 const MOST_STREAMS = 65_536;
-/** Each is followed by itself: more than any host has, and not so many that it takes all day. */
+/** Most devices, each of which is replayed separately: more than any host has, but few enough to finish in time. */
 const MOST_DEVICES = 1024;
 const MOST_UNKNOWN = 20;
 
@@ -133,7 +132,7 @@ export class SnapshotShapes implements Shapes {
 
   // --- dictionaries ----------------------------------------------------------------------------
 
-  /** A backward pass has no Python of its own: the stack of the forward pass stands below it then. */
+  /** A backward pass has no Python frames of its own, so the stack of its forward pass is added below. */
   #stack(): number {
     const stack = this.#stackAt(KEY.frames);
     const forward = this.#stackAt(KEY.forward_frames);
@@ -153,7 +152,7 @@ export class SnapshotShapes implements Shapes {
   #stream(machine: PickleMachine): number {
     const stream = this.#fields.numberOr(KEY.stream, 0);
     if (!Number.isFinite(stream)) {
-      throw machine.damaged(`${stream} is no stream`);
+      throw machine.damaged(`${stream} is not a stream`);
     }
     let row = this.streams.get(stream);
     if (row === undefined) {
@@ -169,7 +168,7 @@ export class SnapshotShapes implements Shapes {
   #device(machine: PickleMachine): number {
     const device = this.#fields.numberOr(KEY.device, 0);
     if (!(device >= 0 && device < MOST_DEVICES) || !Number.isInteger(device)) {
-      throw machine.damaged(`${device} is no device`);
+      throw machine.damaged(`${device} is not a device`);
     }
     return device;
   }
@@ -198,7 +197,7 @@ export class SnapshotShapes implements Shapes {
     return this.#row(Kind.event, events.action.length);
   }
 
-  /** An action has one name: its text is looked at once. */
+  /** Each action name is decoded only once. */
   #action(name: number): GpuAction {
     let action = this.#actions.get(name);
     if (action === undefined) {
@@ -236,7 +235,7 @@ export class SnapshotShapes implements Shapes {
         )
       : { first: 0, count: 0 };
     if (blocks === undefined) {
-      throw machine.damaged("a segment's blocks are no blocks");
+      throw machine.damaged("a segment's blocks have another type");
     }
     let inBlocks = 0;
     for (let block = blocks.first; block < blocks.first + blocks.count; block++) {
@@ -286,14 +285,14 @@ export class SnapshotShapes implements Shapes {
     }
     const used = state !== BlockState.inactive;
     if (used && (requested < 0 || requested > size)) {
-      throw machine.damaged(`a block of ${size} bytes says that ${requested} were asked for`);
+      throw machine.damaged(`a block of ${size} bytes has a requested size of ${requested}`);
     }
     const asked = Number.isNaN(requested) ? size : requested;
     blocks.address.push(
       this.#fields.has(KEY.address) ? this.#fields.size(machine, KEY.address) : Number.NaN,
     );
     blocks.size.push(size);
-    // What a free block once was asked for still stands in it.
+    // A free block still contains its last requested size.
     blocks.requested.push(used ? asked : 0);
     blocks.state.push(state);
     blocks.stack.push(stack);
@@ -320,7 +319,7 @@ export class SnapshotShapes implements Shapes {
   #frames(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
     for (let at = from; at < to; at++) {
       if (m.kinds[at] !== Kind.frame) {
-        throw m.damaged("a stack holds something that is no frame");
+        throw m.damaged("a stack contains something that is not a frame");
       }
     }
     // Python writes a list of more than 1,000 items in batches.
@@ -359,7 +358,7 @@ export class SnapshotShapes implements Shapes {
   #traceLists(m: PickleMachine, from: number, to: number): number {
     const lists: RowRange[] = [];
     for (let at = from; at < to; at++) {
-      // A list of other lists is no trace: it only must not pass as one.
+      // A list of other lists is not a trace and must not be taken for one.
       const range = this.rangeOf(m.kinds[at] ?? 0, m.values[at] ?? 0, Kind.event);
       lists.push(range ?? { kind: Kind.event, first: 0, count: 0 });
     }

@@ -1,8 +1,8 @@
 /**
  * Stacks and their frames, stored once. A stack is a node of a tree: its leaf frame, and the node of its
- * caller; node 0 is the empty stack. A trace names the same stack thousands of times, a hundred frames
- * each: whole stacks are therefore looked up by a hash of their frames and compared on a hit, and only a
- * new one walks the tree.
+ * caller; node 0 is the empty stack. A trace contains the same stack thousands of times, with a hundred frames
+ * each. Whole stacks are therefore looked up by a hash of their frames and compared on a hit; only a new stack
+ * walks the tree.
  */
 import { growingUint32 } from "../../model/base/growing_column.js";
 
@@ -58,13 +58,13 @@ export class StackTable {
   readonly #nodes = new TripleTable();
   #slots = new Uint32Array(4096);
   #known = 0;
-  /** By both stacks of {@link joined}: a trace asks for the same thousands of times. */
+  /** Cache by both stacks of {@link joined}, because a trace repeats the same pairs thousands of times. */
   readonly #joined = new Map<number, number>();
   #hashes = growingUint32();
   #roots = growingUint32();
 
   constructor() {
-    // Node 0: the empty stack. No real node is like it, for frame numbers there begin with 1.
+    // Node 0 is the empty stack. No other node equals it, because frame numbers begin with 1.
     this.#nodes.intern(0, 0, 0);
   }
 

@@ -1,4 +1,4 @@
-/** Recording a process that already runs, and detaching from one: `tidemark attach`, `tidemark detach`. */
+/** Recording a running process, and detaching from one: `tidemark attach`, `tidemark detach`. */
 import { diagnose } from "../../diagnose/index.js";
 import { readCommand, readStatus } from "../../linux/index.js";
 import { formatShare } from "../../model/base/numbers.js";
@@ -32,7 +32,7 @@ interface AttachRequest
   readonly onProgress: (progress: AttachProgress) => void;
 }
 
-/** Throws TidemarkError where nothing was recorded. */
+/** Throws TidemarkError if nothing was recorded. */
 export function attachAndRecord(request: AttachRequest): Promise<AttachResult> {
   const { forMs, onWaiting, onProgress, ...options } = request;
   const progress = new AttachProgressReader(
@@ -57,7 +57,7 @@ export function attachAndRecord(request: AttachRequest): Promise<AttachResult> {
   });
 }
 
-/** The command line of a process; empty where it is not readable. */
+/** The command line of a process; empty if it is not readable. */
 export function commandOf(pid: Pid): readonly string[] {
   return readCommand(pid) ?? [];
 }
@@ -82,8 +82,10 @@ function verdictIsSettled(
   };
 }
 
-/** Removes the agent's hooks from a process whose recorder crashed. Throws TidemarkError: TM-E039 where the process
- * holds no agent, TM-E037 where a recorder is alive. */
+/**
+ * Removes the agent's hooks from a process whose recorder crashed. Throws TidemarkError: TM-E039 if the process
+ * has no agent, TM-E037 if a recorder is running.
+ */
 export async function detachAgent(
   pid: Pid,
   options: Parameters<typeof detach>[1],

@@ -1,4 +1,4 @@
-/** What is known of a process while it is being recorded: `tidemark attach` shows it as it goes. */
+/** What is known about a process while it is being recorded; `tidemark attach` shows it. */
 import { readStatus } from "../../linux/index.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
@@ -9,26 +9,28 @@ import { summarize } from "../recorded/summary.js";
 
 export interface AttachProgress {
   readonly elapsedMs: Millis;
-  /** Until its end; null: until the verdict is settled. */
+  /** Time until the end; null: until the verdict is settled. */
   readonly leftMs: Millis | null;
   readonly rssBytes: Bytes;
-  /** Since the recording began. */
+  /** Time since the recording began. */
   readonly rssGrowthBytes: Bytes;
-  /** The site that holds most of what was allocated since; null where nothing is known yet. */
+  /** The site that holds most of the memory allocated since then; null if nothing is known yet. */
   readonly most: { readonly frame: FrameJson; readonly bytes: Bytes } | null;
   /** The latest verdict: "python-leak (80 % sure)"; "" before the first. */
   readonly verdict: string;
 }
 
 const INTERVAL_MS: Millis = 1_000;
-/** The recording is read for the first time then, and again when it is so many times as long: reading costs as much as
- * it holds. */
+/**
+ * When the recording is first read, and the factor of its length at which it is read again; reading takes time
+ * proportional to its length.
+ */
 const FIRST_READING_MS: Millis = 3_000;
 const READING_FACTOR = 1.3;
 
 /** Calls `tell` about once a second. @internal */
 export class AttachProgressReader {
-  /** The latest verdict, in words. */
+  /** The latest verdict as text. */
   verdict = "";
   #dueMs: Millis = 0;
   #readingDueMs: Millis = FIRST_READING_MS;
@@ -69,7 +71,7 @@ export class AttachProgressReader {
 }
 
 function mostSoFar(path: string): AttachProgress["most"] {
-  // A recording of some seconds may not hold a profile yet.
+  // A recording of a few seconds may not contain a profile yet.
   const summary = orNull(() => summarize(openRecording(path), "end"));
   const groups = groupSites(summary?.sites ?? []);
   const most = groups.reduce<(typeof groups)[number] | null>(

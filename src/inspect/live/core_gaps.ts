@@ -1,4 +1,4 @@
-/** What a core file lacks, in words. */
+/** Text about what is missing from a core file. */
 
 import type { CoreGaps, Memory } from "../../linux/index.js";
 import { formatBytes } from "../../model/base/numbers.js";

@@ -11,7 +11,7 @@ import { TidemarkError } from "../../model/errors/errors.js";
 import { attachAndRecord, probeProcess, watchProcess } from "../../record/index.js";
 import { evidenceOf } from "../recorded/evidence.js";
 
-/** How long the process may take until it runs Python code, so that an agent can enter. */
+/** How long to wait for the process to run Python code, so that the agent can enter. */
 const LONGEST_WAIT: Millis = 30_000;
 
 interface ProcessDiagnosisOptions {
@@ -21,11 +21,11 @@ interface ProcessDiagnosisOptions {
   readonly agent: boolean;
   /** At the end, runs gc.collect() and malloc_trim(0) in the process. Needs `agent`. */
   readonly probe: boolean;
-  /** Ends the watch early: the verdict uses what is known so far. */
+  /** Ends the watch early; the verdict then uses the data so far. */
   readonly until: AbortSignal;
 }
 
-/** `tell` counts seconds. Throws TidemarkError where there is no such process. */
+/** `tell` counts seconds. Throws TidemarkError if there is no such process. */
 export async function diagnoseProcess(
   pid: Pid,
   options: ProcessDiagnosisOptions,
@@ -33,7 +33,7 @@ export async function diagnoseProcess(
 ): Promise<DiagnosisJson> {
   const gather = options.agent ? underAgent : fromOutside;
   const evidence = await gather(pid, options, tell);
-  const limit = `The program ended before the ${formatDuration(options.forMs)} of --for were over.`;
+  const limit = `The program ended before the ${formatDuration(options.forMs)} of --for had passed.`;
   return diagnose(
     hasEnded(readStat(pid)) ? { ...evidence, limits: [limit, ...evidence.limits] } : evidence,
   );
@@ -45,7 +45,7 @@ function fromOutside(pid: Pid, options: ProcessDiagnosisOptions, tell: Tell): Pr
   return watchProcess(pid, { forMs, python, until }, tell);
 }
 
-/** Where no agent can enter, the process is watched from outside, and the verdict's limits give the reason. */
+/** If no agent can enter, the process is watched from outside, and the verdict's limits give the reason. */
 async function underAgent(
   pid: Pid,
   options: ProcessDiagnosisOptions,
@@ -73,14 +73,14 @@ async function underAgent(
     }
     await tell(0, forMs / 1000);
     const evidence = await fromOutside(pid, options, tell);
-    const limit = `No agent could enter: ${error.what}.`;
+    const limit = `The agent could not be attached: ${error.what}.`;
     return { ...evidence, limits: [limit, ...evidence.limits] };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Adds the results of a probe. A process that does not answer any more gets a limit instead. */
+/** Adds the results of a probe, or a limit if the process no longer answers. */
 async function probed(evidence: Evidence, pid: Pid, signal: AbortSignal): Promise<Evidence> {
   try {
     return { ...evidence, probe: await probeProcess(pid, { waitMs: LONGEST_WAIT, signal }) };
@@ -88,6 +88,6 @@ async function probed(evidence: Evidence, pid: Pid, signal: AbortSignal): Promis
     if (!(error instanceof TidemarkError)) {
       throw error;
     }
-    return { ...evidence, limits: [`It was not probed: ${error.what}.`, ...evidence.limits] };
+    return { ...evidence, limits: [`The probe failed: ${error.what}.`, ...evidence.limits] };
   }
 }

@@ -55,7 +55,7 @@ describe("identifyFile", () => {
     expect(identifyFile(join(folder, name))).toBe(kind);
   });
 
-  it("knows what is no file, and what is not there", () => {
+  it("handles non-files and missing files", () => {
     mkdirSync(join(folder, "x"));
     expect(identifyFile(join(folder, "x"))).toBe("folder");
     expect(identifyFile("/dev/null")).toBe("special");

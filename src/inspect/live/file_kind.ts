@@ -1,4 +1,4 @@
-/** What a file is, by its content: names deceive, and many tools write `.json` and `.gz`. */
+/** The kind of a file by its content, because names are unreliable and many tools write `.json` and `.gz`. */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { gunzipSync, constants as zlib } from "node:zlib";
 import { Decompress } from "fzstd";
@@ -9,7 +9,7 @@ export type FileKind =
   | "recording"
   /** `tidemark heap --save`. */
   | "saved heap"
-  /** What an agent writes without a recorder. */
+  /** A pool file that an agent writes without a recorder. */
   | "pool"
   /** An HTML page that Tidemark wrote. */
   | "page"
@@ -17,7 +17,7 @@ export type FileKind =
   | "document"
   | "core"
   | "program"
-  /** A pickle: what PyTorch's allocator dumps, or any other. */
+  /** A pickle: a snapshot of PyTorch's allocator, or any other. */
   | "pickle"
   | "pprof"
   | "speedscope"
@@ -26,7 +26,7 @@ export type FileKind =
   | "Parquet"
   | "SQLite"
   | "Python"
-  /** A log with a message of a device out of memory. */
+  /** A log with a device out-of-memory message. */
   | "out-of-memory log"
   | "JSON"
   | "text"
@@ -41,14 +41,14 @@ const TAIL_BYTES = 1 << 20;
 const ET_CORE = 4;
 const OUT_OF_MEMORY = /out of memory|OutOfMemoryError|RESOURCE_EXHAUSTED|CUDA_ERROR_OUT_OF_MEMORY/i;
 
-/** Looks at the file's first bytes, within gzip and Zstandard too. Throws TM-E003, TM-E004. */
+/** Reads the file's first bytes, also inside gzip and Zstandard. Throws TM-E003, TM-E004. */
 export function identifyFile(path: string): FileKind {
   let descriptor: number;
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // A socket cannot be opened at all.
+    // A socket cannot be opened.
     if (code === "ENXIO") {
       return "special";
     }
@@ -78,7 +78,7 @@ function kindOf(head: Buffer, path: string, tail: () => Buffer): FileKind {
   return binary ?? textKind(head, path, tail);
 }
 
-/** Of a compressed file: what lies inside. */
+/** Kinds of content in a compressed file. */
 function innerKind(inner: Buffer): FileKind {
   return inner.length === 0 ? "unknown" : (binaryKind(inner) ?? textKind(inner, "", () => inner));
 }
@@ -118,7 +118,7 @@ function binaryKind(head: Buffer): FileKind | null {
   if (!head.includes(0)) {
     return null;
   }
-  // It begins with field 1, a message: the types of its samples (google/pprof, proto/profile.proto).
+  // It begins with field 1, a message with the types of its samples (google/pprof, proto/profile.proto).
   return head[0] === 0x0a ? "pprof" : "unknown";
 }
 
@@ -142,7 +142,7 @@ function textKind(head: Buffer, path: string, tail: () => Buffer): FileKind {
     : "text";
 }
 
-/** The start of a compressed file's content; null where it is not compressed, or by neither. */
+/** The start of a compressed file's content; null if it is compressed by neither. */
 function decompressed(head: Buffer): Buffer | null {
   try {
     if (head[0] === 0x1f && head[1] === 0x8b) {
@@ -152,7 +152,7 @@ function decompressed(head: Buffer): Buffer | null {
       return unzstd(head);
     }
   } catch {
-    // Damaged: whoever opens it says where.
+    // Damaged; opening the file reports where.
   }
   return null;
 }

@@ -1,4 +1,4 @@
-/** A program's objects as their document: `tidemark heap`. */
+/** The document of `tidemark heap`: a program's objects. */
 
 import { freemem } from "node:os";
 import {
@@ -47,22 +47,22 @@ interface HeapRequest {
   readonly exact: boolean;
   /** Dominators, retained sizes, holders. */
   readonly graph: boolean;
-  /** A type or an address: ways to it from roots. */
+  /** A type or an address: find paths to it from roots. */
   readonly to?: string;
   readonly maxPauseMs: Millis;
-  /** Told before a graph is made: of how many objects, and the memory that takes. */
+  /** Called before a graph is built, with the number of objects and the memory needed. */
   readonly onPlan: (objects: Objects, bytes: Bytes) => void;
-  /** With `to`, an address: read the object's own value, too. */
+  /** With an address in `to`: also read the object's own value. */
   readonly wantsValue: boolean;
-  /** The dominator tree, too, as the page shows it. */
+  /** Also the dominator tree, for the page. */
   readonly wantsTree: boolean;
-  /** With `to`: draws the ways. */
+  /** With `to`: draws the paths. */
   readonly draw: ((objects: ObjectGraph, nodes: readonly NodeId[]) => string) | null;
 }
 
 interface HeapLook {
   readonly document: HeapJson;
-  /** null where there is no graph. */
+  /** null if there is no graph. */
   readonly tree: NamedHeapTree | null;
   readonly dot: string | null;
   readonly value: string | null;
@@ -70,7 +70,7 @@ interface HeapLook {
 
 const MOST_HOLDERS = 200;
 
-/** Throws TidemarkError where the target cannot be read, runs no Python, or has no object that `to` names. */
+/** Throws TidemarkError if the target cannot be read, runs no Python, or has no object matching `to`. */
 export async function heapDocument(request: HeapRequest): Promise<HeapLook> {
   const memory = /^\d+$/.test(request.target)
     ? openProcessMemory(Number(request.target))
@@ -90,7 +90,7 @@ export function heapPage(target: string, { document, tree }: HeapLook): HeapPage
   return { schema: HEAP_PAGE_SCHEMA, title, heap: document, tree };
 }
 
-/** No interpreter is found in a core whose end is missing: that is why. */
+/** A missing end explains why no interpreter was found in a core file. */
 function becauseCutOff(memory: Memory, error: unknown): unknown {
   const missing = "gaps" in memory ? (memory as CoreMemory).gaps.truncatedBytes : 0;
   const lost = error instanceof TidemarkError && /^TM-E02[245]$/.test(error.id);
@@ -121,7 +121,7 @@ async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
       ...answersTo(objects, request),
     };
   } catch (error) {
-    // A heap too large for this machine ends in its census, unless ways through it were asked for.
+    // A heap too large for this machine yields only its census, unless paths were requested.
     if (error instanceof TidemarkError && error.id === "TM-E051" && request.to === undefined) {
       return {
         document: { ...document, limits: [...document.limits, error.message] },
@@ -170,12 +170,14 @@ function limitsOf({ pools, tornPools }: TakenCensus["census"]["figures"]): strin
   const limits: string[] = [];
   if (pools === 0) {
     limits.push(
-      "Python's own allocator is switched off (PYTHONMALLOC=malloc): objects were looked for in " +
-        "malloc's memory, by the heads of its chunks",
+      "Python's own allocator is disabled (PYTHONMALLOC=malloc): objects were searched in " +
+        "malloc's memory, by its chunk headers",
     );
   }
   if (tornPools > 0) {
-    limits.push(`${tornPools} of ${pools} pools changed while they were read; --exact pauses`);
+    limits.push(
+      `${tornPools} of ${pools} pools changed while they were read; --exact pauses the program`,
+    );
   }
   return limits;
 }
@@ -234,8 +236,7 @@ function answersTo(
   };
 }
 
-/** What --to means: an address, or a type's name; without its module, too, where one type alone is named so.
- * Throws TM-E052. */
+/** Parses --to: an address or a type's name, also without its module if only one type has that name. Throws TM-E052. */
 function nodesOf(objects: ObjectGraph, to: string): NodeId[] {
   if (isAddress(to)) {
     const node = nodeAt(objects, Number(to));
@@ -268,11 +269,13 @@ function hex(address: number): string {
   return `0x${address.toString(16)}`;
 }
 
-/** Of the memory that is free. */
+/** Share of the free memory. */
 const FREE_SHARE = 0.7;
 
-/** What this machine, and the control group that this command runs in, have to spare: a tool that looks for
- * lost memory must not be what the OOM killer is called for. */
+/**
+ * Memory available on this machine and in this command's control group, so that the analysis does not trigger
+ * the OOM killer.
+ */
 function spareMemory(): Bytes {
   const place = findCgroup(process.pid);
   const group = place === null ? null : readLimiting(place);
@@ -281,7 +284,7 @@ function spareMemory(): Bytes {
     return free * FREE_SHARE;
   }
   const { limitBytes, usageBytes, directory } = group;
-  // The kernel gives up clean pages of files before it kills.
+  // The kernel drops clean file pages before it kills.
   const used = Math.max(0, usageBytes - (readPageCache(directory) ?? 0));
   return Math.min(free, Math.max(0, limitBytes - used)) * FREE_SHARE;
 }

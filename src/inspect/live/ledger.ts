@@ -1,4 +1,4 @@
-/** The ledger of a process, or of a core file, as its document: `tidemark ledger`. */
+/** The document of `tidemark ledger`: the ledger of a process or of a core file. */
 
 import { readCoreLedger, readLedger } from "../../ledger/index.js";
 import {
@@ -50,7 +50,7 @@ export function ledgerDocument(
   };
 }
 
-/** Throws TM-E003, TM-E004 (no such file, not readable), TM-E005 (damaged), TM-E007 (no core file). */
+/** Throws TM-E003, TM-E004 (no such file, not readable), TM-E005 (damaged), TM-E007 (not a core file). */
 export function coreLedgerDocument(file: string): CoreLedgerJson {
   const core = openCoreFile(file);
   try {
@@ -101,7 +101,7 @@ function cgroupOf(pid: Pid): Pick<LedgerJson, "cgroup"> {
   return { cgroup: { limitBytes, usageBytes, pageCacheBytes: readPageCache(directory) } };
 }
 
-/** All descendants by RSS, largest first; those that ended meanwhile, or are not ours to read, left out. */
+/** All descendants by RSS, largest first, without those that have ended or are not readable. */
 function childrenOf(pid: Pid): LedgerJson["children"] {
   const rows = descendantsOf(pid)
     .slice(1)
@@ -129,26 +129,26 @@ function limitText({ kind, name, count, bytes }: LedgerLimit, core: boolean): st
   switch (kind) {
     case "python-not-found":
       return name === "free-threaded"
-        ? "a free-threaded Python keeps its objects in mimalloc: they are in anon.other"
+        ? "a free-threaded Python stores its objects in mimalloc: they are in anon.other"
         : `no arenas of Python's own allocator were found (PYTHONMALLOC=malloc, ${core ? "data that are not in the file" : "or an unknown build"}): its objects are in malloc.used or anon.other`;
     case "glibc-not-found":
-      return "no heap of glibc was found: what the program's allocator holds is in anon.other";
+      return "no glibc heap was found: the memory of the program's allocator is in anon.other";
     case "glibc-torn":
       if (core) {
         return bytes > 0
-          ? `${formatBytes(bytes)} of malloc's heap are not in the file, or damaged: what of them is there counts as used`
-          : "parts of malloc's heap are not in the file, or damaged";
+          ? `${formatBytes(bytes)} of malloc's heap are missing from the file or damaged: the part in the file counts as used`
+          : "parts of malloc's heap are missing from the file or damaged";
       }
       return bytes > 0
-        ? `${formatBytes(bytes)} of malloc's heap changed while it was read, or is swapped out: it counts as used`
-        : "parts of malloc's heap changed while it was read, or lie outside of what was found";
+        ? `${formatBytes(bytes)} of malloc's heap changed while being read, or is swapped out: it counts as used`
+        : "parts of malloc's heap changed while being read, or were not found";
     case "glibc-cut":
-      return "more chunks are free than a quick look follows: malloc.free is a lower bound";
+      return "there are more free chunks than the quick mode follows: malloc.free is a lower bound";
     case "mmapped-short":
-      return `${formatCount(count)} blocks of malloc with mappings of their own were not found (${formatBytes(bytes)}, resident or not): they are in anon.other`;
+      return `${formatCount(count)} malloc blocks with their own mappings were not found (${formatBytes(bytes)}, resident or not): they are in anon.other`;
     case "pools-unread":
-      return `${formatCount(count)} pools of Python's allocator were not readable: ${core ? "what the file has of them counts" : "they count"} as used`;
+      return `${formatCount(count)} pools of Python's allocator were not readable: ${core ? "their part in the file counts" : "they count"} as used`;
     case "allocator":
-      return `${name} is loaded: what it holds, used and free, is in anon.other`;
+      return `${name} is loaded: its memory, used and free, is in anon.other`;
   }
 }

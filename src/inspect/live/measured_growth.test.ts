@@ -13,7 +13,7 @@ function courseOf(polls: number, rssAt: (second: number) => number): Course {
 }
 
 describe("growth in a live view", () => {
-  it("is measured over all of its time, from a bounded number of readings", () => {
+  it("is measured over the whole time, from a bounded number of readings", () => {
     const course = courseOf(5000, (second) => 100 * MIB + second * 4096);
     expect(course.timesMs.length).toBeLessThanOrEqual(64);
     expect(course.timesMs[0]).toBe(0);
@@ -24,7 +24,7 @@ describe("growth in a live view", () => {
     expect(baselineRssBytes).toBeGreaterThan(105 * MIB);
   });
 
-  it("is not stated after a few readings; the minimum is", () => {
+  it("is not reported after a few readings, but the minimum is", () => {
     expect(growthIn(courseOf(4, (second) => (9 - second) * MIB))).toEqual({ minRssBytes: 6 * MIB });
     expect(growthIn(courseOf(1, () => MIB))).toEqual({});
   });
@@ -35,7 +35,7 @@ describe("growth in a live view", () => {
   });
 });
 
-it("two readings tell a rate if they are a minute apart and differ by a mebibyte", () => {
+it("two readings give a rate if they are a minute apart and differ by a mebibyte", () => {
   expect(growthBetween(6 * MIB, HOUR / 10)).toEqual({ growthBytesPerHour: 60 * MIB });
   expect(growthBetween(6 * MIB, 5000)).toEqual({});
   expect(growthBetween(4096, HOUR)).toEqual({});

@@ -1,5 +1,7 @@
-/** How fast a process grows, for `ps` and `top`: by the rule of the verdict, from a recording in progress or from the
- * readings of a live view. */
+/**
+ * The growth rate of a process for `ps` and `top`, computed as for a verdict, from a recording in progress or
+ * the readings of a live view.
+ */
 import { assessGrowth, totalGrowth } from "../../diagnose/index.js";
 import { isMappingNamed } from "../../linux/index.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
@@ -8,10 +10,10 @@ import { growingRecordingOf, openRecording } from "../../record/index.js";
 import type { ProcessRow } from "./process_rows.js";
 
 const MS_PER_HOUR = 3_600_000;
-/** What two readings must be apart, and differ by, to tell a rate: a heap breathes. */
+/** Least time between two readings, and least difference, to compute a rate, because heaps fluctuate. */
 const SHORTEST_APART_MS: Millis = 60_000;
 const SMALLEST_CHANGE: Bytes = 1 << 20;
-/** Readings that a live view keeps of a process, over all of its time. */
+/** Number of readings that a live view keeps per process. */
 const MOST_READINGS = 64;
 const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
 
@@ -25,12 +27,12 @@ export type MeasuredGrowth = Pick<
   | "baselineRssBytes"
 >;
 
-/** RSS since a view began, thinned evenly: of a longer time the readings are further apart. @internal */
+/** RSS since a view started, thinned evenly: the longer the time, the further apart the readings. @internal */
 export interface Course {
   readonly timesMs: readonly TimeMs[];
   readonly rssBytes: readonly Bytes[];
   readonly leastBytes: Bytes;
-  /** Polls so far, and of how many one is kept. */
+  /** Polls so far, and the interval at which one is kept. */
   readonly polls: number;
   readonly every: number;
 }
@@ -61,7 +63,7 @@ export function withReading(course: Course | undefined, timeMs: TimeMs, rssBytes
   };
 }
 
-/** The minimum alone until there are readings enough to measure growth. @internal */
+/** Only the minimum until there are enough readings to measure growth. @internal */
 export function growthIn({ timesMs, rssBytes, leastBytes, polls }: Course): MeasuredGrowth {
   const growth = assessGrowth({ times: timesMs, values: rssBytes });
   return {
@@ -70,14 +72,14 @@ export function growthIn({ timesMs, rssBytes, leastBytes, polls }: Course): Meas
   };
 }
 
-/** From what the last `tidemark ps` saw; nothing where the two are too near to each other. @internal */
+/** From the readings of the last `tidemark ps`; nothing if they are too close in time. @internal */
 export function growthBetween(change: Bytes, apartMs: Millis): MeasuredGrowth {
   return apartMs < SHORTEST_APART_MS || Math.abs(change) < SMALLEST_CHANGE
     ? {}
     : { growthBytesPerHour: Math.round((change / apartMs) * MS_PER_HOUR) };
 }
 
-/** Of the recording that grows with the process; nothing where nobody records it. @internal */
+/** From the recording in progress of the process; nothing if it is not being recorded. @internal */
 export function growthInRecording(pid: Pid): MeasuredGrowth {
   const path = isMappingNamed(pid, POOL_NAMES) ? growingRecordingOf(pid) : null;
   const recording = path === null ? null : orNull(() => openRecording(path));

@@ -17,7 +17,7 @@ import { type SiteMovement, siteMovement } from "../recorded/site_movement.js";
 export function openRecordingAt(path: string): Recording {
   const kind = statOf(path);
   if (kind?.isFIFO() || kind?.isSocket()) {
-    // Opening one would wait until somebody writes to it.
+    // Opening a pipe would wait for a writer.
     throw fileUnusable(path, "read", "it is not a regular file");
   }
   if (kind?.isDirectory()) {
@@ -36,7 +36,10 @@ export function recordingOfProcess(pid: Pid): string {
   if (path === null) {
     const left = leftAgentOf(pid);
     throw left === null
-      ? nothingThere(`nobody records process ${pid}`, `run: tidemark attach ${pid}`)
+      ? nothingThere(
+          `process ${pid} is not being recorded`,
+          `record it with: tidemark attach ${pid}`,
+        )
       : recorderDied(pid, left.guard);
   }
   return path;
@@ -61,7 +64,7 @@ export function recordingProgress(
   return { fileBytes, recording, ...siteMovement(recording) };
 }
 
-/** Undefined where there is no such file or it is not accessible: opening it reports the reason. */
+/** Undefined if there is no such file or it is not accessible; opening it reports the reason. */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path);

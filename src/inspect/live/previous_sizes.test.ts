@@ -19,7 +19,7 @@ it("remembers sizes by process, and makes its folder", () => {
 });
 
 it.each(["", "{", "null", "[]", '{"timeMs":"x","sizes":{}}', '{"timeMs":1,"sizes":null}'])(
-  "takes garbage for no look: %s",
+  "treats garbage as no previous reading: %s",
   (text) => {
     const path = join(folder, "ps.json");
     writeFileSync(path, text);
@@ -27,7 +27,7 @@ it.each(["", "{", "null", "[]", '{"timeMs":"x","sizes":{}}', '{"timeMs":1,"sizes
   },
 );
 
-it("survives a place it cannot write to", () => {
+it("survives an unwritable folder", () => {
   const file = join(folder, "file");
   writeFileSync(file, "");
   expect(() => writeLastLook({ timeMs: 1, sizes: new Map() }, join(file, "ps.json"))).not.toThrow();

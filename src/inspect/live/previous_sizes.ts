@@ -1,6 +1,6 @@
 /**
- * What `ps` saw the last time, in the user's cache folder: a memory of sizes, so that the next look
- * can tell growth. Losing it costs nothing, so nothing here ever fails.
+ * The process sizes of the last `ps`, in the user's cache folder, so that the next call can show growth. Losing
+ * them does no harm, so nothing here ever fails.
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir, hostname } from "node:os";
@@ -11,7 +11,7 @@ interface LastLook {
   readonly timeMs: TimeMs;
   /** Key: pid and start ticks, which no two processes of a boot share. */
   readonly sizes: ReadonlyMap<string, Bytes>;
-  /** The least size at any look so far, by the same keys. */
+  /** The smallest size in any reading so far, by the same keys. */
   readonly least?: ReadonlyMap<string, Bytes>;
 }
 
@@ -20,7 +20,7 @@ export function processKey(pid: Pid, startTicks: number): string {
   return `${pid}:${startTicks}`;
 }
 
-/** null where there was none, or it cannot be read. @internal */
+/** null if there is none, or it cannot be read. @internal */
 export function readLastLook(path = defaultPath()): LastLook | null {
   try {
     const { timeMs, sizes, least } = JSON.parse(readFileSync(path, "utf8")) as Record<
@@ -62,11 +62,11 @@ export function writeLastLook(look: LastLook, path = defaultPath()): void {
     writeFileSync(neighbour, text, { mode: 0o600 });
     renameSync(neighbour, path);
   } catch {
-    // A read-only home: the next look tells no growth.
+    // The home directory is read-only: the next call shows no growth.
   }
 }
 
-/** By host: home directories are shared, pids are not. */
+/** Per host, because home directories may be shared but pids are not. */
 function defaultPath(): string {
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
   return join(cache, "tidemark", `ps-${hostname().replace(/[^\w.-]/g, "_")}.json`);

@@ -20,7 +20,7 @@ describe("a process by its name", () => {
     expect(chooseByName(SERVER, "worker.py")).toBe(20);
   });
 
-  test("is taken as text where it is no regular expression", () => {
+  test("is taken as text if it is not a regular expression", () => {
     expect(chooseByName([process(30, 1, "python app.py --tag=a(b")], "a(b")).toBe(30);
   });
 
@@ -38,7 +38,7 @@ describe("a process by its name", () => {
     expect(() => chooseByName(same, "a.py")).toThrow("60 (… a.py), 61 (… a.py)");
   });
 
-  test("must be that of one tree: none and several are refused with what there is", () => {
+  test("must match one tree: none or several are refused with a list", () => {
     expect(() => chooseByName(SERVER, "celery")).toThrow(/no Python process has 'celery'/);
     expect(() => chooseByName(SERVER, "python")).toThrow(/2 processes have 'python'.*10 \(.*20 \(/);
   });

@@ -1,4 +1,4 @@
-/** Finds the process that a person means by a part of its command line: `tidemark attach --name gunicorn`. */
+/** Finds a process by a part of its command line: `tidemark attach --name gunicorn`. */
 import { basename } from "node:path";
 import { readPythonProcesses } from "../../linux/index.js";
 import type { Pid } from "../../model/base/units.js";
@@ -14,8 +14,8 @@ const MOST_LISTED = 5;
 const LONGEST_SHOWN = 80;
 
 /**
- * The Python process whose command line matches; of a server and its workers, the server. `pattern`: text, or a regular
- * expression. Throws TidemarkError (TM-E002) where none or several unrelated ones match.
+ * The Python process whose command line matches; for a server and its workers, the server. `pattern` is text or
+ * a regular expression. Throws TidemarkError (TM-E002) if none or several unrelated ones match.
  */
 export function processByName(pattern: string): Pid {
   return chooseByName(readPythonProcesses(false), pattern);
@@ -49,13 +49,13 @@ export function chooseByName(processes: readonly NamedProcess[], pattern: string
   return root.pid;
 }
 
-/** Command lines from the first word on that tells them apart: "… --port 8001"; the program without its folders. */
+/** Command lines from the first differing word on: "… --port 8001"; the program without its folders. */
 function withoutCommonBeginning(commands: readonly (readonly string[])[]): string[] {
   const [first = []] = commands;
   const differing = first.findIndex((word, at) => commands.some((words) => words[at] !== word));
   const last = Math.min(...commands.map((words) => words.length)) - 1;
   const at = differing < 0 ? last : differing;
-  const common = first[at - 1]?.startsWith("-") ? at - 1 : at; // an option stands with its value
+  const common = first[at - 1]?.startsWith("-") ? at - 1 : at; // keep an option together with its value
   return commands.map((words) =>
     common > 0
       ? `… ${words.slice(common).join(" ")}`

@@ -17,7 +17,7 @@ import { keyOf, type ProcessRow, processRow } from "./process_rows.js";
 interface ProcessList {
   /** Largest RSS first. */
   readonly document: PsJson;
-  /** How long ago the previous list was made, which growth refers to; null where there was none. */
+  /** Time since the previous list, which growth refers to; null if there was none. */
   readonly sinceMs: Millis | null;
 }
 
@@ -56,12 +56,12 @@ export async function listProcesses(): Promise<ProcessList> {
   };
 }
 
-/** The Python processes of this host by pid, without the figures that take time. */
+/** The Python processes of this host by pid, without the expensive figures. */
 export function pythonProcesses(): { readonly pid: Pid; readonly command: readonly string[] }[] {
   return readPythonProcesses(false);
 }
 
-/** One process over the time that it was watched. */
+/** One process over the time it was watched. */
 interface WatchedProcess {
   readonly row: ProcessRow;
   /** RSS of the latest polls, oldest first. */
@@ -78,9 +78,9 @@ export interface WatchedProcesses {
   readonly watched: ReadonlyMap<string, WatchedProcess>;
 }
 
-/** Polls that a trend shows. */
+/** Number of polls that a sparkline shows. */
 const HISTORY = 60;
-/** PSS and USS need a walk over every page: they are read once in so many polls. */
+/** PSS and USS require a walk over every page, so they are read only every this many polls. */
 const POLLS_PER_SHARES = 10;
 
 /** Polls all Python processes. @param before the previous poll; null at the first */

@@ -1,4 +1,4 @@
-/** Rows of `ps` and `top`: a process as its document has it. */
+/** Rows of `ps` and `top`: a process as in its document. */
 import { type PythonProcess, userName } from "../../linux/index.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import type { PsJson } from "../../model/documents/documents.js";
@@ -7,8 +7,8 @@ import { processKey } from "./previous_sizes.js";
 export type ProcessRow = PsJson["processes"][number];
 
 /**
- * @param before RSS by {@link processKey} at an earlier look; null where there was none
- * @param device bytes by pid; null where no driver answers
+ * @param before RSS by {@link processKey} at an earlier reading; null if there was none
+ * @param device bytes by pid; null if no driver answers
  * @internal
  */
 export function processRow(
@@ -42,7 +42,7 @@ export function keyOf(process: PythonProcess): string {
   return processKey(process.pid, process.startTicks);
 }
 
-/** What `--filter` looks through. */
+/** The text that `--filter` searches. */
 export function filterText(row: ProcessRow): string {
   return `${row.pid} ${row.user} ${row.container} ${row.command.join(" ")}`;
 }

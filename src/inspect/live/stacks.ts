@@ -1,4 +1,4 @@
-/** The stacks of all threads and asyncio tasks as their document: `tidemark stacks`. */
+/** The document of `tidemark stacks`: the stacks of all threads and asyncio tasks. */
 import {
   locatePython,
   type MixedFrame,
@@ -14,8 +14,10 @@ import { Unwinder } from "../../native/index.js";
 
 const NO_INTERPRETER = -1;
 
-/** @param native native frames too, and threads that run no Python. Throws TidemarkError where the process cannot
- * be read or runs no Python. */
+/**
+ * @param native also native frames, and threads that run no Python. Throws TidemarkError if the process cannot
+ * be read or runs no Python.
+ */
 export async function stacksDocument(pid: Pid, native: boolean): Promise<StacksJson> {
   const memory = openProcessMemory(pid);
   const unwinder = native ? new Unwinder(memory) : null;
@@ -105,7 +107,7 @@ function mixedFrameOf(mixed: MixedFrame): FrameJson {
 interface StackSelection {
   /** At most this many threads, and tasks; 0: all. */
   readonly top?: number;
-  /** Only threads and tasks whose name or stack contains this text, in any case. */
+  /** Only threads and tasks whose name or stack contains this text, ignoring case. */
   readonly filter?: string;
 }
 

@@ -1,4 +1,4 @@
-/** Verdicts of stored subjects: `tidemark diagnose RECORDING`, `tidemark diagnose SNAPSHOT`. */
+/** Verdicts on files: `tidemark diagnose RECORDING`, `tidemark diagnose SNAPSHOT`. */
 
 import { ADVICE, diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
 import type { Tell } from "../../model/base/units.js";
@@ -10,8 +10,10 @@ import type { Recording } from "../../recording/types.js";
 import { evidenceOf } from "./evidence.js";
 import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
 
-/** Of the rows that meet `where` alone. `tell` counts looks. Throws TidemarkError where one turns out damaged, and for
- * a condition that no row can meet. */
+/**
+ * Uses only the rows that meet `where`. `tell` counts snapshots. Throws TidemarkError if one is damaged, or for
+ * a condition that no row can meet.
+ */
 export async function diagnoseRecording(
   recording: Recording,
   tell: Tell,
@@ -25,14 +27,16 @@ export async function diagnoseSnapshot(path: string, tell: Tell): Promise<Diagno
   return diagnose(evidenceOfSnapshots([await analyseSnapshot(path, tell)]));
 }
 
-/** A verdict with what the page cannot find out by itself: the code of the advice, and which frames are the program's
- * own. @internal */
+/**
+ * A verdict with data that the page cannot compute itself: the code of the advice, and which frames are the
+ * program's own. @internal
+ */
 export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
   const { suspects, verdict } = diagnosis;
   const given = new Set(
     [...suspects.flatMap(({ advice }) => advice), ...diagnosis.advice].map(({ id }) => id),
   );
-  // An open verdict advises to watch longer, and the example of that advice names another process.
+  // An undecided verdict advises a longer window; the example of that advice names another process.
   const isSettled = verdict.kind !== "insufficient-evidence";
   return {
     diagnosis,

@@ -1,4 +1,4 @@
-/** The difference between two recordings, or two moments of one, as its document: `tidemark diff`. */
+/** The document of `tidemark diff`: the difference between two recordings or two moments of one. */
 import type { Bytes } from "../../model/base/units.js";
 import type {
   DiffJson,
@@ -16,7 +16,7 @@ interface DiffSide {
   readonly summary: SummaryJson;
 }
 
-/** A difference within two standard errors of zero may be the sampling alone. */
+/** A difference within two standard errors of zero may be caused by sampling. */
 export function isNoise(growthBytes: Bytes, standardErrorBytes: Bytes): boolean {
   return Math.abs(growthBytes) <= 2 * standardErrorBytes;
 }
@@ -55,13 +55,13 @@ export function diffDocument(a: DiffSide, b: DiffSide): DiffJson {
   };
 }
 
-/** One sentence where the two sides are not of the same command. */
+/** One sentence if the two sides are not of the same command. */
 function otherPrograms(a: DiffSide, b: DiffSide): string[] {
   const [left, right] = [a, b].map(({ summary }) => summary.target.command.join(" "));
   return left === right
     ? []
     : [
-        `A and B ran different commands: ${left} and ${right}. Sites are joined by their stacks alone.`,
+        `A and B ran different commands: ${left} and ${right}. Sites are matched only by their stacks.`,
       ];
 }
 
@@ -108,7 +108,7 @@ function changeOf(was: Figures, is: Figures, ofOneRecording: boolean) {
   };
 }
 
-/** Processes of two recordings have no pid in common: those of one command are one. */
+/** Processes of two recordings have different pids, so they are matched by command. */
 function groupsById({ summary }: DiffSide, withPid: boolean): Map<string, GroupFigures> {
   const groups = new Map<string, GroupFigures>();
   for (const { group: named, pid, ...figures } of summary.groups ?? []) {
@@ -133,7 +133,7 @@ function addFigures(
   sum.allocatedVariance += figures.standardErrorAllocatedBytes ** 2;
 }
 
-/** Sites that differ in no more than their process are one. */
+/** Sites that differ only in their process are merged. */
 function sitesById({ summary }: DiffSide): Map<string, SiteFigures> {
   const sites = new Map<string, SiteFigures>();
   for (const site of summary.sites) {

@@ -12,7 +12,7 @@ function looks(text: string): Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[
   }));
 }
 
-test("how many looks are of a program at work", () => {
+test("number of snapshots of a program at work", () => {
   expect(looksAtWork(looks("0s 10, 50s 40, 90s 60, 100s 58"))).toBe(4);
   expect(looksAtWork(looks("0s 10, 50s 40, 90s 60, 100s 5"))).toBe(3);
   // One poll met the end, too: what it had left is no course of the program's.
@@ -29,7 +29,7 @@ test("how many looks are of a program at work", () => {
   expect(looksAtWork(looks("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);
 });
 
-test("where there is hardly a look, or none", () => {
+test("with one snapshot, or none", () => {
   expect(looksAtWork([])).toBe(0);
   expect(looksAtWork(looks("1s 0"))).toBe(1);
 });

@@ -1,4 +1,4 @@
-/** A recording -> the evidence of a verdict. */
+/** Converts a recording to the evidence of a verdict. */
 
 import {
   censusEvidence,
@@ -18,16 +18,20 @@ import { recordedSnapshots } from "./gpu/recorded_snapshots.js";
 import { memoryEndsOf } from "./memory_ends.js";
 import { chosenRows, conditionText } from "./rows/chosen_rows.js";
 
-/** More looks than this say no more of a course. */
+/** More snapshots than this do not improve the judgement of a course. */
 const MOST_LOOKS = 48;
-/** Less than that is left at the last look: the program has given back what it had, and the look before tells
- * more. */
+/**
+ * If less than this share is left at the last snapshot, the program has freed its memory, and the previous
+ * snapshot is more informative.
+ */
 const FREED_AT_END = 0.9;
-/** Of what it had grown by, the same: a leak may be little beside what a program's libraries keep. */
+/** The same as a share of the growth, because a leak may be small compared with what a program's libraries keep. */
 const LEAST_GIVEN_BACK = 0.3;
 
-/** Of the rows that meet `where` alone. `tell` counts looks. Throws TidemarkError where one turns out damaged, and for a
- * condition that no row can meet. @internal */
+/**
+ * Uses only the rows that meet `where`. `tell` counts snapshots. Throws TidemarkError if one is damaged, or for
+ * a condition that no row can meet. @internal
+ */
 export async function evidenceOf(
   whole: Recording,
   tell: Tell,
@@ -62,7 +66,10 @@ async function evidenceIn(recording: Recording, tell: Tell): Promise<Evidence> {
   };
 }
 
-/** The program first. If the recorder was killed before it wrote about any process, only the command is known. */
+/**
+ * The program's process comes first. If the recorder was killed before it wrote about any process, only the
+ * command is known.
+ */
 function processesOf({ meta, processes, series }: Recording): ProcessEvidence[] {
   const known = processes.flatMap((process, i) => {
     const own = series[i];
@@ -116,7 +123,7 @@ async function siteHistories(
   return { sites: sites.build(), mappings: mappings.build() };
 }
 
-/** Evenly over time; the last that tells of the program's memory at work is always among them. @internal */
+/** Evenly over time; always includes the last snapshot of the program at work. @internal */
 export function chooseLooks({ looks }: Recording): number[] {
   const usable = looks.slice(0, looksAtWork(looks));
   if (usable.length <= MOST_LOOKS) {
@@ -131,8 +138,10 @@ export function chooseLooks({ looks }: Recording): number[] {
   return [...chosen.values()];
 }
 
-/** How many of the looks are of the program at work: the one at its end, and a poll shortly before it, may have met
- * a program that gives back what it had. @internal */
+/**
+ * Number of snapshots of the program at work: the one at its end, and one shortly before, may show a program
+ * that is freeing its memory. @internal
+ */
 export function looksAtWork(
   looks: readonly Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[],
 ): number {
@@ -143,12 +152,12 @@ export function looksAtWork(
   const times = looks.map(({ timeMs }) => timeMs);
   const values = looks.map(({ liveBytes }) => liveBytes);
   const working = readingsAtWork({ times, values }, first.timeMs, end.timeMs);
-  // What it had grown to since the looks before may be more than what it has given back so far.
+  // The growth since earlier snapshots may exceed what it has freed so far.
   const last = looks.length - 1;
   const before = values[last - 1] ?? 0;
   const settledMs = first.timeMs + (end.timeMs - first.timeMs) / 3;
   const settled = times.findIndex((time) => time >= settledMs);
-  // Where looks are rare, the one before the last may be the only one since.
+  // If snapshots are rare, the one before the last may be the only one since then.
   const since = Math.max(0, Math.min(settled, last - 2));
   const grown = before - Math.min(...values.slice(since, last));
   const given = before - end.liveBytes;

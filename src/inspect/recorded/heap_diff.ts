@@ -1,4 +1,4 @@
-/** The difference between two files of `heap --save` as its document: `tidemark heap diff`. */
+/** The document of `tidemark heap diff`: the difference between two files of `heap --save`. */
 
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -15,7 +15,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 /** The start of a process is computed from the clock at each snapshot: the results differ by a few milliseconds. */
 const SAME_START_MS = 1000;
 
-/** Throws TM-E003, TM-E004 (no such file, not readable) and what `decodeHeap` throws for a damaged file. */
+/** Throws TM-E003, TM-E004 (no such file, not readable) and the errors of `decodeHeap` for a damaged file. */
 export function heapDiffDocument(a: string, b: string): HeapDiffJson {
   const [heapA, heapB] = [readHeap(a), readHeap(b)];
   return {

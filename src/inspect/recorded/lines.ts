@@ -1,4 +1,4 @@
-/** Memory by source line as its document: `tidemark lines`. */
+/** The document of `tidemark lines`: memory by source line. */
 import { realpathSync } from "node:fs";
 import type { FrameJson, LinesJson, SummarySiteJson } from "../../model/documents/documents.js";
 import type { Profile } from "../../model/profile/profile.js";
@@ -39,7 +39,7 @@ export function linesDocument(
   };
 }
 
-/** Each line once for each group whose allocations it made. */
+/** Each line once for each group of its allocations. */
 function linesByGroup(
   recording: Recording,
   moment: Moment,
@@ -84,7 +84,7 @@ function collectLines(sites: readonly SummarySiteJson[], file: string | undefine
   return rows.sort(matches ? ascending : bySize);
 }
 
-/** By the figure that is shown first. */
+/** Sorted by the figure that is shown first. */
 export function bySize(a: LineRow, b: LineRow): number {
   return b.liveBytes - a.liveBytes || b.liveBytesAtPeak - a.liveBytesAtPeak;
 }
@@ -97,7 +97,7 @@ function lineOf(frame: FrameJson, sites: readonly SummarySiteJson[]): LineRow {
   const live = addUp(sites, (site) => [site.liveBytes, site.standardErrorBytes]);
   const sum = (figure: (site: SummarySiteJson) => number) =>
     sites.reduce((total, site) => total + figure(site), 0);
-  // Of the figure that is shown first; where nothing lives any more, of the peak.
+  // Share of the figure that is shown first; if nothing is live any more, of the peak.
   const shown = (site: SummarySiteJson) => (live.bytes > 0 ? site.liveBytes : site.liveBytesAtPeak);
   const python = sum((site) => (site.domain === "python" ? shown(site) : 0));
   const all = sum(shown);

@@ -1,4 +1,4 @@
-/** Processes that ran out of memory, each with a sentence that says what filled it. */
+/** Processes that ran out of memory, each with a sentence about what used it. */
 import { float64At, uint8At, uint16At } from "../../model/base/columns.js";
 import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
@@ -7,7 +7,7 @@ import { type MemoryEnd, memoryEndSentence } from "../../model/profile/memory_en
 import { Domain, type Profile } from "../../model/profile/profile.js";
 import type { Recording } from "../../recording/types.js";
 
-/** Empty where none did. @internal */
+/** Empty if none did. @internal */
 export function memoryEndsOf(recording: Recording): MemoryEndJson[] {
   return recording.memoryEnds.map((end) => {
     const live = liveAtEnd(recording, end);
@@ -34,8 +34,10 @@ function partsOf({ pythonBytes, nativeBytes }: LiveBytes): string[] {
   ].filter((part) => part !== "");
 }
 
-/** A killed process leaves its heap as it was. One that ended by an exception has freed most of it by then, and that
- * of a child is gone with the child: for these the peak tells what filled it. */
+/**
+ * The last snapshot of a killed process shows its full heap. A process that ended by an exception has freed
+ * most of it, and a child's heap is gone with the child; for these the peak shows what used the memory.
+ */
 function liveAtEnd(recording: Recording, { pid, cause }: MemoryEnd): LiveBytes | null {
   if (recording.looks.length === 0) {
     return null;

@@ -1,4 +1,4 @@
-/** What RSS was made of when its ledgers were last read. */
+/** The parts of RSS at the last reading of its ledgers. */
 
 import { float64At } from "../../model/base/columns.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
@@ -6,8 +6,10 @@ import { LEDGER_PARTS } from "../../model/profile/ledger.js";
 import { ledgerMetric, type MemorySeries } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";
 
-/** The last ledgers of the processes that had one when the run's last was read, added up; empty where the
- * recording holds none (a run of a few seconds, a process that may not be looked into). @internal */
+/**
+ * The sum of the last ledgers of the processes that had one at the run's last reading; empty if the recording
+ * has none (a short run, or a process that may not be read). @internal
+ */
 export function lastLedger({ series }: Recording): Pick<SummaryJson, "ledger"> {
   const lasts = series.flatMap((one) => {
     const row = lastRow(one);
@@ -17,7 +19,7 @@ export function lastLedger({ series }: Recording): Pick<SummaryJson, "ledger"> {
     return {};
   }
   const atMs = Math.max(...lasts.map(({ timeMs }) => timeMs));
-  // One that was polled no more by then had ended.
+  // A process that was no longer polled by then had ended.
   const living = lasts.filter(({ one }) => (one.timesMs.at(-1) ?? 0) >= atMs);
   const parts = LEDGER_PARTS.map((part) => ({
     part,
@@ -29,7 +31,7 @@ export function lastLedger({ series }: Recording): Pick<SummaryJson, "ledger"> {
   return { ledger: { atMs, processes: living.length, parts } };
 }
 
-/** The series' last poll with a ledger; -1 where there is none. */
+/** The series' last poll with a ledger; -1 if there is none. */
 function lastRow(series: MemorySeries): number {
   const column = series.values.get(ledgerMetric("libraries"));
   return column?.findLastIndex((value) => !Number.isNaN(value)) ?? -1;

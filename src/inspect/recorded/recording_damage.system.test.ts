@@ -82,7 +82,7 @@ test("a recording that ends after any of its frames has a summary and a verdict"
 });
 
 describe("damage", () => {
-  test("cut at every byte: what is whole is read, and the cut is told", {
+  test("truncated at every byte: complete frames are read, and the truncation is reported", {
     timeout: PATIENCE_MS,
   }, () => {
     const whole = contentOf(small.open(small.bytes));
@@ -99,7 +99,9 @@ describe("damage", () => {
     }
   });
 
-  test("any byte changed: told, and never read as another figure", { timeout: PATIENCE_MS }, () => {
+  test("any byte changed: reported, and never read as another value", {
+    timeout: PATIENCE_MS,
+  }, () => {
     const whole = contentOf(small.open(small.bytes));
     for (let at = 0; at < small.bytes.length; at++) {
       const changed = Buffer.from(small.bytes);
@@ -109,7 +111,7 @@ describe("damage", () => {
     }
   });
 
-  test("garbage, alone and behind a true head", { timeout: PATIENCE_MS }, () => {
+  test("garbage, alone and after a valid header", { timeout: PATIENCE_MS }, () => {
     const whole = contentOf(small.open(small.bytes));
     let state = 12345;
     const random = (length: number) =>
@@ -152,7 +154,7 @@ describe("damage", () => {
       encodeFrame(FrameKind.dictionary, START_MS, dictionary({ from: 99 })),
     ],
     ["a frame of unknown strings", encodeFrame(FrameKind.dictionary, START_MS, dictionary({}))],
-  ])("with a true checksum, %s: reading stops there", (_name, frame) => {
+  ])("with a valid checksum, %s: reading stops there", (_name, frame) => {
     const recording = small.open(Buffer.concat([small.bytes, frame]));
     expect(recording.damage).toMatch(new RegExp(`byte ${small.bytes.length} makes no sense`));
     expect(recording.looks).toHaveLength(3);
@@ -165,7 +167,7 @@ describe("damage", () => {
     ["lifetimes of another width", { lifetimes: new Float32Array(5) }],
     ["figures that are none", { liveBytes: Float64Array.of(Number.NaN) }],
     ["figures below nothing", { liveBytes: Float64Array.of(-5) }],
-  ])("a look with %s is refused when it is asked for", (_name, wrong) => {
+  ])("a snapshot with %s is refused when it is requested", (_name, wrong) => {
     const announced = {
       profile: 3,
       kind: "poll",

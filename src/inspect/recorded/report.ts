@@ -8,7 +8,7 @@ import { diagnoseRecording, diagnosisPage } from "./diagnosis.js";
 import { chosenRows } from "./rows/chosen_rows.js";
 import { summarize } from "./summary.js";
 
-/** More looks would make the page heavy and its timeline no finer to the eye. */
+/** More snapshots would enlarge the page without a visible gain in the timeline. */
 const MOST_LOOKS = 60;
 const NO_TABLES: ProfileTables = {
   strings: [""],
@@ -32,8 +32,10 @@ const NO_TABLES: ProfileTables = {
   },
 };
 
-/** All that a report page shows of a recording, of the rows that meet `where` alone. `tell` counts looks. Throws
- * TidemarkError where one turns out damaged, and for a condition that no row can meet. */
+/**
+ * Everything that a report page shows of a recording, for only the rows that meet `where`. `tell` counts
+ * snapshots. Throws TidemarkError if one is damaged, or for a condition that no row can meet.
+ */
 export async function buildReport(
   whole: Recording,
   tell: Tell,
@@ -46,7 +48,7 @@ export async function buildReport(
   for (const index of chosen) {
     const { timeMs, durationMs, sites, files, cohorts, peakMs, ...rest } =
       recording.profileOf(index);
-    tables = rest; // the last look's has every process's latest period
+    tables = rest; // the last snapshot has every process's latest period
     looks.push({ timeMs, durationMs, sites, files, cohorts, peakMs });
     await tell(looks.length, chosen.length);
   }
@@ -61,7 +63,7 @@ export async function buildReport(
   };
 }
 
-/** Evenly by order, which is geometric in time; the highest and the last are always among them. */
+/** Evenly by order, which is geometric in time; always includes the highest and the last. */
 function chooseLooks({ looks }: Recording): number[] {
   if (looks.length === 0) {
     return [];
@@ -78,7 +80,8 @@ function chooseLooks({ looks }: Recording): number[] {
   return [...new Set([...even, highest, last])].sort((a, b) => a - b);
 }
 
-/** The report with its verdict. `tell` counts looks, twice: they are read for the report and for the verdict.
+/** The report with its verdict. `tell` counts snapshots twice, because they are read for the report and for the
+ * verdict.
  * Throws as {@link buildReport}. */
 export async function reportDocument(
   recording: Recording,

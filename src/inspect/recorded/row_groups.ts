@@ -12,16 +12,16 @@ import { type Figures, varianceBetween } from "./rows/variance_between.js";
 
 const MS_PER_HOUR = 3_600_000;
 const DOMAINS = 4;
-/** Between two looks: what comes and goes in less is no growth. */
+/** Least time between two snapshots; changes in a shorter time are not growth. */
 const SHORTEST_SPAN_MS: Millis = 5000;
 
-/** The groups of a look's rows, and how they stood at the peak. @internal */
+/** The groups of a snapshot's rows, and their values at the peak. @internal */
 export interface GroupedProfiles {
   readonly now: Profile;
   readonly peak: Profile;
 }
 
-/** One for each value of the key that occurs, the most live bytes first. @internal */
+/** One for each value of the key, most live bytes first. @internal */
 export function rowGroups(
   recording: Recording,
   { now, peak }: GroupedProfiles,
@@ -59,7 +59,7 @@ export function rowGroups(
     .sort((a, b) => b.liveBytes - a.liveBytes || b.allocatedBytes - a.allocatedBytes);
 }
 
-/** Two recordings have no pid in common: their processes are compared by their commands. */
+/** Two recordings have different pids, so processes are compared by their commands. */
 function pidOf(now: Profile, by: string, group: string): Pick<RowGroupJson, "pid"> {
   const pid = by === "process" ? Number(group.split(" ", 1)[0]) : Number.NaN;
   return now.processes.some((process) => process.pid === pid) ? { pid } : {};
@@ -72,7 +72,7 @@ interface Courses {
 
 const NOTHING: Figures = { live: 0, variance: 0, allocated: 0, allocatedVariance: 0 };
 
-/** The figures of each group at looks of the program at work. */
+/** The figures of each group at snapshots of the program at work. */
 function coursesOf(recording: Recording, by: string): Courses {
   const times: TimeMs[] = [];
   const byGroup = new Map<string, Figures[]>();
@@ -96,8 +96,10 @@ function coursesOf(recording: Recording, by: string): Courses {
   return { times, byGroup: new Map(whole) };
 }
 
-/** The rule of the verdict where there are looks enough for it; else what lies between two looks, with the error of the
- * samples. Nothing where these are too near to each other. */
+/**
+ * Growth as for a verdict if there are enough snapshots; otherwise the difference between two snapshots, with
+ * the sampling error. Nothing if these are too close in time.
+ */
 function growthOf(
   times: readonly TimeMs[],
   figures: readonly Figures[],
@@ -113,7 +115,7 @@ function growthOf(
       };
 }
 
-/** From the first look after a third of the time to the last. */
+/** From the first snapshot after a third of the time to the last. */
 function betweenTwo(
   times: readonly TimeMs[],
   figures: readonly Figures[],
@@ -142,7 +144,7 @@ function sum(column: Float64Array): number {
   return column.reduce((total, value) => total + value, 0);
 }
 
-/** Stacks, apart by allocator, of which something lives. */
+/** Stacks with live bytes, separately by allocator. */
 function countSites(sites: SiteTable, rows: readonly number[]): number {
   const live = rows.filter((row) => float64At(sites.liveBytes, row) > 0);
   return new Set(

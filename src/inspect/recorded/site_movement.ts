@@ -1,4 +1,4 @@
-/** How the sites of a recording moved between an earlier look and the last: `tidemark live`. */
+/** How the sites of a recording changed between an earlier snapshot and the last: `tidemark live`. */
 
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
@@ -6,11 +6,11 @@ import type { Recording } from "../../recording/types.js";
 import { groupKey, groupSites, type SiteGroup } from "./rows/site_groups.js";
 import { summarize } from "./summary.js";
 
-/** A site and its rates since the look that it is compared with. */
+/** A site and its rates since the snapshot it is compared with. */
 export interface MovingSite {
   readonly group: SiteGroup;
   readonly growthPerMinute: Bytes;
-  /** Standard error of {@link growthPerMinute}: of what came and went meanwhile, not of all that lives. */
+  /** Standard error of {@link growthPerMinute}: of the samples added and freed in between, not of all live bytes. */
   readonly growthErrorPerMinute: Bytes;
   readonly allocatedPerSecond: Bytes;
 }
@@ -19,15 +19,15 @@ export interface MovingSite {
 export interface SiteMovement {
   readonly summary: SummaryJson;
   readonly sites: readonly MovingSite[];
-  /** Time between the two looks compared; 0 where there is one look at most. */
+  /** Time between the two compared snapshots; 0 if there is at most one. */
   readonly comparedMs: Millis;
 }
 
-/** Rates are computed over at least this time, where the recording is that long: shorter ones are noise. */
+/** Rates are computed over at least this time if the recording is long enough; shorter intervals are noisy. */
 const LEAST_COMPARED_MS = 30_000;
 const MS_PER_MINUTE = 60_000;
 
-/** Compares the sites of the last look with those of an earlier one. @internal */
+/** Compares the sites of the last snapshot with those of an earlier one. @internal */
 export function siteMovement(recording: Recording): SiteMovement {
   const summary = summarize(recording, "end");
   const last = recording.looks.at(-1);
@@ -56,8 +56,8 @@ export function siteMovement(recording: Recording): SiteMovement {
 }
 
 /**
- * Standard error of the change of a site's live bytes. Samples that live at both looks say the same at both, so that only
- * what was added, and what was freed, is uncertain; a site that keeps all it allocates is known to within that.
+ * Standard error of the change of a site's live bytes. Samples that are live at both snapshots cancel out, so
+ * only added and freed samples are uncertain.
  */
 function changeError(now: SiteGroup, then: SiteGroup | undefined): Bytes {
   const [live, before] = [now.live.bytes, then?.live.bytes ?? 0];

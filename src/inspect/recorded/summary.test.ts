@@ -57,7 +57,7 @@ describe("sites", () => {
     expect(sites.every((site) => site.liveBytes === site.liveBytesAtPeak)).toBe(true);
   });
 
-  test("at a time: the look before it", () => {
+  test("at a time: the snapshot before it", () => {
     expect(summarize(small, START_MS + 1500)).toMatchObject({ atMs: START_MS + 1000 });
     expect(() => summarize(small, START_MS - HOUR)).toThrow(/TM-E014.*it covers/);
     expect(() => summarize(small, START_MS + HOUR)).toThrow(/TM-E014/);
@@ -74,7 +74,7 @@ function smallWith(changes: Partial<Recording>): Recording {
   });
 }
 
-describe("what a place that is not listed may hold", () => {
+describe("upper bound for unlisted sites", () => {
   /** The recording with a coarse period from its 500th ms to its 700th. */
   const coarse = (): Recording =>
     smallWith({
@@ -86,13 +86,13 @@ describe("what a place that is not listed may hold", () => {
   const inPeriods = (recording: Recording, moment: Moment, period: number) =>
     (summarize(recording, moment).agent.unseenUpToBytes ?? 0) / period;
 
-  test("goes by the coarsest period that was in force until then", () => {
+  test("uses the longest period until then", () => {
     expect(inPeriods(small, "end", small.meta.periodBytes)).toBeCloseTo(3.69, 2);
     expect(inPeriods(coarse(), "end", 4 * MIB)).toBeCloseTo(3.69, 2);
     expect(inPeriods(coarse(), START_MS + 1500, 4 * MIB)).toBeCloseTo(3.69, 2);
   });
 
-  test("what comes later does not count", () => {
+  test("later periods do not count", () => {
     const [first] = small.looks;
     const later = {
       timeMs: START_MS + 2000,
@@ -107,7 +107,7 @@ describe("what a place that is not listed may hold", () => {
 });
 
 describe("figures of the whole run", () => {
-  test("RSS: the kernel's own mark where it is above any poll", () => {
+  test("RSS: the kernel's own mark if it is above every poll", () => {
     expect(summarize(small, "end").rss).toMatchObject({ peakBytes: 77 * MIB, endBytes: 33 * MIB });
   });
 
@@ -135,7 +135,7 @@ describe("figures of the whole run", () => {
     expect(agent.allocatedBytesPerSecond).toBeCloseTo(9 * MIB, 3);
   });
 
-  test("a process that came and ended between two readings has no figures, rather than none used", () => {
+  test("a process that started and ended between two readings has no figures, instead of zeros", () => {
     const unread = smallWith({
       series: small.series.map((series, n) =>
         n === 0 ? series : { ...series, values: new Map() },
@@ -147,7 +147,7 @@ describe("figures of the whole run", () => {
     ]);
   });
 
-  test("no number is NaN, and all of it is JSON", () => {
+  test("no number is NaN, and everything is JSON", () => {
     for (const moment of ["end", "peak"] as const) {
       const text = JSON.stringify(summarize(small, moment));
       expect(text).not.toMatch(/null|NaN/);
@@ -227,13 +227,13 @@ describe("growth", () => {
     });
   });
 
-  test("is none where memory is level, whatever its spikes", () => {
+  test("is zero if memory is level, despite spikes", () => {
     expect(
       grown("level", { treePssBytes: (m) => (m % 7 === 0 ? 900 : 200) * MIB }).growthBytesPerHour,
     ).toBe(0);
   });
 
-  test("of a lone process is that of its RSS, with the interval that the diagnosis uses", () => {
+  test("of a single process is that of its RSS, with the interval of the diagnosis", () => {
     const figures = {
       rssBytes: (m: number) => (100 + m) * MIB,
       treePssBytes: (m: number) => (300 + 2 * m) * MIB,
@@ -244,13 +244,13 @@ describe("growth", () => {
     expect(series.growthHighBytesPerHour).toBeGreaterThanOrEqual(series.growthBytesPerHour);
   });
 
-  test("is RSS's where PSS could not be read", () => {
+  test("is that of RSS if PSS is not readable", () => {
     const series = grown("rss", { treeRssBytes: (m) => (100 + m) * MIB });
     expect(series.growthBytesPerHour).toBeCloseTo(60 * MIB, -2);
     expect(series.treePssBytes).toBe(0);
   });
 
-  test("a recording without a profile has no sites, and says so when asked for one", async () => {
+  test("a recording without a profile has no sites, and reports that on request", async () => {
     grown("bare", { treeRssBytes: () => MIB });
     const recording = openRecording(join(folder, "bare"));
     expect(summarize(recording, "peak")).toMatchObject({
@@ -288,7 +288,7 @@ test("the peak of a process that the kernel killed is at least what it held then
 });
 
 describe("report", () => {
-  test("looks ascend, the last is the end, all share the last one's tables", async () => {
+  test("snapshots ascend, the last is the end, and all share the last one's tables", async () => {
     const report = await buildReport(small, untold);
     expect(report.title).toBe("small.tidemark");
     expect(report.looks.map(({ timeMs }) => timeMs)).toEqual(small.lookTimes);
@@ -296,7 +296,7 @@ describe("report", () => {
     expect(report.series).toBe(small.series);
   });
 
-  test("of many looks, sixty at most, the highest and the last among them", async () => {
+  test("of many snapshots at most sixty, including the highest and the last", async () => {
     const path = join(folder, "many.tidemark");
     writeSmallRecording(path, { looks: 150 });
     const recording = openRecording(path);

@@ -16,12 +16,15 @@ import { sitesOf } from "./rows/profile_sites.js";
 import { stepsOf } from "./rows/step_ranges.js";
 
 const MS_PER_HOUR = 3_600_000;
-/** The kernel adds a thread's pages to a process's figures by some dozens, the last ones at its end. */
+/**
+ * The kernel adds a thread's pages to a process's counters in batches of a few dozen, the last ones when the
+ * thread ends.
+ */
 const RSS_LAG_BYTES: Bytes = 1 << 20;
 
 /**
- * What a recording comes to, with the sites as they were at `moment`, of the chosen rows. Figures of RSS, processes and
- * series are the whole run's at any moment, and of all its rows.
+ * The summary of a recording, with the sites at `moment`, for the selected rows. Figures of RSS, processes and
+ * series always cover the whole run and all rows.
  * Throws TidemarkError (TM-E014) for a time outside the recording, and for rows that it does not have.
  */
 export function summarize(
@@ -35,7 +38,7 @@ export function summarize(
     (moment < recording.startMs - 1000 || moment > recording.endMs + 1000)
   ) {
     throw nothingThere(
-      `the recording holds nothing at ${isoTime(moment)}`,
+      `the recording has no data at ${isoTime(moment)}`,
       `it covers ${isoTime(recording.startMs)} to ${isoTime(recording.endMs)}`,
     );
   }
@@ -106,7 +109,7 @@ function groupsOf(
   return { by, groups: rowGroups(recording, { now, peak }, by) };
 }
 
-/** Polls miss a peak between them; the kernel's own marks do not, but tell of one process only. */
+/** Polls miss peaks between them. The kernel's high-water marks do not, but cover only one process. */
 function treeRss(recording: Recording): SummaryJson["rss"] {
   const root = recording.series[0];
   let peak = highest(root, "treeRssBytes");
@@ -116,7 +119,8 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   }
   const maxRss = recording.end?.maxRssBytes ?? 0;
   if (maxRss > peak.value) {
-    // The marks of the last poll were lower: it came after that poll, or they differ by the kernel's own lag.
+    // The marks at the last poll were lower: the peak came after that poll, or the difference is the kernel's
+    // own delay.
     const later = maxRss > peak.value + RSS_LAG_BYTES;
     peak = { value: maxRss, timeMs: later || peak.timeMs === 0 ? recording.endMs : peak.timeMs };
   }
@@ -133,12 +137,12 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   };
 }
 
-/** What the kernel killed for memory had grown since the last poll. 0 for any other process. */
+/** Growth since the last poll of a process killed for memory. 0 for any other process. */
 function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
   return Math.max(0, ...memoryEnds.filter((end) => end.pid === pid).map((end) => end.rssBytes));
 }
 
-/** Nothing for a lone process, whose PSS is its RSS but for libraries that others map as well. */
+/** Nothing for a single process, whose PSS equals its RSS except for libraries that others map as well. */
 function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "pss"> {
   const peak = highest(root, "treePssBytes");
   const endBytes = lastPss(root) ?? 0;
@@ -147,7 +151,7 @@ function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "p
     : {};
 }
 
-/** The highest reading and when it was first reached; 0 where there is none. */
+/** The highest reading and when it was first reached; 0 if there is none. */
 function highest(
   series: MemorySeries | undefined,
   metric: Metric,
@@ -168,14 +172,14 @@ function lastReading(series: MemorySeries | undefined, metric: Metric): number |
   return series?.values.get(metric)?.findLast((reading) => reading > 0) ?? null;
 }
 
-/** PSS is polled seldom: the RSS of what was left at the end bounds it. */
+/** PSS is polled rarely; the RSS of the remaining processes at the end bounds it. */
 function lastPss(series: MemorySeries | undefined): number | null {
   const pss = lastReading(series, "treePssBytes");
   const rss = lastReading(series, "treeRssBytes");
   return pss === null || rss === null ? pss : Math.min(pss, rss);
 }
 
-/** The growth that the verdict uses, too. */
+/** The growth that the verdict also uses. */
 function growthOf(recording: Recording): SummaryJson["series"] {
   const { series: [series] = [], processes } = recording;
   if (series === undefined) {
@@ -226,8 +230,10 @@ function agentFigures(recording: Recording, profile: Profile | null): SummaryJso
   };
 }
 
-/** The most that lay between two samples, on average, at any time until then: what lives may have come when
- * samples were rarer than they are now. @internal */
+/**
+ * The longest sampling period at any time until then, because live blocks may have been allocated when samples
+ * were rarer than now. @internal
+ */
 export function coarsestPeriod(
   { meta, looks, events }: Recording,
   untilMs: TimeMs = Number.POSITIVE_INFINITY,
@@ -241,17 +247,17 @@ export function coarsestPeriod(
     .reduce((coarsest, { value }) => Math.max(coarsest, value ?? 0), meta.periodBytes);
 }
 
-/** Says so if `--period 1` was asked for and the agent had no room for every allocation. */
+/** A note if `--period 1` was requested but the agent had no room for every allocation. */
 function inexact(recording: Recording): string[] {
   const coarsest = coarsestPeriod(recording);
   return recording.meta.periodBytes === 1 && coarsest > 1
     ? [
-        `Figures are not exact: more allocations were live than the agent has room for, so it took one sample every ${formatBytes(coarsest)} at times.`,
+        `Figures are not exact: more allocations were live than the agent can hold, so at times it took one sample every ${formatBytes(coarsest)}.`,
       ]
     : [];
 }
 
-/** Only where an agent was meant to run: otherwise the reason is a limit already. */
+/** Only if an agent was meant to run; otherwise a limit already gives the reason. */
 function unprofiled({ meta, processes }: Recording): string[] {
   const without = processes.filter((process) => !process.profiled);
   if (meta.periodBytes === 0 || without.length === 0) {

@@ -1,13 +1,13 @@
 /**
- * The memory of a program as a core file keeps it: written by the kernel, by gcore, or cut off half way.
+ * The memory of a program in a core file, written by the kernel or gcore, possibly truncated.
  *
  *   ELF header, type 4 (core)
  *   program headers   LOAD: address, bytes in memory, bytes in the file (fewer: not dumped)
- *                     NOTE: who left it, and which file was mapped where (core_file_notes.ts)
+ *                     NOTE: the process, and which file was mapped where (core_file_notes.ts)
  *
  * What was not dumped of a mapped file is read from that file when it is here and its build id is the one
- * in the core; where that was not dumped either, its headers must be the same. What is missing is counted, and
- * told: nothing is read by guess.
+ * in the core; where that was not dumped either, its headers must be the same. Missing data is counted and
+ * reported; nothing is guessed.
  *
  * Sources: elf(5), Linux fs/binfmt_elf.c, include/uapi/linux/elf.h.
  */
@@ -31,19 +31,19 @@ const NOTE = 4;
 const MOST_NOTE_BYTES = 64 * 2 ** 20;
 const PAGE = 4096;
 
-/** What a core does not hold. */
+/** What is missing from a core file. */
 export interface CoreGaps {
-  /** Bytes that its headers promise behind its end. */
+  /** Bytes that its headers claim beyond its end. */
   readonly truncatedBytes: Bytes;
-  /** Bytes of mappings that whoever wrote it left out: unchanged pages of files, as a rule. */
+  /** Bytes of mappings that were not written, usually unchanged file pages. */
   readonly leftOutBytes: Bytes;
-  /** Mapped files that are not here, or not with the same build id. */
+  /** Mapped files that are missing here, or have another build id. */
   readonly missingFiles: readonly string[];
 }
 
 export interface CoreMemory extends Memory {
   readonly gaps: CoreGaps;
-  /** The process that left it; 0 where the core does not say. */
+  /** Pid of the process; 0 if the core does not contain it. */
   readonly leftBy: Pid;
   /** When it was written; 0 where that is not known. */
   readonly writtenMs: TimeMs;
@@ -51,7 +51,7 @@ export interface CoreMemory extends Memory {
   readonly stackPointers: readonly Address[];
 }
 
-/** Throws TM-E003, TM-E004 (no such file, not readable), TM-E005 (damaged), TM-E007 (no core file). */
+/** Throws TM-E003, TM-E004 (no such file, not readable), TM-E005 (damaged), TM-E007 (not a core file). */
 export function openCoreFile(path: string): CoreMemory {
   let descriptor: number;
   try {
@@ -116,7 +116,7 @@ class CoreFile implements CoreMemory {
       }
     }
     if (segments.length === 0) {
-      throw damagedInput(path, "it holds no memory");
+      throw damagedInput(path, "it contains no memory");
     }
     segments.sort((a, b) => a.start - b.start);
     const files = notes.files.sort((a, b) => a.start - b.start);

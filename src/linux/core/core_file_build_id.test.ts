@@ -43,7 +43,7 @@ function patchedLibrary(): { file: Buffer; image: Buffer } {
 const reader = (bytes: Buffer) => (offset: number, length: number) =>
   bytes.subarray(offset, offset + length);
 
-test("a build id is where the headers say: in a file by offset, in memory by address", () => {
+test("a build id is at the place given in the headers: in a file by offset, in memory by address", () => {
   const { file, image } = patchedLibrary();
   expect(readBuildId(reader(file), "file")).toBe(ID);
   expect(readBuildId(reader(image), "image")).toBe(ID);
@@ -58,7 +58,7 @@ test("a program that is not moved about in memory", () => {
   expect(readBuildId(reader(image), "image")).toBe(ID);
 });
 
-test("where the note is not held, the headers tell the file", () => {
+test("without the note, the headers identify the file", () => {
   const { file, image } = patchedLibrary();
   const held = reader(image.subarray(0, PAGE));
   expect(readBuildId(held, "image")).toBeNull();
@@ -68,14 +68,14 @@ test("where the note is not held, the headers tell the file", () => {
   expect(isImageOf(held, reader(other))).toBe(false);
 });
 
-test("where it is held, another build of the same shape is another file", () => {
+test("with the note, another build of the same shape is another file", () => {
   const { file, image } = patchedLibrary();
   expect(isImageOf(reader(image), reader(file))).toBe(true);
   file[0x2000 + 16] = 0xff;
   expect(isImageOf(reader(image), reader(file))).toBe(false);
 });
 
-test("what is no ELF file, or cut off within its headers, is nothing's image", () => {
+test("a file that is not ELF, or truncated in its headers, is not the image of anything", () => {
   const { file } = patchedLibrary();
   for (const bytes of [
     Buffer.alloc(0),

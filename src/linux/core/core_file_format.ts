@@ -40,7 +40,7 @@ export function readHeaders(descriptor: number, path: string, size: Bytes): Prog
       ? readAt(descriptor, at, count * PROGRAM_HEADER_BYTES)
       : Buffer.alloc(0);
   if (table.length < count * PROGRAM_HEADER_BYTES || count === 0) {
-    throw damagedInput(path, "its program headers are cut off");
+    throw damagedInput(path, "its program headers are truncated");
   }
   return Array.from({ length: count }, (_, n) => {
     const from = n * PROGRAM_HEADER_BYTES;

@@ -113,7 +113,7 @@ describe("ELF files", () => {
 });
 
 describe("scripts", () => {
-  test("are what runs them, through any chain", () => {
+  test("are replaced by their interpreter, through any chain", () => {
     const first = file("first", "#!/bin/sh\n");
     expect(kindOf(file("second", `#! ${first} -x\n`))).toBe("glibc");
     expect(kindOf(file("static-script", `#!${join(folder, "static")}\n`))).toBe("static");

@@ -1,4 +1,4 @@
-/** What a program is, before it is started: whether a preloaded library would reach it at all. */
+/** The kind of a program before it is started: whether a library can be preloaded into it. */
 
 import {
   accessSync,

@@ -1,13 +1,13 @@
 /**
- * What an unwinder needs of threads that stand, copied so that they can be let go before it begins: their
- * registers, and their stacks from the stack pointer up.
+ * The data of paused threads that an unwinder needs, copied so that the threads can continue before unwinding
+ * begins: registers, and stacks from the stack pointer up.
  *
  *   low    128 bytes that a function may use below its stack pointer
  *          stack pointer ──> frames of the innermost function, of its caller, ...      copied
  *   high   end of the mapping, or 1 MiB: what lies above is not seen
  *
  * A signal's handler may run on a stack of its own (sigaltstack(2)); what it interrupted has another, which is
- * copied as well. The kernel's frame there tells of both (uapi/asm-generic/ucontext.h, uapi/asm/sigcontext.h):
+ * copied as well. The kernel's frame there describes both (uapi/asm-generic/ucontext.h, uapi/asm/sigcontext.h):
  *
  *   16 uc_stack: 0 its own stack's start   8 u32 flags   16 its size        160 rsp, 168 rip of the interrupted
  */
@@ -41,7 +41,7 @@ const STACK_POINTER = 7;
 const RED_ZONE = 128;
 /** A thousand nested calls of Python functions in C take about half of it. */
 const LONGEST_STACK: Bytes = 2 ** 20;
-/** Of all threads together: at most some milliseconds of copying. Thousands of threads share it. */
+/** For all threads together: at most a few milliseconds of copying. Thousands of threads share it. */
 const MOST_BYTES: Bytes = 32 * 2 ** 20;
 /** A handler's frames up to the kernel's. */
 const MOST_SEARCHED: Bytes = 64 * 2 ** 10;

@@ -39,8 +39,8 @@ for _ in range(4): threading.Thread(target=spin, daemon=True).start()
 print("up", flush=True)
 spin()`;
 
-describe("a process made to stand", () => {
-  test("every thread stands, and runs again afterwards", async () => {
+describe("a paused process", () => {
+  test("every thread is paused, and continues afterwards", async () => {
     const pid = await python(SPINNING);
     const held = await holdProcess(pid, 10_000);
     expect(new Set(states(pid))).toEqual(new Set(["t"]));
@@ -51,14 +51,14 @@ describe("a process made to stand", () => {
     expect(readStat(pid)?.state).not.toBe("t");
   });
 
-  test("goes on by itself when the time is over, and says so", async () => {
+  test("continues by itself when the time is over, and reports it", async () => {
     const pid = await python(SPINNING);
     const held = await holdProcess(pid, 20);
     await until(() => states(pid).every((state) => state !== "t"));
     expect((await held.release()).lapsed).toBe(true);
   });
 
-  test("goes on when its holder dies", async () => {
+  test("continues when its holder dies", async () => {
     const pid = await python(SPINNING);
     const holder = new ProcessHolder(pid);
     await holder.hold(60_000);
@@ -77,7 +77,7 @@ describe("a process made to stand", () => {
     await until(() => readStat(pid)?.state !== "T");
   });
 
-  test("a signal that comes meanwhile is not lost", async () => {
+  test("a signal during the pause is not lost", async () => {
     const pid = await python(`
 import os, signal
 signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"got"))

@@ -1,7 +1,7 @@
 /**
- * A process made to stand while it is read or written: the client of `tidemark-guard hold`
- * (agent/guard/hold.c), which stops every task without a signal and without touching a register. It runs
- * again when it is released, when the time is over, and when this process or the guard dies.
+ * Pauses a process while it is read or written: the client of `tidemark-guard hold`
+ * (agent/guard/hold.c), which stops every task without a signal and without touching a register. It continues
+ * when it is released, when the time is over, or when this process or the guard dies.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -43,8 +43,10 @@ const REGISTERS = 17;
 export interface Held {
   /** Of every thread, while it stands; empty where the time was over before. */
   registers(): Promise<ThreadRegisters[]>;
-  /** Lets the process go. Answers how long it stood, in ms; it may have run again before, where the time
-   * given to {@link holdProcess} was over: `lapsed` tells. */
+  /**
+   * Releases the process. Returns the pause in ms. `lapsed` is true if the process ran again earlier because
+   * the time given to {@link holdProcess} was over.
+   */
   release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }>;
 }
 
@@ -128,7 +130,7 @@ export class ProcessHolder {
     const { restorer, acquire, run, release } = addresses;
     this.#say("call", hex(restorer), hex(acquire), hex(run), hex(release), source);
     const answer = await this.#answer();
-    return answer[0] === "calling" ? null : (answer[1] ?? "it runs again already");
+    return answer[0] === "calling" ? null : (answer[1] ?? "it is already running again");
   }
 
   /** Only while held. */
@@ -178,7 +180,7 @@ export class ProcessHolder {
     }
   }
 
-  /** Lets go, if it still holds. */
+  /** Releases the process if it is still paused. */
   close(): void {
     this.#unhurry();
     this.#failure ??= internalError(new Error("the guard was closed"));

@@ -1,7 +1,7 @@
 import type { Pid } from "../../model/base/units.js";
 import { readText } from "../process/proc_files.js";
 
-/** Inode numbers of the files that a process has mapped; null where it is gone or not ours to read.
+/** Inode numbers of the files that a process has mapped; null if it has ended or is not readable.
  * Source: proc_pid_maps(5): address perms offset dev inode path. */
 export function mappedInodes(pid: Pid): Set<number> | null {
   const maps = readText(`/proc/${pid}/maps`);

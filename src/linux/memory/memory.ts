@@ -1,8 +1,8 @@
 /**
- * One way to read a program's memory, whether it lives or has left a core file. Every reader of
- * CPython's and glibc's structures is written against this interface alone.
+ * A common interface to a program's memory, live or in a core file. All readers of CPython's and glibc's
+ * structures use only this interface.
  *
- * A hole is not an error: what could not be read is told by a length, for memory may go at any moment.
+ * A hole is not an error: the returned length shows what could be read, because memory may be unmapped at any moment.
  */
 import type { Address, Bytes, Pid } from "../../model/base/units.js";
 
@@ -40,7 +40,7 @@ export interface Memory {
   readonly name: string;
   /** Ascending, as they were when last read. */
   readonly mappings: readonly Mapping[];
-  /** Reads the mappings anew (nothing to do for a core). False where the process is gone. */
+  /** Reads the mappings again (nothing to do for a core). False if the process has ended. */
   refresh(): boolean;
   /** Fills `target` from `address`; returns how many bytes of its beginning are valid, 0 for a hole.
    * Never throws for what the address holds. Give one large, reused buffer: fresh ones cost five times

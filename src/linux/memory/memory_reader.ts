@@ -1,11 +1,11 @@
 /**
- * Small values out of a {@link Memory}, for following pointers: pages of 4 KiB, kept in one pool of a
+ * Reads small values from a {@link Memory}, for following pointers: pages of 4 KiB, kept in one pool of a
  * fixed size, so that a walk of any length costs no allocation and few system calls.
  *
  *   address ── page number ──> slot of the pool (direct-mapped) ──> value
  *
- * A read of something that is not there throws TM-E024 and never returns a guess. What was read stays
- * as it was until `forget`: a second look at a running process begins with it.
+ * A read of missing memory throws TM-E024 and never returns a guess. Pages are cached until `forget`, which
+ * must precede a second reading of a running process.
  */
 
 import { uint8At, uint16At } from "../../model/base/columns.js";

@@ -1,14 +1,14 @@
 /**
- * The memory of a live process, through /proc/PID/{maps,pagemap,mem}. Nothing here stops the process or
- * writes to it: what is read may be of different moments, and readers check what they make of it.
+ * The memory of a live process, through /proc/PID/{maps,pagemap,mem}. Nothing here pauses the process or writes
+ * to it. Values may be from different moments, and readers validate them.
  *
  *   openProcessMemory(pid)
- *     ├─ maps     one descriptor, read anew by refresh()
+ *     ├─ maps     one descriptor, read again by refresh()
  *     ├─ pagemap  which pages are there: asked before anything large is read
  *     └─ mem      pread
  *
- * All three are bound to the address space that they were opened on. When the program calls exec they
- * read as empty, as if the process had ended: never is one program's memory taken for another's.
+ * All three are bound to the address space that they were opened on. When the program calls exec they read as
+ * empty, as if the process had ended, so that two programs' memory is never mixed.
  *
  * | failure | outcome |
  * |---|---|

@@ -1,7 +1,7 @@
 /**
- * Single words of a program's memory, read through small cached pages. Only pages that are resident are
- * read: looking must not make the program larger. A page is read once, so that one look sees one state
- * of it; make a new reader for the next look.
+ * Single words of a program's memory, read through small cached pages. Only resident pages are read, so that
+ * reading does not enlarge the program. A page is read once, so that one reading sees one state of it; create a
+ * new reader for the next reading.
  */
 import { itemAt, uint32At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
@@ -29,7 +29,7 @@ export class ResidentWords {
     this.#memory = memory;
   }
 
-  /** Reads anew from here on: for a second try where the first met a change half done. */
+  /** Reads again from here on: for a second attempt after the first met an unfinished change. */
   forget(): void {
     this.#pages.fill(-1);
     this.#present.clear();

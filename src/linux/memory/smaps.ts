@@ -1,6 +1,6 @@
 /**
  * Resident memory by mapping (/proc/PID/smaps; Linux, Documentation/filesystems/proc.rst). Reading walks
- * every page of the process under its own memory lock, about 5 ms a GiB: look at growing distance.
+ * every page of the process under its own memory lock, about 5 ms per GiB, so read it at growing intervals.
  */
 import { itemAt } from "../../model/base/columns.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
@@ -27,7 +27,7 @@ interface ResidentBytes {
 
 export interface ResidentMapping extends Mapping, ResidentBytes {}
 
-/** Ascending; null where the process is gone or not ours to read. */
+/** Ascending; null if the process has ended or is not readable. */
 export function readSmaps(pid: Pid): ResidentMapping[] | null {
   // Where the main thread has ended and others run, only theirs has anything in it.
   const places = [`/proc/${pid}`].concat(

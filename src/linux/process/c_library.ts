@@ -1,4 +1,4 @@
-/** The C library of a process: which one, and its version as its file says. */
+/** The C library of a process and the version in its file. */
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Pid } from "../../model/base/units.js";
@@ -6,7 +6,7 @@ import { readText } from "./proc_files.js";
 
 export interface CLibrary {
   readonly kind: "glibc" | "musl";
-  /** "2.36"; "" where the file does not say. */
+  /** "2.36"; "" if the file does not contain it. */
   readonly version: string;
 }
 

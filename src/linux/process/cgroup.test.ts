@@ -18,7 +18,7 @@ const MOUNTS_V1 = `33 32 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpu
 36 32 0:31 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
 `;
 
-describe("where a process's group is", () => {
+describe("the control group of a process", () => {
   test("version 2", () => {
     expect(placeOf("0::/user.slice/app.scope\n", MOUNTS_V2)).toEqual({
       version: 2,
@@ -69,7 +69,7 @@ describe("where a process's group is", () => {
   });
 });
 
-describe("what limits", () => {
+describe("the effective limit", () => {
   let root: string;
   beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), "tidemark-cgroup-"));
@@ -141,7 +141,7 @@ describe("what limits", () => {
     expect(readLimiting({ version: 2, directories: [join(root, "gone")] })).toBeNull();
   });
 
-  test("what is no limit", () => {
+  test("values that are not a limit", () => {
     expect([
       parseLimit("max\n"),
       parseLimit("9223372036854771712\n"),

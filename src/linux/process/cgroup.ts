@@ -1,6 +1,6 @@
 /**
  * Memory control groups, version 1 and 2 (Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst).
- * The limit that counts is the smallest of the process's group and its ancestors; the nearest group that
+ * The effective limit is the smallest of the process's group and its ancestors; the nearest group that
  * has it also has the usage and the events that matter. And the container that a process's group is of.
  */
 import { present } from "../../model/base/present.js";

@@ -35,7 +35,7 @@ async function withPython<Value>(python: string, look: (pid: number) => Value): 
   }
 }
 
-it.each(interpreters())("tells the whole version that %s itself tells", async (python) => {
+it.each(interpreters())("reports the same full version as %s itself", async (python) => {
   // Launchers (pyenv's shims) are scripts that exec the interpreter: what runs in the end counts.
   const version = execFileSync(
     python,
@@ -57,14 +57,14 @@ it.each(interpreters())("tells the whole version that %s itself tells", async (p
 });
 
 const freeThreaded = environment.interpreters.filter((one) => one.freeThreaded);
-it.each(freeThreaded)("tells that $path has no GIL, whatever it is called", async ({ path }) => {
+it.each(freeThreaded)("reports that $path has no GIL, whatever its name", async ({ path }) => {
   expect(await withPython(path, readInterpreter)).toMatchObject({ freeThreaded: true });
 });
 if (freeThreaded.length === 0) {
   it.skip("free-threaded builds: none here", () => {});
 }
 
-it("takes no other process for Python", () => {
+it("does not mistake another process for Python", () => {
   expect(readInterpreter(process.pid)).toBeNull();
   expect(readInterpreter(2 ** 22 + 1)).toBeNull();
 });
@@ -78,14 +78,14 @@ it("finds a library with spaces in its path, deleted or not", () => {
   expect(findLibrary("7f00-7f01 r-xp 00000000 08:01 42 /opt/libpython3-notes.txt")).toBeNull();
 });
 
-it("takes no longer text for a version", () => {
+it("does not mistake a longer text for a version", () => {
   const file = Buffer.from("x/3.11.0\0libpython 3.11.9\0 13.11.2\0 \x003.11.7\0", "latin1");
   expect(findVersion(file, "3.12")).toBeNull();
   expect(findVersion(Buffer.from("\x003.14.0rc2+\0"), "3.14")).toBe("3.14.0rc2+");
   expect(findVersion(Buffer.from("\x003.14.0.tgz\0"), "3.14")).toBeNull();
 });
 
-it("may look into a process of its own, and says that another has ended", async () => {
+it("may read its own processes, and reports that another one has ended", async () => {
   const python = itemAt(interpreters(), 0);
   const own = await withPython(python, readAttachPermission);
   // Yama may forbid even this, and then a reason and a remedy are due.

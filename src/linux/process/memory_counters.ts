@@ -1,4 +1,4 @@
-/** What counts against a process's memory, and how often a limit was reached: control groups, the machine, rlimits. */
+/** Memory limits of a process and how often they were reached: control groups, the machine, rlimits. */
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { type CgroupPlace, parseLimit } from "./cgroup.js";
 import { readText } from "./proc_files.js";
@@ -68,7 +68,7 @@ export interface MemoryRlimits {
   readonly dataBytes: Bytes | null;
 }
 
-/** Null where the process is gone or not ours to read. */
+/** Null if the process has ended or is not readable. */
 export function readMemoryRlimits(pid: Pid): MemoryRlimits | null {
   const text = readText(`/proc/${pid}/limits`);
   return text === null ? null : memoryRlimitsOf(text);

@@ -1,4 +1,4 @@
-/** Whether this process may look into another: the kernel's own answer. permission_reason.ts says why. */
+/** Whether this process may read another one, according to the kernel. permission_reason.ts finds the reason. */
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import type { Pid } from "../../model/base/units.js";
 import {
@@ -14,10 +14,12 @@ import { userName } from "./users.js";
 
 export interface AttachAnswer {
   readonly ok: boolean;
-  /** Why not; "" where it may. */
+  /** The reason if not; "" if it may. */
   readonly reason: string;
-  /** What would help, in the words of where this process runs (a shell, Docker, Kubernetes); "" where
-   * nothing is needed or nothing helps. */
+  /**
+   * The remedy for the environment of this process (a shell, Docker, Kubernetes); "" if nothing is needed or
+   * nothing helps.
+   */
   readonly remedy: string;
 }
 
@@ -28,7 +30,7 @@ const KERNEL_THREAD: AttachAnswer = {
   remedy: "",
 };
 
-/** It runs no program; one that is ending has no memory either, and is none. */
+/** It runs no program; a process that is ending also has no memory, but does not count. */
 export function isKernelThread(pid: Pid): boolean {
   const stat = readStat(pid);
   return stat !== null && !isLeaving(stat) && readStatus(pid)?.vmsBytes === 0;
@@ -54,13 +56,13 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
   }
 }
 
-/** Why ptrace(2) is refused where the process's memory may be read: a filter of this container's. */
+/** Why ptrace(2) is refused although the process's memory is readable: a filter of this container. */
 export function explainPtraceBarred(pid: Pid): AttachAnswer {
   const facts = readFacts(pid, "EPERM");
   return { ok: false, ...explainRefusal({ ...facts, memoryReadable: true }) };
 }
 
-/** What the kernel's rules say of a process that this one did not start: of the same user, or of another. */
+/** The kernel's rules for a process that this one did not start, of the same or another user. */
 export function expectPermission(user: "same" | "other"): AttachAnswer {
   const facts = readFacts(process.pid, "EPERM");
   const uid = user === "same" ? facts.ownUid : facts.ownUid + 1;
@@ -75,7 +77,7 @@ export function expectPermission(user: "same" | "other"): AttachAnswer {
   return refusal === null ? ALLOWED : { ok: false, ...refusal };
 }
 
-/** What this process may do, by what the kernel says of it. */
+/** The permissions of this process, according to the kernel. */
 export interface Privileges {
   readonly uid: number;
   /** CAP_SYS_PTRACE is held. */
@@ -128,7 +130,7 @@ function readFacts(pid: Pid, code: string): PtraceFacts {
   };
 }
 
-/** Files under /proc/PID belong to root where the process is not dumpable (proc(5)). */
+/** Files under /proc/PID belong to root if the process is not dumpable (proc(5)). */
 function ownerOf(pid: Pid): number | null {
   try {
     return statSync(`/proc/${pid}`).uid;

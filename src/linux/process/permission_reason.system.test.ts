@@ -42,7 +42,7 @@ test.each([
   expect(answer.remedy).toMatch(remedy);
 });
 
-test("the remedy speaks the words of the place", () => {
+test("the remedy fits the environment", () => {
   const other = { ...refused, uid: 0, userName: "root" };
   expect(explainRefusal({ ...other, place: "docker" }).remedy).toMatch(/--cap-add SYS_PTRACE/);
   expect(explainRefusal({ ...other, place: "kubernetes" }).remedy).toMatch(/SYS_PTRACE.*kubectl/);

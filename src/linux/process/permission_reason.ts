@@ -1,11 +1,11 @@
 /**
- * Which of the kernel's rules refused, worked out from what anybody may read (ptrace(2), "Ptrace access
- * mode checking"; Documentation/admin-guide/LSM/Yama.rst; proc(5)), and what to type. In the kernel's order:
+ * Which of the kernel's rules refused access, derived from world-readable information (ptrace(2), "Ptrace access
+ * mode checking"; Documentation/admin-guide/LSM/Yama.rst; proc(5)), and what to do. In the kernel's order:
  *
  *   1  uid: all of the other's user ids are ours, or CAP_SYS_PTRACE in its user namespace
  *   2  dumpable: it did not change its uid and did not ask to be hidden, or the same capability
- *   3  capabilities: it holds none that we lack, or the same capability
- *   4  Yama: scope 0, or an ancestor (1), or the same capability (1 and 2); 3: nobody
+ *   3  capabilities: it has none that we lack, or the same capability
+ *   4  Yama: scope 0, or an ancestor (1), or the same capability (1 and 2); 3: no process
  *   5  other modules (AppArmor, SELinux), and a seccomp filter on the system call itself
  */
 
@@ -14,7 +14,7 @@ export type Place = "shell" | "docker" | "kubernetes";
 export interface PtraceFacts {
   /** errno's name. */
   readonly code: string;
-  /** Its memory may be opened, and ptrace(2) alone is refused. */
+  /** Its memory may be opened, but ptrace(2) is refused. */
   readonly memoryReadable: boolean;
   readonly ownUid: number;
   readonly ownCapabilities: bigint;
@@ -23,22 +23,22 @@ export interface PtraceFacts {
   readonly seccompFiltered: boolean;
   /** Of the security module ("docker-default (enforce)"); "" without one. */
   readonly profile: string;
-  /** null where the process has gone or is hidden. */
+  /** null if the process has ended or is hidden. */
   readonly uid: number | null;
   readonly userName: string;
-  /** Who owns its files in /proc. */
+  /** Owner of its files in /proc. */
   readonly owner: number | null;
   /** Permitted ones of the process. */
   readonly capabilities: bigint;
-  /** null where it cannot be told. */
+  /** null if unknown. */
   readonly sameUserNamespace: boolean | null;
-  /** 0 where there is no Yama. */
+  /** 0 without Yama. */
   readonly yamaScope: number;
   readonly place: Place;
 }
 
 export const SYS_PTRACE = 1n << 19n;
-/** include/uapi/linux/capability.h; those that programs are given most often. */
+/** include/uapi/linux/capability.h; the most common ones. */
 const NAMES: ReadonlyMap<number, string> = new Map([
   [1, "CAP_DAC_OVERRIDE"],
   [2, "CAP_DAC_READ_SEARCH"],
@@ -68,7 +68,7 @@ export function explainRefusal(facts: PtraceFacts): Refusal {
   return facts.memoryReadable ? barredCall(facts) : (explainByRules(facts) ?? ofModules(facts));
 }
 
-/** Rules 1 to 4; null where none of them refuses. */
+/** Rules 1 to 4; null if none of them refuses. */
 export function explainByRules(facts: PtraceFacts): Refusal | null {
   const { place, uid, ownUid, yamaScope } = facts;
   const capable = (facts.ownCapabilities & SYS_PTRACE) !== 0n;
@@ -78,13 +78,13 @@ export function explainByRules(facts: PtraceFacts): Refusal | null {
   if (capable && elsewhere) {
     return {
       reason:
-        "it belongs to another user namespace, and CAP_SYS_PTRACE is held in this container's alone",
+        "it belongs to another user namespace, and CAP_SYS_PTRACE is held only in this container's",
       remedy: outside(place),
     };
   }
   if (yamaScope === 3) {
     return {
-      reason: "kernel.yama.ptrace_scope is 3: nobody may, until the next boot",
+      reason: "kernel.yama.ptrace_scope is 3: no process may, until the next boot",
       remedy: "start the program under: tidemark run",
     };
   }
@@ -94,7 +94,7 @@ export function explainByRules(facts: PtraceFacts): Refusal | null {
   const remedy = WITH_CAPABILITY[place];
   if (uid !== null && uid !== ownUid) {
     return {
-      reason: `it belongs to ${facts.userName}, and CAP_SYS_PTRACE is not held`,
+      reason: `it belongs to ${facts.userName}, and CAP_SYS_PTRACE is missing`,
       remedy:
         place === "shell"
           ? `${remedy}, or as that user: sudo -u ${facts.userName} tidemark ...`
@@ -104,16 +104,19 @@ export function explainByRules(facts: PtraceFacts): Refusal | null {
   if (uid !== null && facts.owner !== null && facts.owner !== uid) {
     return {
       reason:
-        "it is not dumpable (it changed its uid, asked for it, or its program may not be read)",
+        "it is not dumpable (it changed its uid, requested this, or its program is not readable)",
       remedy,
     };
   }
   const lacking = facts.capabilities & ~facts.ownCapabilities;
   if (lacking !== 0n) {
-    return { reason: `it holds capabilities that are lacking here (${named(lacking)})`, remedy };
+    return { reason: `it has capabilities that this process lacks (${named(lacking)})`, remedy };
   }
   if (yamaScope === 2) {
-    return { reason: "kernel.yama.ptrace_scope is 2: CAP_SYS_PTRACE alone may", remedy };
+    return {
+      reason: "kernel.yama.ptrace_scope is 2: only processes with CAP_SYS_PTRACE may",
+      remedy,
+    };
   }
   if (yamaScope === 1) {
     return {
@@ -127,11 +130,11 @@ export function explainByRules(facts: PtraceFacts): Refusal | null {
   return null;
 }
 
-/** Rule 5, and what is left. */
+/** Rule 5, and anything else. */
 function ofModules({ code, profile, place }: PtraceFacts): Refusal {
   if (profile !== "" && profile !== "unconfined" && !profile.includes("unconfined_t")) {
     return {
-      reason: `the security profile ${profile} bars it`,
+      reason: `the security profile ${profile} forbids it`,
       remedy: {
         shell: "run it from an unconfined shell",
         docker: "start this container with --security-opt apparmor=unconfined",
@@ -140,7 +143,7 @@ function ofModules({ code, profile, place }: PtraceFacts): Refusal {
     };
   }
   return {
-    reason: `the kernel refuses (${code}): a sandbox or security module holds it back`,
+    reason: `the kernel refuses (${code}): a sandbox or security module forbids it`,
     remedy: outside(place),
   };
 }
@@ -148,10 +151,10 @@ function ofModules({ code, profile, place }: PtraceFacts): Refusal {
 function barredCall({ seccompFiltered, place, code }: PtraceFacts): Refusal {
   return {
     reason: seccompFiltered
-      ? "a seccomp filter bars ptrace here, though its memory may be read"
-      : `the kernel refuses ptrace (${code}), though its memory may be read`,
+      ? "a seccomp filter forbids ptrace here, although its memory is readable"
+      : `the kernel refuses ptrace (${code}), although its memory is readable`,
     remedy: {
-      shell: "run it from a shell that is not sandboxed",
+      shell: "run it from a shell outside the sandbox",
       docker: "start this container with --cap-add SYS_PTRACE or --security-opt seccomp=unconfined",
       kubernetes:
         "give its container capabilities.add: [SYS_PTRACE], or seccompProfile.type: Unconfined",

@@ -13,17 +13,17 @@ const EXPECTED = new Set([
   "ENODEV",
 ]);
 
-/** The file's text, or null where it is gone or not ours to read. */
+/** The file's text, or null if it has ended or is not readable. */
 export function readText(path: string): string | null {
   return orNull(() => readFileSync(path, "utf8"));
 }
 
-/** The directory's names, or null where it is gone or not ours to read. */
+/** The directory's names, or null if it has ended or is not readable. */
 export function readNames(path: string): string[] | null {
   return orNull(() => readdirSync(path));
 }
 
-/** The link's target, or null where it is gone or not ours to read. */
+/** The link's target, or null if it has ended or is not readable. */
 export function readLink(path: string): string | null {
   return orNull(() => readlinkSync(path));
 }

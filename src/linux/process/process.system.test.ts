@@ -85,7 +85,7 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     expect(Math.abs((stat?.userMs ?? 0) - used.user / 1000)).toBeLessThan(2000);
   });
 
-  test("what it has written, to whatever", () => {
+  test("bytes written, to any target", () => {
     const before = readWrittenBytes(process.pid) ?? Number.NaN;
     writeFileSync("/dev/null", Buffer.alloc(3 << 20));
     expect((readWrittenBytes(process.pid) ?? Number.NaN) - before).toBeGreaterThanOrEqual(3 << 20);
@@ -98,7 +98,7 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     await expect.poll(() => readCommand(present(child.pid))).toEqual(["odd name", "600"]);
   });
 
-  test("a stopped one says so; a vanished one answers null", async () => {
+  test("a stopped one is reported as stopped; an ended one gives null", async () => {
     const child = spawn("sleep", ["600"]);
     children.push(child);
     const pid = present(child.pid);
@@ -170,7 +170,7 @@ describe("texts", () => {
     expect(parseStat("")).toBeNull();
   });
 
-  test("a process has ended when its last thread has, and leaves before that", () => {
+  test("a process has ended when its last thread has, and is exiting before that", () => {
     const stat = (state: string, flags: number, threads: number) =>
       parseStat(
         `42 (a) ${state} 7 42 42 0 -1 ${flags} 1 2 3 4 150 25 0 0 20 0 ${threads} 0 9876\n`,

@@ -1,6 +1,6 @@
 /**
- * Figures of one process from /proc (Linux, Documentation/filesystems/proc.rst). A process that has
- * vanished, or belongs to somebody else where that matters, answers null; nothing here throws for it.
+ * Figures of one process from /proc (Linux, Documentation/filesystems/proc.rst). For a process that has ended
+ * or is not readable, the result is null; nothing here throws.
  */
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { readLink, readNames, readSize, readText } from "./proc_files.js";
@@ -185,7 +185,7 @@ export function readCommand(pid: Pid): string[] | null {
   return (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
 }
 
-/** Path of the running program, with " (deleted)" where it was removed; null where not ours to read. */
+/** Path of the running program, with " (deleted)" where it was removed; null if not readable. */
 export function readExecutable(pid: Pid): string | null {
   return readLink(`/proc/${pid}/exe`);
 }

@@ -1,4 +1,4 @@
-/** The Python processes of the host, as far as /proc tells of them to everybody, or to us. */
+/** The Python processes of the host, as far as /proc is readable. */
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readContainer } from "./cgroup.js";
@@ -17,20 +17,20 @@ export interface PythonProcess {
   /** Container or pod id; "" outside one. */
   readonly container: string;
   readonly rssBytes: Bytes;
-  /** 0 where not ours to read, or not asked for. */
+  /** 0 if not readable or not requested. */
   readonly pssBytes: Bytes;
   readonly ussBytes: Bytes;
   readonly threads: number;
   /** Processes whose parent it is, Python or not. */
   readonly children: number;
-  /** Clock ticks from boot to its start: with the pid, a name that no other process of this boot bears. */
+  /** Clock ticks from boot to its start: together with the pid, unique until the next boot. */
   readonly startTicks: number;
   readonly attach: AttachAnswer;
 }
 
 /**
  * All Python processes but this one, ascending by pid. `shares` reads PSS and USS too, which walks every
- * page of each process (about 5 ms a GiB): leave it out where one looks often.
+ * page of each process (about 5 ms a GiB): omit it for frequent polls.
  */
 export function readPythonProcesses(shares: boolean): PythonProcess[] {
   const found: Omit<PythonProcess, "children">[] = [];
@@ -71,7 +71,7 @@ function attachAnswer(pid: Pid, interpreter: Interpreter): AttachAnswer {
   if (!permission.ok) {
     return permission;
   }
-  const remedy = "start it with `tidemark run`: native memory is seen there";
+  const remedy = "start it with `tidemark run`, which records native memory";
   if (interpreter.freeThreaded) {
     return { ok: false, reason: "it is a free-threaded build", remedy };
   }

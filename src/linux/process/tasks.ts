@@ -13,7 +13,7 @@ export interface Task {
   readonly state: string;
 }
 
-/** Empty where the process is gone. */
+/** Empty if the process has ended. */
 export function readTasks(pid: Pid): Task[] {
   return (readNames(`/proc/${pid}/task`) ?? []).flatMap((name) => {
     const status = readText(`/proc/${pid}/task/${name}/status`);

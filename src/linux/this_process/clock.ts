@@ -7,7 +7,7 @@ export function monotonicMs(): Millis {
 
 const anchor: TimeMs = Date.now() - monotonicMs();
 
-/** Ms since 1970 that never go back, and that a clock set anew during the run does not bend. */
+/** Monotonic ms since 1970, not affected by clock changes during the run. */
 export function nowMs(): TimeMs {
   return anchor + monotonicMs();
 }

@@ -1,4 +1,4 @@
-/** How much memory is left for this process and the others of its control group. */
+/** Memory available for this process and the others of its control group. */
 import type { Bytes } from "../../model/base/units.js";
 import { type CgroupPlace, findCgroup, roomOf } from "../process/cgroup.js";
 import { readText } from "../process/proc_files.js";

@@ -1,4 +1,4 @@
-/** Work beside the recorded program that may take a little longer, and must not be in its way. */
+/** Lowers the priority of background work, which must not slow down the recorded program. */
 import { setPriority } from "node:os";
 
 /** A third of the time of a core that somebody else wants, too; all of one that is idle. */
@@ -11,6 +11,6 @@ export function giveWay(): void {
   try {
     setPriority(THIS_THREAD, NICE);
   } catch {
-    // Where it may not be asked for, the work goes on as it is.
+    // If it is not permitted, the work continues unchanged.
   }
 }

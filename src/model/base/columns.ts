@@ -34,7 +34,7 @@ export function addAt(column: Float64Array, row: number, amount: number): void {
   column[row] = float64At(column, row) + amount;
 }
 
-/** Of a list whose items are never null or undefined. */
+/** An item of a list whose items are never null or undefined. */
 export function itemAt<Item extends NonNullable<unknown>>(
   list: readonly Item[],
   row: number,

@@ -82,7 +82,7 @@ function shareHeld(mix: Mix): number {
   return held / RUNS;
 }
 
-describe("a 95 % interval holds the truth", () => {
+describe("a 95 % interval contains the true value", () => {
   test.each(mixes.map((mix) => [mix.name, mix] as const))("%s", (_name, mix) => {
     const share = shareHeld(mix);
     expect(share).toBeGreaterThan(0.95 - SLACK * Math.sqrt((0.95 * 0.05) / RUNS));
@@ -105,7 +105,7 @@ test("equal weights give Garwood's interval of a Poisson count", () => {
   }
 });
 
-test("what is known exactly has no width, and much of it the normal's", () => {
+test("an exact value has an interval of zero width, and many samples the normal interval", () => {
   expect(interval95(5000, 0)).toEqual({ low: 5000, high: 5000 });
   expect(interval95(0, 0)).toEqual({ low: 0, high: 0 });
   const { low, high } = interval95(1e9, 1e6);

@@ -1,8 +1,8 @@
 /**
- * The 95 % interval of an estimate from samples. A figure of few samples is not spread like a normal:
- * it is a weighted sum of Poisson counts, skewed to the right, and its stated error is itself estimated
- * from the same few samples, too small exactly where the figure came out too small. "1.96 standard
- * errors" so holds the truth in 85 to 92 % of sites of ten samples, where it claims 95.
+ * The 95 % interval of an estimate from samples. An estimate from few samples is not normally distributed: it
+ * is a weighted sum of Poisson counts, skewed to the right, and its stated error is estimated from the same few
+ * samples, so it is too small exactly if the estimate is too small. "1.96 standard errors" therefore contains
+ * the true value for only 85 to 92 % of sites with ten samples instead of 95 %.
  *
  * The interval here is that of a weighted sum y of Poisson counts with estimated variance v, by the gamma
  * distribution of the same two moments: Fay and Feuer, "Confidence intervals for directly standardized
@@ -28,7 +28,7 @@ const Z = 1.959963984540054;
 
 /**
  * @param bytes the estimate; 0: see {@link unseenUpToBytes}
- * @param standardErrorBytes as stated beside it; of a sum: the root of the summed squares
+ * @param standardErrorBytes as stated with the estimate; for a sum: the root of the summed squares
  */
 export function interval95(bytes: Bytes, standardErrorBytes: Bytes): Interval {
   if (!(bytes > 0 && standardErrorBytes > 0)) {
@@ -49,8 +49,8 @@ function halfChiSquare(halfFreedom: number, z: number): number {
 }
 
 /**
- * What a place may hold of which no sample lives: with more bytes than these, less than one in forty
- * stays unseen. (Poisson: exp(-bytes / period) = 0.025.)
+ * Upper bound for a site without a live sample: with more bytes than this, fewer than one in forty sites remain
+ * unseen. (Poisson: exp(-bytes / period) = 0.025.)
  * @param periodBytes the coarsest period in force
  */
 export function unseenUpToBytes(periodBytes: Bytes): Bytes {

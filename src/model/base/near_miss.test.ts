@@ -20,7 +20,7 @@ describe("nearNames", () => {
     expect(nearNames(word, commands)).toEqual([]);
   });
 
-  it("puts the nearest first", () => {
+  it("puts the most similar first", () => {
     expect(nearNames("scirpt.py", ["strict.py", "script.py", "scripts.py"])).toEqual([
       "script.py",
       "scripts.py",

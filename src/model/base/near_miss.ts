@@ -1,7 +1,7 @@
-/** The names that a mistyped word may have meant. */
+/** Suggestions for a mistyped word. */
 
 /**
- * Names that `word` may have meant, the nearest first: names that begin with it (three letters or more), then names
+ * Names similar to `word`, most similar first: names that begin with it (three letters or more), then names
  * within an edit distance of a third of its length, 3 at most. Upper and lower case count as equal.
  */
 export function nearNames(word: string, names: Iterable<string>): string[] {
@@ -14,7 +14,7 @@ export function nearNames(word: string, names: Iterable<string>): string[] {
       near.push({ name, distance: 0.5 });
     } else if (Math.abs(candidate.length - wanted.length) <= allowed) {
       const distance = editDistance(wanted, candidate);
-      // Of a short name, something must be left: `-x` is no mistyped `-q`.
+      // A short name must keep a part: `-x` is not a mistyped `-q`.
       if (distance <= allowed && distance < Math.max(wanted.length, candidate.length) / 2) {
         near.push({ name, distance });
       }
@@ -25,7 +25,7 @@ export function nearNames(word: string, names: Iterable<string>): string[] {
     .map(({ name }) => name);
 }
 
-/** "; did you mean X?" for a message, "" where nothing is near. */
+/** "; did you mean X?" for a message, "" if nothing is similar. */
 export function didYouMean(word: string, names: Iterable<string>): string {
   const [nearest] = nearNames(word, names);
   return nearest === undefined ? "" : `did you mean ${nearest}?`;

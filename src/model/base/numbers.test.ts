@@ -45,7 +45,7 @@ describe("bytes", () => {
     [Number.NaN, "–"],
   ])("%d bytes are %s", (bytes, text) => expect(formatBytes(bytes)).toBe(text));
 
-  it("have a sign where they are a change, unless they are zero", () => {
+  it("have a sign if they are a change, unless they are zero", () => {
     expect([MIB, -MIB, 0.3].map(formatSignedBytes)).toEqual(["+1.00 MiB", "-1.00 MiB", "0 B"]);
   });
 
@@ -99,7 +99,7 @@ describe("counts and shares", () => {
     ]);
   });
 
-  it("show all digits where they are wanted", () => {
+  it("show all digits on request", () => {
     expect(formatExactCount(1_204_567)).toBe("1,204,567");
     expect([1204, -12, 0].map(formatSignedCount)).toEqual(["+1,204", "-12", "0"]);
   });

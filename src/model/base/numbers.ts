@@ -1,9 +1,9 @@
 /**
- * Numbers as people read them, for the command line, the diagnosis, the verdicts on out-of-memory messages and the page.
+ * Human-readable numbers for the command line, the diagnosis, the verdicts on out-of-memory messages and the page.
  *
  * Bytes come in three precisions: three significant digits in tables and figures (`formatBytes`), two in sentences
- * (`formatBytesBriefly`), and two decimals where a text is compared with a message of PyTorch (`formatBytesLikePyTorch`).
- * Negative numbers have an ASCII "-", which survives copying from a terminal; what is not a number is "–".
+ * (`formatBytesBriefly`), and two decimals if a text is compared with a PyTorch message (`formatBytesLikePyTorch`).
+ * Negative numbers have an ASCII "-", which survives copying from a terminal; NaN is "–".
  */
 import type { Bytes, Millis, TimeMs } from "./units.js";
 
@@ -58,8 +58,10 @@ export function formatGrowth(bytesPerHour: number): string {
   return `${sign}${text} MiB/h`;
 }
 
-/** "+578 MiB/h (+567 to +589)"; "not measurable (-3.0 to +5.0 MiB/h)" where zero lies in the 95 % interval;
- * "window too short" where there is no interval. Bytes per hour. */
+/**
+ * "+578 MiB/h (+567 to +589)"; "not measurable (-3.0 to +5.0 MiB/h)" if the 95 % interval includes zero;
+ * "window too short" without an interval. Bytes per hour.
+ */
 export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: number): string {
   if (low === undefined || high === undefined) {
     return "window too short";
@@ -109,7 +111,7 @@ export function formatShare(share: number): string {
   return share < 0.005 ? "<1 %" : `${Math.round(share * 100)} %`;
 }
 
-/** A share with a decimal below 10 %, for shares of a whole that has many small parts: "3.1 %", "<0.1 %". */
+/** A share with a decimal below 10 %, for wholes with many small parts: "3.1 %", "<0.1 %". */
 export function formatFineShare(share: number): string {
   if (!Number.isFinite(share)) {
     return NOT_A_NUMBER;
@@ -188,7 +190,7 @@ export function formatUtcTime(timeMs: TimeMs): string {
   return `${new Date(timeMs).toISOString().replace("T", " ").slice(0, 19)} UTC`;
 }
 
-/** Time of day where the reader is: "19:33:05"; with the day where `withDay`: "03-01 19:33". */
+/** Local time of day: "19:33:05"; with `withDay`: "03-01 19:33". */
 export function formatWallClock(timeMs: TimeMs, withDay = false): string {
   const at = new Date(timeMs);
   const [month, day, hours, minutes, seconds] = [
@@ -203,7 +205,7 @@ export function formatWallClock(timeMs: TimeMs, withDay = false): string {
 
 // --- digits --------------------------------------------------------------------------------------
 
-/** A unit begins where the one below would take four digits; whole bytes are shown up to 1023. */
+/** The next unit is used if the smaller one would need four digits; whole bytes are shown up to 1023. */
 function bytesWith(bytes: Bytes, digits: (value: number) => string): string {
   if (!Number.isFinite(bytes)) {
     return NOT_A_NUMBER;

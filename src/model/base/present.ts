@@ -1,4 +1,4 @@
-/** A value that is known to be there: without it, the program is wrong and throws. */
+/** Returns a value that must exist; throws if it does not, because that is a bug. */
 export function present<Value>(value: Value | null | undefined): Value {
   if (value === undefined || value === null) {
     throw new TypeError(`${value} where a value was expected`);

@@ -1,4 +1,4 @@
-/** Numbers from 0 to below 1, the same for the same seed: a test that fails by chance fails again. (Constants of
+/** Numbers from 0 to below 1, deterministic for a seed, so that a failing test fails again. (Constants of
  * Numerical Recipes' quick generator.) */
 export function randomFrom(seed: number): () => number {
   let state = seed;
@@ -8,7 +8,7 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-/** Whole numbers from 0 to below what is asked. */
+/** Whole numbers from 0 to below the argument. */
 export function wholeNumbersFrom(seed: number): (below: number) => number {
   const random = randomFrom(seed);
   return (below) => Math.floor(random() * below);

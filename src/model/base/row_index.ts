@@ -1,5 +1,7 @@
-/** A hash index over the rows of some columnar table: open addressing in typed arrays, no object a row.
- * The table keeps the rows and says when two are the same. */
+/**
+ * A hash index over the rows of some columnar table: open addressing in typed arrays, without an object per
+ * row. The table stores the rows and compares them.
+ */
 
 export class RowIndex {
   #size = 0;
@@ -7,7 +9,7 @@ export class RowIndex {
   #rows = new Uint32Array(256);
   #hashes = new Uint32Array(256);
 
-  /** The row with this hash for which `same` holds, or -1. */
+  /** The row with this hash for which `same` is true, or -1. */
   find(hash: number, same: (row: number) => boolean): number {
     const mask = this.#rows.length - 1;
     const wanted = hash >>> 0;

@@ -8,7 +8,7 @@ export type Millis = number;
 export type TimeMs = number;
 /** Virtual address; fits a double exactly (below 2^53). */
 export type Address = number;
-/** Process id as the recorder's pid namespace has it. */
+/** Process id in the recorder's pid namespace. */
 export type Pid = number;
 
 /** Row numbers of the tables of a {@link Profile}. */
@@ -22,6 +22,8 @@ export type ThreadIndex = number;
 export type LabelId = number;
 export type SiteIndex = number;
 
-/** Reports progress: called after each step of long work with the number of steps done and the total. Awaiting it lets
- * signals in before the next step. */
+/**
+ * Reports progress: called after each step of long work with the number of steps done and the total. Awaiting
+ * it lets pending signals be handled before the next step.
+ */
 export type Tell = (done: number, of: number) => Promise<void>;

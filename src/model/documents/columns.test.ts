@@ -73,7 +73,7 @@ describe("encodeColumns and decodeColumns", () => {
     }
   });
 
-  it("allocate nothing for wild claims", () => {
+  it("allocate nothing for excessive claims", () => {
     const wild = [
       [0xdd, 0x7f, 0xff, 0xff, 0xff], // array of 2 G
       [0xdf, 0x7f, 0xff, 0xff, 0xff], // object of 2 G keys

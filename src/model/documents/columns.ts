@@ -1,13 +1,13 @@
 /**
- * Values that hold typed arrays and Maps, as bytes and back: MessagePack with extension types.
+ * Encodes and decodes values with typed arrays and Maps: MessagePack with extension types.
  *
  *   type  1      2     3       4      5       6      7        8        16
  *   is    Uint8  Int8  Uint16  Int16  Uint32  Int32  Float32  Float64  Map
  *
  * A typed array's payload is [padding length: 1 byte][padding][elements, little-endian], padded so that
  * the elements lie at a multiple of 8 of the whole buffer: decoding then makes a view and copies
- * nothing. A Map's payload is padded alike and holds the array of its [key, value] pairs.
- * Plain Uint8Arrays travel as MessagePack's own bytes. Runs in Node and in browsers.
+ * nothing. A Map's payload is padded likewise and contains the array of its [key, value] pairs.
+ * Plain Uint8Arrays use MessagePack's own byte type. Runs in Node and in browsers.
  */
 
 import { Decoder, Encoder, ExtensionCodec } from "@msgpack/msgpack";
@@ -40,7 +40,7 @@ const COLUMN_TYPES: readonly (readonly [number, ColumnClass])[] = [
 ];
 const MAP_TYPE = 16;
 const ALIGNMENT = 8;
-/** Maps within maps; far above what any of our documents nests. */
+/** Deepest nesting of Maps; far more than any of our documents. */
 const MAX_MAP_DEPTH = 16;
 
 /** The bytes of `value`: plain objects, arrays, strings, numbers, booleans, null, typed arrays, Maps.
@@ -49,8 +49,8 @@ export function encodeColumns(value: unknown): Uint8Array<ArrayBuffer> {
   return encoder().encode(value);
 }
 
-/** The value that {@link encodeColumns} wrote. Typed arrays are views into `bytes` where it is aligned
- * to 8, copies otherwise: keep `bytes` unchanged. `source` names the bytes in errors.
+/** The value that {@link encodeColumns} wrote. Typed arrays are views into `bytes` if it is aligned to 8,
+ * otherwise copies; do not modify `bytes`. `source` names the bytes in errors.
  * @throws TidemarkError TM-E005 for anything that is not such a value, without allocating more than a
  * small multiple of `bytes`. */
 export function decodeColumns(bytes: Uint8Array, source: string): unknown {
@@ -89,7 +89,7 @@ encodingCodec.register({
   decode: notUsed,
 });
 
-/** One codec a depth of Maps, for an extension's decoder is not told where it stands. */
+/** One codec per depth of Maps, because an extension's decoder does not know its depth. */
 const decodingCodecs = Array.from({ length: MAX_MAP_DEPTH + 1 }, (_, depth) => {
   const codec = new ExtensionCodec();
   for (const [type, Class] of COLUMN_TYPES) {

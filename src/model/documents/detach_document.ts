@@ -4,10 +4,10 @@ import type { Millis, Pid } from "../base/units.js";
 export interface DetachJson {
   schema: "tidemark.detach/1";
   pid: Pid;
-  /** The agent recorded until now; false: it had ended before. */
+  /** Whether the agent recorded until now; false: it had already stopped. */
   recorded: boolean;
-  /** Every hook was taken back; false: the interpreter's go when a thread next runs Python code. */
+  /** Whether every hook was removed; false: the interpreter's hooks are removed when a thread next runs Python code. */
   inert: boolean;
-  /** How long the process stood. */
+  /** Pause of the process. */
   pauseMs: Millis;
 }

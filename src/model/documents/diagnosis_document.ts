@@ -1,7 +1,7 @@
 import type { Bytes, Millis, Objects, TimeMs } from "../base/units.js";
 import type { FrameJson, TargetJson, WindowJson } from "./documents.js";
 
-/** What a verdict may be: a closed list (docs/diagnosis.md explains each). */
+/** All verdicts: a closed list (docs/diagnosis.md explains each). */
 export const VERDICT_KINDS = [
   "steady",
   "warm-up",
@@ -26,7 +26,7 @@ export const VERDICT_KINDS = [
 export type VerdictKind = (typeof VERDICT_KINDS)[number];
 
 export interface AdviceJson {
-  /** "TM-A003": stands in docs/advice.md. */
+  /** "TM-A003", as in docs/advice.md. */
   id: string;
   text: string;
 }
@@ -35,42 +35,50 @@ export interface HolderJson {
   /** From the root down: "module app", "running_stats", "dict[...]". */
   path: string[];
   type: string;
-  /** 0 where it was not worked out. */
+  /** 0 if it was not computed. */
   retainedBytes: Bytes;
-  /** Items it holds; 0 where it is no container. */
+  /** Number of items; 0 if it is not a container. */
   entries: number;
-  /** Functions of the program that put things into it, by their first lines; left out where none is known. */
+  /** When its entries and retained bytes were counted; absent if that time is unknown. */
+  atMs?: TimeMs;
+  /** Functions of the program that add items to it, by first line; absent if none is known. */
   putters?: FrameJson[];
 }
 
 export interface SuspectJson {
   rank: number;
-  /** Of the growth: of the whole program where that grows, else of all suspects. */
+  /** Share of the growth of the whole program if that grows, otherwise of all suspects. */
   share: number;
   liveBytes: Bytes;
   growthBytesPerHour: number;
-  /** Of device memory, where steps are what can be counted; an hour's growth is then 0. */
+  /** For device memory, if growth is measured per step; hourly growth is then 0. */
   growthBytesPerStep?: Bytes;
-  /** Leaf first; empty where no agent saw the allocations. */
+  /** Leaf first; empty if no agent recorded the allocations. */
   stack: FrameJson[];
-  /** Where all objects of a type are meant, and not a site's: "app.Session". */
+  /** Set if the suspect is a type instead of a site: "app.Session". */
   type?: string;
-  /** It keeps nothing: it reads what another process had made before the fork, and each read of a Python object writes
-   * a reference count. Its growth is what turns private, its share is of all such reading. */
+  /**
+   * It keeps nothing, but reads objects that another process created before the fork; each read of a Python
+   * object writes its reference count. Its growth is the memory that becomes private, and its share refers to
+   * all such reads.
+   */
   reads?: true;
-  /** Not what grew, but what lived when the process ran out of memory: its share is of all that lived then. */
+  /**
+   * Not growth, but memory that was live when the process ran out of memory; its share refers to all live
+   * memory at that time.
+   */
   atEnd?: true;
-  /** It made none of it: it puts what others make into the holder, and its figures are theirs. */
+  /** It did not create the objects, but adds them to the holder; its figures are those of the creating sites. */
   puts?: true;
-  /** Which allocator was asked; "device": torch's, of a GPU. */
+  /** The allocator; "device": torch's GPU allocator. */
   domain: "python" | "native" | "mapped" | "files" | "device";
   /** The process in which it grows most. */
   pid: number;
-  /** Where it grows in several processes of the tree: in each, the most first. */
+  /** If it grows in several processes of the tree: growth in each, largest first. */
   processes?: { pid: number; growthBytesPerHour: number }[];
-  /** Live bytes older than an age, youngest age first; each includes the ones behind it. */
+  /** Live bytes older than an age, youngest age first; each includes the later ones. */
   ages: { olderThanMs: Millis; bytes: Bytes }[];
-  /** Live bytes at looks, for a chart. */
+  /** Live bytes at snapshots, for a chart. */
   history: { timeMs: TimeMs; bytes: Bytes }[];
   holder?: HolderJson;
   /** Its items wait for a consumer that is slower than their producer; waitingMs is the age of the oldest item. */
@@ -78,23 +86,23 @@ export interface SuspectJson {
   advice: AdviceJson[];
 }
 
-/** Another cause of the growth, beside the verdict's. */
+/** Another cause of the growth, in addition to the verdict's. */
 export interface AlsoFoundJson {
   kind: VerdictKind;
-  /** Of the whole growth, 0 to 1. */
+  /** Share of the whole growth, 0 to 1. */
   share: number;
   /** One sentence. */
   summary: string;
 }
 
-/** What the heap of a process holds more of, from the first of its censuses to the last. */
+/** Growth in a process's heap from its first census to the last. */
 export interface CensusJson {
   pid: number;
   fromMs: TimeMs;
   toMs: TimeMs;
-  /** How many were taken. */
+  /** Number of censuses. */
   taken: number;
-  /** What came to most bytes first; bytes with the buffers that the objects own. */
+  /** Largest growth in bytes first; bytes include the buffers that the objects own. */
   types: {
     type: string;
     objects: Objects;
@@ -111,48 +119,54 @@ export interface DiagnosisJson {
   window: WindowJson;
   verdict: {
     kind: VerdictKind;
-    /** Of the kind, 0 to 1. */
+    /** Confidence in the kind, 0 to 1. */
     confidence: number;
     /** One sentence. */
     summary: string;
   };
-  /** Other causes of at least 10 % of the growth, the largest first; left out where there are none. */
+  /** Other causes of at least 10 % of the growth, largest first; absent if there are none. */
   alsoFound?: AlsoFoundJson[];
-  /** Where only some rows of the profiles count (`--where`): growth, suspects and the verdict are of these. */
+  /**
+   * Set if only some rows of the profiles are selected (`--where`): growth, suspects and the verdict cover only
+   * these.
+   */
   selection?: {
     /** "thread=worker and label=ingest" */
     where: string;
-    /** Growth of all processes' memory, with its 95 % interval where the window is long enough. */
+    /** Growth of all processes' memory, with its 95 % interval if the window is long enough. */
     wholeBytesPerHour: number;
     wholeLow?: number;
     wholeHigh?: number;
-    /** Of that growth, what the rows explain, 0 to 1; left out where no growth can be measured. */
+    /** Share of that growth that the rows explain, 0 to 1; absent if there is no measurable growth. */
     share?: number;
   };
   growth: {
-    /** Of the process tree, with its 95 % interval. Where the tree as a whole shows no growth: of the memory that the
-     * verdict is about. */
+    /**
+     * Growth of the process tree, with its 95 % interval. If the whole tree shows no growth: growth of the
+     * memory that the verdict concerns.
+     */
     bytesPerHour: number;
     low: number;
     high: number;
-    /** Of the control group; 0: none. */
+    /** Limit of the control group; 0: none. */
     limitBytes: Bytes;
-    /** Until the limit at this rate; 0: no limit, or no growth. */
+    /** Time until the limit at this rate; 0: no limit, or no growth. */
     msToLimit: Millis;
-    /** MiB a step where the program counts steps; left out where it does not. */
+    /** Bytes per step if the program marks steps; otherwise absent. */
     bytesPerStep?: Bytes;
   };
-  /** Which part of the memory grows: parts as in `tidemark.ledger/1` where enough were taken to tell a
-   * growth, else those that the kernel tells apart. */
+  /**
+   * The parts of memory that grow: parts as in `tidemark.ledger/1` if there are enough ledgers to measure
+   * growth, otherwise those that the kernel distinguishes.
+   */
   ledger: { part: string; bytes: Bytes; growthBytesPerHour: number }[];
-  /** Fastest growing first, but that who reads, and who is called to put things there, stand second; empty where the
-   * verdict names none. */
+  /** Fastest growing first, except that readers and storing functions come second; empty if the verdict names none. */
   suspects: SuspectJson[];
   evidence: { rule: string; says: "leak" | "no leak" | "silent"; detail: string }[];
-  /** Left out where objects were counted less than twice, or none became more. */
+  /** Absent if there were fewer than two censuses, or nothing grew. */
   census?: CensusJson;
   /** For the verdict as a whole. */
   advice: AdviceJson[];
-  /** What could not be seen, and why. */
+  /** What could not be observed, and why. */
   limits: string[];
 }

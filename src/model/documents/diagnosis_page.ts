@@ -1,11 +1,11 @@
 import type { DiagnosisJson } from "./diagnosis_document.js";
 
-/** The verdict as a page shows it: the page has no rules and no catalogue of its own. */
+/** The verdict for a page, which has no rules and no advice catalogue of its own. */
 export interface DiagnosisPage {
   readonly diagnosis: DiagnosisJson;
-  /** Code before and after, of the advice that the diagnosis gives; empty where the verdict has none to mend. */
+  /** Code before and after for the diagnosis's advice; empty if there is nothing to fix. */
   readonly examples: readonly AdviceExample[];
-  /** By suspect, then by frame of its stack: whether it is the program's own code. */
+  /** For each suspect and each frame of its stack: whether it is the program's own code. */
   readonly ownFrames: readonly (readonly boolean[])[];
 }
 

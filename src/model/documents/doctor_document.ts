@@ -8,7 +8,7 @@ export interface DoctorJson {
   atMs: TimeMs;
   /** The process of --pid. */
   pid?: Pid;
-  /** False where a check's state is `missing`: the command then leaves with exit code 1. */
+  /** False if a check's state is `missing`; the exit code is then 1. */
   ready: boolean;
   checks: DoctorCheckJson[];
 }
@@ -17,12 +17,12 @@ export interface DoctorCheckJson {
   area: "machine" | "installation" | "permissions" | "memory" | "python" | "gpu" | "process";
   /** A short name, stable within the version: "C library", "recording", "python /usr/bin/python3". */
   check: string;
-  /** ok: all of it works. limited: what `effect` names does not. missing: a command has no use without it. */
+  /** ok: everything works. limited: the things in `effect` do not work. missing: a command cannot work without it. */
   state: "ok" | "limited" | "missing";
-  /** What is there. */
+  /** What was found. */
   found: string;
-  /** What does not work; "" where everything does. */
+  /** What does not work; "" if everything does. */
   effect: string;
-  /** The command or setting that enables it; "" where nothing is needed, or nothing helps. */
+  /** The command or setting that enables it; "" if nothing is needed or nothing helps. */
   remedy: string;
 }

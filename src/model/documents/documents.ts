@@ -10,7 +10,7 @@ import type { LedgerPartName } from "../profile/ledger.js";
 export interface TargetJson {
   pid: Pid;
   command: string[];
-  /** "3.11.7"; empty where no interpreter was seen. */
+  /** "3.11.7"; empty if no interpreter was found. */
   python: string;
   startedMs: TimeMs;
 }
@@ -32,7 +32,7 @@ export interface FrameJson {
 export interface SummarySiteJson {
   /** Leaf first. */
   stack: FrameJson[];
-  /** Which allocator was asked. */
+  /** The allocator. */
   domain: "python" | "native" | "mapped";
   liveBytes: Bytes;
   liveObjects: Objects;
@@ -43,7 +43,7 @@ export interface SummarySiteJson {
   standardErrorBytes: Bytes;
   standardErrorAtPeakBytes: Bytes;
   standardErrorAllocatedBytes: Bytes;
-  /** Hold the true figures in 95 of 100 cases: wider than two standard errors where samples are few. */
+  /** 95 % intervals; wider than two standard errors if there are few samples. */
   interval95Bytes?: Interval;
   interval95AtPeakBytes?: Interval;
   interval95AllocatedBytes?: Interval;
@@ -58,28 +58,32 @@ export interface RowGroupJson {
   liveBytes: Bytes;
   /** Standard error of liveBytes. */
   standardErrorBytes: Bytes;
-  /** Holds the true figure in 95 of 100 cases. */
+  /** 95 % interval. */
   interval95Bytes: Interval;
-  /** Of the live bytes of all groups, 0 to 1. */
+  /** Share of the live bytes of all groups, 0 to 1. */
   share: number;
   liveBytesAtPeak: Bytes;
   allocatedBytes: Bytes;
   standardErrorAllocatedBytes: Bytes;
-  /** Stacks, apart by allocator, of which something lives. */
+  /** Stacks with live bytes, separately by allocator. */
   sites: number;
-  /** Growth of the live bytes after the first third of the recording, with its 95 % interval; left out where there are
-   * too few looks to measure it. */
+  /**
+   * Growth of the live bytes after the first third of the recording, with its 95 % interval; absent if there
+   * are too few snapshots to measure it.
+   */
   growthBytesPerHour?: number;
   growthLowBytesPerHour?: number;
   growthHighBytesPerHour?: number;
 }
 
-/** Host memory by the steps that the program marks, of each name and process. */
+/** Host memory by the steps that the program marks, for each name and process. */
 export interface StepsJson {
   /** In the order of the steps. */
   ranges: StepRangeJson[];
-  /** What each step leaves behind: the median after the first third of the ranges, without the last; of loops that are
-   * long enough to tell. */
+  /**
+   * Bytes that each step leaves behind: the median after the first third of the ranges, without the last; only
+   * for loops that are long enough.
+   */
   left: {
     name: string;
     pid: Pid;
@@ -106,11 +110,11 @@ export interface StepRangeJson {
   bytesPerStep: Bytes;
   /** Standard error of bytesPerStep. */
   standardErrorPerStep: Bytes;
-  /** Stacks, apart by allocator, of which something lives. */
+  /** Stacks with live bytes, separately by allocator. */
   sites: number;
 }
 
-/** `tidemark.completion/1`: the script by which a shell completes command lines. */
+/** `tidemark.completion/1`: the script that makes a shell complete command lines. */
 export interface CompletionJson {
   schema: "tidemark.completion/1";
   shell: "bash" | "zsh" | "fish";
@@ -122,73 +126,77 @@ export interface SummaryJson {
   schema: "tidemark.summary/1";
   target: TargetJson;
   window: WindowJson;
-  /** The time the figures are of: the end unless --at said otherwise. */
+  /** The time of the figures: the end, or the moment given with --at. */
   atMs: TimeMs;
-  /** When the most memory was live: the time of the figures at the peak; absent where nothing was sampled. */
+  /** When the most memory was live: the time of the figures at the peak; absent if nothing was sampled. */
   livePeakMs?: TimeMs;
-  /** Of a tree of processes: the sum of each one's RSS, which counts what they share more than once. */
+  /** For a process tree: the sum of all RSS, which counts shared memory several times. */
   rss: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
-  /** Of a tree of several processes, where PSS could be read: what the tree takes, at the polls of PSS. */
+  /** For a tree of several processes, if PSS is readable: the memory of the tree, at the polls of PSS. */
   pss?: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
   processes: {
     pid: Pid;
     parentPid: Pid;
     command: string[];
     python: string;
-    /** Of its readings; null where it came and ended between two. */
+    /** Peak of its readings; null if it started and ended between two. */
     peakRssBytes: Bytes | null;
     endRssBytes: Bytes | null;
-    /** False where the process ran without an agent: only its /proc figures are known. */
+    /** False if the process ran without an agent, so that only metrics from /proc are known. */
     profiled: boolean;
-    /** In a distributed job, from its launcher's environment (RANK); left out where there is none. */
+    /** In a distributed job, from its launcher's environment (RANK); absent if not set. */
     rank?: number;
   }[];
-  /** The rows that `sites` and `groups` count (`--where`): "thread=worker and label=ingest"; left out where all count.
-   * Figures that do not come from samples are of the whole program. */
+  /**
+   * The rows that `sites` and `groups` count (`--where`): "thread=worker and label=ingest"; absent if all
+   * count. Figures that do not come from samples cover the whole program.
+   */
   where?: string;
-  /** With `--by`: what the rows are grouped by, and the groups, the most live bytes first. */
+  /** With `--by`: the grouping key and the groups, most live bytes first. */
   by?: string;
   groups?: RowGroupJson[];
-  /** In place of `groups`, with `--by step`. */
+  /** Replaces `groups` with `--by step`. */
   steps?: StepsJson;
   /** By liveBytes at `atMs`, largest first. */
   sites: SummarySiteJson[];
-  /** Growth after the first third of the window: of the process's RSS, or of the tree's PSS where it has several
-   * processes (its RSS where PSS could not be read). The diagnosis uses the same figures. */
+  /**
+   * Growth after the first third of the window: of the process's RSS, or of the tree's PSS if it has several
+   * processes (its RSS if PSS is not readable). The diagnosis uses the same figures.
+   */
   series: {
     startBytes: Bytes;
     minBytes: Bytes;
     baselineBytes: Bytes;
     growthBytesPerHour: number;
-    /** 95 % interval of the growth; left out where the window is too short to measure it. */
+    /** 95 % interval of the growth; absent if the window is too short to measure it. */
     growthLowBytesPerHour?: number;
     growthHighBytesPerHour?: number;
     points: number;
-    /** Last reading; 0 where PSS could not be read. */
+    /** Last reading; 0 if PSS is not readable. */
     treePssBytes: Bytes;
   };
   agent: {
-    /** In force at that time; for sizes that are freed soon it may be coarser. */
+    /** Sampling period at that time; for short-lived sizes it may be longer. */
     periodBytes: Bytes;
-    /** The coarsest in force until then, for any size. */
+    /** The longest period until then, for any size. */
     coarsestPeriodBytes?: Bytes;
     samples: number;
     lost: number;
-    /** A place of which no sample lives holds less, in 95 of 100 cases. */
+    /** A site without a live sample holds less than this with 95 % probability. */
     unseenUpToBytes?: Bytes;
-    /** CPU time the agents spent on their slow path. */
+    /** CPU time that the agents spent on their slow path. */
     cpuMs: Millis;
     allocatedBytesPerSecond: number;
   };
-  /** What RSS was made of at the last recorded ledger, of `processes` together; absent where there is none. */
+  /** The parts of RSS at the last recorded ledger, for `processes` together; absent if there is none. */
   ledger?: {
     atMs: TimeMs;
     processes: number;
     parts: { part: LedgerPartName; bytes: Bytes }[];
   };
-  /** Processes that were killed for memory or ran out of it, in the order of their ends; left out where there are none. */
+  /** Processes that were killed for memory or ran out of it, in the order of their ends; absent if there are none. */
   memoryEnds?: MemoryEndJson[];
-  /** What could not be seen, and why. */
+  /** What could not be observed, and why. */
   limits: string[];
 }
 
@@ -198,20 +206,20 @@ export interface MemoryEndJson {
   timeMs: TimeMs;
   /** The limit of its control group, the machine's memory, or a limit of its own (ulimit -v, -d). */
   cause: "cgroup" | "machine" | "rlimit";
-  /** 0: not known. */
+  /** 0: unknown. */
   limitBytes: Bytes;
-  /** By all that count against the limit; 0: not known. */
+  /** Usage of everything that counts against the limit; 0: unknown. */
   usedBytes: Bytes;
-  /** Of the process; 0: not known. */
+  /** RSS of the process; 0: unknown. */
   rssBytes: Bytes;
   /** The control group, "RLIMIT_AS" or "RLIMIT_DATA"; "" for the machine. */
   limit: string;
-  /** What it is known from. */
+  /** The evidence. */
   evidence: string[];
-  /** Live at its last moment; left out where no agent ran. */
+  /** Live bytes at its end; absent if no agent ran. */
   pythonBytes?: Bytes;
   nativeBytes?: Bytes;
-  /** All of it in one line. */
+  /** Everything in one line. */
   sentence: string;
 }
 
@@ -228,25 +236,27 @@ export interface PsJson {
     /** Container or pod id from the cgroup; empty outside one. */
     container: string;
     rssBytes: Bytes;
-    /** 0 where not ours to read; ussBytes likewise. */
+    /** 0 if not readable; likewise for ussBytes. */
     pssBytes: Bytes;
     ussBytes: Bytes;
-    /** Of RSS since the last `tidemark ps`; 0 where that did not see the process. */
+    /** Growth of RSS since the last `tidemark ps`; 0 if that did not list the process. */
     growthBytes: Bytes;
-    /** Growth of RSS per hour, of the recording that is in progress or of what `top` has seen, after the first third of
-     * that time, with its 95 % interval; in `ps` without a recording, between two looks, without an interval. Left out
-     * where it cannot be measured. */
+    /**
+     * Growth of RSS per hour, from the recording in progress or the readings of `top`, after the first third of
+     * that time, with its 95 % interval; in `ps` without a recording, between two readings, without an
+     * interval. Absent if it cannot be measured.
+     */
     growthBytesPerHour?: number;
     growthLowBytesPerHour?: number;
     growthHighBytesPerHour?: number;
-    /** The least RSS that was seen in that time; left out after a first look. */
+    /** The lowest RSS in that time; absent after a first reading. */
     minRssBytes?: Bytes;
     /** RSS after the first third of that time. */
     baselineRssBytes?: Bytes;
     threads: number;
     /** Its child processes, Python or not. */
     children: number;
-    /** Device memory by nvidia-smi; absent where no driver answers. */
+    /** Device memory from nvidia-smi; absent if no driver answers. */
     gpuBytes?: Bytes;
     attach: { ok: boolean; reason: string; remedy: string };
   }[];
@@ -268,7 +278,7 @@ export interface DiffJson {
     peakRssBytesA: Bytes;
     peakRssBytesB: Bytes;
   };
-  /** The rows that both sides count (`--where`); left out where all count. */
+  /** The selected rows of both sides (`--where`); absent if all count. */
   where?: string;
   /** With `--by`: what the rows are grouped by, and the groups, in the order of the sites. */
   by?: string;
@@ -281,7 +291,7 @@ export interface DiffJson {
     standardErrorBytes: Bytes;
     isNoise?: boolean;
   }[];
-  /** Those beyond their error first; then by growth, largest first. */
+  /** Growth beyond its error first, then by size, largest first. */
   sites: {
     stack: FrameJson[];
     domain: "python" | "native" | "mapped";
@@ -301,9 +311,9 @@ export interface LinesJson {
   schema: "tidemark.lines/1";
   target: TargetJson;
   atMs: TimeMs;
-  /** The rows that count (`--where`); left out where all count. */
+  /** The selected rows (`--where`); absent if all count. */
   where?: string;
-  /** With `--by`: what the lines are grouped by. */
+  /** With `--by`: the grouping key. */
   by?: string;
   /** By live bytes, largest first, with `--by` then by group; of one file: by line. */
   lines: {
@@ -315,7 +325,7 @@ export interface LinesJson {
     liveBytes: Bytes;
     liveBytesAtPeak: Bytes;
     allocatedBytes: Bytes;
-    /** Share of liveBytes, or where that is 0 of liveBytesAtPeak, that Python's allocators were asked for. */
+    /** Share of liveBytes (or of liveBytesAtPeak if that is 0) that Python's allocators allocated. */
     pythonShare: number;
     standardErrorBytes: Bytes;
   }[];

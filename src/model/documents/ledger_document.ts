@@ -5,10 +5,10 @@ import type { TargetJson } from "./documents.js";
 export interface LedgerPartJson {
   part: LedgerPartName;
   bytes: Bytes;
-  /** Unchanged against their files, and changed; only of parts that are whole mappings. */
+  /** Pages unchanged compared with their files, and changed pages; only for parts that are whole mappings. */
   cleanBytes?: Bytes;
   dirtyBytes?: Bytes;
-  /** `by`: what gives it back; `bytes` how much, where that can be told. */
+  /** `by`: how to release it; `bytes`: how much, if known. */
   reclaim: { by: Reclaim; bytes?: Bytes };
 }
 
@@ -35,7 +35,7 @@ export interface LedgerJson {
   target: TargetJson;
   atMs: TimeMs;
   depth: "cheap" | "full";
-  /** The process runs while it is read. */
+  /** Duration of the reading, during which the process runs. */
   paused: boolean;
   tookMs: Millis;
   rssBytes: Bytes;
@@ -43,7 +43,7 @@ export interface LedgerJson {
   ussBytes: Bytes;
   swapBytes: Bytes;
   vmsBytes: Bytes;
-  /** Transparent huge pages, a part of RSS; hugetlb pages, beside it. */
+  /** Transparent huge pages, included in RSS; hugetlb pages, not included. */
   anonymousHugeBytes: Bytes;
   hugetlbBytes: Bytes;
   /** In a fixed order; the sum of `bytes` is `rssBytes` exactly. */
@@ -53,7 +53,7 @@ export interface LedgerJson {
   malloc?: MallocJson;
   /** pymalloc's arenas, resident or not. */
   pymalloc?: PymallocJson;
-  /** The control group that limits; absent where there is none to be read. */
+  /** The limiting control group; absent if none is readable. */
   cgroup?: { limitBytes: Bytes | null; usageBytes: Bytes; pageCacheBytes: Bytes | null };
   /** All descendants, with --children. */
   children: {
@@ -65,27 +65,27 @@ export interface LedgerJson {
     privateDirtyBytes: Bytes;
     sharedBytes: Bytes;
   }[];
-  /** What could not be seen, and why. */
+  /** What could not be observed, and why. */
   limits: string[];
 }
 
 /** `tidemark.coreledger/1`: the memory in a core file, by part. It has no RSS, no PSS, no USS. */
 export interface CoreLedgerJson {
   schema: "tidemark.coreledger/1";
-  /** Its pid is 0 and its command the file's name where the core does not tell them. */
+  /** Its pid is 0 and its command the file's name if the core does not contain them. */
   target: TargetJson;
   file: string;
   /** When the file was written. */
   atMs: TimeMs;
   tookMs: Millis;
-  /** What the file holds without its pages of zeroes: `parts` add up to it. */
+  /** Bytes in the file without pages of zeroes; the sum of `parts`. */
   bytes: Bytes;
-  /** What it holds; pages of zeroes in it. */
+  /** Bytes in the file; pages of zeroes in it. */
   heldBytes: Bytes;
   zeroBytes: Bytes;
-  /** All that was mapped. */
+  /** All mapped bytes. */
   vmsBytes: Bytes;
-  /** Behind the file's end; never written to it. */
+  /** Bytes beyond the end of the file; never written. */
   truncatedBytes: Bytes;
   leftOutBytes: Bytes;
   parts: LedgerPartJson[];

@@ -1,19 +1,19 @@
 /**
- * A walk over the bones of a MessagePack value before it is decoded. A decoder allocates what a header
- * claims, so five bytes can ask for gigabytes and a run of headers for a stack without end; here a
- * claim must be covered by bytes that are there (every element takes at least one).
+ * Validates the structure of a MessagePack value before it is decoded. A decoder allocates the size claimed in
+ * a header, so five bytes could request gigabytes, and nested headers could overflow the stack. Here every
+ * claim must be covered by existing bytes (every element takes at least one).
  *
  * Source: https://github.com/msgpack/msgpack/blob/master/spec.md, "Formats".
  */
 import { float64At } from "../base/columns.js";
 
-/** Arrays and objects within each other; far above what any of our documents nests. */
+/** Deepest nesting of arrays and objects; far more than any of our documents. */
 const MAX_DEPTH = 64;
 
 /** @throws Error when `bytes` is not exactly one whole value, or is nested too deeply. */
 export function checkMessageStructure(bytes: Uint8Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  /** Values still to come, of each open array or object; [0] is the document itself. */
+  /** Values that are still missing in each open array or object; [0] is the document itself. */
   const pending = new Float64Array(MAX_DEPTH + 1);
   pending[0] = 1;
   let depth = 0;
@@ -49,10 +49,10 @@ export function checkMessageStructure(bytes: Uint8Array): void {
   }
 }
 
-/** Reused, for it is made once a value. */
+/** Reused, because it is needed for every value. */
 const header = { bytes: 0, children: 0 };
 
-/** The bytes a value takes without its children, and the number of those (an object's: keys and values).
+/** The bytes of a value without its children, and the number of children (for an object: keys and values).
  * Reading a length past the end throws RangeError. */
 function headerAt(
   view: DataView,
@@ -74,7 +74,7 @@ function headerAt(
   }
   switch (head) {
     case 0xc1:
-      throw new Error("it holds a byte that no value begins with");
+      throw new Error("it contains a byte that no value begins with");
     case 0xc4: // bin 8
     case 0xd9: // str 8
       return taking(2 + view.getUint8(position + 1));

@@ -14,8 +14,8 @@ function stack(...frames: string[]): FrameJson[] {
 
 const named = (...frames: string[]) => ownFrame(stack(...frames))?.function;
 
-describe("the frame that a stack counts for", () => {
-  test("the nearest of the program's own, past what libraries do for it", () => {
+describe("the frame that a stack is attributed to", () => {
+  test("the nearest frame of the program's own code, beyond library frames", () => {
     expect(
       named(
         "malloc /lib/libc.so.6",
@@ -48,7 +48,7 @@ describe("the frame that a stack counts for", () => {
     ).toBe("main");
   });
 
-  test("compiled text counts for who calls it, unless all of the program is such", () => {
+  test("run-time compiled code counts for its caller, unless the whole program is such code", () => {
     expect(named("__init__ <string>", "record /srv/app.py", "main /srv/app.py")).toBe("record");
     expect(
       named("root <template>", `render ${LIB}/site-packages/jinja2/x.py`, "page /srv/a.py"),
@@ -56,7 +56,7 @@ describe("the frame that a stack counts for", () => {
     expect(named("work <string>", "<module> <string>")).toBe("work");
   });
 
-  test("a notebook cell counts for itself, whatever file of the program runs it", () => {
+  test("a notebook cell counts for itself, whichever file runs it", () => {
     const cell = "cell <ipython-input-3-ab12>";
     expect(named(cell, `run ${LIB}/site-packages/IPython/x.py`)).toBe("cell");
     expect(named(cell, `run ${LIB}/site-packages/IPython/x.py`, "main /srv/a.py")).toBe("cell");
@@ -64,7 +64,7 @@ describe("the frame that a stack counts for", () => {
   });
 });
 
-describe("code that is compiled again and again", () => {
+describe("repeatedly compiled code", () => {
   test("counts as one file", () => {
     const one = (a: string, b: string) => expect(recurringFile(a)).toBe(recurringFile(b));
     one("<ipython-input-3-ab12cd34ef56>", "<ipython-input-17-0123456789ab>");
@@ -74,13 +74,13 @@ describe("code that is compiled again and again", () => {
     one("/tmp/job_17/step_3.py", "/tmp/job_18/step_4.py");
   });
 
-  test("while files of a program stay apart", () => {
+  test("while files of a program stay separate", () => {
     expect(recurringFile("/srv/app/v1.py")).not.toBe(recurringFile("/srv/app/v2.py"));
     expect(recurringFile("<string>")).not.toBe(recurringFile("<stdin>"));
   });
 });
 
-test("what Tidemark runs in the process is known by its file", () => {
+test("Tidemark's own code in the process is recognised by its file", () => {
   expect(isTidemark(stack("answer <tidemark>", "<module> <string>"))).toBe(true);
   expect(isTidemark(stack("answer <string>", "<module> /srv/tidemark/app.py"))).toBe(false);
 });

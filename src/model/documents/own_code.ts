@@ -1,21 +1,21 @@
 import { isNotebookCell } from "../profile/frame_text.js";
 import type { FrameJson } from "./documents.js";
 
-/** Where one task's or thread's code ends and the code that drives all of them begins. */
+/** Frames at which the code of one task or thread ends and the code that drives all of them begins. */
 const DRIVERS =
   /[/\\](?:asyncio[/\\](?:base_events|events|runners)|threading|uvloop[/\\]\w+)\.pyx?$/;
-/** A forked worker has its parent's frames below its own: what it runs begins here. */
+/** A forked worker has its parent's frames below its own; its own code begins here. */
 const WORKER = { file: /[/\\]multiprocessing[/\\]process\.py$/, name: /(?:^|\.)_bootstrap$/ };
 
-/** Text that was compiled as the program ran: a dataclass' __init__, a template. */
+/** Code compiled at run time: a dataclass's __init__, a template. */
 const COMPILED_TEXT = /^<.*>$/;
 
-/** Text that is compiled again and again, each time under a file name of its own: notebook cells, templates, exec. */
+/** Code that is compiled repeatedly under a new file name each time: notebook cells, templates, exec. */
 const COMPILED_AGAIN = /^<|[/\\](?:tmp|temp)[/\\].*\d/i;
 /** Numbers and hashes in such a name. */
 const COUNTER = /0x[0-9a-f]+|\b(?=[0-9a-f]*\d)[0-9a-f]{6,}\b|\d+/gi;
 
-/** The file's name for grouping: the same for all versions of code that is compiled again and again. */
+/** The file's name for grouping: the same for all versions of repeatedly compiled code. */
 export function recurringFile(file: string): string {
   if (isNotebookCell(file)) {
     return "<notebook cell>";
@@ -23,7 +23,7 @@ export function recurringFile(file: string): string {
   return COMPILED_AGAIN.test(file) ? file.replace(COUNTER, "#") : file;
 }
 
-/** What Tidemark runs inside the process: scripts that it has the interpreter execute. */
+/** File name of code that Tidemark has the interpreter execute. */
 const TIDEMARK_FILE = /^<tidemark>$|[/\\]\.tidemark-\d+-/;
 
 /** Whether an allocation was made by Tidemark's own code in the process. `frames`: leaf first. */
@@ -31,9 +31,11 @@ export function isTidemark(frames: readonly FrameJson[]): boolean {
   return frames.some(({ file }) => TIDEMARK_FILE.test(file));
 }
 
-/** The frame that a stack (leaf first) counts for: the nearest to the leaf that is the program's own, where
- * no event loop stands between, and rather of a file than of compiled text, which counts for who calls it; else the
- * nearest of Python's; else the leaf. */
+/**
+ * The frame that a stack (leaf first) is attributed to: the program's own frame nearest to the leaf, without an
+ * event loop in between, and preferably in a file, because run-time compiled code is attributed to its caller;
+ * otherwise the nearest Python frame; otherwise the leaf.
+ */
 export function ownFrame(frames: readonly FrameJson[]): FrameJson | undefined {
   const driver = frames.findIndex(isDriver);
   const near = driver < 0 ? frames : frames.slice(0, driver);
@@ -46,7 +48,7 @@ export function ownFrame(frames: readonly FrameJson[]): FrameJson | undefined {
   );
 }
 
-/** Code of a file, or of a notebook cell: its user wrote that, though no file holds it. */
+/** Code of a file or of a notebook cell, which the user wrote although it is not in a file. */
 function isWritten({ file }: FrameJson): boolean {
   return !COMPILED_TEXT.test(file) || isNotebookCell(file);
 }

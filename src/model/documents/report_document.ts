@@ -1,4 +1,4 @@
-/** What a report page holds: written by the CLI into one HTML file, later served live by the server. */
+/** Data of a report page, written by the CLI into one HTML file. */
 
 import type { ProfileLook, ProfileTables } from "../profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../profile/series.js";
@@ -16,6 +16,6 @@ export interface ReportDocument {
   readonly tables: ProfileTables;
   /** Ascending by time; the last is the end. */
   readonly looks: readonly ProfileLook[];
-  /** What `tidemark diagnose` says of the recording; left out by who asks for no verdict. */
+  /** The verdict of `tidemark diagnose` on the recording; absent if none was requested. */
   readonly diagnosis?: DiagnosisPage;
 }

@@ -1,6 +1,6 @@
 import type { DiagnosisJson } from "./diagnosis_document.js";
 
-/** "python-leak (82 % sure)"; no percentage where nothing is claimed. */
+/** "python-leak (82 % sure)"; without a percentage if nothing is claimed. */
 export function verdictText({
   kind,
   confidence,
@@ -10,7 +10,10 @@ export function verdictText({
     : `${kind} (${Math.round(confidence * 100)} % sure)`;
 }
 
-/** The evidence without the sentence that the verdict repeats: an open verdict is that of the rule that asks for more. */
+/**
+ * The evidence without the sentence that the verdict repeats; an undecided verdict repeats the rule that asks
+ * for more evidence.
+ */
 export function evidenceBeside({
   verdict,
   evidence,

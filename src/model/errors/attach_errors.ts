@@ -1,86 +1,89 @@
-/** What may go wrong between Tidemark and a live process. */
+/** Errors of attaching to a live process. */
 
 import type { Millis, Pid } from "../base/units.js";
 import { oneLine, TidemarkError } from "./errors.js";
 
-/** TM-E032: another tool traces the process, and the kernel allows one. */
+/** TM-E032: another tool traces the process, and the kernel allows only one tracer. */
 export function targetTraced(pid: Pid, tracer: Pid, tracerName: string): TidemarkError {
   return new TidemarkError(
     "TM-E032",
     4,
     `process ${pid} is traced by ${oneLine(tracerName) || "another tool"} (${tracer})`,
     "the kernel allows one tracer at a time",
-    "end that one, then try again",
+    "stop that tool, then try again",
   );
 }
 
-/** TM-E033: the process cannot be stopped for a moment now; nothing was changed. */
+/** TM-E033: the process cannot be paused now; nothing was changed. */
 export function targetBusy(pid: Pid, reason: string): TidemarkError {
   return new TidemarkError(
     "TM-E033",
     4,
-    `process ${pid} cannot be stopped: ${oneLine(reason)}`,
+    `process ${pid} cannot be paused: ${oneLine(reason)}`,
     "",
     "try again later",
   );
 }
 
-/** TM-E034: an interpreter whose structures are not known, or not as they should be; nothing was written. */
+/** TM-E034: the interpreter's structures are unknown or unexpected; nothing was written. */
 export function targetUnknown(pid: Pid, reason: string): TidemarkError {
   return new TidemarkError(
     "TM-E034",
     4,
-    `process ${pid} is not entered: ${oneLine(reason)}`,
-    "a write at a wrong place would end it, so nothing was written",
+    `process ${pid} cannot be entered safely: ${oneLine(reason)}`,
+    "a write at a wrong address would crash it, so nothing was written",
     "start it under: tidemark run",
   );
 }
 
-/** TM-E035: the process ran no Python code in time, so nothing was taken; all was undone. */
+/** TM-E035: the process ran no Python code in time, so it could not be entered; everything was undone. */
 export function targetNotEntered(pid: Pid, waitedMs: Millis, doing: string): TidemarkError {
   return new TidemarkError(
     "TM-E035",
     4,
-    `process ${pid} took nothing in ${Math.round(waitedMs / 1000)} s: ${oneLine(doing)}`,
-    "it runs what Tidemark hands it when its main thread runs Python code",
+    `process ${pid} could not be entered in ${Math.round(waitedMs / 1000)} s: ${oneLine(doing)}`,
+    "Tidemark's code runs only when the main thread runs Python code",
     "try again when it does, or wait longer with --wait",
   );
 }
 
-/** TM-E041: Ctrl-C before there was a result; what was put into the process was taken back. */
+/** TM-E041: Ctrl-C before there was a result; everything that was put into the process was removed. */
 export function entryInterrupted(pid: Pid): TidemarkError {
   return new TidemarkError(
     "TM-E041",
     130,
-    `interrupted: process ${pid} is left as it was, without a result`,
+    `interrupted: there is no result, and process ${pid} is as it was before`,
     "",
     "",
   );
 }
 
-/** TM-E036: what ran in the process raised; `exception` is its last line there. */
+/** TM-E036: the code that ran in the process raised an exception; `exception` is its last line. */
 export function targetRaised(pid: Pid, exception: string): TidemarkError {
   return new TidemarkError(
     "TM-E036",
     4,
-    `process ${pid} refused: ${oneLine(exception)}`,
-    "this is the exception that its own interpreter raised",
+    `code in process ${pid} raised an exception: ${oneLine(exception)}`,
+    "the process's own interpreter raised it",
     "",
   );
 }
 
-/** TM-E037: a recorder is attached already. */
+/** TM-E037: a recorder is already attached. */
 export function alreadyAttached(pid: Pid, holder: string, next: string): TidemarkError {
   return new TidemarkError(
     "TM-E037",
     4,
-    `process ${pid} is recorded already, by ${oneLine(holder)}`,
-    "two recorders of one process would halve each other's samples",
+    `process ${pid} is already being recorded by ${oneLine(holder)}`,
+    "two recorders of one process would each get half of the samples",
     next,
   );
 }
 
-/** TM-E037, too: `detach` does not take the agent from a recorder that is alive. `isRun`: it started the program. */
+/**
+ * Also TM-E037: `detach` does not remove the agent of a running recorder. `isRun`: the recorder started the
+ * program.
+ */
 export function recorderLives(
   pid: Pid,
   {
@@ -100,7 +103,10 @@ export function recorderLives(
   );
 }
 
-/** TM-E037, too: the agent of a recorder that died still records; `guard` keeps that, or nobody. */
+/**
+ * Also TM-E037: the recorder has ended, but its agent still records. `guard` saves that profile; null if no
+ * guard runs.
+ */
 export function recorderDied(pid: Pid, guard: Pid | null): TidemarkError {
   return new TidemarkError(
     "TM-E037",
@@ -109,27 +115,27 @@ export function recorderDied(pid: Pid, guard: Pid | null): TidemarkError {
     guard === null
       ? ""
       : `its guard (process ${guard}) adds the profile to the recording when the program ends`,
-    `to record it anew, take the agent out first: tidemark detach ${pid}`,
+    `to record it again, remove the agent first: tidemark detach ${pid}`,
   );
 }
 
-/** TM-E038: the agent is in the process and does not come on. */
+/** TM-E038: the agent is loaded in the process but does not start. */
 export function agentRefused(pid: Pid, reason: string): TidemarkError {
   return new TidemarkError(
     "TM-E038",
     4,
-    `the agent in process ${pid} does not come on: ${oneLine(reason)}`,
+    `the agent in process ${pid} does not start: ${oneLine(reason)}`,
     "",
     "",
   );
 }
 
-/** TM-E039: nothing of Tidemark's is in the process. */
+/** TM-E039: Tidemark is not in the process. */
 export function notAttached(pid: Pid): TidemarkError {
   return new TidemarkError(
     "TM-E039",
     2,
-    `nothing is attached to process ${pid}`,
+    `Tidemark is not attached to process ${pid}`,
     "",
     `attach with: tidemark attach ${pid}`,
   );

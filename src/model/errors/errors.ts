@@ -1,12 +1,14 @@
 /**
- * Everything that may go wrong in front of a user: a closed set. Each id is stable and stands in
- * docs/errors.md; a new one is appended with the next free number, none is ever reused.
+ * All errors that a user may see: a closed set. Ids are stable and listed in docs/errors.md. A new error gets
+ * the next free number; numbers are never reused.
  */
 
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../base/python_versions.js";
 
-/** 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target gone or refused; 5 internal;
- * 126 and 127 what a shell answers for a program that cannot be started, 130 for an interrupt. */
+/**
+ * 0 done; 1 a finding; 2 bad usage or input; 3 not permitted; 4 target ended or unsupported; 5 internal; 126
+ * and 127 as in a shell if a program cannot be started, 130 for an interrupt.
+ */
 type ExitCode = 0 | 1 | 2 | 3 | 4 | 5 | 126 | 127 | 130;
 
 export const ERROR_IDS = [
@@ -58,10 +60,12 @@ export const ERROR_IDS = [
   "TM-E081",
   "TM-E082",
   "TM-E083",
+  "TM-E085",
+  "TM-E086",
 ] as const;
 type ErrorId = (typeof ERROR_IDS)[number];
 
-/** What happened, the likely why, the next command; `message` is all three in one line. */
+/** What happened, the likely reason and the next command; `message` is all three in one line. */
 export class TidemarkError extends Error {
   override readonly name = "TidemarkError";
 
@@ -69,9 +73,9 @@ export class TidemarkError extends Error {
     readonly id: ErrorId,
     readonly exitCode: ExitCode,
     readonly what: string,
-    /** The likely reason; empty where `what` says it already. */
+    /** The likely reason; empty if `what` already includes it. */
     readonly why: string,
-    /** What to do or type next; empty where nothing helps. */
+    /** What to do next, often a command; empty if nothing helps. */
     readonly next: string,
     options?: ErrorOptions,
   ) {
@@ -79,7 +83,7 @@ export class TidemarkError extends Error {
   }
 }
 
-/** What is asked for, or the TidemarkError in which that ends. */
+/** Returns the result of `find`, or the TidemarkError that it throws. */
 export function orFailure<Value>(find: () => Value): Value | TidemarkError {
   try {
     return find();
@@ -91,31 +95,34 @@ export function orFailure<Value>(find: () => Value): Value | TidemarkError {
   }
 }
 
-/** null where what is asked for ends in a TidemarkError: it is not there, or cannot be read. */
+/**
+ * Returns the result of `find`, or null if it throws a TidemarkError, for example because a file is missing or
+ * unreadable.
+ */
 export function orNull<Value>(find: () => Value): Value | null {
   const found = orFailure(find);
   return found instanceof TidemarkError ? null : found;
 }
 
-/** TM-E001: a bug of Tidemark's. */
+/** TM-E001: a bug in Tidemark. */
 export function internalError(cause: unknown): TidemarkError {
   const detail = cause instanceof Error ? cause.message : String(cause);
   return new TidemarkError(
     "TM-E001",
     5,
     `something went wrong inside Tidemark: ${oneLine(detail)}`,
-    "this is a bug of Tidemark's, not of your program",
-    "run the same command with --debug and report what it prints",
+    "this is a bug in Tidemark, not in your program",
+    "run the same command with --debug and report its output",
     { cause },
   );
 }
 
-/** TM-E002: the command line cannot be understood. */
+/** TM-E002: the command line is invalid. */
 export function badUsage(what: string, next = "see --help"): TidemarkError {
   return new TidemarkError("TM-E002", 2, what, "", next);
 }
 
-/** The cause of TM-E003, for who knows what lies beside it. */
+/** The cause of TM-E003, for callers that look for similar files. */
 export interface MissingFile {
   readonly missingPath: string;
 }
@@ -126,30 +133,32 @@ export function fileNotFound(path: string, kind = "file"): TidemarkError {
     "TM-E003",
     2,
     `no such ${kind}: ${path === "" ? "''" : oneLine(path)}`,
-    "the name may be misspelt or relative to another directory",
+    "the name may be misspelled or relative to another directory",
     "",
     { cause: { missingPath: path } satisfies MissingFile },
   );
 }
 
-/** The cause of TM-E004 where it is not permitted, for who can see whose file it is. */
+/** The cause of TM-E004 if permission is denied, for callers that look up the file's owner. */
 export interface DeniedFile {
   readonly deniedPath: string;
 }
 
-/** TM-E004: a file exists and cannot be read or written; `reason` is the system's word (EACCES: ...). */
+/** TM-E004: a file exists but cannot be read or written; `reason` is the operating system's message (EACCES: ...). */
 export function fileUnusable(
   path: string,
   action: "read" | "write",
   reason: string,
 ): TidemarkError {
   const permission = /EACCES|EPERM/.test(reason);
-  // In place of "EACCES: permission denied, open '/x'": the path stands before it.
+  // Replaces "EACCES: permission denied, open '/x'", because the path is already in the message.
   const ours = /^EPERM: (it belongs to .+)$/.exec(reason)?.[1];
   const denied = ours === undefined ? "permission denied" : `permission denied, ${ours}`;
   const words = permission ? denied : reason;
   const next =
-    action === "read" ? "run this as a user who may read it" : "name another file with -o";
+    action === "read"
+      ? "run this as a user with permission to read it"
+      : "name another file with -o";
   return new TidemarkError(
     "TM-E004",
     permission ? 3 : 2,
@@ -160,57 +169,57 @@ export function fileUnusable(
   );
 }
 
-/** TM-E005: bytes that are not what their place promised: garbage, truncated, or changed. */
+/** TM-E005: damaged data: garbage, truncated, or changed. */
 export function damagedInput(source: string, detail: string): TidemarkError {
   return new TidemarkError(
     "TM-E005",
     2,
     `${oneLine(source)} is damaged: ${oneLine(detail)}`,
-    "it was cut off, overwritten, or is not Tidemark's",
+    "it was cut off or overwritten, or Tidemark did not write it",
     "",
   );
 }
 
-/** TM-E006: written by a Tidemark whose format this one does not know. */
+/** TM-E006: written in a format version that this Tidemark does not support. */
 export function unknownVersion(source: string, found: number, known: number): TidemarkError {
   return new TidemarkError(
     "TM-E006",
     2,
     `${oneLine(source)} has format version ${found}, this Tidemark reads version ${known}`,
-    found > known ? "it comes from a newer Tidemark" : "it comes from an older Tidemark",
+    found > known ? "a newer Tidemark wrote it" : "an older Tidemark wrote it",
     found > known ? "update Tidemark" : "use the Tidemark that wrote it",
   );
 }
 
-/** The cause of TM-E007, for who can see what the file is and which command reads it. */
+/** The cause of TM-E007, for callers that find out what the file is and which command reads it. */
 export interface OtherFile {
   readonly otherPath: string;
 }
 
-/** TM-E007: a file of some other kind was given where a recording or a pool belongs. */
+/** TM-E007: a file of another kind was given where a recording or a pool is expected. */
 export function notOurs(source: string, expected: string): TidemarkError {
   return new TidemarkError(
     "TM-E007",
     2,
     `${oneLine(source)} is not ${expected}`,
-    "its content is of another kind",
+    "it is a file of another kind",
     `to see what it is: tidemark ${oneLine(source)}`,
     { cause: { otherPath: source } satisfies OtherFile },
   );
 }
 
-/** TM-E008: larger than this reader handles. */
+/** TM-E008: larger than Tidemark can read. */
 export function tooLarge(what: string, limit: string): TidemarkError {
   return new TidemarkError(
     "TM-E008",
     2,
     `${oneLine(what)} is too large`,
-    `the bound is ${limit}`,
+    `the limit is ${limit}`,
     "",
   );
 }
 
-/** TM-E012: a platform, part or file of the installation that is missing. */
+/** TM-E012: a part or file of the installation is missing. */
 export function notInstalled(
   what: string,
   next = "install Tidemark again, or build it in a clone: npm run build",
@@ -229,12 +238,12 @@ export function unsupportedPlatform(what: string): TidemarkError {
   );
 }
 
-/** TM-E014: a question the recording has no answer to (no such process, no profile at that time). */
+/** TM-E014: the recording does not contain what was asked for (no such process, no profile at that time). */
 export function nothingThere(what: string, next: string): TidemarkError {
   return new TidemarkError("TM-E014", 2, what, "", next);
 }
 
-/** TM-E015: a file of the recording's name exists; recordings are overwritten on demand alone. */
+/** TM-E015: a file with the recording's name exists; recordings are overwritten only with --force. */
 export function recordingExists(path: string): TidemarkError {
   return new TidemarkError(
     "TM-E015",
@@ -245,18 +254,18 @@ export function recordingExists(path: string): TidemarkError {
   );
 }
 
-/** TM-E060: a file of some other kind where an allocator snapshot belongs; `found` says what it looks like. */
+/** TM-E060: a file of another kind where an allocator snapshot is expected; `found` describes it. */
 export function notASnapshot(path: string, found: string): TidemarkError {
   return new TidemarkError(
     "TM-E060",
     2,
-    `${oneLine(path)} is no allocator snapshot: ${oneLine(found)}`,
+    `${oneLine(path)} is not an allocator snapshot: ${oneLine(found)}`,
     "",
     "write one with torch.cuda.memory._dump_snapshot(FILE)",
   );
 }
 
-/** TM-E061: a pickle that would run code or build objects; a snapshot holds none. Nothing was executed. */
+/** TM-E061: a pickle that would run code or build objects, which a snapshot never does. Nothing was executed. */
 export function pickleRefused(path: string, opcode: string, offset: number): TidemarkError {
   return new TidemarkError(
     "TM-E061",
@@ -267,67 +276,67 @@ export function pickleRefused(path: string, opcode: string, offset: number): Tid
   );
 }
 
-/** TM-E062: a snapshot that ends too early. */
+/** TM-E062: a truncated snapshot. */
 export function snapshotCutOff(path: string, offset: number): TidemarkError {
   return new TidemarkError(
     "TM-E062",
     2,
     `${oneLine(path)} is cut off: it ends at offset ${offset} before the snapshot does`,
-    "the program was killed while it wrote, the disk was full, or a copy was not finished",
+    "the program was killed while writing it, the disk was full, or a copy was not finished",
     "take the snapshot again",
   );
 }
 
-/** TM-E063: a pickle of plain values whose content is not that of a snapshot. */
+/** TM-E063: a pickle of plain values that does not contain a valid snapshot. */
 export function snapshotDamaged(path: string, detail: string, offset: number): TidemarkError {
   return new TidemarkError(
     "TM-E063",
     2,
-    `${oneLine(path)} is no whole snapshot: ${oneLine(detail)} at offset ${offset}`,
+    `${oneLine(path)} is not a complete snapshot: ${oneLine(detail)} at offset ${offset}`,
     "it was overwritten, or another program wrote it",
     "take the snapshot again",
   );
 }
 
-/** TM-E064: a .gz or .zst whose compressed bytes are wrong; `detail` is the decompressor's word. */
+/** TM-E064: a .gz or .zst file with invalid compressed data; `detail` is the decompressor's message. */
 export function compressionBroken(path: string, detail: string): TidemarkError {
   return new TidemarkError(
     "TM-E064",
     2,
     `${oneLine(path)} cannot be decompressed: ${oneLine(detail)}`,
-    "it was cut off or changed on the way",
+    "it was cut off or changed in transfer",
     "copy it again, or decompress it yourself",
   );
 }
 
-/** TM-E065: no driver answers, so nothing is known of the devices. */
+/** TM-E065: no driver answers, so the devices are unknown. */
 export function noDeviceDriver(detail: string): TidemarkError {
   return new TidemarkError(
     "TM-E065",
     4,
     `no NVIDIA driver answers here: ${oneLine(detail)}`,
-    "this machine has no such device, or the container was not given it",
+    "this machine has no NVIDIA device, or the container has no access to it",
     "try nvidia-smi, or docker run --gpus all",
   );
 }
 
-/** TM-E020: there is no such process, or none any more (ended, a zombie, another program by exec). */
+/** TM-E020: there is no such process, or it has ended, is a zombie, or runs another program since exec. */
 export function processGone(pid: number): TidemarkError {
   return new TidemarkError(
     "TM-E020",
     4,
     `there is no process ${pid}, or it has ended`,
-    "the pid may be mistyped, of another container, or of a program that started another meanwhile",
+    "the pid may be mistyped, belong to another container, or now run another program",
     "see `tidemark ps`",
   );
 }
 
-/** TM-E021: the kernel does not let us look into the process. */
+/** TM-E021: the kernel does not permit reading the process. */
 export function notPermitted(pid: number, reason: string, remedy: string): TidemarkError {
   return new TidemarkError(
     "TM-E021",
     3,
-    `may not look into process ${pid}: ${oneLine(reason)}`,
+    `no permission to read process ${pid}: ${oneLine(reason)}`,
     "",
     oneLine(remedy),
   );
@@ -339,12 +348,12 @@ export function noInterpreter(name: string): TidemarkError {
     "TM-E022",
     4,
     `no Python interpreter found in ${oneLine(name)}`,
-    "none of its mapped objects holds a CPython runtime",
+    "none of its mapped objects contains a CPython runtime",
     "see `tidemark ps` for the processes that run Python",
   );
 }
 
-/** TM-E023: an interpreter whose memory this Tidemark cannot read: its version, its build. */
+/** TM-E023: the interpreter's version or build is not supported. */
 export function unknownInterpreter(name: string, what: string): TidemarkError {
   return new TidemarkError(
     "TM-E023",
@@ -355,47 +364,47 @@ export function unknownInterpreter(name: string, what: string): TidemarkError {
   );
 }
 
-/** TM-E024: memory that should be there is not, or does not hold what its layout promises. */
+/** TM-E024: expected memory is missing or does not match its layout. */
 export function unreadableMemory(name: string, address: number, detail = ""): TidemarkError {
   return new TidemarkError(
     "TM-E024",
     4,
     `cannot read ${oneLine(name)} at 0x${address.toString(16)}${detail === "" ? "" : `: ${oneLine(detail)}`}`,
-    isProcess(name) ? "it ended, or changed this while it was read" : "the file is damaged",
+    isProcess(name) ? "it ended, or changed this memory while it was read" : "the file is damaged",
     isProcess(name) ? "try again" : "take another core file: gcore PID",
   );
 }
 
-/** TM-E024, too: the list of threads does not hold together. */
+/** Also TM-E024: the list of threads is inconsistent. */
 export function brokenThreadList(name: string): TidemarkError {
   return new TidemarkError(
     "TM-E024",
     4,
     `the threads of ${oneLine(name)} cannot be listed`,
     isProcess(name)
-      ? "it starts and ends threads faster than they are read"
+      ? "it starts and ends threads faster than they can be read"
       : "the file is damaged",
-    isProcess(name) ? "try again, best at a calmer moment" : "take another core file: gcore PID",
+    isProcess(name) ? "try again when it is less busy" : "take another core file: gcore PID",
   );
 }
 
-/** Whether the name of a memory is that of a process; a core file is named by its path. */
+/** Whether the name is that of a process; a core file is named by its path. */
 function isProcess(name: string): boolean {
   return /^process \d+$/.test(name);
 }
 
-/** TM-E025: an interpreter's memory does not fit the layout of its version: nothing is read by guess. */
+/** TM-E025: the interpreter's memory does not match the layout of its version; nothing was read. */
 export function layoutMismatch(name: string, version: string, detail: string): TidemarkError {
   return new TidemarkError(
     "TM-E025",
     4,
-    `${oneLine(name)} does not fit the layout of Python ${oneLine(version)}: ${oneLine(detail)}`,
-    "it is built in another way (patched, a debug build, a pre-release), or still starting",
-    "try again once it runs; else report its version and where it comes from",
+    `${oneLine(name)} does not match the layout of Python ${oneLine(version)}: ${oneLine(detail)}`,
+    "it is a special build (patched, debug, pre-release), or is still starting",
+    "try again once it runs; if that fails, report its version and where it comes from",
   );
 }
 
-/** Names and messages from outside go into one line that cannot move a terminal's cursor, of at most `longest` characters. */
+/** Flattens text from outside into one line of at most `longest` characters that cannot move a terminal's cursor. */
 export function oneLine(text: string, longest = 400): string {
   const flat = Array.from(text, (character) => (isControl(character) ? " " : character)).join("");
   return flat.length > longest ? `${flat.slice(0, longest - 1)}…` : flat;

@@ -1,7 +1,7 @@
 /** Errors of `tidemark run` before its program has started. */
 import { oneLine, TidemarkError } from "./errors.js";
 
-/** What a shell answers for a program that cannot be started: it is there and does not run, or it is not there. */
+/** Exit status of a shell if a program cannot be started: it exists but does not run, or it is not found. */
 export type ShellStatus = 126 | 127;
 
 /** TM-E009: the program could not be started; nothing ran. */

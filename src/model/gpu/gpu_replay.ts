@@ -1,12 +1,12 @@
 /**
- * What a device's allocator held at every moment of a trace. Moment m is the state after m events of the
+ * The memory that a device's allocator held at every moment of a trace. Moment m is the state after m events of the
  * device: 0 is where the trace begins, `events` where it ends and the snapshot's segments are exact.
  *
  *     moment   0     1     2     3
  *     event     └─0──┴──1──┴──2─┘        start, freed and end below are event numbers
  *
- * An allocation is held at moments m with start < m <= end; start is -1 where it was there before the
- * trace, end is the number of events where it still is.
+ * An allocation is held at moments m with start < m <= end; start is -1 if it existed before the trace; end is
+ * the number of events if it still exists.
  */
 import { float64At, int32At, uint16At, uint32At } from "../base/columns.js";
 import type { Address, Bytes } from "../base/units.js";
@@ -14,21 +14,21 @@ import type { Address, Bytes } from "../base/units.js";
 export interface GpuAllocationColumns {
   readonly length: number;
   readonly address: Float64Array;
-  /** Bytes that the program asked for. */
+  /** Bytes that the program requested. */
   readonly size: Float64Array;
-  /** Bytes of the block; of one that was freed before the end the least it can have been. */
+  /** Bytes of the block; for one freed before the end, a lower bound. */
   readonly blockSize: Float64Array;
   readonly start: Int32Array;
-  /** When the program let it go; it is held until `end` where another stream still uses it. */
+  /** When the program freed it; it is held until `end` if another stream still uses it. */
   readonly freed: Int32Array;
   readonly end: Int32Array;
   readonly stack: Uint32Array;
   readonly stream: Uint16Array;
-  /** String id, as "[0,0]"; 0 where it cannot be known. */
+  /** String id, as "[0,0]"; 0 if unknown. */
   readonly pool: Uint32Array;
 }
 
-/** Memory that the allocator had from the driver: segments, and mapped ranges of expandable ones. */
+/** Memory that the allocator reserved from the driver: segments, and mapped ranges of expandable ones. */
 export interface GpuRangeColumns {
   readonly length: number;
   readonly address: Float64Array;
@@ -41,7 +41,7 @@ export interface GpuRangeColumns {
 }
 
 export interface Disagreement {
-  /** Event number of the device; the number of events where the end itself is meant. */
+  /** Event number of the device; the number of events for the end itself. */
   readonly event: number;
   readonly address: Address;
   readonly detail: string;
@@ -49,18 +49,18 @@ export interface Disagreement {
 
 export interface GpuReplay {
   readonly device: number;
-  /** Rows of the snapshot's events that are this device's. */
+  /** Rows of the snapshot's events that belong to this device. */
   readonly firstEvent: number;
   readonly events: number;
-  /** By moment, `events` + 1 each: bytes asked for by what is held, and bytes held from the driver. */
+  /** By moment, `events` + 1 each: requested bytes of held allocations, and bytes reserved from the driver. */
   readonly requested: Float64Array;
   readonly reserved: Float64Array;
   readonly allocations: GpuAllocationColumns;
   readonly ranges: GpuRangeColumns;
-  /** The first of them, and how many there are. */
+  /** The first of them, and their number. */
   readonly disagreements: readonly Disagreement[];
   readonly disagreementCount: number;
-  /** True where the trace begins with an empty allocator: nothing was there before it. */
+  /** True if the trace begins with an empty allocator. */
   readonly complete: boolean;
 }
 
@@ -95,7 +95,7 @@ export function rangesAt({ ranges }: GpuReplay, moment: number): Uint32Array {
   );
 }
 
-/** Memory in which a block may lie: a segment, or neighbouring mapped ranges of an expandable one. */
+/** Memory that may contain a block: a segment, or neighbouring mapped ranges of an expandable one. */
 export interface Span {
   readonly address: Address;
   readonly size: Bytes;
@@ -104,7 +104,7 @@ export interface Span {
   readonly expandable: boolean;
 }
 
-/** The segments of a moment by address, with the ranges of expandable ones joined where they touch. */
+/** The segments of a moment by address, with the ranges of expandable ones joined if adjacent. */
 export function spansAt(replay: GpuReplay, moment: number): Span[] {
   const { address, size, stream, pool, expandable } = replay.ranges;
   const spans: Span[] = [];
@@ -138,8 +138,10 @@ interface Gap {
   readonly size: Bytes;
 }
 
-/** What the allocator holds and nobody uses at a moment. Blocks that were freed before the end may have
- * been larger than is known: before the end the gaps are the most that can have been free. */
+/**
+ * Memory that the allocator holds but nothing uses at a moment. Blocks freed before the end may have been
+ * larger than known, so before the end the gaps are an upper bound of free memory.
+ */
 export function gapsAt(replay: GpuReplay, moment: number): Gap[] {
   const { allocations } = replay;
   const held = heldAt(replay, moment);

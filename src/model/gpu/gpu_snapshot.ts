@@ -1,18 +1,18 @@
 /**
  * A CUDA allocator snapshot (`torch.cuda.memory._dump_snapshot`) as columns. A file may hold millions of
- * trace entries: nothing here is an object an entry.
+ * trace entries: there is no object per entry here.
  *
  *   frames   function, file (string ids), line
  *   stacks   tree of frames: a stack is a node, its leaf frame there, its caller the parent; 0 is empty
- *   events   the trace, one range of rows a device, oldest first
- *   segments what the allocator holds from the driver at the end; blocks cut each of them up
+ *   events   the trace, one range of rows per device, oldest first
+ *   segments memory reserved from the driver at the end; blocks subdivide each of them
  */
 import { itemAt, uint32At } from "../base/columns.js";
 
-/** The number of what is no device: the host allocator, which pins memory for copies (2.10 and later). */
+/** The number for the host allocator, which is not a device, which pins memory for copies (2.10 and later). */
 export const HOST_MEMORY = -1;
 
-/** What a trace entry tells; `other` is an action that this Tidemark does not know. */
+/** The action of a trace entry; `other` is one that this Tidemark does not know. */
 export const GpuAction = {
   alloc: 0,
   freeRequested: 1,
@@ -36,13 +36,13 @@ export type BlockState = (typeof BlockState)[keyof typeof BlockState];
 interface GpuEventColumns {
   readonly length: number;
   readonly action: Uint8Array;
-  /** Of `outOfMemory`: the bytes that the device had free. */
+  /** For `outOfMemory`: the free bytes of the device. */
   readonly address: Float64Array;
-  /** Requested bytes; rounded of segments and `outOfMemory`; all reserved bytes of `snapshot`. */
+  /** Requested bytes; rounded for segments and `outOfMemory`; all reserved bytes for `snapshot`. */
   readonly size: Float64Array;
   /** Row of `streams`. */
   readonly stream: Uint16Array;
-  /** Microseconds since 1970; 0 where the entry has none. */
+  /** Microseconds since 1970; 0 if the entry has none. */
   readonly timeUs: Float64Array;
   readonly stack: Uint32Array;
   /** String id of `user_metadata`; 0 none. */
@@ -61,7 +61,7 @@ interface GpuSegmentColumns {
   readonly size: Float64Array;
   readonly allocated: Float64Array;
   readonly active: Float64Array;
-  /** Bytes asked for by what is active; NaN where the version does not say. */
+  /** Requested bytes of active blocks; NaN if the version does not record it. */
   readonly requested: Float64Array;
   readonly stream: Uint16Array;
   /** String id of `segment_pool_id`, as "[0,0]"; 0 unknown. */
@@ -77,13 +77,13 @@ interface GpuBlockColumns {
   readonly length: number;
   readonly address: Float64Array;
   readonly size: Float64Array;
-  /** Bytes asked for; of a free block 0. */
+  /** Requested bytes; 0 for a free block. */
   readonly requested: Float64Array;
   readonly state: Uint8Array;
   readonly stack: Uint32Array;
 }
 
-/** What the program marked in time: profiler steps, `Optimizer.step`, user annotations. */
+/** Times that the program marked: profiler steps, `Optimizer.step`, user annotations. */
 interface GpuAnnotationColumns {
   readonly length: number;
   /** String ids: "START", "END", and the name. */
@@ -118,12 +118,12 @@ export interface GpuSnapshot {
   readonly events: GpuEventColumns;
   /** Row range of `events` by device number; a device without trace has count 0. */
   readonly traces: readonly TraceRange[];
-  /** The same of the host allocator. */
+  /** The same for the host allocator. */
   readonly hostTrace: TraceRange;
   readonly segments: GpuSegmentColumns;
   readonly blocks: GpuBlockColumns;
   readonly annotations: GpuAnnotationColumns;
-  /** `allocator_settings`, as the file has it; empty where it has none. */
+  /** `allocator_settings`, as in the file; empty if it has none. */
   readonly settings: Readonly<Record<string, unknown>>;
   /** Names of actions that this Tidemark does not know. */
   readonly unknownActions: readonly string[];
@@ -135,7 +135,7 @@ export interface GpuFrame {
   readonly line: number;
 }
 
-/** The trace of a device, or of {@link HOST_MEMORY}; an empty one where it has none. */
+/** The trace of a device, or of {@link HOST_MEMORY}; empty if it has none. */
 export function traceOf({ traces, hostTrace }: GpuSnapshot, device: number): TraceRange {
   return device === HOST_MEMORY ? hostTrace : (traces[device] ?? { first: 0, count: 0 });
 }

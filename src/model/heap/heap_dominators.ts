@@ -1,18 +1,18 @@
 /**
  * Immediate dominators by Lengauer and Tarjan ("A Fast Algorithm for Finding Dominators in a
- * Flowgraph", TOPLAS 1979), the version with simple linking: O(m log n) on any graph, where iterative
- * schemes turn quadratic on hostile ones. Everything is in depth-first numbers and without recursion:
- * a linked list of a million objects is a path a million deep.
+ * Flowgraph", TOPLAS 1979), the version with simple linking: O(m log n) on any graph, while iterative schemes
+ * become quadratic on hostile graphs. Everything uses depth-first numbers and no recursion, because a linked
+ * list of a million objects is a path of that depth.
  *
- * All rows are within their columns: `?? 0` is for the type checker alone, and costs nothing when compiled.
+ * All rows are within their columns; `?? 0` is only for the type checker and costs nothing when compiled.
  */
 import { addAt } from "../base/columns.js";
 import type { DominatorTree, HeapGraph } from "./heap_graph.js";
 
 interface DepthFirst {
-  /** Nodes in the order of their first visit; only the first `count` count. */
+  /** Nodes in the order of their first visit; only the first `count` are valid. */
   readonly visited: Uint32Array;
-  /** Number of a node in that order; NOT_VISITED where no root reaches it. */
+  /** Number of a node in that order; NOT_VISITED if no root reaches it. */
   readonly number: Uint32Array;
   /** Number of the parent in the depth-first tree, by number. */
   readonly parent: Uint32Array;
@@ -32,7 +32,7 @@ function visitDepthFirst({ nodes, edgeStart, edgeTo }: HeapGraph): DepthFirst {
   const visited = new Uint32Array(nodes);
   const number = new Uint32Array(nodes).fill(NOT_VISITED);
   const parent = new Uint32Array(nodes);
-  // The path from node 0 to where the walk stands (by number), and each one's next edge.
+  // The path from node 0 to the current node (by number), and the next edge of each node.
   const path = new Uint32Array(nodes);
   const nextEdge = edgeStart.slice(0, nodes);
   let depth = 0;
@@ -62,7 +62,7 @@ function visitDepthFirst({ nodes, edgeStart, edgeTo }: HeapGraph): DepthFirst {
   return { visited, number, parent, count };
 }
 
-/** Who refers to each visited node, both by number: from[start[n] .. start[n + 1]). */
+/** The referrers of each visited node, both by number: from[start[n] .. start[n + 1]). */
 function reverseEdges({ edgeStart, edgeTo }: HeapGraph, { visited, number, count }: DepthFirst) {
   const start = new Uint32Array(count + 2);
   for (let n = 0; n < count; n++) {
@@ -162,7 +162,8 @@ function addUpRetained(
   const retained = new Float64Array(nodes);
   const retainedNodes = new Uint32Array(nodes);
   const reached = new Uint8Array(nodes);
-  // A dominator is visited before what it dominates: backwards, every sum is whole when it is passed on.
+  // A dominator is visited before the nodes it dominates, so in reverse order every sum is complete when it is
+  // passed on.
   for (let n = count - 1; n >= 0; n--) {
     const node = visited[n] ?? 0;
     reached[node] = 1;

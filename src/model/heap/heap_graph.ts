@@ -1,6 +1,6 @@
 /**
- * The objects of one program and who refers to whom, as columns. Node 0 is the root of all roots; the
- * nodes behind it up to `firstObject` are the roots by kind (modules, frames, ...), the rest are objects.
+ * The objects of one program and their references, as columns. Node 0 is the common root; the nodes after it up
+ * to `firstObject` are the kinds of roots (modules, frames, ...), the rest are objects.
  *
  *   edges of node n: edgeTo[edgeStart[n] .. edgeStart[n + 1])
  */
@@ -12,11 +12,11 @@ export interface HeapGraph {
   readonly nodes: number;
   /** The first node that is an object. */
   readonly firstObject: NodeId;
-  /** Of the object itself, behind its GC header; 0 for a root. */
+  /** Address of the object itself, after its GC header; 0 for a root. */
   readonly address: Float64Array;
   /** Row of `typeNames`. */
   readonly type: Uint32Array;
-  /** Bytes of the object with its header and the buffers that it alone owns. */
+  /** Bytes of the object including its header and the buffers that only it owns. */
   readonly shallow: Float64Array;
   /** `nodes + 1` long, ascending. */
   readonly edgeStart: Uint32Array;
@@ -24,17 +24,17 @@ export interface HeapGraph {
   readonly typeNames: readonly string[];
 }
 
-/** What a node's death would free: the tree of immediate dominators and the sizes under it. */
+/** What removing a node would free: the tree of immediate dominators and retained sizes. */
 export interface DominatorTree {
-  /** 0 for node 0, and for what no root reaches. */
+  /** 0 for node 0 and for unreachable nodes. */
   readonly dominator: Uint32Array;
-  /** Shallow sizes of all that the node dominates, itself included; 0 for what no root reaches. */
+  /** Total shallow size of all nodes that the node dominates, including itself; 0 for unreachable nodes. */
   readonly retained: Float64Array;
-  /** Nodes under it, itself included. */
+  /** Number of dominated nodes, including itself. */
   readonly retainedNodes: Uint32Array;
-  /** 1 where a root reaches the node. */
+  /** 1 if a root reaches the node. */
   readonly reached: Uint8Array;
-  /** The reached nodes, each behind the one that dominates it. */
+  /** The reachable nodes, each after its dominator. */
   readonly order: Uint32Array;
 }
 

@@ -1,19 +1,19 @@
 /**
- * The way from a root to each object: breadth first, one kind of root after the other, so that a way by a
- * module's names is told even where one by a C variable would be shorter.
+ * The path from a root to each object: breadth-first, one kind of root after another, so that a path through a
+ * module's names is found even if one through a C variable would be shorter.
  */
 import type { HeapGraph, NodeId } from "./heap_graph.js";
 
 export interface PathTree {
-  /** The node before each one on its way; 0 where the next one is a root, or where no root leads there. */
+  /** The predecessor of each node in its path; 0 if the node is a root or unreachable. */
   readonly before: Uint32Array;
-  /** 1 where a root leads to the node. */
+  /** 1 if a root leads to the node. */
   readonly reached: Uint8Array;
 }
 
 /**
- * Searches from `roots`, in their order; node 0 is behind all of them. Those of them that are `late` are objects that
- * many ways lead through and none should that can do without: each is passed at its turn alone.
+ * Searches from `roots`, in their order; node 0 precedes all of them. `late` roots are objects on many paths,
+ * which a path should avoid if possible; each is expanded only at its turn.
  */
 export function searchPaths(
   graph: HeapGraph,
@@ -29,7 +29,7 @@ export function searchPaths(
     let head = 0;
     let tail = 0;
     const isLate = held.delete(root);
-    // Where nothing led to it so far, it is as any other object.
+    // If nothing led to it so far, it is like any other object.
     if (reached[root] === 0 && (!isLate || before[root] !== 0)) {
       reached[root] = 1;
       queue[tail++] = root;

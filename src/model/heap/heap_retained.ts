@@ -1,10 +1,10 @@
-/** Retained sizes of groups: what would be freed if all objects of one type went. */
+/** Retained sizes of groups: what would be freed if all objects of one type were removed. */
 import { addAt } from "../base/columns.js";
 import type { DominatorTree, HeapGraph } from "./heap_graph.js";
 
 /**
- * Bytes that the objects of each group retain together: an object under another of its own group counts
- * there already. `groupOf[n]` is a node's group, below `groups`.
+ * Bytes that the objects of each group retain together: an object dominated by another of its group is already
+ * counted there. `groupOf[n]` is a node's group, below `groups`.
  */
 export function retainedByGroup(
   { nodes, firstObject }: HeapGraph,
@@ -12,7 +12,7 @@ export function retainedByGroup(
   groupOf: Uint32Array,
   groups: number,
 ): Float64Array {
-  // The dominator tree in preorder: what a node dominates is the run of `retainedNodes` behind it.
+  // The dominator tree in preorder: the nodes that a node dominates are the `retainedNodes` after it.
   const place = new Uint32Array(nodes);
   const next = new Uint32Array(nodes);
   const inOrder = new Uint32Array(order.length);

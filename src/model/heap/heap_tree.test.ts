@@ -52,7 +52,7 @@ function ownOf(cut: CutTree): Float64Array {
 }
 
 describe("cutting a dominator tree", () => {
-  test("whatever is cut, sums stay: of rows, of types, of bytes and objects", () => {
+  test("cutting preserves the sums of rows, types, bytes and objects", () => {
     const random = wholeNumbersFrom(11);
     for (let round = 0; round < 200; round++) {
       const nodes = FIRST_OBJECT + 1 + random(120);
@@ -104,7 +104,7 @@ describe("cutting a dominator tree", () => {
     }
   });
 
-  test("a chain does not take the rows of what lies beside it", () => {
+  test("a chain does not take the rows of its siblings", () => {
     const chain = 5_000;
     const wide = 60;
     const last = FIRST_OBJECT + chain;
@@ -130,7 +130,7 @@ describe("cutting a dominator tree", () => {
     expect(cut.objects[rest]).toBeGreaterThan(chain - 40);
   });
 
-  test("of many alike in one container none has a row of its own", () => {
+  test("of many similar objects in one container none has its own row", () => {
     const many = 3_000;
     const edges = [
       [0, 1],

@@ -1,17 +1,17 @@
 /**
- * The dominator tree cut to what a page can hold, with nothing lost from its sums:
+ * The dominator tree reduced to the size of a page, with correct sums:
  *
- *   dominator tree ── largest nodes ──> rows of their own
- *                  └─ the rest ──> a row for each type under one of those ──> what is left under it as one row
+ *   dominator tree ── largest nodes ──> separate rows
+ *                  └─ the rest ──> a row for each type below one of those ──> the rest below it as one row
  *
- * Whatever dominates a large node is at least as large, so the nodes above a size are a tree again.
+ * A dominator of a large node is at least as large, so the nodes above a size also form a tree.
  */
 
 import { itemAt } from "../base/columns.js";
 import type { Bytes, Objects } from "../base/units.js";
 import type { DominatorTree, HeapGraph, NodeId } from "./heap_graph.js";
 
-/** What a row stands for. */
+/** What a row represents. */
 export const TreeKind = {
   /** One object. */
   object: 0,
@@ -23,30 +23,30 @@ export const TreeKind = {
   others: 3,
 } as const;
 
-/** Columns by row; a row stands behind the one that dominates it. */
+/** Columns by row; each row comes after its dominator. */
 export interface HeapTree {
   readonly rows: number;
-  /** Row above; 0 of row 0. */
+  /** Parent row; 0 for row 0. */
   readonly parent: Uint32Array;
   /** Of {@link TreeKind}. */
   readonly kind: Uint8Array;
-  /** Row of `typeNames`; 0 where no one type is meant. */
+  /** Row of `typeNames`; 0 for several types. */
   readonly type: Uint32Array;
-  /** Objects that the row itself stands for; 0 of a root. */
+  /** Objects that the row itself represents; 0 for a root. */
   readonly count: Float64Array;
   readonly shallow: Float64Array;
-  /** With all rows below. */
+  /** Including all rows below. */
   readonly retained: Float64Array;
-  /** Objects, with those of all rows below. */
+  /** Objects, including those of all rows below. */
   readonly objects: Float64Array;
-  /** 0 where the row is no one object. */
+  /** 0 if the row is not a single object. */
   readonly address: Float64Array;
   /** Each name once. */
   readonly typeNames: readonly string[];
   readonly places: TypePlaces;
 }
 
-/** Where the objects of a type are: of type t, places[start[t] .. start[t + 1]), most bytes first. */
+/** Locations of a type's objects: of type t, places[start[t] .. start[t + 1]), most bytes first. */
 interface TypePlaces {
   readonly start: Uint32Array;
   readonly row: Uint32Array;
@@ -55,7 +55,7 @@ interface TypePlaces {
 }
 
 export interface CutTree extends HeapTree {
-  /** Of each row, the node that it is; 0 where it is no one node. */
+  /** For each row, its node; 0 if it is not a single node. */
   readonly node: Uint32Array;
 }
 
@@ -63,10 +63,10 @@ interface TreeBounds {
   readonly nodes: number;
   /** Levels of nodes: a linked list of a million objects must not take all rows. */
   readonly levels: number;
-  /** Of what holds it, a node's least share: of a thousand alike, none is worth a row. */
+  /** Least share of its holder for a separate row; of a thousand similar objects, none gets one. */
   readonly share: number;
   readonly groups: number;
-  /** Of each type. */
+  /** Most rows for each type. */
   readonly places: number;
 }
 
@@ -87,7 +87,7 @@ interface Group {
   objects: Objects;
 }
 
-/** Cuts to at most `nodes` + 2 x `groups` rows, roots not counted. */
+/** Cuts to at most `nodes` + 2 x `groups` rows, not counting roots. */
 export function cutTree(
   graph: HeapGraph,
   tree: DominatorTree,
@@ -102,7 +102,7 @@ export function cutTree(
       ? node === 0 || (tree.retained[node] ?? 0) > 0
       : (tree.retained[node] ?? 0) > above,
   );
-  // Of each node the row that it counts to: its own, or from `selected.length` on that of a group.
+  // For each node the row that it counts for: its own, or from `selected.length` on a group's.
   const place = new Uint32Array(graph.nodes);
   const groups = gather(graph, tree, typeOf, typeNames.length, selected, place);
   const { kept, rowOfGroup } = fold(groups, selected.length, bounds.groups);
@@ -149,13 +149,13 @@ export function cutTree(
   return { ...cut, places: findPlaces(graph, tree, typeOf, cut, rowOf, bounds.places) };
 }
 
-/** Nodes that may have rows, in the tree's order: each one's dominator may, too. */
+/** Nodes that may have rows, in tree order; their dominators may as well. */
 function nodesWithin(
   { order, dominator, retained }: DominatorTree,
   firstObject: NodeId,
   { levels, share }: TreeBounds,
 ): Uint32Array {
-  // Below the root of all roots; `levels + 1` and more: no row.
+  // Below the common root; `levels + 1` and more: no row.
   const level = new Uint32Array(dominator.length);
   return order.filter((node) => {
     const above = dominator[node] ?? 0;
@@ -174,7 +174,7 @@ function sizeAbove(nodes: Uint32Array, retained: Float64Array, most: number): By
   return sizes[sizes.length - most - 1] ?? 0;
 }
 
-/** Fills `place`, and sums what has no row of its own by the row that it is under and by type. */
+/** Fills `place`, and sums nodes without a row by their parent row and type. */
 function gather(
   { type, shallow }: HeapGraph,
   { order, dominator, retained, retainedNodes }: DominatorTree,
@@ -222,7 +222,7 @@ function add(sum: Group, part: Pick<Group, "count" | "shallow" | "retained" | "o
   sum.objects += part.objects;
 }
 
-/** Keeps the largest groups; the others under one row become one. */
+/** Keeps the largest groups; the others below one row are merged. */
 function fold(
   groups: readonly Group[],
   firstRow: number,
@@ -293,7 +293,7 @@ function findPlaces(
   };
 }
 
-/** Two classes may bear one name. */
+/** Two classes may have the same name. */
 function uniqueNames(names: readonly string[]): { typeNames: string[]; typeOf: Uint32Array } {
   const rows = new Map<string, number>();
   const typeOf = Uint32Array.from(names, (name) => {

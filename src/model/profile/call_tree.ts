@@ -1,7 +1,7 @@
 /**
  * Call trees over typed arrays, callees below (from the program's entry) or callers below (from the
- * allocating function), and the figures of their nodes. One tree takes the figures of several looks:
- * two make a differential tree.
+ * allocating function), and the values of their nodes. One tree can have values of several snapshots; two make
+ * a differential tree.
  *
  *     const rows = selectSites(tables, look.sites, EVERY_ROW);
  *     const tree = calleesBelow(tables, stackWeights(tables, [{ look, rows }]));
@@ -20,29 +20,28 @@ import {
   type SiteValue,
 } from "./profile.js";
 
-/** Frames are one node where function, file and line are the same. Node 0 is the root; `parent[i] < i`. */
+/** Frames with the same function, file and line are one node. Node 0 is the root; `parent[i] < i`. */
 export interface CallTree {
   readonly length: number;
   readonly parent: Uint32Array;
-  /** A frame of the node; all of them are alike. The root's means nothing. */
+  /** A frame of the node; all its frames are equivalent. The root's is meaningless. */
   readonly frame: Uint32Array;
-  /** By stack: the node that takes its figures; 0 where it has no weight. */
+  /** For each stack: the node that gets its values; 0 if it has no weight. */
   readonly nodeOfStack: Uint32Array;
 }
 
-/** A look with the rows of its sites that count. */
+/** A snapshot with the selected rows of its sites. */
 export interface SelectedSites {
   readonly look: ProfileLook;
   readonly rows: Uint32Array;
 }
 
-/** Of a gibibyte that is 4 KiB, far below what a sample stands for. */
+/** For a gibibyte that is 4 KiB, far less than one sample represents. */
 const SMALLEST_SHARE = 4e-6;
 
 const WEIGHED = ["liveBytes", "peakBytes", "allocatedBytes"] as const;
 
-/** By stack: its shares of all that is live, was live at the peak and was allocated, in all `looks`: more
- * than 0 wherever any figure is. */
+/** For each stack: its shares of live, peak and allocated bytes in all `looks`; above 0 if any value is. */
 export function stackWeights(
   { stacks }: ProfileTables,
   looks: readonly SelectedSites[],
@@ -63,7 +62,7 @@ export function stackWeights(
   return weights;
 }
 
-/** The tree of calls. `weights` is by stack: those without any have no node. */
+/** The tree of calls. `weights` is by stack; stacks without weight have no node. */
 export function calleesBelow(tables: ProfileTables, weights: Float64Array): CallTree {
   const { stacks } = tables;
   const keys = frameKeys(tables);
@@ -74,7 +73,7 @@ export function calleesBelow(tables: ProfileTables, weights: Float64Array): Call
       used[uint32At(stacks.parent, stack)] = 1;
     }
   }
-  // The stack table is this tree already where every frame is unlike all others.
+  // If all frames differ, the stack table already is this tree.
   const asItIs = keys.every((key, frame) => key === frame);
   const nodes = new NodeTable(stacks.length);
   const nodeOfStack = new Uint32Array(stacks.length);
@@ -90,10 +89,11 @@ export function calleesBelow(tables: ProfileTables, weights: Float64Array): Call
   return nodes.tree(nodeOfStack);
 }
 
-/** The tree turned over: the root's children are the frames that allocated, below each its callers.
- * All stacks take a step towards their roots at once, level by level. The whole could be as large as all
- * stacks together, so a node below `smallestShare` of the weights' sum is not split: its own figures hold
- * what came from its callers. */
+/**
+ * The reversed tree: the root's children are the allocating frames, with their callers below. All stacks are
+ * processed level by level towards their roots. The full tree could be as large as all stacks together, so a
+ * node below `smallestShare` of the total weight is not split; its own values include its callers.
+ */
 export function callersBelow(
   tables: ProfileTables,
   weights: Float64Array,
@@ -104,7 +104,7 @@ export function callersBelow(
   const nodes = new NodeTable(1024);
   const nodeOfStack = new Uint32Array(stacks.length);
   const smallest = weights.reduce((sum, weight) => sum + weight, 0) * smallestShare;
-  /** The stacks under way, and where each is now. */
+  /** The stacks being processed, and the current position of each. */
   const leaves = Uint32Array.from(weights.keys()).filter(
     (stack) => stack !== 0 && float64At(weights, stack) > 0,
   );
@@ -136,7 +136,7 @@ export function callersBelow(
   return nodes.tree(nodeOfStack);
 }
 
-/** A column of the sites, by node: the node's own. */
+/** Values of a site column by node, without descendants. */
 export function ownFigures(
   { length, nodeOfStack }: CallTree,
   sites: SiteTable,
@@ -151,7 +151,7 @@ export function ownFigures(
   return own;
 }
 
-/** By node: its own figure and those of everything below it. */
+/** For each node: its own value plus those of all descendants. */
 export function withDescendants({ length, parent }: CallTree, own: Float64Array): Float64Array {
   const total = own.slice();
   for (let node = length - 1; node > 0; node--) {
@@ -160,7 +160,7 @@ export function withDescendants({ length, parent }: CallTree, own: Float64Array)
   return total;
 }
 
-/** By node: the {@link Domain} that most of its figure, with everything below it, comes from. */
+/** For each node: the {@link Domain} with the largest part of its value, including descendants. */
 export function mainDomains(
   tree: CallTree,
   sites: SiteTable,
@@ -185,12 +185,12 @@ export function mainDomains(
   return main;
 }
 
-/** By frame: the first frame that is alike. */
+/** For each frame: the first equivalent frame. */
 function frameKeys({ frames }: ProfileTables): Uint32Array {
   const keys = new Uint32Array(frames.length);
   const index = new RowIndex();
   let frame: FrameId = 0;
-  // Native code without a symbol is told apart by its address, as nothing else does.
+  // Native code without a symbol is distinguished by its address.
   const addressOf = (row: FrameId) =>
     frames.kind[row] === FrameKind.native && frames.function[row] === 0
       ? float64At(frames.address, row)
@@ -236,7 +236,7 @@ class NodeTable {
     this.#keys = new Uint32Array(Math.max(capacity, 1));
   }
 
-  /** Of callers' trees: nodes above are not asked for again. Gives the number of the next node. */
+  /** For reversed trees: earlier nodes are not needed again. Returns the number of the next node. */
   beginLevel(): number {
     this.#index = new RowIndex();
     return this.length;
@@ -255,7 +255,7 @@ class NodeTable {
     return node;
   }
 
-  /** A node that is known to be new. */
+  /** Adds a node that is known to be new. */
   add(parent: number, frame: FrameId, key: FrameId): number {
     const node = this.length++;
     if (node === this.parent.length) {

@@ -1,12 +1,12 @@
 /**
- * Mappings of files stand apart from memory in a look, and in one table with it wherever rows are counted,
- * written or joined: a segment's sites, and a recording's samples.
+ * File mappings are separate from memory in a snapshot, but in the same table if rows are counted, written or
+ * joined: a segment's sites, and a recording's samples.
  */
 import { foldSites } from "./fold_sites.js";
 import { FILES_DOMAIN, type ProfileLook, type SiteTable } from "./profile.js";
 import { pickSites } from "./site_columns.js";
 
-/** Of one table the two of a look. `cohortCount` is that of the table. */
+/** Splits one table into the two of a snapshot. `cohortCount` is that of the table. */
 export function partFiles(
   table: SiteTable,
   cohortCount: number,
@@ -23,7 +23,7 @@ export function partFiles(
   };
 }
 
-/** The two of a look in one table again. */
+/** Joins the two tables of a snapshot. */
 export function joinFiles({
   sites,
   files,

@@ -3,7 +3,7 @@ import { mixHash, RowIndex } from "../base/row_index.js";
 import { LIFETIME_BUCKETS, type SiteTable } from "./profile.js";
 import { newSiteTable, SITE_FIGURES, SITE_KEYS } from "./site_columns.js";
 
-/** The tables one after the other, with equal sites (stack, process, thread, label, domain) added up.
+/** Concatenates tables and merges equal sites (stack, process, thread, label, domain) added up.
  * All must have `cohortCount` cohorts and ids of the same tables. */
 export function foldSites(tables: readonly SiteTable[], cohortCount: number): SiteTable {
   const total = tables.reduce((sum, table) => sum + table.length, 0);
@@ -11,7 +11,7 @@ export function foldSites(tables: readonly SiteTable[], cohortCount: number): Si
   const index = new RowIndex();
   let length = 0;
   for (const table of tables) {
-    // Held once, for they are used once a row.
+    // Looked up once, because they are used for every row.
     const { stack, process, thread, label, domain } = table;
     let row = 0;
     const isSame = (candidate: number) =>
@@ -66,7 +66,7 @@ function addRow(
   }
 }
 
-/** Shorter columns of their own, so that the longer buffers can go. */
+/** Shorter copies of the columns, so that the longer buffers can be freed. */
 function firstRows(sites: SiteTable, length: number, cohortCount: number): SiteTable {
   const first = newSiteTable(length, cohortCount);
   for (const column of [...SITE_KEYS, ...SITE_FIGURES]) {

@@ -2,7 +2,7 @@ import { float64At, itemAt, uint32At } from "../base/columns.js";
 import type { FrameId, LabelId, StackId } from "../base/units.js";
 import { FrameKind, type ProfileTables } from "./profile.js";
 
-/** The last component of a path; the path itself where it has none. */
+/** The last component of a path; the path itself if it has none. */
 export function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1) || path;
 }
@@ -15,7 +15,7 @@ export function isNotebookCell(file: string): boolean {
   return TERMINAL_CELL.test(file) || KERNEL_CELL.test(file);
 }
 
-/** A file's name for people: of a notebook cell "In [5]", or "notebook cell" where its name does not hold a number. */
+/** A file's readable name: "In [5]" for a notebook cell, or "notebook cell" if its name has no number. */
 export function readableFile(file: string): string {
   const [, number] = TERMINAL_CELL.exec(file) ?? [];
   if (number !== undefined) {
@@ -24,7 +24,7 @@ export function readableFile(file: string): string {
   return KERNEL_CELL.test(file) ? "notebook cell" : file;
 }
 
-/** What a frame is called: its function, or object and address where no symbol was found. */
+/** A frame's name: its function, or object and address if there is no symbol. */
 export function frameName({ frames, strings }: ProfileTables, frame: FrameId): string {
   const name = itemAt(strings, uint32At(frames.function, frame));
   if (name !== "") {
@@ -36,7 +36,7 @@ export function frameName({ frames, strings }: ProfileTables, frame: FrameId): s
     : file;
 }
 
-/** Where a frame's code is: "app.py:41", or the object's name for native code; "" where it has no file. */
+/** A frame's location: "app.py:41", or the object's name for native code; "" if it has no file. */
 export function framePlace({ frames, strings }: ProfileTables, frame: FrameId): string {
   const file = readableFile(strings[uint32At(frames.file, frame)] ?? "");
   const line = uint32At(frames.line, frame);

@@ -4,12 +4,12 @@
  */
 import type { Bytes, Millis, Pid, TimeMs } from "../base/units.js";
 
-/** The parts in the order in which they are shown:
+/** The parts in display order:
  * python.used   pymalloc's blocks in use, with the headers of their pools
- * python.free   its free blocks and pools, in arenas that it keeps
- * malloc.used   glibc's chunks in use, the ones with mappings of their own (NumPy, PyTorch) among them
- * malloc.free   freed and kept: bins, fastbins, threads' caches, the top of each arena
- * anon.other    anonymous memory of others: allocators of their own, JIT compilers, mmap
+ * python.free   free blocks and pools in pymalloc's arenas
+ * malloc.used   glibc's chunks in use, including chunks with their own mappings (NumPy, PyTorch)
+ * malloc.free   freed but retained: bins, fastbins, thread caches, the top of each arena
+ * anon.other    other anonymous memory: custom allocators, JIT compilers, mmap
  * file.mapped   mapped data files
  * libraries     the program and its shared objects, code and data
  * stacks        of all threads
@@ -33,15 +33,15 @@ export const LEDGER_PARTS = [
 ] as const;
 export type LedgerPartName = (typeof LEDGER_PARTS)[number];
 
-/** What gives a part's memory back:
+/** How a part's memory can be released:
  * malloc-trim    malloc_trim(0) returns the whole free pages
- * gc-collect     only the program's letting go of objects; gc.collect() frees unreachable cycles
- * program        only the program that took it
- * close-file     closing the files and their mappings; clean pages also go when the kernel needs them
- * end-threads    threads that end
+ * gc-collect     only by the program dropping objects; gc.collect() frees unreachable cycles
+ * program        only by the program that allocated it
+ * close-file     closing the files and their mappings; the kernel also drops clean pages when it needs memory
+ * end-threads    when threads end
  * unlink         unlinking the shared memory in every process that has it
  * detach         tidemark detach
- * nothing        the process's end */
+ * nothing        only at process exit */
 export type Reclaim =
   | "malloc-trim"
   | "gc-collect"
@@ -56,23 +56,25 @@ export interface LedgerPart {
   readonly part: LedgerPartName;
   /** Resident. */
   readonly bytes: Bytes;
-  /** Of these, unchanged against their file, and changed or without one; they add up to `bytes` only where
-   * the part holds whole mappings, and are 0 elsewhere. */
+  /**
+   * Pages unchanged compared with their file, and pages changed or without a file; they add up to `bytes` only
+   * if the part consists of whole mappings, and are 0 otherwise.
+   */
   readonly cleanBytes: Bytes;
   readonly dirtyBytes: Bytes;
   readonly reclaim: Reclaim;
-  /** What it would give back, as far as that can be told; else null. */
+  /** Releasable bytes, if known; otherwise null. */
   readonly reclaimBytes: Bytes | null;
 }
 
-/** What the ledger could not see, or saw only in part.
- * python-not-found      an interpreter runs and no arenas of pymalloc were found
- * glibc-not-found       no heap of glibc was found: another C library or another allocator
- * glibc-torn            parts of glibc's heap could not be read as such (`bytes` of them)
- * glibc-cut             a cheap look stopped at its bound
- * mmapped-short         fewer blocks with own mappings were found than glibc counts (`bytes` are missing)
+/** What the ledger does not cover, or only in part.
+ * python-not-found      an interpreter runs, but no pymalloc arenas were found
+ * glibc-not-found       no glibc heap was found: another C library or allocator
+ * glibc-torn            parts of glibc's heap were not readable as a heap (`bytes` of them)
+ * glibc-cut             a cheap reading stopped at its limit
+ * mmapped-short         fewer blocks with their own mappings were found than glibc counts (`bytes` are missing)
  * pools-unread          `count` pools of Python were not readable and count as used
- * allocator             another allocator is loaded (`name`); what it holds is in anon.other */
+ * allocator             another allocator is loaded (`name`); its memory is in anon.other */
 export interface LedgerLimit {
   readonly kind:
     | "python-not-found"
@@ -87,10 +89,10 @@ export interface LedgerLimit {
   readonly bytes: Bytes;
 }
 
-/** glibc's heap as it counts itself; addresses that are not resident are among them. */
+/** glibc's own figures of its heap, including non-resident addresses. */
 export interface MallocFigures {
   readonly arenas: number;
-  /** From the kernel for arenas; free of it; largest free chunk; in threads' caches (0 in a cheap look). */
+  /** From the kernel for arenas; free of it; largest free chunk; in threads' caches (0 in a cheap reading). */
   readonly systemBytes: Bytes;
   readonly freeBytes: Bytes;
   readonly largestFreeBytes: Bytes;
@@ -102,9 +104,9 @@ export interface MallocFigures {
 export interface PythonFigures {
   readonly arenas: number;
   readonly arenaBytes: Bytes;
-  /** Of pools that are wholly free. */
+  /** Bytes of completely free pools. */
   readonly freePoolBytes: Bytes;
-  /** Blocks in use; 0 in a cheap look, which does not read the pools. */
+  /** Blocks in use; 0 in a cheap reading, which does not read the pools. */
   readonly usedBlocks: number;
 }
 
@@ -113,15 +115,15 @@ export interface Ledger {
   readonly atMs: TimeMs;
   /** cheap: arenas' and bins' figures; full: every pool and chunk. */
   readonly depth: "cheap" | "full";
-  /** How long the reading took; the process ran meanwhile. */
+  /** Duration of the reading, during which the process ran. */
   readonly tookMs: Millis;
   readonly rssBytes: Bytes;
   readonly pssBytes: Bytes;
-  /** Private pages: what would come back if it ended. */
+  /** Private pages, which would be released if it ended. */
   readonly ussBytes: Bytes;
   readonly swapBytes: Bytes;
   readonly vmsBytes: Bytes;
-  /** Transparent huge pages, a part of RSS; hugetlb pages, which stand beside it. */
+  /** Transparent huge pages, a part of RSS; hugetlb pages, which are not included. */
   readonly anonymousHugeBytes: Bytes;
   readonly hugetlbBytes: Bytes;
   /** All of {@link LEDGER_PARTS} in their order; the sum of `bytes` is `rssBytes`. */
@@ -131,17 +133,19 @@ export interface Ledger {
   readonly limits: readonly LedgerLimit[];
 }
 
-/** The same parts of a core file, of what it holds: see src/ledger/core_ledger.ts. */
+/** The same parts for the contents of a core file: see src/ledger/core_ledger.ts. */
 export interface CoreLedger {
-  /** Of the process that left it; 0 where the core does not say. */
+  /** Pid of the process; 0 if the core does not contain it. */
   readonly pid: Pid;
-  /** "" where there is none, or its data are missing. */
+  /** "" if there is none, or its data is missing. */
   readonly python: string;
   /** When the file was written. */
   readonly atMs: TimeMs;
   readonly tookMs: Millis;
-  /** Memory in the file; pages of zeroes in it, which were never touched as a rule; `bytes` is the rest,
-   * which `parts` add up to. */
+  /**
+   * Memory in the file; pages of zeroes in it, which usually were never touched; `bytes` is the rest, the sum
+   * of `parts`.
+   */
   readonly heldBytes: Bytes;
   readonly zeroBytes: Bytes;
   readonly bytes: Bytes;

@@ -1,6 +1,6 @@
 /**
- * Keys of what a holder lookup looks up by type instead of by allocation site. Samples do not show these objects grow:
- * each is too small. Rows of a lookup (`HolderRow.site`) carry the key.
+ * Keys of objects that a holder lookup finds by type instead of by allocation site. Samples do not show their
+ * growth, because each object is too small. Rows of a lookup (`HolderRow.site`) contain the key.
  */
 import type { Pid } from "../base/units.js";
 

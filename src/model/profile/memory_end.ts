@@ -4,7 +4,7 @@ import type { Bytes, Pid, TimeMs } from "../base/units.js";
 
 /**
  * `cgroup`: the kernel killed it because its control group was at its limit. `machine`: because the machine had no
- * memory left. `rlimit`: an allocation failed because the process was at a limit of its own (ulimit -v, -d), and it
+ * memory left. `rlimit`: an allocation failed because the process was at its own limit (ulimit -v, -d), and it
  * ended with an error.
  */
 export const MEMORY_END_CAUSES = ["cgroup", "machine", "rlimit"] as const;
@@ -14,15 +14,15 @@ export interface MemoryEnd {
   readonly pid: Pid;
   readonly timeMs: TimeMs;
   readonly cause: MemoryEndCause;
-  /** Of the control group, of the machine, or of the rlimit; 0: not known. */
+  /** Limit of the control group, the machine, or the rlimit; 0: unknown. */
   readonly limitBytes: Bytes;
-  /** Of that limit, by all that count against it, at the end; 0: not known. */
+  /** Usage of that limit, by everything that counts against it, at the end; 0: unknown. */
   readonly usedBytes: Bytes;
-  /** RSS of the process at its end, else at its last poll; 0: not known. */
+  /** RSS of the process at its end, otherwise at its last poll; 0: unknown. */
   readonly rssBytes: Bytes;
   /** The control group's directory or the kernel's path of it, or "RLIMIT_AS", "RLIMIT_DATA"; "" for the machine. */
   readonly limit: string;
-  /** What it is known from, each a sentence. */
+  /** The evidence, as sentences. */
   readonly evidence: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export function memoryEndSentence(end: MemoryEnd, target: Pid): string {
   const size = formatBytesBriefly;
   if (end.cause === "rlimit") {
     const unit = end.limit === "RLIMIT_DATA" ? "data" : "address space";
-    return `${who} ended with an error, and had probably run out of ${unit}: ${end.limit} ${size(end.limitBytes)}, ${size(end.usedBytes)} used`;
+    return `${who} ended with an error and had probably run out of ${unit}: ${end.limit} ${size(end.limitBytes)}, ${size(end.usedBytes)} used`;
   }
   const killer =
     end.cause === "cgroup"

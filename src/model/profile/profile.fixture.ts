@@ -1,6 +1,6 @@
 /**
- * Profiles for tests out of a few lines of text: a stack, root first, its live bytes, and what differs
- * from the usual.
+ * Profiles for tests, written in a few lines of text: a stack, root first, its live bytes, and deviations from
+ * the defaults.
  *
  *     main;load 10
  *     main;load@/srv/app.py:7;libx.so+1f0 4096 domain=native thread=loader

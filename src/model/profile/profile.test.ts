@@ -52,7 +52,7 @@ function calleesText(profile: Profile): string {
 }
 
 describe("calleesBelow", () => {
-  it("adds up from the entry, the largest first, without what has nothing", () => {
+  it("adds up from the entry, largest first, without empty nodes", () => {
     const profile = profileOf(`
       main 1
       main;parse 4
@@ -64,7 +64,7 @@ describe("calleesBelow", () => {
     expect(calleesText(profile)).toBe("all 22/0 [main 22/1 [load 17/2 [read 15/15], parse 4/4]]");
   });
 
-  it("tells lines apart", () => {
+  it("distinguishes lines", () => {
     const profile = profileOf(`
       main;load@a.py:3;f 1
       main;load@a.py:4;f 2
@@ -83,7 +83,7 @@ describe("calleesBelow", () => {
     expect(calleesText(profile)).toBe("all 3/0 [libx.so+0x20 2/2, libx.so+0x10 1/1]");
   });
 
-  it("keeps figures of empty stacks at the root, and bears an empty profile", () => {
+  it("keeps values of empty stacks at the root, and accepts an empty profile", () => {
     const builder = new ProfileTablesBuilder();
     const profile = profileOf("main 5", builder);
     profile.sites.stack[0] = 0;
@@ -116,7 +116,7 @@ describe("callersBelow", () => {
     );
   });
 
-  it("does not split what is below a share of all, and loses no figure", () => {
+  it("does not split nodes below a share of the total, and loses no value", () => {
     const tree = callersBelow(profile, weightsOf(profile), 0.5);
     expect(textOf(tree, [profile])).toBe(
       "all 18/0 [read 15/1 [load 10/0 [main 10/10], parse 4/4], load 3/3]",
@@ -146,7 +146,7 @@ describe("mainDomains", () => {
 });
 
 describe("large profiles", () => {
-  it("are walked whole: a million stacks", () => {
+  it("are processed completely: a million stacks", () => {
     const builder = new ProfileTablesBuilder();
     const frames = Array.from({ length: 1000 }, (_, index) =>
       builder.frame(builder.string(`f${index}`), 0, 1, 1, 0, 0),

@@ -1,22 +1,24 @@
 import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../base/units.js";
 
-/** Who ran a frame's code. `mark` stands for frames or sites left out; its function says how many. */
+/** What ran a frame's code. `mark` represents omitted frames or sites; its function states how many. */
 export const FrameKind = { python: 0, native: 1, mark: 2 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 
-/** Which allocator was asked: Python's (PyMem_, PyObject_), malloc and operator new, or mmap. */
+/** The allocator: Python's (PyMem_, PyObject_), malloc and operator new, or mmap. */
 export const Domain = { python: 0, native: 1, mapped: 2 } as const;
 export type Domain = (typeof Domain)[keyof typeof Domain];
-/** Follows those of {@link Domain} where sites of both kinds stand in one table: a mapping of a file, of
- * shared memory or of a device. It is address space, and no memory that anybody allocated. */
+/**
+ * Follows those of {@link Domain} if sites of both kinds are in one table: a mapping of a file, of shared
+ * memory or of a device. It is address space, not allocated memory.
+ */
 export const FILES_DOMAIN = 3;
 
 /** Columns of equal length; row = {@link FrameId}. */
 export interface FrameTable {
   readonly length: number;
-  /** Qualified name; of a native frame the demangled symbol, or "" while unsymbolised. */
+  /** Qualified name; for a native frame the demangled symbol, or "" if not symbolized. */
   readonly function: Uint32Array;
-  /** Source file; of a native frame the object file. */
+  /** Source file; for a native frame the object file. */
   readonly file: Uint32Array;
   /** 1-based, 0 unknown. */
   readonly line: Uint32Array;
@@ -41,18 +43,18 @@ export interface ProfileProcess {
   readonly parentPid: Pid;
   /** argv, possibly cut. */
   readonly command: readonly string[];
-  /** "3.11.7"; "" where no interpreter was seen. */
+  /** "3.11.7"; "" if no interpreter was found. */
   readonly python: string;
   readonly startedMs: TimeMs;
-  /** Mean bytes between samples, in force at the look. */
+  /** Mean bytes between samples, at the snapshot. */
   readonly periodBytes: Bytes;
-  /** Of a distributed job, where its launcher said so in the environment. */
+  /** Rank in a distributed job, from its launcher's environment. */
   readonly rank?: number;
 }
 
 export interface ProfileThread {
   readonly process: ProcessIndex;
-  /** 0: all threads beyond the agent's bound. */
+  /** 0: all threads beyond the agent's limit. */
   readonly tid: number;
   readonly name: string;
   readonly isMain: boolean;
@@ -79,7 +81,7 @@ export interface SiteTable {
   readonly liveBytes: Float64Array;
   readonly liveObjects: Float64Array;
   readonly liveVariance: Float64Array;
-  /** Samples behind the live figures: under ten, take them as a hint only. */
+  /** Number of samples behind the live figures; with fewer than ten they are only a hint. */
   readonly liveSamples: Uint32Array;
   readonly allocatedBytes: Float64Array;
   readonly allocatedObjects: Float64Array;
@@ -87,16 +89,16 @@ export interface SiteTable {
   readonly peakBytes: Float64Array;
   readonly peakObjects: Float64Array;
   readonly peakVariance: Float64Array;
-  /** Objects that ended, by lifetime; row-major `length` x {@link LIFETIME_BUCKETS}. Bucket 0: under
+  /** Freed objects, by lifetime; row-major `length` x {@link LIFETIME_BUCKETS}. Bucket 0: under
    * 1 ms; i: 2^(i-1) to 2^i ms; the last is open. */
   readonly lifetimes: Float32Array;
-  /** Live bytes by time of birth; row-major `length` x `cohorts.length`. */
+  /** Live bytes by allocation time; row-major `length` x `cohorts.length`. */
   readonly cohortBytes: Float64Array;
 }
 
 export const LIFETIME_BUCKETS = 24;
 
-/** The dictionaries that looks share: they only grow while a recording runs. */
+/** The dictionaries that snapshots share; they only grow during a recording. */
 export interface ProfileTables {
   readonly strings: readonly string[];
   readonly frames: FrameTable;
@@ -106,18 +108,20 @@ export interface ProfileTables {
   readonly labels: LabelTable;
 }
 
-/** One look at the memory of one or more processes: the figures, without the dictionaries. */
+/** One snapshot of the memory of one or more processes: the figures, without the dictionaries. */
 export interface ProfileLook {
   readonly timeMs: TimeMs;
   /** Time the allocated figures cover, from the start of the oldest process's segment. */
   readonly durationMs: Millis;
   readonly sites: SiteTable;
-  /** Mappings of files, of shared memory and of devices that the program made, by their whole length: its
-   * domain is {@link FILES_DOMAIN}. */
+  /**
+   * Mappings of files, of shared memory and of devices that the program made, by their whole length; the domain
+   * is {@link FILES_DOMAIN}.
+   */
   readonly files: SiteTable;
-  /** Upper bounds (exclusive) of the birth-time cohorts, ascending; the last is `timeMs` or later. */
+  /** Upper bounds (exclusive) of the allocation-time cohorts, ascending; the last is `timeMs` or later. */
   readonly cohorts: readonly TimeMs[];
-  /** When the peak figures were taken, by process; 0 where there was none. */
+  /** Time of the peak figures, by process; 0 if there was none. */
   readonly peakMs: readonly TimeMs[];
 }
 

@@ -1,10 +1,12 @@
 /**
- * Which rows of a profile count, and how they are grouped: by thread, process, rank, allocator and label. The page and
+ * Selection and grouping of a profile's rows: by thread, process, rank, allocator and label. The page and
  * the commands (`--where`, `--by`) use the same keys.
  *
  *     thread=worker-3    by name or tid               rank=1           of a distributed job
  *     process=4242       by pid, program or script    domain=native    python, native, mapped
- *     label=ingest       a value of any label key     endpoint=/chat   a label key of the program's own
+ *     label=ingest       a value of any label key     endpoint=/chat   a label key that the program sets
+ *
+ * A condition accepts every group name that `--by` shows, `(none)` included.
  */
 
 import { uint32At } from "../base/columns.js";
@@ -20,27 +22,30 @@ export interface RowCondition {
 /** No condition: all rows pass. */
 export const EVERY_ROW: readonly RowCondition[] = [];
 
-/** Keys that every profile has; the keys of the program's own labels come on top. */
+/** Keys of every profile, in addition to the keys of the program's labels. */
 export const ROW_KEYS = ["thread", "process", "rank", "domain", "label"] as const;
 
 /** The rows' values of one key. */
 export interface RowColumn {
   /** The column of the site table on which the value depends. */
   readonly of: "thread" | "process" | "domain" | "label";
-  /** By value of that column: the name of the group, "" where the row has no value of this key. */
+  /** By value of that column: the name of the group, "" if the row has no value for this key. */
   readonly names: readonly string[];
   /** By value of that column: the words that a condition may use for it. */
   readonly words: readonly (readonly string[])[];
 }
 
+/** The group of rows without a value of the key, as it is shown and as a condition names it. */
+export const NO_VALUE = "(none)";
+
 const DOMAIN_WORDS = ["python", "native", "mapped", "files"];
 
-/** Of any key: one that is not of {@link ROW_KEYS} is a key of labels. */
+/** For any key; a key that is not in {@link ROW_KEYS} is a label key. */
 export function rowColumn(tables: ProfileTables, key: string): RowColumn {
   switch (key) {
     case "thread": {
       const names = tables.threads.map(({ tid, name }) =>
-        tid === 0 ? "further threads" : name || `thread ${tid}`,
+        tid === 0 ? "other threads" : name || `thread ${tid}`,
       );
       const words = tables.threads.map(({ tid, isMain }, at) => [
         names[at] as string,
@@ -51,7 +56,8 @@ export function rowColumn(tables: ProfileTables, key: string): RowColumn {
     }
     case "process": {
       const names = tables.processes.map(({ pid, command }) => `${pid} ${commandName(command)}`);
-      const words = tables.processes.map(({ pid, command }) => [
+      const words = tables.processes.map(({ pid, command }, at) => [
+        names[at] as string,
         String(pid),
         ...command.slice(0, 3).map(baseName),
       ]);
@@ -59,21 +65,22 @@ export function rowColumn(tables: ProfileTables, key: string): RowColumn {
     }
     case "rank": {
       const names = tables.processes.map(({ rank }) => (rank === undefined ? "" : String(rank)));
-      return { of: "process", names, words: names.map((name) => [name]) };
+      return { of: "process", names, words: names.map((name) => [wordOf(name)]) };
     }
     case "domain":
       return { of: "domain", names: DOMAIN_WORDS, words: DOMAIN_WORDS.map((name) => [name]) };
     case "label": {
       const sets = labelSets(tables);
+      const names = sets.map((set) => pairsOf(set).sort().join(", "));
       return {
         of: "label",
-        names: sets.map((set) => pairsOf(set).sort().join(", ")),
-        words: sets.map((set) => [...set.values(), ...pairsOf(set)]),
+        names,
+        words: sets.map((set, at) => [...set.values(), ...pairsOf(set), wordOf(names[at])]),
       };
     }
     default: {
       const names = labelSets(tables).map((set) => set.get(key) ?? "");
-      return { of: "label", names, words: names.map((name) => [name]) };
+      return { of: "label", names, words: names.map((name) => [wordOf(name)]) };
     }
   }
 }
@@ -114,12 +121,12 @@ export function groupRows({ of, names }: RowColumn, sites: SiteTable): Map<strin
   return groups;
 }
 
-/** The value that a filter asks for, null where it does not ask for this key. */
+/** The value that a filter requires for this key; null if none. */
 export function conditionOn(where: readonly RowCondition[], key: string): string | null {
   return where.find((condition) => condition.key === key)?.value ?? null;
 }
 
-/** The filter with another value of a key; null takes the condition away. */
+/** The filter with another value of a key; null removes the condition. */
 export function withCondition(
   where: readonly RowCondition[],
   key: string,
@@ -149,7 +156,7 @@ export function hasValue(tables: ProfileTables, { key, value }: RowCondition): b
   return rowColumn(tables, key).words.some((words) => words.includes(value));
 }
 
-/** The values of a key, each once: what `value` may have meant first. */
+/** The values of a key, each once, those similar to `value` first. */
 export function valueChoices(tables: ProfileTables, { key, value }: RowCondition): string[] {
   const { names, words } = rowColumn(tables, key);
   const near = nearNames(value, words.flat());
@@ -168,7 +175,12 @@ export function valueChoices(tables: ProfileTables, { key, value }: RowCondition
   return all.sort((a, b) => distance(a) - distance(b));
 }
 
-/** By row of the label table: what its rows are labelled with; an inner value of the same key wins. */
+/** The name of a group as it is shown, which a condition accepts. */
+function wordOf(name = ""): string {
+  return name === "" ? NO_VALUE : name;
+}
+
+/** For each row of the label table: its labels; an inner value of the same key wins. */
 function labelSets({ labels, strings }: ProfileTables): ReadonlyMap<string, string>[] {
   const sets: ReadonlyMap<string, string>[] = [new Map()];
   for (let row = 1; row < labels.length; row++) {

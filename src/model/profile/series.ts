@@ -1,7 +1,7 @@
 import type { Pid, TimeMs } from "../base/units.js";
 import { LEDGER_PARTS, type LedgerPartName } from "./ledger.js";
 
-/** What the recorder reads of a process at its polls. Bytes unless the name says otherwise.
+/** Metrics that the recorder reads of a process at its polls. Bytes unless the name says otherwise.
  * The names are the recording's and the store's: a metric is stored under exactly this name. */
 const POLLED = [
   "rssBytes",
@@ -35,7 +35,7 @@ const POLLED = [
   "cgroupMaxEvents",
 ] as const;
 
-/** What a process's device allocators say, by device: bytes, shares and counts as in `tidemark gpu PID`. */
+/** Metrics of a process's device allocators, by device: bytes, shares and counts as in `tidemark gpu PID`. */
 export const DEVICE_FIGURES = [
   "totalBytes",
   "freeBytes",
@@ -52,7 +52,7 @@ export const DEVICE_FIGURES = [
   "outOfMemory",
 ] as const;
 export type DeviceFigureName = (typeof DEVICE_FIGURES)[number];
-/** Devices of one process that a recording keeps figures of. */
+/** Most devices of one process in a recording. */
 export const MOST_DEVICES = 16;
 /** `gpu.pinnedBytes` is page-locked host memory of the device's allocator. */
 type DeviceMetric = `gpu.${number}.${DeviceFigureName}` | "gpu.pinnedBytes";
@@ -67,7 +67,7 @@ export function deviceMetric(device: number, figure: DeviceFigureName): DeviceMe
   return `gpu.${device}.${figure}`;
 }
 
-/** A part of the process's ledger: bytes of RSS, read at a growing distance. */
+/** A part of the process's ledger: bytes of RSS, read at growing intervals. */
 type LedgerMetric = `ledger.${LedgerPartName}`;
 export type Metric = (typeof POLLED)[number] | LedgerMetric | DeviceMetric;
 export const LEDGER_METRICS: readonly LedgerMetric[] = LEDGER_PARTS.map(ledgerMetric);
@@ -78,14 +78,14 @@ export function ledgerMetric(part: LedgerPartName): LedgerMetric {
 }
 
 /** One process's figures over time: columns of equal length. NaN stands for "not read at this poll"
- * (dear figures such as PSS are read at a growing distance). Never written to JSON. */
+ * (expensive metrics such as PSS are read at growing intervals). Never written to JSON. */
 export interface MemorySeries {
   readonly pid: Pid;
   readonly timesMs: Float64Array;
   readonly values: ReadonlyMap<Metric, Float64Array>;
 }
 
-/** Something that happened at a moment: shown as a mark on the timeline. */
+/** An event at a moment, shown as a mark on the timeline. */
 export interface TimelineEvent {
   readonly timeMs: TimeMs;
   readonly pid: Pid;
@@ -102,8 +102,8 @@ export interface TimelineEvent {
     | "recorder"
     | "gpu-snapshot"
     | "limit";
-  /** A few words for people: the step's name, the exit status, what was lost. */
+  /** A short readable text: the step's name, the exit status, what was lost. */
   readonly detail: string;
-  /** Step number, signal, new period...; absent where the kind has none. */
+  /** Step number, signal, new period...; absent if the kind has none. */
   readonly value?: number;
 }

@@ -1,9 +1,9 @@
 import { LIFETIME_BUCKETS, type SiteTable } from "./profile.js";
 
-/** Columns of {@link SiteTable} that name what a site is of. */
+/** Columns of {@link SiteTable} that identify a site. */
 export const SITE_KEYS = ["stack", "process", "thread", "label", "domain"] as const;
 
-/** Columns of {@link SiteTable} with one figure a row; figures of equal sites add up. */
+/** Columns of {@link SiteTable} with one value per row; values of equal sites are added. */
 export const SITE_FIGURES = [
   "liveBytes",
   "liveObjects",
@@ -41,7 +41,7 @@ export function newSiteTable(length: number, cohortCount: number): SiteTable {
   };
 }
 
-/** The given rows of `sites`, in their order. `cohortCount` is that of the look the table belongs to. */
+/** The given rows of `sites`, in their order. `cohortCount` is that of the snapshot of the table. */
 export function pickSites(
   sites: SiteTable,
   rows: ArrayLike<number>,

@@ -46,7 +46,7 @@ it("halves the live bytes by age, and those without any have none", () => {
   expect(medianAge(itemAt(groups, 3), profile, FIXTURE_TIME_MS - 1000)).toBeNaN();
 });
 
-it("halves what ended by lifetime", () => {
+it("halves freed objects by lifetime", () => {
   const lifetimes = new Float64Array(LIFETIME_BUCKETS);
   expect(medianLifetime({ ...itemAt(groups, 0), lifetimes })).toBeNaN();
   lifetimes[0] = 4;

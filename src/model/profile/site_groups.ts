@@ -1,10 +1,10 @@
-/** Sites grouped for the tables: one row for each place in the code and allocator. */
+/** Sites grouped for the tables: one row per source location and allocator. */
 import { addAt, float32At, float64At, int32At, uint8At, uint32At } from "../base/columns.js";
 import { FrameKind, LIFETIME_BUCKETS, type ProfileLook, type ProfileTables } from "./profile.js";
 
 export interface SiteGroup {
   readonly key: number;
-  /** The innermost Python frame of the stacks; the innermost frame where there is none. */
+  /** The innermost Python frame of the stacks; the innermost frame if there is none. */
   readonly frame: number;
   readonly domain: number;
   liveBytes: number;
@@ -15,13 +15,13 @@ export interface SiteGroup {
   allocatedBytes: number;
   allocatedObjects: number;
   allocatedVariance: number;
-  /** Objects that ended, by lifetime bucket. */
+  /** Freed objects, by lifetime bucket. */
   readonly lifetimes: Float64Array;
-  /** Live bytes by birth cohort of the look. */
+  /** Live bytes by the snapshot's allocation-time cohorts. */
   readonly cohortBytes: Float64Array;
 }
 
-/** Stands for the frame of a site whose stack is empty. */
+/** Represents the frame of a site with an empty stack. */
 export const NO_FRAME = -1;
 const DOMAINS = 3;
 
@@ -79,7 +79,7 @@ function emptyGroup(key: number, frame: number, domain: number, cohorts: number)
   };
 }
 
-/** By stack: the frame a reader would look at. `parent[i] < i` lets one pass carry it down. */
+/** For each stack: its most informative frame. `parent[i] < i`, so one pass is enough. */
 function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
   const place = new Int32Array(stacks.length).fill(NO_FRAME);
   const isPython = new Uint8Array(stacks.length);
@@ -93,7 +93,7 @@ function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
   return place;
 }
 
-/** Age below which half of the live bytes are, in ms; NaN where nothing is live. */
+/** Median age of the live bytes, in ms; NaN if nothing is live. */
 export function medianAge(group: SiteGroup, look: ProfileLook, startMs: number): number {
   const total = group.cohortBytes.reduce((sum, bytes) => sum + bytes, 0);
   if (!(total > 0)) {
@@ -113,7 +113,7 @@ export function medianAge(group: SiteGroup, look: ProfileLook, startMs: number):
   return 0;
 }
 
-/** Lifetime below which half of the ended objects are, in ms; NaN where none ended. */
+/** Median lifetime of the freed objects, in ms; NaN if none were freed. */
 export function medianLifetime(group: SiteGroup): number {
   const total = group.lifetimes.reduce((sum, objects) => sum + objects, 0);
   if (!(total > 0)) {
@@ -124,7 +124,7 @@ export function medianLifetime(group: SiteGroup): number {
     const objects = float64At(group.lifetimes, i);
     if (shorter + objects >= total / 2) {
       const within = (total / 2 - shorter) / objects;
-      // Buckets double in width, so half-way is taken on the logarithm.
+      // Buckets double in width, so interpolation is logarithmic.
       return i === 0 ? within : 2 ** (i - 1 + within);
     }
     shorter += objects;

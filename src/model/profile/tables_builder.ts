@@ -24,7 +24,7 @@ import type {
   StackTable,
 } from "./profile.js";
 
-/** Where the rows of some tables went in a builder: old id -> new id. */
+/** Maps old ids of added tables to new ids in a builder. */
 export interface TablesMap {
   readonly frames: Uint32Array;
   readonly stacks: Uint32Array;
@@ -33,8 +33,10 @@ export interface TablesMap {
   readonly threads: Uint32Array;
 }
 
-/** Fills {@link ProfileTables}: equal strings, frames, stacks and labels get one row, whatever process or
- * profile they came from. Rows are only ever added, so that ids handed out stay good. */
+/**
+ * Fills {@link ProfileTables}: equal strings, frames, stacks and labels get one row, whichever process or
+ * profile they came from. Rows are only added, so ids remain valid.
+ */
 export class ProfileTablesBuilder {
   readonly #strings: string[] = [""];
   #stringsGiven: readonly string[] = [];
@@ -75,7 +77,7 @@ export class ProfileTablesBuilder {
     return itemAt(this.#strings, id);
   }
 
-  /** `address`: of native frames, else 0. */
+  /** `address`: for native frames, otherwise 0. */
   frame(
     name: StringId,
     file: StringId,
@@ -87,7 +89,7 @@ export class ProfileTablesBuilder {
     return this.#frames.intern([name, file, line, firstLine, kind, address]);
   }
 
-  /** The stack that `frame` on top of `parent` makes. */
+  /** The stack with `frame` on top of `parent`. */
   stack(parent: StackId, frame: FrameId): StackId {
     return this.#stacks.intern([parent, frame], 1);
   }
@@ -101,7 +103,7 @@ export class ProfileTablesBuilder {
     return this.#processes.push(process) - 1;
   }
 
-  /** What is known of a process changes: its command after exec, its period. */
+  /** Updates a process: its command after exec, its period. */
   setProcess(index: ProcessIndex, process: ProfileProcess): void {
     this.#processes[index] = process;
   }
@@ -114,7 +116,7 @@ export class ProfileTablesBuilder {
     this.#threads[index] = thread;
   }
 
-  /** Takes over all rows of `tables`; a process already here (same pid and start) is the same one. */
+  /** Adds all rows of `tables`; a process that already exists (same pid and start) is merged. */
   absorb(tables: ProfileTables): TablesMap {
     const strings = Uint32Array.from(tables.strings, (text) => this.string(text));
     const { frames, stacks, labels } = tables;
@@ -151,7 +153,7 @@ export class ProfileTablesBuilder {
     return { frames: frameIds, stacks: stackIds, labels: labelIds, processes, threads };
   }
 
-  /** The tables so far; later additions do not show in them. */
+  /** The tables so far; later additions are not included. */
   tables(): ProfileTables {
     const { columns: frame, length: frameCount } = this.#frames;
     const frames: FrameTable = {
@@ -206,7 +208,7 @@ export class ProfileTablesBuilder {
 
 type Column = GrowingColumn<Uint8Array> | GrowingColumn<Uint32Array> | GrowingColumn<Float64Array>;
 
-/** Columns whose rows are found again by content. */
+/** Columns whose rows can be looked up by content. */
 class InternedRows<Columns extends Readonly<Record<string, Column>>> {
   readonly columns: Columns;
   readonly #all: readonly Column[];
@@ -218,7 +220,10 @@ class InternedRows<Columns extends Readonly<Record<string, Column>>> {
     this.#all = Object.values(columns);
   }
 
-  /** `values`: in the order of the columns. `from`: rows below it are never given back (row 0 stands for "empty" in some tables). */
+  /**
+   * `values`: in the order of the columns. `from`: rows below it are never returned (row 0 means "empty" in
+   * some tables).
+   */
   intern(values: readonly number[], from = 0): number {
     let hash = 0;
     for (const value of values) {

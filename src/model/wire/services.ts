@@ -1,4 +1,4 @@
-/** What the server says of the services of a fleet: types of its API and of `tidemark fleet --json`. */
+/** The server's answers about the services of a fleet: types of its API and of `tidemark fleet --json`. */
 import type { Bytes, Millis, TimeMs } from "../base/units.js";
 
 export const SERVICES_PATH = "/api/v1/services";

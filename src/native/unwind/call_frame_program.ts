@@ -1,6 +1,6 @@
 /**
- * The program of a frame description, run up to one address: what it makes is a row that tells where the caller's
- * registers are. Source: DWARF 5, sections 6.4.2 and 6.4.3; the System V ABI for x86-64, section 3.7.
+ * Runs the program of a frame description up to one address. The result is a row with the locations of the
+ * caller's registers. Source: DWARF 5, sections 6.4.2 and 6.4.3; the System V ABI for x86-64, section 3.7.
  *
  *   top two bits   1 advance by the rest   2 register's offset: uleb * data alignment   3 restore register
  *   else           an instruction of its own with operands behind it

@@ -1,4 +1,4 @@
-/** One step up a stack by a row of rules: the registers as the caller has them once the call returns. */
+/** One step up a stack using a row of rules: the registers of the caller after the call returns. */
 import type { MemoryReader } from "../../linux/index.js";
 import type { Address } from "../../model/base/units.js";
 import { RETURN_ADDRESS, type RegisterRule, RSP, type UnwindRow } from "./call_frame_program.js";
@@ -7,7 +7,7 @@ import { evaluate } from "./dwarf_expression.js";
 import type { Program } from "./frame_description.js";
 import type { ThreadView } from "./thread_view.js";
 
-/** null: the row says that nobody called. Registers whose place is not in the copy are NaN. Throws
+/** null: the row has no caller. Registers whose place is not in the copy are NaN. Throws
  * DamagedUnwinding, TM-E024. */
 export function callerByRow(
   reader: MemoryReader,

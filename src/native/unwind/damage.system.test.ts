@@ -69,7 +69,7 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-test("damaged unwinding information ends a stack in words, however it is damaged", async () => {
+test("damaged unwinding information ends a stack with a message, however it is damaged", async () => {
   const pid = await programs.run(programs.compile("chains", "damaged", OPTIMISED));
   await settled(pid);
   const memory = openProcessMemory(pid);
@@ -104,7 +104,7 @@ test("damaged unwinding information ends a stack in words, however it is damaged
   memory.close();
 }, 120_000);
 
-test("registers that lead anywhere end in words", async () => {
+test("arbitrary registers end in a message", async () => {
   const pid = await programs.run(programs.compile("chains", "anywhere", OPTIMISED));
   await settled(pid);
   const memory = openProcessMemory(pid);

@@ -58,8 +58,8 @@ export class ElfObject {
     this.#file = file;
   }
 
-  /** `first`: the mapping of the object's beginning; `file`: its own bytes, where they can be had. null where
-   * it is no ELF object of 64 bits. Throws TM-E024 where memory goes meanwhile. */
+  /** `first`: the mapping of the object's beginning; `file`: its own bytes, if available. null if
+   * it is not a 64-bit ELF object. Throws TM-E024 if memory is unmapped meanwhile. */
   static read(reader: MemoryReader, first: Mapping, file: number | null): ElfObject | null {
     const { start } = first;
     if (reader.uint32(start) !== 0x464c457f || reader.uint8(start + 4) !== 2) {

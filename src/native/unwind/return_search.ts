@@ -1,5 +1,5 @@
 /**
- * The caller of a function that nothing describes, found by following its code to where it returns: kernels
+ * Finds the caller of a function without unwinding information by following its code to its return: kernels
  * written in assembly (MKL, OpenBLAS), code made at run time (oneDNN, trampolines). Wherever a function is, the way
  * to its `ret` must put the stack pointer and the registers of its caller back.
  *
@@ -39,7 +39,7 @@ const CALLER_SAVED = [0, 1, 2, 4, 5, 8, 9, 10, 11];
 /** DWARF's numbers in the order of the instructions' own: rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
 const DWARF_NUMBERS = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/** How many instructions may be decoded yet for all frames of a program together: some seconds of work. */
+/** How many more instructions may be decoded for all frames of a program together: a few seconds of work. */
 export interface Effort {
   left: number;
 }

@@ -104,7 +104,7 @@ const CALLERS: Readonly<Record<string, readonly string[]>> = {
   outer: ["main"],
 };
 
-test("a program caught anywhere: every stack is whole, and every call in it is one that there is", async () => {
+test("a program paused anywhere: every stack is complete, and every call in it exists", async () => {
   const pid = await programs.run(programs.compile("running", "running", OPTIMISED));
   const memory = openProcessMemory(pid);
   const unwinder = new Unwinder(memory);

@@ -1,22 +1,22 @@
 /**
- * A live process, recorded for a time and left as it was.
+ * Records a live process for some time and leaves it as it was.
  *
  *   keeper makes the pool ── the process arms its agent (remote exec) ── Recorder, as for `run`
- *     ... the time is over, the process ends, or somebody wants it to end ...
- *   last look ── the process disarms its agent ── keeper leaves
+ *     ... the time is over, the process ends, or the user ends the recording ...
+ *   last snapshot ── the process disarms its agent ── keeper leaves
  *
  * | what | outcome |
  * |---|---|
- * | no such process, ended meanwhile | TM-E020; while it is recorded: the recording ends with it |
+ * | no such process, or it has ended | TM-E020; while it is recorded: the recording ends with it |
  * | not permitted, traced, unknown interpreter | TM-E021, TM-E032, TM-E034: nothing was touched |
- * | recorded already (run, attach) | TM-E037 names who does |
- * | armed by its environment, nobody records | its own pool is taken up, and left armed at the end |
- * | another user's, another pid namespace | the agent makes the pool, opened through /proc/PID/fd |
+ * | already recorded (run, attach) | TM-E037 names the recorder |
+ * | armed by its environment, without a recorder | its own pool is used, and stays armed at the end |
+ * | another user's, another pid namespace | the agent creates the pool, which is opened through /proc/PID/fd |
  * | the recorder is killed | the lease lapses, the agent disarms itself; the keeper leaves the orphan file |
- * | it cannot be disarmed in time | the lease ends in a second, the agent does it by itself; a note says so |
+ * | it cannot be disarmed in time | the lease ends in a second and the agent disarms itself; a note reports it |
  * | it forks | the child is recorded as with `run`, and disarms itself in the second after the end |
- * | it has children already | those that run the same program are armed, too (attached_children.ts) |
- * | it starts other programs, or a child cannot be entered | watched from outside alone; `limits` says so |
+ * | it already has children | those that run the same program are also armed (attached_children.ts) |
+ * | it starts other programs, or a child cannot be entered | watched only from outside; `limits` reports it |
  */
 
 import { closeSync, openSync } from "node:fs";
@@ -62,38 +62,38 @@ import { type AgentStatus, type ArmOptions, armAgent, disarmAgent } from "./atta
 import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_children.js";
 import { leftAgentOf } from "./left_agent.js";
 
-/** Of the process's end, which polls see, and of `enough`. */
+/** Interval of the checks for the process's end and for `enough`. */
 const CHECK_MS = 500;
-/** How long the process may take to run the agent's farewell. */
+/** How long the process may take to disarm the agent. */
 const LEAVE_MS = 10_000;
 const FIRST_LEASE_MS = 30_000;
 const LAST_LEASE_MS = 1_000;
-/** Of the memory that an agent records into: the recorder's, or its own in memory or in a folder. */
+/** Kinds of memory that an agent records into: the recorder's, or its own in memory or in a folder. */
 const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
 
 export interface AttachOptions {
   readonly pid: Pid;
   readonly recordingPath: string;
-  /** Full path of libtidemark.so, with tidemark-guard beside it; the default is this installation's. */
+  /** Full path of libtidemark.so, with tidemark-guard next to it; the default is this installation's. */
   readonly libraryPath?: string;
   readonly periodBytes?: Bytes;
   readonly native?: boolean;
   readonly follow?: boolean;
-  /** Children that exist already and are recorded, too; the default is those that run the same program. */
+  /** Existing children to record as well; the default is those that run the same program. */
   readonly children?: ChildrenChoice;
-  /** Watch the devices of its processes; left out: no process is asked. */
+  /** Watch the devices of its processes; if absent, no process is entered for this. */
   readonly devices?: DeviceWatchOptions;
   /** A server that the recording is sent to while it grows; left out: none. */
   readonly to?: Destination;
   /** Shared with the other recorders of this Node process; the default is a budget of its own. */
   readonly budget?: CpuBudget;
-  /** How long the process may take until it runs Python code. */
+  /** How long to wait for the process to run Python code. */
   readonly waitMs: Millis;
-  /** The recording ends then; left out: as `enough` says. */
+  /** Length of the recording; if absent, `enough` decides. */
   readonly forMs?: Millis;
-  /** Asked now and then while it is recorded; true ends it. */
+  /** Called from time to time during the recording; true ends it. */
   readonly enough?: (elapsedMs: Millis, recordingPath: string) => boolean | Promise<boolean>;
-  /** Ends it now: an interrupt. */
+  /** Ends it now, on an interrupt. */
   readonly until?: AbortSignal;
   readonly onWaiting?: (doing: string) => void;
   readonly onRecording?: (entered: RemoteAnswer, recordingPath: string) => void;
@@ -103,15 +103,15 @@ export interface AttachResult {
   readonly recordingPath: string;
   readonly notes: readonly string[];
   readonly recorderCpuMs: Millis;
-  /** The process ended while it was recorded. */
+  /** Whether the process ended while it was recorded. */
   readonly ended: boolean;
-  /** How long the process stood at each end, in ms. */
+  /** Pause of the process when attaching and detaching, in ms. */
   readonly attachPauseMs: Millis;
   readonly detachPauseMs: Millis;
   open(): Recording;
 }
 
-/** Throws TidemarkError where nothing was recorded. */
+/** Throws TidemarkError if nothing was recorded. */
 export async function attachAndRecord(options: AttachOptions): Promise<AttachResult> {
   const { pid, libraryPath = LIBRARY_PATH } = options;
   const stat = readStat(pid);
@@ -131,7 +131,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
     (options.native ? CONSTANTS.TM_OPTION_NATIVE : 0) |
       (options.follow === false ? CONSTANTS.TM_OPTION_NO_FOLLOW : 0),
   );
-  dieFirstOfMemory(); // after the keeper was started, which is to live longer
+  dieFirstOfMemory(); // after the keeper was started, which must outlive it
   try {
     keeper.pool.setLease(monotonicMs() + options.waitMs + FIRST_LEASE_MS);
     const armOptions: ArmOptions = {
@@ -152,7 +152,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
       return await record(options, place, { ...armed, owner, startTicks: stat.startTicks });
     } catch (error) {
       if (!armed.stood) {
-        await disarmAgent(pid, { waitMs: LEAVE_MS }).catch(() => {}); // the first error says more
+        await disarmAgent(pid, { waitMs: LEAVE_MS }).catch(() => {}); // the first error is more informative
       }
       throw error;
     } finally {
@@ -163,8 +163,10 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
   }
 }
 
-/** Before anything is touched; the agent itself refuses a second one that comes in the same moment. Who records
- * it is looked for only where somebody may: that walks through the descriptors of the whole host. */
+/**
+ * Checked before anything is touched; the agent itself refuses a second recorder that comes at the same moment.
+ * The recorder is searched only if there may be one, because that scans the descriptors of the whole host.
+ */
 function refuseSecond(pid: Pid): void {
   if (!isMappingNamed(pid, POOL_NAMES)) {
     return;
@@ -175,7 +177,7 @@ function refuseSecond(pid: Pid): void {
     throw alreadyAttached(
       pid,
       `process ${recorder.pid}, to ${growing}`,
-      `look at that one with: tidemark live ${growing}`,
+      `view that recording with: tidemark live ${growing}`,
     );
   }
   const left = leftAgentOf(pid);
@@ -192,7 +194,7 @@ interface PoolPlace {
   close(): void;
 }
 
-/** The pool that the agent writes to: ours, or one of its own. */
+/** The pool that the agent writes to: ours, or its own. */
 function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKeeper): PoolPlace {
   if (status.pool === keeper.path) {
     return {
@@ -204,7 +206,7 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
     };
   }
   const [, owner, fd] = /^\/proc\/(\d+)\/fd\/(\d+)$/.exec(status.pool) ?? [];
-  // Its own descriptor, under the number that its own pid namespace gives it; or its guard's.
+  // Its own descriptor, using the pid of its own pid namespace; or its guard's.
   const candidates =
     fd === undefined ? [`/proc/${pid}/root${status.pool}`] : [status.pool, `/proc/${pid}/fd/${fd}`];
   for (const path of candidates) {
@@ -222,7 +224,7 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
           throw alreadyAttached(
             pid,
             `tidemark (its guard is process ${owner ?? "unknown"})`,
-            "wait for its end, or end it with Ctrl-C there",
+            "wait until it ends, or end it there with Ctrl-C",
           );
         }
         if (!stood) {
@@ -247,14 +249,14 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
   }
   throw stood
     ? alreadyAttached(pid, "another recorder", `end it with: tidemark detach ${pid}`)
-    : agentRefused(pid, `its memory cannot be opened from here (${status.pool})`);
+    : agentRefused(pid, `its memory cannot be opened from this process (${status.pool})`);
 }
 
 interface Entered {
   readonly entered: RemoteAnswer;
   readonly stood: boolean;
   readonly startTicks: number;
-  /** How children are armed with the same pool; null where the pool is not ours to share. */
+  /** How children are armed with the same pool; null if the pool is not ours to share. */
   readonly owner: ArmOptions | null;
 }
 
@@ -269,7 +271,7 @@ function beginRecording(
     tidemarkVersion: TIDEMARK_VERSION,
     command,
     pid,
-    startedMs: beganMs, // of the recording: what was before is not in it
+    startedMs: beganMs, // start of the recording; earlier events are not in it
     host: hostname(),
     kernel: release(),
     runId: header.runId,
@@ -283,11 +285,11 @@ function beginRecording(
 function notSeenOf(stood: boolean, { follow }: AttachOptions): string[] {
   return [
     stood
-      ? "The agent was armed by the program's environment before this recording began."
-      : "Attached to a running program: what it had allocated before is not in the profile.",
+      ? "The program's environment had armed the agent before this recording began."
+      : "Attached to a running program: earlier allocations are not in the profile.",
     ...(stood || follow === false
       ? []
-      : ["Other programs that it starts from now on are not profiled: attach to each of them."]),
+      : ["Programs that it starts from now on are not profiled: attach to each of them."]),
   ];
 }
 
@@ -326,7 +328,7 @@ async function record(
   const children = owner === null ? [] : childrenToAttach(pid, childrenOf(options));
   if (owner === null && childrenToAttach(pid, childrenOf(options)).length > 0) {
     writer.limits(nowMs(), [
-      "The children that it has already are not profiled: its agent records to memory of its own, which they cannot open.",
+      "Existing children are not profiled: the agent records to its own memory, which they cannot open.",
     ]);
   }
   const arming =
@@ -344,7 +346,7 @@ async function record(
   } else {
     recorder.leave();
     detachPauseMs = stood ? 0 : await leave(pid, notes);
-    // Children that it forked leave by themselves; who was armed without a recorder goes on without one.
+    // Forked children disarm themselves; an agent that was armed without a recorder continues without one.
     place.pool.setLease(
       stood && place.pool.header().leaseUntilMs === 0 ? 0 : monotonicMs() + LAST_LEASE_MS,
     );
@@ -370,7 +372,7 @@ function childrenOf({ children, follow }: AttachOptions): ChildrenChoice {
   return follow === false ? "none" : (children ?? "same-program");
 }
 
-/** True where the process ended. */
+/** True if the process ended. */
 async function wait(
   { forMs = Number.POSITIVE_INFINITY, enough, until }: AttachOptions,
   recorder: Recorder,
@@ -396,12 +398,12 @@ async function wait(
   return true;
 }
 
-/** Disarms the agent; where the process does not come by, the agent does it when the lease is over. */
+/** Disarms the agent; if the process does not run Python code in time, the agent disarms itself when the lease ends. */
 async function leave(pid: Pid, notes: string[]): Promise<Millis> {
   try {
     const { status, entered } = await disarmAgent(pid, { waitMs: LEAVE_MS });
     if (status !== null && status.state === "leaving") {
-      notes.push("The last of its hooks go when a thread of it next runs Python code.");
+      notes.push("Its last hooks are removed when one of its threads next runs Python code.");
     }
     return entered.longestPauseMs;
   } catch (error) {
@@ -409,7 +411,7 @@ async function leave(pid: Pid, notes: string[]): Promise<Millis> {
       throw error;
     }
     if (error.id !== processGone(pid).id) {
-      notes.push(`The agent disarms itself as soon as the program allocates: ${error.what}.`);
+      notes.push(`The agent disarms itself at the program's next allocation: ${error.what}.`);
     }
     return 0;
   }

@@ -1,6 +1,6 @@
 /**
- * The agent in a process that runs already: loaded, armed, asked and disarmed by Python that the process
- * itself runs (agent/README.md, "Entering late").
+ * The agent in a running process: loaded, armed, queried and disarmed by Python code that the process itself
+ * runs (agent/README.md, "Entering late").
  */
 
 import { randomBytes } from "node:crypto";
@@ -13,33 +13,33 @@ import { agentRefused, targetRaised } from "../../model/errors/attach_errors.js"
 import { TidemarkError } from "../../model/errors/errors.js";
 import { enterProcess } from "../process/enter_process.js";
 
-/** What the agent says of itself. */
+/** What the agent reports about itself. */
 export interface AgentStatus {
   readonly state: "armed" | "inert" | "leaving" | "off";
   readonly entry: "preloaded" | "attached" | "";
-  /** `/proc/<pid>/fd/<n>` as the process opens it, or a file; "" where there is none. */
+  /** `/proc/<pid>/fd/<n>` as the process opens it, or a file; "" if there is none. */
   readonly pool: string;
   readonly run: string;
-  /** `full`: Python frames and small objects; the others name what is left out. */
+  /** `full`: Python frames and small objects; the others name what is missing. */
   readonly python: string;
   readonly log: string;
 }
 
 interface ArmedAgent {
   readonly status: AgentStatus;
-  /** It was armed before, and nothing was changed. */
+  /** It was already armed, and nothing was changed. */
   readonly stood: boolean;
   readonly entered: RemoteAnswer;
 }
 
 export interface ArmOptions {
-  /** Of libtidemark.so; libtidemark-keyed.so lies beside it. */
+  /** Path of libtidemark.so; libtidemark-keyed.so is next to it. */
   readonly libraryPath: string;
-  /** The recorder's pool; the agent makes one of its own where it cannot open that. */
+  /** The recorder's pool; the agent creates its own if it cannot open that. */
   readonly poolPath: string;
   readonly periodBytes: Bytes;
   readonly native: boolean;
-  /** Those that it forks are recorded too. */
+  /** Whether processes that it forks are also recorded. */
   readonly follow: boolean;
 }
 
@@ -54,7 +54,7 @@ def load(path):
     return module
 `;
 
-/** The agent of a program that was started with it has no module yet: the library that is mapped gets one. */
+/** The agent of a program that was started with it has no module yet, so a module is created for the mapped library. */
 const FIND_PRELOADED = `${FIND}if agent is None:
     with open("/proc/self/maps", "rb") as maps:
         words = [line.rstrip(b"\\n").split(None, 5) for line in maps]
@@ -77,7 +77,7 @@ export async function armAgent(
     if (!(error instanceof TidemarkError && /ImportError: .*static TLS/.test(error.what))) {
       throw error;
     }
-    // The loader has no static thread-local storage left, and took nothing: the other library needs none.
+    // The loader has no static thread-local storage left and loaded nothing; the other library needs none.
     const libraryPath = options.libraryPath.replace(/\.so$/, "-keyed.so");
     return await loadAndArm(pid, { ...options, libraryPath }, exec);
   }
@@ -108,11 +108,11 @@ async function loadAndArm(
     try:
         agent = load(path)
     except ImportError as error:
-        # Memory may be mapped executable where the file system says noexec.
+        # Memory may be mapped executable even if the file system is mounted noexec.
         if "failed to map" not in str(error):
             raise
         agent, path = load_memory(path)
-    # The loader knows the library by this name, be there a file of that name later or not.
+    # The loader knows the library by this name, whether or not the file still exists later.
     agent.library_path = path
     sys.modules["_tidemark_agent"] = agent
 for name in ("tidemark", "tidemark_profiler._labels"):
@@ -139,7 +139,7 @@ except RuntimeError as error:
   }
 }
 
-/** Ends recording in the process; what the agent says afterwards, null where none is loaded. */
+/** Ends recording in the process. Returns the agent's status afterwards; null if none is loaded. */
 export async function disarmAgent(
   pid: Pid,
   exec: RemoteExecOptions,
@@ -187,11 +187,11 @@ function parseStatus(pid: Pid, text: string): AgentStatus {
       log: status.log ?? "",
     };
   } catch {
-    throw agentRefused(pid, "its status cannot be understood");
+    throw agentRefused(pid, "its status is invalid");
   }
 }
 
-/** The installed library where the process sees the same file, else a copy among its own files. */
+/** The installed library if the process sees the same file, otherwise a copy in its own file system. */
 function visibleLibrary(pid: Pid, path: string) {
   const root = `/proc/${pid}/root`;
   const here = statSync(path);
@@ -214,13 +214,10 @@ function visibleLibrary(pid: Pid, path: string) {
       rmSync(`${root}${copy}`, { force: true });
     }
   }
-  throw agentRefused(
-    pid,
-    "none of its folders can be written, so that it cannot be given the library",
-  );
+  throw agentRefused(pid, "none of its folders is writable, so the library cannot be copied to it");
 }
 
-/** Every folder on the way may be searched, and the file read, by anybody. */
+/** True if everybody may search every folder in the path and read the file. */
 function readableByAll(path: string): boolean {
   const parts = path.split("/");
   const folders = parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join("/") || "/");

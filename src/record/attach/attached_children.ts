@@ -1,7 +1,7 @@
 /**
  * Arms the agent in processes that a program forked or started before it was attached to: prefork servers (gunicorn,
- * uvicorn, celery), DataLoader workers. All of them write to the same pool, and leave by themselves when its lease
- * ends. A child that cannot be entered is left as it is, and becomes a limit of the recording.
+ * uvicorn, celery), DataLoader workers. All of them write to the same pool, and disarm themselves when its
+ * lease ends. A child that cannot be entered is not changed, and becomes a limit of the recording.
  */
 import { readlinkSync } from "node:fs";
 import {
@@ -14,15 +14,15 @@ import type { Millis, Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { type ArmOptions, armAgent } from "./attached_agent.js";
 
-/** Which of the children that exist already: those that run the same executable, every Python process, or none. */
+/** Which existing children to record: those that run the same executable, every Python process, or none. */
 export type ChildrenChoice = "same-program" | "all" | "none";
 
-/** How long a child may take until it runs Python code: an idle one may wait for a request. */
+/** How long to wait for a child to run Python code; an idle one may be waiting for a request. */
 const LONGEST_WAIT: Millis = 20_000;
-/** Children that are entered at the same time. */
+/** Number of children entered at the same time. */
 const AT_A_TIME = 4;
 
-/** Python processes below `root` that the choice names, parents before children. */
+/** Python descendants of `root` that match the choice, parents before children. */
 export function childrenToAttach(root: Pid, choice: ChildrenChoice): Pid[] {
   if (choice === "none") {
     return [];
@@ -36,7 +36,10 @@ export function childrenToAttach(root: Pid, choice: ChildrenChoice): Pid[] {
   );
 }
 
-/** Resolves when each of them is armed or given up. `refuse`: takes a sentence about one that is not recorded. */
+/**
+ * Resolves when each of them is armed or given up. `refuse` receives a sentence about each one that is not
+ * recorded.
+ */
 export async function armChildren(
   pids: readonly Pid[],
   options: ArmOptions,
@@ -55,7 +58,7 @@ export async function armChildren(
   await Promise.all(Array.from({ length: AT_A_TIME }, worker));
 }
 
-/** null where it is armed; else why not. */
+/** null if it is armed; otherwise the reason. */
 async function arm(pid: Pid, options: ArmOptions, signal: AbortSignal): Promise<string | null> {
   const { ok, reason } = readAttachPermission(pid);
   if (!ok) {
@@ -63,7 +66,7 @@ async function arm(pid: Pid, options: ArmOptions, signal: AbortSignal): Promise<
   }
   try {
     const { status, stood } = await armAgent(pid, options, { waitMs: LONGEST_WAIT, signal });
-    return stood && status.pool !== options.poolPath ? "another recording has it" : null;
+    return stood && status.pool !== options.poolPath ? "it belongs to another recording" : null;
   } catch (error) {
     if (error instanceof TidemarkError) {
       return error.what;

@@ -1,4 +1,4 @@
-/** Ends what is left of Tidemark in a process whose recorder died, or would not go. */
+/** Cleans up a process whose recorder crashed or could not detach. */
 import { basename } from "node:path";
 import { hasEnded, readAttachPermission, readCommand, readStat } from "../../linux/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
@@ -9,14 +9,14 @@ import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { disarmAgent } from "./attached_agent.js";
 
 interface DetachAnswer {
-  /** It recorded until now; false: the agent lay there, taken back already. */
+  /** Whether it recorded until now; false: the agent was already disarmed. */
   readonly recorded: boolean;
-  /** Nothing of it is left to run: the library stays mapped and inert. */
+  /** Whether all hooks are removed; the library stays mapped but inactive. */
   readonly inert: boolean;
   readonly pauseMs: Millis;
 }
 
-/** Throws TidemarkError: TM-E039 where the process holds no agent, TM-E037 where a recorder lives. */
+/** Throws TidemarkError: TM-E039 if the process has no agent, TM-E037 if a recorder is running. */
 export async function detachAgent(
   pid: Pid,
   options: {

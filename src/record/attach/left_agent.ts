@@ -1,4 +1,7 @@
-/** Agents whose recorder has died. They record on until they are disarmed or their lease is over, and nobody reads it. */
+/**
+ * Agents whose recorder has died. They keep recording, without a reader, until they are disarmed or their lease
+ * ends.
+ */
 import { mappedMemfd, memfdHolders, readCommand } from "../../linux/index.js";
 import type { Pid } from "../../model/base/units.js";
 
@@ -8,12 +11,17 @@ const GUARD = "tidemark-guard";
 const RECORDER = /tidemark|dist\/program\/main\.js/;
 
 export interface LeftAgent {
-  /** It keeps what the agent records, and adds it to the recording when the program ends; null: nobody does. */
+  /**
+   * The process that keeps the agent's profile and adds it to the recording when the program ends; null if
+   * there is none.
+   */
   readonly guard: Pid | null;
 }
 
-/** What a recorder that has died left in a process; null where a recorder holds the agent's memory open, or there is
- * none. Looks through the descriptors of the whole host. */
+/**
+ * The agent that a dead recorder left in a process; null if a recorder holds the agent's memory open, or there
+ * is no agent. Scans the descriptors of the whole host.
+ */
 export function leftAgentOf(pid: Pid): LeftAgent | null {
   const inode = mappedMemfd(pid, POOL);
   if (inode === null) {

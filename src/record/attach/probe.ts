@@ -1,13 +1,13 @@
 /**
- * Two questions that only the program itself can answer, asked in it by remote execution where somebody
- * allows it: what does the collector free, and what does the allocator give back?
+ * Runs two probes in the program by remote execution, if the user allows it: what does the garbage collector
+ * free, and what does the allocator return?
  *
  *   ledger ──> gc.collect() ──> ledger ──> malloc_trim(0) ──> ledger
  *              freed: cycles               returned: kept by the allocator
  *
- * Both change the program: finalizers of garbage run, and it stands still for as long as the collector takes
- * (a second and more where there are tens of millions of objects). The second loads ctypes. A program in which
- * one of them raises goes on without, and the evidence says so.
+ * Both change the program: finalizers of garbage run, and the program is paused while the collector runs (a
+ * second or more with tens of millions of objects). The second one loads ctypes. If one of them raises, the
+ * program continues and the evidence reports it.
  */
 import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
 import type { ProbeEvidence } from "../../diagnose/index.js";
@@ -24,7 +24,7 @@ trim = ctypes.CDLL(None).malloc_trim
 trim.argtypes = [ctypes.c_size_t]
 return trim(0)`;
 
-/** Throws TidemarkError where the process cannot be entered (TM-E034, TM-E035, not permitted, gone). */
+/** Throws TidemarkError if the process cannot be entered (TM-E034, TM-E035, not permitted, ended). */
 export async function probeProcess(pid: Pid, options: RemoteExecOptions): Promise<ProbeEvidence> {
   const before = livingBytes(pid);
   const { text } = await enterProcess(pid, COLLECT, options);
@@ -40,7 +40,7 @@ export async function probeProcess(pid: Pid, options: RemoteExecOptions): Promis
   };
 }
 
-/** Why it could not be asked; "" where it was. */
+/** Why it could not be called; "" if it was. */
 async function trim(pid: Pid, options: RemoteExecOptions): Promise<string> {
   try {
     await enterProcess(pid, TRIM, options);
@@ -65,7 +65,7 @@ function residentBytes(pid: Pid): Bytes {
 }
 
 function sumOf(pid: Pid, wanted: readonly LedgerPartName[]): Bytes {
-  // Blocks free inside a pool count as free only where pools are walked.
+  // Free blocks inside a pool count as free only if pools are walked.
   const { parts } = readLedger(pid, "full");
   return parts.reduce((sum, { part, bytes }) => sum + (wanted.includes(part) ? bytes : 0), 0);
 }

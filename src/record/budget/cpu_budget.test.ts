@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { CpuBudget } from "./cpu_budget.js";
 import { LedgerSchedule, LookSchedule, PollSchedule } from "./schedule.js";
 
-test("recorders of one process divide the budget, and give their part back", () => {
+test("recorders of one process divide the budget, and return their part", () => {
   const budget = new CpuBudget();
   expect(budget.perTarget(0.01)).toBe(0.01);
   const leave = [budget.join(), budget.join(), budget.join(), budget.join()];
@@ -43,7 +43,7 @@ function spareAfter(seconds: number, spentMs: number): number {
   return Math.round(budget.spareMs());
 }
 
-test("work that can wait has what regular work leaves", () => {
+test("work that can wait gets what regular work leaves", () => {
   // What regular work needs until the end of the first minute is set aside.
   expect([spareAfter(0, 0), spareAfter(10, 200), spareAfter(60, 600)]).toEqual([760, 650, 700]);
   // Half a percent of a core from then on, less what was spent.
@@ -51,7 +51,7 @@ test("work that can wait has what regular work leaves", () => {
   expect(spareAfter(3_600, 19_500)).toBe(-500);
 });
 
-test("what is overdrawn is bounded, and paid back before anything is lent again", () => {
+test("overdrafts are bounded, and paid back before anything is lent again", () => {
   let [seconds, spentMs] = [60, 600];
   const budget = new CpuBudget({ elapsedMs: () => seconds * 1000, spentMs: () => spentMs });
   const figures = () =>

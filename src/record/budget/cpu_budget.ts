@@ -4,25 +4,26 @@
  *     allowed(t) = FIRST_MS + SHARE * t        about 1.5 s in the first minute, Node's start included; 0.5 % of a core after
  *
  * Regular work (polls, profiles, ledgers) keeps to shares of a core that add up to less (schedule.ts). Lookups take
- * what is left, and wait until enough is. One that would find out who holds what leaks, and has waited in vain, may
- * overdraw the budget by CREDIT_MS; nothing is lent again before that is paid back. Recorders of several targets in the same process divide the budget: with ten
- * targets, each one is polled, profiled and looked up a tenth as often as it would be alone, once the cost of that work
- * reaches its share.
+ * what is left, and wait until enough is. A lookup for a leak that has waited too long may overdraw the budget
+ * by CREDIT_MS; nothing more is lent until that is paid back. Recorders of several targets in the same process
+ * divide the budget: with ten
+ * targets, each one is polled, profiled and looked up a tenth as often as it would be alone, once the cost of
+ * that work reaches its share.
  */
 import { monotonicMs, processCpu } from "../../linux/this_process/clock.js";
 import type { Millis } from "../../model/base/units.js";
 
 /** Share of a core. */
 const SHARE = 0.005;
-/** Node's own start, 0.15 s as a rule, comes before it. */
+/** Node's own start, usually 0.15 s, comes before it. */
 const FIRST_MS: Millis = 1_000;
-/** The time in which regular work may take more than later: `FIRST_SHARE` of a core, for short runs. */
+/** The time in which regular work may use more than later: `FIRST_SHARE` of a core, for short runs. */
 const FIRST_MINUTE_MS: Millis = 60_000;
 const FIRST_SHARE = 0.009;
-/** Enough for the heap of a program that has loaded PyTorch, with models of some hundred MiB. */
+/** Enough for the heap of a program that has loaded PyTorch, with models of a few hundred MiB. */
 const CREDIT_MS: Millis = 2_500;
 
-/** Both from the start of the budget on. */
+/** Both since the start of the budget. */
 interface Meter {
   elapsedMs(): Millis;
   spentMs(): Millis;
@@ -32,12 +33,15 @@ export class CpuBudget {
   #targets = 0;
   readonly #meter: Meter;
 
-  /** `meter`: of this process from now on; given by tests. */
+  /** `meter`: CPU time of this process from now on; tests pass their own. */
   constructor(meter = meterOfThisProcess()) {
     this.#meter = meter;
   }
 
-  /** A recorder starts to use the budget; it calls the returned function, once or more, when it stops. */
+  /**
+   * Registers a recorder that starts to use the budget; it calls the returned function, once or more, when it
+   * stops.
+   */
   join(): () => void {
     this.#targets += 1;
     let joined = true;
@@ -53,8 +57,8 @@ export class CpuBudget {
   }
 
   /**
-   * CPU time that one target may spend now on work that can wait. What regular work needs until the end of the first
-   * minute is set aside. Negative: so much was spent too early, and is still owed.
+   * CPU time that one target may spend now on work that can wait. The need of regular work until the end of the
+   * first minute is reserved. Negative: the amount that was overspent and is still owed.
    */
   spareMs(): Millis {
     const elapsedMs = this.#meter.elapsedMs();
@@ -62,13 +66,13 @@ export class CpuBudget {
     return this.perTarget(FIRST_MS + SHARE * elapsedMs - this.#meter.spentMs() - setAside);
   }
 
-  /** What one target may spend at most if it overdraws the budget now: nothing while something is owed. */
+  /** The most that one target may spend if it overdraws the budget now; nothing while something is owed. */
   withCreditMs(): Millis {
     const spareMs = this.spareMs();
     return spareMs < 0 ? spareMs : spareMs + this.perTarget(CREDIT_MS);
   }
 
-  /** Time until what is owed now is paid back, if nothing else is spent; 0: nothing is owed. */
+  /** Time until the debt is paid back, if nothing else is spent; 0 without a debt. */
   paidBackInMs(): Millis {
     return Math.max(0, -this.spareMs() / this.perTarget(SHARE));
   }

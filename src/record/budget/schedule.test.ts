@@ -47,7 +47,7 @@ describe("polls", () => {
     expect(play(HOUR, { poll, look: 20 }, () => 0).share).toBeLessThan(0.004);
   });
 
-  test("what is dear is read at the distance its cost asks for", () => {
+  test("expensive metrics are read at an interval that fits their cost", () => {
     const schedule = new PollSchedule();
     expect(schedule.expensiveIsDue(0)).toBe(true);
     schedule.expensiveRead(0, 50); // 10 GiB under the target's lock
@@ -79,7 +79,7 @@ describe("looks", () => {
     });
   });
 
-  test("after one dear look the next comes when the run is twice as long; that is believed", () => {
+  test("after one expensive snapshot the next comes when the run is twice as long, and its cost counts", () => {
     const schedule = new LookSchedule();
     schedule.looked(7_600, 0, 300); // symbols of a large library
     expect(schedule.due(15_000, 0)).toBe(null);
@@ -92,7 +92,7 @@ describe("looks", () => {
     expect(schedule.due(160_000, 0)).toBe("poll");
   });
 
-  test("a new high is looked at when it comes", () => {
+  test("a new maximum triggers a snapshot", () => {
     const { looks } = play(HOUR, { poll: 0.5, look: 1 }, (elapsedMs) =>
       elapsedMs > HOUR / 2 ? 900 * MIB : 90 * MIB,
     );
@@ -101,7 +101,7 @@ describe("looks", () => {
     expect((peak?.elapsedMs ?? 0) - HOUR / 2).toBeLessThan(10_000);
   });
 
-  test("however dear, they stay in their share", () => {
+  test("however expensive, they stay within their share", () => {
     expect(
       play(HOUR, { poll: 0.5, look: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share,
     ).toBeLessThan(0.009);
@@ -122,7 +122,7 @@ describe("ledgers", () => {
     return taken;
   };
 
-  test("the first after five seconds, then at a growing distance", () => {
+  test("the first after five seconds, then at growing intervals", () => {
     const cheap = times(HOUR, 1);
     expect(cheap.slice(0, 3)).toEqual([5_000, 10_000, 15_000]);
     const distances = cheap.slice(1).map((time, index) => time - (cheap[index] ?? 0));
@@ -131,11 +131,11 @@ describe("ledgers", () => {
     );
   });
 
-  test("a thousandth of a core at most, however dear one is", () => {
-    const dear = times(HOUR, 500);
+  test("a thousandth of a core at most, however expensive one is", () => {
+    const costly = times(HOUR, 500);
     // A third of the first one's cost counts, for its code is new.
-    expect(dear.slice(0, 2)).toEqual([5_000, 72_000]);
-    expect((dear.length * 500) / HOUR).toBeLessThanOrEqual(0.001);
-    expect(dear.length).toBeGreaterThan(4);
+    expect(costly.slice(0, 2)).toEqual([5_000, 72_000]);
+    expect((costly.length * 500) / HOUR).toBeLessThanOrEqual(0.001);
+    expect(costly.length).toBeGreaterThan(4);
   });
 });

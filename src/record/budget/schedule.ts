@@ -1,35 +1,40 @@
-/** When the recorder acts next: often at first, then more and more rarely, and never above its share of a core. */
+/**
+ * Decides when the recorder acts next: often at first, then more and more rarely, and never above its share of
+ * a core.
+ */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { CpuBudget } from "./cpu_budget.js";
 
-/** A share of a core: at first more, for a short run is known from few figures. */
+/** Share of a core; higher at first, because a short run has few readings. */
 interface Share {
   readonly atFirst: number;
   readonly later: number;
 }
 const FIRST_PHASE_MS = 60_000;
-/** Share of one core that polling may take, profiles apart. */
+/** Share of one core that polling may use, without profiles. */
 const POLL_SHARE: Share = { atFirst: 0.005, later: 0.0015 };
 /** Reading PSS makes the kernel walk all pages, under the target's memory lock. */
 const EXPENSIVE_SHARE: Share = { atFirst: 0.002, later: 0.0008 };
 const LOOK_SHARE: Share = { atFirst: 0.004, later: 0.001 };
 const LEDGER_SHARE: Share = { atFirst: 0.0025, later: 0.0007 };
 const FIRST_LEDGER_MS = 5_000;
-/** The first costs so many times what the next ones do, for its code is new. */
+/** Cost of the first one as a multiple of later ones, because its code is not compiled yet. */
 const COLD_LEDGER = 3;
-/** Each comes when the run is this much longer than at the last one. */
+/** Each one comes when the run is this factor longer than at the last one. */
 const LEDGER_GROWTH = 0.06;
 const FIRST_POLL_MS = 250;
-/** A program may be over before that: the first polls come at this distance, or at half the run's length. */
+/** A program may end before that, so the first polls come at this interval, or at half the run's length. */
 const SHORTEST_POLL_MS = 25;
-/** How long the first distance is kept, and how long costs are let pass: an interpreter warming up. */
+/** How long the first interval is used, and how long costs are ignored while the interpreter warms up. */
 const START_PHASE_MS = 3_000;
-/** No poll costs more for its code being new: many processes do. */
+/** A poll that costs more than this does so because of many processes, not because its code is not compiled yet. */
 const COLD_POLL_MS = 20;
 const FIRST_DISTANCE_FOR_MS = 60_000;
 const LONGEST_POLL_MS = 120_000;
-/** In the first phase polls come once a second, for fewer do not show whether a figure grows, unless that took more
- * than this share of a core. */
+/**
+ * In the first phase polls come once a second, because fewer would not show growth, unless that would use more
+ * than this share of a core.
+ */
 const SLOWEST_FIRST_POLL_MS = 1_000;
 const MOST_OF_FIRST_POLLS = 0.015;
 
@@ -41,7 +46,7 @@ class Cost {
     this.#mean = this.#mean === 0 ? cost : this.#mean * 0.8 + cost * 0.2;
   }
 
-  /** Distance at which an action of this cost takes `share` of the time. */
+  /** Interval at which an action of this cost uses `share` of the time. */
   distance(share: number): Millis {
     return this.#mean / share;
   }
@@ -71,7 +76,7 @@ export class PollSchedule {
     this.#budget = budget;
   }
 
-  /** `cpuMs`: what the poll took of a core, the wait before it included; `ownCpuMs`: without that wait. */
+  /** `cpuMs`: CPU time of the poll, including the wait before it; `ownCpuMs`: without that wait. */
   polled(elapsedMs: Millis, cpuMs: Millis, ownCpuMs = cpuMs): void {
     if (elapsedMs > START_PHASE_MS || cpuMs > COLD_POLL_MS) {
       this.#polls.add(cpuMs);
@@ -94,7 +99,7 @@ export class PollSchedule {
     return Math.min(LONGEST_POLL_MS, longest, wanted);
   }
 
-  /** Whether this poll reads PSS, USS and sockets, too. */
+  /** Whether this poll also reads PSS, USS and sockets. */
   expensiveIsDue(elapsedMs: Millis): boolean {
     return elapsedMs >= this.#nextExpensiveMs;
   }
@@ -110,12 +115,15 @@ export class PollSchedule {
   }
 }
 
-/** Each look comes when the run is this much longer than at the last one: some 130 looks a month. */
+/** Each snapshot is taken when the run is this factor longer than at the last one: about 130 snapshots per month. */
 const LOOK_GROWTH = 0.12;
 const FIRST_LOOK_MS = 1_000;
-/** May read the symbols of all libraries: the next one, when the run is twice as long, tells what a look costs. */
+/**
+ * The first snapshot may read the symbols of all libraries. The next one, when the run is twice as long, shows
+ * the usual cost.
+ */
 const COLD_LOOKS = 1;
-/** A high this much above the last one is worth a look of its own. */
+/** A new maximum this much above the last one triggers a snapshot. */
 const PEAK_GROWTH = 0.25;
 const SMALLEST_PEAK_BYTES = 4 << 20;
 

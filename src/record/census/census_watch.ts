@@ -2,12 +2,12 @@
  * Objects by type, counted again and again from outside, for a process that no agent is in:
  *
  *   watch ──"census"──> worker thread ──> scan of the heap, unpaused ──> types, bytes, objects
- *     │                     └─ once, after the first third: where objects lie
- *     └──"holders", near the end, of the types that grow ──> new objects ──> their holders
+ *     │                     └─ once, after the first third: the objects' addresses
+ *     └──"holders", near the end, for growing types ──> new objects ──> their holders
  *
- * The program never stands still for it, and nothing of it is written. Counting costs this process a core for
- * a moment: the larger the heap, the rarer the censuses. Where the process cannot be read, or runs no Python
- * that is known, the evidence has no census and says why.
+ * The program is never paused for this, and nothing in it is changed. Counting uses a core of this process for
+ * a moment; the larger the heap, the rarer the censuses. If the process cannot be read, or runs no known
+ * Python, the evidence has no census and gives the reason.
  */
 
 import { Worker } from "node:worker_threads";
@@ -27,14 +27,17 @@ import { heldShare } from "../../recording/holder_reader.js";
 import type { HolderBatch, HolderLookup } from "../../recording/types.js";
 
 const START_SHARE = 1 / 3;
-/** Of the watch, when holders are looked up: late, for most is there then, and early enough to be told. */
+/**
+ * Share of the watch after which holders are looked up: late, when most objects exist, but early enough to be
+ * reported.
+ */
 const LOOKUP_SHARE = 0.8;
 const MOST_LOOKUPS = 3;
 const MOST_UNHELD = 0.5;
 const MOST_TYPES = 6;
-/** After the first third: with fewer, one more comes at the end. */
+/** Least censuses after the first third; with fewer, one more is taken at the end. */
 const FEWEST_LATE = 3;
-/** Types that never come to much say nothing of growth, but for those behind which a library keeps memory. */
+/** Small types are ignored, except those behind which a library keeps memory. */
 const SMALLEST_TYPE_BYTES = 200_000;
 
 export type CensusQuestion =
@@ -47,7 +50,7 @@ export type CensusQuestion =
 export type CensusAnswer =
   | ({ readonly kind: "census" } & TypeCounts)
   | { readonly kind: "holders"; readonly batch: HolderBatch | null }
-  /** `why` "": the process is gone. */
+  /** `why` "": the process has ended. */
   | { readonly kind: "refused"; readonly why: string };
 
 interface Reply {
@@ -84,14 +87,14 @@ export class CensusWatch {
       workerData: { pid },
     });
     this.#worker.unref();
-    // A thread that fails counts nothing any more.
+    // A thread that failed takes no more censuses.
     this.#worker.on("error", () => {
       this.#busy = true;
       this.#refusal ||= "counting failed";
     });
   }
 
-  /** Asks for what is due. Holders of all that may grow are looked up: the verdict comes later. */
+  /** Requests what is due. Holders of all possibly growing types are looked up, because the verdict comes later. */
   polled(elapsedMs: Millis, nowMs: TimeMs): void {
     if (this.#busy || this.#refusal !== "") {
       return;
@@ -104,7 +107,7 @@ export class CensusWatch {
     }
   }
 
-  /** At the end of the watch: waits for what is under way, and counts once more where that was done too seldom. */
+  /** At the end of the watch: waits for pending work, and takes one more census if there were too few. */
   async finish(elapsedMs: Millis, longestMs: Millis): Promise<void> {
     await this.#settled(longestMs);
     const lateMs = this.#startMs + START_SHARE * elapsedMs;
@@ -115,7 +118,7 @@ export class CensusWatch {
     }
   }
 
-  /** Until what was asked is answered, or the time is over. */
+  /** Waits until the request is answered or the time is over. */
   #settled(longestMs: Millis): Promise<void> {
     if (!this.#busy || this.#refusal !== "") {
       return Promise.resolve();
@@ -129,7 +132,7 @@ export class CensusWatch {
     });
   }
 
-  /** What was found; nothing is asked any more. */
+  /** Returns the results; nothing more is requested. */
   close(): Pick<Evidence, "census" | "holders" | "collectors"> & { readonly refusal: string } {
     void this.#worker.terminate();
     const found = this.#found;
@@ -140,8 +143,7 @@ export class CensusWatch {
     };
   }
 
-  /** A copy of a heap that changes may be torn just above what is looked for: what nobody seems to hold is
-   * looked up again. */
+  /** A copy of a changing heap may be torn just above the object, so objects without a holder are looked up again. */
   get #wantsHolders(): boolean {
     return this.#lookups < (heldShare(this.#found?.rows ?? []) < MOST_UNHELD ? MOST_LOOKUPS : 1);
   }
@@ -179,7 +181,7 @@ export class CensusWatch {
     this.#worker.once("message", (reply: Reply) => {
       this.#busy = false;
       if (reply.answer.kind === "refused") {
-        this.#refusal = reply.answer.why || "the process was gone";
+        this.#refusal = reply.answer.why || "the process had ended";
       }
       answered(reply);
     });
@@ -204,13 +206,16 @@ export class CensusWatch {
   }
 }
 
-/** Of this process, for the minutes that somebody watches: the program never waits for it. */
+/** CPU time of this process while a user watches; the program never waits for it. */
 const CENSUS_SHARE = 0.05;
 const FIRST_MS: Millis = 4_000;
-/** Each comes when the watch is this much longer than at the last one. */
+/** Each one comes when the watch is this factor longer than at the last one. */
 const GROWTH = 0.06;
 
-/** When objects are counted: every few seconds at first, ever more rarely, and never above a share of a core. */
+/**
+ * Decides when objects are counted: every few seconds at first, then more and more rarely, and never above a
+ * share of a core.
+ */
 class CensusSchedule {
   #costMs: Millis = 0;
   #nextMs: Millis = FIRST_MS;
@@ -220,7 +225,7 @@ class CensusSchedule {
     return elapsedMs >= this.#nextMs;
   }
 
-  /** `elapsedMs`: when it was asked for. The first costs more than all later ones, for its code is new. */
+  /** `elapsedMs`: when it was requested. The first costs more than later ones, because its code is not compiled yet. */
   counted(elapsedMs: Millis, cpuMs: Millis): void {
     this.#counts += 1;
     if (this.#counts > 1) {

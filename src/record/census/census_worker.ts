@@ -1,4 +1,4 @@
-/** The thread that counts objects: a heap of gigabytes takes seconds of a core, which the polls must not lose. */
+/** The thread that counts objects: a heap of gigabytes takes seconds of CPU time, which must not delay the polls. */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { countsOf } from "../../cpython/heap/census/type_counts.js";
@@ -16,7 +16,7 @@ import { ObjectAddresses } from "./object_addresses.js";
 
 const { pid } = workerData as { readonly pid: Pid };
 const remembered = new ObjectAddresses();
-/** Files that carry an allocator; null: not looked for yet. */
+/** Files that contain an allocator; null: not searched yet. */
 let carriers: readonly string[] | null = null;
 
 giveWay();
@@ -53,8 +53,10 @@ function count(remember: boolean): CensusAnswer {
   }
 }
 
-/** What holds the objects of some types that were not there yet when addresses were remembered; and those of types
- * behind which a library keeps memory past malloc. */
+/**
+ * The holders of objects that were created after addresses were remembered, for some types; and of objects
+ * behind which a library keeps memory without malloc.
+ */
 function lookUp(types: readonly { readonly type: string; readonly site: string }[]): CensusAnswer {
   const memory = openProcessMemory(pid);
   try {

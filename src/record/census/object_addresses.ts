@@ -1,5 +1,4 @@
-/** Which objects are new: CPython keeps no time of birth, but an address at which no object lay before is one
- * of an object that came since. */
+/** Finds new objects. CPython stores no creation time, but an object at a previously unused address is new. */
 
 import { wholeRegions } from "../../cpython/heap/memory/heap_parts.js";
 import { type HeapLayout, heapLayout } from "../../cpython/heap/memory/layout.js";
@@ -10,16 +9,16 @@ import type { Memory } from "../../linux/memory/memory.js";
 import { float64At, int32At, itemAt } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 
-/** Of a type; evenly over its addresses. */
+/** Most objects of a type, evenly over its addresses. */
 const MOST_OF_TYPE = 48;
-/** Fewer new ones say nothing of a type that grows. */
+/** Fewer new objects are not significant for a growing type. */
 const FEWEST_OF_TYPE = 8;
 const FIRST_ROOM = 1 << 16;
 
 export class ObjectAddresses {
   #known = new Float64Array(0);
 
-  /** Remembers where objects lie now: eight bytes each. Throws TidemarkError. */
+  /** Remembers the current addresses of objects, eight bytes each. Throws TidemarkError. */
   take(memory: Memory): void {
     let found = new Float64Array(FIRST_ROOM);
     let count = 0;
@@ -82,7 +81,7 @@ function layoutOf(memory: Memory): HeapLayout {
   const { version } = locatePython(memory);
   const layout = heapLayout(Number(/^3\.(\d+)/.exec(version)?.[1]));
   if (layout === null) {
-    throw new Error(`no heap layout for Python ${version}`); // the locator knows no other versions
+    throw new Error(`no heap layout for Python ${version}`); // the locator supports no other versions
   }
   return layout;
 }

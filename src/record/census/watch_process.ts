@@ -1,4 +1,4 @@
-/** Evidence of a live process by polls from outside alone: nothing enters it, nothing is written. */
+/** Evidence of a live process only by polls from outside; nothing is loaded into it or written. */
 
 import type { Evidence } from "../../diagnose/index.js";
 import {
@@ -19,21 +19,21 @@ import { type LedgerTurn, LedgerTurns } from "../process/ledger_turns.js";
 import { ProcessTree, type TreePoll } from "../process/process_tree.js";
 import { CensusWatch } from "./census_watch.js";
 
-/** After the watch, for holders that are being looked up. */
+/** Time after the watch for pending holder lookups. */
 const LONGEST_LOOKUP_MS: Millis = 30_000;
 
-/** A process that ends earlier is judged by what was seen. */
+/** A process that ends earlier is judged by the data so far. */
 interface WatchOptions {
   readonly forMs: Millis;
   /** Version of its Python; "" unknown. */
   readonly python: string;
-  /** Ends the watch early: an interrupt asks for what is known so far. */
+  /** Ends the watch early, on an interrupt; the data so far is used. */
   readonly until?: AbortSignal;
 }
 
 /**
  * Polls a process and its children for a time. `tell` counts seconds.
- * Throws TidemarkError (TM-E020) where there is no such process.
+ * Throws TidemarkError (TM-E020) if there is no such process.
  */
 export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell): Promise<Evidence> {
   const stat = readStat(pid);
@@ -100,7 +100,7 @@ function pause(ms: Millis, until: AbortSignal | undefined): Promise<void> {
   });
 }
 
-/** What the polls brought, put together. */
+/** The results of the polls, combined. */
 class Seen {
   readonly #rows: SeriesRow[] = [];
   readonly #reader = new SeriesReader();

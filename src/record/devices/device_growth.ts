@@ -1,4 +1,4 @@
-/** Growth of device memory in a recording that is being written: what one look cannot tell. */
+/** Growth of device memory in a recording in progress, which a single reading cannot show. */
 import { theilSen } from "../../diagnose/index.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -8,17 +8,17 @@ import { growingRecordingOf } from "../process/recording_in_progress.js";
 
 interface DeviceGrowth {
   readonly device: number;
-  /** Of allocated memory; null where the program marks no steps. */
+  /** Growth of allocated memory per step; null if the program marks no steps. */
   readonly bytesPerStep: Bytes | null;
   readonly bytesPerHour: number;
-  /** That were marked while the figures were read. */
+  /** Steps marked while the figures were read. */
   readonly steps: number;
 }
 
 const MS_PER_HOUR = 3_600_000;
 const FEWEST_READINGS = 8;
 
-/** Empty where nobody records the process with its devices. */
+/** Empty if the process is not recorded with its devices. */
 export function growthOfDevices(pid: Pid): DeviceGrowth[] {
   const path = growingRecordingOf(pid);
   if (path === null) {
@@ -59,7 +59,7 @@ export function growthOfDevices(pid: Pid): DeviceGrowth[] {
     });
   } catch (error) {
     if (error instanceof TidemarkError) {
-      return []; // it ended, or was damaged, meanwhile
+      return []; // it has ended or was damaged in the meantime
     }
     throw error;
   }

@@ -1,19 +1,19 @@
 /**
- * A line to a thread in a running program that tells of its devices (python/tidemark/_device_beacon.py).
+ * A connection to a thread in a running program that reports its devices (python/tidemark/_device_beacon.py).
  *
  *   a socket in a folder of the program's ── remote exec starts the thread ── it connects
- *     lines of JSON from it, words to it ... either side may go: the other sees the line end
+ *     lines of JSON from it, commands to it ... either side may end: the other sees the connection close
  *
- * The program's main thread starts the other thread and waits for nothing: it may hold any lock at that
- * moment, its own allocator's too. The thread waits for those; no answer in time is TM-E076.
+ * The program's main thread starts the other thread without waiting, because it may hold any lock at that
+ * moment, including its allocator's. The thread waits for those locks; no answer in time is TM-E076.
  *
  * | what | outcome |
  * |---|---|
- * | not entered: gone, not permitted, unknown, not taken in time | as for any remote exec (TM-E020 to E036) |
- * | none of its folders can be written | TM-E034 |
- * | the thread fails | it says so in a line, and ends |
- * | this process is killed | the line ends: the thread switches off what it switched on, and ends |
- * | the program is killed or execs | the line ends |
+ * | not entered: ended, not permitted, unknown, timed out | as for any remote exec (TM-E020 to E036) |
+ * | none of its folders is writable | TM-E034 |
+ * | the thread fails | it reports that in a line and ends |
+ * | this process is killed | the connection closes: the thread switches off what it switched on, and ends |
+ * | the program is killed or execs | the connection closes |
  */
 import { chmodSync, readFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
@@ -31,12 +31,12 @@ import { enterProcess } from "../process/enter_process.js";
 
 /** From the start of the thread to its connection. */
 const CONNECT_MS: Millis = 30_000;
-/** A look with every block of a large allocator stays far below. */
+/** Largest message; a reading with every block of a large allocator is far smaller. */
 const LONGEST_LINE = 256 << 20;
-/** Of the package `tidemark`, in the order in which they need each other. */
+/** Modules of the package `tidemark`, in the order of their dependencies. */
 const MODULES = ["_device_figures", "_device_ranks", "_device_watch", "_device_beacon"];
 
-/** What they are called in the program, as long as the thread runs. */
+/** Their names in the program, while the thread runs. */
 const PACKAGE = "_tidemark_devices";
 
 /** One line of JSON from the program. */
@@ -44,10 +44,10 @@ export type DeviceMessage = Readonly<Record<string, unknown>>;
 
 export interface DeviceLine {
   readonly entered: RemoteAnswer;
-  /** Each message, in order; those that came before it was set come first. */
+  /** Called with each message, in order, starting with those that arrived before it was set. */
   listen(heard: (message: DeviceMessage) => void, ended: () => void): void;
   say(word: "dump"): void;
-  /** The thread switches off what it switched on, and ends. */
+  /** Makes the thread switch off what it switched on, and end. */
   close(): void;
 }
 
@@ -102,14 +102,17 @@ export function firstMessage(
       },
       () => {
         clearTimeout(timer);
-        reject(devicesSilent(pid, waitMs, said || "the line to it ended"));
+        reject(devicesSilent(pid, waitMs, said || "the connection to it closed"));
       },
     );
   });
 }
 
-/** The body of a function: it defines the modules within a thread of their own, and starts no import here.
- * A patched starter of threads (gevent) would run it in the program's own loop. */
+/**
+ * The body of a function that defines the modules inside their own thread and imports nothing in the calling
+ * thread. A patched thread starter (gevent) would run it in the program's own loop, so the original one is
+ * used.
+ */
 function workOf(options: Readonly<Record<string, unknown>>): string {
   const sources = MODULES.map((name) => readFileSync(join(PYTHON_FOLDER, `${name}.py`), "utf8"));
   const list = (texts: readonly string[]) => `[${texts.map(pythonText).join(", ")}]`;
@@ -131,7 +134,7 @@ def run():
             exec(compile(source, "<tidemark>", "exec"), module.__dict__)
         module.run(json.loads(${pythonText(JSON.stringify(options))}))
     except BaseException:
-        pass  # nobody listens: nothing of it is the program's
+        pass  # nobody listens, and the program is not affected
     finally:
         for name in ["${PACKAGE}"] + names:
             sys.modules.pop(name, None)
@@ -140,9 +143,9 @@ return ""`;
 }
 
 interface Place {
-  /** As the program names it. */
+  /** Path as seen by the program. */
   readonly address: string;
-  /** null: nobody came in time. */
+  /** null: no connection in time. */
   connected(waitMs: Millis): Promise<Socket | null>;
   close(): void;
 }
@@ -155,7 +158,7 @@ async function listenIn(pid: Pid): Promise<Place> {
     const server = createServer();
     const came = new Promise<Socket>((resolve) => server.once("connection", resolve));
     const close = () => {
-      server.close(); // takes the socket's file along
+      server.close(); // also removes the socket's file
       folder.close();
     };
     try {

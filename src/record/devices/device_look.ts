@@ -1,4 +1,4 @@
-/** One look at what a running program's device allocators say, and the tensors that fill them. */
+/** Reads the figures of a running program's device allocators once, and the tensors that use them. */
 
 import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
 import {
@@ -24,17 +24,17 @@ import type { Bytes, Millis, Objects, Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { firstMessage, openDeviceLine } from "./device_line.js";
 
-/** The thread in the program may have to wait for the allocator, and walks all its blocks. */
+/** The thread in the program may have to wait for the allocator, and then walks all its blocks. */
 const ANSWER_MS: Millis = 60_000;
 
 interface DeviceLookOptions {
-  /** How long the program may take until it runs Python code, and stand still for its heap's copy. */
+  /** How long to wait for the program to run Python code, and how long it may be paused to copy its heap. */
   readonly exec: RemoteExecOptions;
   readonly maxPauseMs: Millis;
   readonly maxBytes: Bytes;
-  /** Blocks below are not looked up. */
+  /** Smaller blocks are not looked up. */
   readonly smallestTensorBytes: Bytes;
-  /** JAX's own profile of its devices, too. */
+  /** Also read JAX's own device profile. */
   readonly wantsProfile: boolean;
   readonly onPlan?: (objects: Objects, bytes: Bytes) => void;
 }
@@ -46,12 +46,12 @@ interface LookedUpTensor extends DeviceTensor {
 
 export interface DeviceLook {
   readonly frameworks: readonly FrameworkFigures[];
-  /** null where no version of torch listed them. */
+  /** null if torch did not list them. */
   readonly segments: readonly LiveSegment[] | null;
-  /** Largest first; null where they were not looked up: `tensorsRefused` says why. */
+  /** Largest first; null if they were not looked up, for the reason in `tensorsRefused`. */
   readonly tensors: readonly LookedUpTensor[] | null;
   readonly tensorsRefused: string;
-  /** As far as the object graph was read. */
+  /** Found in the object graph. */
   readonly kvPools: readonly KvPool[];
   /** Blocks of at least the smallest size. */
   readonly largeBlocks: readonly {
@@ -61,11 +61,11 @@ export interface DeviceLook {
   }[];
   /** pprof, gzipped. */
   readonly profile: Buffer | null;
-  /** How long the program stood in all. */
+  /** Total pause of the program. */
   readonly pauseMs: Millis;
 }
 
-/** Throws TidemarkError where the program cannot be asked. */
+/** Throws TidemarkError if the program cannot be queried. */
 export async function lookAtDevices(pid: Pid, options: DeviceLookOptions): Promise<DeviceLook> {
   const line = await openDeviceLine(
     pid,
@@ -94,7 +94,7 @@ export async function lookAtDevices(pid: Pid, options: DeviceLookOptions): Promi
   }
 }
 
-/** Blocks lie side by side in their segment. */
+/** Blocks are adjacent in their segment. */
 function blocksOf(segments: readonly LiveSegment[], least: Bytes): DeviceLook["largeBlocks"] {
   return segments.flatMap(({ device, address, blocks }) => {
     let at = address;

@@ -1,12 +1,12 @@
 /**
- * A snapshot of a running program's torch allocator: the program writes it itself, by torch's own function,
- * into a file that is made for it here.
+ * Takes a snapshot of a running program's torch allocator: the program writes it itself, with torch's own
+ * function, into a file that is created here.
  *
- *   a file in a folder of the program's ── its path, by the line ──> the thread opens it, and takes its name away
+ *   a file in a folder of the program ── its path ──> the thread opens it and unlinks it
  *         read here, by the open file    <── "written", or why not ── torch writes
  *
- * It is read through its descriptor: nothing that the program says, or puts in its place, is opened. Without a name
- * it is gone when both have closed it, whichever is killed meanwhile.
+ * It is read through its descriptor, so no path from the program is opened. Once unlinked, it disappears when
+ * both sides have closed it, even if one is killed.
  */
 import { closeSync, constants, openSync, rmSync } from "node:fs";
 import { noFolder, ProgramFolder } from "../../cpython/entry/program_folder.js";
@@ -15,20 +15,22 @@ import { type FrameworkFigures, parseFigures } from "../../gpu/devices/device_fi
 import type { Millis, Pid } from "../../model/base/units.js";
 import { firstMessage, openDeviceLine } from "./device_line.js";
 
-/** A history of a few million entries is a file of a gigabyte, pickled by the program. */
+/** A history of a few million entries becomes a file of a gigabyte, pickled by the program. */
 const WRITE_MS: Millis = 10 * 60_000;
 const PICKLE = ".pickle";
 
 interface DeviceSnapshot<Answer> {
   readonly frameworks: readonly FrameworkFigures[];
-  /** What `read` made of it; null where there is none. */
+  /** The result of `read`; null if there is no snapshot. */
   readonly answer: Answer | null;
-  /** Why there is none; empty where torch has not begun to use a device. */
+  /** Why there is none; empty if torch has not used a device yet. */
   readonly refused: string;
 }
 
-/** `read` gets the path of the snapshot, which is there as long as it runs. Throws TidemarkError where the program
- * cannot be asked, and what `read` throws. */
+/**
+ * `read` gets the path of the snapshot, which exists while it runs. Throws TidemarkError if the program cannot
+ * be queried, and the errors of `read`.
+ */
 export async function readDeviceSnapshot<Answer>(
   pid: Pid,
   exec: RemoteExecOptions,
@@ -57,14 +59,14 @@ export async function readDeviceSnapshot<Answer>(
 }
 
 interface OpenFile {
-  /** As the program names it. */
+  /** Path as seen by the program. */
   readonly address: string;
-  /** As it is read here. */
+  /** Path as seen by this process. */
   readonly path: string;
   close(): void;
 }
 
-/** An empty file of the program's user in the first of its folders that takes one. */
+/** An empty file owned by the program's user, in the first of its folders that is writable. */
 function fileIn(pid: Pid): OpenFile {
   for (const folder of ProgramFolder.of(pid)) {
     const made = folder.here(PICKLE);

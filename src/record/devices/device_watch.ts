@@ -1,13 +1,13 @@
 /**
- * Devices of a recorded program and its children: a thread in each process that may use one tells their
- * figures once a second and writes snapshots of torch's allocator when it is time (device_line.ts).
+ * Watches the devices of a recorded program and its children: a thread in each process that may use a device
+ * reports figures once per second and writes snapshots of torch's allocator when needed (device_line.ts).
  *
  *   poll ── which processes have loaded torch, JAX or TensorFlow? ── enter them, a few at a time
  *   beat ── figures ──────────────> rows of the next poll
  *   snapshot of one rank ─────────> "dump" to the others, its path an event of the recording
  *
  * A child that is a mere fork (a worker that loads data) is entered only when it has a device mapped: the
- * driver's mappings are not inherited. What cannot be entered is told once and left alone.
+ * driver's mappings are not inherited. A process that cannot be entered is reported once and then left alone.
  */
 import { statSync } from "node:fs";
 import {
@@ -32,24 +32,27 @@ import { type DeviceLine, type DeviceMessage, openDeviceLine } from "./device_li
 
 /** How the devices of the recorded processes are watched. */
 export interface DeviceWatchOptions {
-  /** A snapshot is written when so much of a device is reserved: above 0, at most 1. */
+  /** A snapshot is written when this share of a device is reserved: above 0, at most 1. */
   readonly threshold: number;
-  /** Of all snapshots of one process. */
+  /** Total size of all snapshots of one process. */
   readonly budgetBytes: Bytes;
 }
 
-/** Torch's part of Python, JAX's runtime, TensorFlow's: what a process maps before it can use a device. */
+/** Torch's part of Python, JAX's runtime, TensorFlow's: libraries that a process maps before it can use a device. */
 const FRAMEWORKS = /^(?:libtorch_python|libjax_common|xla_extension|libtensorflow_framework)\b/;
 /** /dev/nvidia0, nvidiactl, nvidia-uvm; /dev/kfd and /dev/dri/renderD128. */
 const DRIVER = /^(?:nvidia|kfd$|renderD\d)/;
 const MOST_ENTERING = 4;
-/** Between two looks at a process's mappings: a quarter of the time that we know it, within these. */
+/**
+ * Time between two checks of a process's mappings: a quarter of the time since it was first seen, within these
+ * limits.
+ */
 const SHORTEST_CHECK_MS = 200;
 const LONGEST_CHECK_MS = 10_000;
 const ENTER_MS = 60_000;
-/** From one rank's snapshot to the next that makes the others write theirs, and by threshold. */
+/** Least time between two snapshots of a rank that make the others write theirs, and between two by threshold. */
 const COOLDOWN_MS = 60_000;
-/** What a program that has ended may still have said. */
+/** Time for the last messages of a program that has ended. */
 const ENDED_MS = 1_000;
 /** Ring of the allocator's history, in entries. */
 const HISTORY_ENTRIES = 100_000;
@@ -61,7 +64,7 @@ interface Watched {
   state: "outside" | "entering" | "inside" | "left";
   line: DeviceLine | null;
   figures: readonly FrameworkFigures[];
-  /** The figures came since the last poll. */
+  /** Whether figures arrived since the last poll. */
   fresh: boolean;
 }
 
@@ -77,13 +80,13 @@ export class DeviceWatch {
   readonly #options: DeviceWatchOptions;
   readonly #folder: string;
 
-  /** `folder`: where snapshots go, of processes that see the same files. */
+  /** `folder`: where snapshots are written, for processes that see the same files. */
   constructor(options: DeviceWatchOptions, folder: string) {
     this.#options = options;
     this.#folder = folder;
   }
 
-  /** Adds what was told since the last poll; enters who is due. */
+  /** Adds the messages since the last poll, and enters processes that are due. */
   poll(poll: TreePoll): void {
     const living = poll.tree.livingSeries;
     for (const pid of this.#watched.keys()) {
@@ -102,7 +105,7 @@ export class DeviceWatch {
     this.#tell(poll);
   }
 
-  /** The program has ended: what it still said, such as the snapshot before its last error. */
+  /** The program has ended: handles its last messages, such as the snapshot before its last error. */
   async lastWords(poll: TreePoll): Promise<void> {
     const until = monotonicMs() + ENDED_MS;
     while (this.#lines().length > 0 && monotonicMs() < until) {
@@ -110,14 +113,12 @@ export class DeviceWatch {
     }
     this.leave();
     if (!this.#found) {
-      this.#limits.push(
-        "No process was seen to load torch, JAX or TensorFlow: no device is known.",
-      );
+      this.#limits.push("No process loaded torch, JAX or TensorFlow, so no device is known.");
     }
     this.#tell(poll);
   }
 
-  /** What was switched on in the processes is switched off again. */
+  /** Switches off what was switched on in the processes. */
   leave(): void {
     this.#abort.abort();
     for (const process of this.#lines()) {
@@ -192,14 +193,14 @@ export class DeviceWatch {
         (message) => this.#hear(process, message),
         () => {
           process.line = null;
-          // After exec it is another program, that may use devices of its own.
+          // After exec it is another program, which may use devices itself.
           if (process.state === "inside" && readStat(pid)?.stackStart !== image) {
             process.state = "outside";
           }
         },
       );
       if (this.#abort.signal.aborted) {
-        this.#left(process); // the time was over while it was entered
+        this.#left(process); // the time ended while it was being entered
       }
     } catch (error) {
       if (!(error instanceof TidemarkError)) {
@@ -207,7 +208,7 @@ export class DeviceWatch {
       }
       process.state = "left";
       if (!this.#abort.signal.aborted) {
-        this.#limits.push(`The devices of process ${pid} are not known: ${error.what}.`);
+        this.#limits.push(`The devices of process ${pid} are unknown: ${error.what}.`);
       }
     } finally {
       this.#entering -= 1;
@@ -233,7 +234,7 @@ export class DeviceWatch {
       process.fresh = true;
       if (process.figures.every(({ state }) => state === "cpu-only")) {
         const names = process.figures.map(({ name, version }) => `${name} ${version}`).join(", ");
-        this.#limits.push(`Process ${pid} has no device to watch: ${names} can use none here.`);
+        this.#limits.push(`Process ${pid} has no device to watch: ${names} cannot use one here.`);
         this.#left(process);
       }
     }
@@ -256,7 +257,7 @@ export class DeviceWatch {
     }
   }
 
-  /** One rank's trouble is the job's: what the others held at that moment tells which is odd. */
+  /** A problem of one rank concerns the whole job; the other ranks' memory at that moment shows the outlier. */
   #askOthers(asking: Watched): void {
     const now = monotonicMs();
     if (now - this.#dumpedMs < COOLDOWN_MS) {
@@ -271,7 +272,7 @@ export class DeviceWatch {
   }
 }
 
-/** Of two frameworks on one device the first speaks: torch before JAX before TensorFlow. */
+/** If two frameworks use one device, the first reports it: torch before JAX before TensorFlow. */
 function rowsOf(
   frameworks: readonly FrameworkFigures[],
   series: number,
@@ -299,7 +300,7 @@ function rowsOf(
     : [...rows, { timeMs, series, metric: "gpu.pinnedBytes", value: pinned }];
 }
 
-/** It began as a copy of its parent and has not become another program: the same stack, the same place. */
+/** True if it was forked and has not called exec since: the same stack at the same address. */
 function isMereFork(pid: Pid): boolean {
   const stat = readStat(pid);
   const parent = stat === null ? null : readStat(stat.parentPid);

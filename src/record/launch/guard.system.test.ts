@@ -25,7 +25,7 @@ import {
 beforeAll(makeFolder);
 afterAll(removeFolder);
 
-describe("the program's surroundings are as without the guard", () => {
+describe("the program's environment is the same as without the guard", () => {
   test.each([
     ["a plain shell", ":"],
     ["nohup", "trap '' HUP"],
@@ -87,7 +87,7 @@ os.execvp(sys.argv[1], sys.argv[1:])`;
     });
   });
 
-  test("a pipe's reader sees its end as soon as the program lets go", async () => {
+  test("a pipe's reader sees its end as soon as the program closes it", async () => {
     const script = `import os, sys, time
 os.write(1, b"bye"); os.close(1); os.close(0)
 while not os.path.exists(sys.argv[1]): time.sleep(0.01)`;

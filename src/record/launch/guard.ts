@@ -22,12 +22,12 @@ export class GuardClient {
   }[] = [];
   #reportExit!: (report: ExitReport | null) => void;
 
-  /** Settles when the program has ended; null where the guard itself is gone. */
+  /** Settles when the program has ended; null if the guard itself has ended. */
   readonly exited: Promise<ExitReport | null>;
 
   readonly #descriptor: number;
 
-  /** `descriptor`: what the guard left in TIDEMARK_GUARD_FD. */
+  /** `descriptor`: the value of TIDEMARK_GUARD_FD, set by the guard. */
   constructor(descriptor: number) {
     this.#descriptor = descriptor;
 
@@ -56,7 +56,7 @@ export class GuardClient {
       : { made: false, errno: Number(first), reason: second ?? "" };
   }
 
-  /** Where the pool's used slots go if the recorder dies; "" takes it back. */
+  /** Where the pool's used slots are written if the recorder dies; "" cancels this. */
   setOrphan(path: string): void {
     this.#say("orphan", bytesOf(path));
   }
@@ -74,23 +74,23 @@ export class GuardClient {
       : { started: false, errno: Number(first), reason: second ?? "" };
   }
 
-  /** This recorder leaves before the program has ended: the guard starts another one then, with the same words. */
+  /** This recorder leaves before the program has ended; the guard will start another one with the same arguments. */
   handOver(): void {
     this.#say("alone");
     this.#socket.end();
   }
 
-  /** Said at once, whatever Node still has to do before it ends. */
+  /** Sent at once, whatever Node still has to do before it exits. */
   leave(exitCode: number): void {
     try {
       writeSync(this.#descriptor, `leave\t${exitCode}\n`);
     } catch {
-      // The guard is gone: nobody waits for a code.
+      // The guard has ended, so nobody waits for an exit code.
     }
     this.#socket.unref();
   }
 
-  /** Fields hold one byte a character. */
+  /** Fields contain one byte per character. */
   #say(...fields: string[]): void {
     this.#socket.write(Buffer.from(`${fields.map(escapeField).join("\t")}\n`, "latin1"));
   }
@@ -98,11 +98,13 @@ export class GuardClient {
   #answer(...verbs: string[]): Promise<string[]> {
     return new Promise((resolve, reject) => {
       if (this.#socket.destroyed) {
-        reject(internalError(new Error("tidemark-guard has gone")));
+        reject(internalError(new Error("tidemark-guard has ended")));
         return;
       }
       this.#waiting.push({ verbs, resolve });
-      this.#socket.once("close", () => reject(internalError(new Error("tidemark-guard has gone"))));
+      this.#socket.once("close", () =>
+        reject(internalError(new Error("tidemark-guard has ended"))),
+      );
     });
   }
 
@@ -126,7 +128,7 @@ export class GuardClient {
   }
 }
 
-/** `exited STATUS MAXRSS_KB USER_MS SYS_MS`; STATUS as wait(2) has it. */
+/** `exited STATUS MAXRSS_KB USER_MS SYS_MS`; STATUS as in wait(2). */
 function parseExit(fields: readonly string[]): ExitReport {
   const status = Number(fields[1]);
   const signal = status & 0x7f;
@@ -139,7 +141,7 @@ function parseExit(fields: readonly string[]): ExitReport {
   };
 }
 
-/** UTF-8 as one byte a character. */
+/** UTF-8 as one byte per character. */
 function bytesOf(text: string): string {
   return Buffer.from(text).toString("latin1");
 }

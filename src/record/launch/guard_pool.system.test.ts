@@ -23,7 +23,7 @@ afterAll(removeFolder);
 describe("the pool", () => {
   const pool = [["pool", "8", "4096", "1"]] as const;
 
-  test("is sealed, sized and says what was asked for", async () => {
+  test("is sealed, sized and has the requested options", async () => {
     const { child, report } = await startReady(["sh", "-c", "echo ready; read line"], {
       before: pool,
     });
@@ -70,7 +70,7 @@ describe("the pool", () => {
     expect(readFileSync(report, "utf8")).toMatch(/^nopool\t27\t/m);
   });
 
-  test("outlives a recorder that is killed: the used slots are left, the program goes on", () => {
+  test("outlives a killed recorder: the used slots are saved, the program continues", () => {
     const orphan = join(folder, "left.orphan");
     const claim = `import os, struct, sys, time
 pool = sys.argv[1]
@@ -110,7 +110,7 @@ ${claim}`;
     }
   });
 
-  test("is left for a second recorder where the first one left the program alone", () => {
+  test("is saved for a second recorder if the first one left the program", () => {
     const orphan = join(folder, "alone.orphan");
     const script = "sleep 0.3; echo recorders: $(pgrep -P $PPID -c node); exit 7";
     const { status, stdout, messages } = run(["sh", "-c", script], {
@@ -126,7 +126,7 @@ ${claim}`;
     expect(new PoolReader(openSync(orphan, "r")).header()).toMatchObject({ periodBytes: 4096 });
   });
 
-  test("is not left where the recorder did its work", () => {
+  test("is not saved if the recorder finished normally", () => {
     const orphan = join(folder, "none.orphan");
     run(["true"], { before: [...pool, ["orphan", orphan]] });
     expect(existsSync(orphan)).toBe(false);

@@ -10,10 +10,10 @@ import type { SegmentHeader } from "../../segment/index.js";
 import { profilePool } from "../process/pool_profile.js";
 
 /**
- * Makes a recording of a pool file: what an agent leaves that the environment switched on
- * (`TIDEMARK=dir=...`), while its process runs or after. The recording holds one look, the last moment.
- * `only`: the one process of the pool that is wanted; null: all. Throws TidemarkError where the file is no pool, or
- * nothing was sampled.
+ * Converts a pool file to a recording. An agent that was enabled by the environment (`TIDEMARK=dir=...`) writes
+ * the pool file; its process may still be running. The recording has one snapshot, the last moment. `only`: the
+ * process to import from the pool; null: all. Throws TidemarkError if the file is not a pool, or nothing was
+ * sampled.
  */
 export function importPool(poolPath: string, recordingPath: string, only: Pid | null = null): void {
   const descriptor = open(poolPath);
@@ -23,8 +23,8 @@ export function importPool(poolPath: string, recordingPath: string, only: Pid | 
     const totals = assembler.totals();
     if (first === undefined || totals.samples === 0) {
       throw nothingThere(
-        `${poolPath} holds no profile${only === null ? "" : ` of process ${only}`}`,
-        "its process took no sample, or never began",
+        `${poolPath} contains no profile${only === null ? "" : ` of process ${only}`}`,
+        "its process has no samples, or never started",
       );
     }
     const timeMs = Math.max(...processes.map(lastChangeMs));
@@ -60,7 +60,7 @@ export function importPool(poolPath: string, recordingPath: string, only: Pid | 
       writer.look(tables, look, { kind: "end", agent: { samples, lost, cpuMs, periodBytes } });
       writer.agentLimits(timeMs, limits);
       writer.limits(timeMs, [
-        "No recorder watched the process: its memory figures (RSS, PSS) and how it ended are not known.",
+        "No recorder watched the process: its memory figures (RSS, PSS) and how it ended are unknown.",
       ]);
       writer.end({ timeMs, exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 });
       if (writer.failure) {

@@ -1,4 +1,4 @@
-/** The pool of a process that is entered late, kept by `tidemark-guard keep` (agent/guard/keep.c). */
+/** The pool of an attached process, kept by `tidemark-guard keep` (agent/guard/keep.c). */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ export class PoolKeeper {
     this.#guard = guard;
   }
 
-  /** Throws TidemarkError where the pool cannot be made. `folder`: where tidemark-guard lies. */
+  /** Throws TidemarkError if the pool cannot be created. `folder`: the folder of tidemark-guard. */
   static async open(
     folder: string,
     slots: number,
@@ -29,7 +29,7 @@ export class PoolKeeper {
     options: number,
   ): Promise<PoolKeeper> {
     const path = join(folder, "tidemark-guard");
-    // In a session of its own: a terminal's Ctrl-C is for the recorder, which then ends in order.
+    // In its own session, so that a terminal's Ctrl-C reaches only the recorder, which then ends in order.
     const guard = spawn(path, ["keep"], { stdio: ["pipe", "pipe", "ignore"], detached: true });
     const answer = await new Promise<string>((resolve, reject) => {
       guard.on("error", () => reject(notInstalled(`${path} is missing`)));
@@ -53,12 +53,12 @@ export class PoolKeeper {
     );
   }
 
-  /** As a process of the same pid namespace and user opens it. */
+  /** Path for a process of the same pid namespace and user. */
   get path(): string {
     return `/proc/${this.pid}/fd/${this.fd}`;
   }
 
-  /** Where the used slots go if this process dies; they are folded in by whoever reads the recording next. */
+  /** Where the used slots are written if this process dies; the next reader of the recording merges them. */
   setOrphan(path: string): void {
     const escaped = path.replace(/[\\\t\n]/g, (c) =>
       c === "\t" ? "\\t" : c === "\n" ? "\\n" : "\\\\",

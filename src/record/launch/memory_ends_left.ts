@@ -1,6 +1,5 @@
 /**
- * Which processes of a program whose recorder had left, or was killed before it, were killed for memory. Sources, in
- * order:
+ * Finds which processes were killed for memory if the recorder had left or was killed before. Sources, in order:
  *
  *   the kernel's log            names the process
  *   the group's count of kills  is higher than at the recording's last poll, and the guard saw SIGKILL: the program
@@ -24,8 +23,8 @@ import { type EndedProcess, killedByCounters, killedByKernel } from "../process/
 const SIGKILL = 9;
 
 /**
- * `pids`: all processes that the recording and the agents know. `timeMs`: when the program ended. Empty where none was
- * killed for memory, or nobody knows.
+ * `pids`: all processes known to the recording and the agents. `timeMs`: when the program ended. Empty if none
+ * was killed for memory, or it is unknown.
  */
 export function memoryEndsLeft(
   recording: OpenRecording,
@@ -47,7 +46,7 @@ export function memoryEndsLeft(
   if (told.has(root) || byLog.some(({ pid }) => pid === root) || report.signal !== SIGKILL) {
     return byLog;
   }
-  // The guard, and so this process, is in the program's group unless the program was moved.
+  // The guard, and thus this process, is in the program's control group unless the program was moved.
   const place = findCgroup(process.pid);
   const kills = (place === null ? null : readLimiting(place))?.oomKills ?? 0;
   const killsBefore = recording.series[0]?.values.get("cgroupOomKills")?.at(-1) ?? 0;
@@ -63,12 +62,12 @@ export function memoryEndsLeft(
       ];
 }
 
-/** The log counts from the machine's start. */
+/** Times in the log are relative to boot. */
 function realTimeOf({ atMs }: KernelKill): TimeMs {
   return nowMs() - (monotonicMs() - atMs);
 }
 
-/** Its figures at the last poll; none where it came after that. */
+/** Its figures at the last poll; none if it started later. */
 function endedProcess(
   recording: OpenRecording,
   pid: Pid,
@@ -92,6 +91,6 @@ function endedProcess(
 
 function kernelKillsOf({ startMs }: OpenRecording): readonly KernelKill[] {
   const sinceMs = monotonicMs() - (nowMs() - startMs);
-  // A recording from before the last boot: the log's pids are others.
+  // The recording is older than the last boot, so the log's pids belong to other processes.
   return sinceMs < 0 ? [] : (readKernelKills(sinceMs) ?? []);
 }

@@ -92,7 +92,7 @@ function figures() {
 }
 
 describe("an orphan beside the recording", () => {
-  test("is folded in once: new sites, old dictionaries, ended processes without memory", () => {
+  test("is merged once: new sites, old dictionaries, ended processes without memory", () => {
     leave(newPool(4096, true));
     expect(figures()).toEqual({ load: [4096, 8192], work: [8192, 16384] });
     writeFileSync(orphan, newPool(16384, false).bytes);
@@ -149,17 +149,17 @@ describe("an orphan beside the recording", () => {
     leave(newPool(4096, true));
     writeFileSync(orphan, newPool(16384, true).bytes);
     chownSync(orphan, 1234, 1234);
-    expect(finishOrphan(path)).toMatch(/cannot be finished.*user 1234/);
+    expect(finishOrphan(path)).toMatch(/cannot be completed.*user 1234/);
     expect(existsSync(orphan)).toBe(true);
     expect(openRecording(path).complete).toBe(false);
   });
 
-  test("a link or a directory in its place is not followed", () => {
+  test("a link or a directory in its place is ignored", () => {
     leave(newPool(4096, true));
     const elsewhere = join(folder, "elsewhere");
     writeFileSync(elsewhere, newPool(16384, true).bytes);
     symlinkSync(elsewhere, orphan);
-    expect(finishOrphan(path)).toMatch(/cannot be finished/);
+    expect(finishOrphan(path)).toMatch(/cannot be completed/);
     expect(existsSync(elsewhere)).toBe(true);
     rmSync(orphan);
     mkdirSync(orphan);

@@ -1,10 +1,10 @@
 /**
- * Recordings whose recorder was killed, or left the program to its guard for want of memory (hand_over.ts). What the
- * agents know is still somewhere:
+ * Recordings whose recorder was killed, or left the program to its guard because memory was short
+ * (hand_over.ts). The agents' data still exists:
  *
- *   the guard lives          in the pool that it keeps, /proc/<guard>/fd/<n>: the program runs on
+ *   the guard lives          in the pool that it keeps, /proc/<guard>/fd/<n>: the program still runs
  *   the program has ended    in REC.orphan, the used slots, which the guard left
- *   the guard was killed     nowhere: the recording ends with its last look
+ *   the guard was killed     nowhere: the recording ends with its last snapshot
  */
 
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync } from "node:fs";
@@ -35,11 +35,10 @@ import { memoryEndsLeft } from "./memory_ends_left.js";
 import { orphanPath } from "./run.js";
 
 /**
- * Brings a recording up to what is known of its run, if its recorder was killed or has left; to be called before one
- * is opened. `report`: how the program ended, from its guard, which waits; left out: nobody knows. Returns a sentence
- * about what was done, null where there was nothing to do.
- * Throws TidemarkError where the recording cannot be opened, or where its orphan file is damaged,
- * somebody else's, or of another run.
+ * Completes a recording whose recorder was killed or has left; call it before opening one. `report`: how the
+ * program ended, from its waiting guard; if absent, unknown. Returns a sentence about what was done, or null if
+ * there was nothing to do. Throws TidemarkError if the recording cannot be opened, or its orphan file is
+ * damaged, owned by another user, or of another run.
  */
 export function finishOrphan(path: string, report: ExitReport | null = null): string | null {
   const recording = reopenRecording(path);
@@ -59,7 +58,7 @@ export function finishOrphan(path: string, report: ExitReport | null = null): st
     return foldOrphan(recording, orphanPath(path), report);
   } catch (error) {
     if (error instanceof TidemarkError && error.id === "TM-E004") {
-      return `The recording was left unfinished and cannot be finished: ${error.what}.`;
+      return `The recording is incomplete and cannot be completed: ${error.what}.`;
     }
     throw error;
   }
@@ -69,14 +68,14 @@ function lookIntoKept(recording: OpenRecording, poolPath: string): string {
   const what = isHandedOver(recording.limits) ? "left the program to its guard" : "was killed";
   const descriptor = openForReading(poolPath, 0); // a link by nature
   if (descriptor === null) {
-    return `The recorder ${what}; the program still runs.`;
+    return `The recorder ${what}; the program is still running.`;
   }
   try {
     append(recording, descriptor, poolPath, Date.now(), null);
   } finally {
     closeSync(descriptor);
   }
-  return `The recorder ${what}, and the program still runs: its profile as of now was added.`;
+  return `The recorder ${what}, but the program is still running: its current profile was added.`;
 }
 
 function foldOrphan(
@@ -84,7 +83,7 @@ function foldOrphan(
   path: string,
   report: ExitReport | null,
 ): string | null {
-  // Taken by renaming, so that of two commands at once only one folds it in.
+  // Claimed by renaming, so that only one of two simultaneous commands merges it.
   const taken = `${path}.${process.pid}`;
   try {
     renameSync(path, taken);
@@ -103,7 +102,7 @@ function foldOrphan(
     try {
       const stats = fstatSync(descriptor);
       if (!stats.isFile()) {
-        throw notOurs(path, "what tidemark-guard leaves of a run");
+        throw notOurs(path, "a file that tidemark-guard wrote for a run");
       }
       if (stats.uid !== process.getuid?.()) {
         throw fileUnusable(path, "read", `EPERM: it belongs to user ${stats.uid}`);
@@ -137,7 +136,7 @@ function openForReading(path: string, flags: number): number | null {
   }
 }
 
-/** Nobody saw how the program ended. */
+/** It is unknown how the program ended. */
 const UNSEEN_END: ExitReport = {
   exitCode: null,
   signal: null,
@@ -146,7 +145,7 @@ const UNSEEN_END: ExitReport = {
   systemMs: 0,
 };
 
-/** Appends a look at all segments of the pool; and the end, where there was one. */
+/** Appends a snapshot of all segments of the pool, and the end, if known. */
 function append(
   recording: OpenRecording,
   descriptor: number,
@@ -156,7 +155,7 @@ function append(
 ): void {
   const { header, assembler, limits } = profilePool(descriptor, source);
   if (header.runId !== recording.meta.runId) {
-    throw damagedInput(source, "it is of another run than the recording beside it");
+    throw damagedInput(source, "it belongs to another run than the recording next to it");
   }
   const before =
     recording.looks.length > 0 ? recording.profileOf(recording.looks.length - 1) : null;
@@ -165,7 +164,7 @@ function append(
   const pids = new Set([...recording.processes, ...tables.processes].map(({ pid }) => pid));
   const memoryEnds = end === null ? [] : memoryEndsLeft(recording, pids, end, atMs);
   const killed = new Set(memoryEnds.map(({ pid }) => pid));
-  killed.delete(recording.meta.pid); // the last look shows what the program itself held when it ended
+  killed.delete(recording.meta.pid); // the last snapshot shows what the program itself held when it ended
   emptyProcesses(look, (process) => killed.has(tables.processes[process]?.pid ?? 0));
   const writer = RecordingWriter.resume(
     recording.path,
@@ -184,7 +183,7 @@ function append(
     if (end !== null) {
       if (!isHandedOver(recording.limits)) {
         writer.limits(atMs, [
-          "The recorder was killed: memory figures and processes end where it died, and nobody saw how the program ended.",
+          "The recorder was killed: memory figures and processes end at that point, and it is unknown how the program ended.",
         ]);
       }
       writer.memoryEnds(atMs, memoryEnds);
@@ -198,8 +197,10 @@ function append(
   }
 }
 
-/** The dictionaries with the new rows added; the new look, and of the old one the processes that the pool
- * no longer holds: they have ended, so nothing of theirs lives. */
+/**
+ * The dictionaries with the new rows; the new snapshot, plus the processes of the old one that are no longer in
+ * the pool: they have ended, so they have no live memory.
+ */
 function merge(
   recorded: ProfileTables,
   before: Profile | null,
@@ -232,7 +233,7 @@ function merge(
   return { tables, look: { ...look, ...partFiles(foldSites(parts, width), width), peakMs } };
 }
 
-/** Sets the live figures of processes that were killed to zero: their agents had no chance to. */
+/** Sets the live figures of killed processes to zero, because their agents could not. */
 function emptyProcesses(
   { sites, cohorts }: ProfileLook,
   isGone: (process: number) => boolean,
@@ -259,7 +260,7 @@ function translate(sites: SiteTable, map: TablesMap): SiteTable {
   };
 }
 
-/** Processes that ended before the recorder did are in its last figures alone. */
+/** Processes that ended before the recorder are only in its last figures. */
 function agentOf(recording: OpenRecording, assembler: ProfileAssembler): AgentFigures {
   const { samples, lost, cpuMs, periodBytes } = assembler.totals();
   const known = recording.looks.at(-1)?.agent;

@@ -87,7 +87,7 @@ function fold(bytes: Uint8Array): "folded" | "refused" {
   return "folded";
 }
 
-test("whole: folded in", () => {
+test("complete: merged", () => {
   expect(fold(whole)).toBe("folded");
 });
 
@@ -143,7 +143,7 @@ test(
   PATIENCE_MS,
 );
 
-test("another version: of the pool it is refused by name, of a segment it is said", () => {
+test("another version: of the pool it is refused, of a segment it is reported", () => {
   const other = CONSTANTS.TM_SEGMENT_VERSION + 41;
   const pool = Buffer.from(whole);
   pool.writeUInt32LE(other, POOL_HEADER.version);

@@ -18,15 +18,17 @@ const EFBIG = 27;
 /** The pool of a run whose program gets the agent. */
 export interface Preload {
   readonly pool: PoolReader;
-  /** Ours, open for reading and writing. */
+  /** Our descriptor, open for reading and writing. */
   readonly descriptor: number;
   readonly guardPid: Pid;
   readonly guardDescriptor: number;
   close(): void;
 }
 
-/** Makes the pool and tells the guard what to add to the program's environment; null, and a note that
- * says why, where no agent can run in the program. */
+/**
+ * Creates the pool and tells the guard what to add to the program's environment; null, with a note about the
+ * reason, if no agent can run in the program.
+ */
 export async function preparePreload(
   guard: GuardClient,
   options: RunOptions,
@@ -49,10 +51,10 @@ export async function preparePreload(
   if (!answer.made) {
     const reason =
       answer.errno === EFBIG
-        ? `${answer.reason}: the hard limit of ulimit -f leaves no room for it`
+        ? `${answer.reason}: the hard limit of ulimit -f is too low for it`
         : answer.reason;
     notes.push(
-      `No agent: its memory could not be made (${reason}); only the figures of /proc are recorded.`,
+      `No agent: its memory could not be created (${reason}); only metrics from /proc are recorded.`,
     );
     return null;
   }
@@ -78,7 +80,7 @@ export async function preparePreload(
     }
     const why = error instanceof TidemarkError ? error.what : reasonOf(error).message;
     notes.push(
-      `No agent: its memory could not be opened (${oneLine(why)}); only the figures of /proc are recorded.`,
+      `No agent: its memory could not be opened (${oneLine(why)}); only metrics from /proc are recorded.`,
     );
     return null;
   }
@@ -92,38 +94,40 @@ function optionBits(options: RunOptions): number {
 /** Why no agent can run in the program: one sentence, or null. */
 function obstacle(options: RunOptions): string | null {
   if (process.env.TIDEMARK === "off") {
-    return "No agent: TIDEMARK=off is set; only the figures of /proc are recorded.";
+    return "No agent: TIDEMARK=off is set; only metrics from /proc are recorded.";
   }
   if (!isFile(LIBRARY_PATH)) {
-    return `No agent: ${oneLine(LIBRARY_PATH)} is missing (install Tidemark again, or build it in a clone: npm run build); only the figures of /proc are recorded.`;
+    return `No agent: ${oneLine(LIBRARY_PATH)} is missing (install Tidemark again, or build it in a clone: npm run build); only metrics from /proc are recorded.`;
   }
   return preloadObstacle(inspectProgram(options.command));
 }
 
-/** The sentence for a program that a preloaded library would not reach, or would break. */
+/** The sentence for a program into which a library cannot be preloaded, or which it would break. */
 function preloadObstacle({ kind, path }: ProgramAnswer): string | null {
   const name = oneLine(path);
-  const only = "only the figures of /proc are recorded.";
+  const only = "only metrics from /proc are recorded.";
   switch (kind) {
     case "static":
-      return `No agent: ${name} is linked statically, no library can be preloaded into it; ${only}`;
+      return `No agent: ${name} is statically linked, so no library can be preloaded; ${only}`;
     case "musl":
-      return `No agent: ${name} is built for musl, the agent needs glibc; ${only}`;
+      return `No agent: ${name} is built for musl, but the agent needs glibc; ${only}`;
     case "foreign-loader":
-      return `No agent: ${name} is loaded by another loader than glibc's; ${only}`;
+      return `No agent: ${name} uses another loader than glibc's; ${only}`;
     case "32-bit":
-      return `No agent: ${name} is a 32-bit program, the agent is 64-bit; ${only}`;
+      return `No agent: ${name} is a 32-bit program, but the agent is 64-bit; ${only}`;
     case "other-machine":
       return `No agent: ${name} is built for another processor; ${only}`;
     case "setuid":
-      return `No agent: ${name} runs as another user or group (set-user-id), where the loader drops preloaded libraries; ${only}`;
+      return `No agent: ${name} runs as another user or group (set-user-id), so the loader ignores preloaded libraries; ${only}`;
     default:
-      return null; // glibc; or exec itself will say what is wrong
+      return null; // glibc; otherwise exec itself reports the error
   }
 }
 
-/** ld.so takes spaces and colons of LD_PRELOAD for separators: such a path gets a link elsewhere. The link
- * stays, for children of the program that outlive the run may still be started with it. */
+/**
+ * ld.so treats spaces and colons in LD_PRELOAD as separators, so such a path gets a link elsewhere. The link is
+ * kept, because children of the program that outlive the run may still be started with it.
+ */
 function preloadablePath(path: string): string | null {
   if (!/[\s:]/.test(path)) {
     return path;
@@ -148,7 +152,7 @@ function preloadablePath(path: string): string | null {
         return link;
       }
     } catch {
-      // The next place may be writable.
+      // The next folder may be writable.
     }
   }
   return null;

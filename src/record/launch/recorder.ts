@@ -14,15 +14,15 @@ import { ProcessTree, type TreePoll } from "../process/process_tree.js";
 import { SuspectWatch } from "../process/suspect_watch.js";
 import { LEAST_ROOM } from "./hand_over.js";
 
-/** Rows are written together at this distance: a reader of the growing file is that far behind. */
+/** Rows are written together at this interval, so a reader of the growing file is at most that far behind. */
 const FLUSH_MS = 1_000;
-/** An agent disarms itself this long after its recorder died, and never because it was late. */
+/** An agent disarms itself this long after its recorder died; long enough that a slow recorder does not cause it. */
 const SHORTEST_LEASE_MS = 30_000;
-/** multiprocessing's resource tracker and fork server are gone so soon after the program. */
+/** multiprocessing's resource tracker and fork server end within this time after the program. */
 const HELPERS_END_MS = 300;
-/** One read of a few bytes, between two polls: often while processes come, else rarely. */
+/** Interval of a small read between two polls: short while new processes start, otherwise long. */
 const CROWD_CHECK_MS = 250;
-/** Reading the room for memory costs as much as a poll: at each one only where it is not wide. */
+/** Reading the available memory costs as much as a poll, so it is read at each poll only if memory is short. */
 const WIDE_ROOM: Bytes = 512 * 2 ** 20;
 const ROOM_CHECK_MS = 10_000;
 const QUIET_CHECK_MS = 1_000;
@@ -33,19 +33,19 @@ interface RecorderOptions {
   readonly startTicks: number;
   readonly command: readonly string[];
   readonly startedMs: TimeMs;
-  /** Of the program, where it ran before the recording; else as `startedMs`. */
+  /** Start of the program if it ran before the recording; otherwise as `startedMs`. */
   readonly programStartedMs?: TimeMs;
   readonly follow: boolean;
-  /** null: no agent runs, /proc alone is recorded. */
+  /** null: no agent runs; only /proc is recorded. */
   readonly pool: PoolWatch | null;
-  /** Figures of its devices, where they are asked for. */
+  /** Figures of its devices, if requested. */
   readonly devices: DeviceWatch | null;
   /** Shared by all recorders of this Node process. */
   readonly budget: CpuBudget;
   readonly memory: MemoryRoom;
 }
 
-/** Polls a program from its start to its end and writes what it sees, within its CPU budget (cpu_budget.ts). */
+/** Polls a program from start to end and writes the recording, within its CPU budget (cpu_budget.ts). */
 export class Recorder {
   readonly #tree: ProcessTree;
   readonly #polls: PollSchedule;
@@ -67,7 +67,7 @@ export class Recorder {
   /** CPU time of this process up to the end of the last step. */
   #steppedCpuMs: Millis = 0;
 
-  /** Settles when there is too little memory for a recorder beside the program. */
+  /** Settles when there is too little memory for a recorder. */
   readonly outOfMemory = new Promise<{ readonly roomBytes: Bytes }>((resolve) => {
     this.#leaveForMemory = resolve;
   });
@@ -105,8 +105,10 @@ export class Recorder {
     this.#step();
   }
 
-  /** The program has ended: the last look, and the end of the recording. `report` null: the guard was
-   * killed, and nobody knows how the program ended. */
+  /**
+   * The program has ended: takes the last snapshot and ends the recording. `report` null: the guard was killed,
+   * so it is unknown how the program ended.
+   */
   async finish(report: ExitReport | null): Promise<void> {
     if (this.#timer) {
       clearTimeout(this.#timer);
@@ -134,7 +136,7 @@ export class Recorder {
     this.#take(this.#tree.end(timeMs, await this.#countOutliving(timeMs)));
     pool?.close();
     this.#flush(timeMs);
-    // A lookup that is under way may end yet: its copy of the heap outlives the program.
+    // A running lookup may still finish, because its copy of the heap outlives the program.
     await this.#suspects.settled();
     this.#suspects.close(monotonicMs() - this.#startMs, timeMs);
     this.#leaveBudget();
@@ -148,14 +150,13 @@ export class Recorder {
     });
   }
 
-  /** Processes that run on without the program; its own helpers notice its end, and follow. */
+  /** Processes that outlive the program; its own helpers notice its end and exit too. */
   async #countOutliving(timeMs: TimeMs): Promise<number> {
     const { pool, startTicks } = this.#options;
     const giveUpMs = monotonicMs() + HELPERS_END_MS;
     for (;;) {
       if (this.#tree.outliving().length === 0) {
-        // The last of them may have forked before it ended, as a daemon does: at any moment since the
-        // walk that saw it alive.
+        // The last of them may have forked before it ended, as a daemon does, at any time since it was last seen alive.
         const poll = this.#tree.newPoll(timeMs);
         pool?.adoptStrays(poll, startTicks);
         this.#take(poll);
@@ -168,7 +169,7 @@ export class Recorder {
     }
   }
 
-  /** The program runs on without a recorder; the recording goes on with what its guard keeps. `why`: a sentence. */
+  /** The program continues without a recorder; its guard keeps the profile. `why`: a sentence. */
   handOver(why: string): void {
     const timeMs = this.#stop("poll");
     this.#options.writer.limits(timeMs, [why]);
@@ -176,7 +177,7 @@ export class Recorder {
     this.#options.pool?.close();
   }
 
-  /** The program runs on, and is left: its profile as of now, and the end of the recording. */
+  /** The program continues and is left: writes its current profile and ends the recording. */
   leave(): void {
     const timeMs = this.#stop("end");
     this.#options.pool?.close();
@@ -190,7 +191,7 @@ export class Recorder {
     });
   }
 
-  /** Nothing is recorded any more, after one last poll and look of that kind. @returns their time. */
+  /** Stops recording after one last poll and snapshot of that kind. @returns their time. */
   #stop(kind: "poll" | "end"): TimeMs {
     if (this.#timer) {
       clearTimeout(this.#timer);
@@ -213,15 +214,16 @@ export class Recorder {
     return this.#cpu();
   }
 
-  /** True while the recorded program runs, as far as the newest poll knows; false once nothing is polled any more. */
+  /** True while the recorded program runs, according to the newest poll; false once polling has stopped. */
   get rootLives(): boolean {
     return !this.#isStopped && this.#tree.livingPids.includes(this.#options.pid);
   }
 
-  /** One poll, a look where one is due, and the timer for the next. */
+  /** One poll, a snapshot if one is due, and the timer for the next poll. */
   #step(): void {
     const elapsedMs = monotonicMs() - this.#startMs;
-    // Timers, garbage collection and compilation since the last step are a poll's cost, too; a lookup's thread is not.
+    // Timers, garbage collection and compilation since the last step also count as cost of the poll; a lookup's
+    // thread does not.
     const waitCpuMs = this.#suspects.isBusy ? 0 : this.#cpu() - this.#steppedCpuMs;
     const pollCpu = threadCpu();
     const polledMs = this.#poll(elapsedMs);
@@ -262,7 +264,7 @@ export class Recorder {
     }
   }
 
-  /** Until the next step; sooner where processes come so fast that slots run short. */
+  /** Time until the next step; shorter if so many processes start that slots run short. */
   #wait(distance: Millis): void {
     const { pool } = this.#options;
     const part = Math.min(distance, pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS);
@@ -295,7 +297,7 @@ export class Recorder {
     return timeMs;
   }
 
-  /** Its figures belong to the poll just made: a process's rows are in order of time. */
+  /** Its figures belong to the latest poll, because a process's rows are in order of time. */
   #readLedger(timeMs: TimeMs): void {
     const { rows, allocators, limits } = this.#ledgerTurns.next(this.#tree.livingSeries, timeMs);
     this.#pendingMetrics.push(...rows);
@@ -315,7 +317,7 @@ export class Recorder {
     const { pool, writer } = this.#options;
     const taken = pool?.look(timeMs);
     if (pool && taken) {
-      writer.events(timeMs, pool.takeEvents()); // up to the look: after the last one no poll comes
+      writer.events(timeMs, pool.takeEvents()); // up to the snapshot: no poll comes after the last one
       writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
       if (kind !== "end") {
         const elapsedMs = monotonicMs() - this.#startMs;

@@ -27,10 +27,12 @@ import { type Preload, preparePreload } from "./preload.js";
 import { Recorder } from "./recorder.js";
 import type { RunOptions, RunResult } from "./run_options.js";
 
-/** errno of exec: what a shell answers 127 for; everything else is 126. */
+/** The errno of exec for which a shell returns 127; everything else is 126. */
 const ENOENT = 2;
-/** What must not end or stop the recorder while the program runs: such signals are the program's. Not
- * SIGXFSZ, which Node itself ignores: a listener that is taken off again would make it deadly. */
+/**
+ * Signals that must not end or stop the recorder while the program runs, because they are meant for the
+ * program. Not SIGXFSZ, which Node itself ignores: removing a listener for it would make it fatal.
+ */
 const PROGRAM_SIGNALS = [
   "SIGINT",
   "SIGTERM",
@@ -43,11 +45,10 @@ const PROGRAM_SIGNALS = [
 const WATCH_GUARD_MS = 2_000;
 
 /**
- * All of `tidemark run` but the printing: decides whether an agent can be preloaded, starts the program
- * through the guard, records it until it has ended, and tells how it ended. While the program runs
- * nothing is written to the standard descriptors. A disk that is full, a path that cannot be written or
- * an agent that cannot be loaded never keep the program from running: `notes` tell of them.
- * Throws TidemarkError where there is no guard.
+ * Everything of `tidemark run` except printing: decides whether an agent can be preloaded, starts the program
+ * through the guard, records it until it ends, and reports how it ended. While the program runs, nothing is
+ * written to the standard descriptors. A full disk, an unwritable path or an agent that cannot be loaded never
+ * prevents the program from running; `notes` report them. Throws TidemarkError if there is no guard.
  */
 export async function runUnderAgent(options: RunOptions): Promise<RunResult> {
   dieFirstOfMemory();
@@ -113,7 +114,7 @@ async function startAndRecord(
     memory: new MemoryRoom(),
   });
   recorder.start();
-  // Without an agent, or a file, there is nothing that the guard could keep.
+  // Without an agent or a file, the guard has nothing to keep.
   const mayLeave = preload !== null && writer.failure === null;
   const end = await endOrShortage(guard, recorder, started.pid, mayLeave);
   if ("roomBytes" in end) {
@@ -128,7 +129,7 @@ async function startAndRecord(
   guard.setOrphan("");
   const { failure } = writer;
   if (failure && failure !== failureBefore) {
-    notes.push(`The recording is cut short: ${failure.what}.`);
+    notes.push(`The recording is incomplete: ${failure.what}.`);
   }
   const unsent = await sender?.finish(writer.path);
   if (unsent) {
@@ -145,7 +146,7 @@ async function startAndRecord(
   };
 }
 
-/** The program's end, or, where the recorder may leave, that memory is short. */
+/** Waits for the program's end or, if the recorder may leave, for a shortage of memory. */
 async function endOrShortage(
   guard: GuardClient,
   recorder: Recorder,
@@ -163,12 +164,12 @@ async function endOrShortage(
   }
 }
 
-/** Where the guard leaves the pool of a recording whose recorder died. */
+/** Path at which the guard stores the pool of a recording whose recorder died. */
 export function orphanPath(recordingPath: string): string {
   return `${recordingPath}.orphan`;
 }
 
-/** The file that was asked for, else one in the temporary folder, else none: the summary is made all the same. */
+/** The requested file, otherwise one in the temporary folder, otherwise none; the summary is printed in any case. */
 function openWriter(path: string, notes: string[], sender: StreamSender | null): RecordingWriter {
   const sent = (sink: FrameSink) => new RecordingWriter(sender ? new SentSink(sink, sender) : sink);
   let failure: TidemarkError | null = null;
@@ -177,7 +178,7 @@ function openWriter(path: string, notes: string[], sender: StreamSender | null):
     try {
       const writer = sent(FileSink.open(candidate));
       if (candidate === instead) {
-        notes.push(`The recording is in ${instead} instead.`);
+        notes.push(`The recording is written to ${instead} instead.`);
       }
       return writer;
     } catch (error) {
@@ -191,8 +192,10 @@ function openWriter(path: string, notes: string[], sender: StreamSender | null):
   return sent(FileSink.inMemory(path, failure as TidemarkError));
 }
 
-/** argv in the bytes that the shell gave: Node has decoded them, and not every argument is UTF-8. The last words
- * are those that were typed; `-m pytest` gets a Python in front of it. */
+/**
+ * argv in the original bytes, because Node has decoded them and not every argument is UTF-8. The last words are
+ * those that the user typed; `-m pytest` gets a Python in front of it.
+ */
 function argumentBytes(command: readonly string[]): Buffer[] {
   const typed = readFileSync("/proc/self/cmdline", "latin1").split("\0").slice(0, -1);
   const bytes = command.map((argument) => Buffer.from(argument));
@@ -232,15 +235,17 @@ function describe(
   };
 }
 
-/** The guard stops when the program is stopped, for the shell to see. Whoever then wakes the program
- * alone (a debugger, a supervisor) knows nothing of the guard. */
+/**
+ * The guard stops when the program is stopped, so that the shell sees it. A debugger or supervisor that then
+ * continues only the program does not know about the guard.
+ */
 function wakeGuard(program: number): void {
   if (readStat(process.ppid)?.state === "T" && !"Tt".includes(readStat(program)?.state ?? "T")) {
     process.kill(process.ppid, "SIGCONT");
   }
 }
 
-/** The guard was killed: the program runs on, and its end is seen by /proc alone. */
+/** The guard was killed: the program continues, and its end is visible only in /proc. */
 async function endWithoutGuard(recorder: Recorder): Promise<null> {
   while (recorder.rootLives) {
     await new Promise((wake) => setTimeout(wake, 500));

@@ -1,4 +1,4 @@
-/** Which of a site's live samples a lookup of holders asks about. */
+/** The live samples of a site that a holder lookup uses. */
 import type { SiteJudgement } from "../../diagnose/index.js";
 import type { LookupSite, SampledStack } from "../../holders/lookup_request.js";
 import { float64At, itemAt, uint32At } from "../../model/base/columns.js";
@@ -6,9 +6,9 @@ import type { Address, Bytes, Millis, StackId, TimeMs } from "../../model/base/u
 import type { LiveSamples } from "../../segment/index.js";
 
 const MOST_ADDRESSES = 48;
-/** That are looked at for who makes handles. */
+/** Most samples that are used to find what creates handles. */
 const MOST_SAMPLES = 10_000;
-/** From a look to the copy of the heap; and what a block may have grown by in one step. */
+/** Time from a snapshot to the copy of the heap, and the largest growth of a block in one step. */
 const LONGEST_COPY_MS: Millis = 3_000;
 const LEAST_STEP_BYTES: Bytes = 2 ** 18;
 
@@ -19,7 +19,7 @@ export interface Born {
   readonly bornMs: TimeMs;
 }
 
-/** Its largest block, and what that has become when a copy of the heap is complete. */
+/** Its largest block, and the bounds of its size when the copy of the heap is complete. */
 export function largestBlock(
   rows: readonly Born[],
   { slope }: SiteJudgement,
@@ -28,7 +28,7 @@ export function largestBlock(
   return { least, most: least + slope * LONGEST_COPY_MS + LEAST_STEP_BYTES };
 }
 
-/** The youngest of all live samples, as many as a lookup may ask for, by stack. */
+/** The youngest live samples, as many as a lookup may use, by stack. */
 export function youngOf(samples: LiveSamples | undefined): SampledStack[] {
   if (samples === undefined) {
     return [];
@@ -47,12 +47,12 @@ export function youngOf(samples: LiveSamples | undefined): SampledStack[] {
   return [...byStack].map(([stack, addresses]) => ({ stack, addresses }));
 }
 
-/** The birth time after which a sample may be gone in a moment. */
+/** The allocation time after which a sample may be freed soon. */
 export function oldEnough(settledMs: TimeMs, nowMs: TimeMs): TimeMs {
   return nowMs - (nowMs - settledMs) / 6;
 }
 
-/** Those that were kept for a while tell more than what may be gone in a moment: evenly over their births. */
+/** Prefers samples that were kept for some time, spread evenly over their allocation times. */
 export function choose(rows: readonly Born[], settledMs: TimeMs, nowMs: TimeMs): Address[] {
   const oldMs = oldEnough(settledMs, nowMs);
   const kept = rows.filter(({ bornMs }) => bornMs >= settledMs && bornMs <= oldMs);

@@ -1,4 +1,4 @@
-/** A process entered by a recorder: where it takes nothing, the refusal names the native frame that it is at. */
+/** Enters a process for a recorder. If it does not run Python code, the error names its current native frame. */
 import {
   type RemoteAnswer,
   type RemoteExecOptions,
@@ -7,7 +7,7 @@ import {
 import type { Pid } from "../../model/base/units.js";
 import { Unwinder } from "../../native/index.js";
 
-/** As {@link remoteExec}. */
+/** Like {@link remoteExec}. */
 export async function enterProcess(
   pid: Pid,
   work: string,

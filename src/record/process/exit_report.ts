@@ -1,8 +1,8 @@
 import type { Bytes, Millis } from "../../model/base/units.js";
 
-/** How the program ended, as the guard's wait4 told. */
+/** How the program ended, from the guard's wait4. */
 export interface ExitReport {
-  /** Exit code; null where a signal ended it. */
+  /** Exit code; null if a signal ended it. */
   readonly exitCode: number | null;
   readonly signal: number | null;
   readonly maxRssBytes: Bytes;

@@ -14,12 +14,12 @@ function turn(series: number, ...polls: readonly (readonly [uss: number, rss: nu
   return pages.turnPrivate;
 }
 
-test("private memory that grows under an RSS that does not is pages that turn", () => {
+test("private memory that grows under a constant RSS is pages becoming private", () => {
   expect(turn(1, [2, 100], [4, 100], [9, 101])).toBe(true);
   expect(turn(1, [2, 100], [4, 100])).toBe(false);
 });
 
-test("what grows by as much is the child's own, and the program itself shares with nobody", () => {
+test("equal growth of both is the child's own memory, and the program itself shares nothing", () => {
   expect(turn(1, [2, 100], [40, 138])).toBe(false);
   expect(turn(0, [2, 100], [40, 100])).toBe(false);
 });

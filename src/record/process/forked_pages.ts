@@ -1,17 +1,17 @@
-/** Whether pages that a fork shared turn private in children: their private memory grows, their RSS does not. */
+/** Whether pages shared by a fork become private in children: their private memory grows, their RSS does not. */
 
 import type { Bytes } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { MetricRow } from "../../recording/writer.js";
 
 const LEAST_TURNED: Bytes = 5_000_000;
-/** Of what private memory gained: where RSS gained more, the child made memory of its own. */
+/** Share of the private-memory gain; if RSS gained more, the child allocated new memory. */
 const MOST_OF_OWN = 0.5;
 /** The recorded program's own series. */
 const ROOT_SERIES = 0;
 
 export class ForkedPages {
-  /** Of children: the newest readings, and those when private memory was first read. */
+  /** For children: the newest readings, and those when private memory was first read. */
   readonly #newest = new Map<number, Map<Metric, Bytes>>();
   readonly #first = new Map<number, ReadonlyMap<Metric, Bytes>>();
 

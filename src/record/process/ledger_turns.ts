@@ -1,4 +1,4 @@
-/** Ledgers of the recorded processes, one process a turn: the one whose last is the oldest. */
+/** Reads ledgers of the recorded processes, one process per turn: the one with the oldest ledger. */
 import { hasMuchUnknown, LedgerPlaces, readLedger } from "../../ledger/index.js";
 import { openProcessMemory } from "../../linux/index.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
@@ -10,27 +10,29 @@ import { LEAST_UNKNOWN_RISE } from "./unsampled_growth.js";
 
 export interface LedgerTurn {
   readonly rows: readonly MetricRow[];
-  /** null at most turns: a process is searched once. */
+  /** null at most turns, because a process is searched only once. */
   readonly allocators: FoundAllocators | null;
-  /** What the ledger could not see, each a sentence; why there is none, unless the process has just ended. */
+  /** Sentences about what the ledger does not cover, or why there is none, unless the process has just ended. */
   readonly limits: readonly string[];
 }
 
 export interface FoundAllocators {
   readonly pid: Pid;
-  /** Files of libraries that carry an allocator of their own. */
+  /** Files of libraries that contain their own allocator. */
   readonly libraries: readonly string[];
 }
 
-/** What is kept of a process from one of its ledgers to the next. */
+/** State of a process between two of its ledgers. */
 interface Kept {
   /** Its last turn, as a count of turns; 0: none yet. */
   turn: number;
   readonly places: LedgerPlaces;
-  /** Of memory of nobody known, at its least. */
+  /** The smallest unattributed memory so far. */
   leastUnknown: Bytes;
-  /** Much of it was unknown, or it grew: its libraries were looked into for allocators of theirs, once, and from then
-   * on other interpreters than the main one are asked for. */
+  /**
+   * Much memory was unattributed, or it grew: its libraries were searched once for their own allocators, and
+   * from then on interpreters other than the main one are also read.
+   */
   searched: boolean;
 }
 
@@ -92,7 +94,7 @@ function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn 
       allocators: { pid, libraries: found.map(({ path }) => path) },
       limits: found.map(
         ({ allocator, library }) =>
-          `${allocator} in ${library} serves that library past the program's own malloc: what it holds is in no site, but in anon.other.`,
+          `${allocator} in ${library} serves that library instead of the program's malloc: its memory is not in any site, but in anon.other.`,
       ),
     };
   } catch (error) {

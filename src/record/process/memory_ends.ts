@@ -1,15 +1,15 @@
-/** Evidence of a process's end -> a {@link MemoryEnd}, with what it is known from. */
+/** Converts evidence of a process's end to a {@link MemoryEnd} with its source. */
 import type { GroupCounters, KernelKill, MemoryRlimits } from "../../linux/index.js";
 import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { ExitReport } from "./exit_report.js";
 
-/** Of the limit: a group that used less was not at its limit. */
+/** Share of the limit; a group that used less was not at its limit. */
 const AT_LIMIT = 0.9;
-/** Of an rlimit: what failed is not in the address space, and a request may be a large part of it. */
+/** Share of an rlimit; the failed request is not in the address space and may be a large part of it. */
 const NEAR_RLIMIT = 0.6;
-/** abort(), a bus error, a segmentation fault: what native code does with a null pointer. */
+/** abort(), a bus error, a segmentation fault: the effects of a null pointer in native code. */
 const FAILURE_SIGNALS: ReadonlySet<number> = new Set([6, 7, 11]);
 
 /** A process's figures at its last poll. */
@@ -24,7 +24,7 @@ export interface EndedProcess {
   readonly pid: Pid;
   readonly timeMs: TimeMs;
   readonly last: LastFigures;
-  /** By wait4; 0: not known. */
+  /** From wait4; 0: unknown. */
   readonly maxRssBytes: Bytes;
 }
 
@@ -33,7 +33,7 @@ interface Machine {
   readonly usedBytes: Bytes;
 }
 
-/** The kernel's own report of it. */
+/** The kernel's own report about it. */
 export function killedByKernel(
   { pid, timeMs, last, maxRssBytes }: EndedProcess,
   kill: KernelKill,
@@ -54,7 +54,7 @@ export function killedByKernel(
   };
 }
 
-/** The kernel's counters of kills rose as the process ended. `groups`: those whose limit was reached meanwhile. */
+/** The kernel's kill counters rose as the process ended. `groups`: those whose limit was reached in that time. */
 export function killedByCounters(
   { pid, timeMs, last, maxRssBytes }: EndedProcess,
   groups: readonly GroupCounters[],
@@ -75,7 +75,7 @@ export function killedByCounters(
       rssBytes,
       limit: "",
       evidence: [
-        "The kernel counted a process that it killed for memory, and no control group of the process was at its limit.",
+        "The kernel counted a process killed for memory, and no control group of the process was at its limit.",
       ],
     };
   }
@@ -89,12 +89,12 @@ export function killedByCounters(
     rssBytes,
     limit: full.directory,
     evidence: [
-      `The kernel counted a process that it killed for memory in control group ${full.directory}, whose limit was reached.`,
+      `The kernel counted a process killed for memory in control group ${full.directory}, whose limit was reached.`,
     ],
   };
 }
 
-/** It ended with an error, and its address space was near a limit of its own; null where it was not. */
+/** It ended with an error, and its address space was near its own limit; null if it was not. */
 export function stoppedByRlimit(
   { pid, timeMs, last, maxRssBytes }: EndedProcess,
   { addressSpaceBytes, dataBytes }: MemoryRlimits,
@@ -104,7 +104,7 @@ export function stoppedByRlimit(
   if (!failed) {
     return null;
   }
-  // What became resident after the last poll was mapped after it, too.
+  // Pages that became resident after the last poll were also mapped after it.
   const since = Math.max(0, maxRssBytes - last.rssBytes);
   const candidates = [
     {
@@ -127,7 +127,7 @@ export function stoppedByRlimit(
         rssBytes: Math.max(maxRssBytes, last.rssBytes),
         limit,
         evidence: [
-          `It ended with ${how} at ${formatShare(used / limitBytes)} of ${limit} (${formatBytesBriefly(limitBytes)}): an allocation that failed (MemoryError, a null pointer) is the likely cause.`,
+          `It ended with ${how} at ${formatShare(used / limitBytes)} of ${limit} (${formatBytesBriefly(limitBytes)}): a failed allocation (MemoryError, a null pointer) is the likely cause.`,
         ],
       };
     }

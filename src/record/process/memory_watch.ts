@@ -1,8 +1,8 @@
 /**
- * The limits that the recorded processes are under, and which of them run out of memory.
+ * The memory limits of the recorded processes, and which of them run out of memory.
  *
- *   each poll ── counters of the groups, rlimits ──> metrics; a kill that was counted waits for its process
- *   a process has ended ── named by the kernel log, else by a waiting kill; else by its rlimits ──> MemoryEnd
+ *   each poll ── counters of the groups, rlimits ──> metrics; a counted kill waits for its process
+ *   a process has ended ── named by the kernel log, otherwise by a waiting kill, otherwise by its rlimits ──> MemoryEnd
  */
 import {
   type CgroupPlace,
@@ -30,12 +30,14 @@ import {
 } from "./memory_ends.js";
 import type { TreePoll } from "./process_tree.js";
 
-/** A killed process is gone by then. */
+/** A killed process has disappeared by then. */
 const KILL_TO_END_MS: Millis = 10_000;
 /** With more processes than this, rlimits are read only at the expensive polls. */
 const FEW_PROCESSES = 16;
-/** Share of the limit from which a ledger is read, and read again after each further step: by the next poll the
- * process may be gone. */
+/**
+ * Share of the limit at which a ledger is read, and again after each further step, because the process may be
+ * gone at the next poll.
+ */
 const NEAR_LIMIT = 0.7;
 const NEAR_STEP = 0.08;
 const SIGKILL = 9;
@@ -57,11 +59,11 @@ export class MemoryWatch {
   readonly #told = new Set<number>();
   #groups: readonly GroupCounters[];
   #machineKills: number | null;
-  /** Kills that were counted and whose process has not ended yet. */
+  /** Counted kills whose process has not ended yet. */
   #waiting = { count: 0, groups: [] as readonly GroupCounters[], untilMs: 0 };
   #killedUntilMs = 0;
   #nearest = NEAR_LIMIT - NEAR_STEP;
-  /** Usage came nearer to the limit than at any ledger before. */
+  /** True if usage is nearer to the limit than at any previous ledger. */
   isNearer = false;
 
   constructor(root: Pid) {
@@ -71,8 +73,8 @@ export class MemoryWatch {
     this.#machineKills = readMachineKills();
   }
 
-  /** Adds the group's figures to the poll. `report`: how the root ended, where it has and its guard knows.
-   * @returns the processes that ran out of memory since the poll before. */
+  /** Adds the group's figures to the poll. `report`: how the root ended, if it has and its guard knows.
+   * @returns the processes that ran out of memory since the previous poll. */
   poll(poll: TreePoll, rootLives: boolean, report: ExitReport | null = null): MemoryEnd[] {
     this.#measureGroup(poll, rootLives);
     this.#remember(poll);
@@ -103,7 +105,7 @@ export class MemoryWatch {
     }
     const memory = this.#place && readLimiting(this.#place);
     if (!memory || !rootLives) {
-      return; // the figures are kept with the root's, which has ended
+      return; // the figures are stored with the root's, which has ended
     }
     const figures: readonly [Metric, number | null][] = [
       ["cgroupUsageBytes", memory.usageBytes],
@@ -120,7 +122,7 @@ export class MemoryWatch {
     this.#nears(memory.limitBytes === null ? 0 : memory.usageBytes / memory.limitBytes);
   }
 
-  /** A program may be moved to another group after its start, as by a container's runtime. */
+  /** A program may be moved to another group after its start, for example by a container runtime. */
   #findGroup(): void {
     const place = findCgroup(this.#root);
     if (place !== null && place.directories[0] !== this.#place?.directories[0]) {
@@ -136,7 +138,7 @@ export class MemoryWatch {
     }
   }
 
-  /** The last figures of each process, which are gone with it; and what they are limited to. */
+  /** The last figures of each process, which are unavailable once it has ended, and its limits. */
   #remember({ metrics, tree }: TreePoll): void {
     for (const { series, metric, value } of metrics) {
       const name = FIGURES.find((figure) => figure === metric);
@@ -176,7 +178,7 @@ export class MemoryWatch {
     );
     return largestFirst.flatMap(([series, pid]) => {
       const isRoot = pid === this.#root;
-      // Without a guard nobody knows by what signal it ended.
+      // Without a guard it is unknown which signal ended it.
       const known = isRoot ? report : null;
       const end = this.#endOf(series, pid, poll.timeMs, known, kills);
       if (end !== null || known !== null || !isRoot) {
@@ -201,7 +203,7 @@ export class MemoryWatch {
         this.#waiting.count = Math.max(0, this.#waiting.count - 1);
         return killedByKernel(base, kill, readMachineMemory());
       }
-      // The log names others: the kill that was counted is theirs.
+      // The log names other processes, so the counted kill belongs to them.
       if (this.#waiting.count > 0 && (kills === null || kills.length === 0)) {
         this.#waiting.count -= 1;
         return killedByCounters(base, this.#waiting.groups, readMachineMemory());
@@ -211,8 +213,9 @@ export class MemoryWatch {
     return report === null || limits === undefined ? null : stoppedByRlimit(base, limits, report);
   }
 
-  /** Kills since the last poll; those of groups above are counted there alone by version 2.
-   * @returns whether the kernel killed any process of the machine lately, perhaps in a group that is not the root's. */
+  /** Kills since the last poll. Version 2 counts kills of parent groups only there.
+   * @returns whether the kernel recently killed any process of the machine, perhaps in another group than the
+   * root's. */
   #countKills(): boolean {
     const machine = readMachineKills();
     const now = this.#place === null ? [] : readGroupCounters(this.#place);
@@ -223,7 +226,7 @@ export class MemoryWatch {
       failures: group.failures - (before.get(group.directory)?.failures ?? group.failures),
     }));
     const own = Math.max(0, ...news.map(({ kills }) => kills));
-    // Without groups, only the machine's counter is left.
+    // Without groups, only the machine's counter is available.
     const others =
       now.length === 0 ? Math.max(0, (machine ?? 0) - (this.#machineKills ?? machine ?? 0)) : 0;
     if (monotonicMs() > this.#waiting.untilMs) {

@@ -10,18 +10,20 @@ import {
   SegmentReader,
 } from "../../segment/index.js";
 
-/** What a pool holds that no recorder watches any more. */
+/** The contents of a pool without a recorder. */
 interface PoolProfile {
   readonly header: PoolHeader;
-  /** One a process image whose segment could be read, in the order of the slots. */
+  /** One per process image with a readable segment, in the order of the slots. */
   readonly processes: readonly SegmentHeader[];
   readonly assembler: ProfileAssembler;
-  /** What the profile cannot show, and why: sentences. */
+  /** Sentences about what the profile cannot show, and why. */
   readonly limits: readonly string[];
 }
 
-/** One look at every segment of a pool, or at those of the process `only`. Throws TidemarkError where it is no pool, or
- * of another version. */
+/**
+ * One snapshot of every segment of a pool, or of those of the process `only`. Throws TidemarkError if it is not
+ * a pool or has another version.
+ */
 export function profilePool(
   descriptor: number,
   source: string,
@@ -46,7 +48,7 @@ export function profilePool(
       if (!(error instanceof TidemarkError)) {
         throw error;
       }
-      // One process that wrote where it should not does not take the others' profiles along.
+      // A process that overwrote its segment does not affect the profiles of the others.
       unread.push(`process ${slot.pid}: its profile cannot be read: ${error.what}`);
     }
   }

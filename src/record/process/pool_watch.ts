@@ -27,7 +27,7 @@ export interface TakenLook {
   readonly tables: ProfileTables;
   readonly look: ProfileLook;
   readonly agent: AgentFigures;
-  /** What the agents could not see, as of this look. */
+  /** What the agents could not see, as of this snapshot. */
   readonly limits: readonly string[];
 }
 
@@ -35,21 +35,21 @@ interface Watched {
   readonly key: string;
   readonly slot: PoolSlot;
   readonly reader: SegmentReader;
-  /** null until its owner has set the segment up. */
+  /** null until its owner has initialized the segment. */
   process: ProcessIndex | null;
   row: SeriesRow | null;
   liveBytes: Bytes;
-  /** Running number of the last event that a look took. */
+  /** Sequence number of the last event read by a snapshot. */
   eventsTaken: number;
-  /** Polls that did not find its owner. */
+  /** Number of polls that did not find its owner. */
   missed: number;
-  /** The execs of its owner that are known to have left it its segment; null: not looked at yet. */
+  /** Number of the owner's execs after which the segment is known to be still in use; null: not checked yet. */
   execs: number | null;
-  /** Its owner runs an image without an agent. */
+  /** Whether its owner runs an image without an agent. */
   outlived: boolean;
 }
 
-/** What a segment's header has of its process, as the recording names it. */
+/** The process data in a segment's header, in the recording's terms. */
 const SEGMENT_FIGURES = [
   "liveBytes",
   "liveObjects",
@@ -57,15 +57,20 @@ const SEGMENT_FIGURES = [
   "allocatedObjects",
   "periodBytes",
 ] as const satisfies readonly Metric[];
-/** A process in a pid namespace is known by another number there: only the tree's next poll tells that it
- * lives. A slot that is freed under a living owner would have two. And what was killed may be the first of many
- * that the same signal ends, the program among them. */
+/**
+ * A process in a pid namespace has another pid there, so only the next poll of the tree shows that it is alive.
+ * Freeing the slot of a live owner would give it two. Also, a killed process may be the first of many ended by
+ * the same signal, including the program.
+ */
 const MISSED_TO_BE_GONE = 2;
 const POOL_NAME = "tidemark-pool";
-/** Daemons that fork and leave while they are looked for: a chain of them may outrun any walk. */
+/** Most walks for daemons that fork and exit meanwhile; a chain of them may outrun any walk. */
 const MOST_WALKS = 20;
 
-/** The segments of a pool: figures at every poll, profiles at looks, ended slots drained and freed. */
+/**
+ * The segments of a pool: figures at every poll, profiles at snapshots, and slots of ended processes drained
+ * and freed.
+ */
 export class PoolWatch {
   readonly #names = new ThreadNames();
   readonly #assembler = new ProfileAssembler({
@@ -73,12 +78,12 @@ export class PoolWatch {
     threads: this.#names,
   });
   readonly #watched = new Map<string, Watched>();
-  /** Sentences about segments that made no sense, by pid. */
+  /** Sentences about invalid segments, by pid. */
   readonly #damaged = new Map<Pid, string>();
-  /** Slots that were read to their end and could not be freed. */
+  /** Slots that were read completely but could not be freed. */
   readonly #stuck = new Set<string>();
   #claimsAtPoll = 0;
-  /** Whether processes came between the last two polls, or since the last one as far as was asked. */
+  /** Whether processes started between the last two polls, or since the last one according to the latest check. */
   isClaimed = true;
   readonly #inode: number;
 
@@ -86,7 +91,7 @@ export class PoolWatch {
   readonly #descriptor: number;
   readonly #root: Pid;
 
-  /** `root`: the recorded program, whose segment stays until the last look. */
+  /** `root`: the recorded program, whose segment is kept until the last snapshot. */
   constructor(pool: PoolReader, descriptor: number, root: Pid) {
     this.#pool = pool;
     this.#descriptor = descriptor;
@@ -104,26 +109,30 @@ export class PoolWatch {
     return sum;
   }
 
-  /** The agents go on for so long without hearing from us again. */
+  /** How long the agents continue without renewal from us. */
   renewLease(forMs: Millis): void {
     this.#pool.setLease(monotonicMs() + forMs);
   }
 
-  /** The agents go on without a recorder. */
+  /** Lets the agents continue without a recorder. */
   keepWithoutLease(): void {
     this.#pool.setLease(0);
   }
 
-  /** True once so many processes came since the last poll that the slots of those that have ended are
-   * wanted: to be asked between polls. */
+  /**
+   * True once so many processes started since the last poll that the slots of ended ones are needed. Check it
+   * between polls.
+   */
   get crowded(): boolean {
     const head = this.#guarded(null, () => this.#pool.header());
     this.isClaimed ||= head !== null && head.claims > this.#claimsAtPoll;
     return head !== null && head.claims - this.#claimsAtPoll > head.slotCount / 4;
   }
 
-  /** Takes up new segments, reads every header, lets go of those whose owner has ended while the root
-   * lived: nothing of theirs lives. Who has gone with the root is for {@link lastPoll} to tell. */
+  /**
+   * Adds new segments, reads every header, and releases those whose owner ended while the root was alive, since
+   * they have no live memory. {@link lastPoll} handles processes that ended with the root.
+   */
   poll(poll: TreePoll): void {
     const claims = this.#guarded(null, () => this.#pool.header())?.claims ?? 0;
     this.isClaimed = claims > this.#claimsAtPoll;
@@ -132,7 +141,7 @@ export class PoolWatch {
       if (state === "replaced" || (state === "gone" && this.#goneForSure(watched, header))) {
         this.#drain(watched, header, poll);
       } else if (state === "gone") {
-        watched.liveBytes = 0; // most likely, and the sum of all must not show a peak that never was
+        watched.liveBytes = 0; // most likely, and the total must not show a peak that never existed
       } else {
         watched.missed = 0;
       }
@@ -140,8 +149,10 @@ export class PoolWatch {
     poll.events.push(...this.#assembler.takeEvents());
   }
 
-  /** The same once the root has ended. `killed`: by a signal; what ended with it then, and not by its own
-   * exit, keeps its live heap for the last look, as the root does. */
+  /**
+   * The same once the root has ended. `killed`: by a signal; processes that ended with it, and not by their own
+   * exit, keep their live heap for the last snapshot, like the root.
+   */
   lastPoll(poll: TreePoll, killed: boolean): void {
     for (const { watched, header, state } of this.#readSlots(poll)) {
       if (state === "replaced" || (state === "gone" && !(killed && header?.state !== "ended"))) {
@@ -156,9 +167,11 @@ export class PoolWatch {
     poll.events.push(...this.#assembler.takeEvents());
   }
 
-  /** Takes up what was forked from the program and then left the tree, unseen by any poll and without a
-   * segment yet: it still has the pool mapped. For the end alone: walks through /proc until one of them
-   * missed nobody, for a daemon's parents end while they are looked at. */
+  /**
+   * Adds processes that were forked from the program and left the tree before any poll saw them and without a
+   * segment yet; they still have the pool mapped. Only for the end: walks /proc repeatedly until a walk missed
+   * no process, because a daemon's parents end during the walk.
+   */
   adoptStrays(poll: TreePoll, sinceTicks: number): void {
     const seenEnded = new Set<Pid>();
     for (let walk = 0; walk < MOST_WALKS; walk++) {
@@ -183,7 +196,7 @@ export class PoolWatch {
   *#readSlots(poll: TreePoll): Iterable<{
     readonly watched: Watched;
     readonly header: SegmentHeader | null;
-    /** `replaced`: by an image that came after it; `gone`: its process. */
+    /** `replaced`: by a later image; `gone`: its process has ended. */
     readonly state: "kept" | "replaced" | "gone";
   }> {
     const { tree } = poll;
@@ -209,8 +222,10 @@ export class PoolWatch {
     }
   }
 
-  /** An image without an agent claims no segment: whether one took over shows in what is mapped, which is
-   * asked once for each exec that was seen. */
+  /**
+   * An image without an agent claims no segment. Whether one took over is visible in the mappings, which are
+   * read once after each exec.
+   */
   #isOutlived(watched: Watched, tree: ProcessTree): boolean {
     const { row } = watched;
     if (row === null || !tree.lives(row) || watched.execs === tree.execs(row)) {
@@ -221,8 +236,10 @@ export class PoolWatch {
     return maps === false && !isLeaving(readStat(row.pid));
   }
 
-  /** What lived in the image went with it. Its slot stays: an image with an agent that comes after this one
-   * tells by it that it is followed. */
+  /**
+   * The image's live memory is gone with it. Its slot is kept, so that a later image with an agent can
+   * recognise its predecessor.
+   */
   #outlive(watched: Watched, poll: TreePoll): void {
     watched.outlived = true;
     watched.liveBytes = 0;
@@ -236,14 +253,17 @@ export class PoolWatch {
     }
   }
 
-  /** The root is asked after the others: what ended before it was seen alive has not gone with it. */
+  /**
+   * The root is checked after the others, because a process that ended before the root was seen alive did not
+   * end with it.
+   */
   #goneForSure(watched: Watched, header: SegmentHeader | null): boolean {
     watched.missed += 1;
     const byItself = watched.row !== null && header?.state === "ended";
     return !isLeaving(readStat(this.#root)) && (byItself || watched.missed >= MISSED_TO_BE_GONE);
   }
 
-  /** A full look at every segment. null where no process has set one up yet. */
+  /** A full snapshot of every segment. null if no process has initialized one yet. */
   look(timeMs: TimeMs): TakenLook | null {
     let any = this.#assembler.totals().samples > 0;
     for (const watched of this.#watched.values()) {
@@ -262,27 +282,27 @@ export class PoolWatch {
     };
   }
 
-  /** Marks that the segments' looks found since the last call or poll, ascending by time. */
+  /** Marks found in the segments since the last call or poll, ascending by time. */
   takeEvents(): TimelineEvent[] {
     return this.#assembler.takeEvents();
   }
 
-  /** Of each process: its sampled live allocations as of the last look. */
+  /** For each process: its sampled live allocations at the last snapshot. */
   liveSamples(): ReadonlyMap<Pid, LiveSamples> {
     return this.#assembler.liveSamples();
   }
 
-  /** Of each process: who opened its descriptors, as of the last look. */
+  /** For each process: the stacks that opened its descriptors, as of the last snapshot. */
   openings(): ReadonlyMap<Pid, readonly Opening[]> {
     return this.#assembler.openings();
   }
 
-  /** No look comes any more. */
+  /** No more snapshots are taken. */
   close(): void {
     this.#names.close();
   }
 
-  /** null for a slot that was read to its end and could not be freed. */
+  /** null for a slot that was read completely but could not be freed. */
   #watch(slot: PoolSlot): Watched | null {
     const key = `${slot.index} ${slot.pid} ${slot.processStartTicks} ${slot.image} ${slot.claimedMs}`;
     if (this.#stuck.has(key)) {
@@ -318,7 +338,7 @@ export class PoolWatch {
     watched.liveBytes = header.liveBytes;
     const events = header.sections[CONSTANTS.TM_SECTION_EVENTS];
     if (events && events.count - watched.eventsTaken > events.capacity / 2) {
-      this.#renew(watched); // before the ring overwrites what nobody has read
+      this.#renew(watched); // before the ring overwrites unread entries
     }
     if (watched.row === null) {
       return;
@@ -337,8 +357,10 @@ export class PoolWatch {
     return processLives(slot.pid, slot.processStartTicks);
   }
 
-  /** A program that writes where it should not may hit what the agents share: that is said, and the rest
-   * is read on. `watched` null: the pool's own head. */
+  /**
+   * A program that writes to wrong addresses may corrupt the agents' shared memory; this is reported, and the
+   * rest is still read. `watched` null: the pool's own header.
+   */
   #guarded<Value>(watched: Watched | null, read: () => Value): Value | null {
     try {
       return read();
@@ -347,13 +369,13 @@ export class PoolWatch {
         throw error;
       }
       const pid = watched?.slot.pid ?? 0;
-      const whose = watched ? `process ${pid}: its profile` : "the head of the agents' memory";
+      const whose = watched ? `process ${pid}: its profile` : "the header of the agents' memory";
       this.#damaged.set(pid, `${whose} cannot be read: ${error.what}`);
       return null;
     }
   }
 
-  /** False where there is nothing to read yet. */
+  /** False if there is nothing to read yet. */
   #renew(watched: Watched): boolean {
     const look = this.#guarded(watched, () => watched.reader.look());
     if (look === null) {
@@ -384,7 +406,7 @@ export class PoolWatch {
   }
 }
 
-/** Of the slots of one process, the one that its present image claimed. */
+/** The slot that the current image of a process claimed. */
 function newestImages(slots: readonly PoolSlot[]): Set<PoolSlot> {
   const newest = new Map<string, PoolSlot>();
   for (const slot of slots) {

@@ -1,4 +1,4 @@
-/** What a poll reads of one process, by /proc. */
+/** What a poll reads of one process from /proc. */
 import {
   countOpenFiles,
   countSockets,
@@ -10,22 +10,22 @@ import type { Pid } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 
 interface WantedFigures {
-  /** PSS and USS, for which the kernel walks all pages, and sockets, a system call a descriptor. */
-  readonly dear: boolean;
-  /** What it has written so far: asked where /dev/shm fills. */
+  /** PSS and USS, for which the kernel walks all pages, and sockets, which need one system call per descriptor. */
+  readonly expensive: boolean;
+  /** Bytes written so far; read if /dev/shm grows. */
   readonly written: boolean;
 }
 
-/** Figures that could not be had are not there; none of a process that is gone. */
+/** Unavailable metrics are missing; a process that has ended has none. */
 export function readFigures(
   pid: Pid,
-  { dear, written }: WantedFigures,
+  { expensive, written }: WantedFigures,
 ): ReadonlyMap<Metric, number> {
   const status = readStatus(pid);
   if (!status) {
     return new Map();
   }
-  const rollup = dear ? readRollup(pid) : null;
+  const rollup = expensive ? readRollup(pid) : null;
   const figures: [Metric, number | null][] = [
     ["rssBytes", status.rssBytes],
     ["anonRssBytes", status.anonRssBytes],
@@ -41,7 +41,7 @@ export function readFigures(
     ["writtenBytes", written ? readWrittenBytes(pid) : null],
     ["pssBytes", rollup?.pssBytes ?? null],
     ["ussBytes", rollup?.ussBytes ?? null],
-    ["openSockets", dear ? countSockets(pid) : null],
+    ["openSockets", expensive ? countSockets(pid) : null],
   ];
   return new Map(figures.filter((figure): figure is [Metric, number] => figure[1] !== null));
 }

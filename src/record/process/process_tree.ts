@@ -18,15 +18,17 @@ import type { MetricRow } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
 import { readFigures } from "./process_figures.js";
 
-/** Beyond this, further processes count in the tree's figures only: the recording stays bounded. */
+/** Further processes count only in the tree's figures, so that the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
 const SHM_WORTH_ASKING: Bytes = 2 ** 20;
 
-/** Ended processes whose segment may still be read: as many as a pool has slots, and some. */
+/** Ended processes whose segment may still be read: slightly more than a pool has slots. */
 const ENDED_KNOWN = 2_048;
 
-/** What one poll of a process tree finds: readings, processes that are new or have changed, events and limits, all of
- * one moment. Whoever reads more of the processes at that moment adds it here. */
+/**
+ * The result of one poll of a process tree: readings, new or changed processes, events and limits, all at one
+ * moment. Other readers of the processes add their data here.
+ */
 export class TreePoll {
   readonly metrics: MetricRow[] = [];
   /** Rows of processes that are new or have changed. */
@@ -44,7 +46,7 @@ export class TreePoll {
     this.metrics.push({ timeMs: this.timeMs, series, metric, value });
   }
 
-  /** Adds an event of a process. `timeMs`: where it happened before this poll. */
+  /** Adds an event of a process. `timeMs`: set if it happened before this poll. */
   mark(
     { pid, command }: Pick<SeriesRow, "pid" | "command">,
     kind: "process-start" | "process-end" | "exec",
@@ -53,13 +55,16 @@ export class TreePoll {
     this.events.push({ timeMs, pid, kind, detail: commandLine(command) });
   }
 
-  /** Adds a living process that its segment or its mappings reveal: one whose parents ended between two polls (a
-   * daemon) hangs on no branch of the tree. null where there is none of that pid and start, or it is known. */
+  /**
+   * Adds a live process found by its segment or its mappings: a process whose parents ended between two polls
+   * (a daemon) is not reachable in the tree. null if there is none with that pid and start, or it is already
+   * known.
+   */
   adopt(pid: Pid, startTicks: number): SeriesRow | null {
     return this.tree.adopt(pid, startTicks, this);
   }
 
-  /** Adds a process that came and ended between two polls; its segment describes it. */
+  /** Adds a process that started and ended between two polls; its segment describes it. */
   addEnded(header: SegmentHeader): void {
     this.tree.addEnded(header, this);
   }
@@ -74,14 +79,14 @@ interface Tracked {
   row: SeriesRow;
   readonly startTicks: number;
   stackStart: number;
-  /** How often polls saw it exec. */
+  /** How often polls saw it call exec. */
   execs: number;
 }
 
-/** The recorded program and its descendants, by /proc. A descendant whose parent has ended stays one. */
+/** The recorded program and its descendants, from /proc. A descendant whose parent has ended remains one. */
 export class ProcessTree {
   readonly #alive = new Map<Pid, Tracked>();
-  /** What lay in /dev/shm at the first poll; and whether so much came since that it matters who writes. */
+  /** Size of /dev/shm at the first poll, and whether it grew so much since that written bytes are needed. */
   #shmFirst: Bytes | null = null;
   #asksWho = false;
   readonly #foreign = new ForeignSharedMemory();
@@ -98,8 +103,10 @@ export class ProcessTree {
   readonly #follow: boolean;
   readonly #rootStartedMs: number;
 
-  /** The root counts even where it has ended before the first poll. `startedMs`: of the recording; `follow`
-   * false: the root alone; `rootStartedMs`: where it ran before. */
+  /**
+   * The root counts even if it ended before the first poll. `startedMs`: start of the recording; `follow`
+   * false: only the root; `rootStartedMs`: set if it ran before.
+   */
   constructor(
     root: Pid,
     startTicks: number,
@@ -127,8 +134,10 @@ export class ProcessTree {
     this.#alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
   }
 
-  /** The living process with this pid, or the one that is known by it in its own pid namespace.
-   * `startTicks` 0: its agent has no /proc (a bare chroot) to read them from. */
+  /**
+   * The live process with this pid, or with this pid in its own pid namespace. `startTicks` 0: its agent has no
+   * /proc (a bare chroot) to read them from.
+   */
   find(pid: Pid, startTicks: number): SeriesRow | null {
     const same = (tracked: Tracked) => startTicks === 0 || tracked.startTicks === startTicks;
     const direct = this.#alive.get(pid);
@@ -157,13 +166,15 @@ export class ProcessTree {
     return this.#alive.get(pid)?.row.series === series;
   }
 
-  /** How often a living process was seen to exec; 0 for one that has ended. */
+  /** How often a live process was seen to call exec; 0 for one that has ended. */
   execs(row: SeriesRow): number {
     return this.lives(row) ? (this.#alive.get(row.pid)?.execs ?? 0) : 0;
   }
 
-  /** The process that had this pid, seen by a poll and ended: before its segment was found, where that one
-   * is new. `startTicks`: as for {@link find}. */
+  /**
+   * The process that had this pid, was seen by a poll and has ended; for a new segment, before the segment was
+   * found. `startTicks`: as for {@link find}.
+   */
   findEnded(pid: Pid, startTicks: number): SeriesRow | null {
     if (startTicks !== 0) {
       return this.#ended.get(`${pid} ${startTicks}`) ?? null;
@@ -195,7 +206,7 @@ export class ProcessTree {
       return row;
     }
     const known = row.command.length > 0 ? row.command : command;
-    // One that ended meanwhile stays ended.
+    // A process that has ended in the meantime stays ended.
     const endedMs = this.lives(row) ? null : (row.endedMs ?? poll.timeMs);
     return this.#replace({ ...row, profiled: true, python, command: known, endedMs }, poll);
   }
@@ -204,22 +215,22 @@ export class ProcessTree {
     return [...this.#alive.keys()];
   }
 
-  /** Of each living process, the number of its series. */
+  /** For each live process, the number of its series. */
   get livingSeries(): ReadonlyMap<Pid, number> {
     return new Map(Array.from(this.#alive, ([pid, { row }]) => [pid, row.series]));
   }
 
-  /** `dear`: PSS, USS and sockets, too. */
-  poll(timeMs: TimeMs, dear: boolean): TreePoll {
+  /** `expensive`: also reads PSS, USS and sockets. */
+  poll(timeMs: TimeMs, expensive: boolean): TreePoll {
     const poll = this.newPoll(timeMs);
     this.#search(poll);
     let treeRss: Bytes = 0;
-    let treePss: Bytes | null = dear ? 0 : null;
+    let treePss: Bytes | null = expensive ? 0 : null;
     const shmUsed = sharedMemoryUsed(this.#root);
     this.#shmFirst ??= shmUsed;
     this.#asksWho ||= (shmUsed ?? 0) - (this.#shmFirst ?? 0) > SHM_WORTH_ASKING;
     for (const { row } of this.#alive.values()) {
-      const figures = readFigures(row.pid, { dear, written: this.#asksWho });
+      const figures = readFigures(row.pid, { expensive, written: this.#asksWho });
       for (const [metric, value] of figures) {
         poll.measure(row, metric, value);
       }
@@ -231,7 +242,7 @@ export class ProcessTree {
     if (root) {
       poll.measure(root, "treeRssBytes", treeRss);
       poll.measure(root, "children", this.#alive.size - 1);
-      if (this.#asksWho && dear) {
+      if (this.#asksWho && expensive) {
         this.#foreignBytes = this.#foreign.bytesOf([this.#root, ...this.#alive.keys()]);
       }
       if (shmUsed !== null) {
@@ -244,12 +255,12 @@ export class ProcessTree {
     return poll;
   }
 
-  /** Those that run on now, though the root has ended. */
+  /** Processes that still run although the root has ended. */
   outliving(): Pid[] {
     return this.livingPids.filter((pid) => pid !== this.#root && this.#stillRuns(pid));
   }
 
-  /** Ends what still counts as living. `outliving`: how many of them run on. */
+  /** Ends the processes that still count as alive. `outliving`: how many of them continue. */
   end(timeMs: TimeMs, outliving: number): TreePoll {
     const poll = this.newPoll(timeMs);
     if (outliving > 0) {
@@ -264,7 +275,7 @@ export class ProcessTree {
     return poll;
   }
 
-  /** The first one tells of the root. */
+  /** The first one describes the root. */
   newPoll(timeMs: TimeMs): TreePoll {
     const poll = new TreePoll(this, timeMs);
     const root = this.#alive.get(this.#root);
@@ -287,7 +298,7 @@ export class ProcessTree {
     if (!this.#uncounted) {
       this.#uncounted = true;
       poll.limits.push(
-        `The program started more than ${MOST_PROCESSES} processes: the later ones are left out.`,
+        `The program started more than ${MOST_PROCESSES} processes: later ones are not recorded individually.`,
       );
     }
     return true;
@@ -304,7 +315,7 @@ export class ProcessTree {
       stats.set(pid, readStat(pid));
     }
     for (const pid of this.#follow ? [...stats.keys()] : []) {
-      // The root, and whoever hangs on nobody of the tree since his parent has ended.
+      // The root, and processes without a parent in the tree because it has ended.
       if (!this.#alive.has(stats.get(pid)?.parentPid ?? this.#root)) {
         for (const descendant of descendantsOf(pid)) {
           stats.set(descendant, stats.get(descendant) ?? readStat(descendant));
@@ -349,7 +360,7 @@ export class ProcessTree {
     const first = tracked.stackStart === 0;
     tracked.stackStart = stat.stackStart;
     if (first) {
-      return; // the root at its first poll: the start was the exec
+      return; // for the root at its first poll, the start was the exec
     }
     tracked.execs += 1;
     const { pid } = tracked.row;
@@ -376,7 +387,7 @@ export class ProcessTree {
   #replace(row: SeriesRow, poll: TreePoll): SeriesRow {
     const tracked = this.#alive.get(row.pid);
     if (tracked?.row.series === row.series) {
-      tracked.row = row; // the pid may be another process's by now
+      tracked.row = row; // the pid may belong to another process by now
     }
     poll.rows.push(row);
     return row;

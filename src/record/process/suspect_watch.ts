@@ -1,17 +1,17 @@
 /**
- * While a program runs: when sites of it grow, what holds their memory is looked up in its object graph, so
- * that a verdict has its holder even when the process is gone. (At its end it is too late: the locals of
- * `main` die before any exit hook.)
+ * Looks up the holders of growing sites in the object graph while the program runs, so that a verdict has a
+ * holder even after the process has ended. (At its end it is too late: the locals of `main` are freed before
+ * any exit hook.)
  *
- *   look --> histories of sites --> which grow? --> sampled addresses --> worker thread --> "holders" frame
+ *   snapshot --> histories of sites --> which grow? --> sampled addresses --> worker thread --> "holders" frame
  *                                                                            copy of the heap --> "census" frame
  *
- * The heap is copied as the program runs: it never stands still for this. A lookup takes up to seconds of a
- * core all the same. So it is rare: first when growth is suspected, then each time the run is longer by some
- * part, and never before the recorder's CPU budget has room for it: one that is delayed by that is reported. Where
- * something leaks, and that has waited in vain, the budget is overdrawn once, and that is reported, too. Where
- * nothing but what fills, or little, was kept, that is later and rarer. The newest is kept. One that has its
- * copy when the program ends is waited for, a little.
+ * The heap is copied while the program runs, without a pause. But a lookup takes up to several seconds of CPU
+ * time, so it is rare: first when growth is suspected, then each time the run is longer by a factor, and only
+ * if the recorder's CPU budget has room; a delay is reported. If something leaks whose holder is still unknown, and
+ * the lookup has waited too long, the budget is overdrawn once, which is also reported. If sites only fill up or keep
+ * little, lookups come later and more rarely. The newest result is kept. A lookup that has its copy when the program
+ * ends may finish within a short time.
  */
 
 import type { Worker } from "node:worker_threads";
@@ -43,22 +43,24 @@ import type { FoundAllocators } from "./ledger_turns.js";
 import type { TakenLook } from "./pool_watch.js";
 import { ANON_OTHER, UnsampledGrowth } from "./unsampled_growth.js";
 
-/** When the first comes, and how much longer the run must be at each later one. Start-up is no growth. */
+/** When the first lookup comes, and the factor of the run's length at each later one. Start-up is not growth. */
 interface Pace {
   readonly firstMs: Millis;
   readonly nextAfter: number;
 }
 const SUSPECTED: Pace = { firstMs: 8_000, nextAfter: 2.5 };
-/** The last copy was torn just above what was looked for, or nobody held that; or objects were counted for the first
- * time, and one count tells no growth. */
+/**
+ * Used if the last copy was torn just above the objects, or they had no holder; or if objects were counted for
+ * the first time, since one count shows no growth.
+ */
 const AGAIN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
 const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
-/** What the first lookup is expected to take: a part for all, and one that grows with the program's memory. */
+/** Expected cost of the first lookup: a constant part, and one proportional to the program's memory. */
 const EXPECTED_MS: Millis = 300;
 const EXPECTED_MS_A_BYTE = 4 / 2 ** 20;
-/** Shorter delays are not worth a word. */
+/** Shorter delays are not reported. */
 const LEAST_DELAY_MS: Millis = 10_000;
-/** Sites that rise still, and may be called a leak. */
+/** Sites that still rise and may be leaks. */
 const ACCUSED: ReadonlySet<SiteCourse> = new Set([
   "keeps",
   "accumulates",
@@ -67,10 +69,10 @@ const ACCUSED: ReadonlySet<SiteCourse> = new Set([
   "doubles",
 ]);
 const MOST_SITES = 8;
-/** What a program that has ended waits for a lookup. */
+/** How long to wait for a lookup after the program has ended. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
-/** Of what a site kept. */
+/** Share of a site's kept bytes. */
 const MOST_IMPORTED = 0.5;
 /** Too little to look up. */
 const SMALLEST_KEPT_BYTES = 200_000;
@@ -79,7 +81,7 @@ const MOST_SHARED = 3;
 /** The recorded program's own series. */
 const ROOT_SERIES = 0;
 
-/** What the agents know of each process, beside the profile. */
+/** What the agents know about each process, in addition to the profile. */
 interface AgentsKnow {
   liveSamples(): ReadonlyMap<Pid, LiveSamples>;
   openings(): ReadonlyMap<Pid, readonly Opening[]>;
@@ -100,28 +102,32 @@ export interface SuspectWatchOptions {
 export class SuspectWatch {
   readonly #builder = new SiteHistoryBuilder();
   #worker: Worker | null = null;
-  /** Of the newest lookup: how long the run was, and whether the next should come soon. */
+  /** For the newest lookup: the length of the run, and whether the next should come soon. */
   #askedMs: Millis = 0;
   #again = false;
-  /** CPU time of the newest lookup; null: none has ended yet. */
+  /** Sites whose holder a lookup has found. */
+  readonly #held = new Set<string>();
+  /** CPU time of the newest lookup; null: none has finished yet. */
   #costMs: Millis | null = null;
-  /** Of the recorded program, by the newest poll. */
+  /** Memory of the recorded program at the newest poll. */
   #anonymousBytes: Bytes = 0;
-  /** Since when a lookup is due that the budget has no room for; null: none is. */
+  /** Since when a lookup has been due without room in the budget; null: none is. */
   #delayedMs: Millis | null = null;
-  /** Memory for this process and for the growth of the program, as last read. */
+  /** Memory available for this process and the program's growth, as last read. */
   roomBytes: Bytes = Number.POSITIVE_INFINITY;
   readonly #unsampled: UnsampledGrowth;
   readonly #forked = new ForkedPages();
   #sharedLooked = false;
-  /** Of the recorded program: files of libraries with an allocator past malloc. */
+  /** Libraries of the recorded program with their own allocator. */
   #libraries: readonly string[] = [];
   #objectsCounted = false;
 
   readonly #options: SuspectWatchOptions;
 
-  /** `found` is told of every lookup that came to something, `counted` of its census; both of when it was asked
-   * for. */
+  /**
+   * `found` is called with every lookup that found something, `counted` with its census; both with the time of
+   * the request.
+   */
   constructor(options: SuspectWatchOptions) {
     this.#options = options;
 
@@ -138,14 +144,17 @@ export class SuspectWatch {
     }
   }
 
-  /** Allocators that libraries of a process carry. */
+  /** Allocators in the libraries of a process. */
   allocatorsFound({ pid, libraries }: FoundAllocators): void {
     if (pid === this.#options.root) {
       this.#libraries = libraries;
     }
   }
 
-  /** Pages of children began to turn private: a look tells what they share, be the next one far. */
+  /**
+   * Pages of children began to become private: takes a snapshot of what they share, even if the next one is not
+   * due.
+   */
   wantsLook(elapsedMs: Millis): boolean {
     return !this.#sharedLooked && this.#tellsShared(elapsedMs);
   }
@@ -172,7 +181,9 @@ export class SuspectWatch {
     if (pid === null || !this.#isDue(elapsedMs, suspected)) {
       return;
     }
-    const mostMs = this.#affordedMs(elapsedMs, suspected);
+    const isKnown =
+      growing.size + shared.length === 0 && sites.every(({ site }) => this.#held.has(site.key));
+    const mostMs = this.#affordedMs(elapsedMs, suspected && !isKnown);
     if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);
@@ -194,12 +205,12 @@ export class SuspectWatch {
     }
   }
 
-  /** A lookup is under way: its thread's CPU time is this process's. */
+  /** Whether a lookup is running; its thread's CPU time counts for this process. */
   get isBusy(): boolean {
     return this.#worker !== null;
   }
 
-  /** The lookup that is under way, if any, or the time is over; the first of all may take longer. */
+  /** Waits for a running lookup or until the time is over; the very first may take longer. */
   settled(): Promise<void> {
     const worker = this.#worker;
     const longestMs = this.#costMs === null ? LONGEST_FIRST_MS : LONGEST_MS;
@@ -215,14 +226,17 @@ export class SuspectWatch {
     });
   }
 
-  /** Nothing is looked up any more, and nothing told but what was left undone. */
+  /** Stops lookups; only unfinished ones are reported. */
   close(elapsedMs: Millis, timeMs: TimeMs): void {
     this.#tellDelay(elapsedMs, timeMs, false);
     void this.#worker?.terminate();
     this.#worker = null;
   }
 
-  /** Where children's pages turn private: what the recorded program holds most of, for they read that. */
+  /**
+   * If children's pages become private: the largest objects of the recorded program, because the children read
+   * those.
+   */
   #sharedAtFork(judged: readonly SiteJudgement[]): SiteJudgement[] {
     const live = ({ site }: SiteJudgement) => site.liveBytes.at(-1) ?? 0;
     return this.#forked.turnPrivate
@@ -235,7 +249,7 @@ export class SuspectWatch {
       : [];
   }
 
-  /** Of memory past malloc only where it is known whose it is. */
+  /** For memory outside malloc, only if its library is known. */
   get #growing(): ReadonlySet<Metric> {
     const known = this.#libraries.length > 0;
     return new Set([...this.#unsampled.growing].filter((metric) => known || metric !== ANON_OTHER));
@@ -246,8 +260,9 @@ export class SuspectWatch {
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
   }
 
-  /** CPU time that a lookup which is due may use; null if the budget has no room for it yet. */
-  #affordedMs(elapsedMs: Millis, suspected: boolean): Millis | null {
+  /** CPU time for a due lookup; null if the budget has no room for it yet. `isUrgent`: a site may leak, and its holder
+   * is unknown. */
+  #affordedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
     const { budget } = this.#options;
     const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
     if (budget.spareMs() >= expected) {
@@ -255,23 +270,21 @@ export class SuspectWatch {
     }
     this.#delayedMs ??= elapsedMs;
     const isInVain = elapsedMs - this.#delayedMs >= LEAST_DELAY_MS;
-    return suspected && isInVain && budget.withCreditMs() >= expected
-      ? budget.withCreditMs()
-      : null;
+    return isUrgent && isInVain && budget.withCreditMs() >= expected ? budget.withCreditMs() : null;
   }
 
-  /** What the newest lookup has overdrawn, as a sentence. */
+  /** A sentence about the amount that the newest lookup has overdrawn. */
   #tellOverdrawn(cpuMs: Millis, timeMs: TimeMs): void {
     const owedMs = this.#options.budget.paidBackInMs();
     if (owedMs > 0) {
       const took = (cpuMs / 1000).toFixed(1);
       this.#options.tell(timeMs, [
-        `A lookup of holders took ${took} s of CPU, more than the recorder's budget had left: the next waits until that is paid back, in about ${Math.ceil(owedMs / 60_000)} min.`,
+        `A holder lookup took ${took} s of CPU, more than the recorder's budget had left: the next one waits until that is paid back, in about ${Math.ceil(owedMs / 60_000)} min.`,
       ]);
     }
   }
 
-  /** What the budget delayed, as a sentence; `elapsedMs`: until a lookup was made, or the end. */
+  /** A sentence about a lookup that the budget delayed; `elapsedMs`: time until it was made, or until the end. */
   #tellDelay(elapsedMs: Millis, timeMs: TimeMs, isMade: boolean): void {
     const delayedMs = this.#delayedMs;
     this.#delayedMs = null;
@@ -279,8 +292,8 @@ export class SuspectWatch {
       const waited = `${Math.round((elapsedMs - delayedMs) / 1000)} s`;
       this.#options.tell(timeMs, [
         isMade
-          ? `A lookup of holders was delayed by ${waited} to keep the recorder in its CPU budget.`
-          : `A lookup of holders was due for ${waited} and not made: the recorder's CPU budget had no room for it.`,
+          ? `A holder lookup was delayed by ${waited} to keep the recorder within its CPU budget.`
+          : `A holder lookup was due for ${waited} but not made: the recorder's CPU budget had no room for it.`,
       ]);
     }
   }
@@ -307,7 +320,7 @@ export class SuspectWatch {
     });
   }
 
-  /** What lives from before belongs to the start. */
+  /** Older live memory belongs to start-up. */
   #settledMs(timeMs: TimeMs): TimeMs {
     return this.#options.startMs + (timeMs - this.#options.startMs) / 3;
   }
@@ -348,15 +361,20 @@ export class SuspectWatch {
     this.#worker = worker;
     worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
       this.#costMs = cpuMs;
-      // What nobody seems to hold may be C's: it is soon looked up again once, and no more.
+      // Memory without a holder may belong to C code; it is looked up once more soon, and not again.
       const rows = batch?.rows ?? [];
       const unheld =
         heldByPython(rows, request.sites) < LEAST_HELD || rows.some((row) => isHeldByNobody(row));
       const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.#objectsCounted;
+      for (const { site, path } of rows) {
+        if (path.length > 0) {
+          this.#held.add(site);
+        }
+      }
       this.#again = rows.some(isTorn) || (unheld && !this.#again) || first;
       this.#objectsCounted ||= first;
       if (this.#worker !== worker) {
-        return; // closed meanwhile
+        return; // closed in the meantime
       }
       if (census) {
         this.#options.counted(timeMs, census);
@@ -366,7 +384,7 @@ export class SuspectWatch {
       }
       this.#tellOverdrawn(cpuMs, timeMs);
     });
-    // A lookup that fails is one that found nothing.
+    // A failed lookup counts as one that found nothing.
     worker.on("error", () => undefined);
     worker.on("exit", () => {
       if (this.#worker === worker) {
@@ -376,7 +394,10 @@ export class SuspectWatch {
   }
 }
 
-/** A program that imports for long is not at work yet; modules that it makes all the time are looked up later. */
+/**
+ * A program that imports for a long time is not at work yet; if it creates modules all the time, they are
+ * looked up later.
+ */
 function isSuspect({ course, site }: SiteJudgement): boolean {
   const imported = site.keptStacks.reduce(
     (sum, { frames, share }) => sum + (isImport(frames) ? share : 0),

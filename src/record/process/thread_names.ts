@@ -1,12 +1,12 @@
 /**
- * The names that a program gave its threads: before Python 3.14 the kernel does not know them, and from then
- * on the first 15 characters. They are read from outside, as the program runs:
+ * The names that a program gave its threads: before Python 3.14 the kernel does not know them, and since then
+ * only the first 15 characters. They are read from outside while the program runs:
  *
- *   threads that a look finds new --> threading._active of the process --> names by thread id
+ *   new threads in a snapshot --> threading._active of the process --> names by thread id
  *
- * To find an interpreter takes a tenth of a second once, and each reading a millisecond: so names are read
- * where there are threads to name, and never for more than a small share of the time. A program that cannot
- * be looked into (gone, not permitted, unknown), or that has no name for a thread, leaves it the kernel's.
+ * Finding an interpreter takes a tenth of a second once, and each reading a millisecond, so names are read only
+ * if there are threads to name, and for at most a small share of the time. If the program cannot be read
+ * (ended, not permitted, unknown) or has no name for a thread, the kernel's name is used.
  */
 import { locatePython, type PythonRuntime, threadNames } from "../../cpython/index.js";
 import { openProcessMemory } from "../../linux/index.js";
@@ -14,10 +14,10 @@ import { monotonicMs, threadCpu } from "../../linux/this_process/clock.js";
 import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { orNull } from "../../model/errors/errors.js";
 
-/** CPU time that names may take: so much at once, and this share of the time. */
+/** CPU time for names: this much at once, and this share of the time. */
 const FREE_MS: Millis = 100;
 const SHARE = 0.0003;
-/** Interpreters that are kept open: each has megabytes of pages at hand. */
+/** Number of interpreters that are kept open, each of which holds megabytes of pages. */
 const MOST_OPEN = 4;
 
 export class ThreadNames {
@@ -25,7 +25,7 @@ export class ThreadNames {
   readonly #begunMs = monotonicMs();
   #spentMs: Millis = 0;
 
-  /** By the id that a thread has in its own pid namespace; null: not now, and asking again later may help. */
+  /** By a thread's id in its own pid namespace; null: not available now, retry later. */
   names(pid: Pid, startedMs: TimeMs): ReadonlyMap<number, string> | null {
     if (this.#spentMs > FREE_MS + SHARE * (monotonicMs() - this.#begunMs)) {
       return null;
@@ -59,7 +59,7 @@ export class ThreadNames {
     return python;
   }
 
-  /** The newest so many. */
+  /** The newest entries, up to the limit. */
   #keep(count: number): void {
     for (const [key, { memory }] of [...this.#open].slice(
       0,

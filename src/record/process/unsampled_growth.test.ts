@@ -12,12 +12,12 @@ function growth(metric: Metric, values: readonly number[], series = 0): boolean 
   return handles.growing.has(metric);
 }
 
-test("descriptors that become more after the start are growth; those of the start are not", () => {
+test("descriptors opened after the start are growth; those from the start are not", () => {
   expect(growth("openFiles", [3, 10, 20, 40, 60, 60, 61, 60])).toBe(false);
   expect(growth("openFiles", [3, 3, 3, 3, 3, 10, 14, 19])).toBe(true);
 });
 
-test("what comes and goes is no growth until it is above all that was", () => {
+test("fluctuation is not growth until it exceeds the former maximum", () => {
   expect(growth("threads", [4, 4, 4, 4, 4, 12, 4, 12, 4])).toBe(false);
   expect(growth("shmemRssBytes", [0, 0, 0, 0, 0, 2e6, 5e6])).toBe(true);
   expect(growth("shmemRssBytes", [0, 0, 0, 0, 0, 2e6, 5e6, 1e6])).toBe(false);
@@ -28,12 +28,12 @@ test("a ledger's figures count from the first ledger on", () => {
   expect(growth("ledger.anon.other", [1e6, 2e6, 6e6])).toBe(true);
 });
 
-test("other processes and other figures are not asked", () => {
+test("other processes and other metrics are ignored", () => {
   expect(growth("openSockets", [0, 0, 0, 0, 0, 100], 1)).toBe(false);
   expect(growth("anonRssBytes", [0, 0, 0, 0, 0, 1e9])).toBe(false);
 });
 
-test("descriptors that become more may be sockets until those were counted twice", () => {
+test("growing descriptors may be sockets until those were counted twice", () => {
   const watched = new UnsampledGrowth(START, 8_000);
   const at = (seconds: number, metric: Metric, value: number) =>
     watched.polled([{ timeMs: START + seconds * 1_000, series: 0, metric, value }]);

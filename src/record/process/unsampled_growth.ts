@@ -1,6 +1,7 @@
 /**
- * Whether open files, sockets, threads or mappings of the recorded program become more, or memory that its libraries
- * take past malloc: its objects for all of them are too few and too small for samples, so that no site tells of them.
+ * Whether the number of open files, sockets, threads or mappings of the recorded program grows, or memory that
+ * its libraries allocate without malloc. The objects for these are too few and too small to be sampled, so
+ * sites do not show them.
  */
 
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
@@ -9,7 +10,7 @@ import type { MetricRow } from "../../recording/writer.js";
 
 export const ANON_OTHER = ledgerMetric("anon.other");
 export const LEAST_UNKNOWN_RISE: Bytes = 4_000_000;
-/** How much more makes a look at the program's objects worth its time. */
+/** Least growth that justifies a lookup of the program's objects. */
 const LEAST_RISE: Partial<Readonly<Record<Metric, number>>> = {
   openFiles: 15,
   openSockets: 15,
@@ -18,9 +19,9 @@ const LEAST_RISE: Partial<Readonly<Record<Metric, number>>> = {
   shmemRssBytes: 4_000_000,
   [ANON_OTHER]: LEAST_UNKNOWN_RISE,
 };
-/** Ledgers are seconds apart: the first is from after most starts, and a later one from late in a short run. */
+/** Ledgers are seconds apart: the first usually comes after start-up, and a later one late in a short run. */
 const FROM_THE_FIRST: ReadonlySet<Metric> = new Set([ANON_OTHER]);
-/** Descriptors are counted at each poll, those of them that are sockets seldom: two counts tell whether they grow. */
+/** Descriptors are counted at each poll, but sockets only rarely; two counts show whether they grow. */
 const FEWEST_COUNTS = 2;
 /** The recorded program's own series. */
 const ROOT_SERIES = 0;
@@ -33,14 +34,16 @@ export class UnsampledGrowth {
   readonly #startMs: TimeMs;
   readonly #settledMs: Millis;
 
-  /** What is there before `settledMs` after the start is no growth; of a ledger, what is there at the first. */
+  /** Values before `settledMs` after the start are not growth; for a ledger, values at the first one. */
   constructor(startMs: TimeMs, settledMs: Millis) {
     this.#startMs = startMs;
     this.#settledMs = settledMs;
   }
 
-  /** The figures that have risen by so much, and have not gone back. Of descriptors that become more any may be
-   * sockets, as long as nobody can tell. */
+  /**
+   * The metrics that have risen by that much and have not fallen. If descriptors grow, any of them may be
+   * sockets as long as that is unknown.
+   */
   get growing(): ReadonlySet<Metric> {
     const untold = this.#grown.has("openFiles") && this.#socketCounts < FEWEST_COUNTS;
     return untold ? new Set<Metric>([...this.#grown, "openSockets"]) : this.#grown;

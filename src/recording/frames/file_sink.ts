@@ -21,7 +21,8 @@ import type { FrameSink } from "./frame_sink.js";
 const MOST_IN_MEMORY = 128 << 20;
 
 /**
- * A recording's file. The sink appends and never rewrites. If a write fails (full disk, limit of a file's size), the
+ * A recording's file. The sink only appends, and never rewrites. If a write fails (full disk, limit of a file's
+ * size), the
  * file ends with its last whole frame, and the recording continues in memory for the summary at its end.
  */
 export class FileSink implements FrameSink {
@@ -88,7 +89,7 @@ export class FileSink implements FrameSink {
     return this.#failure ? Buffer.concat(this.#kept) : null;
   }
 
-  /** Begins anew. A file that was there before gives its name to a new one: who reads it, or still writes it, keeps it. */
+  /** Begins again. A file that was there before gives its name to a new one: who reads it, or still writes it, keeps it. */
   clear(): void {
     if (this.#descriptor === null) {
       return;

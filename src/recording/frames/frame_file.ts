@@ -28,7 +28,7 @@ interface FrameScan {
   readonly version: number;
   /** Offset just after the last whole frame. */
   readonly endOffset: number;
-  /** Why the scan stopped before the file's end; null where it did not. */
+  /** Why the scan stopped before the end of the file; null if it did not. */
   readonly stopped: { readonly kind: "cut" | "damaged"; readonly detail: string } | null;
 }
 
@@ -50,7 +50,7 @@ export function scanFrames(
     while (offset < size) {
       const headBytes = readAt(offset, FRAME_HEAD_BYTES);
       if (headBytes.length < FRAME_HEAD_BYTES) {
-        return stop("cut", `the frame at byte ${offset} is cut off`);
+        return stop("cut", `the frame at byte ${offset} is truncated`);
       }
       const head = decodeFrameHead(headBytes);
       if (head.length > MAX_PAYLOAD_BYTES) {
@@ -58,7 +58,7 @@ export function scanFrames(
       }
       const payload = readAt(offset + FRAME_HEAD_BYTES, head.length);
       if (payload.length < head.length) {
-        return stop("cut", `the frame at byte ${offset} is cut off`);
+        return stop("cut", `the frame at byte ${offset} is truncated`);
       }
       if (!frameIsWhole(headBytes, payload)) {
         return stop("damaged", `the frame at byte ${offset} does not match its checksum`);
@@ -66,7 +66,7 @@ export function scanFrames(
       try {
         visit({ offset, head }, payload, version);
       } catch (error) {
-        return stop("damaged", `the frame at byte ${offset} makes no sense: ${refusal(error)}`);
+        return stop("damaged", `the frame at byte ${offset} is invalid: ${refusal(error)}`);
       }
       offset += FRAME_HEAD_BYTES + head.length;
     }

@@ -1,5 +1,5 @@
 /**
- * The log of a recording: bytes to frames and back. docs/recording.md describes it for other programs.
+ * The log of a recording: conversion between bytes and frames. docs/recording.md describes it for other programs.
  *
  *   file     0  "TIDEMARK"   8  u32 format version   12  u32 CRC-32 of bytes 0-11   16  frames, to the end
  *   frame    0  u32 payload length   4  u16 kind   6  u16 flags   8  f64 time, ms since 1970
@@ -70,10 +70,10 @@ export function decodeFileHead(head: Buffer, source: string): number {
     throw notOurs(source, "a Tidemark recording");
   }
   if (head.length < FILE_HEAD_BYTES) {
-    throw damagedInput(source, `it ends after ${head.length} bytes, within its head`);
+    throw damagedInput(source, `it ends after ${head.length} bytes, within its header`);
   }
   if (head.readUInt32LE(12) !== crc32(head.subarray(0, 12))) {
-    throw damagedInput(source, "the checksum of its head is wrong");
+    throw damagedInput(source, "the checksum of its header is wrong");
   }
   const version = head.readUInt32LE(8);
   if (version > FORMAT_VERSION || version === 0) {
@@ -86,7 +86,7 @@ export function decodeFileHead(head: Buffer, source: string): number {
 export function encodeFrame(kind: FrameKind, timeMs: TimeMs, batch: unknown): Buffer {
   const plain = encodeColumns(batch);
   if (plain.length > MAX_BATCH_BYTES) {
-    throw tooLarge("a look at the profile", `${MAX_BATCH_BYTES >> 20} MiB`);
+    throw tooLarge("a snapshot of the profile", `${MAX_BATCH_BYTES >> 20} MiB`);
   }
   const deflated = plain.length >= WORTH_DEFLATING;
   // Level 1: a look costs the recorder three times less than at 6, for a tenth more bytes.

@@ -25,7 +25,7 @@ export class DictionaryRows {
     this.#add = add;
   }
 
-  /** To be told of the tables before ids of their rows are asked for. */
+  /** Must be called with the tables before ids of their rows are asked for. */
   take(tables: ProfileTables): void {
     const { frames, stacks, strings } = tables;
     for (let frame = this.#frameIds.length; frame < frames.length; frame++) {

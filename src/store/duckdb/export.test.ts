@@ -163,7 +163,7 @@ describe("a recording", () => {
     await checkAnswers((sql) => query(":memory:", views, sql));
   });
 
-  it("says in one line where it cannot be written", async () => {
+  it("reports in one line if it cannot be written", async () => {
     const nowhere = join(directory, "missing", "x.duckdb");
     await expect(writeDuckdb(recording, nowhere, async () => {})).rejects.toThrow("TM-E004");
     const file = join(directory, "run.tidemark");

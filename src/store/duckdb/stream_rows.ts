@@ -45,7 +45,7 @@ export class StreamRows {
     this.#sink = sink;
   }
 
-  /** Takes what a stream says of its processes. */
+  /** Stores the description that a stream gives of its processes. */
   describe(item: StreamItem, sink: RowSink): void {
     this.#sink = sink;
     if (item.kind === "meta") {

@@ -1,4 +1,4 @@
-/** What the reader chose; all views follow it. */
+/** What the reader selected; all views use it. */
 
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { SiteValue } from "../../../src/model/profile/profile.js";
@@ -7,7 +7,7 @@ import { EVERY_ROW, type RowCondition } from "../../../src/model/profile/row_fil
 const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis"] as const;
 export type Tab = (typeof TABS)[number];
 
-/** A document without a verdict has no tab for one. */
+/** Documents without a verdict have no diagnosis tab. */
 export function tabsOf({ diagnosis }: ReportDocument): readonly Tab[] {
   return TABS.filter((tab) => tab !== "diagnosis" || diagnosis !== undefined);
 }
@@ -22,13 +22,13 @@ export const TAB_NAMES: Record<Tab, string> = {
 };
 
 export type ColourMode = "allocator" | "frame" | "file";
-/** What a rectangle's width is while two looks are compared. */
+/** What a rectangle's width shows while two snapshots are compared. */
 export type DifferenceWidth = "growth" | "after" | "before";
 
 export interface Choices {
   readonly tab: Tab;
   readonly value: SiteValue;
-  /** Numbers of looks; `base` null: no comparison. */
+  /** Indexes of snapshots; `base` is null without a comparison. */
   readonly at: number;
   readonly base: number | null;
   readonly filter: readonly RowCondition[];
@@ -39,7 +39,7 @@ export interface Choices {
   readonly search: string;
 }
 
-/** Starts at look `at`. */
+/** Starts at snapshot `at`. */
 export function firstChoices(at: number): Choices {
   return {
     tab: "flame",

@@ -1,7 +1,7 @@
 import type { AdviceJson } from "../../../src/model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
 
-/** Each advice once, whichever suspects it is for, with code before and after. */
+/** Each piece of advice once, however many suspects it applies to, with code before and after. */
 export function Advice({ page: { diagnosis, examples } }: { page: DiagnosisPage }) {
   const given = new Map<string, { advice: AdviceJson; ranks: number[] }>();
   for (const { rank, advice } of diagnosis.suspects) {
@@ -19,7 +19,7 @@ export function Advice({ page: { diagnosis, examples } }: { page: DiagnosisPage 
   return (
     <section aria-label="Advice">
       <h3>Advice</h3>
-      {given.size === 0 && <p className="missing">There is nothing to mend.</p>}
+      {given.size === 0 && <p className="missing">There is nothing to fix.</p>}
       {[...given.values()].map(({ advice: { id, text }, ranks }) => {
         const example = examples.find((one) => one.id === id);
         return (

@@ -1,6 +1,6 @@
 /**
- * What `tidemark diagnose` says of the recording, with pictures: the verdict, what grows, what it rests on,
- * who is suspect, what to do. The rules have spoken when the page was written: here nothing is judged.
+ * The output of `tidemark diagnose` for the recording, with charts: verdict, growth, evidence, suspects,
+ * advice. The rules ran when the page was written; nothing is judged here.
  */
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
@@ -46,7 +46,7 @@ export function DiagnosisPanel({ page }: { page: DiagnosisPage }) {
       <section aria-label="What could not be seen">
         <h3>What could not be seen</h3>
         {limits.length === 0 ? (
-          <p className="missing">Nothing that the verdict had to do without.</p>
+          <p className="missing">No evidence was missing.</p>
         ) : (
           <ul className="diagnosis-limits">
             {limits.map((limit) => (
@@ -122,13 +122,13 @@ function Figure({ name, value, note }: { name: string; value: string; note: stri
 
 const SAYS_ORDER = { leak: 0, "no leak": 1, silent: 2 } as const;
 
-/** Every rule, those that say leak first. */
+/** Every rule; those that found a leak come first. */
 function Evidence({ evidence }: Pick<DiagnosisJson, "evidence">) {
   const rules = [...evidence].sort((a, b) => SAYS_ORDER[a.says] - SAYS_ORDER[b.says]);
   return (
     <section aria-label="Evidence">
       <h3>Evidence</h3>
-      {rules.length === 0 && <p className="missing">No rule had anything to say.</p>}
+      {rules.length === 0 && <p className="missing">No rule found anything.</p>}
       <ul className="evidence">
         {rules.map(({ rule, says, detail }) => (
           <li key={rule} className={`says-${says.replace(" ", "-")}`}>

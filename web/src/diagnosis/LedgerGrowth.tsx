@@ -2,7 +2,7 @@ import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_docum
 import { formatBytes, formatGrowth } from "../format/numbers.js";
 import { partsShown } from "./words.js";
 
-/** Each part of the memory, and which way it goes: bars from the middle, all to one scale. */
+/** The change of each part of the memory, as bars from the middle on one scale. */
 export function LedgerGrowth({ diagnosis }: { diagnosis: DiagnosisJson }) {
   const parts = partsShown(diagnosis.ledger);
   const most = parts.reduce((a, part) => Math.max(a, Math.abs(part.growthBytesPerHour)), 0);
@@ -47,7 +47,7 @@ export function LedgerGrowth({ diagnosis }: { diagnosis: DiagnosisJson }) {
         </table>
       )}
       {parts.length > 0 && most === 0 && (
-        <p className="missing">No part shows a growth of its own in this window.</p>
+        <p className="missing">No part grows on its own in this window.</p>
       )}
     </section>
   );

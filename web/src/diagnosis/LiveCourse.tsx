@@ -8,13 +8,13 @@ const WIDTH = 400;
 const HEIGHT = 72;
 
 interface LiveCourseProps {
-  /** "Live", or how else what is not gone yet is called. */
+  /** "Live", or "mapped" for mappings. */
   state: string;
   history: SuspectJson["history"];
   window: DiagnosisJson["window"];
 }
 
-/** Live bytes at the looks, on the axis of the whole window, from zero up. */
+/** Live bytes at each snapshot, on the axis of the whole window, starting at zero. */
 export function LiveCourse({ state, history, window }: LiveCourseProps) {
   const first = history[0];
   const last = history.at(-1);

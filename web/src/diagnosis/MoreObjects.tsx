@@ -7,13 +7,13 @@ import {
   formatSignedCount,
 } from "../format/numbers.js";
 
-/** Which types there is more of at the last census than at the first, longest bar first. */
+/** Types that grew between the first and the last census, longest bar first. */
 export function MoreObjects({ census }: { census: CensusJson }) {
   const { types, taken, fromMs, toMs } = census;
   const most = types[0]?.addedBytes ?? 0;
   return (
-    <section aria-label="Objects that became more">
-      <h3>Objects that became more</h3>
+    <section aria-label="Objects that grew in number">
+      <h3>Objects that grew in number</h3>
       <table className="growth-table">
         <thead>
           <tr>

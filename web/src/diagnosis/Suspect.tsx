@@ -16,7 +16,7 @@ import { cohortsOf, holderWords, placeOf } from "./words.js";
 
 interface SuspectProps {
   suspect: SuspectJson;
-  /** By frame: whether it is the program's own code. */
+  /** For each frame: whether it is the program's own code. */
   own: readonly boolean[];
   target: DiagnosisJson["target"];
   window: DiagnosisJson["window"];
@@ -32,7 +32,7 @@ const MEMORY_NAMES: Readonly<Record<SuspectJson["domain"], string>> = {
 
 export function Suspect({ suspect, own, target, window }: SuspectProps) {
   const { rank, share, liveBytes, growthBytesPerHour, domain, pid, holder, type } = suspect;
-  // A file that is not unmapped is mapped, be its pages resident or not.
+  // A mapped file counts as mapped whether or not its pages are resident.
   const state = domain === "files" ? "Mapped" : "Live";
   return (
     <article className="suspect" aria-label={`Suspect ${rank}`}>
@@ -40,10 +40,10 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
         <i className={`dot dot-${domain}`} />
         <b>{suspect.atEnd ? formatBytes(liveBytes) : formatGrowth(growthBytesPerHour)}</b>{" "}
         {suspect.atEnd
-          ? `live when memory ran out, ${formatShare(share)} of all that lived then`
+          ? `live when memory ran out, ${formatShare(share)} of all live bytes at that time`
           : suspect.reads
-            ? `turn private: ${formatShare(share)} of the reading of what was made before the fork`
-            : `${suspect.puts ? "put there, " : ""}${formatShare(share)} of the growth`}{" "}
+            ? `become private: ${formatShare(share)} of all reads of objects created before the fork`
+            : `${suspect.puts ? "added, " : ""}${formatShare(share)} of the growth`}{" "}
         ·{" "}
         {type !== undefined && (
           <>
@@ -65,7 +65,7 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
               <>
                 <ol className="holder-path">
                   {holder.path.map((step, index) => (
-                    // biome-ignore lint/suspicious/noArrayIndexKey: a step is known by its place
+                    // biome-ignore lint/suspicious/noArrayIndexKey: a step is identified by its position
                     <li key={index}>
                       <code>{step}</code>
                     </li>
@@ -74,7 +74,7 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
                 <p>{holderWords(holder)}</p>
               </>
             ) : (
-              <p className="missing">No holder is known.</p>
+              <p className="missing">The holder is unknown.</p>
             )}
           </div>
         </div>
@@ -87,11 +87,11 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
   );
 }
 
-/** The program's own frames where there are any; all of them one click away. Leaf first. */
+/** The program's own frames, if any; one click shows all frames. Leaf first. */
 function Stack({ frames, own }: { frames: readonly FrameJson[]; own: readonly boolean[] }) {
   const ours = frames.filter((_, index) => own[index]);
   if (frames.length === 0) {
-    return <p className="missing">Its stack is not known.</p>;
+    return <p className="missing">The stack is unknown.</p>;
   }
   return (
     <div className="suspect-stack">
@@ -99,7 +99,7 @@ function Stack({ frames, own }: { frames: readonly FrameJson[]; own: readonly bo
       {ours.length < frames.length && (
         <details open={ours.length === 0}>
           <summary>
-            {ours.length > 0 ? `Whole stack, ${frames.length} frames` : "Stack without own code"}
+            {ours.length > 0 ? `Full stack, ${frames.length} frames` : "Stack without own code"}
           </summary>
           <Frames frames={frames} own={own} />
         </details>
@@ -112,7 +112,7 @@ function Frames({ frames, own }: { frames: readonly FrameJson[]; own: readonly b
   return (
     <ol className="stack-frames">
       {frames.map((frame, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a frame is known by its place
+        // biome-ignore lint/suspicious/noArrayIndexKey: a frame is identified by its position
         <li key={index} className={own[index] ? "own" : undefined}>
           <code>{frame.function || "(no symbol)"}</code>{" "}
           <span
@@ -127,7 +127,7 @@ function Frames({ frames, own }: { frames: readonly FrameJson[]; own: readonly b
   );
 }
 
-/** What lives, by when it was born. Of a leak every bar stands; of a cache that is full the old ones go. */
+/** Live bytes by time of allocation. A leak keeps every bar; a full cache loses the old ones. */
 function Cohorts({
   state,
   suspect,
@@ -135,7 +135,7 @@ function Cohorts({
 }: Pick<SuspectProps, "suspect" | "window"> & { state: string }) {
   const cohorts = cohortsOf(suspect.ages);
   if (cohorts.length === 0) {
-    return <p className="missing">Ages are not known.</p>;
+    return <p className="missing">Ages are unknown.</p>;
   }
   const bars = cohorts.map(({ fromMs, toMs, bytes }) => {
     const age = Number.isFinite(toMs)

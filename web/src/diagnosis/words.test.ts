@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { VERDICT_KINDS } from "../../../src/model/documents/diagnosis_document.js";
 import { cohortsOf, holderWords, moodOf, partsShown, placeOf } from "./words.js";
 
-test("cohorts come oldest first, and their sum is what lives", () => {
+test("cohorts come oldest first, and add up to the live bytes", () => {
   const ages = [
     { olderThanMs: 0, bytes: 100 },
     { olderThanMs: 1000, bytes: 60 },
@@ -17,7 +17,7 @@ test("cohorts come oldest first, and their sum is what lives", () => {
   expect(cohortsOf([])).toEqual([]);
 });
 
-test("a holder is told by what it is, what it has and what it keeps, as far as known", () => {
+test("a holder is described by type, entries and retained size, as far as known", () => {
   const holder = { path: ["module app"], type: "dict", entries: 1873, retainedBytes: 6_376_793 };
   expect(holderWords(holder)).toBe("a dict of 1,873 entries that keeps 6.08 MiB alive");
   expect(holderWords({ ...holder, type: "array.array", entries: 1, retainedBytes: 0 })).toBe(
@@ -49,7 +49,7 @@ test("empty parts are left out, the fastest growing comes first", () => {
   expect(partsShown(rows).map(({ part }) => part)).toEqual(["c", "b", "a", "d"]);
 });
 
-test("three kinds of verdict are calm, one is open, all others alarm", () => {
+test("three kinds of verdict are harmless, one is undecided, all others are alarms", () => {
   const moods = VERDICT_KINDS.map(moodOf);
   expect(moods.filter((mood) => mood === "calm")).toHaveLength(3);
   expect(moods.filter((mood) => mood === "open")).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** Figures of a verdict, made ready for its tab. */
+/** Figures of a verdict, prepared for its tab. */
 
 import type { Bytes, Millis } from "../../../src/model/base/units.js";
 import type {
@@ -15,7 +15,7 @@ type Mood = "calm" | "open" | "alarm";
 
 const CALM: ReadonlySet<VerdictKind> = new Set(["steady", "warm-up", "cache-plateau"]);
 
-/** How a verdict is to be taken: nothing to do, not known yet, something to mend. */
+/** How to read a verdict: nothing to do, not known yet, or something to fix. */
 export function moodOf(kind: VerdictKind): Mood {
   if (kind === "insufficient-evidence") {
     return "open";
@@ -30,7 +30,7 @@ interface Cohort {
   readonly bytes: Bytes;
 }
 
-/** What lives by its age, oldest first: each of `ages` includes the ones behind it, a cohort does not. */
+/** Live bytes by age, oldest first. Each entry of `ages` includes older ones; a cohort does not. */
 export function cohortsOf(ages: SuspectJson["ages"]): Cohort[] {
   return ages
     .map(({ olderThanMs, bytes }, index) => ({
@@ -51,12 +51,12 @@ export function holderWords({ type, entries, retainedBytes }: HolderJson): strin
   return `${article} ${name}${holds}${keeps}`;
 }
 
-/** "app.py:41"; of native code its object file; "" where no file is known. */
+/** "app.py:41"; for native code the object file; "" if no file is known. */
 export function placeOf({ file, line }: FrameJson): string {
   return line > 0 && file !== "" ? `${baseName(file)}:${line}` : baseName(file);
 }
 
-/** Parts that hold something or change, the fastest growing first. */
+/** Parts that hold bytes or change, fastest growing first. */
 export function partsShown(ledger: DiagnosisJson["ledger"]): DiagnosisJson["ledger"] {
   return ledger
     .filter(({ bytes, growthBytesPerHour }) => bytes > 0 || growthBytesPerHour !== 0)

@@ -1,4 +1,4 @@
-/** What stands around the flame graph: the way back out, the comparison, the tooltip. */
+/** The parts around the flame graph: breadcrumb, comparison, tooltip. */
 
 import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";

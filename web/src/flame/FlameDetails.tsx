@@ -1,4 +1,4 @@
-/** What is selected in the flame graph: where it is in the source, and all its figures. */
+/** The selection in the flame graph: its source location and all its figures. */
 
 import { useMemo, useState } from "react";
 import { addAt, float64At, uint8At, uint32At } from "../../../src/model/base/columns.js";
@@ -108,12 +108,12 @@ function Row({ name, value }: { name: string; value: string }) {
   );
 }
 
-/** file:line to copy, and a link that an editor opens; the reader may change the link's form. */
+/** file:line to copy, and a link that opens an editor; the reader may change the link template. */
 function Source({ words }: { words: FrameWords }) {
   const [template, setTemplate] = useState(() => readSetting("link") ?? DEFAULT_LINK);
   const [copied, setCopied] = useState(false);
   if (words.file === "") {
-    return <p className="place">{words.kind === "mark" ? "frames left out" : "no source known"}</p>;
+    return <p className="place">{words.kind === "mark" ? "frames left out" : "source unknown"}</p>;
   }
   const text = words.line > 0 ? `${words.file}:${words.line}` : words.file;
   const link =
@@ -124,7 +124,7 @@ function Source({ words }: { words: FrameWords }) {
       setCopied(true);
       setTimeout(() => setCopied(false), 1500);
     } catch {
-      // Without the permission the text can still be marked and copied by hand.
+      // Without clipboard permission the text can still be selected and copied by hand.
     }
   };
   return (
@@ -158,7 +158,7 @@ function Source({ words }: { words: FrameWords }) {
   );
 }
 
-/** The link for a place; null where the template would run script. */
+/** The link to a source location; null if the template would run script. */
 function linkTo(
   template: string,
   { file, line }: Pick<FrameWords, "file" | "line">,
@@ -194,7 +194,7 @@ function DomainSplit({ parts }: { parts: Float64Array }) {
   );
 }
 
-/** All figures of what lies at and under a node, and its live bytes by allocator. */
+/** All figures of a node including its callees, and its live bytes by allocator. */
 function sumsUnder({ graph }: FlameGraph, look: ProfileLook, rows: Uint32Array, top: number) {
   const inside = new Uint8Array(graph.length);
   inside[top] = 1;

@@ -1,4 +1,4 @@
-/** The flame graph with its breadcrumb, search, tooltip and the details of what is selected. */
+/** The flame graph with its breadcrumb, search, tooltip and the details of the selection. */
 
 import { useDeferredValue, useMemo } from "react";
 import { uint32At } from "../../../src/model/base/columns.js";
@@ -41,7 +41,7 @@ export function FlamePanel(props: FlamePanelProps) {
 
 function FlameGraphView(props: FlamePanelProps & { look: ProfileLook }) {
   const { report, look, base, rows, choices, choose, theme } = props;
-  // Typing goes on while a large tree is searched.
+  // Typing stays responsive while a large tree is searched.
   const search = useDeferredValue(choices.search);
   const { flame, colour, found } = useFlame(props, search);
   const scene: FlameScene = useMemo(
@@ -115,7 +115,7 @@ function FlameGraphView(props: FlamePanelProps & { look: ProfileLook }) {
   );
 }
 
-/** The tree to draw, its colours, and the matches of the search (null without one). */
+/** The tree to draw, its colours, and the search matches (null without a search). */
 function useFlame(
   { report, look, base, rows, baseRows, choices }: FlamePanelProps & { look: ProfileLook },
   search: string,
@@ -152,12 +152,12 @@ function useFlame(
   return { flame, colour, found };
 }
 
-/** How much a search found, with buttons that step through the matches. `found` null: the pattern is invalid. */
+/** Number of search matches, with buttons that step through them. `found` is null if the pattern is invalid. */
 function Found({ found, step }: { found: SearchMatches | null; step: (by: 1 | -1) => void }) {
   return (
     <span className="found" role="status">
       {found === null
-        ? "this pattern cannot be read"
+        ? "invalid pattern"
         : `${formatCount(found.nodes)} found, ${formatShare(found.share)} of the width`}
       {found !== null && found.nodes > 0 && (
         <>
@@ -180,9 +180,9 @@ function Found({ found, step }: { found: SearchMatches | null; step: (by: 1 | -1
 
 interface SurfaceProps {
   elements: ReturnType<typeof useFlameCanvas>["elements"];
-  /** What the graph shows. */
+  /** Name of what the graph shows. */
   name: string;
-  /** Why there is nothing to draw; null where there is something. */
+  /** Why there is nothing to draw; null if there is something. */
   empty: string | null;
 }
 
@@ -190,14 +190,14 @@ function Surface({ elements, name, empty }: SurfaceProps) {
   return (
     <div className="flame-scroller" ref={elements.scroller}>
       <div ref={elements.spacer}>
-        {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: walked with the arrow keys */}
+        {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: navigated with the arrow keys */}
         <canvas
           ref={elements.surface}
           className="flame-canvas"
           data-testid="flame"
           tabIndex={0}
           role="application"
-          aria-label={`Flame graph of ${name}; arrow keys walk, Enter zooms in, Escape out`}
+          aria-label={`Flame graph of ${name}; arrow keys navigate, Enter zooms in, Escape zooms out`}
           aria-describedby="flame-selected"
         />
       </div>

@@ -1,17 +1,17 @@
-/** One frame of the flame graph: only rows in sight, only rectangles of a pixel or more. */
+/** Draws one frame of the flame graph: only visible rows, and only rectangles of at least a pixel. */
 import { float64At, itemAt, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import { type FlameLayout, visitRow } from "./layout.js";
 import type { SearchMatches } from "./search.js";
 
 export const ROW_HEIGHT = 20;
 const LABEL_PADDING = 5;
-/** Narrower rectangles hold no readable word. */
+/** Narrower rectangles have no room for readable text. */
 const LABEL_MIN_WIDTH = 26;
 
-/** Colours as CSS text; rectangles name theirs by number. */
+/** Colours as CSS text; rectangles refer to them by number. */
 export interface FlamePalette {
   readonly fills: readonly string[];
-  /** The same colours for rectangles that a search passes over. */
+  /** The same colours for rectangles that do not match a search. */
   readonly faded: readonly string[];
   readonly match: string;
   readonly text: string;
@@ -26,7 +26,7 @@ export interface FlameScene {
   /** Number of the palette's fill, by position. */
   readonly colour: Uint8Array;
   readonly palette: FlamePalette;
-  /** The word in a rectangle; the second part is drawn where it fits. */
+  /** The text in a rectangle; the second part is drawn if it fits. */
   readonly label: (position: number) => { name: string; place: string };
   readonly matches: SearchMatches | null;
   /** Roots at the bottom (flame) rather than at the top (icicle). */
@@ -46,7 +46,7 @@ export interface FlameView {
 
 export interface FlameFont {
   readonly css: string;
-  /** Of one character: the font is monospaced. */
+  /** Width of one character; the font is monospaced. */
   readonly characterWidth: number;
 }
 
@@ -61,7 +61,7 @@ export function rowTop(scene: FlameScene, view: FlameView, row: number): number 
   return scene.rootsBelow ? height - (row + 1) * ROW_HEIGHT : row * ROW_HEIGHT;
 }
 
-/** The row at a height within the whole layout, CSS pixels; may lie outside of it. */
+/** The row at a height within the whole layout, in CSS pixels; may be outside it. */
 export function rowAt(scene: FlameScene, view: FlameView, y: number): number {
   const height = Math.max(layoutHeight(scene.layout), view.height);
   return Math.floor((scene.rootsBelow ? height - y : y) / ROW_HEIGHT);
@@ -112,7 +112,7 @@ interface Picture {
   readonly unitsPerPixel: number;
   readonly firstRow: number;
   readonly lastRow: number;
-  /** Rectangles with room for a word; drawn after all rows. */
+  /** Rectangles with room for text; drawn after all rows. */
   readonly labels: { position: number; x: number; y: number; width: number }[];
 }
 
@@ -142,7 +142,7 @@ function drawRow({ context, scene, view, unitsPerPixel, labels }: Picture, row: 
     const fill = fillOf(scene, from, to);
     const width = right - x;
     if (width < 3) {
-      // Neighbours too thin for a gap melt into one rectangle while they share a colour.
+      // Neighbours of the same colour that are too thin for a gap are merged into one rectangle.
       if (fill === runFill && runEnd >= 0 && x - runEnd < 1) {
         runEnd = Math.max(right, x + 1);
       } else {

@@ -1,4 +1,4 @@
-/** The flame graph's canvas: view, animation, pointer and keyboard. Knows rectangles, not profiles. */
+/** The flame graph's canvas: view, animation, pointer and keyboard. It handles rectangles, not profiles. */
 
 import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import { present } from "../../../src/model/base/present.js";
@@ -100,7 +100,7 @@ export class FlameCanvas {
     this.#requestFrame();
   }
 
-  /** Fills the width with a rectangle and tells of it. */
+  /** Zooms so that a rectangle fills the width, and reports it. */
   focus(position: number): void {
     if (!this.#scene || position < 0 || position >= this.#scene.layout.node.length) {
       return;
@@ -133,7 +133,7 @@ export class FlameCanvas {
     this.#requestFrame();
   }
 
-  /** One step out: the parent of what fills the width. */
+  /** Zooms one step out, to the parent of the current root. */
   zoomOut(): void {
     if (this.#scene && this.#focused > 0) {
       this.focus(uint32At(this.#scene.layout.parent, this.#focused));
@@ -173,7 +173,7 @@ export class FlameCanvas {
     this.#requestFrame();
   }
 
-  /** Scrolls so that a rectangle's row is in sight. */
+  /** Scrolls so that a rectangle's row is visible. */
   #reveal(position: number): void {
     const scene = present(this.#scene);
     const top = rowTop(scene, this.#view, rowOf(scene.layout, position));
@@ -246,7 +246,7 @@ export class FlameCanvas {
     }
   }
 
-  /** Ctrl or pinch zooms at the pointer, sideways pans; plain scrolling is the page's. */
+  /** Ctrl or pinch zooms at the pointer, sideways scrolling pans; plain scrolling is left to the page. */
   #wheeled(event: WheelEvent): void {
     if (!this.#scene) {
       return;
@@ -343,7 +343,7 @@ export class FlameCanvas {
     }
     const rectangles = drawFlame(this.#context, this.#scene, this.#view, this.#font);
     this.#frames++;
-    // Read by the tests and the bench: what a frame drew and cost.
+    // Read by the tests and the bench: what a frame drew and how long it took.
     this.#canvas.dataset.frames = String(this.#frames);
     this.#canvas.dataset.rectangles = String(rectangles);
     this.#canvas.dataset.drawMs = (performance.now() - startedMs).toFixed(2);

@@ -1,4 +1,4 @@
-/** From looks and choices to what the canvas draws: the tree, its figures, its colours. */
+/** Converts snapshots and choices to what the canvas draws: the tree, its values, its colours. */
 import { float64At, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import {
   type CallTree,
@@ -18,16 +18,16 @@ import { DIFF_BASE, DIFF_STEPS, FILE_BASE, FILE_HUES, KINDS, SHADES } from "./pa
 export interface FlameGraph {
   readonly graph: CallTree;
   readonly layout: FlameLayout;
-  /** By node, with everything below it, in units of the chosen value. */
+  /** Value of each node including its descendants, in units of the chosen value. */
   readonly total: Float64Array;
   readonly own: Float64Array;
-  /** The same before; null without a comparison. */
+  /** The same for the earlier snapshot; null without a comparison. */
   readonly totalBefore: Float64Array | null;
   /** Variance of `total`'s bytes, bytes squared; null for objects. */
   readonly variance: Float64Array | null;
-  /** By node: the allocator most of it comes from. */
+  /** For each node: the allocator that most of its bytes come from. */
   readonly domain: Uint8Array;
-  /** What the whole width stands for. */
+  /** The value of the whole width. */
   readonly width: number;
 }
 
@@ -50,7 +50,7 @@ export function buildFlameGraph(
   { after, before }: ComparedSites,
   { value, reversed, differenceWidth }: FlameChoices,
 ): FlameGraph {
-  // Of all figures: a stack without the chosen one has its place too, for a node's details show every one.
+  // Includes stacks whose chosen value is zero, because a node's details show all values.
   const weights = stackWeights(tables, before ? [after, before] : [after]);
   const graph = reversed ? callersBelow(tables, weights) : calleesBelow(tables, weights);
   const own = ownFigures(graph, after.look.sites, after.rows, value);
@@ -126,13 +126,13 @@ export function colourPositions(
   return colours;
 }
 
-/** -DIFF_STEPS (all gone) to DIFF_STEPS (all new), by the share of the larger that changed. */
+/** -DIFF_STEPS (all freed) to DIFF_STEPS (all new), by the change as a share of the larger value. */
 function differenceStep(after: number, before: number): number {
   const larger = Math.max(after, before);
   return larger > 0 ? Math.round(((after - before) / larger) * DIFF_STEPS) : 0;
 }
 
-/** By frame: a number below `count` that its file always gets. */
+/** For each frame: a number below `count` that is always the same for its file. */
 function fileNumbers({ frames, strings }: ProfileTables, count: number): Uint8Array {
   const byString = new Map<number, number>();
   const numbers = new Uint8Array(frames.length);

@@ -1,11 +1,11 @@
-/** The words of the flame graph. */
+/** Text of the flame graph. */
 import { uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { type Choices, isObjects } from "../choices/choices.js";
 import { frameWords } from "../frames/frameNames.js";
 import type { FlameGraph } from "./flameGraph.js";
 
-/** What stands in a rectangle. */
+/** The text in a rectangle. */
 export function labelOf(
   report: ReportDocument,
   flame: FlameGraph,
@@ -22,7 +22,7 @@ export function labelOf(
   return { name: words.function, place: words.place };
 }
 
-/** The chosen figure: "live bytes". */
+/** The chosen value: "live bytes". */
 export function describe({ value }: Choices): string {
   const unit = isObjects(value) ? "objects" : "bytes";
   return value.startsWith("live")
@@ -36,13 +36,13 @@ export function describe({ value }: Choices): string {
 export function emptyWords(report: ReportDocument, choices: Choices, compared: boolean): string {
   const { filter } = choices;
   if (compared && choices.differenceWidth === "growth") {
-    return "Nothing grew between these two looks.";
+    return "Nothing grew between these two snapshots.";
   }
   const filtered = Object.values(filter).some((part) => part !== null);
   if (filtered) {
     return `No ${describe(choices)} pass these filters.`;
   }
   return report.summary.agent.samples > 0
-    ? `This look has no ${describe(choices)}.`
+    ? `This snapshot has no ${describe(choices)}.`
     : "No samples: this program was not profiled, or it allocated less than a sampling period.";
 }

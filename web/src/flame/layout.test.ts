@@ -16,7 +16,7 @@ const width = Float64Array.from([10, 6, 0, 4, 1, 4]);
 const layout = layOut({ length: 6, parent }, width);
 
 describe("layOut", () => {
-  test("puts the widest sibling first and leaves out what has no width", () => {
+  test("puts the widest sibling first and omits nodes without width", () => {
     expect([...layout.node]).toEqual([0, 1, 3, 5, 4]);
     expect([...layout.start]).toEqual([0, 0, 6, 0, 4]);
     expect([...layout.end]).toEqual([10, 6, 10, 4, 5]);
@@ -43,7 +43,7 @@ describe("layOut", () => {
 });
 
 describe("finding", () => {
-  test("positionAt hits rectangles, and nothing beside them", () => {
+  test("positionAt finds rectangles, and nothing between them", () => {
     expect(layout.node[positionAt(layout, 1, 5.9)]).toBe(1);
     expect(layout.node[positionAt(layout, 1, 6)]).toBe(3);
     expect(positionAt(layout, 2, 5.5)).toBe(-1);

@@ -1,6 +1,7 @@
 /**
- * Where each node of a call tree stands: rows of rectangles, each row sorted by start, so that what is
- * visible is found by binary search and a frame costs what it shows, not what the tree holds.
+ * The position of each node of a call tree: rows of rectangles, each row sorted by start, so that visible
+ * rectangles are found by binary search. The cost of a frame depends on what is visible, not on the size of the
+ * tree.
  *
  *   position   0 | 1         2     | 3   4   5
  *   row        0 | 1         1     | 2   2   2       rowStart = [0, 1, 3, 6]
@@ -20,7 +21,7 @@ export interface FlameLayout {
   readonly rowStart: Uint32Array;
   /** Node of the tree at a position. */
   readonly node: Uint32Array;
-  /** Position of a node; {@link HIDDEN} where it has no width. */
+  /** Position of a node; {@link HIDDEN} if it has no width. */
   readonly position: Uint32Array;
   /** Position of the parent. */
   readonly parent: Uint32Array;
@@ -30,7 +31,7 @@ export interface FlameLayout {
 
 export const HIDDEN = 0xffffffff;
 
-/** Lays a tree out by breadth: the widest sibling first. `width` is by node and includes its children. */
+/** Lays out a tree breadth-first, the widest sibling first. `width` is by node and includes its children. */
 export function layOut(tree: FlameTree, width: Float64Array): FlameLayout {
   const { length } = tree;
   const { offsets, children } = childrenByParent(tree, width);
@@ -58,7 +59,7 @@ export function layOut(tree: FlameTree, width: Float64Array): FlameLayout {
         above[placed] = at;
         position[child] = placed;
         start[placed] = x;
-        // Rounding must not push a child over its parent's edge: rows have to stay sorted.
+        // Rounding must not push a child beyond its parent's edge, because rows must stay sorted.
         x = Math.min(x + float64At(width, child), float64At(end, at));
         end[placed] = x;
         placed++;
@@ -107,7 +108,7 @@ function childrenByParent({ length, parent }: FlameTree, width: Float64Array) {
   return { offsets, children };
 }
 
-/** First position in a row whose rectangle ends after `x`; the row's end where there is none. */
+/** First position in a row whose rectangle ends after `x`; the row's end if there is none. */
 export function firstEndingAfter(layout: FlameLayout, row: number, x: number): number {
   return firstAbove(
     layout.end,
@@ -117,7 +118,7 @@ export function firstEndingAfter(layout: FlameLayout, row: number, x: number): n
   );
 }
 
-/** The position at `x` in a row, or -1 where the row is empty there. */
+/** The position at `x` in a row, or -1 if the row is empty there. */
 export function positionAt(layout: FlameLayout, row: number, x: number): number {
   if (row < 0 || row >= layout.rows) {
     return -1;
@@ -141,7 +142,7 @@ export function rowOf(layout: FlameLayout, position: number): number {
   return low;
 }
 
-/** What a row shows between two values: `visit(from, to)` for each rectangle of at least a pixel
+/** Visits the visible parts of a row between two values: `visit(from, to)` for each rectangle of at least a pixel
  * (`to = from + 1`), and once for each run of thinner ones that share a pixel. */
 export function visitRow(
   layout: FlameLayout,
@@ -162,8 +163,10 @@ export function visitRow(
   }
 }
 
-/** First index in [from, to) whose value is above `limit` in an ascending column, or `to`: galloping,
- * as the answer is mostly near. */
+/**
+ * First index in [from, to) whose value is above `limit` in an ascending column, or `to`: uses a galloping
+ * search, as the result is usually near.
+ */
 function firstAbove(column: Float64Array, from: number, to: number, limit: number): number {
   let step = 1;
   let low = from;

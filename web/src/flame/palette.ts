@@ -1,5 +1,5 @@
 /**
- * The flame graph's colours. A fill's number says what it stands for:
+ * The flame graph's colours. The number of a fill encodes its meaning:
  *
  *   kind mode  kind * SHADES + shade by file      (kinds: python, native, mapped, mark)
  *   file mode  FILE_BASE + hue by file

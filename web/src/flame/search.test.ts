@@ -15,7 +15,7 @@ const find = (...frames: number[]) =>
   );
 
 describe("findMatches", () => {
-  test("a match within a match counts once", () => {
+  test("nested matches count once", () => {
     const found = find(0);
     expect(found.nodes).toBe(2);
     expect(found.share).toBeCloseTo(0.6);
@@ -27,7 +27,7 @@ describe("findMatches", () => {
     expect(find().next(-1, 1)).toBe(-1);
   });
 
-  test("steps forward and back through all matches, going round", () => {
+  test("steps forward and back through all matches, wrapping around", () => {
     const found = find(2);
     const first = found.next(-1, 1);
     const second = found.next(first, 1);

@@ -1,16 +1,16 @@
-/** Which rectangles a search finds, and how much of the whole they hold. */
+/** The rectangles that a search finds, and their share of the total. */
 import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import type { FlameLayout } from "./layout.js";
 
 export interface SearchMatches {
   readonly nodes: number;
-  /** Of the whole, 0 to 1; a match within a match counts once. */
+  /** Share of the total, 0 to 1; nested matches count once. */
   readonly share: number;
   /** First matching position, or -1. */
   readonly first: number;
   /** Matches among positions [from, to). */
   countBetween(from: number, to: number): number;
-  /** The next match after a position, going round; -1 where there is none. */
+  /** The next match after a position, wrapping around; -1 if there is none. */
   next(position: number, step: 1 | -1): number;
 }
 
@@ -22,11 +22,11 @@ export function findMatches(
 ): SearchMatches {
   const positions = layout.node.length;
   const before = new Uint32Array(positions + 1);
-  /** 1 where the rectangle or one above it matches: its width is counted already. */
+  /** 1 if the rectangle or one of its ancestors matches, so that its width is already counted. */
   const covered = new Uint8Array(positions);
   let matchedWidth = 0;
   for (let at = 0; at < positions; at++) {
-    // The root is no frame: nothing about it can match.
+    // The root is not a frame, so it never matches.
     const matches = at > 0 && frameMatches[frameOf(at)] === 1;
     before[at + 1] = uint32At(before, at) + (matches ? 1 : 0);
     const inside = at > 0 && covered[uint32At(layout.parent, at)] === 1;

@@ -1,9 +1,12 @@
-/** The canvas of a flame graph as part of a React page: its elements, its scene, and what the reader points at. */
+/**
+ * The canvas of a flame graph as part of a React page: its elements, its scene, and the hovered and selected
+ * rectangles.
+ */
 import { useEffect, useRef, useState } from "react";
 import type { FlameScene } from "./draw.js";
 import { FlameCanvas } from "./flameCanvas.js";
 
-/** Positions are of the scene's layout; -1: none. A new `tree` ends selection, zoom and hover. */
+/** Positions refer to the scene's layout; -1: none. A new `tree` ends selection, zoom and hover. */
 export function useFlameCanvas(tree: object, scene: FlameScene) {
   const scroller = useRef<HTMLDivElement>(null);
   const spacer = useRef<HTMLDivElement>(null);

@@ -22,7 +22,7 @@ const USUAL = "1h";
 export interface ChosenRange {
   /** "1h"; null: a range with both ends. */
   readonly span: string | null;
-  /** As of this moment; `nowMs` rounds it, so that a page does not ask anew at each drawing. */
+  /** As of this moment; `nowMs` rounds it, so that a page does not ask again at each drawing. */
   readonly range: TimeRange;
 }
 

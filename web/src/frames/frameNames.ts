@@ -1,4 +1,4 @@
-/** What a frame is called on screen. */
+/** Names of frames on the page. */
 import { itemAt, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import { baseName, frameName, readableFile } from "../../../src/model/profile/frame_text.js";
 import { FrameKind, type ProfileTables } from "../../../src/model/profile/profile.js";
@@ -8,7 +8,7 @@ export interface FrameWords {
   readonly file: string;
   readonly line: number;
   readonly kind: "python" | "native" | "mark";
-  /** "app.py:41"; of a native frame its object file; "" of a mark. */
+  /** "app.py:41"; for a native frame its object file; "" for a mark. */
   readonly place: string;
 }
 
@@ -28,8 +28,10 @@ export function frameWords(tables: ProfileTables, frame: number): FrameWords {
   return { function: frameName(tables, frame), file, line, kind, place };
 }
 
-/** 1 by frame where function or file:line holds `text`, whatever its case; "/…/" is a pattern.
- * Null where the pattern cannot be read. */
+/**
+ * For each frame, 1 if its function or file:line contains `text`, ignoring case; "/…/" is a pattern. Null if
+ * the pattern is invalid.
+ */
 export function framesMatching(tables: ProfileTables, text: string): Uint8Array | null {
   const test = matcher(text);
   if (test === null) {
@@ -47,7 +49,7 @@ export function framesMatching(tables: ProfileTables, text: string): Uint8Array 
   return matches;
 }
 
-/** What a search field means: a part of a word, or a pattern between slashes. */
+/** Parses a search field: a substring, or a pattern between slashes. */
 export function matcher(text: string): ((candidate: string) => boolean) | null {
   const pattern = /^\/(.+)\/$/.exec(text)?.[1];
   if (pattern !== undefined) {

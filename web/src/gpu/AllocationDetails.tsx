@@ -1,4 +1,4 @@
-/** The allocation that was clicked: size, life, what for, stack. */
+/** The clicked allocation: size, lifetime, category, stack. */
 import {
   float64At,
   int32At,
@@ -68,7 +68,7 @@ export function AllocationDetails({ device, tables, row, onMoment }: Props) {
       </dl>
       <ol>
         {frames.map((frame, depth) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a frame may stand in a stack more than once
+          // biome-ignore lint/suspicious/noArrayIndexKey: a frame may occur in a stack more than once
           <li key={depth}>
             <b>{nameOf(tables, frame)}</b> <span>{placeOf(tables, frame)}</span>
           </li>

@@ -21,7 +21,7 @@ import { GpuTimeline } from "./timeline/GpuTimeline.js";
 import { useDeviceShape } from "./timeline/useDeviceShape.js";
 
 const TIMELINE_HEIGHT = 300;
-/** Room above the highest moment. */
+/** Space above the highest moment. */
 export const HEADROOM = 1.04;
 
 export function GpuApp({ page }: { page: GpuPageDocument }) {
@@ -134,7 +134,7 @@ function useSearch(tables: GpuPageDocument["tables"]) {
   return { search, setSearch, sought, found };
 }
 
-/** What the device holds at a moment, and at the moment that it is compared with (null: none). */
+/** What the device holds at a moment, and at the moment it is compared with (null: none). */
 function useSides(
   device: GpuPageDevice,
   tables: GpuPageDocument["tables"],
@@ -201,7 +201,7 @@ function Comparison({ base, moment, setBase }: ComparisonProps) {
   );
 }
 
-/** Bytes of what is held by stacks that were found. */
+/** Bytes held by stacks that match the search. */
 function bytesFound(
   { allocations }: GpuReplay,
   held: Uint32Array,
@@ -217,11 +217,11 @@ function bytesFound(
   return sum;
 }
 
-/** What to do, and what the snapshot cannot say. */
+/** The advice, and what the snapshot does not show. */
 function GpuAdvice({ summary }: { summary: Pick<GpuJson, "advice" | "limits"> }) {
   return (
     <section className="gpu-panel">
-      <h2>{summary.advice.length > 0 ? "What to do" : "What the snapshot cannot say"}</h2>
+      <h2>{summary.advice.length > 0 ? "What to do" : "What the snapshot does not show"}</h2>
       <ul className="gpu-advice">
         {summary.advice.map(({ id, text }) => (
           <li key={id}>

@@ -122,7 +122,7 @@ function DeviceDifference({
 
 type TimelineSide = ReturnType<typeof useSide>;
 
-/** One file's device and its moment: its end at first, as the list of `tidemark gpu A B` has it. */
+/** One file's device and its moment: at first its end, as in the list of `tidemark gpu A B`. */
 function useSide(page: GpuPageDocument, number: number, search: string) {
   const row = page.devices.findIndex(({ replay }) => replay.device === number);
   const device = itemAt(page.devices, row);

@@ -17,7 +17,11 @@ export function GpuFigures({ summary }: { summary: GpuDeviceJson }) {
         bytes={end.requestedBytes}
         note={`peak ${formatBytes(peak.requestedBytes)}`}
       />
-      <Figure name="Rounding" bytes={waste.roundingBytes} note="blocks above what was asked" />
+      <Figure
+        name="Rounding"
+        bytes={waste.roundingBytes}
+        note="block size above the requested size"
+      />
       <Figure name="Split" bytes={waste.splitBytes} note="free, between blocks in use" />
       <Figure name="Cached" bytes={waste.cachedBytes} note="free, whole segments" />
     </section>

@@ -1,4 +1,4 @@
-/** Headline of a snapshot's page. */
+/** Header of a snapshot's page. */
 import type { ReactNode } from "react";
 import type { Theme } from "../theme/theme.js";
 
@@ -6,7 +6,7 @@ interface Props {
   title: string;
   theme: Theme;
   toggleTheme: () => void;
-  /** The choice of a device, where there are several. */
+  /** The device selector, if there are several devices. */
   children?: ReactNode;
 }
 
@@ -30,7 +30,7 @@ export function GpuHead({ title, theme, toggleTheme, children }: Props) {
   );
 }
 
-/** @param devices their numbers @param shown row of the one in sight */
+/** @param devices their numbers @param shown row of the visible one */
 export function DeviceChoice({
   devices,
   shown,

@@ -1,4 +1,4 @@
-/** The scrubber below a timeline: the moment in words, and the ways to those that matter. */
+/** The scrubber below a timeline: the moment as text, and buttons for important moments. */
 
 import type { ReactNode } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
@@ -6,7 +6,7 @@ import type { GpuDeviceJson } from "../../../src/model/documents/gpu/gpu_documen
 import type { GpuPageDevice } from "../../../src/model/documents/gpu/gpu_page.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 
-/** More would push the page down: the timeline marks them all. */
+/** More buttons would push the page down; the timeline marks all of them. */
 const MOST_BUTTONS = 6;
 
 interface Props {

@@ -1,4 +1,4 @@
-/** The page of a heap: who retains how much, which types there are, and the ways to them from roots. */
+/** The page of a heap: retained sizes, types, and the paths to them from roots. */
 
 import { useMemo, useState } from "react";
 import { float64At, uint32At } from "../../../src/model/base/columns.js";
@@ -50,7 +50,7 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
         <Figure
           name="Largest holder"
           value={largest ? formatBytes(largest.retainedBytes) : "–"}
-          note={largest?.path.join(" → ") ?? "without a graph unknown"}
+          note={largest?.path.join(" → ") ?? "unknown without a graph"}
         />
         <Figure
           name="Garbage"
@@ -58,7 +58,7 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
           note={
             heap.garbage
               ? `${formatCount(heap.garbage.objects)} objects wait for gc.collect()`
-              : "without a graph unknown"
+              : "unknown without a graph"
           }
         />
         <Figure
@@ -70,7 +70,7 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
       <main>
         {view === null ? (
           <p className="panel empty">
-            No graph: the types alone are known. The lines above say why.
+            No object graph: only the types are known. The lines above say why.
           </p>
         ) : (
           <Holds {...{ view, theme, selected, chosenType }} onOpen={select} />
@@ -113,7 +113,7 @@ interface HoldsProps {
 
 function Holds({ view, theme, selected, chosenType, onOpen }: HoldsProps) {
   const { tree } = view;
-  // A row without rows below is looked at among its neighbours.
+  // A row without children is shown among its siblings.
   const zoom = view.children(selected).length > 0 ? selected : uint32At(tree.parent, selected);
   const shared = { view, theme, zoom, selected, onOpen };
   const lit = useMemo(
@@ -146,7 +146,7 @@ function Crumbs({
   const rows = rowsTo(tree, zoom);
   const shown = rows.slice(-MOST_CRUMBS);
   return (
-    <nav className="heap-crumbs" aria-label="Where the map is">
+    <nav className="heap-crumbs" aria-label="Position in the map">
       <button type="button" className="quiet" disabled={zoom === 0} onClick={() => onOpen(0)}>
         All, {formatBytes(float64At(tree.retained, 0))}
       </button>

@@ -1,4 +1,4 @@
-/** The page of two heaps: what appeared, grew, shrank and went, by type and by holder. */
+/** The page of two heaps: what appeared, grew, shrank and disappeared, by type and by holder. */
 import { useMemo, useState } from "react";
 import type { HeapChange, HeapDiffJson } from "../../../src/model/documents/heap/heap_document.js";
 import type { HeapDiffPageDocument } from "../../../src/model/documents/heap/heap_page.js";
@@ -121,7 +121,7 @@ function ChangeChoice({ only, setOnly, rows }: ChangeChoiceProps) {
   );
 }
 
-/** What stayed as it was is shown where it is asked for. */
+/** Unchanged rows are shown on request. */
 function select<Row extends Changed>(
   rows: readonly Row[],
   only: HeapChange | null,
@@ -161,7 +161,7 @@ function changeColumns<Row extends Changed>(): Column<Row>[] {
     {
       id: "growth",
       name: "Growth",
-      title: "bytes in B less bytes in A",
+      title: "bytes in B minus bytes in A",
       track: "6rem",
       numeric: true,
       order: (row) => row.growthBytes,
@@ -182,7 +182,7 @@ const TYPE_COLUMNS: readonly Column<TypeChange>[] = [
   {
     id: "objects",
     name: "Objects",
-    title: "in B less in A",
+    title: "in B minus in A",
     track: "6rem",
     numeric: true,
     order: (row) => row.objectsB - row.objectsA,
@@ -223,7 +223,7 @@ const HOLDER_COLUMNS: readonly Column<HolderChange>[] = [
   {
     id: "entries",
     name: "Entries",
-    title: "of a container: in B less in A",
+    title: "of a container: in B minus in A",
     track: "6rem",
     numeric: true,
     wide: true,

@@ -1,4 +1,4 @@
-/** Head line and figures of a heap's page. */
+/** Header and figures of a heap's page. */
 import type { ReactNode } from "react";
 import type { Theme } from "../theme/theme.js";
 
@@ -49,12 +49,12 @@ export function Figure({ name, value, note }: { name: string; value: string; not
   );
 }
 
-/** A way from a root; each step stays whole where lines break. */
+/** A path from a root; lines break only between steps. */
 export function Way({ words }: { words: readonly string[] }) {
   return (
     <code className="heap-way">
       {words.map((word, n) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the words of a way never change places
+        // biome-ignore lint/suspicious/noArrayIndexKey: the elements of a path never change places
         <span key={n}>
           {n > 0 && <i aria-hidden="true"> → </i>}
           {word}

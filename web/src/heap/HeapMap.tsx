@@ -1,4 +1,4 @@
-/** The treemap of retained sizes: click to look into a rectangle, Backspace to step out. */
+/** The treemap of retained sizes: click to zoom into a rectangle, Backspace to zoom out. */
 
 import {
   type KeyboardEvent,
@@ -21,7 +21,7 @@ interface HeapMapProps {
   theme: Theme;
   zoom: number;
   selected: number;
-  /** Rows with objects of the type that is chosen; null: none is. */
+  /** Rows with objects of the selected type; null if no type is selected. */
   lit: ReadonlySet<number> | null;
   onOpen: (row: number) => void;
 }
@@ -76,7 +76,7 @@ export function HeapMap({ view, theme, zoom, selected, lit, onOpen }: HeapMapPro
         data-tiles={tiles.length}
         tabIndex={0}
         role="img"
-        aria-label={`Treemap of what ${nameOf(tree, zoom)} retains; the tree beside it holds the same`}
+        aria-label={`Treemap of what ${nameOf(tree, zoom)} retains; the tree next to it shows the same data`}
         width={Math.round(width * devicePixelRatio)}
         height={Math.round(height * devicePixelRatio)}
         style={{ width, height }}

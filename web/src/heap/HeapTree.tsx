@@ -1,4 +1,4 @@
-/** The tree beside the map: the same rows, in words, opened line by line. */
+/** The tree next to the map: the same rows as text, expanded line by line. */
 
 import { Fragment, useEffect, useRef, useState } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
@@ -16,17 +16,17 @@ interface HeapTreeProps {
 }
 
 const FIRST_SHOWN = 40;
-/** Of a chain of a thousand objects, only the lines near what is looked at. */
+/** For a chain of a thousand objects, only the lines near the selection. */
 const MOST_DEPTH = 30;
 
 export function HeapTree({ view, theme, zoom, selected, onOpen }: HeapTreeProps) {
   const [open, setOpen] = useState<ReadonlySet<number>>(() => new Set());
   const list = useRef<HTMLDivElement>(null);
-  // The lines on the way to what is selected open; the reader may close them again.
+  // The lines on the path to the selection are expanded; the reader may collapse them.
   useEffect(() => {
     setOpen((now) => new Set([...now, ...rowsTo(view.tree, selected)]));
   }, [view, selected]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only another selection moves the list
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new selection scrolls the list
   useEffect(() => {
     const line = list.current?.querySelector("[aria-selected=true]");
     if (line && list.current) {
@@ -49,7 +49,7 @@ export function HeapTree({ view, theme, zoom, selected, onOpen }: HeapTreeProps)
   );
 }
 
-/** Scrolls the list alone: the page stays where it is. */
+/** Scrolls only the list, not the page. */
 function reveal(list: HTMLElement, line: HTMLElement): void {
   const top = line.offsetTop - list.offsetTop;
   if (top < list.scrollTop || top + line.offsetHeight > list.scrollTop + list.clientHeight) {

@@ -1,4 +1,4 @@
-/** Where memory gathers, and the numbers that an array would hold bare. */
+/** Objects that retain most memory, and number lists that an array could replace. */
 import type { HeapHolderJson, HeapJson } from "../../../src/model/documents/heap/heap_document.js";
 import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
@@ -28,7 +28,7 @@ export function HoldersTable({ heap, tree, onOpen }: HoldersTableProps) {
     <section className="panel stacked" aria-label="Holders">
       <div className="toolbar">
         <h2>Holders</h2>
-        <span className="note">retain far more than any one thing below them does</span>
+        <span className="note">retain far more than any single object below them</span>
       </div>
       {boxed.length > 0 && (
         <ul className="heap-boxed">
@@ -47,7 +47,7 @@ export function HoldersTable({ heap, tree, onOpen }: HoldersTableProps) {
         keyOf={(row) => row.address}
         sortedBy="retained"
         open={open}
-        empty="Nothing gathers memory."
+        empty="No object retains a large share of memory."
       />
     </section>
   );
@@ -87,7 +87,7 @@ function columnsOf({ totals }: HeapJson): Column<HeapHolderJson>[] {
     {
       id: "retained",
       name: "Retained",
-      title: "what would be freed if it went",
+      title: "what would be freed if it were removed",
       track: "5.5rem",
       numeric: true,
       order: (row) => row.retainedBytes,

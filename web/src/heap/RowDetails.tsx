@@ -1,4 +1,4 @@
-/** What is selected: the way to it from a root, in words, and its figures. */
+/** The selection: its path from a root as text, and its figures. */
 import { float64At } from "../../../src/model/base/columns.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
@@ -10,8 +10,8 @@ export function RowDetails({ view, row }: { view: TreeView; row: number }) {
   if (row === 0) {
     return (
       <p className="heap-details hint-line">
-        A rectangle's size is what would be freed if its object went. Click one to look inside;
-        Backspace steps out.
+        A rectangle's size is what would be freed if its object were removed. Click one to zoom in;
+        Backspace zooms out.
       </p>
     );
   }
@@ -24,7 +24,7 @@ export function RowDetails({ view, row }: { view: TreeView; row: number }) {
         {type !== null && <b>{type}</b>} retains <b>{formatBytes(float64At(tree.retained, row))}</b>{" "}
         ({formatShare(float64At(tree.retained, row) / float64At(tree.retained, 0))} of all) in{" "}
         {formatCount(float64At(tree.objects, row))} objects
-        {tree.kind[row] !== TreeKind.root && <>; {formatBytes(own)} without what hangs on it</>}
+        {tree.kind[row] !== TreeKind.root && <>; {formatBytes(own)} without what it holds</>}
         {float64At(tree.address, row) > 0 && (
           <>
             ; at <code>0x{float64At(tree.address, row).toString(16)}</code>

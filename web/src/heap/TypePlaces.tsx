@@ -1,4 +1,4 @@
-/** The ways from roots to the objects of one type. */
+/** The paths from roots to the objects of one type. */
 import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 import { Way } from "./HeapHead.js";
@@ -16,13 +16,13 @@ export function TypePlaces({ tree, type, onOpen, onClose }: TypePlacesProps) {
   return (
     <div className="heap-places" data-testid="heap-places">
       <h3>
-        Ways to <code>{type}</code>
+        Paths to <code>{type}</code>
         <button type="button" className="quiet" onClick={onClose}>
           close
         </button>
       </h3>
       {places.length === 0 ? (
-        <p className="empty">No way from a root leads to one.</p>
+        <p className="empty">No path from a root leads to one.</p>
       ) : (
         <ul>
           {places.map(({ row, objects, bytes }) => (
@@ -42,7 +42,7 @@ export function TypePlaces({ tree, type, onOpen, onClose }: TypePlacesProps) {
   );
 }
 
-/** The row is the type's own objects, or what holds them somewhere below. */
+/** True if the row is the type's own objects, or directly or indirectly holds them. */
 function wordsOf(tree: NamedHeapTree, row: number, type: string): string[] {
   const way = wayTo(tree, row);
   return typeOf(tree, row) === type ? way : [...way, `… ${type}`];

@@ -1,4 +1,4 @@
-/** Every type of a heap: sorted by any column, searched by name or module. */
+/** All types of a heap, sortable by any column and searchable by name or module. */
 import { useMemo, useState } from "react";
 import type { HeapJson, HeapTypeJson } from "../../../src/model/documents/heap/heap_document.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
@@ -45,7 +45,7 @@ export function TypesTable({ heap, theme, chosen, onChoose }: TypesTableProps) {
         columns={columns}
         keyOf={(row) => row.type}
         sortedBy={graph ? "retained" : "bytes"}
-        empty="No type of that name."
+        empty="No type has that name."
         {...(graph ? { open: (row: HeapTypeJson) => onChoose(row.type) } : {})}
       />
     </div>
@@ -70,14 +70,14 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
     {
       id: "objects",
       name: "Objects",
-      title: "how many there are",
+      title: "number of objects",
       order: (row) => row.objects,
       format: formatCount,
     },
     {
       id: "bytes",
       name: "Bytes",
-      title: "as sys.getsizeof, and the buffers that they own",
+      title: "as reported by sys.getsizeof, plus the buffers that they own",
       order: (row) => row.bytes,
       format: formatBytes,
       wide: graph,
@@ -85,7 +85,7 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
     {
       id: "share",
       name: "Share",
-      title: "of the bytes of all objects",
+      title: "share of the bytes of all objects",
       order: (row) => row.bytes,
       format: (bytes) => formatShare(bytes / whole),
       wide: true,
@@ -93,7 +93,7 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
     {
       id: "average",
       name: "Each",
-      title: "bytes of one, on average",
+      title: "average bytes of one object",
       order: (row) => row.bytes / row.objects,
       format: formatBytes,
       wide: true,
@@ -101,7 +101,7 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
     {
       id: "tracked",
       name: "Tracked",
-      title: "that the garbage collector looks at",
+      title: "tracked by the garbage collector",
       order: (row) => row.trackedObjects,
       format: formatCount,
       wide: true,
@@ -115,7 +115,7 @@ function columnsOf(heap: HeapJson, theme: Theme, graph: boolean): Column<HeapTyp
 
 interface NumberColumn extends Pick<Column<HeapTypeJson>, "id" | "name" | "title" | "wide"> {
   readonly order: (row: HeapTypeJson) => number;
-  /** Of the number that the column is sorted by. */
+  /** Share of the number that the column is sorted by. */
   readonly format: (value: number) => string;
 }
 

@@ -10,7 +10,7 @@ interface MapLook {
   readonly theme: Theme;
   readonly selected: number;
   readonly hovered: number;
-  /** Other rows step back; null: none does. */
+  /** Other rows are dimmed; null: none are. */
   readonly lit: ReadonlySet<number> | null;
 }
 
@@ -84,7 +84,7 @@ function outline(context: CanvasRenderingContext2D, tile: Tile, thickness: numbe
 }
 
 function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
-  // No glyph is narrower than two pixels: the rest of a long name need not be measured.
+  // No glyph is narrower than two pixels, so the rest of a long name need not be measured.
   let shown = text.slice(0, Math.ceil(width / 2));
   if (shown.length === text.length && context.measureText(shown).width <= width) {
     return text;

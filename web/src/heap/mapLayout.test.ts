@@ -43,7 +43,7 @@ describe("the treemap", () => {
   ]);
   const view = viewTree(tree);
 
-  test("areas are as bytes are; each lies in the one that holds it", () => {
+  test("areas are proportional to bytes; each is inside its parent", () => {
     const tiles = layOut(view, 0, 1000, 1000);
     const byRow = new Map(tiles.map((tile) => [tile.row, tile]));
     const area = (row: number) => {
@@ -63,7 +63,7 @@ describe("the treemap", () => {
     expect(tileAt(tiles, 2000, 5)).toBeNull();
   });
 
-  test("100,000 levels, no bytes, no room: no endless walk and nothing drawn wrongly", () => {
+  test("100,000 levels, no bytes, no room: no endless loop and nothing drawn wrongly", () => {
     const deep = treeOf(
       Array.from({ length: 100_000 }, (_, row) => [Math.max(row - 1, 0), 5000, [`${row}`]]),
     );
@@ -74,7 +74,7 @@ describe("the treemap", () => {
     expect(layOut(view, 0, 0, 600)).toEqual([]);
   });
 
-  test("a way names what holds, without the dict of attributes", () => {
+  test("a path names the holders, without the dict of attributes", () => {
     expect(wayTo(tree, 4)).toEqual(["module app", "CACHE"]);
     expect(wayTo(tree, 3)).toEqual(["module app", "__dict__"]);
     expect(nameOf(tree, 0)).toBe("all");

@@ -1,4 +1,4 @@
-/** The treemap's rectangles: nested, squarified, down to what can be seen. */
+/** The treemap's rectangles: nested and squarified, down to the smallest visible size. */
 
 import { type HierarchyRectangularNode, hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
 import { float64At, itemAt } from "../../../src/model/base/columns.js";
@@ -14,19 +14,19 @@ export interface Tile extends Cell {
   readonly y0: number;
   readonly x1: number;
   readonly y1: number;
-  /** Has rectangles within, and a line for its name above them. */
+  /** Contains rectangles, with a line for its name above them. */
   readonly headed: boolean;
 }
 
 export const HEAD_HEIGHT = 17;
-/** In square pixels: below this, a rectangle is a part of its parent's ground. */
+/** Smallest rectangle in square pixels; smaller ones become part of their parent's background. */
 const LEAST_AREA = 9;
 const LEAST_HEADED_WIDTH = 46;
 const LEAST_HEADED_HEIGHT = 40;
 const LEAST_SHOWN_SHARE = 0.2;
 const MOST_DEPTH = 24;
 
-/** Rectangles of `zoom` and what is below, each behind the one that it lies in. */
+/** Rectangles of `zoom` and its descendants, each after the one that contains it. */
 export function layOut(view: TreeView, zoom: number, width: number, height: number): Tile[] {
   const { retained } = view.tree;
   const whole = float64At(retained, zoom);
@@ -43,7 +43,7 @@ export function layOut(view: TreeView, zoom: number, width: number, height: numb
   const root = hierarchy<Cell>({ row: zoom, depth: 0 }, shown)
     .sum(() => 0)
     .each((node) => {
-      // What is left out below stays in its parent's size, as ground that no rectangle covers.
+      // Omitted rectangles remain part of their parent's area, as uncovered background.
       (node as { value: number }).value = float64At(retained, node.data.row);
     });
   const laid = treemap<Cell>()
@@ -62,7 +62,7 @@ export function layOut(view: TreeView, zoom: number, width: number, height: numb
     }
     const headed = isHeaded(node);
     tiles.push({ ...data, x0, y0, x1, y1, headed });
-    // Where no name fits, what lies within would be taken for the whole.
+    // If no name fits, an inner rectangle would be mistaken for the whole.
     if (headed) {
       stack.push(...(node.children ?? []));
     }
@@ -70,7 +70,7 @@ export function layOut(view: TreeView, zoom: number, width: number, height: numb
   return tiles;
 }
 
-/** There is room for its name, and what lies within can be seen. */
+/** There is room for its name, and its contents are visible. */
 function isHeaded(node: HierarchyRectangularNode<Cell>): boolean {
   const { children = [], depth, x0, x1, y0, y1, value = 0 } = node;
   const shown = children.reduce((sum, child) => sum + (child.value ?? 0), 0);

@@ -1,4 +1,4 @@
-/** Children, names and ways of the rows of a heap's tree. */
+/** Children, names and paths of the rows of a heap's tree. */
 import { float64At, itemAt, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
@@ -35,7 +35,7 @@ export function viewTree(tree: NamedHeapTree): TreeView {
   };
 }
 
-/** The type of a row's objects; null where no one type is meant. */
+/** The type of a row's objects; null if they have several types. */
 export function typeOf(tree: NamedHeapTree, row: number): string | null {
   const kind = uint8At(tree.kind, row);
   return kind === TreeKind.root || kind === TreeKind.others
@@ -43,7 +43,7 @@ export function typeOf(tree: NamedHeapTree, row: number): string | null {
     : (tree.typeNames[uint32At(tree.type, row)] ?? null);
 }
 
-/** What a tile or a line is called: "CACHE", "12,000 × app.Session". */
+/** The name of a tile or a line: "CACHE", "12,000 × app.Session". */
 export function nameOf(tree: NamedHeapTree, row: number): string {
   if (row === 0) {
     return "all";
@@ -58,7 +58,7 @@ export function nameOf(tree: NamedHeapTree, row: number): string {
       return `${formatCount(count)} small objects of other types`;
     default: {
       const steps = itemAt(tree.steps, row);
-      // One of many in a container: what it is tells more than that it is there.
+      // For one of many items in a container, its type is more informative than its index.
       return steps.at(-1)?.endsWith("[...]") && tree.kind[row] === TreeKind.object
         ? (typeOf(tree, row) ?? "")
         : steps.join(" → ");
@@ -66,7 +66,7 @@ export function nameOf(tree: NamedHeapTree, row: number): string {
   }
 }
 
-/** Rows from below the root of all roots to the row itself. */
+/** Rows from below the common root to the row itself. */
 export function rowsTo(tree: NamedHeapTree, row: number): number[] {
   const rows: number[] = [];
   for (let at = row; at !== 0; at = uint32At(tree.parent, at)) {
@@ -77,12 +77,12 @@ export function rowsTo(tree: NamedHeapTree, row: number): number[] {
 
 const MOST_WORDS = 24;
 
-/** The way from a root in words; the middle of a very long one is left out. */
+/** The path from a root as text; the middle of a very long one is omitted. */
 export function wayTo(tree: NamedHeapTree, row: number): string[] {
   const rows = rowsTo(tree, row);
   const words = rows.flatMap((at, n) => {
     const steps = tree.kind[at] === TreeKind.object ? itemAt(tree.steps, at) : [nameOf(tree, at)];
-    // The dict between an object and its attributes is no step of its own.
+    // The dict between an object and its attributes is not a separate step.
     const passes = n < rows.length - 1 && tree.kind[itemAt(rows, n + 1)] === TreeKind.object;
     return passes && steps.at(-1) === "__dict__" ? steps.slice(0, -1) : steps;
   });
@@ -101,7 +101,7 @@ interface Place {
   readonly bytes: number;
 }
 
-/** Where the objects of a type are, most bytes first. */
+/** The locations of a type's objects, most bytes first. */
 export function placesOf({ places, typeNames }: NamedHeapTree, type: string): Place[] {
   const at = typeNames.indexOf(type);
   const [from, to] = at < 0 ? [0, 0] : [uint32At(places.start, at), uint32At(places.start, at + 1)];

@@ -1,11 +1,11 @@
-/** A colour for each type, the same on every page; what is no one type is grey. */
+/** A colour for each type, the same on every page; mixed types are grey. */
 import type { Theme } from "../theme/theme.js";
 
 const HUES = 18;
 
 interface TypeColour {
   readonly fill: string;
-  /** Behind what lies within. */
+  /** Background of the contents. */
   readonly ground: string;
 }
 

@@ -1,4 +1,4 @@
-/** What RSS was made of over time: the recorded ledgers, stacked, on the timeline's axis. */
+/** The parts of RSS over time: the recorded ledgers, stacked, on the timeline's axis. */
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import type { TimeMs } from "../../../src/model/base/units.js";
@@ -53,7 +53,7 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
   const rss = parts.at(-1)?.stacked[at] ?? 0;
   return (
     <section className="panel" aria-label="Ledger">
-      <figure className="timeline" aria-label="What RSS was made of">
+      <figure className="timeline" aria-label="Parts of RSS">
         <figcaption className="timeline-legend" ref={legend}>
           <b>RSS by part</b>
           {parts
@@ -85,10 +85,10 @@ export function LedgerChart({ report, theme, pid }: LedgerChartProps) {
 }
 
 interface StackOptions {
-  /** Colours, by part. */
+  /** Colours by part. */
   readonly fills: readonly string[];
   readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
-  /** Called with the ledger under the pointer; null: none is. */
+  /** Called with the ledger under the pointer; null if there is none. */
   onLedger(at: number | null): void;
 }
 
@@ -98,7 +98,7 @@ function stackedChart(
   { fills, window, onLedger }: StackOptions,
 ): uPlot {
   const { startMs, endMs } = window;
-  // The tallest is painted first.
+  // The tallest curve is painted first.
   const order = parts.map((part, index) => ({ ...part, fill: fills[index] ?? "" })).reverse();
   return new uPlot(
     {

@@ -31,7 +31,7 @@ const report = {
   ],
 } as unknown as ReportDocument;
 
-test("each moment has the last ledger of every process that lives then, stacked", () => {
+test("each moment has the last ledger of every live process, stacked", () => {
   const { times, parts } = ledgerCurves(report, null);
   expect(times).toEqual([1, 2, 3]);
   expect(parts.map(({ part, bytes, stacked }) => [part, bytes, stacked])).toEqual([

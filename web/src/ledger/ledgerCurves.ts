@@ -1,4 +1,4 @@
-/** The recorded ledgers as stacked curves: what RSS was made of over time. */
+/** The recorded ledgers as stacked curves: the parts of RSS over time. */
 
 import { addAt, float64At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
@@ -8,7 +8,7 @@ import { ledgerMetric, type MemorySeries } from "../../../src/model/profile/seri
 export interface LedgerCurves {
   /** Seconds since 1970. */
   readonly times: number[];
-  /** Parts that hold anything, in the order of the ledger; `stacked` holds the parts before, too. */
+  /** Non-empty parts in the order of the ledger; `stacked` includes the preceding parts. */
   readonly parts: readonly {
     readonly part: LedgerPartName;
     readonly bytes: number[];
@@ -16,8 +16,10 @@ export interface LedgerCurves {
   }[];
 }
 
-/** Ledgers are read one process after the other: each moment has of every living process the last one
- * before it, or its first. `pid` null: of all processes together. */
+/**
+ * Ledgers are read one process after another, so each moment uses the last earlier ledger of every live
+ * process, or its first. `pid` null: all processes together.
+ */
 export function ledgerCurves(report: ReportDocument, pid: number | null): LedgerCurves {
   const ledgers = report.series
     .filter((series) => pid === null || series.pid === pid)
@@ -71,7 +73,7 @@ function ledgersOf({ timesMs, values }: MemorySeries): ProcessLedgers {
   };
 }
 
-/** -1 while the process did not live. */
+/** -1 while the process did not exist. */
 function rowAt({ timesMs, startMs, endMs }: ProcessLedgers, timeMs: number): number {
   if (timeMs < startMs || timeMs > endMs) {
     return -1;

@@ -1,4 +1,4 @@
-/** What a reader should know first: how much, when, from where, how fast it grows, what is missing. */
+/** The most important facts: how much memory, when, from which sites, how fast it grows, and what is missing. */
 import { useMemo } from "react";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
@@ -20,7 +20,7 @@ import type { Theme } from "../theme/theme.js";
 
 interface HeadlineProps {
   report: ReportDocument;
-  /** The look that the page shows. */
+  /** The snapshot that the page shows. */
   look: ProfileLook | null;
   theme: Theme;
   toggleTheme: () => void;
@@ -95,8 +95,8 @@ function TitleBar({ report, theme, toggleTheme, help }: HeadlineProps) {
   );
 }
 
-/** `look` null: there are no samples. */
-/** The rate where the interval excludes zero; the interval in any case. */
+/** `look` is null if there are no samples. */
+/** The rate if the interval excludes zero; the interval in any case. */
 function growthOf({ series }: SummaryJson): { value: string; note: string } {
   const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
   if (low === undefined || high === undefined) {
@@ -111,7 +111,7 @@ function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
   const { summary } = report;
   const { startMs, endMs } = summary.window;
   const rssKnown = summary.rss.peakBytes > 0;
-  // What several processes share counts once.
+  // Memory shared by several processes counts once.
   const name = summary.pss ? "PSS" : "RSS";
   const { peakBytes, peakMs, endBytes } = summary.pss ?? summary.rss;
   const live = look && totalLive(look);
@@ -174,7 +174,7 @@ interface SentencesProps {
   look: ProfileLook;
 }
 
-/** The three places that hold most at the look. */
+/** The three largest sites of the snapshot. */
 function Sentences({ report, look }: SentencesProps) {
   const { tables } = report;
   const groups = useMemo(
@@ -218,7 +218,7 @@ function totalLive({ sites }: ProfileLook): { bytes: number; error: number } {
 
 const DOMAIN_CLASSES = ["python", "native", "mapped"] as const;
 
-/** High water and low water. */
+/** Highest and lowest value. */
 function Mark() {
   return (
     <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
@@ -240,7 +240,7 @@ function Mark() {
   );
 }
 
-/** The verdict in the page's head line, with a button that opens its tab. */
+/** The verdict in the page's header, with a button that opens its tab. */
 function HeadVerdict({ page, open }: { page: DiagnosisPage; open: () => void }) {
   const { kind, confidence, summary } = page.diagnosis.verdict;
   return (

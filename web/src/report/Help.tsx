@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ["/", "search functions and files; /…/ is a pattern; Enter steps through what was found"],
+  ["/", "search functions and files; /…/ is a pattern; Enter steps through the matches"],
   ["1 … 6", "flame graph, sites, ages, lifetimes, processes, diagnosis"],
   ["← → ↑ ↓", "in the flame graph: neighbours, callers and callees; in a table: rows"],
   ["Enter", "zoom to the selected rectangle"],
@@ -13,7 +13,7 @@ const KEYS: readonly (readonly [string, string])[] = [
 ];
 
 const POINTER: readonly (readonly [string, string])[] = [
-  ["click on the timeline", "figures of the look nearest to that time"],
+  ["click on the timeline", "figures of the snapshot nearest to that time"],
   ["drag on the timeline", "differential flame graph: what changed between two times"],
   ["click on a rectangle", "select it and zoom to it"],
   ["Ctrl + wheel, pinch", "zoom at the pointer; sideways wheel pans"],
@@ -33,8 +33,8 @@ export function Help({ close }: { close: () => void }) {
       <h2>Words</h2>
       <p>
         <b>Live</b> is allocated and not yet freed; <b>at peak</b> is what was live when the
-        profiled memory was highest; <b>allocated</b> is everything since the start. All are
-        estimates from samples: under ten samples, take them as a hint.
+        profiled memory was highest; <b>allocated</b> includes everything since the start. All are
+        estimates from samples; with fewer than ten samples they are only a hint.
       </p>
       <form method="dialog">
         <button type="submit">Close</button>

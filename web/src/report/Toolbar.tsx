@@ -1,4 +1,4 @@
-/** The choices that all views follow: which figure, which look, which processes and threads. */
+/** The choices that all views share: value, snapshot, processes and threads. */
 
 import type { RefObject } from "react";
 import { itemAt } from "../../../src/model/base/columns.js";
@@ -139,7 +139,7 @@ function Filters({
         >
           <option value="">all {processes.length}</option>
           {processes.map((process, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: rows of a table, named by number
+            // biome-ignore lint/suspicious/noArrayIndexKey: rows of a table, identified by number
             <option key={index} value={process.pid}>
               {process.pid} {process.command.join(" ").slice(0, 40)}
             </option>
@@ -151,7 +151,7 @@ function Filters({
           <option value="">all {shownThreads.length}</option>
           {shownThreads.map(({ process, tid, name }) => (
             <option key={`${process} ${tid}`} value={tid}>
-              {tid === 0 ? "further threads" : `${name || "thread"} ${tid}`}
+              {tid === 0 ? "other threads" : `${name || "thread"} ${tid}`}
             </option>
           ))}
         </Select>

@@ -1,4 +1,4 @@
-/** The view of the chosen tab, and the sites that it shows. */
+/** The view of the selected tab and its sites. */
 import { useCallback, useMemo } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
@@ -12,14 +12,14 @@ import { ProcessesTable } from "../sites/ProcessesTable.js";
 import { SitesTable } from "../sites/SitesTable.js";
 import type { Theme } from "../theme/theme.js";
 
-/** What the choices select of a report. */
+/** The part of a report that the choices select. */
 interface SelectedProfile {
   readonly report: ReportDocument;
-  /** null: the report has no looks. */
+  /** null if the report has no snapshots. */
   readonly look: ProfileLook | null;
-  /** The look that it is compared with; null without a comparison. */
+  /** The snapshot it is compared with; null without a comparison. */
   readonly base: ProfileLook | null;
-  /** Rows of the look's sites that pass the filter. */
+  /** Rows of the snapshot's sites that pass the filter. */
   readonly rows: Uint32Array;
   readonly baseRows: Uint32Array | null;
 }

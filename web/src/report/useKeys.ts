@@ -9,7 +9,7 @@ interface Keys {
   setHelping: Dispatch<SetStateAction<boolean>>;
   toggleTheme(): void;
   searchField: RefObject<HTMLInputElement | null>;
-  /** Turns the flame graph: callers below or callees below. */
+  /** Reverses the flame graph: callers below or callees below. */
   turn(): void;
 }
 

@@ -1,4 +1,4 @@
-/** When what survives was born: memory that keeps being born and never dies is what leaks. */
+/** When live memory was allocated: memory that is allocated continually and never freed leaks. */
 
 import { useMemo } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
@@ -33,23 +33,27 @@ export function AgesTable(props: SiteViewProps) {
   }, [surviving, look]);
 
   if (look !== null && look.cohorts.length === 0 && surviving.length > 0) {
-    return <p className="empty">This look holds no times of birth: the agent had kept none yet.</p>;
+    return (
+      <p className="empty">
+        This snapshot has no allocation times, because the agent had not recorded any yet.
+      </p>
+    );
   }
   return (
     <>
       {look !== null && surviving.length > 0 && (
         <div className="overview">
-          <h3>Live bytes by time of birth</h3>
+          <h3>Live bytes by time of allocation</h3>
           <Histogram
             bars={Array.from(all, (bytes, cohort) => ({
               value: bytes,
               label: cohortEnd(look, cohort, startMs),
-              title: `born before ${cohortEnd(look, cohort, startMs)}: ${formatBytes(bytes)}`,
+              title: `allocated before ${cohortEnd(look, cohort, startMs)}: ${formatBytes(bytes)}`,
             }))}
           />
           <p className="note">
-            oldest on the left. A cache fills once and stays old; a leak keeps adding: every cohort
-            holds its part.
+            oldest on the left. A cache fills once and then stays old. A leak keeps adding, so every
+            cohort has a share.
           </p>
         </div>
       )}
@@ -89,8 +93,8 @@ function ageColumns(look: ProfileLook, startMs: number): Column<NamedGroup>[] {
     },
     {
       id: "births",
-      name: "Born, oldest to newest",
-      title: "Sorted by how evenly births are spread: a leak's are",
+      name: "Allocated, oldest to newest",
+      title: "Sorted by how evenly allocation times are spread; a leak's are",
       track: "minmax(7rem, 1.6fr)",
       cell: (group) => <Cohorts bytes={group.cohortBytes} look={look} startMs={startMs} />,
       order: (group) => spread(group.cohortBytes),
@@ -99,7 +103,7 @@ function ageColumns(look: ProfileLook, startMs: number): Column<NamedGroup>[] {
   ];
 }
 
-/** Until when a cohort's objects were born: the last cohort ends with the look. */
+/** The latest allocation time of a cohort; the last cohort ends at the snapshot. */
 function cohortEnd({ cohorts, timeMs }: ProfileLook, cohort: number, startMs: number): string {
   return formatElapsed(Math.min(cohorts[cohort] ?? timeMs, timeMs), startMs);
 }
@@ -120,14 +124,14 @@ function Cohorts({
         <i
           key={look.cohorts[cohort]}
           style={{ "--share": most > 0 ? value / most : 0 } as React.CSSProperties}
-          title={`born before ${cohortEnd(look, cohort, startMs)}: ${formatBytes(value)}`}
+          title={`allocated before ${cohortEnd(look, cohort, startMs)}: ${formatBytes(value)}`}
         />
       ))}
     </span>
   );
 }
 
-/** Share of cohorts that a site's bytes fill as if evenly: exp of their entropy over their number. */
+/** Share of cohorts that a site's bytes would fill if spread evenly: exp(entropy) divided by the number of cohorts. */
 function spread(bytes: Float64Array): number {
   const total = bytes.reduce((a, b) => a + b, 0);
   if (!(total > 0)) {

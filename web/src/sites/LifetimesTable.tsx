@@ -1,5 +1,7 @@
-/** Temporaries that churn: allocated much, soon gone. They cost time and raise the peak, and no figure of
- * live bytes shows them. */
+/**
+ * Temporary allocations: allocated often and soon freed. They cost time and raise the peak, but live bytes do
+ * not show them.
+ */
 
 import { useMemo } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
@@ -35,7 +37,7 @@ export function LifetimesTable(props: SiteViewProps) {
     <>
       {churning.length > 0 && (
         <div className="overview">
-          <h3>Objects that ended, by lifetime</h3>
+          <h3>Freed objects by lifetime</h3>
           <Histogram
             bars={Array.from(all, (objects, bucket) => ({
               value: objects,
@@ -54,7 +56,7 @@ export function LifetimesTable(props: SiteViewProps) {
         open={(group) => props.searchFor(placeOf(group))}
         empty={
           groups.length > 0
-            ? "Nothing was freed yet: what was sampled is all still live."
+            ? "Nothing has been freed yet: all sampled allocations are still live."
             : emptyTable(props.search, look)
         }
       />
@@ -82,7 +84,7 @@ function lifetimeColumns(seconds: number): Column<NamedGroup>[] {
     placeColumn,
     {
       id: "freed",
-      name: "Freed again",
+      name: "Freed",
       title: "Allocated and no longer live",
       track: "6.6rem",
       numeric: true,
@@ -101,7 +103,7 @@ function lifetimeColumns(seconds: number): Column<NamedGroup>[] {
     {
       id: "temporary",
       name: "Temporary",
-      title: "Share of the allocated bytes that did not stay",
+      title: "Share of the allocated bytes that were freed",
       track: "5.6rem",
       numeric: true,
       wide: true,
@@ -114,8 +116,8 @@ function lifetimeColumns(seconds: number): Column<NamedGroup>[] {
     },
     {
       id: "lifetime",
-      name: "Lives for",
-      title: "Half of the objects that ended lived less",
+      name: "Lifetime",
+      title: "Half of the freed objects had a shorter lifetime",
       track: "5.6rem",
       numeric: true,
       cell: (group) => formatDuration(medianLifetime(group)),
@@ -139,7 +141,7 @@ function Shape({ lifetimes }: { lifetimes: Float64Array }) {
     <span className="cohorts">
       {Array.from(lifetimes, (objects, bucket) => (
         <i
-          // biome-ignore lint/suspicious/noArrayIndexKey: buckets are known by their number
+          // biome-ignore lint/suspicious/noArrayIndexKey: buckets are identified by their number
           key={bucket}
           style={{ "--share": most > 0 ? objects / most : 0 } as React.CSSProperties}
           title={`${bucketWords(bucket)}: ${formatCount(objects)} objects`}

@@ -1,4 +1,4 @@
-/** The process tree's members, and what happened when. */
+/** The members of the process tree, and the events. */
 import { useMemo } from "react";
 import type { Bytes } from "../../../src/model/base/units.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
@@ -41,7 +41,7 @@ export function ProcessesTable({ report, search }: { report: ReportDocument; sea
         columns={columns}
         keyOf={(one) => report.events.indexOf(one)}
         sortedBy="time"
-        empty="Nothing was noted."
+        empty="No events were recorded."
       />
     </div>
   );
@@ -49,7 +49,7 @@ export function ProcessesTable({ report, search }: { report: ReportDocument; sea
 
 function readingText(bytes: Bytes | null) {
   return bytes === null ? (
-    <span title="It came and ended between two readings">–</span>
+    <span title="It started and ended between two readings">–</span>
   ) : (
     formatBytes(bytes)
   );
@@ -101,7 +101,7 @@ const PROCESS_COLUMNS: readonly Column<ProcessRow>[] = [
   {
     id: "profiled",
     name: "Profiled",
-    title: "Whether the agent ran in it: else only /proc's figures are known",
+    title: "Whether the agent ran in it; otherwise only figures from /proc are known",
     track: "5rem",
     wide: true,
     cell: (one) => (one.profiled ? "yes" : "no"),

@@ -1,4 +1,4 @@
-/** Every place that allocates, with all its figures. */
+/** Every allocation site with all its figures. */
 
 import { useMemo } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
@@ -30,7 +30,7 @@ export function SitesTable(props: SiteViewProps) {
   );
 }
 
-/** Of all rows that pass the filter, whatever is searched for. */
+/** Total of all rows that pass the filter, regardless of the search. */
 function liveTotal({ look, rows }: SiteViewProps): number {
   return look === null
     ? 0
@@ -59,7 +59,7 @@ function siteColumns(total: number): Column<NamedGroup>[] {
     {
       id: "error",
       name: "± error",
-      title: "Standard error of the live bytes; under ten samples take them as a hint",
+      title: "Standard error of the live bytes; with fewer than ten samples it is only a hint",
       track: "5.8rem",
       numeric: true,
       wide: true,
@@ -76,7 +76,7 @@ function siteColumns(total: number): Column<NamedGroup>[] {
     {
       id: "share",
       name: "Share",
-      title: "Of the live bytes that pass the filters",
+      title: "Share of the live bytes that pass the filters",
       track: "5.4rem",
       numeric: true,
       cell: (group) => (

@@ -43,7 +43,7 @@ export const placeColumn: Column<NamedGroup> = {
 export const domainColumn: Column<NamedGroup> = {
   id: "domain",
   name: "Kind",
-  title: "Which allocator was asked: Python's, malloc or operator new, or mmap",
+  title: "Which allocator was called: Python's, malloc or operator new, or mmap",
   track: "5rem",
   wide: true,
   cell: ({ domain }) => DOMAIN_WORDS[domain as Domain] ?? "–",

@@ -1,4 +1,4 @@
-/** The groups of sites that the tables show, with the words of their frames. */
+/** The groups of sites in the tables, with the names of their frames. */
 import { useMemo } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
@@ -8,10 +8,10 @@ import { type FrameWords, frameWords, matcher } from "../frames/frameNames.js";
 export interface SiteViewProps {
   report: ReportDocument;
   look: ProfileLook | null;
-  /** Rows of the look that pass the filter. */
+  /** Rows of the snapshot that pass the filter. */
   rows: Uint32Array;
   search: string;
-  /** Shows a place in the flame graph. */
+  /** Shows a site in the flame graph. */
   searchFor: (text: string) => void;
 }
 
@@ -44,7 +44,7 @@ export function useGroups({ report, look, rows, search }: SiteViewProps): NamedG
   }, [groups, search]);
 }
 
-/** What the flame graph searches for to find a group's place. */
+/** The flame graph search that finds a group. */
 export function placeOf({ words }: NamedGroup): string {
   return words.file === ""
     ? words.function

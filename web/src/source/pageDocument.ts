@@ -13,6 +13,7 @@ import {
   type HeapPageDocument,
 } from "../../../src/model/documents/heap/heap_page.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { PLAN_PAGE_SCHEMA, type PlanPageDocument } from "../../../src/plan/page_document.js";
 
 /** The documents that a page can show; their `schema` distinguishes them. */
 export type PageDocument =
@@ -20,7 +21,8 @@ export type PageDocument =
   | GpuPageDocument
   | GpuDiffPageDocument
   | HeapPageDocument
-  | HeapDiffPageDocument;
+  | HeapDiffPageDocument
+  | PlanPageDocument;
 
 const SCHEMA = "tidemark.report/1";
 const SCHEMAS = [
@@ -29,16 +31,17 @@ const SCHEMAS = [
   GPU_DIFF_PAGE_SCHEMA,
   HEAP_PAGE_SCHEMA,
   HEAP_DIFF_PAGE_SCHEMA,
+  PLAN_PAGE_SCHEMA,
 ];
-/** A multiple of 4, so that each piece of base64 stands alone. */
+/** A multiple of 4, so that each piece of base64 can be decoded separately. */
 const PIECE_CHARACTERS = 4 * 256 * 1024;
 
-/** @throws Error whose message is one line for people. */
+/** @throws Error with a message of one line for users. */
 export async function readPageDocument(): Promise<PageDocument> {
   const holder = document.getElementById("tidemark-document");
   if (holder === null) {
     throw new Error(
-      "This page holds no recording; write one with: tidemark report RECORDING -o FILE.html",
+      "This page contains no recording; write one with: tidemark report RECORDING -o FILE.html",
     );
   }
   const text = (holder.textContent ?? "").trim();

@@ -1,4 +1,4 @@
-/** Dark or light: the reader's choice, else the system's. */
+/** Dark or light: the reader's choice, otherwise the system's. */
 import { useLayoutEffect, useState, useSyncExternalStore } from "react";
 
 export type Theme = "light" | "dark";
@@ -11,7 +11,7 @@ export function useTheme(): [Theme, () => void] {
     () => readSetting("theme", ["light", "dark"]) as Theme | null,
   );
   const theme = chosen ?? system;
-  // Before the charts of this page read their colours from its style.
+  // Must run before the charts read their colours from the page's style.
   useLayoutEffect(() => {
     document.documentElement.dataset.theme = theme;
   }, [theme]);
@@ -30,7 +30,7 @@ function subscribe(changed: () => void): () => void {
   return () => systemDark.removeEventListener("change", changed);
 }
 
-/** A setting kept between pages; null where there is none, or where the browser keeps none for files. */
+/** A setting stored across pages; null if it is not set or the browser stores none for files. */
 export function readSetting(name: string, allowed?: readonly string[]): string | null {
   try {
     const value = localStorage.getItem(`tidemark.${name}`);
@@ -44,6 +44,6 @@ export function writeSetting(name: string, value: string): void {
   try {
     localStorage.setItem(`tidemark.${name}`, value);
   } catch {
-    // The choice then lasts as long as the page.
+    // The choice then lasts only for this page.
   }
 }

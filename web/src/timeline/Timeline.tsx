@@ -1,4 +1,4 @@
-/** Memory over time: RSS, PSS and the device's above, live bytes by allocator below, on one time axis. */
+/** Memory over time: RSS, PSS and device memory above, live bytes by allocator below, on one time axis. */
 import { useState } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { formatBytes } from "../format/numbers.js";
@@ -13,9 +13,9 @@ interface TimelineProps {
   pid: number | null;
   atMs: number | null;
   baseMs: number | null;
-  /** A click: the figures of this time. */
+  /** A click selects the figures of this time. */
   onTime(timeMs: number): void;
-  /** A drag: what changed between two times. */
+  /** A drag selects the change between two times. */
   onWindow(fromMs: number, toMs: number): void;
 }
 

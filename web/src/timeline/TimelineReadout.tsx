@@ -1,4 +1,4 @@
-/** The numbers under the pointer: memory at that time, and the events near it. */
+/** The values under the pointer: memory at that time, and nearby events. */
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
 import { formatBytes, formatElapsed, formatWallClock } from "../format/numbers.js";
 import type { TimelineCurves } from "./useTimelineCurves.js";
@@ -8,7 +8,7 @@ interface TimelineReadoutProps {
   startMs: number;
   curves: TimelineCurves;
   events: readonly TimelineEvent[];
-  /** Seconds in sight. */
+  /** Visible seconds. */
   span: number;
 }
 
@@ -23,7 +23,7 @@ export function TimelineReadout({ timeMs, startMs, curves, events, span }: Timel
   return (
     <>
       <b>{formatElapsed(timeMs, startMs)}</b>
-      <span title="time of day where you are">{formatWallClock(timeMs)}</span>
+      <span title="local time of day">{formatWallClock(timeMs)}</span>
       {rss !== null && <span>RSS {formatBytes(rss)}</span>}
       {pss !== null && <span>PSS {formatBytes(pss)}</span>}
       {held !== null && <span>device {formatBytes(held)}</span>}

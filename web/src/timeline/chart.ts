@@ -2,13 +2,13 @@
 import type uPlot from "uplot";
 import { formatBytes, formatElapsed, formatWallClock } from "../format/numbers.js";
 
-/** With ticks so far apart a recording covers days, which the clock then names. */
+/** Ticks this far apart mean a recording of several days, so the clock shows the date. */
 const LONG_INCREMENT_SECONDS = 14_400;
 
 export interface ChartColours {
   readonly rss: string;
   readonly pss: string;
-  /** Of devices. */
+  /** Device memory. */
   readonly reserved: string;
   readonly allocated: string;
   readonly domains: readonly string[];
@@ -61,7 +61,7 @@ export function axes(
       ],
       splits: (_chart, _axis, min, max, increment) =>
         splitsFrom(startMs / 1000, min, max, increment),
-      // Below the time since the start, the clock of the reader's wall: logs name times by it.
+      // Shows local clock time below the time since the start, because logs use clock time.
       values: (_chart, splits, _axis, _space, increment) =>
         splits.map((time) => (compact ? "" : timeLabel(time * 1000, startMs, increment))),
     },

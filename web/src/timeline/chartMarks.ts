@@ -1,4 +1,4 @@
-/** What is drawn over and under the timeline's curves: events, the chosen times, the compared window. */
+/** Marks drawn over and under the timeline's curves: events, the selected times, the compared window. */
 import type uPlot from "uplot";
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
 import type { ChartColours } from "./chart.js";
@@ -11,7 +11,7 @@ export interface ChartMarks {
   readonly baseMs: number | null;
 }
 
-/** Under the curves: the compared window, and a tick at the time of each look. */
+/** Under the curves: the compared window, and a tick at each snapshot. */
 export function drawSelection(chart: uPlot, marks: ChartMarks, colours: ChartColours): void {
   const { ctx, bbox } = chart;
   const x = (timeMs: number) => Math.round(chart.valToPos(timeMs / 1000, "x", true));
@@ -46,7 +46,7 @@ const EVENT_SHOWN: Partial<Record<TimelineEvent["kind"], "danger" | "accent" | "
   "step-begin": "faint",
 };
 
-/** Over the curves: events and the chosen times; events closer than a few pixels share a line. */
+/** Over the curves: events and the selected times; events closer than a few pixels share a line. */
 export function drawMarks(
   chart: uPlot,
   marks: ChartMarks,
@@ -118,7 +118,7 @@ function drawFlag({ ctx, bbox }: uPlot, x: number, fill: string, halfWidth: numb
   ctx.fill();
 }
 
-/** A to the left of its line, B to the right. */
+/** Letter A is left of its line, B right. */
 function drawLetter({ ctx, bbox }: uPlot, x: number, letter: "A" | "B", ink: string): void {
   const ratio = devicePixelRatio;
   ctx.fillStyle = ink;

@@ -1,4 +1,4 @@
-/** Device memory on the axis of RSS: what the allocators of the processes held at each time. */
+/** Device memory on the axis of RSS: bytes held by the processes' allocators at each time. */
 
 import { float64At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
@@ -9,12 +9,12 @@ import {
 } from "../../../src/model/profile/series.js";
 
 export interface DeviceCurves {
-  /** As many as there are times; null before the first reading. */
+  /** One value per time; null before the first reading. */
   readonly reserved: (number | null)[];
   readonly allocated: (number | null)[];
 }
 
-/** At `times` (seconds since 1970); null where no process told of a device. `pid` null: all of them. */
+/** At `times` (seconds since 1970); null if no process reported a device. `pid` null: all processes. */
 export function deviceCurves(
   report: ReportDocument,
   pid: number | null,
@@ -30,7 +30,7 @@ function known(value: number | null): boolean {
   return value !== null;
 }
 
-/** Each reading counts until the next, and no longer than its process lived. */
+/** Each reading counts until the next one or the end of its process. */
 function summed(
   series: readonly MemorySeries[],
   figure: "reservedBytes" | "allocatedBytes",

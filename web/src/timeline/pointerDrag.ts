@@ -1,7 +1,7 @@
-/** One way to choose in a chart for mouse, pen and finger: a press shows a time, a drag a window. */
+/** Selection in a chart by mouse, pen or finger: a press selects a time, a drag a window. */
 import type uPlot from "uplot";
 
-/** Less than this many pixels is a press. */
+/** A movement of fewer pixels is a press. */
 const DRAG_PIXELS = 4;
 
 export interface ChartChoice {
@@ -9,8 +9,10 @@ export interface ChartChoice {
   onWindow(fromMs: number, toMs: number): void;
 }
 
-/** Listens until the chart goes. Its `.u-over` needs `touch-action: pan-y`: sideways is ours, up and down
- * still scrolls the page, which cancels the drag. */
+/**
+ * Listens until the chart is removed. Its `.u-over` needs `touch-action: pan-y`: sideways movement selects;
+ * vertical movement scrolls the page and cancels the drag.
+ */
 export function chooseByPointer(chart: uPlot, choice: () => ChartChoice): void {
   const { over } = chart;
   let pointer = -1;
@@ -41,7 +43,7 @@ export function chooseByPointer(chart: uPlot, choice: () => ChartChoice): void {
     const to = left(event);
     const dragged = Math.abs(to - from) > DRAG_PIXELS;
     select(from, dragged ? to : from);
-    // A mouse moves the chart's cursor by itself.
+    // uPlot moves the cursor for a mouse.
     if (event.pointerType !== "mouse") {
       chart.setCursor({ left: to, top: 0 });
     }

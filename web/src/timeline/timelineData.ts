@@ -1,4 +1,4 @@
-/** Series as uPlot takes them: one time axis, one array a curve, null where nothing was read. */
+/** Series in uPlot's format: one time axis, one array per curve, null for missing readings. */
 
 import { addAt, float64At, uint8At, uint16At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
@@ -10,7 +10,7 @@ import {
 import type { MemorySeries, Metric } from "../../../src/model/profile/series.js";
 
 export interface Curves {
-  /** Seconds since 1970, as uPlot wants them. */
+  /** Seconds since 1970, as uPlot requires. */
   readonly times: number[];
   readonly rss: (number | null)[];
   readonly pss: (number | null)[];
@@ -18,7 +18,7 @@ export interface Curves {
 
 export interface LiveCurves {
   readonly times: number[];
-  /** By {@link Domain}, stacked: each holds the ones below it. */
+  /** By {@link Domain}, stacked: each includes the ones below it. */
   readonly stacked: number[][];
   readonly total: number;
 }
@@ -60,7 +60,7 @@ function joined(series: readonly MemorySeries[], rss: Metric, pss: Metric): Curv
   };
 }
 
-/** The sum of what each process was last read to hold, at every reading of any of them. */
+/** The sum of each process's last reading, at every reading of any process. */
 function summed(series: readonly MemorySeries[]): Curves {
   const readings = series.flatMap((one, which) =>
     Array.from(one.timesMs, (timeMs, i) => ({
@@ -100,7 +100,7 @@ function reading(series: MemorySeries, metric: Metric, i: number): number | null
   return value === undefined || Number.isNaN(value) ? null : value;
 }
 
-/** Live bytes by allocator at each look; `pid` null: of all processes. */
+/** Live bytes by allocator at each snapshot; `pid` null: all processes. */
 export function liveCurves(
   tables: ProfileTables,
   looks: readonly ProfileLook[],
@@ -128,7 +128,7 @@ export function liveCurves(
   };
 }
 
-/** The look nearest to a time: its number. */
+/** The index of the snapshot nearest to a time. */
 export function nearestLook(looks: readonly ProfileLook[], timeMs: number): number {
   let best = 0;
   let least = Number.POSITIVE_INFINITY;
@@ -142,8 +142,10 @@ export function nearestLook(looks: readonly ProfileLook[], timeMs: number): numb
   return best;
 }
 
-/** The look to begin with: the last, or, where most was freed by then (a program that ended tidied up
- * first), the one with the most live bytes. */
+/**
+ * The snapshot to show first: the last, or the one with the most live bytes if most memory was freed before the
+ * end (programs often clean up before they exit).
+ */
 export function tellingLook(looks: readonly ProfileLook[]): number {
   const live = looks.map(({ sites }) => sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0));
   const most = Math.max(0, ...live);

@@ -16,11 +16,11 @@ interface TimelineCharts {
   actions: ChartChoice;
   theme: Theme;
   inSight: TimeRange;
-  /** The time under the pointer; null where there is none. */
+  /** The time under the pointer; null if there is none. */
   onPointer(timeMs: number | null): void;
 }
 
-/** What the charts read while they live, so that a change of it does not make new ones. */
+/** State that the charts read through a ref, so that a change does not recreate them. */
 interface ChartContext {
   readonly marks: RefObject<ChartMarks>;
   readonly actions: RefObject<ChartChoice>;
@@ -29,7 +29,7 @@ interface ChartContext {
   readonly onPointer: (timeMs: number | null) => void;
 }
 
-/** The elements that the upper and the lower chart are drawn into. */
+/** The elements that contain the upper and the lower chart. */
 export function useTimelineCharts(timeline: TimelineCharts) {
   const { curves, theme, inSight, onPointer } = timeline;
   const top = useRef<HTMLDivElement>(null);
@@ -111,7 +111,7 @@ function memoryChart(host: HTMLElement, curves: TimelineCurves, context: ChartCo
 }
 
 function liveChart(host: HTMLElement, { live }: TimelineCurves, context: ChartContext): uPlot {
-  // The tallest of the stack is painted first.
+  // The tallest curve of the stack is painted first.
   const order = [Domain.mapped, Domain.native, Domain.python];
   return new uPlot(
     {
@@ -170,7 +170,7 @@ function sharedOptions(
   };
 }
 
-/** Reserved as the frame, allocated within it. */
+/** Reserved memory as an outline, allocated memory inside it. */
 function deviceLines({ reserved, allocated }: ChartColours): uPlot.Series[] {
   return [
     { label: "device reserved", stroke: reserved, width: 1.25, dash: [2, 3], spanGaps: true },

@@ -1,4 +1,4 @@
-/** What the timeline shows of a report: its curves, its events, and the time that they cover. */
+/** The timeline's data from a report: curves, events, and the covered time. */
 import { useMemo } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
@@ -8,7 +8,7 @@ import { type Curves, type LiveCurves, liveCurves, memoryCurves } from "./timeli
 
 export interface TimelineCurves {
   readonly memory: Curves;
-  /** null: no process has readings of a device. */
+  /** null if no process has device readings. */
   readonly device: DeviceCurves | null;
   readonly live: LiveCurves;
 }
@@ -16,7 +16,7 @@ export interface TimelineCurves {
 /** From and to, seconds since 1970. */
 export type TimeRange = readonly [number, number];
 
-/** `pid` null: of all processes. */
+/** `pid` null: all processes. */
 export function useTimelineCurves(report: ReportDocument, pid: number | null) {
   const memory = useMemo(() => memoryCurves(report, pid), [report, pid]);
   const device = useMemo(() => deviceCurves(report, pid, memory.times), [report, pid, memory]);

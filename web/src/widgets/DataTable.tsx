@@ -1,6 +1,6 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a <table> cannot leave out the rows that are out of sight
-// biome-ignore-all lint/a11y/useFocusableInteractive: the grid takes the focus for its rows
-/** A table of any length: sorted by its headings, searched, and only the rows in sight in the page. */
+// biome-ignore-all lint/a11y/useFocusableInteractive: the grid has the focus for its rows
+/** A table of any length: sortable, searchable, and with only the visible rows in the page. */
 import {
   type KeyboardEvent,
   type ReactNode,
@@ -22,9 +22,9 @@ export interface Column<Row> {
   /** Width as CSS grid track. */
   readonly track: string;
   readonly numeric?: boolean;
-  /** The first click on its heading puts the largest on top; of numeric columns always. */
+  /** The first click on the heading puts the largest value on top; always true for numeric columns. */
   readonly largestFirst?: boolean;
-  /** Left out on a phone. */
+  /** Hidden on a phone. */
   readonly wide?: boolean;
   readonly cell: (row: Row) => ReactNode;
   readonly order: (row: Row) => number | string;
@@ -125,7 +125,7 @@ export function DataTable<Row>({
   );
 }
 
-/** The rows by a column, at first by `sortedBy`. */
+/** The rows sorted by a column, initially by `sortedBy`. */
 function useSorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sortedBy: string) {
   const [sort, setSort] = useState<Sort>(() => ({
     id: sortedBy,
@@ -140,19 +140,19 @@ function useSorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], s
 
 interface TableRowProps<Row> {
   id: string;
-  /** Place in the sorted table. */
+  /** Position in the sorted table. */
   at: number;
   columns: readonly Column<Row>[];
   row: Row;
   active: boolean;
-  /** Whether a click opens something. */
+  /** Whether a click on the row has an effect. */
   opens: boolean;
   onClick(): void;
 }
 
 function TableRow<Row>({ id, at, columns, row, active, opens, onClick }: TableRowProps<Row>) {
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys for its active row
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles the keys for its active row
     <div
       id={id}
       role="row"
@@ -206,7 +206,7 @@ function Headings<Row>({ columns, sort, setSort }: HeadingsProps<Row>) {
   );
 }
 
-/** The first row to draw, and the one after the last; some more than are in sight, so that scrolling shows no gap. */
+/** The first row to draw and the one after the last; a few more than visible, so that scrolling shows no gap. */
 function rowsInSight(range: { top: number; height: number }, rows: number): [number, number] {
   const first = Math.floor(range.top / TABLE_ROW_HEIGHT) - OVERSCAN;
   const last = Math.ceil((range.top + range.height) / TABLE_ROW_HEIGHT) + OVERSCAN;
@@ -256,7 +256,7 @@ function fallsFirst(column: Pick<Column<never>, "numeric" | "largestFirst"> | un
   return Boolean(column?.largestFirst ?? column?.numeric);
 }
 
-/** Missing figures (NaN) come last, whichever the direction. */
+/** Missing values (NaN) come last in both directions. */
 function sortRows<Row>(rows: readonly Row[], { order }: Column<Row>, down: boolean): Row[] {
   const direction = down ? -1 : 1;
   return rows

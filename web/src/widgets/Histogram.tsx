@@ -5,7 +5,7 @@ interface Bar {
   readonly title: string;
 }
 
-/** Bars of the page's own making: few, and as wide as there is room. */
+/** A histogram of a few bars that use the available width. */
 export function Histogram({ bars }: { bars: readonly Bar[] }) {
   const most = bars.reduce((a, bar) => Math.max(a, bar.value), 0);
   const labels = shownLabels(bars);
@@ -19,7 +19,7 @@ export function Histogram({ bars }: { bars: readonly Bar[] }) {
         .join("; ")}
     >
       {bars.map((bar, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: bars are known by their place
+        // biome-ignore lint/suspicious/noArrayIndexKey: bars are identified by their position
         <div key={index} title={bar.title}>
           <i style={{ "--share": most > 0 ? bar.value / most : 0 } as React.CSSProperties} />
           <span>{labels[index]}</span>
@@ -29,7 +29,7 @@ export function Histogram({ bars }: { bars: readonly Bar[] }) {
   );
 }
 
-/** Of some eight bars and the last. Two that a rounded label cannot tell apart show it once. */
+/** Labels about eight bars and the last. Bars with the same rounded label show it once. */
 export function shownLabels(bars: readonly Pick<Bar, "label">[]): string[] {
   const every = Math.ceil(bars.length / 8);
   let before = "";

@@ -7,7 +7,7 @@ test("a rounded label is shown once", () => {
   expect(shownLabels(bars("+0.1 s", "+0.1 s", "+0.2 s"))).toEqual(["+0.1 s", "", "+0.2 s"]);
 });
 
-test("of many bars some eight, and the last", () => {
+test("labels about eight of many bars, and the last", () => {
   const many = shownLabels(bars(...Array.from({ length: 40 }, (_, bar) => `+${bar} s`)));
   expect(many.filter((label) => label !== "")).toHaveLength(9);
   expect(many.at(-1)).toBe("+39 s");

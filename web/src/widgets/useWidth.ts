@@ -1,6 +1,6 @@
 import { type RefObject, useLayoutEffect, useRef, useState } from "react";
 
-/** The width of an element in whole CSS pixels, as it is now. */
+/** The current width of an element in whole CSS pixels. */
 export function useWidth(): [RefObject<HTMLDivElement | null>, number] {
   const holder = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);

@@ -1,4 +1,4 @@
-/** Two snapshots: what appeared, grew, shrank and went. */
+/** Two snapshots: what appeared, grew, shrank and disappeared. */
 
 import { formatBytes, formatCount, formatSignedBytes } from "../../../model/base/numbers.js";
 import type { GpuDiffJson } from "../../../model/documents/gpu/gpu_document.js";

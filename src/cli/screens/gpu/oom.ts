@@ -1,4 +1,4 @@
-/** The out-of-memory messages of a log, each with what it means. */
+/** The out-of-memory messages of a log, each with its explanation. */
 
 import { formatBytes, formatCount } from "../../../model/base/numbers.js";
 import type { OomEventJson, OomJson } from "../../../model/documents/gpu/gpu_document.js";
@@ -10,7 +10,7 @@ import { printLimits } from "./snapshot.js";
 
 export const DEFAULT_OOM_EVENTS = 10;
 
-/** What `--filter` looks at. */
+/** The text that `--filter` searches. */
 export function oomText(event: OomEventJson): string {
   const frames = event.stack.map((frame) => `${frame.function} ${frame.file}:${frame.line}`);
   return [
@@ -69,7 +69,7 @@ function printEvent(screen: Screen, event: OomEventJson): void {
   ].filter((part) => part !== "");
   screen.line(`${paint.red(paint.bold(event.kind))}  ${paint.dim(who.join(", "))}`);
   const figures: [string, number | null][] = [
-    ["asked for", event.requestedBytes],
+    ["requested", event.requestedBytes],
     [event.memory, event.totalBytes],
     ["free", event.freeBytes],
     ["allocated", event.allocatedBytes],

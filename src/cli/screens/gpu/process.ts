@@ -1,4 +1,4 @@
-/** The devices of a running program on one screen. */
+/** The devices of a running program. */
 
 import {
   formatBytes,
@@ -40,7 +40,7 @@ export function printGpuProcess(screen: Screen, document: GpuProcessJson, option
   printLimits(screen, document.limits, options);
 }
 
-/** What `--filter` looks at. */
+/** The text that `--filter` searches. */
 export function tensorText({ type, dtype, path }: GpuTensorJson): string {
   return `${type} ${dtype} ${path.join(" ")}`;
 }
@@ -59,7 +59,7 @@ function printDevice(screen: Screen, device: GpuProcessDeviceJson): void {
     ["Active", device.activeBytes, ""],
     ["Requested", device.requestedBytes, ""],
     ["Split", device.splitBytes, withCount(device.inactiveSplitBlocks, "inactive split blocks")],
-    ["Cached", device.cachedBytes, "given back before an error is raised"],
+    ["Cached", device.cachedBytes, "released before an error is raised"],
     ["Largest free", device.largestFreeBytes, ""],
   ];
   for (const [name, bytes, note] of rows) {
@@ -117,7 +117,7 @@ function printTensors(screen: Screen, document: GpuProcessJson, options: Options
   );
   screen.line();
   screen.line(
-    `${paint.bold("Largest tensors")}  ${paint.dim("over 10 MB, each storage once, by the object graph")}`,
+    `${paint.bold("Largest tensors")}  ${paint.dim("over 10 MB, each storage counted once, from the object graph")}`,
   );
   const table = formatTable(
     screen,
@@ -148,7 +148,7 @@ function printTensors(screen: Screen, document: GpuProcessJson, options: Options
   if (unheldBytes !== null && unheldBytes > 0) {
     screen.line(
       paint.dim(
-        `  ${formatBytes(unheldBytes)} in large blocks that no tensor of Python leads to: autograd graphs, libraries`,
+        `  ${formatBytes(unheldBytes)} in large blocks that no Python tensor refers to: autograd graphs, libraries`,
       ),
     );
   }

@@ -1,4 +1,4 @@
-/** The ranks of a job: a table, the odd one named. */
+/** The ranks of a job as a table; outliers are named. */
 
 import { formatBytes, formatCount } from "../../../model/base/numbers.js";
 import type { GpuRanksJson } from "../../../model/documents/gpu/gpu_document.js";
@@ -47,7 +47,7 @@ export function printGpuRanks(
   const odd = document.ranks.filter((rank) => rank.odd);
   screen.line();
   if (odd.length === 0) {
-    screen.line("No rank is odd.");
+    screen.line("No rank is an outlier.");
   }
   for (const rank of odd) {
     const text = `${oneLine(rank.file)}, device ${rank.device}: ${oneLine(rank.why)}`;

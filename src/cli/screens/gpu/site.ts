@@ -1,10 +1,10 @@
-/** A site of a device's memory as one row's text: the user's own line, and what it called. */
+/** A site of device memory as text for one row: the user's own line, and the function it called. */
 
 import type { FrameJson } from "../../../model/documents/documents.js";
 import { isOwnFrame } from "../../../model/gpu/gpu_frame_roles.js";
 import { functionOf, placeOf } from "../sites.js";
 
-/** "cs336_basics/optimizer.py:75": a snapshot comes from elsewhere, its paths lead nowhere here. */
+/** "cs336_basics/optimizer.py:75": a snapshot may come from another machine, so its paths need not exist here. */
 function shortPlace(frame: FrameJson): string {
   if (frame.file === "??") {
     return "";
@@ -12,7 +12,10 @@ function shortPlace(frame: FrameJson): string {
   return placeOf(frame).replace(/^.*[/\\](?=[^/\\]*[/\\][^/\\]*$)/, "");
 }
 
-/** "forward model.py:41 (empty_strided)": the nearest own frame, and the leaf where it is another. */
+/**
+ * "forward model.py:41 (empty_strided)": the nearest frame of the program's own code, and the leaf if that is a
+ * different frame.
+ */
 export function gpuSiteName(stack: readonly FrameJson[]): string {
   const leaf = stack[0];
   if (leaf === undefined) {
@@ -27,7 +30,7 @@ export function gpuSiteName(stack: readonly FrameJson[]): string {
     : `${where} in ${functionOf(called)} ${shortPlace(called)}`.trim();
 }
 
-/** What `--filter` looks at. */
+/** The text that `--filter` searches. */
 export function siteText({
   stack,
   category,

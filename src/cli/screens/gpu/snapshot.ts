@@ -1,4 +1,4 @@
-/** One snapshot on one screen. */
+/** The screen of one snapshot. */
 
 import { formatBytes, formatCount, formatShare } from "../../../model/base/numbers.js";
 import type {
@@ -81,7 +81,7 @@ function momentName({ peak, events }: GpuDeviceJson): string {
     return "the end";
   }
   return peak.eventIndex === 0
-    ? "where the trace begins"
+    ? "at the start of the trace"
     : `after event ${formatCount(peak.eventIndex)}`;
 }
 
@@ -152,7 +152,7 @@ function printSites(
   }
 }
 
-/** Sites of one line of the user's and one category are one row. */
+/** Sites of the same own line and category form one row. */
 function groupByName(sites: readonly GpuSiteJson[]) {
   const rows = new Map<
     string,
@@ -243,7 +243,7 @@ function printOutOfMemory(screen: Screen, device: GpuDeviceJson): void {
   if (count > 0) {
     screen.line();
     screen.line(
-      `${paint.bold("Cache given back")}  ${formatCount(count)} times, ${formatCount(beforeRequest)} of them right before a request (retries)`,
+      `${paint.bold("Cache released")}  ${formatCount(count)} times, ${formatCount(beforeRequest)} of them right before a request (retries)`,
     );
   }
   for (const event of device.outOfMemory.slice(-5)) {
@@ -254,7 +254,7 @@ function printOutOfMemory(screen: Screen, device: GpuDeviceJson): void {
     printParagraph(
       screen,
       "",
-      `asked for ${formatBytes(event.requestedBytes)}, the device had ${formatBytes(event.deviceFreeBytes)} free. ` +
+      `requested ${formatBytes(event.requestedBytes)}; the device had ${formatBytes(event.deviceFreeBytes)} free. ` +
         `Reserved ${formatBytes(event.reservedBytes)}, in use ${formatBytes(event.liveBytes)}; free on the stream ` +
         `at most ${formatBytes(event.freeInSegmentsBytes)}, the largest piece ${formatBytes(event.largestFreeBytes)}.`,
     );
@@ -280,7 +280,7 @@ function printGrowth(screen: Screen, device: GpuDeviceJson, options: Options): v
   );
   screen.line();
   screen.line(
-    `${paint.red("Grows step by step")}  ${paint.dim(`${device.growth[0]?.steps} steps, seen by ${device.stepsFrom}`)}`,
+    `${paint.red("Grows with each step")}  ${paint.dim(`${device.growth[0]?.steps} steps, seen by ${device.stepsFrom}`)}`,
   );
   const table = formatTable(
     screen,

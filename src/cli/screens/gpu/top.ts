@@ -26,7 +26,7 @@ export function printGpuTop(
   printLimits(screen, document.limits, options);
 }
 
-/** What the list options leave of a device's processes. */
+/** The processes of a device that match the list options. */
 export function chosenProcesses(device: Device, options: ListOptions): GpuTopProcessJson[] {
   return selectRows(
     device.processes,
@@ -37,7 +37,7 @@ export function chosenProcesses(device: Device, options: ListOptions): GpuTopPro
   ).rows;
 }
 
-/** @param course drawn behind the bar; "" for one look */
+/** @param course sparkline drawn after the bar; "" for a single reading */
 export function printDevice(
   screen: Screen,
   device: Device,
@@ -99,10 +99,10 @@ function processTable(
       ...processes.map((process) => [
         String(process.pid),
         ...(divided ? [process.instance === undefined ? "" : String(process.instance)] : []),
-        process.deviceBytes === null ? "kept back" : formatBytes(process.deviceBytes),
+        process.deviceBytes === null ? "reserved by driver" : formatBytes(process.deviceBytes),
         ...(known ? own(process) : []),
         process.rssBytes === 0 ? "" : formatBytes(process.rssBytes),
-        process.command.length === 0 ? "(of another container)" : process.command.join(" "),
+        process.command.length === 0 ? "(in another container)" : process.command.join(" "),
       ]),
       [
         "",
@@ -110,7 +110,7 @@ function processTable(
         formatBytes(device.unlistedBytes),
         ...(known ? ["", "", ""] : []),
         "",
-        "(the driver, and what it does not list)",
+        "(the driver and unlisted processes)",
       ],
     ],
   );

@@ -1,7 +1,7 @@
 /**
  * The census: how many objects of each type there are, and how many bytes they take, from one scan of the
- * heap (heap_scan.ts). Tables that lie outside their object are looked up at the end, in the order of
- * their addresses, so that memory is read forwards and in large pieces.
+ * heap (heap_scan.ts). Tables outside their objects are looked up at the end in address order, so that memory
+ * is read sequentially and in large pieces.
  */
 
 import type { Memory } from "../../../linux/memory/memory.js";
@@ -38,27 +38,27 @@ import {
 /** Objects by type, as columns; a row is a type of which there is at least one. */
 export interface Census {
   readonly typeNames: readonly string[];
-  /** Of the type: "builtins" for those. */
+  /** Module of the type: "builtins" for those. */
   readonly modules: readonly string[];
   readonly objects: Float64Array;
-  /** As sys.getsizeof, added up. */
+  /** Sum of sys.getsizeof. */
   readonly bytes: Float64Array;
-  /** Beside `bytes`: memory that the objects own and getsizeof leaves out (tensors' storages). */
+  /** In addition to `bytes`: memory that the objects own but getsizeof does not count (tensors' storages). */
   readonly bufferBytes: Float64Array;
   /** Objects that the garbage collector tracks now. */
   readonly tracked: Float64Array;
   readonly figures: ScanFigures;
 }
 
-/** What one thread counted. Rows in the order in which types were met, some names several times. */
+/** The counts of one thread. Rows in the order in which types were found; some names occur several times. */
 export interface CensusShare extends Census {
-  /** Of tensors, several of which may share one; a row of the share, the data's address, bytes. */
+  /** Storages of tensors, which several may share: a row of the share, the data's address, bytes. */
   readonly storages: readonly Storage[];
-  /** Addresses of arrays' data, which a tensor may use, too. */
+  /** Addresses of arrays' data, which a tensor may also use. */
   readonly arrayData: Float64Array;
 }
 
-/** Counts every object of a program. Never stops it; exact where it stands still. */
+/** Counts every object of a program. Never pauses it; exact if it is paused. */
 export function takeCensus(memory: Memory, layout: HeapLayout): Census {
   return joinShares([countShare(memory, layout, wholeRegions(memory))]);
 }
@@ -75,7 +75,7 @@ export function countShare(
   return counter.share(figures);
 }
 
-/** The census that shares are of, the largest type first. Counts a storage once, whoever met it. */
+/** The census from all shares, largest type first. Counts each storage once. */
 export function joinShares(shares: readonly CensusShare[]): Census {
   const rows = new Map<string, CensusRow>();
   const seen = new HashedAddresses();
@@ -87,7 +87,7 @@ export function joinShares(shares: readonly CensusShare[]): Census {
     }
   }
   for (const share of shares) {
-    // Several types may bear one name (a class made anew): they are one row of the census.
+    // Several types may have the same name (a redefined class); they are one row of the census.
     const of = share.typeNames.map((name, n) => {
       const row = rows.get(name) ?? new CensusRow(name, itemAt(share.modules, n));
       rows.set(name, row);
@@ -154,11 +154,11 @@ class CensusRow {
   }
 }
 
-/** What an object of a type takes to be counted, as bits; 0: not judged yet. */
+/** How to count an object of a type, as bits; 0: not determined yet. */
 const JUDGED = 1;
-/** It may be tracked by the garbage collector, or not. */
+/** It may or may not be tracked by the garbage collector. */
 const SEE_TRACKED = 2;
-/** Its own size differs from that of others; str and int, of which there are most, are told apart. */
+/** Its size varies per object; str and int, the most common ones, are distinguished. */
 const MEASURE = 4;
 const MEASURE_STR = 8;
 const MEASURE_INT = 16;
@@ -166,7 +166,7 @@ const MEASURES: ReadonlyMap<number, number> = new Map([
   [SHAPE_STR, MEASURE_STR],
   [SHAPE_INT, MEASURE_INT],
 ]);
-/** It owns something elsewhere; a dict its table. */
+/** It owns memory elsewhere, such as a dict's table. */
 const FOLLOW = 32;
 const FOLLOW_DICT = 64;
 const FOLLOWS: ReadonlyMap<number, number> = new Map([
@@ -225,7 +225,7 @@ class CensusCounter implements HeapVisitor {
       if (effort & FOLLOW_DICT) {
         const keys = (words[at + 8] ?? 0) + (words[at + 9] ?? 0) * 2 ** 32;
         const isSplit = words[at + 10] !== 0 || words[at + 11] !== 0;
-        // Most tables lie near their dict, in what was read already.
+        // Most tables are near their dict, in memory that was already read.
         const isNear = keys >= base && keys + TABLE_HEAD < end && ((words[at + 8] ?? 0) & 7) === 0;
         const table = isNear && !isSplit ? ownTableBytes(layout, words, (keys - base) >>> 2) : 0;
         if (table > 0) {
@@ -317,6 +317,6 @@ class CensusCounter implements HeapVisitor {
     this.#bytes = wider(this.#bytes);
     this.#buffers = wider(this.#buffers);
     this.#tracked = wider(this.#tracked);
-    this.#efforts = new Uint8Array(rows * 2); // judged anew
+    this.#efforts = new Uint8Array(rows * 2); // determined again
   }
 }

@@ -5,8 +5,8 @@
  *   helpers started ── interpreter found ── heap split ──┬── this thread: parts 0, 3, 4 ...──┬── join
  *    (they load their code meanwhile)                    └── helper:      parts 1, 2, 5 ...──┘
  *
- * A helper that fails in any way has lost its parts: then this thread counts once more, alone, and says what is
- * wrong as if there had been no helpers.
+ * If a helper fails, its parts are lost. Then this thread counts everything again alone, and reports errors as
+ * if there had been no helpers.
  */
 
 import { availableParallelism } from "node:os";
@@ -21,7 +21,7 @@ import { type Census, type CensusShare, countShare, joinShares, takeCensus } fro
 
 /** A smaller program is counted before helpers are ready. */
 const LEAST_BYTES: Bytes = 256 * 2 ** 20;
-/** Beyond them it is the memory's speed that counts. */
+/** With more threads, memory bandwidth is the limit. */
 const MOST_THREADS = 4;
 
 /** A worker's thread id then. */
@@ -47,7 +47,7 @@ export async function withHelpers<Result>(
   }
 }
 
-/** As many as the program's size and this machine make worth their start. */
+/** As many as are worth starting for the program's size and this machine. */
 export function startHelpers(pid: Pid): Worker[] {
   const large = (readStatus(pid)?.rssBytes ?? 0) >= LEAST_BYTES;
   const helpers = large ? Math.min(availableParallelism(), MOST_THREADS) - 1 : 0;
@@ -58,7 +58,7 @@ export function startHelpers(pid: Pid): Worker[] {
   });
 }
 
-/** Counts every object of a program. Exact where it stands still. */
+/** Counts every object of a program. Exact if it is paused. */
 export async function takeCensusWith(
   helpers: readonly Worker[],
   memory: Memory,
@@ -76,7 +76,7 @@ export async function takeCensusWith(
   return shares.length > helpers.length ? joinShares(shares) : takeCensus(memory, layout);
 }
 
-/** The parts that no thread has taken, until there are none. */
+/** Takes parts that no thread has taken, until there are none. */
 export function* untaken({ parts, taken }: ShareRequest): Generator<HeapPart> {
   const count = new Int32Array(taken);
   for (let n = Atomics.add(count, 0, 1); n < parts.length; n = Atomics.add(count, 0, 1)) {

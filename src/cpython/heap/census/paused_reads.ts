@@ -1,5 +1,5 @@
 /**
- * Census and graph of a program or of its core file, with the pause kept within what is allowed:
+ * Census and graph of a program or of its core file, with a pause within the allowed limit:
  *
  *   plan (running) ── room for the copy ── stop ── copy ── let go ── analyse
  */
@@ -36,32 +36,35 @@ import { FrameLocals } from "../objects/frame_locals.js";
 import { type Census, takeCensus } from "./census.js";
 import { takeCensusWith, withHelpers } from "./census_threads.js";
 
-/** No machine copies faster into touched pages: what would take too long at that is refused at once. */
+/**
+ * No machine copies faster into touched pages; a copy that would take too long even at this speed is refused at
+ * once.
+ */
 const MOST_BYTES_A_MS = (8 * 2 ** 30) / 1000;
-/** Copied beforehand, to see how fast this machine copies now. */
+/** Bytes copied beforehand, to measure this machine's current speed. */
 const TRIAL_BYTES = 16 * 2 ** 20;
-/** To stop every thread, and for what grew since the plan. */
+/** Time to stop every thread, and for growth since the plan. */
 const STOP_MS = 20;
 const MOST_CHUNKS = 1 << 16;
 const LARGEST_CHUNK = 2 ** 30;
-/** Of a list of threads that changes while it is read. */
+/** Attempts for a list of threads that changes while it is read. */
 const MOST_TRIES = 20;
 const GROWTH = 1.1;
 const GROWTH_BYTES = 16 * 2 ** 20;
 
 interface TakeOptions {
-  /** The program may stand still for this long. */
+  /** Longest allowed pause of the program. */
   readonly maxPauseMs: Millis;
-  /** Memory that copy and analysis may take; no bound where it is not given. */
+  /** Memory that copy and analysis may use; unlimited if absent. */
   readonly maxBytes?: Bytes;
-  /** Told before the work begins: of how many objects, and what copy and analysis will take. */
+  /** Called before the work begins, with the number of objects and the memory for copy and analysis. */
   readonly onPlan?: (objects: Objects, bytes: Bytes) => void;
 }
 
 export interface TakenCensus {
   readonly census: Census;
   readonly python: PythonRuntime;
-  /** 0: the program ran on. */
+  /** 0: the program was not paused. */
   readonly pauseMs: Millis;
 }
 
@@ -77,7 +80,7 @@ export function countObjects(memory: Memory): TakenCensus {
   return { census: takeCensus(memory, layoutOf(python)), python, pauseMs: 0 };
 }
 
-/** The same in several threads where the program is large: sooner, for no less work. */
+/** The same in several threads if the program is large: faster, with the same total work. */
 export function countObjectsTogether(memory: Memory): Promise<TakenCensus> {
   return withHelpers(memory, async (helpers) => {
     const python = locatePython(memory);
@@ -86,13 +89,13 @@ export function countObjectsTogether(memory: Memory): Promise<TakenCensus> {
   });
 }
 
-/** Counts the objects of one moment. Throws TM-E050, TM-E053 and what {@link holdProcess} throws, too. */
+/** Counts the objects at one moment. Also throws TM-E050, TM-E053 and the errors of {@link holdProcess}. */
 export async function countObjectsExactly(
   memory: Memory,
   options: TakeOptions,
 ): Promise<TakenCensus> {
   if (memory.pid === null) {
-    return countObjects(memory); // a core stands still
+    return countObjects(memory); // a core file does not change
   }
   const python = locatePython(memory);
   const plan = planCopy(memory);
@@ -103,8 +106,10 @@ export async function countObjectsExactly(
   return { census: takeCensus(copy, layoutOf(python)), python, pauseMs };
 }
 
-/** Where there is no room for a copy: the program stands while it is counted. How long that takes is seen by
- * counting once as it runs. */
+/**
+ * If there is no room for a copy, the program is paused while it is counted. A count while it runs shows how
+ * long that takes.
+ */
 function countInPlace(
   memory: Memory,
   pid: Pid,
@@ -127,8 +132,8 @@ function countInPlace(
 }
 
 /**
- * The graph of a program's objects at one moment. `expected` is the census' count, by which memory is asked
- * for. Throws TM-E050 to TM-E053, and what {@link countObjectsExactly} throws.
+ * The graph of a program's objects at one moment. `expected` is the number of objects in the census, which
+ * determines the memory needed. Throws TM-E050 to TM-E053, and the errors of {@link countObjectsExactly}.
  */
 export async function takeGraph(
   memory: Memory,
@@ -141,7 +146,7 @@ export async function takeGraph(
   return { objects, python, pauseMs };
 }
 
-/** Where a graph of that copy begins: read from the copy, for the program runs on. Throws TM-E024. */
+/** The roots of a graph of that copy: read from the copy, because the program continues. Throws TM-E024. */
 export function rootPlaces(python: PythonRuntime, copy: HeapCopy): RootPlaces {
   const { mainInterpreter, layout } = python;
   const copied: PythonRuntime = { ...python, memory: copy, reader: new MemoryReader(copy) };
@@ -154,7 +159,7 @@ export function rootPlaces(python: PythonRuntime, copy: HeapCopy): RootPlaces {
   };
 }
 
-/** As the copy has them; where a thread was starting or ending at that moment, as the program has them now. */
+/** As in the copy; if a thread was starting or ending at that moment, as in the program now. */
 function threadsOf(python: PythonRuntime, copied: PythonRuntime): ThreadState[] {
   const walk = (from: PythonRuntime) =>
     python.interpreters.flatMap((interpreter) => [...walkThreads(from, interpreter)]);
@@ -240,7 +245,7 @@ async function copyHeap(
   return { copy, pauseMs };
 }
 
-/** Does something with a program that stands, and lets it go. Throws TM-E053 where it ran again before. */
+/** Does something while the program is paused, and releases it. Throws TM-E053 if it ran again before. */
 async function whileHeld<Result>(
   memory: Memory,
   held: Held,

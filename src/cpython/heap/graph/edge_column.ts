@@ -1,4 +1,4 @@
-/** Node numbers, appended by the hundred million: pieces of a fixed size, put together once at the end. */
+/** Node numbers, appended by the hundred million: pieces of a fixed size, joined once at the end. */
 import { itemAt } from "../../../model/base/columns.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 

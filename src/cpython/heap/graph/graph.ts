@@ -3,9 +3,9 @@
  *
  *   copy ── scan ──> nodes ── references ──> edges ── roots ──> graph ── dominators ──> retained sizes
  *
- * Roots are what sys.modules holds, and the objects with more references than the graph accounts for: a
- * local of a running function, a variable of C, or something in native memory holds those. What no root
- * leads to lives by references among itself alone: garbage that waits for the collector.
+ * Roots are the contents of sys.modules, and objects with more references than the graph accounts for, which
+ * are held by a local of a running function, a C variable, or native memory. Objects that no root leads to are
+ * referenced only by each other: garbage that waits for the collector.
  */
 
 import type { AddressRange } from "../../../linux/memory/memory.js";
@@ -59,18 +59,18 @@ export interface ObjectGraph {
   readonly index: NodeIndex;
   readonly figures: ScanFigures;
   readonly buffers: OwnedBuffers;
-  /** What lives by references among itself alone. */
+  /** Objects that are referenced only by each other. */
   readonly garbage: { readonly objects: Objects; readonly bytes: Bytes };
-  /** The first node that is no object of Python's: storages of tensors are the rest. */
+  /** The first node that is not a Python object; the rest are storages of tensors. */
   readonly end: NodeId;
-  /** sys.modules; 0 where it was not found. */
+  /** sys.modules; 0 if it was not found. */
   readonly modules: NodeId;
-  /** threading._active, the threads that run; 0 where it was not found. */
+  /** threading._active, the running threads; 0 if it was not found. */
   readonly threads: NodeId;
   readonly frames: FrameLocals;
 }
 
-/** Bytes that the analysis of so many objects takes at its highest, the copy of the heap not counted. */
+/** Peak memory of the analysis of that many objects, without the copy of the heap. */
 export function graphMemory(objects: number): Bytes {
   return objects * 300;
 }
@@ -78,15 +78,17 @@ export function graphMemory(objects: number): Bytes {
 export interface RootPlaces {
   /** sys.modules. */
   readonly modules: Address;
-  /** threading._active: it leads to all that any thread was given, and says nothing of who gave it; 0: none. */
+  /** threading._active: it leads to everything passed to a thread, but does not show the origin; 0: none. */
   readonly threads: Address;
-  /** Where frames of Python functions keep their locals (3.11 and newer; before, frames are objects). */
+  /** Memory in which frames of Python functions keep their locals (3.11 and newer; before, frames are objects). */
   readonly stacks: readonly AddressRange[];
   readonly frames: FrameLocals;
 }
 
-/** `beforeReferences`: where the program runs on, it may have its containers read once more, and, for a further look
- * at all names, values that are newer than the copy. */
+/**
+ * `beforeReferences`: if the program keeps running, its containers may be read again, and, for another lookup
+ * of all names, values that are newer than the copy.
+ */
 export function buildGraph(
   copy: HeapCopy,
   layout: HeapLayout,
@@ -159,7 +161,7 @@ interface Nodes {
   readonly end: NodeId;
   readonly address: Float64Array;
   readonly type: Uint32Array;
-  /** Without buffers that lie elsewhere. */
+  /** Without buffers elsewhere. */
   readonly shallow: Float64Array;
   /** By object, from the first object on. */
   readonly room: Uint32Array;
@@ -196,7 +198,7 @@ interface Followed {
   readonly buffers: OwnedBuffers;
 }
 
-/** All references, and the buffers that objects own: these count as their owners' in `shallow`. */
+/** All references, and the buffers that objects own, which count for their owners in `shallow`. */
 function followReferences(
   { copy, layout, types, index }: Pick<ObjectGraph, "copy" | "layout" | "types" | "index">,
   { count, end, address, type, shallow, room, storages }: Nodes,
@@ -206,7 +208,7 @@ function followReferences(
   const buffers = new OwnedBuffers();
   const edgeStart = new Uint32Array(count + 1);
   let current = 0;
-  // A frame that runs is its thread's, though tracebacks and the frame that it called know it, too.
+  // A running frame belongs to its thread, although tracebacks and the called frame also refer to it.
   const running = frames.runningObjects.map((frame) => index.at(frame));
   const isRunning = new Uint8Array(running.length > 0 ? count : 0);
   for (const node of running) {
@@ -252,8 +254,11 @@ function pathsFromRoots(graph: HeapGraph, threads: NodeId): PathTree {
   );
 }
 
-/** An event loop leads to all that waits for a socket or a time, and says nothing of who began it. A set of weak
- * references holds nothing: what hangs on it in a copy has the place that one of them had. */
+/**
+ * An event loop leads to everything that waits for a socket or a timer, but does not show the origin. A set of
+ * weak references holds nothing; an object reached through it in a copy only has the former address of a
+ * member.
+ */
 const REGISTER =
   /^(?:asyncio\.\w+\.\w*EventLoop|uvloop(?:\.loop)?\.Loop|selectors\.\w+Selector|(?:_weakrefset\.)?WeakSet)$/;
 

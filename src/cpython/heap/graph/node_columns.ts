@@ -13,7 +13,7 @@ const MOST_ROOM = 0xffffffff;
 export interface ObjectRow {
   readonly address: Address;
   readonly type: TypeRow;
-  /** Without tables that lie elsewhere. */
+  /** Without tables elsewhere. */
   readonly shallow: Bytes;
   /** Bytes from the object to its block's end; the largest u32 where it is more. */
   readonly room: Bytes;
@@ -62,7 +62,7 @@ export class NodeColumns implements HeapVisitor {
   }
 }
 
-/** The same with a few objects more, each in its place; or instead of what was found there. */
+/** The same with a few more objects, inserted in order or replacing others. */
 export function withObjects(columns: ObjectColumns, more: readonly ObjectRow[]): ObjectColumns {
   const rowOf = ({ address }: ObjectRow, { address: all }: ObjectColumns) =>
     lastAtMost(all.length, (row) => all[row] ?? 0, address);

@@ -1,16 +1,18 @@
 /**
- * From an address to the object there, in a handful of instructions: one bit for every 16 bytes of the
- * copy says that an object begins, and beside each 32 bits stands the number of objects before them.
+ * From an address to the object there, in a handful of instructions: one bit for every 16 bytes of the copy
+ * marks the start of an object, and each 32 bits are stored with the number of objects before them.
  */
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 
 const GROUPS_A_PAGE = 8;
-/** A byte for each of the MiB of 256 GiB, wherever in memory they lie: most words lead to no object, and are told
- * here without a look at their page. */
+/**
+ * One byte per MiB over 256 GiB: most words do not point to an object, which is detected here without reading
+ * their page.
+ */
 const PLACES = 2 ** 18;
 
-/** Tells the object at an address given in halves; 0: none. */
+/** Returns the object at an address given in halves; 0: none. */
 export interface ObjectIndex {
   find(low: number, high: number): NodeId;
 }
@@ -41,7 +43,7 @@ export class NodeIndex implements ObjectIndex {
     }
   }
 
-  /** The object that begins at an address given in halves; 0 where none does. */
+  /** The object that begins at an address given in halves; 0 if none does. */
   find(low: number, high: number): NodeId {
     if ((low & 15) !== 0 || this.#places[placeOf(low, high)] === 0) {
       return 0;

@@ -1,6 +1,6 @@
 /**
  * The second pass: the references of each object, exactly for the containers that every program is made
- * of, by the words of the object itself for all others. A word is a reference when an object begins where
+ * of, and by the words of the object itself for all others. A word is a reference when an object begins where
  * it points; borrowed ones (a weak reference's target, an object's list of them) are left out.
  */
 
@@ -39,7 +39,7 @@ import {
 import type { ObjectIndex } from "./node_index.js";
 
 const DICT_BYTES = 48;
-/** Offset of ob_bytes_object, where a bytearray's bytes are an object of their own (Objects/bytearrayobject.c). */
+/** Offset of ob_bytes_object, if a bytearray's bytes are a separate object (Objects/bytearrayobject.c). */
 const BYTEARRAY_BYTES = 56;
 const LIST_BYTES = 40;
 const SET_BYTES = 200;
@@ -70,14 +70,14 @@ export class References {
     this.#buffers = new BufferReferences(copy, sink, (start, bytes) => this.range(start, bytes));
   }
 
-  /** Tells all references of one object. */
+  /** Reports all references of one object. */
   visit(object: Address, row: TypeRow, room: Bytes): void {
     const { types } = this;
     this.#attributes(object, row);
     const { shape, basicSize: basic } = types.of(row);
     switch (shape) {
       case SHAPE_STR:
-        // Of a subclass: its fields stand behind the pointer to its characters, which ends a PyUnicodeObject.
+        // For a subclass: its fields follow the pointer to its characters, which ends a PyUnicodeObject.
         this.#rest(object, this.layout.compactBytes + 8, row);
         return;
       case SHAPE_INT:
@@ -117,7 +117,7 @@ export class References {
         this.#rest(object, 64, row);
         return;
       case SHAPE_WEAKREF:
-        this.range(object + 24, 8); // its callback alone is its own
+        this.range(object + 24, 8); // it owns only its callback
         return;
       case SHAPE_NDARRAY:
         this.#buffers.ndarray(object);
@@ -150,7 +150,7 @@ export class References {
     }
   }
 
-  /** All words of an object of no type that is known here. */
+  /** All words of an object of an unknown type. */
   #fields(object: Address, row: TypeRow, room: Bytes): void {
     const { shape, basicSize, itemSize } = this.types.of(row);
     if (shape === SHAPE_C_DATA) {
@@ -172,7 +172,7 @@ export class References {
     }
   }
 
-  /** Every word of a range that is the address of an object, but for the word at `skip`. */
+  /** Every word of a range that is the address of an object, except the word at `skip`. */
   range(start: Address, bytes: Bytes, skip: Address = 0): void {
     const { copy, index, sink } = this;
     const { words } = copy;
@@ -201,8 +201,10 @@ export class References {
     }
   }
 
-  /** Blocks that the words of a range lead to, and on from these: what stands in them are references. All together
-   * they are a part of the heap: what claims to be more is none. */
+  /**
+   * Follows blocks that the words of a range point to, recursively; their contents are references. Their total
+   * size is bounded by the heap; larger claims are invalid.
+   */
   #tables(start: Address, bytes: Bytes, deep: number): void {
     for (let address = start; address < start + bytes; address += 8) {
       const block = this.#word(address);
@@ -219,7 +221,7 @@ export class References {
     }
   }
 
-  /** Where an object keeps its weak references, which refer to it and not it to them; 0: nowhere. */
+  /** Offset of an object's weak references, which refer to it, not it to them; 0: none. */
   #weakList(object: Address, row: TypeRow): Address {
     const offset = this.types.of(row).weakOffset;
     return offset > 0 ? object + offset : 0;
@@ -235,7 +237,7 @@ export class References {
     return at < 0 ? 0 : signedWordAt(this.copy.words, at);
   }
 
-  /** What a subclass adds behind its builtin base: slots and a dict. */
+  /** Fields that a subclass adds after its builtin base: slots and a dict. */
   #rest(object: Address, from: Bytes, row: TypeRow): void {
     const basic = this.types.of(row).basicSize;
     if (basic > from) {
@@ -244,7 +246,7 @@ export class References {
   }
 
   /**
-   * Attributes that stand in no field of the object.
+   * Attributes that are not in a field of the object.
    *   3.11          -32 values, -24 dict
    *   3.12          -32 weak list, -24 dict, or values - 1
    *   3.13 and on   -32 weak list, -24 dict; behind the object: capacity u8 size u8 embedded u8 valid u8, values
@@ -395,7 +397,7 @@ export class References {
     }
   }
 
-  /** A C module's own structure; its size is not written anywhere, so its chunk's is taken. */
+  /** A C module's own structure; its size is not stored anywhere, so the size of its chunk is used. */
   #state(address: Address): void {
     if (!(address > 0)) {
       return;

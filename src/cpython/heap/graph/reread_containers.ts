@@ -1,16 +1,16 @@
 /**
- * A program that runs on while it is copied moves what grows: a list is copied with the address of an array
- * that was copied before it was made, and all that the list holds seems to hang on nothing.
+ * A program that runs while it is copied moves growing containers: a list may be copied with the address of an
+ * array whose memory was copied before the array existed, so the list's items seem unreachable.
  *
  *   copy      list (late) ──> items     copied early: memory of something else then
  *   renewed   list, now   ──> items, now
  *
- * So containers of some size are read once more, each with its table, in the moment between two of the
- * program's steps. What they took in since the copy is not in it, and is left out. A tuple never moves, but a new one
- * may have been copied while it was filled, or lie where another one was.
+ * So larger containers are read again, each with its table, between two steps of the program. Items added since
+ * the copy are not in it and are left out. A tuple never moves, but a new one may have been copied while it was
+ * filled, or be at the address of a former one.
  *
- * A pause of the program would spare the repeated attempts, but it would last as long as the whole pass over the
- * containers, which grows with the heap, and come with each lookup.
+ * Pausing the program would avoid repeated attempts, but the pause would last for the whole pass over the
+ * containers, which grows with the heap, and would be needed for each lookup.
  */
 
 import { pause } from "../../../linux/hold/pause.js";
@@ -29,20 +29,22 @@ import {
   type TypeTable,
 } from "../objects/type_table.js";
 
-/** Smaller ones hold little that counts. */
+/** Smaller ones hold little. */
 const FEWEST_ITEMS = 32;
-/** To meet a moment in which it does not move: the program has some to go on. */
+/** Attempts to catch a moment in which it does not move. */
 const MOST_ATTEMPTS = 8;
-/** Of all containers together: few move at any moment. */
+/** Limit for all containers together; few move at any moment. */
 const MOST_RETRIES = 200;
 const FILLED = 0.9;
-/** Each takes the time of a few reads. */
+/** Each costs a few reads. */
 const MOST_CONTAINERS = 20_000;
 /** Heads of lists, dicts and sets; a set's first small table stands in itself, and is none. */
 const HEAD_WORDS = 6;
 
-/** `address` and `row`: columns of the objects of the copy. Tells those that are gone, or in the making: who refers
- * to them may refer to others by now. */
+/**
+ * `address` and `row`: columns of the objects of the copy. Reports objects that are gone or under construction;
+ * their referrers may refer to others by now.
+ */
 export function renewContainers(
   copy: HeapCopy,
   layout: HeapLayout,
@@ -52,7 +54,7 @@ export function renewContainers(
 ): readonly Address[] {
   const { source } = copy;
   const gone: Address[] = [];
-  // All tables together are a part of the heap: what claims to be more is none.
+  // All tables together are smaller than the heap; a larger claim is invalid.
   let left = MOST_ATTEMPTS * copy.words.byteLength;
   let retries = MOST_RETRIES;
   for (const n of largestContainers(copy, types, address, row)) {
@@ -67,10 +69,10 @@ export function renewContainers(
           break;
         }
         pause();
-        source.refresh(); // a table that moved may lie where nothing was mapped before
+        source.refresh(); // a moved table may be in newly mapped memory
       }
       const head = readWords(source, object, HEAD_WORDS);
-      // Another object lies there by now, or none.
+      // Another object is there now, or none.
       const isAnother = isTuple && head?.[2] !== items;
       if (head === null || head[0] === 0 || head[1] !== types.of(type).address || isAnother) {
         gone.push(object);
@@ -83,7 +85,7 @@ export function renewContainers(
       left -= table.bytes;
       copy.renew(table.address, table.bytes);
       copy.renew(object, HEAD_WORDS * 8);
-      // It was its table all the time that it was read, and no new one that is being filled.
+      // It was the container's table during the whole read, and not a new one being filled.
       const whole = copy.index(table.address + table.bytes - 8) >= 0;
       const { knownBy } = table;
       const own = knownBy === null || copy.word(object + knownBy) === table.address;

@@ -1,12 +1,13 @@
 /**
- * What a program makes anew all the time (results = concatenate(results, more)) is never in a copy together with
- * the name that it goes by: the name is copied with the address of a value that was made after its memory was.
+ * A value that a program replaces all the time (results = concatenate(results, more)) is never in a copy
+ * together with its name: the name is copied with the address of a value that was created after its memory had
+ * been copied.
  *
  *   copy      dict of names (late) ──> value     copied early: free memory then
- *   renewed   dict of names, now   ──> value, now: an object more, and so is what was made with it
+ *   renewed   dict of names, now   ──> value, now: a new object, and so are objects created with it
  *
- * So what refers to nothing that the copy knows is read once more, together with what it refers to by then. What is
- * found to be gone when it is read so is no object any more: who refers to that is read once more, too.
+ * So objects that refer to unknown addresses are read again, together with their current referents. An object
+ * that turns out to be gone is removed, and its referrers are read again as well.
  */
 
 import { pause } from "../../../linux/hold/pause.js";
@@ -39,24 +40,24 @@ import type { ObjectColumns, ObjectRow } from "./node_columns.js";
 import { NodeIndex, type ObjectIndex } from "./node_index.js";
 import { References } from "./references.js";
 
-/** Looked at in all passes together: half a second. */
+/** Limit for all passes together: half a second. */
 const MOST_VISITED = 4_000_000;
-/** Read once more: each takes the time of some reads. */
+/** Most objects read again; each costs several reads. */
 const MOST_RENEWED = 2_000;
 const MOST_VALUES = 5_000;
-/** From what is gone to who refers to that, and so on. */
+/** Steps from a removed object to its referrers, and so on. */
 const MOST_PASSES = 4;
-/** To meet the program between two steps; while a large value is copied, it may take another. */
+/** Attempts to catch the program between two steps; copying a large value may take several. */
 const MOST_ATTEMPTS = 8;
-/** Nothing lives at an address that was met so often in a row: what refers to it has no more use for it. */
+/** If no object is found at an address this often in a row, the reference is stale. */
 const FORGOTTEN = 3;
 const LONGEST_PAUSES_MS: Millis = 200;
-/** Of an object or its table; what it refers to behind that is left out. */
+/** Limit for an object or its table; further references are left out. */
 const LARGEST_PIECE: Bytes = 16 * 2 ** 20;
-/** Where the kernel maps what is asked for without a place: above what looks like an address and is a number. */
+/** Lowest address of kernel-chosen mappings; smaller values are more likely numbers than addresses. */
 const LOWEST_MAPPED: Address = 2 ** 40;
 const NEAR: Bytes = 2 ** 30;
-/** What tells an object's size. */
+/** Shapes with a known size. */
 const HEAD_BYTES: Bytes = 256;
 const WITHOUT_REFERENCES: ReadonlySet<number> = new Set([
   SHAPE_STR,
@@ -112,7 +113,7 @@ export function renewValues(
   return renewal.values;
 }
 
-/** Whatever has a name stands in an attribute, a dict, or a field of C's. */
+/** Everything with a name is in an attribute, a dict, or a C field. */
 function mayName(shape: number): boolean {
   return !WITHOUT_REFERENCES.has(shape) && !NAMELESS.has(shape);
 }
@@ -178,7 +179,7 @@ class ValueRenewal {
   readonly #unknown: UnknownObjects;
   /** References as the copy has them. */
   readonly #copied: References;
-  /** References as they are now: tables are read anew before their entries are followed. */
+  /** References as they are now: tables are read again before their entries are followed. */
   readonly #present: References;
   readonly #head = new Uint32Array(HEAD_BYTES / 4);
   #renewed = 0;

@@ -1,4 +1,4 @@
-/** Where a graph begins: what sys.modules holds, and what has more references than the graph explains. */
+/** The roots of a graph: the contents of sys.modules, and objects with more references than the graph explains. */
 
 import type { AddressRange } from "../../../linux/memory/memory.js";
 import { itemAt } from "../../../model/base/columns.js";
@@ -26,7 +26,7 @@ export const ROOT_NAMES = [
   "unreachable cycles",
 ] as const;
 
-/** From 2^30 on a count says "immortal" (3.12 and newer), never how many references there are. */
+/** From 2^30 on a count means "immortal" (3.12 and newer), not the number of references. */
 const LEAST_IMMORTAL = 2 ** 30;
 
 interface FoundPlaces {
@@ -39,8 +39,8 @@ interface FoundPlaces {
 }
 
 /**
- * Objects that each root refers to. A root is only who has more references than the graph accounts for:
- * words on stacks and in variables are often of the past, and tell nothing but where a reference may be.
+ * Objects that each root refers to. Only objects with more references than the graph accounts for are roots:
+ * words on stacks and in variables are often stale, and only show where a reference may be.
  */
 export function findRoots(
   copy: HeapCopy,

@@ -1,15 +1,14 @@
 /**
- * Where the objects of one site gather: down the ways from the roots, as long as most of them go the same
- * way; the container at which they part is the one that grows.
+ * Finds the container in which the objects of one site accumulate: follows the paths from the roots as long as
+ * most of them share a node; the container at which they split is the growing one.
  *
  *   module app ──> __dict__ ──> Store ──> .by_day: dict ──┬─> "mon": list ──> sample
- *                  (names)     (fixed)    they part here ──┼─> "tue": list ──> sample
+ *                  (names)     (fixed)    they split here ──┼─> "tue": list ──> sample
  *                                                          └─> ...
  *
- * A module, a class and an object of few fields hold what their names say and do not grow: where ways part
- * there, two leaks share them, and the larger counts. Where nearly each object has a module of its own, it is
- * sys.modules that grows. A chain (each link holds the next: tracebacks, linked
- * nodes) is told by its first link.
+ * A module, a class and an object with few fields have fixed names and do not grow: if paths split there, two
+ * leaks share it, and the larger one counts. If nearly every object has its own module, sys.modules grows. A
+ * chain (each link holds the next: tracebacks, linked nodes) is represented by its first link.
  */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
@@ -29,13 +28,13 @@ import {
   SHAPE_TYPE,
 } from "../objects/type_table.js";
 
-/** Of the ways that lead through a node, what goes on together for its next one to be followed. */
+/** Share of the paths through a node that must share the next node for it to be followed. */
 const MOST = 0.6;
-/** Of all that was looked up, what must lead through the holder. */
+/** Share of all looked-up objects that must be reachable through the holder. */
 const LEAST_SHARE = 0.25;
-/** An object in which ways part into more is no fixed structure: a node of a tree, a table of C's. */
+/** An object at which paths split into more is not a fixed structure: a node of a tree, a C table. */
 const MOST_FIELDS = 4;
-/** So many links make a chain where no way is seen to end along it. */
+/** This many links form a chain even if no path ends along it. */
 const SURE_LINKS = 24;
 const LOST_ON_CHAIN = 0.3;
 const DEEPEST = 4096;
@@ -51,11 +50,11 @@ const CONTAINERS: ReadonlySet<number> = new Set([
 
 interface Step {
   readonly node: NodeId;
-  /** Ways that lead through it. */
+  /** Number of paths through it. */
   readonly ways: number;
 }
 
-/** The object that most of `nodes` accumulate in; 0 where no object holds enough of them. */
+/** The object in which most of `nodes` accumulate; 0 if no object holds enough of them. */
 export function accumulationPoint(
   objects: ObjectGraph,
   names: StepNames,
@@ -99,12 +98,12 @@ export function accumulationPoint(
   return link ?? (isNone ? 0 : end);
 }
 
-/** Modules that are made as the program runs. */
+/** Modules created at run time. */
 function areMany(modules: readonly unknown[], nodes: readonly NodeId[]): boolean {
   return modules.length >= Math.max(FEWEST_LINKS, nodes.length / 2);
 }
 
-/** Ways by the node that follows, the most first. */
+/** Paths grouped by the next node, most first. */
 function byStep(ways: readonly Uint32Array[], depth: number): [NodeId, Uint32Array[]][] {
   const next = new Map<NodeId, Uint32Array[]>();
   for (const way of ways) {

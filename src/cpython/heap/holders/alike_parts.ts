@@ -1,14 +1,14 @@
 /**
- * Where memory gathers in a few places that are alike: the ways part at a container of few entries, and in each
- * of them go on by the same names to a container of its own, or to a chain of its own.
+ * Memory that accumulates in a few similar places: the paths split at a container with few entries, and
+ * continue in each of them by the same names to a separate container or chain.
  *
  *   connections: dict ──┬─> Connection ──> .history: list ──┬─> ...
  *                       │                                   └─> ...
  *                       └─> Connection ──> .history: list ──┬─> ...
  *                                                           └─> ...
- *   told as: connections -> each of 2 -> .history
+ *   shown as: connections -> each of 2 -> .history
  *
- * A dict of lists (`by_day["mon"]`) stays what it is: nothing named lies between it and what grows.
+ * A dict of lists (`by_day["mon"]`) is not changed, because there is no name between it and the growing lists.
  */
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { pathTo } from "../../../model/heap/heap_paths.js";

@@ -1,4 +1,4 @@
-/** Containers full of numbers that each are an object of their own, where an array would hold them bare. */
+/** Containers full of numbers stored as separate objects, which an array would store as plain values. */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Bytes, Objects } from "../../../model/base/units.js";

@@ -1,5 +1,5 @@
-/** Real tensors of a real program. Their data lies in host memory, for want of a device: the blocks that a
- * device's allocator would tell of are told by the program itself. */
+/** Real tensors of a real program. There is no device, so their data is in host memory, and the program itself reports
+ * the blocks that a device's allocator would report. */
 
 import { expect, test } from "vitest";
 import { environment } from "../../../../test/environment.js";

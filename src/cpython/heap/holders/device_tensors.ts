@@ -1,8 +1,8 @@
 /**
  * Tensors whose data lies in given allocations, found in the object graph from outside: the allocator of a
  * device tells its blocks, the graph tells which objects of the program lead there. However many tensors
- * view one block, it counts once, told by the one that covers most of it; of equals by one that outlives
- * the functions that run now.
+ * view one block, it counts once and is named after the tensor that covers most of it; among equals, after one that
+ * outlives the functions that run now.
  */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";

@@ -1,4 +1,4 @@
-/** Who holds an object: its accumulation point, in words, with what hangs on it. */
+/** The holder of an object: its accumulation point as text, with its retained size. */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes, Objects } from "../../../model/base/units.js";
@@ -34,7 +34,7 @@ export interface Holder {
   readonly retainedBytes: Bytes;
   /** Of a container; 0 of anything else. */
   readonly entries: Objects;
-  /** Objects that would go with it. */
+  /** Objects that would be freed with it. */
   readonly objects: Objects;
 }
 
@@ -129,7 +129,7 @@ export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder
   return { ...holder, path, ...retainedBy(objects, retains) };
 }
 
-/** Containers that are alike, told as one: by the way to what they hang in, and on from each of its entries. */
+/** Containers that are alike, reported as one: the path to what contains them, and the path on from each entry. */
 function togetherOf(
   objects: ObjectGraph,
   names: StepNames,
@@ -218,11 +218,13 @@ const ENTRIES_AT: Readonly<Record<number, Bytes>> = {
   [SHAPE_SET]: 24,
 };
 
-/** Of all that is retained: where less gathers is not worth a word. */
+/** Share of all retained memory; holders of less are not listed. */
 const LEAST_GATHERED = 1 / 5000;
 
-/** The objects that retain most while none of what they retain does nearly as much: where memory gathers. Of those
- * that the same words lead to, as to the items of a list, the largest alone: they would hide all others. */
+/**
+ * The objects that retain most while none of their retained objects retains nearly as much. Among those with
+ * the same path, such as items of a list, only the largest: they would hide all others.
+ */
 export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
   const { graph, tree, types, paths, end } = objects;
   const drop = new Float64Array(graph.nodes);

@@ -1,6 +1,7 @@
 /**
- * Servers of language models take one pool for keys and values at their start and hand out its blocks: how
- * full it is says something, its size does not. The pools' books are plain attributes, read from outside.
+ * Servers of language models reserve one pool for keys and values at start-up and allocate blocks from it, so
+ * its occupancy is informative, not its size. The pool's bookkeeping is in plain attributes, which are read
+ * from outside.
  */
 
 import type { NodeId } from "../../../model/heap/heap_graph.js";

@@ -1,5 +1,5 @@
 /**
- * What a copy of a program's memory is to hold: resident pages of its heaps, and of the data of the program and
+ * The contents of a copy of a program's memory: resident pages of its heaps, and of the data of the program and
  * its libraries. Large buffers of plain figures (arrays, weights) are left out: no reference is in them.
  */
 

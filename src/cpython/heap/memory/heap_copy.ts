@@ -1,6 +1,6 @@
 /**
- * What a graph is built from: a copy of a program's own memory, taken while the program stands still, and
- * read at leisure after it runs again.
+ * The copy of a program's memory from which a graph is built. It is taken while the program is paused, and
+ * analysed after the program continues.
  *
  *   directory: address / 64 MiB -> table of 16,384 pages -> number of the copied page (0: not copied)
  *   pages      one after the other in one buffer; neighbours in memory are neighbours here

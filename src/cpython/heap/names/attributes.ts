@@ -9,7 +9,7 @@ import { readIntAt } from "./values.js";
 
 const LONGEST_NAME = 200;
 
-/** A whole number at the end of a way of attributes ("queue.length"); null where there is none. */
+/** A whole number at the end of a way of attributes ("queue.length"); null if there is none. */
 export function countAt(objects: ObjectGraph, from: NodeId, way: string): number | null {
   // Small numbers are the interpreter's own, and no nodes of the graph.
   const address = addressAt(objects, from, way);

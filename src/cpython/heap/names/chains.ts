@@ -1,10 +1,10 @@
-/** Chains: an object holds the next of its type, that one the next, and so on (tracebacks, linked nodes, steps). */
+/** Chains: an object refers to the next of its type, and so on (tracebacks, linked nodes, steps). */
 import { uint32At } from "../../../model/base/columns.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
 import type { StepNames } from "./step_names.js";
 
-/** As many objects of one type on a way make it a chain. */
+/** This many objects of one type in a path form a chain. */
 export const FEWEST_LINKS = 6;
 
 interface Chain {

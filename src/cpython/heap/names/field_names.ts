@@ -5,7 +5,7 @@
  *    └───── tp_base (whose members the type has, too)
  *
  * A slot of a class is such a member. What exceptions and tracebacks keep has getters of its own instead:
- * those are told by where they stand. Sources: Include/descrobject.h (structmember.h), pyerrors.h.
+ * those are named by their position. Sources: Include/descrobject.h (structmember.h), pyerrors.h.
  */
 import { MemoryReader } from "../../../linux/index.js";
 import type { Address, Bytes } from "../../../model/base/units.js";

@@ -1,4 +1,4 @@
-/** The dominator tree of a heap, cut to what a page holds, each row with the way to it in words. */
+/** The dominator tree of a heap, reduced to the size of a page, each row with its path as text. */
 
 import { uint32At } from "../../../model/base/columns.js";
 import type { NamedHeapTree } from "../../../model/documents/heap/heap_page.js";
@@ -7,10 +7,10 @@ import { cutTree, TreeKind } from "../../../model/heap/heap_tree.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_NAMES } from "../graph/graph.js";
 import { StepNames } from "./step_names.js";
 
-/** A way of more steps between an object and what dominates it is told by its last ones. */
+/** If there are more steps between an object and its dominator, only the last ones are shown. */
 const MOST_STEPS = 24;
 
-/** Names of modules, attributes and string keys are told; no other value of the program's is. */
+/** Only names of modules, attributes and string keys are shown, no other values of the program. */
 export function namedTree(objects: ObjectGraph): NamedHeapTree {
   const { graph, tree, paths } = objects;
   const { node: nodes, ...cut } = cutTree(graph, tree);
@@ -34,7 +34,7 @@ export function namedTree(objects: ObjectGraph): NamedHeapTree {
   return { ...cut, steps };
 }
 
-/** The part of the way from a root that lies behind the object's dominator: every way leads through that. */
+/** The part of the path from a root that follows the object's dominator, through which every path leads. */
 function stepsTo({ tree, paths }: ObjectGraph, names: StepNames, node: NodeId): string[] {
   const dominator = uint32At(tree.dominator, node);
   const way = [node];

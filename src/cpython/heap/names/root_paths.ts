@@ -1,13 +1,13 @@
 /**
- * The ways from roots to the objects of a type, told together where many share one. From the objects upwards, level
- * by level, until nothing moves:
+ * The paths from roots to the objects of a type, grouped if many share one. Works from the objects upwards,
+ * level by level, until nothing changes:
  *
  *   filters: list ──┬─> tuple ──> Pattern          a group is a node, and the words from there to its objects
  *                   ├─> tuple ──> Pattern          many alike under one node     one group, "list[...]"
  *                   └─> tuple ──> Pattern          else: one step up             "tuple[...]"
- *   told as: filters -> list[...] -> tuple[...]
+ *   shown as: filters -> list[...] -> tuple[...]
  *
- * Steps that came to nothing in common are told as they are.
+ * Paths without a common part are shown individually.
  */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
@@ -66,7 +66,7 @@ interface Group {
   readonly at: { readonly node: NodeId; readonly tail: Tail } | null;
 }
 
-/** Ways to the nodes, the largest first; the last one stands for those that are too many to be told. */
+/** Paths to the nodes, largest first; the last one represents those beyond the limit. */
 export function findRootPaths(objects: ObjectGraph, nodes: readonly NodeId[]): RootPath[] {
   const grouping = new WayGrouping(objects);
   const groups = grouping
@@ -80,7 +80,7 @@ export function findRootPaths(objects: ObjectGraph, nodes: readonly NodeId[]): R
   const others = groups.slice(MOST_PATHS);
   return [
     ...mergeSameWords(told),
-    ...(others.length === 0 ? [] : [{ path: ["other ways"], nodes: [], ...sumsOf(others) }]),
+    ...(others.length === 0 ? [] : [{ path: ["other paths"], nodes: [], ...sumsOf(others) }]),
   ];
 }
 

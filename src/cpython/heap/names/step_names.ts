@@ -1,10 +1,10 @@
 /**
- * A way through the object graph in words:
+ * A path through the object graph as text:
  *
  *     module app -> CACHE -> dict["users"] -> list[...] -> .history
  *
- * Names of modules, attributes and string keys are told; no other value of the program's ever is. The dict
- * between an object and its attributes is no step of its own.
+ * Only names of modules, attributes and string keys are shown, never other values of the program. The dict
+ * between an object and its attributes is not a separate step.
  */
 
 import { float64At, itemAt, uint32At } from "../../../model/base/columns.js";
@@ -184,7 +184,7 @@ export class StepNames {
       default: {
         const { method } = this.objects.layout.python;
         if (type === "method" && this.#points(from, method.self, to)) {
-          return `.__self__ (${this.typeName(to)})`; // a method says nothing of whose it is
+          return `.__self__ (${this.typeName(to)})`; // a method does not name its owner
         }
         const attribute = this.#inlineAttribute(from, to) ?? this.#field(from, to);
         if (attribute !== null) {

@@ -1,4 +1,4 @@
-/** The value of one object as text, for who asks for it by address: strings, bytes and numbers only. */
+/** The value of one object as text, if requested by address: only strings, bytes and numbers. */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";

@@ -6,7 +6,7 @@ import type { HeapCopy } from "../memory/heap_copy.js";
 import { signedWordAt } from "../memory/words.js";
 import { ownDataBytes, readWords } from "./small_objects.js";
 
-/** Told for each object in turn. */
+/** Called for each object. */
 export interface ReferenceSink {
   edge(to: NodeId): void;
   /** A buffer that the object owns, beside its own block; `bytes` where it counts for the object's size. */

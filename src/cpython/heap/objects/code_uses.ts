@@ -1,12 +1,12 @@
 /**
- * Which names a function's lines load, and whether they put items under keys: read from the copy, instruction by
- * instruction.
+ * The names that a function's lines load, and whether they store items under keys: read from the copy,
+ * instruction by instruction.
  *
  *   code     names (attributes, globals, methods), variables, constants (code of functions within it)
  *   bytes    two a word: the instruction's number, its argument; from 3.11 on words of a cache behind some
  *   lines    which instruction is of which line
  *
- * What does not hold up (code that is gone) uses nothing.
+ * Invalid code (already freed) uses nothing.
  */
 
 import { MemoryReader } from "../../../linux/index.js";

@@ -1,5 +1,5 @@
 /**
- * Names for what functions that run, or wait, hold in their locals:
+ * Names for objects held in locals of running or suspended functions:
  *
  *   thread MainThread -> frame serve (app.py:12) -> local cache -> dict[...]
  *
@@ -8,7 +8,7 @@
  *   where   on the thread's own stack (3.11 on); in a frame object (before, and what a traceback keeps); in
  *           a generator or coroutine (3.11 on), or in the frame object that it points to (before)
  *
- * All is read from the copy. What does not hold up (a torn frame, code that is none) has no name.
+ * Everything is read from the copy. Invalid data (a torn frame, something that is not code) has no name.
  */
 
 import { basename } from "node:path";
@@ -82,7 +82,7 @@ export class FrameLocals {
     return [...frames.values()].filter((frame) => frame !== null);
   }
 
-  /** The copy was renewed: locals are read anew. */
+  /** The copy was renewed: locals are read again. */
   forget(): void {
     this.#python.reader.forget();
     this.#holders = null;

@@ -1,7 +1,7 @@
 /**
- * How large an object is, as sys.getsizeof says (GC head included), and the buffers that it owns beside
- * that. What stands in the object itself is added up at once; a dict's table and an array's dimensions
- * lie elsewhere, and the caller is told where.
+ * The size of an object like sys.getsizeof (including the GC head), and the buffers that it owns in addition.
+ * Sizes inside the object are added at once; a dict's table and an array's dimensions are elsewhere, and their
+ * addresses are returned to the caller.
  */
 
 import type { Bytes } from "../../../model/base/units.js";
@@ -53,7 +53,7 @@ const VARIABLE: ReadonlySet<number> = new Set([
   SHAPE_FRAME,
 ]);
 
-/** What {@link ownBytes} says of every object of a type; null where it depends on the object. */
+/** The result of {@link ownBytes} for every object of a type; null if it depends on the object. */
 export function fixedBytes({ shape, itemSize, preHeader, basicSize }: TypeFacts): Bytes | null {
   const hasItems = itemSize !== 0 && shape !== SHAPE_DICT && shape !== SHAPE_ARRAY;
   return VARIABLE.has(shape) || hasItems ? null : preHeader + basicSize;

@@ -3,7 +3,7 @@ import { growingFloat64, growingUint32 } from "../../../model/base/growing_colum
 import type { Address } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 
-/** Who owns the buffer at an address: a list's items, a dict's table, an array's data. */
+/** The owner of the buffer at an address: a list's items, a dict's table, an array's data. */
 export class OwnedBuffers {
   readonly #addresses = growingFloat64();
   readonly #owners = growingUint32();

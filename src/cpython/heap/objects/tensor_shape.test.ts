@@ -29,7 +29,7 @@ test.each([
   expect(readRowLength(memory, TENSOR)).toBe(400);
 });
 
-test("what is no row of indices has no length", () => {
+test("a tensor that is not a row of indices has no length", () => {
   const float32 = 6n;
   expect(readRowLength(tensor(float32), TENSOR)).toBeNull();
 });

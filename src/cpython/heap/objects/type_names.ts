@@ -1,4 +1,4 @@
-/** A type's name as a person writes it: `module.qualname`, without `builtins.`; and its module alone. */
+/** A type's name as written in source: `module.qualname`, without `builtins.`; and its module alone. */
 import type { Memory } from "../../../linux/memory/memory.js";
 import type { Address } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";

@@ -1,10 +1,10 @@
 /**
- * Which addresses are types, and what a type says of its objects. A word is a type's address only when
+ * Finds which addresses are types, and the properties of their objects. A word is a type's address only when
  * what stands there looks like one and its own type, its type's type and so on end at `type`:
  *
  *     object ── ob_type ──> T ── ob_type ──> metaclass ── ... ──> `type` ── ob_type ──> itself
  *
- * Every answer is kept, the refusals too: the scan of a heap asks hundreds of millions of times.
+ * Every answer is cached, also negative ones, because the scan of a heap asks hundreds of millions of times.
  */
 
 import type { Memory } from "../../../linux/memory/memory.js";

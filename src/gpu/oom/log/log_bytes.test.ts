@@ -22,7 +22,7 @@ const MESSAGE =
 const STEPS = Array.from({ length: 20_000 }, (_, step) => `step ${step} loss ${Math.sin(step)}`);
 const DAMAGED = [expect.stringMatching(/^the \.gz is damaged \(.+\)/)];
 
-test("a pack that was cut gives what is there, and says that it was cut", async () => {
+test("a truncated gzip file yields what is there and is reported as truncated", async () => {
   const packed = gzipSync([MESSAGE, ...STEPS].join("\n"));
   const { lines, limits, count } = await read(packed.subarray(0, packed.length >> 1));
   expect(lines).toEqual([1]);
@@ -33,7 +33,7 @@ test("a pack that was cut gives what is there, and says that it was cut", async 
 test.each([
   ["a few lines", 10],
   ["many", 20_000],
-])("a pack with something behind it gives all of its own lines: %s", async (_, steps) => {
+])("a gzip file with trailing data yields all of its lines: %s", async (_, steps) => {
   const packed = gzipSync([...STEPS.slice(0, steps), MESSAGE].join("\n"));
   expect(await read(Buffer.concat([packed, Buffer.from("no pack")]))).toEqual({
     lines: [steps + 1],
@@ -42,12 +42,12 @@ test.each([
   });
 });
 
-test("packs one behind another are one log", async () => {
+test("concatenated gzip files are one log", async () => {
   const packed = Buffer.concat([gzipSync("a\n"), gzipSync(`${MESSAGE}\n`)]);
   expect(await read(packed)).toEqual({ lines: [2], limits: [], count: 2 });
 });
 
-test("a pack of which nothing can be had is no log", async () => {
+test("a gzip file from which nothing can be read is not a log", async () => {
   await expect(read(gzipSync(MESSAGE).subarray(0, 12))).rejects.toMatchObject({ id: "TM-E004" });
 });
 
@@ -62,7 +62,7 @@ test.each([
   expect(await read(bytes)).toEqual({ lines: [2], limits: [], count: 2 });
 });
 
-test("zeros that a crash left in the text are left out; a file of little else is named", async () => {
+test("zeros that a crash left in the text are skipped; a file of mostly zeros is reported", async () => {
   const sparse = Buffer.concat([Buffer.alloc(5000), Buffer.from(MESSAGE)]);
   expect((await read(sparse)).lines).toEqual([1]);
   const { limits } = await read(Buffer.concat([Buffer.alloc(200), Buffer.from("\x01\x02\n")]));

@@ -1,7 +1,7 @@
 /**
- * The bytes of a log as text: packed by gzip or not, UTF-8 or the UTF-16 that PowerShell 5 writes for `>`.
- * A pack that ends in its midst, or has something behind it, gives what can be had: the log of a machine
- * that died is just that.
+ * The bytes of a log as text: optionally gzipped, in UTF-8 or the UTF-16 that PowerShell 5 writes for `>`. A
+ * truncated gzip file, or one with trailing data, yields everything that can be read, because logs of crashed
+ * machines look like that.
  */
 import { finished } from "node:stream";
 import { createGunzip } from "node:zlib";
@@ -11,12 +11,12 @@ interface LogDamage {
   readonly damage: string;
 }
 
-/** A piece of a pack that is unpacked at once: a thousandth of what it may grow to. */
+/** Compressed bytes that are decompressed at once; the output may be a thousand times larger. */
 const PACKED_PIECE = 2 ** 14;
-/** Of a pack, to look at its faulty piece once more. */
+/** Compressed bytes kept, to decode the piece with the error again. */
 const KEPT = 2 ** 24;
 
-/** @throws what `input` throws, and what a pack is wrong with of which nothing could be read */
+/** @throws errors of `input`, and the decompression error if nothing could be read */
 export async function* unpacked(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | LogDamage> {
   const iterator = input[Symbol.asyncIterator]();
   const first = await iterator.next();
@@ -36,7 +36,7 @@ export async function* unpacked(input: AsyncIterable<Buffer>): AsyncGenerator<Bu
   }
 }
 
-/** A stream that fails throws away what nobody has read yet: each piece is therefore taken as it comes out. */
+/** A failing stream discards unread output, so each piece is read as soon as it is available. */
 async function* inflated(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer | LogDamage> {
   const inflater = new Inflater();
   const written = new Written();
@@ -64,11 +64,11 @@ async function* inflated(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer |
     throw inflater.failure;
   }
   yield {
-    damage: `the .gz is damaged (${inflater.failure.message}): what stands before the damage was read, the rest was not`,
+    damage: `the .gz is damaged (${inflater.failure.message}): the part before the damage was read, the rest was not`,
   };
 }
 
-/** A pack as it is written, and what comes out of it. */
+/** Compressed data as it is written, and its decompressed output. */
 class Inflater {
   failure: Error | undefined;
   bytes = 0;
@@ -87,7 +87,7 @@ class Inflater {
 
   async write(piece: Buffer): Promise<Buffer[]> {
     await new Promise<void>((resolve) => {
-      // A stream that fails in the midst of a piece closes, and calls nothing back.
+      // A stream that fails in the middle of a piece closes without calling back.
       this.#gunzip.once("close", resolve);
       this.#gunzip.write(piece, () => {
         this.#gunzip.off("close", resolve);
@@ -106,8 +106,10 @@ class Inflater {
   }
 }
 
-/** The piece in which a pack fails yields nothing, not even what stands before the fault: a second look at it
- * goes byte by byte, from the beginning of the pack on, as long as that is kept. */
+/**
+ * The piece that contains the error yields no output, not even before the error. It is therefore decoded again
+ * byte by byte, from the start of the compressed data if that is still kept.
+ */
 class Written {
   rescued = 0;
   #parts: Buffer[] | undefined = [];
@@ -121,7 +123,7 @@ class Written {
     this.#parts?.push(part);
   }
 
-  /** @param given bytes of the text that were handed out already */
+  /** @param given bytes of the text that were already returned */
   async rest(part: Buffer, given: number): Promise<Buffer[]> {
     if (this.#parts === undefined) {
       return [];
@@ -140,7 +142,7 @@ class Written {
   }
 }
 
-/** By the byte order mark, or by every second byte of ASCII text being zero. */
+/** Detected by the byte order mark, or by zeros in every second byte of ASCII text. */
 export function decoderOf(first: Buffer): TextDecoder {
   if (first[0] === 0xff && first[1] === 0xfe) {
     return new TextDecoder("utf-16le");

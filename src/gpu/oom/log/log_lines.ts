@@ -1,4 +1,4 @@
-/** A log as lines, of any size and from any writer. */
+/** A log of any size, from any writer, as lines. */
 
 import { createReadStream, type ReadStream, statSync } from "node:fs";
 import { fileNotFound, fileUnusable, TidemarkError } from "../../../model/errors/errors.js";
@@ -9,18 +9,20 @@ export interface LogLine {
   /** From 1. */
   readonly number: number;
   readonly text: string;
-  /** Of the last line alone, where the file could not be read to its end: why. */
+  /** Set only for the last line, if the file could not be read to its end: the reason. */
   readonly damage?: string;
 }
 
-/** A line of more than this is handed out in pieces of the same number. */
+/** A longer line is returned in pieces with the same number. */
 const LONGEST = 2 ** 17;
 
-/** Called after each piece; `done` of `of` bytes of the file as it lies there. */
+/** Called after each piece; `done` of `of` bytes of the file on disk. */
 type TellBytes = (done: number, of: number) => Promise<void>;
 
-/** Lines of a file (.gz and UTF-16 too), or of standard input for "-", as many at a time as a piece of it holds: a
- * turn of the event loop for each would cost more than the line. @throws TidemarkError TM-E003, TM-E004 */
+/**
+ * Lines of a file (also .gz and UTF-16), or of standard input for "-". They are returned in batches, because
+ * one turn of the event loop per line would cost more than the line. @throws TidemarkError TM-E003, TM-E004
+ */
 export async function* logLines(
   path: string,
   tell?: TellBytes,
@@ -39,7 +41,7 @@ export async function* logLines(
       }
       decoder ??= decoderOf(piece);
       rest += decoder.decode(piece, { stream: true });
-      // Progress bars end their lines by a carriage return alone.
+      // Progress bars end their lines with only a carriage return.
       const lines = rest.split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop() ?? "";
       const read = lines.flatMap((text) => pieces(text, number++));

@@ -1,6 +1,6 @@
 /**
- * A line of a log that is a record: structured loggers and container runtimes write one JSON object a
- * line, and put the program's own text, with escaped ends of lines, into one of its fields.
+ * A log line that is a record: structured loggers and container runtimes write one JSON object per line, with
+ * the program's text, including escaped line ends, in one of its fields.
  *
  *   {"log":"  File \"train.py\", line 3, in step\n","stream":"stderr","time":"..."}
  *   {"level":"error","rank":3,"message":"step failed","exc_info":"Traceback ...\nRuntimeError: ..."}
@@ -11,16 +11,16 @@ interface LogRecord {
   readonly lines: readonly string[];
 }
 
-/** Fields that hold text of the program, in the order in which it was said. */
+/** Fields with text of the program, in the order in which it was written. */
 const TEXT_FIELDS = [
   ...["log", "message", "msg", "event", "text", "textPayload", "error", "exception"],
   ...["exc_info", "exc_text", "stack_trace", "stacktrace", "traceback", "stack"],
 ];
 const RANK_FIELDS = ["rank", "global_rank", "process_rank", "local_rank"];
-/** A record of more is none that people log. */
+/** Largest record; nobody logs larger ones. */
 const DEEPEST = 4;
 
-/** null for a line that is no such record. */
+/** null for any other line. */
 export function readLogRecord(line: string): LogRecord | null {
   const from = line.indexOf('{"');
   if (from < 0 || from > 64 || !line.trimEnd().endsWith("}")) {
@@ -62,7 +62,7 @@ function collect(value: unknown, depth: number, texts: string[], ranks: number[]
   }
 }
 
-/** A text that was written as Python or JSON quotes it, on one line: its lines; null for any other. */
+/** The lines of a text that is quoted as in Python or JSON on one line; null for any other text. */
 export function unquotedLines(line: string): readonly string[] | null {
   if (!line.includes("\\n")) {
     return null;

@@ -1,11 +1,11 @@
-/** The events of a log, each once: a traceback, a logger and a launcher print the same exception. */
+/** The events of a log, deduplicated, because a traceback, a logger and a launcher print the same exception. */
 import type { OomEventJson } from "../../../model/documents/gpu/gpu_document.js";
 
 const MOST_EVENTS = 10_000;
 
 export class OomEvents {
   readonly #events: OomEventJson[] = [];
-  /** Of the same figures, one a rank or writer. */
+  /** Events with the same figures, one per rank or writer. */
   readonly #known = new Map<string, OomEventJson[]>();
   #dropped = 0;
 
@@ -34,7 +34,7 @@ export class OomEvents {
     this.#events.push(event);
   }
 
-  /** By their lines. */
+  /** Sorted by line. */
   all(): OomEventJson[] {
     return this.#events.sort((a, b) => a.line - b.line);
   }
@@ -44,7 +44,7 @@ export class OomEvents {
   }
 }
 
-/** Once as its program prints it, and once with its launcher's rank or name before it: the same. */
+/** True if one is the program's line and the other the same line with its launcher's rank or name in front. */
 function isOneMessage(a: OomEventJson, b: OomEventJson): boolean {
   if (a.rank !== null || b.rank !== null) {
     return a.rank === b.rank || a.rank === null || b.rank === null;

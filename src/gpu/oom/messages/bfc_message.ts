@@ -1,5 +1,5 @@
 /**
- * Out-of-memory texts of JAX and TensorFlow, whose allocator (BFC) dumps its state into the log:
+ * Out-of-memory messages of JAX and TensorFlow, whose allocator (BFC) dumps its state into the log:
  *
  *   failed to allocate 8.41G (9029127168 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY       (tries again, smaller)
  *   Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.72GiB (rounded to 3994418944)
@@ -12,8 +12,9 @@
  *   BufferAssignment stats: ... total allocation: 14.44GiB                  (XLA: what the program needs in all)
  *   OOM when allocating tensor with shape[25088,4096] and type float on /job:.../device:GPU:0 by allocator GPU_0_bfc
  *
- * An allocator whose caller can do without ("not a failure", "with freed_by_count=") says so by the dozen while
- * XLA tries kernels, on the same line or the next: that is no event. cuda_host_bfc and gpu_host_bfc are pools of pinned host memory.
+ * While XLA tries kernels, many allocation failures are harmless and marked as such on the same or next line
+ * ("not a failure", "with freed_by_count="); they are not events. cuda_host_bfc and gpu_host_bfc are pools of
+ * pinned host memory.
  */
 
 import type { Bytes } from "../../../model/base/units.js";
@@ -25,7 +26,7 @@ import { sourceOf } from "./message_source.js";
 export interface BfcState {
   framework: "jax" | "tensorflow";
   memory: OomEventJson["memory"];
-  /** What it was made of: later texts of the same failure say more. */
+  /** The texts it was made from; later texts of the same failure add details. */
   source: "driver" | "exception" | "dump";
   line: number;
   device: number | null;
@@ -33,7 +34,7 @@ export interface BfcState {
   limit: Bytes | null;
   inUse: Bytes | null;
   largestFree: Bytes | null;
-  /** What the compiled program needs in all. */
+  /** Total memory that the compiled program needs. */
   program: Bytes | null;
 }
 
@@ -45,18 +46,18 @@ const ALLOCATOR =
 const NO_FAILURE = /with freed_by_count=|caller indicates that this is not a failure/;
 const STATISTIC = /(?:^|[\s|>*\]])(Limit|InUse|LargestFreeBlock): {1,40}(-?\d{1,19})\s{0,8}$/;
 const PROGRAM = /(?:^|\s)total allocation: {1,24}(\d{1,12}(?:\.\d{1,9})?)([KMGT]?i?B)/;
-/** What every line that this reads has one of. */
+/** Every line that this reader uses contains one of these. */
 const WORDS =
   /Limit:|InUse:|FreeBlock:|ran out of memory|EXHAUSTED|xhausted|XlaRuntimeError|OOM when|failed to alloc|total allocation:|Dst tensor|for new constant|not a failure/;
 const LONGEST = 2000;
-/** A dump has thousands of lines between a driver's refusal and its end. */
+/** Thousands of lines may separate the driver's refusal from the end of the dump. */
 const NEAR_LINES = 20_000;
-/** Lines that a wrapped exception is looked for in. */
+/** Number of lines in which a wrapped exception is searched. */
 const WRAPPED_LINES = 3;
-/** Statistics stand so near before an exception where the dump's own first line was lost, or had no name. */
+/** Statistics belong to an exception at most this many lines later if the dump's first line was lost or had no name. */
 const STATISTICS_LINES = 24;
 
-/** Whether a line says something to the reader below: most of a dump does not. */
+/** Whether the reader below uses a line; most lines of a dump are irrelevant. */
 export function isBfcLine(text: string): boolean {
   if (!WORDS.test(text)) {
     return false;
@@ -66,25 +67,25 @@ export function isBfcLine(text: string): boolean {
   return all.some((one) => one.test(part));
 }
 
-/** A driver's line has a name in it that other libraries say, too. */
+/** A driver's line contains a name that other libraries also print. */
 export function isDriverLine(text: string): boolean {
   return text.includes("failed to alloc") && DRIVER.test(text.slice(0, LONGEST));
 }
 
-/** Takes the lines of one writer, and hands out an event when the dump is over. */
+/** Consumes the lines of one writer and returns an event when the dump is complete. */
 export class BfcReader {
   #open: BfcState | undefined;
-  /** Statistics of a dump that nothing began. */
+  /** Statistics of a dump without a first line. */
   #loose: Pick<BfcState, "line" | "limit" | "inUse" | "largestFree"> | undefined;
-  /** An exception whose request stands in the next line. */
+  /** An exception whose request is in the next line. */
   #wrapped: { line: number; text: string; left: number } | undefined;
 
-  /** Whether the next line is wanted, whatever it holds. */
+  /** Whether the next line is needed, whatever it contains. */
   get waits(): boolean {
     return this.#wrapped !== undefined;
   }
 
-  /** @returns the event before, when this line begins another; null where there is none */
+  /** @returns the previous event if this line begins another; null if there is none */
   take(line: number, whole: string): BfcState | null {
     const text = whole.slice(0, LONGEST);
     const joined = this.#joined(text);
@@ -136,7 +137,7 @@ export class BfcReader {
     return state;
   }
 
-  /** The exception before with what follows it, once both say what was asked for. */
+  /** The previous exception joined with the following lines, once the request is known from both. */
   #joined(text: string): { line: number; text: string; request: BfcRequest } | null {
     const wrapped = this.#wrapped;
     if (wrapped === undefined) {
@@ -155,12 +156,12 @@ export class BfcReader {
   #takeDriver(line: number, text: string, driver: RegExpExecArray): BfcState | null {
     const open = this.#open;
     const request = Number(driver[3] ?? driver[4]);
-    // It tries nine tenths, and nine tenths of that: the first is the event.
+    // It retries with nine tenths of the size repeatedly; the first attempt is the event.
     if (open?.source === "driver" && request <= (open.request ?? 0)) {
       return null;
     }
     const before = this.flush();
-    // By itself it is TensorFlow's: JAX says next what it could not do.
+    // Alone it is from TensorFlow; JAX reports next what failed.
     const framework = sourceOf(text).framework === "jax" ? "jax" : "tensorflow";
     this.#open = stateAt(line, "driver", framework);
     this.#open.request = request;
@@ -206,7 +207,7 @@ export class BfcReader {
     }
   }
 
-  /** The exception's own text: it ends a dump, or stands alone. */
+  /** The exception's own text, which ends a dump or occurs alone. */
   #takeError(line: number, text: string, request: BfcRequest): BfcState | null {
     const ends = this.#open !== undefined && (request.bytes === null || this.#fits(request.bytes));
     const before = ends ? null : this.#before(line);
@@ -240,7 +241,7 @@ export class BfcReader {
     open.largestFree = loose.largestFree;
   }
 
-  /** A driver's refusal is told by what follows from it; any other is an event of its own. */
+  /** A driver's refusal is part of the failure that follows from it; otherwise it is a separate event. */
   #before(line: number): BfcState | null {
     const open = this.flush();
     return open?.source === "driver" && line - open.line <= NEAR_LINES ? null : open;
@@ -253,7 +254,7 @@ export class BfcReader {
   }
 }
 
-/** The texts are the same in both: without a path, they are taken for JAX's. */
+/** Both frameworks print the same text; without a path it is attributed to JAX. */
 function frameworkOf(text: string): BfcState["framework"] {
   return sourceOf(text).framework === "tensorflow" ? "tensorflow" : "jax";
 }

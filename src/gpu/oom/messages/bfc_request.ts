@@ -1,15 +1,14 @@
-/** What an exception of JAX or TensorFlow says that it asked for. Matched without any white space where it may
- * be wrapped. */
+/** The requested size in an exception of JAX or TensorFlow. Matched without white space if the text may be wrapped. */
 import type { Bytes } from "../../../model/base/units.js";
 import { bytesOf, squeeze } from "./message_sizes.js";
 
 export interface BfcRequest {
-  /** null: the text names an element type that is not known, or no size at all. */
+  /** null: the text has an unknown element type or no size. */
   readonly bytes: Bytes | null;
   readonly device: number | null;
   /** TensorFlow's text. */
   readonly tensor: boolean;
-  /** Of the host's memory, not the device's. */
+  /** A request for host memory, not device memory. */
   readonly host: boolean;
 }
 
@@ -23,11 +22,11 @@ const JAX_REQUEST =
 const JAX_DEVICE_REQUEST =
   /Failedtoallocaterequestfor[\d.]{1,20}[KMGT]?i?B\((\d{1,20})B\)(?:ondeviceordinal(\d{1,5}))?/;
 const JAX_CONSTANT = /Failedtoallocate(\d{1,20})bytesfornewconstant/;
-/** Said without a size: an operation that TensorFlow ran eagerly, or a copy to the device. */
+/** Messages without a size: an operation that TensorFlow ran eagerly, or a copy to the device. */
 const WITHOUT_SIZE = /failed to allocate memory|Dst tensor is not initialized/;
 const HOST = /device:CPU:\d|by allocator (?:cpu|mklcpu|\w{0,12}host_bfc)\b/;
 
-/** TensorFlow's element types by their names; a string's or a resource's size is not known. */
+/** Sizes of TensorFlow's element types; the size of a string or resource is unknown. */
 const DTYPE_BYTES: Readonly<Record<string, number>> = {
   ...{ float: 4, double: 8, half: 2, bfloat16: 2, bool: 1 },
   ...{ int8: 1, int16: 2, int32: 4, int64: 8, uint8: 1, uint16: 2, uint32: 4, uint64: 8 },
@@ -35,10 +34,10 @@ const DTYPE_BYTES: Readonly<Record<string, number>> = {
   ...{ float8_e4m3fn: 1, float8_e5m2: 1, float8_e4m3b11fnuz: 1, float8_e4m3fnuz: 1 },
   ...{ float8_e5m2fnuz: 1 },
 };
-/** What a text of before 1.5, which names no type, is taken for. */
+/** The type assumed for texts of versions before 1.5, which name none. */
 const USUAL_TYPE = "float";
 
-/** null for a text that is about something else, or that is cut before the size. */
+/** null for any other text, or if it is truncated before the size. */
 export function requestIn(text: string): BfcRequest | null {
   const tensor = TENSOR.exec(text);
   const host = HOST.test(text);

@@ -1,12 +1,14 @@
-/** The verdict on a message of JAX or TensorFlow: their pool of `limit` bytes is full, or the driver refused to
- * let it grow. */
+/**
+ * The verdict on a message of JAX or TensorFlow: the pool of `limit` bytes is full, or the driver refused to
+ * enlarge it.
+ */
 import { formatBytesLikePyTorch } from "../../../model/base/numbers.js";
 import type { BfcState } from "./bfc_message.js";
 import type { OomVerdict } from "./oom_reading.js";
 
-/** More than any device has: the program computed a size wrong, or is far too large. */
+/** More than any device has: the program computed a wrong size or is far too large. */
 const NO_DEVICE = 2 ** 40;
-/** A program that needs this much in total fills a device by itself. */
+/** A program that needs this much in total fills a device alone. */
 const LARGE_PROGRAM = 2 * 2 ** 30;
 
 export function judgeBfc(state: BfcState): OomVerdict {

@@ -1,14 +1,13 @@
 /**
- * What the driver and the libraries on it say when they find no memory. Such a text has no figures, or at
- * most the request:
+ * Out-of-memory messages of the driver and of libraries. They have no figures, or at most the request:
  *
  *   CUDA error: out of memory            CUDA driver error: out of memory      HIP error: hipErrorOutOfMemory
  *   cuda runtime error (2) : out of memory at .../THC/THCTensorRandom.cu:25
  *   CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`
  *   NVML_SUCCESS == r INTERNAL ASSERT FAILED at ".../CUDACachingAllocator.cpp":995
  *
- * The names alone stand in headers, code and documentation too: they count where the line says that it is
- * an error, and a phrase that stands between quotes does not.
+ * The names also occur in headers, code and documentation. They count only if the line reports an error, and
+ * not if the phrase is quoted.
  */
 import type { GpuAdviceId } from "../../analysis/advice.js";
 import { type MessageSource, sourceOf } from "./message_source.js";
@@ -16,13 +15,13 @@ import type { OomVerdict } from "./oom_reading.js";
 import { type OomReading, reading } from "./oom_reading.js";
 import { isQuoted, lineWith } from "./quoted.js";
 
-/** What says itself that it is an error. */
+/** Texts that are clearly an error. */
 const PHRASE =
   /(?:CUDA|HIP|XPU) (?:(?:driver|Runtime|runtime) )?[Ee]rror(?: \(\d\)| in [^\n]{0,120})?: ?out of memory|CUDA Runtime Error \(out of memory\)|[Cc]uda runtime error \(2\) ?: out of memory|C(?:uda|UDA) failure.{0,12}out of memory|CUDA failed with error out of memory|cuda failed with error 2 out of memory|Triton Error \[(?:CUDA|HIP)\]: out of memory|cudaMalloc (?:retry )?failed: out of memory|cuMemAlloc failed: out of memory|cudaError_enum 2 out of memory|\[CUDA\] out of memory|kIOGPUCommandBufferCallbackErrorOutOfMemory|CUresult error {1,2}result=2\b|std::bad_alloc: out_of_memory: CUDA error|cudaSuccess \(2 vs\. 0\) {1,2}out of memory|cuFFT failed to allocate GPU or CPU memory|CUDA error 2 at [^\n]{1,120}: out of memory/;
-/** Names of results. */
+/** Names of result codes. */
 const NAME =
   /\b(?:CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ALLOC_FAILED|CUDNN_STATUS_INTERNAL_ERROR_(?:DEVICE|HOST)_ALLOCATION_FAILED|CUSPARSE_STATUS_INSUFFICIENT_RESOURCES|CURAND_STATUS_ALLOCATION_FAILED|CUFFT_ALLOC_FAILED|(?:HIPBLAS|ROCBLAS|MIOPEN)_STATUS_ALLOC_FAILED|miopenStatusAllocFailed|rocblas_status_memory_error|(?:CUDA|HIP)_ERROR_(?:OUT_OF_MEMORY|OutOfMemory)|(?:cuda|hip)Error(?:MemoryAllocation|OutOfMemory)|(?:UR|ZE)_RESULT_ERROR_OUT_OF_(?:DEVICE_MEMORY|RESOURCES)|PI_ERROR_OUT_OF_RESOURCES)\b/;
-/** PyTorch asks NVML for figures to print; where that fails, this hides the error (NVML_SUCCESS is 0). */
+/** PyTorch asks NVML for figures to print; if that fails, this message hides the original error (NVML_SUCCESS is 0). */
 const MASKED =
   /NVML_SUCCESS == \w{1,8} INTERNAL ASSERT FAILED at "[^"\n]{0,200}CUDACachingAllocator/;
 const OUTSIDE = /ran out of memory outside PyTorch's allocator/;
@@ -31,7 +30,7 @@ export const LIBRARY_START = new RegExp(
   [PHRASE, NAME, MASKED, OUTSIDE].map(({ source }) => source).join("|"),
 );
 
-/** An error that is spoken of before the name, or words behind it that only an error has. */
+/** "error" before the name, or words after it that occur only in errors. */
 const BEFORE =
   /(?:\b\w{0,40}(?:Error|Exception)\b ?[:([]|\b(?:error|failure)\b ?[\d:('"]|\b[Ff]ail(?:ed|ure)\b|\bFAIL\b|[Cc]ould not|bad_alloc|what\(\)|results in|returned|\bERROR\b)[^\n]{0,200}$/;
 const BEHIND = /^(?:\)?["'`]?[:,]? ?["'(]?out of memory| when calling)/;
@@ -73,7 +72,7 @@ export function parseLibraryMessage(text: string): OomReading | null {
   const line = lineWith(text, index);
   const source = sourceOf(line + behind(text, index));
   const named = NAMED.find(([pattern]) => pattern.test(words))?.[1] ?? "";
-  // Up to 0.4 the allocator itself says so, where a tensor's storage is made.
+  // Up to 0.4 the allocator reports this itself when it creates a tensor's storage.
   if (/THC\/(?:generic\/)?THC(?:Storage|Tensor)\.(?:cu|c)\b/.test(line)) {
     return storage();
   }
@@ -107,7 +106,7 @@ function errorIn(text: string): { index: number; words: string } | null {
   return null;
 }
 
-/** Two lines more: PyTorch ends its own texts by hints that nobody else has. */
+/** Includes two more lines, because PyTorch ends its texts with distinctive hints. */
 function behind(text: string, index: number): string {
   return text.slice(index).split("\n").slice(1, 4).join("\n");
 }

@@ -1,4 +1,4 @@
-/** The readers of messages that are one text, in the order in which they are asked. */
+/** The readers of messages that are one text, in the order in which they are tried. */
 import { LIBRARY_START, parseLibraryMessage } from "./library_message.js";
 import { continuesTableMessage, readTableMessage, TABLE_START } from "./message_table.js";
 import { type OomReading, reading } from "./oom_reading.js";
@@ -18,17 +18,17 @@ const READERS: readonly MessageReader[] = [
 ];
 
 const START = new RegExp(READERS.map(({ start }) => start.source).join("|"));
-/** Most lines of a log have none of these words: they are looked for first. */
+/** Most log lines have none of these words, so they are searched first. */
 const WORDS =
   /[Mm]emory|MEMORY|[Aa]lloc|ALLOC|RESOURCES|NVML_SUCCESS|OutOf|To serve at least|KV cache|Hbm usage|buffer size|CUresult/;
-/** A second message on one line, as ranks write that share a stream: its figures follow at once. */
+/** A second message on the same line, from ranks that share a stream; its figures follow directly. */
 const NEXT = /(?:CUDA|HIP|XPU) out of memory\. Tried to allocate/g;
 /** NCCL writes one failure in several lines, and PyTorch repeats the last. */
 const NCCL_LINE = /NCCL WARN|Last error:|ncclUnhandledCudaError/;
-/** As many ranks may share a stream; more on one line is no log. */
+/** The most ranks that may share a stream; more messages on one line are not a log. */
 const MOST_ON_A_LINE = 64;
 
-/** Where a message begins in a line; -1 where none does. */
+/** Offset of a message in a line; -1 if there is none. */
 export function messageAt(text: string): number {
   if (!WORDS.test(text)) {
     return -1;
@@ -37,7 +37,7 @@ export function messageAt(text: string): number {
   return at >= 0 && isSource(lineWith(text, at), at - text.lastIndexOf("\n", at - 1) - 1) ? -1 : at;
 }
 
-/** The offsets at which further messages begin behind the one at `at`. */
+/** The offsets of further messages after the one at `at`. */
 export function furtherMessages(text: string, at: number): number[] {
   const all = [...text.slice(at).matchAll(NEXT)].map(({ index }) => at + index);
   return all
@@ -45,7 +45,7 @@ export function furtherMessages(text: string, at: number): number[] {
     .slice(0, MOST_ON_A_LINE);
 }
 
-/** @param text the message and up to a few lines behind it; null where it holds none */
+/** @param text the message and a few lines after it; null if it contains none */
 export function readMessage(text: string): OomReading | null {
   for (const { parse } of READERS) {
     const found = parse(text);
@@ -56,8 +56,10 @@ export function readMessage(text: string): OomReading | null {
   return null;
 }
 
-/** Whether a line belongs to the message so far: some libraries say it in several, and a start may be named by
- * itself first. */
+/**
+ * Whether a line belongs to the message so far. Some libraries print several lines, and the first may name only
+ * the start.
+ */
 export function continues(message: string, text: string): boolean {
   const named = /Error:\s{0,8}$/.test(message) && !/Tried/.test(text);
   return (

@@ -8,7 +8,7 @@ import { type OomFigures, type OomReading, type OomVerdict, reading } from "./oo
 /** A message with a fixed wording: its figures are the groups of a pattern, its verdict follows from them. */
 export interface MessageRow {
   readonly framework: OomReading["framework"];
-  /** "" where the framework itself writes the message. */
+  /** "" if the framework itself writes the message. */
   readonly library: string;
   /** Matches where the message begins in a line. */
   readonly start: RegExp;
@@ -38,7 +38,7 @@ export function words(literal: TemplateStringsArray, ...groups: string[]): RegEx
   return new RegExp(String.raw({ raw: parts }, ...groups));
 }
 
-/** @param squeezed `text` without white space; null where it is not this message */
+/** @param squeezed `text` without white space; null if it is not this message */
 export function readRow(row: MessageRow, text: string, squeezed: string): OomReading | null {
   if (row.startWraps === undefined && !row.start.test(text)) {
     return null;

@@ -14,7 +14,7 @@ export const XLA_SIZE = `(${FIGURE})(${XLA_UNIT})`;
 /** The same with the groups NAME and NAMEUnit. */
 export const size = (name: string): string => `(?<${name}>${FIGURE})(?<${name}Unit>${UNIT})`;
 export const xlaSize = (name: string): string => `(?<${name}>${FIGURE})(?<${name}Unit>${XLA_UNIT})`;
-/** A figure without a unit, as the group NAME. */
+/** A number without a unit, as the group NAME. */
 export const figure = (name: string): string => `(?<${name}>${FIGURE})`;
 /** A whole number of up to `digits` digits, as the group NAME. */
 export const whole = (name: string, digits = 20): string => `(?<${name}>\\d{1,${digits}})`;
@@ -27,7 +27,7 @@ export function bytesOf(figure: string, unit: string): Bytes {
   return Math.round(Number(figure) * 1024 ** power);
 }
 
-/** More than any device has: NVML's "not available" (2^64 - 1) that was printed as a size. */
+/** More than any device has: NVML's "not available" (2^64 - 1) printed as a size. */
 const BEYOND_ALL = 2 ** 60;
 
 /** null for an impossible figure of total, free or used memory. A request may be computed wrong and is kept. */

@@ -1,15 +1,15 @@
-/** Who wrote a message: by the paths, packages and classes that stand in its own lines. */
+/** The library that wrote a message, from the paths, packages and classes in its lines. */
 import type { OomEventJson } from "../../../model/documents/gpu/gpu_document.js";
 
 export interface MessageSource {
   readonly framework: OomEventJson["framework"];
-  /** "" where it is the framework itself. */
+  /** "" for the framework itself. */
   readonly library: string;
 }
 
 /**
- * The first that fits. TensorFlow carries XLA and TSL as `external/local_xla` and `external/local_tsl`, JAX
- * as `external/xla` and `external/tsl`; before 2.13 JAX carried TensorFlow, as `external/org_tensorflow`.
+ * The first match counts. TensorFlow bundles XLA and TSL as `external/local_xla` and `external/local_tsl`, JAX
+ * as `external/xla` and `external/tsl`; before 2.13 JAX bundled TensorFlow, as `external/org_tensorflow`.
  */
 const SOURCES: readonly (readonly [RegExp, MessageSource["framework"], string])[] = [
   [/external\/local_(?:xla|tsl)\//, "tensorflow", ""],
@@ -46,7 +46,7 @@ const SOURCES: readonly (readonly [RegExp, MessageSource["framework"], string])[
   ],
 ];
 
-/** @param text the lines of the message alone */
+/** @param text only the lines of the message */
 export function sourceOf(text: string): MessageSource {
   for (const [pattern, framework, library] of SOURCES) {
     if (pattern.test(text)) {

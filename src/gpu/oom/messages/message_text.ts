@@ -1,9 +1,9 @@
-/** The lines of one message as they come: its own, and those that a terminal wrapped off without a prefix. */
+/** Collects the lines of one message: its own, and lines that a terminal wrapped without a prefix. */
 import type { FrameJson } from "../../../model/documents/documents.js";
 import { readMessage } from "./message_readers.js";
 import type { OomReading } from "./oom_reading.js";
 
-/** A message wrapped at 80 columns is this long at most; what is longer is cut before anything reads it. */
+/** Longest message when wrapped at 80 columns; longer ones are cut before they are read. */
 const MESSAGE_LINES = 16;
 const MESSAGE_CHARACTERS = 8192;
 
@@ -11,7 +11,7 @@ export class MessageText {
   readonly line: number;
   readonly stack: FrameJson[];
   #text: string;
-  /** The same with lines of no writer between its own. */
+  /** The same, including lines without a writer between its own. */
   #wrapped: string;
   #lines = 1;
 
@@ -26,7 +26,7 @@ export class MessageText {
     return this.#text;
   }
 
-  /** Whether nothing that follows belongs to it any more. */
+  /** Whether no later line belongs to it. */
   get full(): boolean {
     return this.#lines >= MESSAGE_LINES || this.#text.length >= MESSAGE_CHARACTERS;
   }
@@ -41,7 +41,7 @@ export class MessageText {
     this.#wrapped = joined(this.#wrapped, text);
   }
 
-  /** What it says: with the lines in between, where that is more. */
+  /** Its text, including the lines in between if that yields more. */
   read(): OomReading | null {
     const own = readMessage(this.#text);
     if (this.#wrapped === this.#text) {

@@ -7,10 +7,10 @@ import type { OomFigures, OomReading, OomVerdict } from "./oom_reading.js";
 
 /** The groups that matched in a message. */
 export interface Found {
-  /** A group as it is printed; "" where it did not match. */
+  /** A group as printed; "" if it did not match. */
   readonly text: (name: string) => string;
   readonly bytes: (name: string) => Bytes | null;
-  /** The same as text, "1.50 GiB"; "" where it did not match. */
+  /** The same as text, "1.50 GiB"; "" if it did not match. */
   readonly size: (name: string) => string;
 }
 

@@ -1,20 +1,24 @@
-/** Whether words of a log are said, or only spoken of: code, documentation and questions quote errors. */
+/** Whether an error text in a log is only quoted, as in code, documentation and questions. */
 
-/** A pattern that looks for errors has bars between them. */
+/** A search pattern for errors contains bars. */
 const QUOTES = "\"'`“”|";
 
-/** The line of `text` that holds the character at `index`. */
+/** The line of `text` that contains the character at `index`. */
 export function lineWith(text: string, index: number): string {
   const end = text.indexOf("\n", index);
   return text.slice(text.lastIndexOf("\n", index - 1) + 1, end < 0 ? undefined : end);
 }
 
-/** What is put before an error's text that it quotes: a key (`"error": "..."`), or the exception that holds it
+/** Text before a quoted error message that really is an error: a key (`"error": "..."`), or the exception that
+ * contains it
  * (`RuntimeError('...')`). */
 const SAID =
   /(?:(?:err|exc)\w{0,20}|message|msg|reason|cause|detail|text|log|output|stderr|failed)["']?\s{0,4}[:=]?\s{0,4}["'`]$|(?:Error|Exception)\(["'`]$/i;
 
-/** True for words in tight quotes that nothing says: an exception's name before them may be within the quotes. */
+/**
+ * True for text in tight quotes that is not an actual error; an exception's name before it may be inside the
+ * quotes.
+ */
 export function isQuoted(text: string, index: number, length: number): boolean {
   const before = text
     .slice(Math.max(0, index - 120), index)
@@ -26,7 +30,7 @@ export function isQuoted(text: string, index: number, length: number): boolean {
   return tight && !SAID.test(before);
 }
 
-/** True where the words at `index` are the argument of a `raise` or a condition: a line of a program. */
+/** True if the words at `index` are the argument of a `raise` or a condition: a line of a program. */
 export function isSource(line: string, index: number): boolean {
   const before = line.slice(Math.max(0, index - 160), index);
   return /\b(?:raise\s+[\w.]{1,60}\(|(?:if|elif|assert|in|==)\s)\s{0,40}[rfbu]{0,2}["'`]{1,3}[^"'`]{0,120}$/.test(

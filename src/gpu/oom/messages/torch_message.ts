@@ -1,6 +1,6 @@
 /**
- * PyTorch's out-of-memory text, of every version. Terminals and launchers wrap it anywhere, within words
- * and figures too: it is therefore matched without any white space.
+ * PyTorch's out-of-memory message in every version. Terminals and launchers wrap it anywhere, even inside words
+ * and numbers, so it is matched without white space.
  *
  *   up to 1.3   Tried to allocate X (GPU 0; T total capacity; A already allocated; F free; U cached)
  *               U is cached less allocated already (PR 13751: "held by the allocator but not used")
@@ -13,7 +13,7 @@
  *   2.9         PYTORCH_ALLOC_CONF; later again PYTORCH_CUDA_ALLOC_CONF, with another address of the documentation
  *   later       preemptively rejected ... Requested size: X; virtual-address-space (VSZ) exhaustion
  *
- * Plug-ins for other devices (NPU, MLU, MUSA) write the text of 2.0 with their own name in it.
+ * Plug-ins for other devices (NPU, MLU, MUSA) print the text of 2.0 with their own name.
  */
 import type { Bytes } from "../../../model/base/units.js";
 import { bytesOf, credible, SIZE, squeeze } from "./message_sizes.js";
@@ -32,7 +32,7 @@ export interface TorchMessage {
   readonly privatePoolBytes: Bytes | null;
   readonly allowedBytes: Bytes | null;
   readonly torch: string;
-  /** Whether the text has a line of advice that names max_split_size_mb: 1.10 and later know it. */
+  /** Whether the text has a hint about max_split_size_mb, which exists since 1.10. */
   readonly splitNamed: boolean;
   readonly cause: "device" | "address space" | "own limit" | "size beyond all";
 }
@@ -41,13 +41,13 @@ export interface TorchMessage {
 export const TORCH_START =
   /(?:CUDA|HIP|XPU|NPU|MLU|MUSA) ?out ?of ?memory|virtual-address-space \(VSZ\) exhaustion/;
 
-/** Without figures only what an error says counts: the words alone stand in code and comments too. */
+/** Without figures, only an actual error counts, because the words alone also occur in code and comments. */
 const ERROR_ITSELF =
   /(?:Error|Exception):[^"'`\n]{0,20}(?:CUDA|HIP|XPU|NPU|MLU|MUSA) ?out of memory/;
 
 const REQUEST = new RegExp(`outofmemory\\.?(?:.{0,40}?)Triedtoallocate${SIZE}`);
 
-/** @param text the message and up to a few lines behind it; null where it holds none */
+/** @param text the message and a few lines after it; null if it contains none */
 export function parseTorchMessage(text: string): TorchMessage | null {
   const squeezed = squeeze(text);
   if (!TORCH_START.test(text) && !/(?:CUDA|HIP|XPU)outofmemory/.test(squeezed)) {
@@ -82,7 +82,7 @@ export function parseTorchMessage(text: string): TorchMessage | null {
     freeBytes: credible(size("ofwhich", "isfree") ?? size(";", "free")),
     allocatedBytes: allocated,
     reservedUnallocatedBytes: credible(split),
-    // NVML that cannot see the process says 0, or "not available" (2^64 - 1).
+    // If NVML cannot see the process, it reports 0 or "not available" (2^64 - 1).
     processBytes:
       own !== null && own < KNOWN_SHARE * ((allocated ?? 0) + (split ?? 0)) ? null : own,
     otherProcesses: [...body.matchAll(new RegExp(`Process(\\d{1,10})has${SIZE}memoryinuse`, "g"))]
@@ -99,7 +99,7 @@ export function parseTorchMessage(text: string): TorchMessage | null {
   };
 }
 
-/** A process holds what its allocator has: figures are rounded, and a page may be shared. */
+/** A process holds at least its allocator's memory, except for rounding and shared pages. */
 const KNOWN_SHARE = 0.95;
 
 function saysError(text: string): boolean {
@@ -139,7 +139,7 @@ function causeOf(squeezed: string): TorchMessage["cause"] {
   return "device";
 }
 
-/** Where messages name PYTORCH_ALLOC_CONF. */
+/** Versions whose messages name PYTORCH_ALLOC_CONF. */
 export const NAMED_ANEW = "2.9 or later";
 
 function versionOf(squeezed: string, body: string, reservedInTotal: boolean): string {
@@ -164,7 +164,7 @@ function versionOf(squeezed: string, body: string, reservedInTotal: boolean): st
   if (/#optimizing-memory-usage/.test(body)) {
     return "2.10 or later";
   }
-  // Builds for ROCm call it PYTORCH_HIP_ALLOC_CONF as long as the name is rewritten with the source.
+  // ROCm builds call it PYTORCH_HIP_ALLOC_CONF in versions that rewrite the name in the source.
   if (/HIPoutofmemory.*PYTORCH_CUDA_ALLOC_CONF=.*#environment-variables/.test(squeezed)) {
     return NAMED_ANEW;
   }

@@ -190,7 +190,7 @@ test.each([
     ),
     ["TM-A131"],
   ],
-])("expandable segments are advised where they are to be had: %s", async (_, text, advice) => {
+])("expandable segments are advised if they are available: %s", async (_, text, advice) => {
   const event = await only(text);
   expect(event.kind).toBe("fragmentation");
   expect(event.advice.map(({ id }) => id)).toEqual(advice);
@@ -206,14 +206,14 @@ test.each([
   expect(await only(text)).toMatchObject({ requestedBytes: 2 * GIB });
 });
 
-test("digits without end are no figure", async () => {
+test("an endless run of digits is not a number", async () => {
   async function* pieces() {
     yield [{ number: 1, text: `CUDA out of memory. Tried to allocate ${"9".repeat(120_000)} GiB` }];
   }
   expect((await readOomLog("a.log", pieces())).events).toEqual([]);
 });
 
-test("ranks that share a stream: two messages on one line, and one said twice", async () => {
+test("ranks that share a stream: two messages on one line, and one repeated", async () => {
   const [a, b] = [1, 2].map((request) =>
     modern(`${request}.00 GiB`, "24.00 GiB", "1.00 MiB", held("23.00 GiB", "20.00 MiB")),
   );
@@ -232,7 +232,7 @@ test("ranks that share a stream: two messages on one line, and one said twice", 
   ]);
 });
 
-test("a terminal that wraps a prefixed line leaves the prefix away", async () => {
+test("a terminal wraps a prefixed line without the prefix", async () => {
   const text = `[rank2]: ${modern("2.00 GiB", "24.00 GiB", "1.00 GiB", held("14.00 GiB", "6.00 GiB"))}`;
   const wrapped = text.match(/.{1,100}/g)?.join("\n") ?? "";
   expect(await only(`${wrapped}\nbye`)).toMatchObject({ rank: 2, kind: "fragmentation" });

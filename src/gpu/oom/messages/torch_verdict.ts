@@ -9,14 +9,17 @@ import { NAMED_ANEW, type TorchMessage } from "./torch_message.js";
 const NOTABLE_SHARE = 0.1;
 /** With a smaller share than this in free pieces, the device is full. */
 const LARGE_SPLIT = 0.02;
-/** The allocator asks the driver for 2 or 20 MiB at least, and a driver keeps pages of its own: a device with less
- * than that free is full, and where no more than that is free beyond the request, it need not have been enough. */
+/**
+ * The allocator requests at least 2 or 20 MiB from the driver, and the driver keeps some pages for itself. A
+ * device with less free memory is full, and if the free memory exceeds the request by less than this, it may
+ * not have been enough.
+ */
 const SEGMENT: Bytes = 20 * 2 ** 20;
-/** From these figures on, the memory of others far outweighs the free pieces and is the cause. */
+/** Above these values, the memory of other processes far exceeds the free pieces and is the cause. */
 const CROWDED_SHARE = 0.2;
 const CROWDED_TIMES = 4;
 
-/** From the cause that the message names, if any, else from its figures. */
+/** From the cause in the message, if any, otherwise from its figures. */
 export function judgeTorchMessage(message: TorchMessage): OomVerdict {
   const request = message.requestedBytes;
   switch (message.cause) {

@@ -8,7 +8,7 @@ export function works(area: Area, check: string, found: string): DoctorCheckJson
   return { area, check, state: "ok", found, effect: "", remedy: "" };
 }
 
-/** @param shortfall what does not work, and what would enable it */
+/** @param shortfall what does not work, and how to enable it */
 export function limited(
   area: Area,
   check: string,
@@ -18,7 +18,7 @@ export function limited(
   return { area, check, state: "limited", found, ...shortfall };
 }
 
-/** @param shortfall what does not work, and what would enable it */
+/** @param shortfall what does not work, and how to enable it */
 export function missing(
   area: Area,
   check: string,
@@ -28,7 +28,7 @@ export function missing(
   return { area, check, state: "missing", found, ...shortfall };
 }
 
-/** What an error says, as the text of a check and its remedy. */
+/** The text of an error, split into a check's message and its remedy. */
 export function wordsOf(error: unknown): { readonly found: string; readonly remedy: string } {
   return error instanceof TidemarkError
     ? { found: [error.what, error.why].filter(Boolean).join("; "), remedy: error.next }

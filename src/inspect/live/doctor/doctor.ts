@@ -1,4 +1,4 @@
-/** What works on this machine, as its document: `tidemark doctor`. */
+/** The document of `tidemark doctor`: what works on this machine. */
 import { TIDEMARK_VERSION } from "../../../linux/installation.js";
 import type { Pid, Tell } from "../../../model/base/units.js";
 import type { DoctorCheckJson, DoctorJson } from "../../../model/documents/doctor_document.js";
@@ -14,8 +14,8 @@ import { trialChecks } from "./trials.js";
 const STEPS = 4;
 
 /**
- * Checks this machine, and with `pid` that process alone. Short programs are started for it: Pythons, and two that are
- * recorded and read. `tell` counts steps. Throws TM-E020 where there is no such process.
+ * Checks this machine, or with `pid` only that process. Starts short programs: Python interpreters, and two
+ * programs that are recorded and read. `tell` counts steps. Throws TM-E020 if there is no such process.
  */
 export async function doctorDocument(pid: Pid | null, tell: Tell): Promise<DoctorJson> {
   const checks = pid === null ? await checkMachine(tell) : processChecks(pid);

@@ -5,7 +5,7 @@ import { formatBytes } from "../../../model/base/numbers.js";
 import type { DoctorCheckJson } from "../../../model/documents/doctor_document.js";
 import { limited, wordsOf, works } from "./check.js";
 
-/** What the driver, or a container's runtime, makes. */
+/** Device files created by the driver or a container runtime. */
 const SIGNS = ["/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia/version", "/dev/dxg"];
 
 export async function deviceCheck(): Promise<DoctorCheckJson> {
@@ -16,7 +16,11 @@ export async function deviceCheck(): Promise<DoctorCheckJson> {
   } catch (error) {
     const { found, remedy } = wordsOf(error);
     if (!SIGNS.some((path) => existsSync(path))) {
-      return works("gpu", "NVIDIA driver", "no device here; snapshots and logs can be read");
+      return works(
+        "gpu",
+        "NVIDIA driver",
+        "no device on this machine; snapshots and logs can still be read",
+      );
     }
     return limited("gpu", "NVIDIA driver", found, {
       effect: "gpu top, and device memory of processes in ps and top",

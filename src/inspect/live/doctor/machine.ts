@@ -1,4 +1,4 @@
-/** The machine, and this installation of Tidemark. */
+/** Checks of the machine and of the installation. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { release } from "node:os";
 import { findCgroup, readLimiting } from "../../../linux/index.js";
@@ -10,7 +10,7 @@ import { type Area, limited, missing, works } from "./check.js";
 
 const OLDEST_GLIBC = [2, 28] as const;
 const OLDEST_NODE = 20;
-/** An agent's segment, at most, and a margin for the recorder. */
+/** The largest agent segment, plus a margin for the recorder. */
 const ROOM_BYTES: Bytes = 64 << 20;
 
 export function machineChecks(): DoctorCheckJson[] {
@@ -22,7 +22,7 @@ function platform(): DoctorCheckJson {
   return process.platform === "linux" && process.arch === "x64"
     ? works("machine", "platform", found)
     : missing("machine", "platform", found, {
-        effect: "Tidemark works on Linux on x86-64 alone",
+        effect: "Tidemark works only on Linux on x86-64",
         remedy: "",
       });
 }
@@ -35,7 +35,7 @@ function cLibrary(): DoctorCheckJson {
   if (version === undefined) {
     return missing("machine", "C library", "not glibc", {
       effect: "the agent needs glibc 2.28 or newer",
-      remedy: "use an image of Debian, Ubuntu, Fedora or another distribution with glibc",
+      remedy: "use a Debian, Ubuntu or Fedora image, or another distribution with glibc",
     });
   }
   return glibcIsKnown(version)
@@ -46,7 +46,7 @@ function cLibrary(): DoctorCheckJson {
       });
 }
 
-/** Whether the agent works with this glibc; "" is taken for one that does. */
+/** Whether the agent works with this glibc; "" counts as one that does. */
 export function glibcIsKnown(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [oldestMajor, oldestMinor] = OLDEST_GLIBC;
@@ -77,22 +77,22 @@ function folder(): DoctorCheckJson {
   const here = process.cwd();
   try {
     accessSync(here, constants.W_OK);
-    return works("machine", "folder", `${here} can be written`);
+    return works("machine", "folder", `${here} is writable`);
   } catch (error) {
     return limited("machine", "folder", `${here}: ${(error as NodeJS.ErrnoException).code}`, {
-      effect: "recordings cannot go to the current folder",
-      remedy: "name another: tidemark run -o /tmp/app.tidemark ...",
+      effect: "recordings cannot be written to the current folder",
+      remedy: "use another folder: tidemark run -o /tmp/app.tidemark ...",
     });
   }
 }
 
-/** How much memory the control group of a process leaves. */
+/** Free memory in the control group of a process. */
 export function memoryCheck(pid: Pid, area: Area): DoctorCheckJson {
   const place = findCgroup(pid);
   const memory = place && readLimiting(place);
   if (memory === null) {
-    return limited(area, "control group", "no memory controller can be read", {
-      effect: "recordings do not tell how near the limit is, nor kills by it",
+    return limited(area, "control group", "no readable memory controller", {
+      effect: "recordings show neither the distance to the limit nor kills by it",
       remedy: "in a container, mount /sys/fs/cgroup",
     });
   }
@@ -102,12 +102,12 @@ export function memoryCheck(pid: Pid, area: Area): DoctorCheckJson {
     return works(area, "control group", `${version}, no limit, ${formatBytes(usageBytes)} used`);
   }
   const free = Math.max(0, limitBytes - usageBytes);
-  const killed = oomKills === null || oomKills === 0 ? "" : `, ${oomKills} killed by it`;
+  const killed = oomKills === null || oomKills === 0 ? "" : `, ${oomKills} processes killed by it`;
   const found = `${version}, ${formatBytes(free)} free of ${formatBytes(limitBytes)}${killed}`;
   return free >= ROOM_BYTES
     ? works(area, "control group", found)
     : limited(area, "control group", found, {
-        effect: "the agent may need up to 16 MiB, and the recorder as much, in this group",
+        effect: "the agent and the recorder may each need up to 16 MiB in this group",
         remedy: "raise its limit: docker update --memory, or resources.limits.memory",
       });
 }

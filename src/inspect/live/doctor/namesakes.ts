@@ -1,4 +1,4 @@
-/** Other programs and packages that are named tidemark: a distribution on PyPI has that name and an executable. */
+/** Other programs and packages named tidemark, such as a distribution on PyPI with an executable of that name. */
 import { readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { LAUNCHER_PATH } from "../../../linux/installation.js";
@@ -6,7 +6,7 @@ import type { DoctorCheckJson } from "../../../model/documents/doctor_document.j
 import { namesIn, onPath, type StartPlace } from "../../../record/index.js";
 import { limited, works } from "./check.js";
 
-/** A line of Tidemark's launcher, wherever pip or npm copies it. */
+/** A line of Tidemark's launcher that identifies it wherever pip or npm copies it. */
 const LAUNCHER_MARK = /tidemark-guard" host --/;
 const LARGEST_LAUNCHER = 1 << 16;
 
@@ -18,12 +18,12 @@ export function namesakeCheck(place: StartPlace): DoctorCheckJson {
   return isTidemark(first)
     ? works("installation", "command", first)
     : limited("installation", "command", `tidemark on PATH is another program: ${first}`, {
-        effect: "tidemark starts that one",
-        remedy: "type tidemark-profiler, or put its folder first on PATH",
+        effect: "`tidemark` starts that program",
+        remedy: "run tidemark-profiler, or put its folder first on PATH",
       });
 }
 
-/** Sentences about what else is named tidemark: on PATH, and in the packages of the Python that a program is run by. */
+/** Sentences about other things named tidemark: on PATH, and in the packages of the program's Python. */
 export function namesakes(python: string, place: StartPlace): string[] {
   const first = onPath("tidemark", place);
   const path = onPath(python, place);
@@ -31,11 +31,11 @@ export function namesakes(python: string, place: StartPlace): string[] {
     ...(first === null || isTidemark(first)
       ? []
       : [
-          `The tidemark on PATH, ${first}, is another program; this one is tidemark-profiler, too.`,
+          `The tidemark on PATH, ${first}, is another program; this one is also installed as tidemark-profiler.`,
         ]),
     ...(path === null ? [] : strangeDistributions(path)).map(
       (distribution) =>
-        `The package in ${distribution} is another project's: for labels, import tidemark_profiler.`,
+        `The package in ${distribution} belongs to another project; to set labels, import tidemark_profiler.`,
     ),
   ];
 }
@@ -53,7 +53,7 @@ function isTidemark(path: string): boolean {
   }
 }
 
-/** Folders of metadata (tidemark-1.2.dist-info) beside an interpreter, without starting it. */
+/** Metadata folders (tidemark-1.2.dist-info) of an interpreter, found without starting it. */
 function strangeDistributions(python: string): string[] {
   const libraries = resolve(dirname(python), "..", "lib");
   return namesIn(libraries)

@@ -3,7 +3,7 @@ import { expectPermission, readPrivileges } from "../../../linux/index.js";
 import type { DoctorCheckJson } from "../../../model/documents/doctor_document.js";
 import { limited, works } from "./check.js";
 
-/** What the kernel's settings say; trials.ts tries it. */
+/** Permissions according to the kernel's settings; trials.ts tests them. */
 export function permissionChecks(): DoctorCheckJson[] {
   return [traceScope(), others(), confinement()];
 }
@@ -27,14 +27,14 @@ function others(): DoctorCheckJson {
   const { ok, remedy } = expectPermission("other");
   if (hidesOthers && !mayTrace) {
     return limited("permissions", "other users", `${who}; /proc hides processes (hidepid)`, {
-      effect: "ps and top list this user's processes alone",
+      effect: "ps and top list only this user's processes",
       remedy: "run it as root: sudo tidemark ...",
     });
   }
   return ok
     ? works("permissions", "other users", `${who} with CAP_SYS_PTRACE`)
     : limited("permissions", "other users", `${who} without CAP_SYS_PTRACE`, {
-        effect: "processes of other users cannot be looked into",
+        effect: "processes of other users cannot be read",
         remedy,
       });
 }
@@ -45,6 +45,6 @@ function confinement(): DoctorCheckJson {
     seccompFiltered ? "a seccomp filter" : "no seccomp filter",
     profile === "" ? "no security profile" : `security profile ${profile}`,
   ];
-  // What they forbid, the trials find out.
+  // The trials find out what they forbid.
   return works("permissions", "confinement", found.join(", "));
 }

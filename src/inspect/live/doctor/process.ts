@@ -1,4 +1,4 @@
-/** `tidemark doctor --pid PID`: whether one process can be looked into and attached to. */
+/** `tidemark doctor --pid PID`: whether one process can be read and attached to. */
 import { locatePython } from "../../../cpython/index.js";
 import {
   hasEnded,
@@ -17,7 +17,7 @@ import { glibcIsKnown, memoryCheck } from "./machine.js";
 
 const AREA = "process";
 
-/** Throws TM-E020 where there is no such process. */
+/** Throws TM-E020 if there is no such process. */
 export function processChecks(pid: Pid): DoctorCheckJson[] {
   const stat = readStat(pid);
   if (stat === null || hasEnded(stat)) {
@@ -31,7 +31,7 @@ export function processChecks(pid: Pid): DoctorCheckJson[] {
     return [missing(AREA, "permission", `${what}: ${reason}`, shortfall)];
   }
   return [
-    works(AREA, "permission", `${what}: its memory may be read`),
+    works(AREA, "permission", `${what}: its memory is readable`),
     cLibrary(pid),
     interpreter(pid),
     recorder(pid),
@@ -42,11 +42,11 @@ export function processChecks(pid: Pid): DoctorCheckJson[] {
 function cLibrary(pid: Pid): DoctorCheckJson {
   const library = readCLibrary(pid);
   const shortfall = {
-    effect: "attach cannot bring an agent into it; ledger and stacks work",
+    effect: "attach cannot load the agent into it; ledger and stacks work",
     remedy: "",
   };
   if (library === null) {
-    return missing(AREA, "C library", "none: a static program", shortfall);
+    return missing(AREA, "C library", "none: the program is static", shortfall);
   }
   const found = `${library.kind} ${library.version}`.trim();
   return library.kind === "glibc" && glibcIsKnown(library.version)
@@ -54,13 +54,13 @@ function cLibrary(pid: Pid): DoctorCheckJson {
     : missing(AREA, "C library", found, shortfall);
 }
 
-/** The layout is proven in its memory, as for attach. Nothing is stopped. */
+/** The layout is verified in its memory, as for attach. The process is not paused. */
 function interpreter(pid: Pid): DoctorCheckJson {
   try {
     const memory = openProcessMemory(pid);
     try {
       const { version, layout } = locatePython(memory);
-      return works(AREA, "Python", `${version}, its structures are known (${layout.version})`);
+      return works(AREA, "Python", `${version}, with known structures (${layout.version})`);
     } finally {
       memory.close();
     }
@@ -77,14 +77,14 @@ function recorder(pid: Pid): DoctorCheckJson {
   const path = growingRecordingOf(pid);
   if (path === null) {
     return leftAgentOf(pid) === null
-      ? works(AREA, "recorder", "nothing records it")
-      : missing(AREA, "recorder", "its recorder has ended, and the agent is still in it", {
+      ? works(AREA, "recorder", "it is not being recorded")
+      : missing(AREA, "recorder", "its recorder has ended, but the agent is still in it", {
           effect: "attach is refused",
-          remedy: `take the agent out: tidemark detach ${pid}`,
+          remedy: `remove the agent: tidemark detach ${pid}`,
         });
   }
   return missing(AREA, "recorder", `it is being recorded to ${path}`, {
     effect: "a second attach is refused",
-    remedy: `look at that recording: tidemark live ${path}`,
+    remedy: `view that recording: tidemark live ${path}`,
   });
 }

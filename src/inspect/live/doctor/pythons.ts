@@ -1,4 +1,4 @@
-/** The Pythons of this machine, and what is installed for the one that `tidemark run` takes. */
+/** The Python interpreters of this machine, and the packages of the one that `tidemark run` uses. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,24 +14,24 @@ import {
 } from "../../../record/index.js";
 import { limited, missing, wordsOf, works } from "./check.js";
 
-/** What an interpreter says of itself. */
+/** What an interpreter reports about itself. */
 interface PythonFacts {
   readonly path: string;
   readonly implementation: string;
   readonly version: string;
   readonly freeThreaded: boolean;
   readonly bits: number;
-  /** Of the folders of its packages: two names of one interpreter have one. */
+  /** Folder of its packages, which is the same for two names of one interpreter. */
   readonly prefix: string;
   /** Version of torch; "" without it. */
   readonly torch: string;
-  /** Of a distribution named tidemark, and where a module of that name lies; "" without it. */
+  /** Version of a distribution named tidemark, and the path of a module of that name; "" if absent. */
   readonly stranger: string;
   readonly module: string;
 }
 
 const PATIENCE_MS = 20_000;
-/** Interpreters that are started together. */
+/** Number of interpreters started at the same time. */
 const AT_ONCE = 4;
 const ASK = `
 import sys, json, struct, sysconfig, importlib.util
@@ -62,7 +62,7 @@ json.dump({
 
 export interface PythonChecks {
   readonly checks: readonly DoctorCheckJson[];
-  /** The word that starts the Python of `tidemark run`; null where there is none. */
+  /** The command that starts the Python of `tidemark run`; null if there is none. */
   readonly chosen: string | null;
 }
 
@@ -90,7 +90,10 @@ export async function pythonChecks(place: StartPlace): Promise<PythonChecks> {
   };
 }
 
-/** Each interpreter once, under its first name. What does not answer is no Python: a shim without a version. */
+/**
+ * Each interpreter once, under its first name. A command that does not answer, such as a shim without a
+ * version, is not a Python.
+ */
 async function askAll(words: readonly string[], place: StartPlace): Promise<PythonFacts[]> {
   const paths = words.map((word) => onPath(word, place)).filter((path) => path !== null);
   const found = new Map<string, PythonFacts>();
@@ -121,7 +124,7 @@ function describe(facts: PythonFacts, chosen: boolean): DoctorCheckJson {
   const { path, implementation, version, freeThreaded, bits } = facts;
   const build = freeThreaded ? " free-threaded" : bits === 64 ? "" : ` ${bits}-bit`;
   const name = implementation === "cpython" ? "" : `${implementation}, `;
-  const found = `${name}${version}${build}${chosen ? ", the one that run takes" : ""}`;
+  const found = `${name}${version}${build}${chosen ? ", used by tidemark run" : ""}`;
   const minor = Number(/^3\.(\d+)/.exec(version)?.[1] ?? Number.NaN);
   const known =
     implementation === "cpython" &&
@@ -132,18 +135,18 @@ function describe(facts: PythonFacts, chosen: boolean): DoctorCheckJson {
   return known
     ? works("python", path, found)
     : limited("python", path, found, {
-        effect: "native memory alone is recorded, without Python frames; attach refuses it",
+        effect: "only native memory is recorded, without Python frames; attach refuses it",
         remedy: `use CPython 3.${OLDEST_PYTHON_MINOR} to 3.${NEWEST_PYTHON_MINOR} with the GIL: tidemark run --python PATH`,
       });
 }
 
-/** Labels, steps and device snapshots come from packages of the program's own Python. */
+/** Labels, steps and device snapshots need packages of the program's own Python. */
 function packages({ torch, stranger, module, path }: PythonFacts): DoctorCheckJson {
   const parts = [torch === "" ? "no torch" : `torch ${torch}`];
   const foreign = module !== "" && !existsSync(join(dirname(module), "_agent.py"));
   if (stranger !== "" || foreign) {
     return limited("python", "packages", `tidemark ${stranger} of another project at ${module}`, {
-      effect: "in programs, import tidemark imports that one",
+      effect: "`import tidemark` in programs imports that package",
       remedy: `use: from tidemark_profiler import label, step; or: ${path} -m pip uninstall tidemark`,
     });
   }

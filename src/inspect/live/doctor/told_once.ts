@@ -1,4 +1,4 @@
-/** Remarks that a person needs once: which were made already is kept in the user's cache folder. */
+/** Notes that are shown only once; the user's cache folder stores which were shown. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -6,10 +6,10 @@ import { join } from "node:path";
 import type { StartPlace } from "../../../record/index.js";
 import { namesakes } from "./namesakes.js";
 
-/** More remarks than one machine gives rise to: the file stays small. */
+/** More notes than one machine can cause, which bounds the file. */
 const MOST_KEPT = 200;
 
-/** What a person should know before a program is recorded, each sentence once: others of Tidemark's name. */
+/** Notes before a program is recorded, each shown once: other software named tidemark. */
 export function firstRunRemarks(
   python: string,
   place: StartPlace = { cwd: process.cwd(), environment: process.env },
@@ -17,7 +17,10 @@ export function firstRunRemarks(
   return notYetTold(namesakes(python, place), pathOf(place));
 }
 
-/** The sentences that were not told before, and marks them. None where that cannot be kept: not at every run. */
+/**
+ * Returns the sentences that were not shown before, and marks them. Returns none if the marks cannot be stored,
+ * so that they are not shown on every run.
+ */
 function notYetTold(sentences: readonly string[], path: string): string[] {
   if (sentences.length === 0) {
     return [];

@@ -1,4 +1,4 @@
-/** What works is tried: a program is recorded, and another process is paused and read. */
+/** Tests on real programs: one is recorded, and another is paused and read. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,10 +14,10 @@ import { limited, missing, wordsOf, works } from "./check.js";
 
 const PATIENCE_MS: Millis = 60_000;
 const RECORDED = "import time; kept = [bytearray(1 << 16) for _ in range(400)]; time.sleep(0.2)";
-/** It ends with its input: with whoever started it, however that ends. */
+/** It ends when its input closes, so it also ends if its parent is killed. */
 const WAITING = "import sys; sys.stdout.write('ready'); sys.stdout.flush(); sys.stdin.read()";
 
-/** @param python the word that starts Python */
+/** @param python the command that starts Python */
 export async function trialChecks(python: string): Promise<DoctorCheckJson[]> {
   return [await recordProgram(python), await readProcess(python)];
 }
@@ -45,7 +45,7 @@ async function recordProgram(python: string): Promise<DoctorCheckJson> {
       : missing(
           area,
           "recording",
-          firstLine(stderr) || "the program ran, and its agent took no sample",
+          firstLine(stderr) || "the program ran, but its agent took no sample",
           shortfall("see the notes of: tidemark run --quiet ..."),
         );
   } catch (error) {
@@ -56,7 +56,7 @@ async function recordProgram(python: string): Promise<DoctorCheckJson> {
   }
 }
 
-/** The reader is no ancestor of the program: what it may do, it may do to any process of this user. */
+/** The reader is not an ancestor of the program, so its permissions apply to any process of this user. */
 async function readProcess(python: string): Promise<DoctorCheckJson> {
   const area = "permissions";
   const target = spawn(python, ["-c", WAITING], { stdio: ["pipe", "pipe", "ignore"] });
@@ -95,7 +95,7 @@ interface Outcome {
   readonly stderr: string;
 }
 
-/** A trial that hangs is killed, and says so. */
+/** A trial that hangs is killed and reported. */
 function outcomeOf(child: ChildProcess): Promise<Outcome> {
   return new Promise((resolve) => {
     let [stdout, stderr] = ["", ""];

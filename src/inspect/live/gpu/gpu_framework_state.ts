@@ -1,11 +1,11 @@
-/** Why a framework that a program has loaded tells of no device. */
+/** Why a loaded framework reports no device. */
 import type { FrameworkFigures } from "../../../gpu/devices/device_figures.js";
 
 const STATES: Readonly<Record<FrameworkFigures["state"], string>> = {
   used: "",
-  unused: "is loaded and has not begun to use a device",
-  "cpu-only": "is loaded and has no device here",
-  failed: "could not be asked",
+  unused: "is loaded but has not used a device yet",
+  "cpu-only": "is loaded but has no device here",
+  failed: "could not be queried",
 };
 
 /** @internal */

@@ -1,4 +1,4 @@
-/** The devices of a running program as their document: `tidemark gpu PID`. */
+/** The document of `tidemark gpu PID`: the devices of a running program. */
 import { freemem } from "node:os";
 import { endOfLive } from "../../../gpu/analysis/live_segments.js";
 import {
@@ -22,9 +22,9 @@ import type {
 import { type DeviceLook, growthOfDevices, lookAtDevices } from "../../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 
-/** Smaller ones are told together, by the allocator's totals. */
+/** Smaller ones are included only in the allocator's totals. */
 const SMALLEST_TENSOR: Bytes = 10_000_000;
-/** Of the memory that is free here, what the graph of its objects may take. */
+/** Share of free memory on this machine that the object graph may use. */
 const FREE_SHARE = 0.7;
 
 interface GpuProcessRequest {
@@ -34,11 +34,11 @@ interface GpuProcessRequest {
   readonly wantsProfile: boolean;
 }
 
-/** How a process is entered. @internal */
+/** How to enter a process. @internal */
 export interface EntryOptions {
-  /** How long it may take until it runs Python code. */
+  /** How long to wait for it to run Python code. */
   readonly waitMs: Millis;
-  /** Ends the waiting, and takes everything back. */
+  /** Ends the wait and undoes everything. */
   readonly signal: AbortSignal;
   readonly onWaiting: (doing: string) => void;
 }
@@ -128,14 +128,14 @@ function deviceOf(
 function limitsOf({ frameworks, tensorsRefused }: DeviceLook): string[] {
   const limits = frameworks.filter(({ state }) => state !== "used").map(unusedText);
   if (frameworks.length === 0) {
-    limits.push("the program has loaded none of torch, JAX and TensorFlow");
+    limits.push("the program has not loaded torch, JAX or TensorFlow");
   }
   if (tensorsRefused !== "") {
     limits.push(`tensors were not looked up: ${tensorsRefused}`);
   }
   const devices = frameworks.flatMap((framework) => framework.devices);
   if (devices.some(({ freeBytes }) => freeBytes === null)) {
-    limits.push("what others hold of a device is not known from within: tidemark gpu top");
+    limits.push("memory held by other processes is not visible from this one: tidemark gpu top");
   }
   return limits;
 }

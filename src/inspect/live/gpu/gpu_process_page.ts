@@ -11,7 +11,7 @@ import { readDeviceSnapshot } from "../../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 import type { EntryOptions } from "./gpu_process.js";
 
-/** Throws TidemarkError where the program cannot be asked, or has no allocator of torch's in use. */
+/** Throws TidemarkError if the program cannot be queried or does not use torch's allocator. */
 export async function gpuProcessPage(pid: Pid, exec: EntryOptions): Promise<GpuPageDocument> {
   const name = `process ${pid}`;
   const { answer, frameworks, refused } = await readDeviceSnapshot(pid, exec, async (path) =>
@@ -30,12 +30,12 @@ function refusal(
 ): TidemarkError {
   const torch = frameworks.find(({ name }) => name === "torch");
   if (torch?.state === "used") {
-    return noDeviceSnapshot(pid, refused, `what it tells without: tidemark gpu ${pid}`);
+    return noDeviceSnapshot(pid, refused, `to see its figures without a page: tidemark gpu ${pid}`);
   }
   const jax = frameworks.find(({ name, state }) => name === "jax" && state === "used");
   if (jax !== undefined) {
-    const profile = `its own profile, for pprof: tidemark gpu ${pid} -o devices.pb.gz`;
-    return noDeviceSnapshot(pid, "JAX, which it uses, keeps none", profile);
+    const profile = `to write JAX's own profile, for pprof: tidemark gpu ${pid} -o devices.pb.gz`;
+    return noDeviceSnapshot(pid, "it uses JAX, which has no such page", profile);
   }
   return noDeviceSnapshot(
     pid,

@@ -1,4 +1,4 @@
-/** The devices of this host as their document: figures of the driver, and of the allocators of recorded programs. */
+/** The devices of this host as a document: figures of the driver, and of the allocators of recorded programs. */
 
 import type { DeviceLook } from "../../../gpu/devices/device_totals.js";
 import { readDevices } from "../../../gpu/devices/device_totals.js";
@@ -12,7 +12,7 @@ import { growingRecordingOf, openRecording } from "../../../record/index.js";
 
 type Device = GpuTopJson["devices"][number];
 
-/** What a process's allocator held of one device when its recording last asked. */
+/** What a process's allocator held on one device at the last poll of its recording. */
 interface AllocatorFigures {
   readonly reservedBytes: Bytes;
   readonly allocatedBytes: Bytes;
@@ -20,11 +20,13 @@ interface AllocatorFigures {
   readonly recording: string;
 }
 
-/** The recording that is being written of each process. Finding one needs a walk over all open files of the host, so
- * repeated polls keep this map. @internal */
+/**
+ * The recording in progress of each process. Finding one requires a scan of all open files of the host, so
+ * repeated polls keep this map. @internal
+ */
 export type KnownRecordings = Map<Pid, string | null>;
 
-/** @throws TidemarkError TM-E065 where no driver answers */
+/** @throws TidemarkError TM-E065 if no driver answers */
 export async function gpuTopDocument(recordings: KnownRecordings = new Map()): Promise<GpuTopJson> {
   const look = await readDevices();
   const pids = [...new Set(look.processes.map(({ pid }) => pid))];
@@ -69,7 +71,7 @@ function deviceOf({ uuid, ...device }: DeviceLook["devices"][number], look: Devi
   };
 }
 
-/** By the device's number in the program, those that it uses. */
+/** The devices that it uses, by the device's number in the program. */
 function figuresOf(pid: Pid, recordings: KnownRecordings): AllocatorFigures[] {
   if (!recordings.has(pid)) {
     recordings.set(pid, growingRecordingOf(pid));
@@ -82,7 +84,7 @@ function figuresOf(pid: Pid, recordings: KnownRecordings): AllocatorFigures[] {
     const series = openRecording(path).series.find((one) => one.pid === pid);
     return series === undefined ? [] : lastFigures(series, path);
   } catch (error) {
-    // It ended or was taken away meanwhile.
+    // It has ended or was removed in the meantime.
     if (!(error instanceof TidemarkError)) {
       throw error;
     }
@@ -106,11 +108,13 @@ function lastFigures({ timesMs, values }: MemorySeries, recording: string): Allo
   return found;
 }
 
-/** How much above the driver's figure an allocator's may be: both were asked at their own moment. */
+/** How far an allocator's figure may exceed the driver's, because they were read at different times. */
 const SLACK = 1.1;
 
-/** A program counts its devices from 0, whichever it was given. They are the driver's in their order; where
- * that cannot be, for more is reserved than the program has there, nothing is said. */
+/**
+ * A program numbers its devices from 0, whichever it was given. They are matched with the driver's devices in
+ * order. If that is impossible, because more is reserved than the program has there, no figure is shown.
+ */
 function join(devices: readonly Device[], pid: Pid, figures: readonly AllocatorFigures[]): void {
   const places = devices.flatMap(({ processes }) => processes.filter((one) => one.pid === pid));
   const fits =
@@ -136,11 +140,11 @@ function limitsOf(devices: readonly Device[]): string[] {
   const processes = devices.flatMap((device) => device.processes);
   if (processes.some(({ allocator }) => allocator === undefined)) {
     limits.push(
-      "what a process's own allocator holds is seen where a recording asks it: tidemark attach PID --gpu, or tidemark gpu PID for one look",
+      "figures of a process's own allocator need a recording: tidemark attach PID --gpu, or tidemark gpu PID for a single reading",
     );
   }
   if (processes.some(({ deviceBytes }) => deviceBytes === null)) {
-    limits.push("the driver keeps back what some processes use, as it does in containers");
+    limits.push("the driver does not report the memory of some processes, as in containers");
   }
   if (devices.some(({ mig, instances }) => mig && instances === undefined)) {
     limits.push("the driver does not list the instances of a divided device (MIG)");

@@ -8,17 +8,17 @@ export interface GpuTopHistory {
   readonly document: GpuTopJson;
   /** Times of the latest polls, oldest first. */
   readonly timesMs: readonly TimeMs[];
-  /** By device, the used bytes at each of these. */
+  /** For each device, the used bytes at each of these times. */
   readonly used: ReadonlyMap<number, readonly Bytes[]>;
 }
 
-/** Polls that a trend shows. */
+/** Number of polls that a sparkline shows. */
 const HISTORY = 60;
-/** Finding recordings needs a walk over all open files of the host: it is done once in so many polls. */
+/** Finding recordings requires a scan of all open files of the host, so it is done only every this many polls. */
 const POLLS_PER_SEARCH = 10;
 
 /** Returns the function that polls the devices and adds to the history; it takes null at the first poll.
- * That function throws TidemarkError TM-E065 where no driver answers. */
+ * That function throws TidemarkError TM-E065 if no driver answers. */
 export function gpuTopPoller(): (before: GpuTopHistory | null) => Promise<GpuTopHistory> {
   const recordings: KnownRecordings = new Map();
   let polls = 0;

@@ -1,4 +1,4 @@
-/** The out-of-memory messages of a log as their document: `tidemark gpu oom`. */
+/** The document of `tidemark gpu oom`: the out-of-memory messages of a log. */
 import { logLines } from "../../../gpu/oom/log/log_lines.js";
 import { readOomLog } from "../../../gpu/oom/oom_log.js";
 import { checkAgainst } from "../../../gpu/oom/oom_snapshot.js";

@@ -1,4 +1,4 @@
-/** The allocator snapshots that were written while a program was recorded, as far as they still lie there. */
+/** The allocator snapshots written while a program was recorded, if the files still exist. */
 import { statSync } from "node:fs";
 import { analyse } from "../../../gpu/analysis/analyse.js";
 import { readSnapshot } from "../../../gpu/snapshot/read_snapshot.js";
@@ -8,19 +8,22 @@ import { TidemarkError } from "../../../model/errors/errors.js";
 import type { TimelineEvent } from "../../../model/profile/series.js";
 import type { Recording } from "../../../recording/types.js";
 
-/** Larger ones take long to read: `tidemark gpu` does, a verdict on the way does not. */
+/** Larger files take long to read; only `tidemark gpu` reads them, not a verdict. */
 const LARGEST: Bytes = 256 << 20;
 const MOST = 4;
-/** A file written at another time is another run's. */
+/** A file written at another time belongs to another run. */
 const MARGIN_MS = 60_000;
 
 interface RecordedSnapshots {
   readonly snapshots: readonly GpuJson[];
-  /** Of those that were not read: sentences. */
+  /** Sentences about those that were not read. */
   readonly limits: readonly string[];
 }
 
-/** Of each process the newest that it wrote in trouble of its own; errors before thresholds. @internal */
+/**
+ * For each process, the newest snapshot that it wrote because of its own error or threshold; errors first.
+ * @internal
+ */
 export async function recordedSnapshots(recording: Recording): Promise<RecordedSnapshots> {
   const newest = new Map<Pid, TimelineEvent>();
   for (const event of recording.events) {
@@ -43,7 +46,7 @@ export async function recordedSnapshots(recording: Recording): Promise<RecordedS
       continue; // moved, removed, or overwritten since
     }
     if (stat.size > LARGEST) {
-      limits.push(`A large snapshot was left unread: tidemark diagnose ${path}`);
+      limits.push(`A large snapshot was not read; to read it: tidemark diagnose ${path}`);
       continue;
     }
     try {
@@ -52,7 +55,7 @@ export async function recordedSnapshots(recording: Recording): Promise<RecordedS
       if (!(error instanceof TidemarkError)) {
         throw error;
       }
-      limits.push(`A snapshot was left out: ${error.what}.`);
+      limits.push(`A snapshot was ignored: ${error.what}.`);
     }
   }
   return { snapshots, limits };

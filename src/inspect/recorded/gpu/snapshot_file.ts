@@ -28,7 +28,7 @@ export function isSnapshot(path: string): boolean {
   }
 }
 
-/** `tell` counts MiB of the file. Throws TidemarkError where the file is missing or damaged. @internal */
+/** `tell` counts MiB of the file. Throws TidemarkError if the file is missing or damaged. @internal */
 export function loadSnapshot(path: string, tell: Tell): Promise<GpuSnapshot> {
   return readSnapshot(path, mebibytes(tell));
 }

@@ -1,4 +1,4 @@
-/** A recording of which only some rows count: `--where thread=worker`. */
+/** A recording restricted to some of its rows: `--where thread=worker`. */
 import { nearNames } from "../../../model/base/near_miss.js";
 import { nothingThere, oneLine } from "../../../model/errors/errors.js";
 import type { Profile, ProfileTables, SiteTable } from "../../../model/profile/profile.js";
@@ -13,9 +13,9 @@ import {
 import { pickSites } from "../../../model/profile/site_columns.js";
 import type { Moment, Recording } from "../../../recording/types.js";
 
-/** Which rows of the profiles count, and the key by which they are grouped. */
+/** Which rows of the profiles are included, and the key by which they are grouped. */
 export interface RowChoice {
-  /** Conditions that all must hold. */
+  /** Conditions that must all be met. */
   readonly where?: readonly RowCondition[];
   /** One of {@link ROW_KEYS}, `step`, or a key of the program's labels. */
   readonly by?: string | undefined;
@@ -24,8 +24,9 @@ export interface RowChoice {
 const MOST_CHOICES = 12;
 
 /**
- * The recording with the profiles' rows that meet all conditions. Figures that do not come from samples (RSS, ledger,
- * events) stay those of the whole program. Throws TidemarkError (TM-E014) for a key or a value that does not occur.
+ * The recording with the profiles' rows that meet all conditions. Figures that do not come from samples (RSS,
+ * ledger, events) remain those of the whole program. Throws TidemarkError (TM-E014) for a key or a value that
+ * does not occur.
  * @internal
  */
 export function chosenRows(recording: Recording, where: readonly RowCondition[] = []): Recording {
@@ -47,15 +48,15 @@ export function conditionText(where: readonly RowCondition[]): string {
   return where.map(({ key, value }) => `${key}=${value}`).join(" and ");
 }
 
-/** Throws TidemarkError (TM-E014) for a key by which no row can be told apart. @internal */
+/** Throws TidemarkError (TM-E014) for a key that no row has. @internal */
 export function checkKey(recording: Recording, tables: ProfileTables, key: string): void {
   const known: readonly string[] = [...ROW_KEYS, ...labelKeys(tables)];
   if (!known.includes(key)) {
     const nearestFirst = [...new Set([...nearNames(key, known), ...known])];
     throw nothingThere(
       key === "step"
-        ? `the program of ${oneLine(recording.path)} marks no steps`
-        : `the program of ${oneLine(recording.path)} sets no label '${oneLine(key)}'`,
+        ? `the program of ${oneLine(recording.path)} does not mark steps`
+        : `the program of ${oneLine(recording.path)} does not set a label '${oneLine(key)}'`,
       key === "step"
         ? 'mark them: with tidemark.step("train"): around the body of the loop'
         : `keys are ${nearestFirst.map((name) => oneLine(name)).join(", ")}`,
@@ -63,7 +64,7 @@ export function checkKey(recording: Recording, tables: ProfileTables, key: strin
   }
 }
 
-/** The dictionaries as of the last look. @internal */
+/** The dictionaries as of the last snapshot. @internal */
 export function newestTables(recording: Recording): ProfileTables {
   return recording.profileAt("end");
 }
@@ -76,7 +77,7 @@ function unknownValue(recording: Recording, tables: ProfileTables, condition: Ro
   const listed = `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
   return nothingThere(
     `nothing in ${oneLine(recording.path)} has ${oneLine(key)}=${oneLine(value)}`,
-    choices.length === 0 ? (NONE_AT_ALL[key] ?? "") : `what occurs: ${listed}`,
+    choices.length === 0 ? (NONE_AT_ALL[key] ?? "") : `values that occur: ${listed}`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** The sites of a look as a document has them: stacks in full, estimates with their errors. */
+/** The sites of a snapshot as in a document: full stacks, and estimates with their errors. */
 import { float64At, uint8At, uint32At } from "../../../model/base/columns.js";
 import { interval95 } from "../../../model/base/interval.js";
 import type { StackId } from "../../../model/base/units.js";
@@ -18,7 +18,7 @@ interface SiteSum {
   peakVariance: number;
 }
 
-/** One site for each stack and domain: those of all processes, threads and labels together. @internal */
+/** One site for each stack and domain: all processes, threads and labels are merged. @internal */
 export function sitesOf(profile: Profile, peak: Profile): SummarySiteJson[] {
   const sums = new Map<number, SiteSum>();
   const at = ({ sites }: Profile, row: number): SiteSum => {
@@ -95,7 +95,7 @@ const KIND_NAMES: Readonly<Record<number, FrameJson["kind"]>> = {
   [FrameKind.mark]: "mark",
 };
 
-/** Stacks as lists of frames, leaf first; a frame's object is shared by all stacks that hold it. */
+/** Stacks as lists of frames, leaf first; a frame's object is shared by all stacks that contain it. */
 class StackNames {
   readonly #made: (FrameJson | undefined)[] = [];
 

@@ -28,7 +28,7 @@ function site(
 }
 
 describe("splitStack", () => {
-  it("headlines the user's innermost frame, the library's leaf beside it", () => {
+  it("shows the user's innermost frame, with the library's leaf", () => {
     const stack = [
       "decode /usr/lib/python3.11/json/decoder.py 337",
       "load /srv/app.py 41",
@@ -38,7 +38,7 @@ describe("splitStack", () => {
     expect(splitStack(stack.slice(1))).toEqual({ headline: stack[1], leaf: null });
   });
 
-  it("passes over the interpreter's own C code", () => {
+  it("skips the interpreter's own C code", () => {
     const stack = [
       "_PyObject_Malloc /usr/lib/libpython3.12.so.1.0 0 native",
       "PyList_New /usr/bin/python3.12 0 native",
@@ -48,7 +48,7 @@ describe("splitStack", () => {
     expect(splitStack(stack.slice(0, 2)).headline).toBe(stack[0]);
   });
 
-  it("falls back to the leaf, and says where there is no stack", () => {
+  it("falls back to the leaf, and reports a missing stack", () => {
     const library = [frame("f /usr/lib/python3.11/a.py 1")];
     expect(splitStack(library)).toEqual({ headline: library[0], leaf: null });
     expect(splitStack([]).headline.function).toBe("(no Python stack)");

@@ -1,6 +1,6 @@
 /**
- * Sites grouped by the line of the user's own program that led to the allocation, with the library's leaf beside
- * it. Stacks that share both become one group.
+ * Sites grouped by the line of the user's own program that led to the allocation, and by the library's leaf.
+ * Stacks that share both form one group.
  */
 
 import { basename } from "node:path";
@@ -16,9 +16,9 @@ export interface Estimate {
 }
 
 export interface SiteGroup {
-  /** The frame nearest to the leaf that is the user's own; the leaf where there is none. */
+  /** The user's own frame nearest to the leaf; the leaf if there is none. */
   readonly headline: FrameJson;
-  /** The frame that allocated; null where the headline is the leaf. */
+  /** The frame that allocated; null if the headline is the leaf. */
   readonly leaf: FrameJson | null;
   readonly domain: SummarySiteJson["domain"];
   readonly live: Estimate;
@@ -52,7 +52,7 @@ export function groupSites(sites: readonly SummarySiteJson[]): SiteGroup[] {
   });
 }
 
-/** Identifies the same place and allocator in another look. @internal */
+/** Identifies the same place and allocator in another snapshot. @internal */
 export function groupKey({
   headline,
   leaf,
@@ -88,7 +88,7 @@ export function splitStack(stack: readonly FrameJson[]): {
   return { headline, leaf: headline === leaf ? null : leaf };
 }
 
-/** CPython's own C code and the agent's hook in it: they are on the stack of every allocation. */
+/** CPython's own C code and the agent's hook, which are on the stack of every allocation. */
 function isInterpreterFrame(frame: FrameJson): boolean {
   return (
     frame.kind === "native" &&

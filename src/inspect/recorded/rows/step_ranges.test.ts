@@ -37,7 +37,7 @@ describe("stepsOf", () => {
     expect(stepsOf([], lookWith([100]))).toBeNull();
   });
 
-  it("has a range for each slice of birth, and what each step leaves", () => {
+  it("has a range for each slice of allocation time, and the bytes that each step leaves", () => {
     const found = stepsOf(steps(80, 100), lookWith(Array(8).fill(5000)));
     expect(found?.ranges.map(({ firstStep, lastStep }) => [firstStep, lastStep])).toEqual(
       Array.from({ length: 8 }, (_, slice) => [slice * 10 + 1, slice * 10 + 10]),
@@ -47,7 +47,7 @@ describe("stepsOf", () => {
     expect(found?.left[0]?.isNoise).toBe(false);
   });
 
-  it("keeps steps apart that are longer than a slice", () => {
+  it("keeps steps longer than a slice separate", () => {
     const found = stepsOf(steps(2, 2000), lookWith([10, 20, 30, 40]));
     expect(found?.ranges).toMatchObject([
       { firstStep: 1, lastStep: 1, liveBytes: 30 },
@@ -55,7 +55,7 @@ describe("stepsOf", () => {
     ]);
   });
 
-  it("splits a slice between the step that runs on and those that begin in it", () => {
+  it("splits a slice between the continuing step and those that begin in it", () => {
     const found = stepsOf(steps(2, 1500), lookWith([100, 100, 100]));
     expect(found?.ranges.map(({ liveBytes }) => liveBytes)).toEqual([150, 150]);
   });
@@ -71,12 +71,12 @@ describe("stepsOf", () => {
     ]);
   });
 
-  it("calls it noise where the older steps have left nothing: a cache of the latest", () => {
+  it("calls it noise if older steps have left nothing: a cache of the latest steps", () => {
     const found = stepsOf(steps(80, 100), lookWith([0, 0, 0, 0, 0, 0, 0, 9000]));
     expect(found?.left).toMatchObject([{ bytesPerStep: 0, isNoise: true }]);
   });
 
-  it("counts all of the process where steps set no label, and nothing else's where they do", () => {
+  it("counts the whole process if steps set no label, and only labelled rows otherwise", () => {
     const bare = stepsOf(steps(10, 100), lookWith([700], ""));
     expect(bare?.ranges).toMatchObject([{ liveBytes: 700 }]);
     const others = profileOf(`

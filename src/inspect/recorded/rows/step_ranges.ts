@@ -1,13 +1,13 @@
 /**
- * Host memory by the step of a training loop that allocated it: `summary --by step`. A look knows what lives by slices
- * of its time of birth, and the events of the recording when each step began:
+ * Host memory by the step of a training loop that allocated it: `summary --by step`. A snapshot has live bytes
+ * by slices of allocation time, and the recording's events show when each step began:
  *
  *     slices       |       0       |       1       |       2       |
  *     steps        | 1 | 2 | 3 |  4 . | 5 | 6 |  7 . | 8 | 9 | 10  |
  *     ranges         1 - 4            5 - 7           8 - 10
  *
- * A range has the steps that begin in one slice. Of a slice's bytes, the step that runs on from the slice before gets
- * its part by time.
+ * A range has the steps that begin in one slice. A step that continues from the previous slice gets a part of
+ * the slice's bytes proportional to its time.
  */
 import { float64At, uint8At, uint16At, uint32At } from "../../../model/base/columns.js";
 import type { Bytes, Pid, TimeMs } from "../../../model/base/units.js";
@@ -16,7 +16,7 @@ import type { Profile } from "../../../model/profile/profile.js";
 import { rowColumn } from "../../../model/profile/row_filter.js";
 import type { TimelineEvent } from "../../../model/profile/series.js";
 
-/** Ranges of a loop from which on its course is judged. */
+/** Least number of ranges of a loop for judging its course. */
 const FEWEST_RANGES = 4;
 
 /** null if the program marks no steps. @internal */
@@ -25,7 +25,7 @@ export function stepsOf(events: readonly TimelineEvent[], look: Profile): StepsJ
   return ranges.length === 0 ? null : { ranges, left: leftPerStep(ranges) };
 }
 
-/** The steps of one name in one process. */
+/** The steps with one name in one process. */
 interface Loop {
   readonly name: string;
   readonly pid: Pid;
@@ -33,7 +33,7 @@ interface Loop {
   readonly steps: { readonly beginMs: TimeMs; endMs: TimeMs; readonly number: number }[];
 }
 
-/** Steps that began before the look. One that was not seen to end lasts until the next, or until the look. */
+/** Steps that began before the snapshot. A step without a recorded end lasts until the next step or the snapshot. */
 function loopsIn(events: readonly TimelineEvent[], { timeMs: untilMs }: Profile): Loop[] {
   const loops = new Map<string, Loop>();
   for (const { kind, pid, detail: name, value: number = 0, timeMs } of events) {
@@ -91,7 +91,7 @@ function rangesOf(loop: Loop, look: Profile): StepRangeJson[] {
     lowerMs = upperMs;
   });
   return ranges.map(({ first, last, live, variance, sites }, at) => {
-    // Steps whose events were lost are counted by their numbers.
+    // Steps with lost events are counted by their numbers.
     const through = Math.max(last, (ranges[at + 1]?.first ?? last + 1) - 1);
     const count = Math.max(1, through - first + 1);
     const error = Math.sqrt(variance);
@@ -109,7 +109,7 @@ function rangesOf(loop: Loop, look: Profile): StepRangeJson[] {
   });
 }
 
-/** What of a loop's allocations lives, by slice of birth. */
+/** Live bytes of a loop's allocations, by slice of allocation time. */
 interface Slice {
   live: Bytes;
   variance: number;
@@ -131,7 +131,7 @@ function addTo(range: Slice | undefined, { live, variance, sites }: Slice, part:
   }
 }
 
-/** Of the rows that carry the step's label; a step without a block sets none, and all of the process's rows count. */
+/** Uses the rows with the step's label. A step without a block sets no label; then all rows of the process count. */
 function slicesOf({ name, pid }: Loop, look: Profile): Slice[] {
   const { sites, cohorts, processes } = look;
   const names = rowColumn(look, "step").names;
@@ -156,8 +156,9 @@ function slicesOf({ name, pid }: Loop, look: Profile): Slice[] {
 }
 
 /**
- * What each step leaves behind: the median of the ranges after the first third, which is start-up, without the last one,
- * whose step may still be at work. A cache of the latest steps leaves nothing in the older half, so its median is 0.
+ * The bytes that each step leaves behind: the median of the ranges after the first third, which is start-up,
+ * and without the last range, whose step may still be running. A cache of the latest steps leaves nothing in
+ * the older half, so its median is 0.
  */
 function leftPerStep(ranges: readonly StepRangeJson[]): StepsJson["left"] {
   const loops = new Map<string, StepRangeJson[]>();

@@ -1,7 +1,7 @@
-/** The error of a growth between two moments of one recording. */
+/** The error of the growth between two moments of one recording. */
 import type { Bytes } from "../../../model/base/units.js";
 
-/** Estimates of one moment: what lives, and what was allocated until then. @internal */
+/** Estimates at one moment: live bytes, and bytes allocated until then. @internal */
 export interface Figures {
   live: Bytes;
   variance: number;
@@ -10,8 +10,8 @@ export interface Figures {
 }
 
 /**
- * Of the growth between two moments of one recording: samples that live at both are the same and add no error. What was
- * sampled in between does, and what was freed in between by its part of it.
+ * The variance of the growth between two moments of one recording. Samples that are live at both moments add no
+ * error. Samples taken in between do, and so do samples freed in between, by their share.
  * @internal
  */
 export function varianceBetween(a: Figures, b: Figures): number {

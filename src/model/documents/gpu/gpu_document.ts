@@ -4,7 +4,7 @@ import type { Bytes, TimeMs } from "../../base/units.js";
 import type { DiagnosisJson } from "../diagnosis_document.js";
 import type { FrameJson } from "../documents.js";
 
-/** What an allocation is for. `sure` where a frame names it, else it is told from place and lifetime. */
+/** The purpose of an allocation. `sure` if a frame names it; otherwise it is inferred from its phase and lifetime. */
 export type GpuCategory =
   | "parameters"
   | "gradients"
@@ -27,37 +27,37 @@ export interface GpuSiteJson {
 
 export interface GpuTotalsJson {
   reservedBytes: Bytes;
-  /** In blocks that the program holds, with their rounding. */
+  /** Bytes in blocks that the program holds, including rounding. */
   allocatedBytes: Bytes;
-  /** The same and what waits for other streams. */
+  /** The same, plus blocks that wait for other streams. */
   activeBytes: Bytes;
-  /** What was asked for by the active blocks. */
+  /** Requested bytes of the active blocks. */
   requestedBytes: Bytes;
 }
 
 export interface GpuFragmentationJson {
-  /** "0,0" is the common pool, others are private (CUDA graphs); "" where the version does not say. */
+  /** "0,0" is the common pool, others are private (CUDA graphs); "" if the version does not record it. */
   pool: string;
   stream: number;
-  /** "large" or "small", as the allocator keeps them apart. */
+  /** "large" or "small", the allocator's two kinds. */
   type: string;
   expandable: boolean;
   segments: number;
   reservedBytes: Bytes;
   freeBytes: Bytes;
-  /** Free within segments that are in use: it cannot go back to the driver. */
+  /** Free inside segments in use; cannot be returned to the driver. */
   splitBytes: Bytes;
   /** The largest request that could be served without new memory. */
   largestFreeBytes: Bytes;
-  /** 1 - largestFreeBytes / freeBytes; 0 where nothing is free. */
+  /** 1 - largestFreeBytes / freeBytes; 0 if nothing is free. */
   ratio: number;
 }
 
 export interface GpuOutOfMemoryJson {
   eventIndex: number;
-  /** Microseconds since 1970; 0 where the version does not say. */
+  /** Microseconds since 1970; 0 if the version does not record it. */
   timeUs: number;
-  /** Rounded as the allocator asked the driver for it. */
+  /** Rounded to the size that the allocator requested from the driver. */
   requestedBytes: Bytes;
   deviceFreeBytes: Bytes;
   stack: FrameJson[];
@@ -82,11 +82,11 @@ export interface GpuAdviceJson {
 }
 
 export interface GpuDeviceJson {
-  /** -1: no device, but the memory of the host that PyTorch pins for copies. */
+  /** -1: not a device, but the host memory that PyTorch pins for copies. */
   device: number;
   segments: number;
   events: number;
-  /** The trace begins with an empty allocator: nothing of its past is missing. */
+  /** Whether the trace begins with an empty allocator, so that nothing is missing. */
   complete: boolean;
   end: GpuTotalsJson;
   peak: {
@@ -97,7 +97,7 @@ export interface GpuDeviceJson {
     timeUs: number;
     sites: GpuSiteJson[];
   };
-  /** The trace in at most 120 parts: of each the highest of both. */
+  /** The trace in at most 120 parts, with the maxima of each part. */
   timeline: { eventIndex: number; requestedBytes: Bytes; reservedBytes: Bytes }[];
   /** The highest `reservedBytes` of the trace. */
   highestReservedBytes: Bytes;
@@ -106,11 +106,14 @@ export interface GpuDeviceJson {
   largestFreeBytes: Bytes;
   fragmentation: GpuFragmentationJson[];
   outOfMemory: GpuOutOfMemoryJson[];
-  /** Times that cached segments went back to the driver; before a new one or an error it was a retry. */
+  /**
+   * Number of times that cached segments were returned to the driver; before a new segment or an error it was a
+   * retry.
+   */
   cacheReleases: { count: number; beforeRequest: number };
-  /** What lives at the end. */
+  /** Live allocations at the end. */
   sites: GpuSiteJson[];
-  /** How steps were seen: "annotations", "optimizer", "pattern", or "" where they were not. */
+  /** How steps were detected: "annotations", "optimizer", "pattern", or "" if they were not. */
   stepsFrom: string;
   growth: GpuGrowthJson[];
   disagreements: {
@@ -124,7 +127,7 @@ export interface GpuJson {
   schema: "tidemark.gpu/1";
   file: string;
   devices: GpuDeviceJson[];
-  /** What `tidemark diagnose` says of it. */
+  /** The verdict of `tidemark diagnose`. */
   verdict?: DiagnosisJson["verdict"];
   advice: GpuAdviceJson[];
   limits: string[];
@@ -139,7 +142,7 @@ export interface GpuDiffSiteJson {
   change: "appeared" | "grew" | "shrank" | "went" | "same";
 }
 
-/** `tidemark.gpu_diff/1`: what lives at the end of two snapshots, all devices together. */
+/** `tidemark.gpu_diff/1`: live allocations at the end of two snapshots, all devices together. */
 export interface GpuDiffJson {
   schema: "tidemark.gpu_diff/1";
   a: { file: string; end: GpuTotalsJson; peakRequestedBytes: Bytes };
@@ -148,7 +151,7 @@ export interface GpuDiffJson {
   limits: string[];
 }
 
-/** `tidemark.gpu_ranks/1`: one row a device of each file. */
+/** `tidemark.gpu_ranks/1`: one row per device of each file. */
 export interface GpuRanksJson {
   schema: "tidemark.gpu_ranks/1";
   ranks: {
@@ -159,55 +162,55 @@ export interface GpuRanksJson {
     highestReservedBytes: Bytes;
     outOfMemory: number;
     odd: boolean;
-    /** One sentence; "" where it is like the others. */
+    /** One sentence; "" if it is like the others. */
     why: string;
   }[];
   limits: string[];
 }
 
 export interface OomEventJson {
-  /** Of the log, from 1: where the message begins. */
+  /** Line of the log at which the message begins, from 1. */
   line: number;
-  /** "other": `library` says who, as far as the text tells. */
+  /** "other": `library` names the source, if the text shows it. */
   framework: "pytorch" | "jax" | "tensorflow" | "other";
-  /** Which library said so, where it is not the framework itself: "NCCL", "vLLM", "llama.cpp"; else "". */
+  /** The library that wrote the message, if not the framework itself: "NCCL", "vLLM", "llama.cpp"; otherwise "". */
   library: string;
   /**
-   * What ran out, and what `totalBytes` and `freeBytes` are of: the device, the framework's pool on it, memory of
-   * the host, or a kernel's scratch memory (TPU).
+   * The memory that ran out, which `totalBytes` and `freeBytes` refer to: the device, the framework's pool on
+   * it, host memory, or a kernel's scratch memory (TPU).
    */
   memory: "device" | "pool" | "host" | "scratch";
   rank: number | null;
-  /** What the log puts before the lines of whoever wrote it ("pod/trainer-worker-3/pytorch"); "" nothing but times. */
+  /** The prefix of the writer's lines in the log ("pod/trainer-worker-3/pytorch"); "" if there are only times. */
   writer: string;
   device: number | null;
   /**
-   * genuine: more is needed than there is. fragmentation: enough is free, in pieces. contention: other
-   * processes hold what was missing. context: this process holds it outside of the framework's allocator.
+   * genuine: more is needed than exists. fragmentation: enough is free, but in pieces. contention: other
+   * processes hold the missing memory. context: this process holds it outside the framework's allocator.
    */
   kind: "genuine" | "fragmentation" | "contention" | "context" | "unknown";
   /** The arithmetic, in one sentence. */
   because: string;
-  /** null: the message does not say. Figures of a text are rounded as it prints them. */
+  /** null: not in the message. Figures have the precision of the message. */
   requestedBytes: Bytes | null;
   totalBytes: Bytes | null;
   freeBytes: Bytes | null;
   allocatedBytes: Bytes | null;
   reservedUnallocatedBytes: Bytes | null;
-  /** All that this process holds on the device. */
+  /** Everything that this process holds on the device. */
   processBytes: Bytes | null;
   otherProcesses: { pid: number; bytes: Bytes }[];
   privatePoolBytes: Bytes | null;
-  /** The share that the program set for itself. */
+  /** The limit that the program set for itself. */
   allowedBytes: Bytes | null;
   /** The versions that write such a message, as in "2.2 to 2.4"; "" for other frameworks. */
   torch: string;
   /** The traceback before it, leaf first. */
   stack: FrameJson[];
-  /** How often the log repeats the very same message. */
+  /** How often the log repeats the same message. */
   repeats: number;
   advice: GpuAdviceJson[];
-  /** With --snapshot: what the snapshot says to it; "" where it has no such event. */
+  /** With --snapshot: the comparison with the snapshot; "" if it has no such event. */
   snapshot?: string;
 }
 
@@ -223,19 +226,19 @@ export interface OomJson {
 export interface GpuTopProcessJson {
   pid: number;
   command: string[];
-  /** null: the driver keeps it back. */
+  /** null: not reported by the driver. */
   deviceBytes: Bytes | null;
-  /** 0: another container's process. */
+  /** 0: a process in another container. */
   rssBytes: Bytes;
-  /** Which of `instances` it stands on. */
+  /** Index of its device in `instances`. */
   instance?: number;
-  /** What its own allocator says, by the recording that grows with it. */
+  /** Figures of its own allocator, from the recording in progress. */
   allocator?: { reservedBytes: Bytes; allocatedBytes: Bytes; atMs: TimeMs; recording: string };
-  /** `deviceBytes` less what its allocator reserved: CUDA context, NCCL and other libraries. */
+  /** `deviceBytes` minus the memory reserved by its allocator: CUDA context, NCCL and other libraries. */
   outsideBytes?: Bytes;
 }
 
-/** `tidemark.gpu_top/1`: one look at the devices of this host. */
+/** `tidemark.gpu_top/1`: one reading of the devices of this host. */
 export interface GpuTopJson {
   schema: "tidemark.gpu_top/1";
   atMs: number;
@@ -244,10 +247,10 @@ export interface GpuTopJson {
     name: string;
     totalBytes: Bytes;
     usedBytes: Bytes;
-    /** 0 to 1; null where the driver keeps it back. */
+    /** 0 to 1; null if the driver does not report it. */
     utilisation: number | null;
     mig: boolean;
-    /** The parts of a device that was divided (MIG). */
+    /** The MIG instances of a device. */
     instances?: {
       index: number;
       gpuInstance: number;
@@ -256,7 +259,7 @@ export interface GpuTopJson {
       usedBytes: Bytes;
     }[];
     processes: GpuTopProcessJson[];
-    /** Used by nobody that the driver lists: its own share, and processes of other containers. */
+    /** Used by no listed process: the driver's own share, and processes in other containers. */
     unlistedBytes: Bytes;
   }[];
   limits: string[];

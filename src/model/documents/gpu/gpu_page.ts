@@ -1,15 +1,15 @@
-/** What the page of a device's snapshot holds: written by the CLI into one HTML file. */
+/** Data of the page of a device's snapshot, written by the CLI into one HTML file. */
 
 import type { GpuReplay } from "../../gpu/gpu_replay.js";
 import type { GpuSnapshot } from "../../gpu/gpu_snapshot.js";
 import type { GpuJson } from "./gpu_document.js";
 
-/** A device's moments; `action` and `timeUs` are its events'. */
+/** A device's moments; `action` and `timeUs` belong to its events. */
 export interface GpuPageDevice {
   readonly replay: GpuReplay;
   readonly action: Uint8Array;
   readonly timeUs: Float64Array;
-  /** By allocation: row of GPU_CATEGORIES. */
+  /** For each allocation: row of GPU_CATEGORIES. */
   readonly category: Uint8Array;
 }
 

@@ -79,7 +79,7 @@ function diffHolders(
   return byGrowth(rows.filter((row) => !rows.some((other) => explains(other, row))));
 }
 
-/** What hangs on a holder grew, and with it all that the holder hangs on: the nearest is the one to tell. */
+/** If a holder's contents grew, all its own holders grew as well; only the nearest one is reported. */
 function explains(nearer: HolderChange, row: HolderChange): boolean {
   const way = row.path.at(-1) === "__dict__" ? row.path.slice(0, -1) : row.path;
   return (

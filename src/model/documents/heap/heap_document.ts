@@ -4,18 +4,18 @@ import type { Bytes, Millis, Objects, TimeMs } from "../../base/units.js";
 import type { TargetJson } from "../documents.js";
 
 export interface HeapTypeJson {
-  /** `module.qualname`, `builtins.` left out. */
+  /** `module.qualname`, without `builtins.`. */
   type: string;
   /** "builtins" for those. */
   module: string;
   objects: Objects;
-  /** As sys.getsizeof, and the buffers beside it. */
+  /** As sys.getsizeof, plus the buffers it does not count. */
   bytes: Bytes;
-  /** Of `bytes`, what getsizeof leaves out: storages of tensors, attributes kept without a dict. */
+  /** The part of `bytes` that getsizeof does not count: storages of tensors, attributes kept without a dict. */
   bufferBytes: Bytes;
   /** Objects that the garbage collector tracks. */
   trackedObjects: Objects;
-  /** With a graph: what would be freed if all objects of the type went. */
+  /** With a graph: bytes freed if all objects of the type were removed. */
   retainedBytes?: Bytes;
 }
 
@@ -26,9 +26,9 @@ export interface HeapHolderJson {
   /** Hexadecimal. */
   address: string;
   retainedBytes: Bytes;
-  /** Objects that would go with it. */
+  /** Objects that would be freed with it. */
   objects: Objects;
-  /** Of a container; 0 of anything else. */
+  /** Entries of a container; otherwise 0. */
   entries: Objects;
 }
 
@@ -37,17 +37,17 @@ export interface HeapJson {
   schema: "tidemark.heap/1";
   target: TargetJson;
   atMs: TimeMs;
-  /** Everything is of one moment: the program stood still, or it is a core file. */
+  /** Whether everything is of one moment: the program was paused, or it is a core file. */
   paused: boolean;
   pauseMs: Millis;
   totals: { objects: Objects; bytes: Bytes };
   /** By bytes (with a graph: by retained bytes), largest first. */
   types: HeapTypeJson[];
-  /** With a graph: where memory gathers, largest first. */
+  /** With a graph: holders of most memory, largest first. */
   holders?: HeapHolderJson[];
-  /** With --to: ways from roots, the largest first. */
+  /** With --to: paths from roots, largest first. */
   paths?: { to: string; path: string[]; retainedBytes: Bytes; objects: Objects }[];
-  /** With a graph: numbers that each are an object, where an array would hold them bare. */
+  /** With a graph: numbers stored as separate objects, which an array would store as plain values. */
   boxed?: {
     path: string[];
     container: string;
@@ -56,12 +56,12 @@ export interface HeapJson {
     bytes: Bytes;
     arrayBytes: Bytes;
   }[];
-  /** With a graph: what lives by references among itself alone. */
+  /** With a graph: objects that are referenced only by each other. */
   garbage?: { objects: Objects; bytes: Bytes };
   limits: string[];
 }
 
-/** `tidemark.heapdiff/1`: what appeared, grew, shrank and went from A to B. */
+/** `tidemark.heapdiff/1`: what appeared, grew, shrank and disappeared from A to B. */
 export interface HeapDiffJson {
   schema: "tidemark.heapdiff/1";
   a: { file: string; atMs: TimeMs; target: TargetJson };
@@ -77,7 +77,7 @@ export interface HeapDiffJson {
     bytesB: Bytes;
     growthBytes: Bytes;
   }[];
-  /** Where both files hold a graph: containers by the growth of what they retain. */
+  /** If both files have a graph: containers by growth of their retained size. */
   holders: {
     path: string[];
     type: string;

@@ -1,8 +1,8 @@
 /**
- * What `heap --save` keeps: types and holders as columns, without any object's own value.
+ * The file of `heap --save`: types and holders as columns, without values of objects.
  *
  *   0   "TIDEHEAP"
- *   8   u32 version   12 u32 bytes of the head   16 u32 types   20 u32 holders   24 u32 checksum of the rest
+ *   8   u32 version   12 u32 bytes of the header   16 u32 types   20 u32 holders   24 u32 checksum of the rest
  *   28  zeroes to 32
  *   32  head: UTF-8 JSON { target, atMs, paused, pauseMs, types: names, holders: [path, type, address], limits },
  *       padded by spaces to a multiple of 8
@@ -74,7 +74,7 @@ export function decodeHeap(file: Uint8Array, name: string): SavedHeap {
     throw notOurs(name, "a heap saved by tidemark heap --save");
   }
   if (file.length < HEAD_BYTES) {
-    throw damagedInput(name, "it ends within its head");
+    throw damagedInput(name, "it ends within its header");
   }
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const version = view.getUint32(8, true);
@@ -86,16 +86,16 @@ export function decodeHeap(file: Uint8Array, name: string): SavedHeap {
   const holders = view.getUint32(20, true);
   const rows = types * TYPE_COLUMNS + holders * HOLDER_COLUMNS;
   if (file.length !== HEAD_BYTES + textBytes + rows * 8 || textBytes % 8 !== 0) {
-    throw damagedInput(name, `it has ${file.length} bytes, its head promises another length`);
+    throw damagedInput(name, `it has ${file.length} bytes, its header says otherwise`);
   }
   if (checksum(file.subarray(HEAD_BYTES)) !== view.getUint32(24, true)) {
-    throw damagedInput(name, "its checksum does not fit");
+    throw damagedInput(name, "its checksum does not match");
   }
   const head = parseHead(file.subarray(HEAD_BYTES, HEAD_BYTES + textBytes), name);
   if (head.types.length !== types || head.holders.length !== holders) {
     throw damagedInput(name, "its tables are of different lengths");
   }
-  // A copy: the file's bytes may lie at an odd place of a larger buffer.
+  // A copy, because the file's bytes may be unaligned in a larger buffer.
   const values = new Float64Array(new Uint8Array(file.subarray(HEAD_BYTES + textBytes)).buffer);
   return {
     target: head.target,
@@ -141,12 +141,12 @@ interface Head extends Pick<HeapJson, "target" | "atMs" | "paused" | "pauseMs" |
   readonly holders: [path: string[], type: string, address: string][];
 }
 
-/** The checksum held: what Tidemark wrote is what stands here. */
+/** The checksum was verified, so this is what Tidemark wrote. */
 function parseHead(bytes: Uint8Array, name: string): Head {
   try {
     return JSON.parse(new TextDecoder().decode(bytes)) as Head;
   } catch {
-    throw damagedInput(name, "its head is no JSON");
+    throw damagedInput(name, "its header is not JSON");
   }
 }
 

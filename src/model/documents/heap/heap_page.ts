@@ -1,4 +1,4 @@
-/** What the pages of a heap, and of two, hold: written by the CLI into one HTML file. */
+/** Data of the pages of one heap and of two heaps, written by the CLI into one HTML file. */
 
 import type { HeapTree } from "../../heap/heap_tree.js";
 import type { HeapDiffJson, HeapJson } from "./heap_document.js";
@@ -8,12 +8,12 @@ export interface HeapPageDocument {
   readonly schema: "tidemark.heapPage/1";
   readonly title: string;
   readonly heap: HeapJson;
-  /** null where there is no graph: `heap.limits` says why. */
+  /** null if there is no graph, for the reason in `heap.limits`. */
   readonly tree: NamedHeapTree | null;
 }
 
 export interface NamedHeapTree extends HeapTree {
-  /** By row, the way from the row above in words; none of rows that are no one object. */
+  /** For each row, the path from the row above as text; none for rows that are not a single object. */
   readonly steps: readonly (readonly string[])[];
 }
 

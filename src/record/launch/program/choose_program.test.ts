@@ -126,9 +126,9 @@ describe("started", () => {
     expect(chosen("app.py", undefined, { ...place, environment })).toEqual(["python3", "app.py"]);
   });
 
-  it("says which of two of one name it was", () => {
+  it("reports which of two programs with one name it was", () => {
     expect(chooseProgram(["both"], undefined, place).note).toMatch(
-      /^both is the command .*bin\/both; what this folder holds is \.\/both\.$/,
+      /^both is the command .*bin\/both; the file in this folder is \.\/both\.$/,
     );
     expect(chooseProgram(["manage.py"], undefined, place).note).toMatch(
       /^manage\.py is the file in this folder; the command of that name is .*bin\/manage\.py\.$/,
@@ -152,7 +152,7 @@ describe("refused in one line, with a shell's status", () => {
     ["program", 126, /not executable; run: chmod \+x program/],
     ["notes.txt", 126, /neither its name nor its first line/],
     ["data.bin", 126, /data file.*tidemark data\.bin/],
-    ["old.py", 127, /names an interpreter that is not there: \/no\/such\/python2\.7; .*--python/],
+    ["old.py", 127, /names an interpreter that does not exist: \/no\/such\/python2\.7; .*--python/],
     ["/dev/null", 126, /not a regular file/],
   ])("%s", (words, status, says) => {
     const { message, exitCode } = failure(words);
@@ -161,7 +161,7 @@ describe("refused in one line, with a shell's status", () => {
     expect(exitCode).toBe(status);
   });
 
-  it("a Python that is not there, and what is", () => {
+  it("a missing Python, and the existing ones", () => {
     expect(failure("app.py", "3.99").message).toMatch(
       /python3\.99: it is not on PATH; found on PATH: python3, python3\.12$/,
     );
@@ -172,10 +172,10 @@ describe("refused in one line, with a shell's status", () => {
     );
   });
 
-  it("words that do not go together", () => {
+  it("conflicting words", () => {
     expect(failure("-m").message).toMatch(/run -m needs the name of a module/);
-    expect(failure("python3 app.py", "3.12").message).toMatch(/leave out one of them/);
-    expect(failure("./tool", "3.12").message).toMatch(/program of its own/);
+    expect(failure("python3 app.py", "3.12").message).toMatch(/omit one of them/);
+    expect(failure("./tool", "3.12").message).toMatch(/is an executable program/);
     expect(failure("flask run", "3.12").message).toMatch(
       /no such command was installed for 3\.12 .*tidemark run --python 3\.12 -m flask/,
     );

@@ -1,5 +1,5 @@
 /**
- * What `tidemark run WORDS` starts.
+ * Decides what `tidemark run WORDS` starts.
  *
  * | first word | starts |
  * |---|---|
@@ -30,13 +30,13 @@ import {
 import { inspectStartFile, type StartFile } from "./script_file.js";
 
 export interface ChosenProgram {
-  /** The words of execvp. */
+  /** The arguments of execvp. */
   readonly command: readonly string[];
-  /** What a person may not expect of the choice: one sentence, or null. */
+  /** A sentence about an unexpected choice, or null. */
   readonly note: string | null;
 }
 
-/** Throws TM-E009 where nothing can be started, TM-E002 for words that go together with no program. */
+/** Throws TM-E009 if nothing can be started, TM-E002 for an invalid combination of words. */
 export function chooseProgram(
   words: readonly string[],
   python: string | undefined,
@@ -46,7 +46,7 @@ export function chooseProgram(
   if (first === "-" || /^-[mc]/.test(first)) {
     if (words.length === 1 && first.length === 2) {
       throw badUsage(
-        `run ${first} needs ${first === "-m" ? "the name of a module" : "code"} behind it`,
+        `run ${first} needs ${first === "-m" ? "the name of a module" : "code"} after it`,
         "see tidemark run --help",
       );
     }
@@ -85,8 +85,8 @@ class Chooser {
     const place = this.#place;
     if (this.#python !== undefined && isPythonName(name)) {
       throw badUsage(
-        `--python chooses what runs a script, and ${name} is named as the program`,
-        "leave out one of them",
+        `--python chooses the interpreter of a script, but ${name} is an interpreter itself`,
+        "omit one of them",
       );
     }
     if (name === "") {
@@ -112,12 +112,12 @@ class Chooser {
     return {
       command: [command, ...rest],
       note: startable
-        ? `${name} is the command ${onPath(command, place) ?? command}; what this folder holds is ./${name}.`
+        ? `${name} is the command ${onPath(command, place) ?? command}; the file in this folder is ./${name}.`
         : null,
     };
   }
 
-  /** The word that starts a command: its name where PATH leads to it. */
+  /** The word that starts a command: its name if it is on PATH. */
   #command(): string | null {
     const name = this.#name;
     const place = this.#place;
@@ -170,8 +170,8 @@ class Chooser {
     if (python !== undefined) {
       if (!byPython) {
         throw badUsage(
-          `--python chooses what runs a script, and ${name} is a program of its own`,
-          "leave out --python",
+          `--python chooses the interpreter of a script, but ${name} is an executable program`,
+          "omit --python",
         );
       }
       return plain([choosePython(python, place), path, ...rest]);
@@ -180,7 +180,7 @@ class Chooser {
     if (interpreter.length > 0 && kind === "missing") {
       throw programNotStarted(
         name,
-        `its first line names an interpreter that is not there: ${interpreter.join(" ")}`,
+        `its first line names an interpreter that does not exist: ${interpreter.join(" ")}`,
         127,
         byPython ? `choose another: tidemark run --python python3 ${name}` : "",
       );
@@ -214,16 +214,16 @@ class Chooser {
       case "text":
         return programNotStarted(
           name,
-          "it is not executable, and neither its name nor its first line says that it is Python",
+          "it is not executable, and neither its name nor its first line identifies it as Python",
           126,
-          `if it is: tidemark run -- python3 ${name}`,
+          `if it is Python: tidemark run -- python3 ${name}`,
         );
       case "data":
         return programNotStarted(
           name,
-          "it is a data file and no program",
+          "it is a data file, not a program",
           126,
-          `to look at a recording or profile: tidemark ${name}`,
+          `to read a recording or profile: tidemark ${name}`,
         );
       default:
         return programNotStarted(name, "it is not a regular file", 126);
@@ -266,7 +266,7 @@ class Chooser {
     const module = moduleHere(name, place);
     return programNotStarted(
       name,
-      "there is no such file here and no such command on PATH",
+      "there is no such file here, and no such command on PATH",
       127,
       module ?? (didYouMean(name, commandNames(place)) || "check the name"),
     );
@@ -290,7 +290,7 @@ function isPythonName(name: string): boolean {
   return /^python[\d.]*t?$/.test(name);
 }
 
-/** execvp looks for a name without a slash on PATH alone. */
+/** execvp searches a name without a slash only on PATH. */
 function withSlash(path: string): string {
   return path.includes("/") ? path : `./${path}`;
 }

@@ -1,4 +1,4 @@
-/** The Python that runs a script or a module, and the folders of commands that come with it. */
+/** The Python that runs a script or a module, and its folders of commands. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -6,26 +6,26 @@ import { findProgram } from "../../../linux/index.js";
 import { programNotStarted } from "../../../model/errors/program_errors.js";
 import { inspectStartFile } from "./script_file.js";
 
-/** Where a command line was typed: relative names and PATH are relative to it. */
+/** The working directory of the command line, which relative names and PATH refer to. */
 export interface StartPlace {
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** What execvp uses where PATH is not set (confstr(3), _CS_PATH). */
+/** The path that execvp uses if PATH is not set (confstr(3), _CS_PATH). */
 const DEFAULT_PATH = "/bin:/usr/bin";
 
-/** pyenv takes 0.1 s; a folder on a slow network some seconds. */
+/** pyenv takes 0.1 s; a folder on a slow network several seconds. */
 const SHIM_PATIENCE_MS = 20_000;
 
 const PYTHON_NAME = /^python(?:3(?:\.\d+t?)?)?$/;
 
-/** Folders that hold a project's virtual environment by convention. */
+/** Conventional folders of a project's virtual environment. */
 const ENVIRONMENT_FOLDERS = [".venv", "venv"];
 
 /**
- * The word that starts Python: `wanted` (a path, a name on PATH, a version such as 3.12, or the folder of a virtual
- * environment), else `python` or `python3` on PATH, else that of a virtual environment. Throws TM-E009.
+ * The command that starts Python: `wanted` (a path, a name on PATH, a version such as 3.12, or the folder of a virtual
+ * environment), otherwise `python` or `python3` on PATH, otherwise that of a virtual environment. Throws TM-E009.
  */
 export function choosePython(wanted: string | undefined, place: StartPlace): string {
   if (wanted !== undefined) {
@@ -72,15 +72,16 @@ function wantedPython(wanted: string, place: StartPlace): string {
       ? "there is no such program"
       : path === null
         ? "it is not on PATH"
-        : `${path} is a script that starts no Python`,
+        : `${path} is a script that does not start Python`,
     127,
     found.length === 0 ? "" : `found on PATH: ${found.join(", ")}`,
   );
 }
 
 /**
- * pyenv and asdf put a shell script named python on PATH, which looks for the real one with some thirty processes: the
- * real one is asked for once and started instead. `name` itself where it is no script; null where no Python answers.
+ * pyenv and asdf put a shell script named python on PATH, which starts about thirty processes to find the real
+ * one. The real path is queried once and started instead. Returns `name` itself if it is not a script; null if
+ * no Python answers.
  */
 function behindShim(name: string, path: string, { cwd, environment }: StartPlace): string | null {
   if (inspectStartFile(path).interpreter.length === 0) {
@@ -94,13 +95,13 @@ function behindShim(name: string, path: string, { cwd, environment }: StartPlace
   return status === 0 && stdout.startsWith("/") ? stdout : null;
 }
 
-/** The absolute path of the program that a word starts; null where there is none. */
+/** The absolute path of the program that a word starts; null if there is none. */
 export function onPath(word: string, { cwd, environment }: StartPlace): string | null {
   const found = findProgram(word, { path: environment.PATH ?? DEFAULT_PATH, cwd });
   return typeof found === "string" ? found : null;
 }
 
-/** Folders of commands beside PATH: of the active virtual environment, then of one in the current folder. */
+/** Folders of commands in addition to PATH: of the active virtual environment, then of one in the current folder. */
 export function environmentFolders({ cwd, environment }: StartPlace): string[] {
   const active = environment.VIRTUAL_ENV;
   return [
@@ -154,7 +155,7 @@ function pathFolders({ cwd, environment }: StartPlace): string[] {
   return [...new Set(folders.map((folder) => resolve(cwd, folder)))];
 }
 
-/** Names of the entries of a folder; none where it cannot be read. */
+/** Names of the entries of a folder; none if it cannot be read. */
 export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

@@ -1,4 +1,4 @@
-/** What a named file is, and whether Python or the system starts it. */
+/** The kind of a file, and whether Python or the system starts it. */
 import {
   accessSync,
   closeSync,
@@ -16,16 +16,16 @@ export type StartKind =
   | "python"
   /** Started by the system: a program, or a script that names its own interpreter. */
   | "program"
-  /** A folder that Python runs: it holds `__main__.py`. */
+  /** A folder that Python runs, because it contains `__main__.py`. */
   | "python folder"
-  /** The same, and a package: its modules import each other, so that Python must be given its name (-m). */
+  /** The same, but a package: its modules import each other, so Python needs its name (-m). */
   | "package"
   | "folder"
   | "missing"
   | "unreadable"
   /** A program or script of another interpreter that lacks the execute permission. */
   | "not executable"
-  /** Text that neither its name nor its first line calls Python. */
+  /** Text that neither its name nor its first line identifies as Python. */
   | "text"
   | "data"
   | "not a file";
@@ -41,7 +41,7 @@ const PYTHON_NAME = /\.(?:py|pyw|pyc|pyz|pyzw)$/i;
 const ZIP_START = Buffer.from("PK\x03\x04", "latin1");
 const ELF_START = Buffer.from("\x7fELF", "latin1");
 
-/** Looks at the file itself: its mode, its name, its first bytes. Never throws. */
+/** Checks the file's mode, name and first bytes. Never throws. */
 export function inspectStartFile(path: string): StartFile {
   let stats: Stats;
   try {
@@ -59,7 +59,7 @@ export function inspectStartFile(path: string): StartFile {
   const executable = (stats.mode & 0o111) !== 0 && may(path, constants.X_OK);
   const head = readHead(path);
   if (head === null) {
-    // A program may be executable and not readable.
+    // A program may be executable but not readable.
     return { kind: executable ? "program" : "unreadable", interpreter: [] };
   }
   const interpreter = shebang(head);
@@ -84,7 +84,7 @@ function fileKind(
     if (isAnyPython(interpreter)) {
       return "python";
     }
-    // Its own line is right: it names a certain Python, or a program that prepares one (uv run --script).
+    // Its first line is correct: it names a specific Python, or a program that prepares one (uv run --script).
     return executable
       ? "program"
       : /\bpython/.test(interpreter.join(" ")) || pythonic
@@ -92,7 +92,7 @@ function fileKind(
         : "not executable";
   }
   if (pythonic) {
-    return "python"; // executable or not: without "#!" a shell would run it
+    return "python"; // whether executable or not: without "#!" a shell would run it
   }
   if (executable) {
     return "program";
@@ -103,7 +103,7 @@ function fileKind(
   return head.includes(0) ? "data" : "text";
 }
 
-/** "#!/usr/bin/env python3" or "#!/usr/bin/python": whichever Python there is. */
+/** "#!/usr/bin/env python3" or "#!/usr/bin/python": any available Python. */
 export function isAnyPython(interpreter: readonly string[]): boolean {
   const [program = "", ...rest] = interpreter;
   const words =

@@ -20,7 +20,7 @@ import {
   NAME_LINE,
 } from "./addressLayout.js";
 
-/** Pixels below a segment that mark its pool. */
+/** Height in pixels of the mark below a segment that shows its pool. */
 const FOOT = 3;
 
 interface Props {
@@ -77,7 +77,7 @@ export function AddressSpace(props: Props) {
       />
       <p className="gpu-hint" aria-live="polite">
         {hover === null
-          ? "The bare parts of a segment are free; a red foot is a private pool."
+          ? "The empty parts of a segment are free; a red underline marks a private pool."
           : describe(hover)}
       </p>
     </div>

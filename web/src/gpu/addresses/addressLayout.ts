@@ -1,6 +1,5 @@
 /**
- * Where the allocator's segments lie in the picture: one after the other in lines, a group for each pool
- * and stream, with its name above it.
+ * Layout of the allocator's segments: one after the other in lines, with one named group for each pool and stream.
  */
 import { float64At, uint32At } from "../../../../src/model/base/columns.js";
 import { type GpuReplay, type Span, spansAt } from "../../../../src/model/gpu/gpu_replay.js";
@@ -9,7 +8,7 @@ export interface AddressBox {
   readonly x: number;
   readonly y: number;
   readonly width: number;
-  /** Row of the allocations; -1 the segment itself. */
+  /** Row of the allocations; -1 for the segment itself. */
   readonly allocation: number;
   readonly span: Span;
 }
@@ -70,7 +69,7 @@ export function layOutAddresses(
       y += LINE + LINE_GAP;
     }
     let blocks = lowerBound(held, address, span.address);
-    // A segment longer than a line goes on in the next.
+    // A segment longer than a line continues in the next.
     for (let from = span.address; rest > 0; ) {
       const piece = Math.min(rest, width - x);
       const to = Math.min(span.address + span.size, from + piece * bytesPerPixel);
@@ -102,7 +101,7 @@ export function layOutAddresses(
   return { boxes, groups, height: x === 0 ? y : y + LINE };
 }
 
-/** How many of the rows, which are in the order of their addresses, begin below one. */
+/** Number of rows (sorted by address) that begin below an address. */
 function lowerBound(rows: Uint32Array, address: Float64Array, wanted: number): number {
   let low = 0;
   let high = rows.length;

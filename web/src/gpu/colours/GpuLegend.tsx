@@ -1,4 +1,4 @@
-/** The categories that a device's memory is drawn in; only those that occur. */
+/** The categories of device memory that occur, with their colours. */
 import { useMemo } from "react";
 import { GPU_CATEGORIES } from "../../../../src/model/documents/gpu/gpu_page.js";
 import { categoryColour, type GpuPalette } from "./gpuColours.js";

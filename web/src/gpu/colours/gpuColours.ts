@@ -1,4 +1,4 @@
-/** One hue a category, a shade by site, so that neighbours of one kind stay apart. */
+/** One hue per category and a shade by site, so that neighbours of one category can be distinguished. */
 import { itemAt } from "../../../../src/model/base/columns.js";
 import { GPU_CATEGORIES } from "../../../../src/model/documents/gpu/gpu_page.js";
 import type { Theme } from "../../theme/theme.js";
@@ -22,7 +22,7 @@ export interface GpuPalette {
   readonly css: readonly string[];
   /** The same as little-endian RGBA pixels. */
   readonly pixels: Uint32Array;
-  /** What a search found, and what it did not. */
+  /** Colours of search matches and of everything else. */
   readonly match: number;
   readonly matchCss: string;
   readonly faded: number;
@@ -74,7 +74,7 @@ function pixelOf(hue: number, saturation: number, lightness: number): number {
   return (0xff000000 | (part(4) << 16) | (part(8) << 8) | part(0)) >>> 0;
 }
 
-/** The colour that stands for a category in words. */
+/** The colour of a category in text. */
 export function categoryColour({ css }: GpuPalette, category: number): string {
   return itemAt(css, category * SHADES + Math.floor(SHADES / 2));
 }

@@ -22,7 +22,7 @@ interface Props {
   theme: Theme;
   search: string;
   onSearch(text: string): void;
-  /** What stands beside the headline: which moments, the way out. */
+  /** Controls next to the heading: the two moments, and how to end the comparison. */
   children: ReactNode;
 }
 
@@ -71,7 +71,7 @@ export function DifferencePanel({ before, after, theme, search, onSearch, childr
           keyOf={({ key }) => key}
           sortedBy="growth"
           open={({ frame }) => onSearch(frame.name)}
-          empty={sites.length === 0 ? "Nothing lived at either moment." : "No such site."}
+          empty={sites.length === 0 ? "Nothing was live at either moment." : "No such site."}
         />
       </div>
       <p className="gpu-scale-words" aria-hidden="true">
@@ -105,7 +105,7 @@ const COLUMNS: readonly Column<SiteDifference>[] = [
   {
     id: "growth",
     name: "Growth",
-    title: "bytes in B less bytes in A",
+    title: "bytes in B minus bytes in A",
     track: "6.5rem",
     numeric: true,
     order: ({ before, after }) => after - before,

@@ -1,4 +1,4 @@
-/** What lived at the chosen moment, by stack, or how it differs from another. A click zooms in. */
+/** Live allocations at the chosen moment by stack, or their difference from another moment. A click zooms in. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { float64At, itemAt, uint32At } from "../../../../src/model/base/columns.js";
@@ -60,19 +60,19 @@ export function GpuFlame({ side, base, theme, search }: Props) {
     <div className="gpu-flame">
       <div className="flame-scroller" ref={scroller}>
         <div ref={spacer}>
-          {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: walked with the arrow keys */}
+          {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: navigated with the arrow keys */}
           <canvas
             ref={surface}
             className="flame-canvas"
             data-testid="flame"
             tabIndex={0}
             role="application"
-            aria-label="Flame graph of what lived at this moment; arrow keys walk, Enter zooms in, Escape out"
+            aria-label="Flame graph of live allocations at this moment; arrow keys navigate, Enter zooms in, Escape zooms out"
           />
         </div>
       </div>
       <p className="gpu-hint gpu-flame-says" aria-live="polite">
-        {position >= 0 ? describe(flame, position) : "A click zooms in, Escape out."}
+        {position >= 0 ? describe(flame, position) : "Click to zoom in, Escape to zoom out."}
         {focused > 0 && (
           <button type="button" className="quiet" onClick={() => canvas.current?.focus(0)}>
             Whole graph

@@ -34,7 +34,7 @@ function sideOf(names: readonly string[], sizes: readonly number[]) {
   };
 }
 
-test("two files are joined by what their frames are called, however each numbers them", () => {
+test("two files are joined by frame names, however each numbers its frames", () => {
   const before = sideOf(["stays", "grows", "goes"], [10, 20, 30]);
   const after = sideOf(["appears", "grows", "stays"], [5, 60, 10]);
   const sites = differenceOf(before, after);
@@ -47,7 +47,7 @@ test("two files are joined by what their frames are called, however each numbers
   ]);
 });
 
-test("the flame graph of a difference is as wide as the larger of both, so that what went shows", () => {
+test("the flame graph of a difference is as wide as the larger of both, so that freed memory is visible", () => {
   const before = sideOf(["stays", "goes"], [10, 30]);
   const after = sideOf(["stays"], [10]);
   const { frames, layout, bytes, before: earlier } = flameOf(after, before);

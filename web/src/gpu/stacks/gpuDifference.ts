@@ -1,4 +1,4 @@
-/** What appeared, grew, shrank and went between two moments, of one file or of two, by site. */
+/** What appeared, grew, shrank and disappeared between two moments of one or two files, by site. */
 import { float64At, uint8At, uint32At } from "../../../../src/model/base/columns.js";
 import {
   GPU_CATEGORIES,
@@ -9,7 +9,7 @@ import { type NamedFrame, tellingFrame } from "./stackNames.js";
 
 export interface SiteDifference {
   readonly key: string;
-  /** The place in the user's own code, else the leaf. */
+  /** The location in the user's own code, otherwise the leaf. */
   readonly frame: NamedFrame;
   readonly category: string;
   before: number;

@@ -1,4 +1,4 @@
-/** The tree of what lived at a moment, or at two of them: stacks from their roots. */
+/** The call tree of live allocations at one or two moments, roots first. */
 import { float64At, itemAt, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuPageDocument } from "../../../../src/model/documents/gpu/gpu_page.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
@@ -6,7 +6,7 @@ import { type FlameLayout, layOut } from "../../flame/layout.js";
 import { DIFF_BASE, DIFF_STEPS, KINDS, SHADES } from "../../flame/palette.js";
 import { type NamedFrame, NO_STACK, namedFrame, shownFrames } from "./stackNames.js";
 
-/** A moment of a device, of this file or of another. */
+/** A moment of a device, in this file or another. */
 export interface Side {
   readonly tables: GpuPageDocument["tables"];
   readonly replay: GpuReplay;
@@ -17,16 +17,16 @@ export interface Side {
 const ALL: NamedFrame = { name: "all", place: "", python: false };
 const DEEPEST = 200;
 
-/** Columns by node; node 0 is the root, a parent stands before its children. */
+/** Columns by node; node 0 is the root, parents come before their children. */
 export interface GpuFlame {
   readonly frames: readonly NamedFrame[];
   readonly layout: FlameLayout;
   readonly bytes: Float64Array;
-  /** At the moment compared with; null without one. */
+  /** The same for the compared moment; null without a comparison. */
   readonly before: Float64Array | null;
 }
 
-/** @param base the moment that `side` is compared with; what went is as wide as it was */
+/** @param base the moment that `side` is compared with; freed allocations keep their former width */
 export function flameOf(side: Side, base: Side | null): GpuFlame {
   const tree = new FrameTree();
   const own = [base, side].map((one) => (one === null ? null : tree.add(one)));
@@ -94,7 +94,7 @@ class FrameTree {
   }
 }
 
-/** Root first; one frame that says so where there are none. */
+/** Root first; a placeholder frame if there are none. */
 function framesOf(tables: Side["tables"], leaf: number): NamedFrame[] {
   const frames = [...shownFrames(tables, leaf)].map((frame) => namedFrame(tables, frame));
   return frames.length === 0 ? [NO_STACK] : frames.reverse().slice(0, DEEPEST);

@@ -1,4 +1,4 @@
-/** Names of a snapshot's frames, and which stacks a search finds. */
+/** Names of a snapshot's frames, and the stacks that a search finds. */
 
 import { itemAt, uint8At, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuPageDocument } from "../../../../src/model/documents/gpu/gpu_page.js";
@@ -27,10 +27,10 @@ export function placeOf({ strings, frames }: Tables, frame: number): string {
   return line > 0 ? `${file}:${line}` : file;
 }
 
-/** A frame as text: two files number theirs differently. */
+/** A frame as text, since two files number their frames differently. */
 export interface NamedFrame {
   readonly name: string;
-  /** "file:line"; "" where that is not known. */
+  /** "file:line"; "" if unknown. */
   readonly place: string;
   readonly python: boolean;
 }
@@ -46,7 +46,7 @@ export function namedFrame(tables: Tables, frame: number): NamedFrame {
   };
 }
 
-/** The frames of a stack that are worth showing, leaf first. */
+/** The frames of a stack to show, leaf first. */
 export function* shownFrames(tables: Tables, stack: number): Generator<number> {
   for (let node = stack; node !== 0; node = uint32At(tables.stacks.parent, node)) {
     const frame = uint32At(tables.stacks.frame, node);
@@ -56,7 +56,7 @@ export function* shownFrames(tables: Tables, stack: number): Generator<number> {
   }
 }
 
-/** The first frame of the program's own Python code, else the first of Python, else the leaf. */
+/** The first frame of the program's own Python code, otherwise the first Python frame, otherwise the leaf. */
 export function tellingFrame(tables: Tables, stack: number): NamedFrame {
   let leaf = -1;
   let python = -1;
@@ -76,7 +76,7 @@ export function tellingFrame(tables: Tables, stack: number): NamedFrame {
   return frame < 0 ? NO_STACK : namedFrame(tables, frame);
 }
 
-/** By stack: 1 where any frame's name or place holds the text; null for an empty text. */
+/** For each stack: 1 if any frame's name or location contains the text; null for an empty text. */
 export function searchStacks(tables: Tables, text: string): Uint8Array | null {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") {
@@ -87,7 +87,7 @@ export function searchStacks(tables: Tables, text: string): Uint8Array | null {
     `${nameOf(tables, frame)} ${placeOf(tables, frame)}`.toLowerCase().includes(wanted) ? 1 : 0,
   );
   const found = new Uint8Array(stacks.length);
-  // A parent stands before its children.
+  // Parents come before their children.
   for (let node = 1; node < stacks.length; node++) {
     found[node] =
       frameFound[uint32At(stacks.frame, node)] || uint8At(found, uint32At(stacks.parent, node))

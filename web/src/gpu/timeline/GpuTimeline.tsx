@@ -1,4 +1,4 @@
-/** Every allocation over the trace; a click chooses the moment, the wheel zooms, dragging moves. */
+/** Every allocation over the trace; a click selects the moment, the wheel zooms, dragging pans. */
 import { float64At } from "../../../../src/model/base/columns.js";
 import type { GpuDeviceJson } from "../../../../src/model/documents/gpu/gpu_document.js";
 import { formatBytes } from "../../format/numbers.js";
@@ -33,7 +33,7 @@ export function GpuTimeline(props: GpuTimelineProps) {
     },
   });
   useWheelZoom(canvas, range);
-  // Where the chosen moment is in sight it stays where it is.
+  // If the chosen moment is visible, it keeps its position.
   const chosenShare = moment >= from && moment <= to ? (moment - from) / (to - from) : 0.5;
   return (
     <div className="gpu-timeline" ref={holder}>
@@ -87,7 +87,7 @@ export function GpuTimeline(props: GpuTimelineProps) {
   );
 }
 
-/** `share`: of the width, from the left edge, that stays where it is. */
+/** `share`: the fixed point, as a share of the width from the left edge. */
 function ZoomButtons({ range, share }: { range: MomentRange; share: number }) {
   return (
     <div className="gpu-zoom">

@@ -1,11 +1,11 @@
-/** What stands over the timeline's picture: the scale, the peak, moments of no memory, those compared. */
+/** Overlays of the timeline: the scale, the peak, out-of-memory moments, and the compared moments. */
 import type { GpuDeviceJson } from "../../../../src/model/documents/gpu/gpu_document.js";
 import { formatBytes } from "../../format/numbers.js";
 
 interface Props {
   summary: GpuDeviceJson;
   moment: number;
-  /** The moment that it is compared with; null without a comparison. */
+  /** The moment it is compared with; null without a comparison. */
   base: number | null;
   /** CSS pixels from the left edge. */
   columnOf(moment: number): number;
@@ -42,7 +42,7 @@ export function TimelineMarks({ summary, moment, base, columnOf, width, top }: P
   );
 }
 
-/** Two to four round figures below the upper edge. */
+/** Two to four round values below the upper edge. */
 function gridLines(top: number): number[] {
   let step = 2 ** Math.floor(Math.log2(top / 2));
   if (top / step < 2.5) {

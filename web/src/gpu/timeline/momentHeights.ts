@@ -1,13 +1,13 @@
-/** The highest moment of any range, without looking at each of them: the highest of every piece is known. */
+/** Finds the highest moment of any range quickly, using the precomputed highest moment of each piece. */
 import { float64At, uint32At } from "../../../../src/model/base/columns.js";
 
 const PIECE = 64;
 
 export class MomentHeights {
-  /** By piece: its first highest moment. */
+  /** The first highest moment of each piece. */
   readonly #highest: Uint32Array;
 
-  /** @param values one a moment */
+  /** @param values one per moment */
   constructor(readonly values: Float64Array) {
     this.#highest = new Uint32Array(Math.ceil(values.length / PIECE));
     for (let piece = 0; piece < this.#highest.length; piece++) {
@@ -18,7 +18,7 @@ export class MomentHeights {
     }
   }
 
-  /** The first highest moment of `[from, to)`; the last moment there is, where the range lies behind it. */
+  /** The first highest moment of `[from, to)`; the last moment if the range is after it. */
   highest(from: number, to: number): number {
     const last = this.values.length - 1;
     const end = Math.min(to, last + 1);

@@ -71,7 +71,7 @@ const VIEWS: readonly [from: number, to: number, width: number][] = [
   [289, 301, 7],
 ];
 
-describe("the picture of a trace", () => {
+describe("the layout of a trace", () => {
   test.each(VIEWS)("from %d to %d in %d columns: each column its highest moment", (...view) => {
     const [from, to, width] = view;
     const replay = replayOf(3, 300, (random) => Math.ceil(random * 1000));
@@ -139,7 +139,7 @@ describe("the picture of a trace", () => {
   });
 });
 
-test("the highest of any range is found without looking at each", () => {
+test("the highest of any range is found without a full scan", () => {
   const random = randomFrom(4);
   const values = Float64Array.from({ length: 1000 }, () => Math.floor(random() * 50));
   const heights = new MomentHeights(values);

@@ -1,13 +1,13 @@
 /**
- * The timeline's picture: every allocation in the order in which it began, each upon those before it. A
- * pixel column stands for the moment of its highest total, so that no peak is lost at any zoom.
+ * The timeline's layout: allocations stacked in the order in which they began. Each pixel column shows the
+ * moment of its highest total, so that no peak is lost at any zoom.
  *
- *   order    columns sorted by beginning: one pass reads memory in its own order
- *   columns  where a moment lies is computed, not searched: a million short lives that no column shows
+ *   order    columns sorted by beginning, so that one pass reads memory sequentially
+ *   columns  the column of a moment is computed, not searched, so that a million invisible short lifetimes
  *            cost one comparison each
- *   runs     neighbours thinner than a pixel that fill the same columns become one
+ *   runs     neighbours thinner than a pixel in the same columns are merged
  *
- * A picture of a million allocations so takes a few milliseconds at any zoom.
+ * Drawing a million allocations takes a few milliseconds at any zoom.
  */
 import { float64At, int32At, uint32At } from "../../../../src/model/base/columns.js";
 import type { GpuReplay } from "../../../../src/model/gpu/gpu_replay.js";
@@ -23,7 +23,7 @@ export interface TimelineView {
   readonly top: number;
 }
 
-/** The allocations by their beginning: the order in which they lie upon each other. */
+/** The allocations by their beginning, which is their stacking order. */
 export interface StackedAllocations {
   readonly length: number;
   readonly start: Int32Array;
@@ -49,7 +49,7 @@ export function columnMoments(
 
 export function stackAllocations({ allocations, events }: GpuReplay): StackedAllocations {
   const { length } = allocations;
-  // An event begins one allocation at most; those of before the trace come first.
+  // An event begins at most one allocation; allocations older than the trace come first.
   const beginning = new Int32Array(events).fill(-1);
   const row = new Uint32Array(length);
   let placed = 0;
@@ -75,7 +75,7 @@ export function stackAllocations({ allocations, events }: GpuReplay): StackedAll
   };
 }
 
-/** Where moments lie among the columns: the column is guessed from the scale and set right by a step. */
+/** Maps moments to columns: the column is estimated from the scale and corrected by one step. */
 class ColumnScale {
   readonly #width: number;
   readonly #columnsPerMoment: number;
@@ -88,7 +88,7 @@ class ColumnScale {
     this.#columnsPerMoment = moments.length / (view.to - view.from);
   }
 
-  /** The first column whose moment lies behind `event`; the width where none does. */
+  /** The first column whose moment is after `event`; the width if there is none. */
   firstAfter(event: number): number {
     const guess = Math.floor((event - this.view.from) * this.#columnsPerMoment);
     let column = Math.max(0, Math.min(this.#width, guess));
@@ -176,7 +176,7 @@ export function drawAllocations(
   }
 }
 
-/** The allocation at a height of a moment; -1 where there is none. `bytes` is counted from below. */
+/** The allocation at a height of a moment; -1 if there is none. `bytes` is counted from the bottom. */
 export function allocationAt(
   { start, end, size, row, length }: StackedAllocations,
   moment: number,

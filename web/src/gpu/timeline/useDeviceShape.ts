@@ -1,4 +1,4 @@
-/** What the pictures of a device need beside its replay: made once, kept while the page is open. */
+/** Data that the views of a device need in addition to its replay; computed once per page. */
 
 import { useMemo } from "react";
 import { float64At } from "../../../../src/model/base/columns.js";
@@ -9,7 +9,7 @@ import { type StackedAllocations, stackAllocations } from "./timelineLayout.js";
 export interface DeviceShape {
   readonly stacked: StackedAllocations;
   readonly heights: MomentHeights;
-  /** Bytes asked for at the highest moment; 1 at least. */
+  /** Requested bytes at the highest moment; at least 1. */
   readonly highest: number;
 }
 

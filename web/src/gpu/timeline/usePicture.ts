@@ -1,4 +1,4 @@
-/** The picture of every allocation over the moments in sight, drawn pixel by pixel into a canvas. */
+/** Draws every allocation over the visible moments, pixel by pixel, into a canvas. */
 
 import { useLayoutEffect, useMemo, useRef } from "react";
 import { uint8At, uint32At } from "../../../../src/model/base/columns.js";
@@ -13,7 +13,7 @@ import {
 } from "./timelineLayout.js";
 import type { DeviceShape } from "./useDeviceShape.js";
 
-/** Beyond so many columns a finer screen's own pixels are not worth their time. */
+/** Most columns; more pixels would take too long to draw on high-resolution screens. */
 const MOST_COLUMNS = 1600;
 
 export interface Pictured {
@@ -24,7 +24,7 @@ export interface Pictured {
   height: number;
   /** Bytes at the upper edge. */
   top: number;
-  /** By stack: false where the search leaves it out; null without a search. */
+  /** For each stack: false if the search excludes it; null without a search. */
   found: Uint8Array | null;
 }
 
@@ -73,11 +73,11 @@ export function usePicture(pictured: Pictured, { width, from, to }: Frame) {
     pixels.fill(palette.background);
     drawAllocations({ stacked: shape.stacked, colours }, moments, view, pixels);
     context.putImageData(image, 0, 0);
-    // Read by the bench: what a picture cost.
+    // Read by the bench: how long drawing took.
     context.canvas.dataset.drawMs = (performance.now() - startedMs).toFixed(2);
   }, [shape, colours, moments, view, palette, width]);
 
-  /** The moment and the allocation (-1: none) at a place of the picture, CSS pixels. */
+  /** The moment and the allocation (-1: none) at a position in CSS pixels. */
   const rowUnder = (x: number, y: number) => {
     const at = moments[Math.min(moments.length - 1, Math.floor(x * finer))] ?? 0;
     return { at, row: allocationAt(shape.stacked, at, (1 - y / height) * top) };

@@ -1,4 +1,4 @@
-/** Pointer and wheel over the timeline: hover, press, drag to move, turn to zoom. */
+/** Pointer and wheel on the timeline: hover, press, drag to pan, wheel to zoom. */
 import { type PointerEvent, type RefObject, useEffect, useRef, useState } from "react";
 import type { MomentRange } from "./useRange.js";
 
@@ -7,7 +7,7 @@ const DRAG_PIXELS = 3;
 
 interface Under {
   readonly at: number;
-  /** Of an allocation; -1 where there is none. */
+  /** Row of an allocation; -1 if there is none. */
   readonly row: number;
 }
 

@@ -1,4 +1,4 @@
-/** The moments that a timeline shows, and the ways to change them. */
+/** The range of moments that a timeline shows, and the functions that change it. */
 import { useEffect, useState } from "react";
 
 const FEWEST_MOMENTS = 12;
@@ -6,9 +6,9 @@ const FEWEST_MOMENTS = 12;
 export interface MomentRange {
   readonly from: number;
   readonly to: number;
-  /** A factor below 1 shows less; what stays where it is lies at `share` (0 to 1) of the width. */
+  /** A factor below 1 shows less; the fixed point is at `share` (0 to 1) of the width. */
   zoom(factor: number, share: number): void;
-  /** The left edge, as far as the trace goes. */
+  /** The left edge, within the trace. */
   move(from: number): void;
   all(): void;
 }
@@ -24,7 +24,7 @@ export function useRange(events: number): MomentRange {
   return {
     from,
     to,
-    // Several turns of a wheel may come before the page is drawn again: each goes on from the last.
+    // Several wheel events may arrive before a redraw, so each continues from the previous one.
     zoom: (factor, share) =>
       setRange(([left, right]) => {
         const span = Math.min(whole, Math.max(FEWEST_MOMENTS, (right - left) * factor));

@@ -1,0 +1,213 @@
+"""``pytest --tidemark``: memory limits of tests, by markers and by the configuration.
+
+::
+
+    @pytest.mark.limit_memory("24 MiB")             # the most that the test may have live at a time
+    @pytest.mark.limit_growth("1 KiB/call")         # what each call of the test may leave behind
+    @pytest.mark.no_leaks                           # no call may leave anything behind
+
+What fixtures and set-up hold does not count. Without ``--tidemark`` the markers do nothing, and one warning says so.
+"""
+
+import functools
+import inspect
+import shlex
+import unittest
+from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
+
+import pytest
+
+from ._figures import text_of
+from ._limits import Finding, LimitError, Limits, Measured, parse_calls, parse_growth, parse_period, parse_size, sampling_text
+
+_MARKERS = {
+    "limit_memory": "limit_memory(size): fail if more is live at a time while the test runs, as in '24 MiB'",
+    "limit_growth": "limit_growth(rate, warmup=2, calls=5): repeat the test; fail if each call leaves more behind, "
+    "as in '1 KiB/call'",
+    "no_leaks": "no_leaks(warmup=2, calls=5): repeat the test; fail if each call leaves something behind",
+}
+_PEAK = "tidemark_peak_bytes"
+_PERIOD = "tidemark_period_bytes"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tidemark", "memory limits (Tidemark)")
+    group.addoption("--tidemark", action="store_true", help="check the memory limits of tests")
+    group.addoption(
+        "--tidemark-period",
+        metavar="BYTES",
+        help="bytes between two samples, as in 4K: coarser is faster (1: every allocation, exact; default 4K, and 1 "
+        "for growth and leaks)",
+    )
+    parser.addini("tidemark_limit_memory", "limit_memory of every test that has none of its own")
+    parser.addini("tidemark_limit_growth", "limit_growth of every test that has none of its own")
+    parser.addini("tidemark_no_leaks", "no_leaks for every test that has none of its own", type="bool", default=False)
+    parser.addini("tidemark_period", "as --tidemark-period")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in _MARKERS.values():
+        config.addinivalue_line("markers", line)
+    if not config.getoption("--tidemark"):
+        config.pluginmanager.register(_Inactive(), "tidemark-inactive")
+        return
+    try:
+        limits = _LimitPlugin(config)
+        is_recorded = Measured.agent().is_armed()
+    except (LimitError, RuntimeError) as error:
+        raise pytest.UsageError(f"--tidemark: {error}") from None
+    if is_recorded:
+        config.issue_config_time_warning(
+            pytest.PytestWarning("`tidemark run` records this process already: --tidemark checks no limits"), 2
+        )
+        return
+    config.pluginmanager.register(limits, "tidemark-limits")
+
+
+class _Inactive:
+    """Says once that markers have no effect. Of several workers the first one says it."""
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: List[pytest.Item]) -> None:
+        worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
+        marked = [item for item in items if any(item.get_closest_marker(name) for name in _MARKERS)]
+        if marked and worker == "gw0":
+            tests = "1 test has" if len(marked) == 1 else f"{len(marked)} tests have"
+            config.issue_config_time_warning(
+                pytest.PytestWarning(f"{tests} memory limits that are not checked: add --tidemark"), 2
+            )
+
+
+class _LimitPlugin:
+    def __init__(self, config: pytest.Config) -> None:
+        given = config.getoption("--tidemark-period") or config.getini("tidemark_period")
+        self._period = parse_period(given) if given else None
+        self._defaults = _defaults(config)
+        self._peaks: Dict[str, Tuple[int, int]] = {}
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if isinstance(item, pytest.Function):
+            try:
+                _limits_of(item, self._defaults)
+            except LimitError as error:
+                pytest.fail(f"tidemark: {error}", pytrace=False)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        limits = _limits_of(item, self._defaults) if isinstance(item, pytest.Function) else Limits()
+        if not limits or not isinstance(item, pytest.Function):
+            yield
+            return
+        plain = item.obj
+        item.obj = _measured(plain, item, Measured(limits, self._period))
+        instance = getattr(item, "instance", None)
+        is_case = isinstance(instance, unittest.TestCase)
+        if is_case:
+            setattr(instance, item.name, item.obj)  # what unittest looks up, for asynchronous methods, too
+        try:
+            yield
+        finally:
+            item.obj = plain
+            if is_case:
+                vars(instance).pop(item.name, None)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        properties = dict(report.user_properties)
+        if report.when == "call" and _PEAK in properties:
+            self._peaks[report.nodeid] = (int(str(properties[_PEAK])), int(str(properties[_PERIOD])))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self._peaks:
+            return
+        nodeid, (peak, _) = max(self._peaks.items(), key=lambda row: row[1][0])
+        periods = [period for _, period in self._peaks.values()]
+        terminalreporter.section("memory (tidemark)")
+        count = len(self._peaks)
+        terminalreporter.write_line(
+            f"{count} {'test' if count == 1 else 'tests'} measured; most in {nodeid}: {text_of(peak)} live"
+        )
+        terminalreporter.write_line(sampling_text(min(periods), max(periods)))
+
+
+def _defaults(config: pytest.Config) -> Limits:
+    memory, growth = config.getini("tidemark_limit_memory"), config.getini("tidemark_limit_growth")
+    return Limits(
+        parse_size(memory, "tidemark_limit_memory") if memory else None,
+        parse_growth(growth, "tidemark_limit_growth") if growth else None,
+        parse_calls(None, "tidemark_no_leaks") if config.getini("tidemark_no_leaks") else None,
+    )
+
+
+def _limits_of(item: pytest.Item, defaults: Limits) -> Limits:
+    """By the closest marker of each kind. Raises LimitError for one that makes no sense."""
+    return Limits(
+        _from_marker(item, "limit_memory", defaults.memory, _memory_limit),
+        _from_marker(item, "limit_growth", defaults.growth, _growth_limit),
+        _from_marker(item, "no_leaks", defaults.leaks, _leak_limit),
+    )
+
+
+def _from_marker(item: pytest.Item, name: str, default: Any, parse: Callable[..., Any]) -> Any:
+    # A parameter is closer than its function, which pytest puts first.
+    of_parameter = (mark for mark in getattr(getattr(item, "callspec", None), "marks", ()) if mark.name == name)
+    marker = next(iter(of_parameter), item.get_closest_marker(name))
+    if marker is None:
+        return default
+    if marker.args == (None,) and not marker.kwargs:
+        return None  # lifts the default
+    try:
+        return parse(*marker.args, **marker.kwargs)
+    except TypeError:
+        given = ", ".join([*map(repr, marker.args), *(f"{key}={value!r}" for key, value in marker.kwargs.items())])
+        raise LimitError(f"{_MARKERS[name].split(':')[0]} is how it is written, not {name}({given})"[:300]) from None
+
+
+def _memory_limit(size: Any) -> int:
+    return parse_size(size, "limit_memory")
+
+
+def _growth_limit(rate: Any, warmup: Any = 2, calls: Any = 5) -> Any:
+    return parse_growth(rate, "limit_growth", warmup, calls)
+
+
+def _leak_limit(warmup: Any = 2, calls: Any = 5) -> Any:
+    return parse_calls(None, "no_leaks", warmup, calls)
+
+
+def _measured(body: Callable[..., Any], item: pytest.Item, measured: Measured) -> Callable[..., Any]:
+    """The body, called as often as the limits need, and failing where one of them was passed."""
+    if inspect.iscoroutinefunction(body):
+
+        @functools.wraps(body)
+        async def call_async(*arguments: Any, **keywords: Any) -> Any:
+            result = None
+            with measured:
+                for _ in measured.calls():
+                    result = await body(*arguments, **keywords)
+            _report(item, measured)
+            return result
+
+        return call_async
+
+    @functools.wraps(body)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        result = None
+        with measured:
+            for _ in measured.calls():
+                result = body(*arguments, **keywords)
+        _report(item, measured)
+        return result
+
+    return call
+
+
+def _report(item: pytest.Item, measured: Measured) -> None:
+    if measured.peak_bytes is not None:
+        item.user_properties += [(_PEAK, measured.peak_bytes), (_PERIOD, measured.coarsest_period)]
+    findings = measured.findings()
+    if findings:
+        pytest.fail(findings_text(findings, measured, item.nodeid), pytrace=False)
+
+
+def findings_text(findings: List[Finding], measured: Measured, nodeid: Optional[str]) -> str:
+    next_command = f"tidemark run -m pytest {shlex.quote(nodeid or '')}"
+    return "\n".join(finding.text(measured.sampling, next_command) for finding in findings)

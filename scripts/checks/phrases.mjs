@@ -1,0 +1,118 @@
+/**
+ * Phrases that have no good use in this repository's text: code comments, messages, test names and docs.
+ * CONTRIBUTING.md shows this list (`npm run generate` writes it there). A phrase belongs here only if every use is
+ * wrong: words that also have good uses, such as "look", "way" or "tell", are for review.
+ *
+ * Why not a prose linter from npm: textlint and its rules read Markdown, but not comments in C, Python and
+ * TypeScript; vale is a binary that its npm package downloads; write-good and alex check for other things.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { capture } from "../command.mjs";
+import { root } from "../setup.mjs";
+import { say, verdicts } from "./stream.mjs";
+
+/**
+ * `phrase`: words; `(a|b)` are alternatives, and `(a|)` a word that may be missing. Case, line breaks and the marks
+ * of comments and strings between the words do not matter.
+ * @type {{phrase: string, instead: string}[]}
+ */
+export const PHRASES = [
+  { phrase: "anew", instead: "again; allocated repeatedly; replaced by a larger one" },
+  { phrase: "(dear|dearer|dearest)", instead: "expensive" },
+  { phrase: "worth a word", instead: "significant; or name the limit" },
+  { phrase: "(can|cannot|could|to|not) be had", instead: "available, unavailable" },
+  { phrase: "told (as|by|of)", instead: "reported as; named after; attributed to" },
+  { phrase: "(tell|tells|say|says) of", instead: "report; say about" },
+  { phrase: "(stand|stands|stood|standing) still", instead: "is paused; is idle; does not change" },
+  { phrase: "(mend|mends|mended|mending)", instead: "fix, repair" },
+  { phrase: "(acquit|acquits|acquitted)", instead: "clears; shows that it is no leak" },
+  { phrase: "(die|dies|died) of", instead: "is ended by; crashes because of" },
+  { phrase: "in vain", instead: "without a result" },
+  { phrase: "for want of", instead: "because there is no" },
+  { phrase: "whose it is", instead: "name the owner" },
+  { phrase: "what hangs on", instead: "what it holds; what is reachable from it" },
+  { phrase: "(way|ways) from (a|) (root|roots)", instead: "path from a root" },
+  { phrase: "(take|takes|took) itself down", instead: "shuts down" },
+  { phrase: "nothing but its end", instead: "process exit" },
+  { phrase: "(go|goes) by what", instead: "uses; relies on" },
+  { phrase: "(in|in its|in the) midst", instead: "in the middle; truncated" },
+  {
+    phrase: "some (milliseconds|seconds|minutes|hours|days|times)",
+    instead: "a few, several; or the number",
+  },
+  { phrase: "(look-up|look-ups)", instead: "lookup" },
+];
+
+/** Files whose text is not written here, or that only quote it. */
+const NOT_OURS =
+  /^(?:package-lock\.json|LICENSE|bench\/results\/|docs\/json\/|test\/data\/|scripts\/checks\/phrases)/;
+/** Files that are read: text and source code. */
+const TEXT = /(?:\.(?:md|[cm]?[jt]sx?|[ch]|py|sh|ya?ml|json)|\/tidemark)$/;
+/** The copy of the list in CONTRIBUTING.md, and results of benchmarks: measured once, and replaced by the next run. */
+const QUOTED =
+  /<!-- phrases -->.*?<!-- end phrases -->|<!-- bench [\w-]+ -->.*?<!-- end [\w-]+ -->/gs;
+
+/** Every use of a phrase fails, with its place and what to write instead. */
+export async function checkPhrases() {
+  const listed = await capture("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root });
+  const files = listed.output.split("\n").filter((file) => TEXT.test(file) && !NOT_OURS.test(file));
+  const found = files.flatMap((file) =>
+    findPhrases(textOf(file)).map(({ line, text, instead }) => {
+      return `${file}:${line}: "${text}": ${instead}`;
+    }),
+  );
+  for (const line of found) {
+    say(line);
+  }
+  if (found.length > 0) {
+    say("to fix it: say it as the line suggests; CONTRIBUTING.md has the list (Words)");
+  }
+  return verdicts([files.length > 0 && found.length === 0]);
+}
+
+/** @param {string} file from the root @returns {string} "" if it was deleted */
+function textOf(file) {
+  try {
+    return readFileSync(join(root, file), "utf8").replace(QUOTED, (text) =>
+      text.replace(/[^\n]/g, ""),
+    );
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * @param {string} text
+ * @returns {{line: number, text: string, instead: string}[]} `line` counts from 1
+ */
+export function findPhrases(text) {
+  return PHRASES.flatMap(({ phrase, instead }) =>
+    [...text.matchAll(patternOf(phrase))].map((match) => ({
+      line: text.slice(0, match.index).split("\n").length,
+      text: match[0].replace(BETWEEN_WORDS, " "),
+      instead,
+    })),
+  );
+}
+
+/** White space, with the marks that a line of a comment or the next piece of a string begins with. */
+const BETWEEN_WORDS = /["'`+]*\s[\s"'`+*/#>|]*/g;
+
+/** @param {string} phrase @returns {RegExp} */
+function patternOf(phrase) {
+  const words = phrase.split(/ (?![^(]*\))/).map((word) => {
+    const optional = word.endsWith("|)");
+    const alternatives = (optional ? word.replace("|)", ")") : word)
+      .replaceAll(" ", BETWEEN_WORDS.source)
+      .replace("(", "(?:");
+    return { optional, alternatives };
+  });
+  const source = words
+    .map(({ optional, alternatives }, at) => {
+      const between = at === 0 ? "" : BETWEEN_WORDS.source;
+      return optional ? `(?:${between}${alternatives})?` : `${between}${alternatives}`;
+    })
+    .join("");
+  return new RegExp(`(?<![\\w-])${source}(?![\\w-])`, "gi");
+}

@@ -1,0 +1,46 @@
+/** README.md and docs/which-tool.md quote figures of docs/leakbench.md and docs/benchmarks.md: they are the same. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { root } from "../setup.mjs";
+
+const text = (/** @type {string} */ page) => readFileSync(join(root, page), "utf8");
+/** Cells of the first row that begins with these cells. @param {string} page @param {string[]} begin */
+function cells(page, ...begin) {
+  const start = `| ${begin.join(" | ")} |`;
+  const row =
+    text(page)
+      .split("\n")
+      .find((line) => line.startsWith(start)) ?? `no row ${start}`;
+  return row
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim().replace(/ \(.*\)$/, ""));
+}
+
+const leakbench = "docs/leakbench.md";
+const peers = ["memray", "scalene", "tracemalloc"];
+const run = cells(leakbench, "run", "own");
+const [, , , , , lookAlikes = "", falseAlarms, culprits] = run;
+const found = [culprits, ...peers.map((peer) => cells(leakbench, peer)[1])];
+const growth = [
+  `${falseAlarms} of ${lookAlikes.split(" of ")[1]}`,
+  ...peers.map((peer) => cells(leakbench, peer)[3]),
+];
+const cpu = ["tidemark", "memray", "scalene", "tracemalloc, 1 frame"].map((tool) =>
+  Number.parseFloat(cells("docs/benchmarks.md", tool)[1] ?? "").toFixed(2),
+);
+
+test("the table of README.md", () => {
+  expect(cells("README.md", "CPU time, relative to the plain program").slice(1)).toEqual(cpu);
+  expect(cells("README.md", "leaks of our bench: right line first").slice(1)).toEqual(found);
+  expect(cells("README.md", "growth reported without a leak").slice(1)).toEqual(growth);
+});
+
+test.each(["tidemark run", ...peers].map((tool, at) => ({ tool, at })))(
+  "the row of $tool in docs/which-tool.md",
+  ({ tool, at }) => {
+    const row = cells("docs/which-tool.md", tool);
+    expect(row.slice(1)).toEqual([cpu[at], found[at], growth[at]]);
+  },
+);

@@ -1,0 +1,41 @@
+/** How VitePress builds the docs site from the pages that stage.mjs writes. */
+import { anchorOf } from "./markdown_links.mjs";
+
+/** Blocks of code show 80 columns, the width of a command's output, beside the sidebar and the outline. */
+const style = `
+.vp-doc div[class*="language-"] code { font-size: 12.25px; padding: 0 16px; }
+.VPDoc.has-aside .content-container { max-width: 752px; }
+`;
+
+/**
+ * @param {{sidebar: import("./stage.mjs").Group[], outDir: string}} site
+ * @returns {import("vitepress").UserConfig}
+ */
+export function siteConfig({ sidebar, outDir }) {
+  return {
+    title: "Tidemark",
+    description: "Where a live Python process's memory goes, why it grows, and who holds it",
+    head: [["style", {}, style]],
+    outDir,
+    cacheDir: `${outDir}/../cache`,
+    // A dead link between pages stops the build.
+    ignoreDeadLinks: false,
+    lastUpdated: false,
+    markdown: {
+      // Our pages are plain Markdown: a tag in them is text.
+      html: false,
+      // The anchors that GitHub gives: a link works in both places.
+      anchor: { slugify: anchorOf },
+    },
+    themeConfig: {
+      search: { provider: "local" },
+      outline: [2, 3],
+      sidebar: sidebar.map((group) => ({ ...group, collapsed: false })),
+      nav: [
+        { text: "Questions", link: "/questions" },
+        { text: "Which tool", link: "/which-tool" },
+        { text: "Commands", link: "/commands" },
+      ],
+    },
+  };
+}

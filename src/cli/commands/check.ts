@@ -1,0 +1,241 @@
+import { rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { Command, Option } from "commander";
+import {
+  type Checked,
+  checkRecording,
+  chooseProgram,
+  completeRun,
+  firstRunRemarks,
+  type Gates,
+  junitXml,
+  orphanToComplete,
+  type RunResult,
+  runUnderAgent,
+} from "../../gates/index.js";
+import type { Bytes } from "../../model/base/units.js";
+import { badUsage, TidemarkError } from "../../model/errors/errors.js";
+import { programNotStarted } from "../../model/errors/program_errors.js";
+import {
+  appendToStepSummary,
+  isOwnBaseline,
+  isOwnJunit,
+  readBaseline,
+} from "../files/check_files.js";
+import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
+import { chooseRecordingPath, requireNoInput, requireWritable } from "../files/recording_path.js";
+import { writeWhole } from "../files/write_whole.js";
+import type { CommandAbout } from "../options/about.js";
+import { parseGrowth, parseLimit } from "../options/gates.js";
+import { withExamples } from "../options/options.js";
+import { PERIOD_HELP, parsePeriod, periodRemarks } from "../options/period.js";
+import { withProgram } from "../options/program_words.js";
+import { guardDescriptor, requireLinux } from "../options/requirements.js";
+import { checkMarkdown, gateLines, printCheck } from "../screens/check.js";
+import { printError, printNotes, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
+
+interface CheckOptions {
+  readonly peak?: Bytes;
+  /** Bytes per hour. */
+  readonly growth?: number;
+  readonly leak?: boolean;
+  readonly baseline?: string;
+  readonly saveBaseline?: string;
+  readonly allowUndecided?: boolean;
+  readonly output?: string;
+  readonly force?: boolean;
+  readonly python?: string;
+  readonly native?: boolean;
+  readonly period?: Bytes;
+  readonly follow: boolean;
+  readonly json?: string;
+  readonly junit?: string;
+  readonly quiet?: boolean;
+  readonly debug?: boolean;
+}
+
+/** Exit code of a finding, in the place of the program's. */
+const FINDING = 1;
+
+export const about: CommandAbout = {
+  group: "record",
+  summary: "run a program and fail if it takes, keeps or leaks too much memory",
+  rows: "none",
+};
+
+export function buildCommand(): Command {
+  const command = new Command("check")
+    .description(
+      "Run a program and compare its memory with limits or with a baseline: a gate for CI. Its\n" +
+        "output and its exit code pass through; with a finding the exit code is 1, and five lines on\n" +
+        "stderr name the gate, the figure, the line of code, what holds the memory, and the next command.",
+    )
+    .option(
+      "--peak <bytes>",
+      "highest memory of the program and its children, as in 2GiB",
+      parseLimit,
+    )
+    .option(
+      "--growth <rate>",
+      "growth after the first third of the run, as in 10MiB/h; caches that fill and warm-up pass",
+      parseGrowth,
+    )
+    .option("--leak", "no verdict of a leak")
+    .option("--baseline <file>", "the ranges that --save-baseline wrote")
+    .option(
+      "--save-baseline <file>",
+      "write what the program used as a baseline, a small text file",
+    )
+    .option("--allow-undecided", "let a gate pass for which the program ran too short")
+    .option("-o, --output <recording>", "keep the recording here (default: kept after a finding)")
+    .option("-f, --force", "overwrite the files that are to be written")
+    .option("--native", "record native (C, C++, Rust) frames too")
+    .option("--period <bytes>", PERIOD_HELP, parsePeriod)
+    .addOption(new Option("--no-follow", "leave child processes unprofiled"))
+    .option("--junit <file>", "write the gates as JUnit's XML")
+    .option("--json <file>", "write the result as JSON to this file")
+    .option("--quiet", "no word about gates that passed")
+    .option("--debug", "show the stack of an error");
+  withProgram(command);
+  return withExamples(
+    command,
+    "tidemark check --peak 2GiB -- python train.py --epochs 1",
+    "tidemark check --growth 10MiB/h --leak load_test.py",
+    "tidemark check --save-baseline memory.txt -m pytest tests",
+    "tidemark check --baseline memory.txt --junit memory.xml -m pytest tests",
+  ).action(check);
+}
+
+/** Everything here goes to stderr: stdout is the program's. */
+async function check(words: string[], options: CheckOptions): Promise<void> {
+  requireLinux();
+  const descriptor = guardDescriptor("check");
+  const gates = gatesOf(options);
+  const orphan = orphanToComplete();
+  const { command, note } = chooseProgram(words, options.python);
+  const result =
+    orphan === null
+      ? await runProgram(command, options, { descriptor, note })
+      : await completeRun(orphan, descriptor);
+  if (result.handedOver) {
+    return;
+  }
+  // The program has ended: whatever happens to the check, the shell gets an exit code.
+  let exitCode = result.exitCode;
+  try {
+    if (result.startFailure !== null) {
+      const status = result.exitCode === 127 ? 127 : 126;
+      printError(programNotStarted(command[0] ?? "", result.startFailure, status).message);
+    } else {
+      exitCode = FINDING; // what cannot be checked has not passed
+      exitCode = (await checkEnd(result, gates, options)) ? result.exitCode : FINDING;
+    }
+  } catch (error) {
+    if (!(error instanceof TidemarkError) || options.debug === true) {
+      throw error;
+    }
+    printError(error.message);
+  } finally {
+    process.exitCode = exitCode;
+    result.leave(exitCode);
+  }
+}
+
+function gatesOf(options: CheckOptions): Gates {
+  const { peak, growth, leak, baseline, saveBaseline, allowUndecided } = options;
+  if ((peak ?? growth ?? leak ?? baseline ?? saveBaseline) === undefined) {
+    throw badUsage(
+      "check has nothing to compare with",
+      "add --peak 2GiB, --growth 10MiB/h, --leak, --baseline FILE or --save-baseline FILE",
+    );
+  }
+  return {
+    leak: leak === true,
+    allowUndecided: allowUndecided === true,
+    ...(peak === undefined ? {} : { peakBytes: peak }),
+    ...(growth === undefined ? {} : { growthBytesPerHour: growth }),
+    ...(baseline === undefined ? {} : { baseline: readBaseline(baseline) }),
+  };
+}
+
+function runProgram(
+  command: readonly string[],
+  options: CheckOptions,
+  { descriptor, note }: { readonly descriptor: number; readonly note: string | null },
+): Promise<RunResult> {
+  for (const [output, replacing] of outputsOf(options)) {
+    requireNoInput(output, command);
+    requireWritable(output);
+    requireReplaceable(output, replacing);
+  }
+  requireNoInput(options.output, command);
+  const recordingPath = chooseRecordingPath(command, options);
+  if (options.quiet !== true) {
+    printNotes([
+      ...(note === null ? [] : [note]),
+      ...periodRemarks(options.period),
+      ...firstRunRemarks(command[0] ?? ""),
+    ]);
+  }
+  return runUnderAgent({
+    command,
+    recordingPath,
+    guardDescriptor: descriptor,
+    ...(options.period === undefined ? {} : { periodBytes: options.period }),
+    native: options.native === true,
+    follow: options.follow,
+  });
+}
+
+/** The files besides the recording, and what each may overwrite. */
+function outputsOf({ json, junit, saveBaseline, force }: CheckOptions): [string, Replacing][] {
+  const outputs: [string | undefined, Replacing["isOwn"]][] = [
+    [json, ownKind("document")],
+    [junit, isOwnJunit],
+    [saveBaseline, isOwnBaseline],
+  ];
+  return outputs.flatMap(([path, isOwn]) =>
+    path === undefined ? [] : [[path, { force, isOwn }] as [string, Replacing]],
+  );
+}
+
+/** @returns whether every gate passed */
+async function checkEnd(result: RunResult, gates: Gates, options: CheckOptions): Promise<boolean> {
+  const recording = result.open();
+  const checked = await withProgress(recording.path, "looks", options, (tell) =>
+    checkRecording(recording, { gates, exitCode: result.exitCode }, tell),
+  );
+  const { passed } = checked.document;
+  const isKept = options.output !== undefined || !passed;
+  const document = isKept ? checked.document : { ...checked.document, recording: null };
+  if (!isKept) {
+    rmSync(result.recordingPath, { force: true });
+  }
+  printNotes(result.notes);
+  if (!passed || options.quiet !== true) {
+    printCheck(screenOf(process.stderr), document);
+  }
+  appendToStepSummary(checkMarkdown(document));
+  await writeOutputs({ ...checked, document }, options);
+  return passed;
+}
+
+/** A baseline of a program that failed, or of what did not pass the other gates, would hide the next finding. */
+async function writeOutputs({ document, baseline }: Checked, options: CheckOptions): Promise<void> {
+  const { passed, exitCode } = document;
+  const texts = new Map([
+    [options.json, `${JSON.stringify(document, null, 2)}\n`],
+    [options.junit, junitXml(document, (gate) => gateLines(document, gate))],
+    ...(passed && exitCode === 0 ? [[options.saveBaseline, baseline] as const] : []),
+  ]);
+  for (const [path, replacing] of outputsOf(options)) {
+    const text = texts.get(path);
+    if (text === undefined) {
+      const why = passed ? `the program ended with exit code ${exitCode}` : "a gate failed";
+      printNotes([`${path} was not written: ${why}`]);
+    } else {
+      await writeWhole(path, replacing, (file) => writeFile(file, text));
+    }
+  }
+}

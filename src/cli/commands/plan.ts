@@ -1,0 +1,127 @@
+import { Command } from "commander";
+import {
+  isSnapshot,
+  openRecordingAt,
+  type Planned,
+  planComparedWithLog,
+  planComparedWithRecording,
+  planComparedWithSnapshot,
+  planDocument,
+  planPage,
+} from "../../inspect/index.js";
+import type { PlanJson } from "../../model/documents/plan_document.js";
+import { badUsage } from "../../model/errors/errors.js";
+import { ownKind } from "../files/own_files.js";
+import { writeReport } from "../files/report_page.js";
+import { requireOtherFile, writeWhole } from "../files/write_whole.js";
+import { sayWritten } from "../files/written_files.js";
+import type { CommandAbout } from "../options/about.js";
+import {
+  type CommonOptions,
+  withCommonOptions,
+  withExamples,
+  withForceOption,
+} from "../options/options.js";
+import { type PlanWords, requestOf, withPlanOptions } from "../options/plan_options.js";
+import { printPlan } from "../screens/plan.js";
+import { printJson, screenOf } from "../text/output.js";
+import { withProgress } from "../text/progress.js";
+
+interface PlanCommandOptions extends PlanWords, CommonOptions {
+  readonly fit?: boolean;
+  readonly config?: readonly string[];
+  readonly compare?: string;
+  readonly check?: string;
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+export const about: CommandAbout = {
+  group: "devices",
+  summary: "plan the memory that training or serving a model takes",
+  rows: "none",
+};
+
+export function buildCommand(): Command {
+  const command = new Command("plan")
+    .description(
+      "How much device memory training or serving a model takes, part by part with its formula, and what\n" +
+        "each technique would save. MODEL is a folder with config.json (and weight files, of which the headers\n" +
+        "are read), or one such file: .json, .safetensors, .gguf. Nothing is downloaded.",
+    )
+    .argument("<model>", "folder with config.json, or one file");
+  withPlanOptions(command);
+  command
+    .option(
+      "--config <file>",
+      "adapter_config.json, or a configuration of DeepSpeed or accelerate;\nmay be repeated, and other options go before it",
+      (file: string, files: readonly string[] = []) => [...files, file],
+    )
+    .option("--fit", "which methods, batches and lengths fit, on --gpu or on common GPUs")
+    .option("--compare <file>", "an allocator snapshot or a recording: planned against measured")
+    .option("--check <log>", "with --serve: the start-up log of vLLM against the plan")
+    .option("-o, --output <file>", "write a self-contained HTML page that recomputes plans");
+  withForceOption(command);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark plan ./model --train --method qlora --batch 1 --seq 4096 --gpu 4090",
+    "tidemark plan ./model --train --fsdp 8 --batch 2 --seq 8192 --checkpointing selective",
+    "tidemark plan ./model --serve --engine vllm --context 32k --concurrency 64 --gpu h100 --tp 2",
+    "tidemark plan ./model --train --config ds_config.json --devices 8",
+    "tidemark plan ./model --fit --gpu 24GiB",
+    "tidemark plan ./model --train --compare snapshot.pickle",
+    "tidemark plan ./model -o plan.html",
+  ).action(plan);
+}
+
+async function plan(path: string, options: PlanCommandOptions): Promise<void> {
+  const { output } = options;
+  if (options.compare !== undefined && options.check !== undefined) {
+    throw badUsage("--compare and --check are two comparisons", "name one of them");
+  }
+  if (options.check !== undefined && options.serve !== true) {
+    throw badUsage("--check reads the log of a server", "add --serve --engine vllm");
+  }
+  const planned = planDocument(path, requestOf(options), {
+    withFitTable: options.fit === true,
+    configs: options.config ?? [],
+  });
+  if (output !== undefined) {
+    return writePage(path, planned, output, options);
+  }
+  const document = await compared(planned.plan, options);
+  if (options.json === true) {
+    printJson(document);
+  } else {
+    printPlan(screenOf(process.stdout), document, options.quiet === true);
+  }
+}
+
+async function compared(document: PlanJson, options: PlanCommandOptions): Promise<PlanJson> {
+  const { compare, check } = options;
+  if (check !== undefined) {
+    return planComparedWithLog(document, check);
+  }
+  if (compare === undefined) {
+    return document;
+  }
+  return isSnapshot(compare)
+    ? withProgress(compare, "MiB", options, (tell) =>
+        planComparedWithSnapshot(document, compare, tell),
+      )
+    : planComparedWithRecording(document, openRecordingAt(compare), compare);
+}
+
+async function writePage(
+  path: string,
+  planned: Planned,
+  output: string,
+  options: PlanCommandOptions,
+): Promise<void> {
+  requireOtherFile(output, path);
+  await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, (file) =>
+    withProgress(output, "MiB", options, (tell) => writeReport(planPage(planned), file, tell)),
+  );
+  sayWritten("html", [output], options);
+}

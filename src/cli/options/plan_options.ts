@@ -1,0 +1,356 @@
+/** Options of `tidemark plan` as they are typed, and what they ask the planner for. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { didYouMean } from "../../model/base/near_miss.js";
+import { badUsage } from "../../model/errors/errors.js";
+import {
+  COMPUTE_DTYPES,
+  type ComputeDType,
+  ENGINES,
+  type Engine,
+  GPUS,
+  type Gpu,
+  gpuNamed,
+  gpuOfSize,
+  LIBRARIES,
+  type Library,
+  METHODS,
+  type Method,
+  OPTIMIZERS,
+  type OptimizerName,
+  type PlanRequest,
+  QUANTIZATIONS,
+  type Quantization,
+  type TrainOptions,
+} from "../../plan/index.js";
+import { parseBytes } from "./options.js";
+
+export interface PlanWords {
+  readonly train?: boolean;
+  readonly serve?: boolean;
+  readonly method?: Method;
+  readonly optimizer?: OptimizerName;
+  readonly optimizerInBackward?: boolean;
+  readonly batch?: number;
+  readonly seq?: number;
+  readonly accumulation?: number;
+  readonly checkpointing?: TrainOptions["checkpointing"];
+  readonly offloadActivations?: boolean;
+  readonly quantize?: Quantization;
+  readonly dtype?: ComputeDType;
+  readonly weights?: "fp32" | "16bit";
+  readonly attention?: TrainOptions["attention"];
+  readonly loss?: TrainOptions["loss"];
+  readonly library?: Library;
+  readonly compile?: boolean;
+  readonly loraRank?: number;
+  readonly loraTargets?: string;
+  readonly loraDropout?: boolean;
+  readonly ddp?: number;
+  readonly fsdp?: number;
+  readonly zero?: number;
+  readonly devices?: number;
+  readonly offload?: "optimizer" | "all";
+  readonly tp?: number;
+  readonly cp?: number;
+  readonly pp?: number;
+  readonly virtualStages?: number;
+  readonly ep?: number;
+  readonly workers?: number;
+  readonly gpu?: Gpu;
+  readonly config?: readonly string[];
+  readonly engine?: Engine;
+  readonly context?: number;
+  readonly concurrency?: number;
+  readonly kvDtype?: "auto" | "fp8" | "int8" | "fp16" | "bf16" | "fp32";
+  readonly utilization?: number;
+  readonly batchedTokens?: number;
+  readonly cudaGraphs?: boolean;
+}
+
+const LARGEST = 2 ** 27;
+
+/** A whole number from 1; "32k" is 32,768. */
+export function parseSize(text: string): number {
+  const [, figure, unit] = /^(\d{1,9})([kKmM]?)$/.exec(text) ?? [];
+  const value =
+    Number(figure) *
+    (unit === "" || unit === undefined ? 1 : unit.toLowerCase() === "k" ? 1024 : 2 ** 20);
+  if (!(value >= 1 && value <= LARGEST)) {
+    throw new InvalidArgumentError("a whole number from 1, such as 8 or 32k");
+  }
+  return value;
+}
+
+function parseNone(text: string): number {
+  return text === "0" ? 0 : parseSize(text);
+}
+
+/** A name ("h100", "4090") or a size ("24GiB"). */
+export function parseGpu(text: string): Gpu {
+  const named = gpuNamed(text);
+  if (named !== undefined) {
+    return named;
+  }
+  if (/^\d/.test(text)) {
+    const bytes = parseBytes(text);
+    if (bytes >= 2 ** 28) {
+      return gpuOfSize(bytes);
+    }
+  }
+  const near = didYouMean(
+    text,
+    GPUS.map(({ name }) => name),
+  );
+  throw new InvalidArgumentError(
+    `a GPU such as h100 or 4090, or a size such as 24GiB${near === "" ? "" : `; ${near}`}`,
+  );
+}
+
+function parseShare(text: string): number {
+  const [, figure, sign] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
+  const share = Number(figure) / (sign === "%" ? 100 : 1);
+  if (!(share > 0 && share <= 1)) {
+    throw new InvalidArgumentError("a share such as 0.9 or 90%");
+  }
+  return share;
+}
+
+export function withPlanOptions(command: Command): void {
+  const choice = (flags: string, about: string, choices: readonly string[]) =>
+    command.addOption(new Option(flags, about).choices([...choices]));
+  command.option("--train", "one training step (the default)").option("--serve", "inference");
+  choice(
+    "--method <method>",
+    "what is trained (default: full; qlora of a quantised model)",
+    METHODS,
+  );
+  choice("--optimizer <name>", "default: adamw", OPTIMIZERS);
+  command
+    .option("--batch <n>", "sequences on one device (default: 1)", parseSize)
+    .option(
+      "--seq <n>",
+      "tokens of each, also 4k (default: 2048); of a vision model: none",
+      parseSize,
+    );
+  choice("--checkpointing <kind>", "recomputed activations (default: none; full with qlora)", [
+    "none",
+    "selective",
+    "full",
+  ]);
+  choice("--quantize <type>", "linear layers are quantised when they are loaded", QUANTIZATIONS);
+  choice("--dtype <type>", "of products (default: that of the checkpoint)", COMPUTE_DTYPES);
+  choice(
+    "--weights <width>",
+    "fp32 weights under 16-bit products, or 16-bit weights\n(default: as the checkpoint; fp32 with full and --fsdp or --zero)",
+    ["fp32", "16bit"],
+  );
+  choice("--attention <kernel>", "default: sdpa", ["eager", "sdpa", "flash"]);
+  choice(
+    "--loss <kind>",
+    "how logits and loss are computed\n(default: full; chunked of torchtune and litgpt)",
+    ["full", "chunked", "fused"],
+  );
+  choice(
+    "--library <name>",
+    "whose code trains: it decides which kernels are fused\n(default: transformers)",
+    LIBRARIES,
+  );
+  command
+    .option("--compile", "torch.compile")
+    .option("--accumulation <n>", "batches before each optimizer step (default: 1)", parseSize)
+    .option("--optimizer-in-backward", "the optimizer consumes each gradient as it appears")
+    .option("--offload-activations", "inputs of checkpointed layers go to host memory")
+    .option("--lora-rank <n>", "default: 8", parseSize)
+    .option(
+      "--lora-targets <names>",
+      "attention, all, or q_proj,v_proj\n(default: attention; all with qlora)",
+    )
+    .option("--lora-dropout", "the adapters' inputs have dropout")
+    .option("--ddp <n>", "copies on so many devices", parseSize)
+    .option("--fsdp <n>", "FSDP over so many devices", parseSize);
+  command.addOption(
+    new Option("--zero <stage>", "DeepSpeed ZeRO over --devices")
+      .choices(["1", "2", "3"])
+      .argParser(parseStage),
+  );
+  command.option("--devices <n>", "devices of --zero (default: 8)", parseSize);
+  choice("--offload <what>", "of --fsdp or --zero to host memory", ["optimizer", "all"]);
+  command
+    .option("--tp <n>", "tensor parallelism", parseSize)
+    .option("--cp <n>", "context parallelism", parseSize)
+    .option("--pp <n>", "pipeline stages (1F1B)", parseSize)
+    .option(
+      "--virtual-stages <n>",
+      "interleaved 1F1B: pieces of the model on each stage",
+      parseSize,
+    )
+    .option("--ep <n>", "expert parallelism", parseSize)
+    .option("--workers <n>", "DataLoader workers, for host memory", parseNone)
+    .option(
+      "--gpu <name>",
+      "h100, a100-40gb, 4090... or a size such as 24GiB\n(default: a100-80gb)",
+      parseGpu,
+    );
+  choice("--engine <name>", "with --serve (default: transformers)", ENGINES);
+  command
+    .option("--context <n>", "with --serve: tokens of one sequence (default: 2048)", parseSize)
+    .option("--concurrency <n>", "with --serve: sequences at once (default: 1)", parseSize);
+  choice("--kv-dtype <type>", "with --serve: of the cache (default: auto)", [
+    "auto",
+    "fp8",
+    "int8",
+    "fp16",
+    "bf16",
+    "fp32",
+  ]);
+  command
+    .option(
+      "--utilization <share>",
+      "with --serve: of the device (default: the engine's)",
+      parseShare,
+    )
+    .option("--batched-tokens <n>", "with --serve: tokens of one pass (default: 8192)", parseSize)
+    .option("--no-cuda-graphs", "with --serve: none are captured");
+}
+
+function parseStage(text: string): number {
+  if (!/^[123]$/.test(text)) {
+    throw new InvalidArgumentError("a stage: 1, 2 or 3");
+  }
+  return Number(text);
+}
+
+/** Without the keys whose value is undefined. */
+function given<Values extends object>(
+  values: Values,
+): { [Key in keyof Values]?: Exclude<Values[Key], undefined> } {
+  return Object.fromEntries(
+    Object.entries(values).filter(([, value]) => value !== undefined),
+  ) as never;
+}
+
+const ONLY_SERVING = [
+  "engine",
+  "context",
+  "concurrency",
+  "kvDtype",
+  "utilization",
+  "batchedTokens",
+] as const;
+const ONLY_TRAINING = [
+  "method",
+  "optimizer",
+  "checkpointing",
+  "accumulation",
+  "loss",
+  "zero",
+  "fsdp",
+  "ddp",
+  "batch",
+  "seq",
+] as const;
+
+/** @throws TidemarkError TM-E002 for options that contradict each other */
+export function requestOf(words: PlanWords): PlanRequest {
+  const serves = words.serve === true;
+  if (serves && words.train === true) {
+    throw badUsage("--train and --serve are two plans", "name one of them");
+  }
+  const stray = (serves ? ONLY_TRAINING : ONLY_SERVING).find((name) => words[name] !== undefined);
+  if (stray !== undefined) {
+    const flag = `--${stray.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    throw badUsage(
+      `${flag} belongs to ${serves ? "training" : "--serve"}`,
+      serves ? servingWord(stray) : "add --serve",
+    );
+  }
+  return {
+    mode: serves ? "serve" : "train",
+    ...given({
+      method: words.method,
+      dtype: words.dtype,
+      weights: words.weights,
+      quantize: words.quantize,
+      gpu: words.gpu,
+      attention: words.attention,
+      tensor: words.tp,
+      pipeline: words.pp,
+      expert: words.ep,
+      contextParallel: words.cp,
+      virtualStages: words.virtualStages,
+    }),
+    ...(serves
+      ? { serve: servingOf(words) }
+      : { train: trainingOf(words), ...given({ sharding: shardingOf(words) }) }),
+  };
+}
+
+function servingWord(stray: string): string {
+  return stray === "batch"
+    ? "use --concurrency"
+    : stray === "seq"
+      ? "use --context"
+      : "leave it out";
+}
+
+function trainingOf(words: PlanWords): NonNullable<PlanRequest["train"]> {
+  const targets = words.loraTargets;
+  return given({
+    optimizer: words.optimizer,
+    optimizerInBackward: words.optimizerInBackward,
+    batch: words.batch,
+    sequence: words.seq,
+    accumulation: words.accumulation,
+    checkpointing: words.checkpointing,
+    activationOffload: words.offloadActivations,
+    loss: words.loss,
+    library: words.library,
+    compiled: words.compile,
+    adapterRank: words.loraRank,
+    adapterTargets:
+      targets === undefined || targets === "attention" || targets === "all"
+        ? targets
+        : targets.split(","),
+    adapterDropout: words.loraDropout,
+    workers: words.workers,
+  });
+}
+
+function shardingOf(words: PlanWords): PlanRequest["sharding"] {
+  const kinds = (["ddp", "fsdp", "zero"] as const).filter((name) => words[name] !== undefined);
+  if (kinds.length > 1) {
+    throw badUsage(`--${kinds[0]} and --${kinds[1]} divide the same job twice`, "name one of them");
+  }
+  const rest = given({ devices: words.devices, offload: words.offload });
+  if (words.fsdp !== undefined) {
+    return { ...rest, kind: "fsdp", devices: words.fsdp };
+  }
+  if (words.zero !== undefined) {
+    return { ...rest, kind: `zero-${words.zero as 1 | 2 | 3}` };
+  }
+  if (words.ddp !== undefined) {
+    return { kind: "ddp", devices: words.ddp };
+  }
+  if (Object.keys(rest).length === 0) {
+    return undefined;
+  }
+  if (words.config === undefined) {
+    throw badUsage(
+      "--devices and --offload have no effect without --fsdp, --zero or --config",
+      "add one of them",
+    );
+  }
+  return rest;
+}
+
+function servingOf(words: PlanWords): NonNullable<PlanRequest["serve"]> {
+  return given({
+    engine: words.engine,
+    context: words.context,
+    concurrency: words.concurrency,
+    kvDType: words.kvDtype,
+    utilization: words.utilization,
+    batchedTokens: words.batchedTokens,
+    cudaGraphs: words.cudaGraphs,
+  });
+}

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { evidenceOf } from "../../diagnose/evidence/evidence.fixture.js";
+import { diagnose } from "../../diagnose/index.js";
+import { makeScreen } from "../text/output.js";
+import { printDiagnosis } from "./diagnosis.js";
+
+function printed(text: string): string {
+  const lines: string[] = [];
+  const screen = makeScreen({ columns: 120, cuts: false, colour: false }, (line) =>
+    lines.push(line),
+  );
+  const options = { leftOut: 0, unmatched: undefined, quiet: false };
+  printDiagnosis(screen, diagnose(evidenceOf(text)), options);
+  return lines.join("\n");
+}
+
+const LEAK = "anonRssBytes 40 + 1/s\nsite record keeps 1/s";
+
+test("a holder that was counted long before the end of the window says so", () => {
+  const holder = "holder record held=40 path=app>history entries=900";
+  expect(printed(`${LEAK}\n${holder}`)).toMatch(/app → history \(900 entries, 60.0 MiB\)/);
+  expect(printed(`${LEAK}\n${holder} at=20s`)).toMatch(
+    /app → history \(900 entries, 60.0 MiB, counted 40.0 s before the end\)/,
+  );
+});

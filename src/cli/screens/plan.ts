@@ -1,0 +1,205 @@
+/** A plan on a screen: the three figures, the parts, what would save memory. */
+import {
+  formatBytes,
+  formatCount,
+  formatShare,
+  formatSignedBytes,
+} from "../../model/base/numbers.js";
+import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_document.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { bar, type Column, formatTable, type Screen } from "../text/output.js";
+
+const BAR = 10;
+const SHOWN_SAVINGS = 8;
+const FORMULA_COLUMNS = 90;
+
+export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void {
+  printHead(screen, plan);
+  printParts(screen, plan);
+  if (plan.serving !== undefined) {
+    printServing(screen, plan.serving);
+  }
+  printFits(screen, plan);
+  printComparison(screen, plan);
+  printFitTable(screen, plan);
+  printSavings(screen, plan);
+  if (!quiet) {
+    printRemarks(screen, plan);
+  }
+}
+
+function printHead(screen: Screen, { model, mode, devices, memory, peak }: PlanJson): void {
+  const { paint } = screen;
+  const active =
+    model.activeParameters < model.parameters ? `, ${large(model.activeParameters)} active` : "";
+  const name = oneLine(model.name === "" ? model.family : model.name, 80);
+  screen.line(
+    `${paint.bold(name)}: ${oneLine(model.family, 60)}, ${large(model.parameters)} parameters${active}, ${model.layers} layers`,
+  );
+  const device = `${devices.name === "" ? "a GPU" : devices.name} of ${formatBytes(devices.memoryBytes)}`;
+  screen.line(
+    `${mode === "train" ? "training" : "serving"} on ${devices.count === 1 ? device : `${formatCount(devices.count)} x ${device}`}${devices.worstRank === "" ? "" : `, the most on ${devices.worstRank}`}`,
+  );
+  screen.line();
+  const row = (title: string, figure: PlanFigureJson, note: string): void =>
+    screen.line(
+      `  ${title.padEnd(11)}${paint.bold(formatBytes(figure.bytes).padStart(9))}  ${`${formatBytes(figure.low)} to ${formatBytes(figure.high)}`.padEnd(24)}  ${paint.dim(note)}`,
+    );
+  row("allocated", memory.allocated, "torch.cuda.max_memory_allocated()");
+  row("reserved", memory.reserved, "torch.cuda.max_memory_reserved()");
+  row("on device", memory.device, "nvidia-smi, this process");
+  screen.line(paint.dim(`  peak: ${oneLine(peak)}`));
+  screen.line();
+}
+
+/** "8.03e9" as people say it: 8.03 B. */
+function large(count: number): string {
+  return count >= 1e9
+    ? `${(count / 1e9).toPrecision(3)} billion`
+    : `${(count / 1e6).toPrecision(3)} million`;
+}
+
+function printParts(screen: Screen, { parts, perDeviceBytes }: PlanJson): void {
+  const { paint } = screen;
+  const columns: Column[] = [
+    { title: "PART", paint: paint.bold },
+    { title: "BYTES", align: "right" },
+    { title: "SHARE", align: "right" },
+    { title: "" },
+    { title: "FORMULA", flexible: "cutEnd", paint: paint.dim },
+  ];
+  const rows = parts.map(({ part, bytes, formula, where }) => [
+    where === "device" && part === "communication" ? "nccl" : part,
+    formatBytes(bytes),
+    formatShare(bytes / perDeviceBytes),
+    bar(bytes / perDeviceBytes, BAR),
+    screen.cuts ? screen.cutEnd(formula, FORMULA_COLUMNS) : formula,
+  ]);
+  for (const line of formatTable(screen, columns, rows)) {
+    screen.line(line);
+  }
+  screen.line();
+}
+
+function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>): void {
+  const { kvBytesPerToken, kvTokens, maxConcurrency, longestContext } = serving;
+  screen.line(
+    kvBytesPerToken === 0
+      ? "  no cache of keys and values"
+      : `  cache: ${formatBytes(kvBytesPerToken)} a token, room for ${formatCount(kvTokens)} tokens, ${formatCount(maxConcurrency)} sequences, or one of ${formatCount(longestContext)} tokens`,
+  );
+}
+
+function printFits(screen: Screen, { fits, mode, devices }: PlanJson): void {
+  const { paint } = screen;
+  const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
+  const verdict = fits.fits ? paint.green("fits") : paint.red("does not fit");
+  const batch = mode === "train" ? "batch" : "concurrent sequences";
+  screen.line(
+    `  ${verdict} on ${device}: ${batch} up to ${formatCount(fits.maxBatch)} at this length, length up to ${formatCount(fits.maxSequence)} at this batch`,
+  );
+  screen.line();
+}
+
+function printSavings(screen: Screen, { savings }: PlanJson): void {
+  if (savings.length === 0) {
+    return;
+  }
+  const { paint } = screen;
+  const columns: Column[] = [
+    { title: "WOULD SAVE", align: "right" },
+    { title: "TECHNIQUE", paint: paint.bold },
+    { title: "COST" },
+    { title: "CHANGE", flexible: "cutEnd", paint: paint.dim },
+  ];
+  const rows = savings
+    .slice(0, SHOWN_SAVINGS)
+    .map(({ technique, bytes, cost, change }) => [formatBytes(bytes), technique, cost, change]);
+  for (const line of formatTable(screen, columns, rows)) {
+    screen.line(line);
+  }
+  screen.line();
+}
+
+function printFitTable(screen: Screen, { fitTable, mode, fits }: PlanJson): void {
+  if (fitTable === undefined) {
+    return;
+  }
+  const right = { align: "right" } as const;
+  const columns: Column[] = [
+    { title: "DEVICE" },
+    { title: "MEMORY", ...right },
+    { title: mode === "train" ? "METHOD" : "ENGINE", paint: screen.paint.bold },
+    { title: "FITS" },
+    { title: mode === "train" ? "BATCH" : "SEQUENCES", ...right },
+    { title: "LENGTH", ...right },
+  ];
+  const rows = fitTable.map((row) => [
+    row.device === "" ? "GPU" : row.device,
+    formatBytes(row.deviceBytes),
+    row.method,
+    row.fits ? "yes" : "no",
+    row.maxBatch === 0 ? "-" : formatCount(row.maxBatch),
+    row.maxSequence === 0 ? "-" : formatCount(row.maxSequence),
+  ]);
+  for (const line of formatTable(screen, columns, rows)) {
+    screen.line(line);
+  }
+  screen.line(
+    screen.paint.dim(
+      `  BATCH: largest at this length; LENGTH: longest at this batch${fits.fits ? "" : "; the plan itself does not fit"}`,
+    ),
+  );
+  screen.line();
+}
+
+function printComparison(screen: Screen, { comparison }: PlanJson): void {
+  if (comparison === undefined) {
+    return;
+  }
+  const { paint } = screen;
+  const { file, kind, plannedBytes, measuredBytes, error, within, parts, explanation } = comparison;
+  const sign = error < 0 ? "less" : "more";
+  screen.line(
+    `  ${paint.bold("measured")} ${formatBytes(measuredBytes)} (${kind}, ${oneLine(file, 120)}), planned ${formatBytes(plannedBytes)}: ${formatShare(Math.abs(error))} ${sign}, ${within ? paint.green("within the interval") : paint.red("outside of the interval")}`,
+  );
+  if (parts.length > 0) {
+    const right = { align: "right" } as const;
+    const columns: Column[] = [
+      { title: "PART", paint: paint.bold },
+      { title: "PLANNED", ...right },
+      { title: "MEASURED", ...right },
+      { title: "DIFFERENCE", ...right },
+    ];
+    const rows = parts.map((row) => [
+      row.part,
+      formatBytes(row.plannedBytes),
+      formatBytes(row.measuredBytes),
+      formatSignedBytes(row.differenceBytes),
+    ]);
+    for (const line of formatTable(screen, columns, rows)) {
+      screen.line(line);
+    }
+  }
+  for (const line of screen.wrap(oneLine(explanation, 600), 2)) {
+    screen.line(`  ${line}`);
+  }
+  screen.line();
+}
+
+function printRemarks(screen: Screen, { assumptions, limits, host }: PlanJson): void {
+  const said = [
+    `assumed: ${assumptions.join("; ")}`,
+    ...limits,
+    ...(host.length > 0
+      ? [
+          `host memory of each process: ${host.map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`).join(", ")}`,
+        ]
+      : []),
+  ];
+  for (const text of said) {
+    for (const line of screen.wrap(oneLine(text, 600), 2)) {
+      screen.line(`  ${screen.paint.dim(line)}`);
+    }
+  }
+}

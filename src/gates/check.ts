@@ -1,0 +1,39 @@
+/** The check of one run: its recording against the gates. */
+import type { Recording } from "../inspect/index.js";
+import type { Tell } from "../model/base/units.js";
+import type { CheckJson } from "../model/documents/check_document.js";
+import { formatBaseline } from "./baseline.js";
+import { type Gates, judge } from "./judge.js";
+import { measure } from "./measured.js";
+
+export interface Checked {
+  readonly document: CheckJson;
+  /** What `--save-baseline` writes. */
+  readonly baseline: string;
+}
+
+/** `tell` counts looks. Throws TidemarkError where the recording turns out damaged. */
+export async function checkRecording(
+  recording: Recording,
+  { gates, exitCode }: { readonly gates: Gates; readonly exitCode: number },
+  tell: Tell,
+): Promise<Checked> {
+  const measured = await measure(recording, tell);
+  const { target, window, limits } = measured.summary;
+  const judged = judge(gates, measured);
+  return {
+    document: {
+      schema: "tidemark.check/1",
+      target,
+      window,
+      exitCode,
+      passed: judged.every(({ passed }) => passed),
+      gates: judged,
+      suspects: measured.diagnosis.suspects,
+      recording: recording.path,
+      durationMs: measured.durationMs,
+      limits,
+    },
+    baseline: formatBaseline(measured),
+  };
+}

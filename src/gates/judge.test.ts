@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest";
+import type { SuspectJson } from "../model/documents/diagnosis_document.js";
+import { formatBaseline, parseBaseline } from "./baseline.js";
+import { type Gates, judge } from "./judge.js";
+import { exactly, group, MIB, measured } from "./measured.fixture.js";
+
+const none: Gates = { leak: false, allowUndecided: false };
+const one = (gates: Partial<Gates>, of = measured()) => {
+  const [gate, ...others] = judge({ ...none, ...gates }, of);
+  expect(others).toEqual([]);
+  if (gate === undefined) {
+    throw new Error("no gate was judged");
+  }
+  return gate;
+};
+
+describe("peak", () => {
+  test("over, under", () => {
+    expect(one({ peakBytes: 100 * MIB })).toMatchObject({ passed: true, decided: true });
+    const over = one({ peakBytes: 99 * MIB });
+    expect(over).toMatchObject({ passed: false, decided: true, value: 100 * MIB });
+    expect(over.reason).toBe("100 MiB RSS, over 99.0 MiB");
+    expect(over.line).toMatchObject({ frame: { function: "load", line: 12 }, bytes: 80 * MIB });
+    expect(over.holder).toBe("nothing any more: it was freed before the end");
+  });
+
+  test("what the line made and is still live is its holder's", () => {
+    const of = measured({ groups: [group("load", 12, 80 * MIB, 80 * MIB)] });
+    expect(one({ peakBytes: MIB }, of).holder).toBe("80.0 MiB of it live at the end");
+  });
+
+  test("of several processes the limit may lie between PSS and the sum of RSS", () => {
+    const tree = measured({
+      processes: 4,
+      peak: { value: 100 * MIB, low: 100 * MIB, high: 300 * MIB },
+    });
+    expect(one({ peakBytes: 200 * MIB }, tree)).toMatchObject({ passed: true });
+    expect(one({ peakBytes: 200 * MIB }, tree).reason).toMatch(/4 processes.*within the noise of/);
+    expect(one({ peakBytes: 99 * MIB }, tree)).toMatchObject({ passed: false });
+  });
+
+  test("without a reading it is not decided, and that is a finding", () => {
+    const of = measured({ peak: null });
+    expect(one({ peakBytes: MIB }, of)).toMatchObject({ passed: false, decided: false });
+    expect(one({ peakBytes: MIB, allowUndecided: true }, of)).toMatchObject({
+      passed: true,
+      decided: false,
+    });
+  });
+});
+
+describe("growth", () => {
+  const grows = { value: 50 * MIB, low: 40 * MIB, high: 60 * MIB };
+  const limit = { growthBytesPerHour: 10 * MIB };
+
+  test("beyond its interval fails, within it passes and says so", () => {
+    const leak = measured({ growth: grows, verdict: "python-leak" });
+    expect(one(limit, leak)).toMatchObject({ passed: false, decided: true });
+    expect(one(limit, leak).reason).toBe("+50.0 MiB/h (+40.0 to +60.0), over +10.0 MiB/h");
+    const noisy = measured({ growth: { value: 5 * MIB, low: -MIB, high: 60 * MIB } });
+    expect(one(limit, noisy)).toMatchObject({ passed: true, decided: true });
+    expect(one(limit, noisy).reason).toMatch(/within the noise/);
+  });
+
+  test.each(["warm-up", "cache-plateau", "steady"] as const)("%s is no growth", (verdict) => {
+    expect(one(limit, measured({ growth: grows, verdict }))).toMatchObject({
+      passed: true,
+      decided: true,
+    });
+  });
+
+  test("a short program is not decided, unless it lies below the limit as a whole", () => {
+    const short = { durationMs: 4000, verdict: "insufficient-evidence" } as const;
+    for (const growth of [null, grows, { value: 0, low: -90 * MIB, high: 90 * MIB }]) {
+      const gate = one(limit, measured({ ...short, growth }));
+      expect(gate).toMatchObject({ passed: false, decided: false });
+      expect(gate.reason).toMatch(/it ran 4\.0 s, and growth cannot be distinguished/);
+    }
+    const flat = measured({ ...short, growth: exactly(0) });
+    expect(one(limit, flat)).toMatchObject({ passed: true, decided: true });
+  });
+
+  test("an open verdict on a long program is not decided", () => {
+    const open = measured({ growth: grows, verdict: "insufficient-evidence" });
+    expect(one(limit, open)).toMatchObject({ passed: false, decided: false });
+  });
+});
+
+describe("leak", () => {
+  test.each([
+    ["python-leak", false, true],
+    ["native-leak", false, true],
+    ["handle-leak", false, true],
+    ["steady", true, true],
+    ["allocator-retention", true, true],
+    ["insufficient-evidence", false, false],
+  ] as const)("%s", (verdict, passed, decided) => {
+    expect(one({ leak: true }, measured({ verdict }))).toMatchObject({ passed, decided });
+  });
+
+  test("names the suspect's line and holder", () => {
+    const frame = { function: "record", file: "/srv/app.py", line: 41, kind: "python" as const };
+    const suspects = [
+      {
+        stack: [frame],
+        liveBytes: 5 * MIB,
+        holder: { path: ["module app", "seen"], type: "list", retainedBytes: MIB, entries: 1200 },
+      },
+    ] as unknown as SuspectJson[];
+    expect(one({ leak: true }, measured({ verdict: "python-leak", suspects }))).toMatchObject({
+      line: { frame, bytes: 5 * MIB },
+      holder: "module app → seen (1,200 entries, 1.00 MiB)",
+    });
+  });
+});
+
+describe("baseline", () => {
+  const baseline = parseBaseline(formatBaseline(measured()), "memory.txt");
+
+  test("the same program passes, and so does one that takes less", () => {
+    const names = judge({ ...none, baseline }, measured()).map(({ gate, passed }) => [
+      gate,
+      passed,
+    ]);
+    expect(names).toEqual([
+      ["baseline-peak", true],
+      ["baseline-live", true],
+      ["baseline-growth", true],
+    ]);
+    const less = measured({ peak: exactly(10 * MIB), live: exactly(MIB) });
+    expect(judge({ ...none, baseline }, less).every(({ passed }) => passed)).toBe(true);
+  });
+
+  test("what lies above a range fails, and the line that came to it is named", () => {
+    const more = measured({
+      peak: exactly(150 * MIB),
+      live: exactly(130 * MIB),
+      groups: [group("load", 14, 80 * MIB), group("index", 30, 50 * MIB)],
+    });
+    const [peak, live, growth] = judge({ ...none, baseline }, more);
+    expect([peak?.passed, live?.passed, growth?.passed]).toEqual([false, false, true]);
+    expect(peak?.line?.frame).toMatchObject({ function: "index", line: 30 });
+  });
+});

@@ -1,0 +1,50 @@
+import type { SiteGroup } from "../inspect/index.js";
+import type { DiagnosisJson, VerdictKind } from "../model/documents/diagnosis_document.js";
+import type { SummaryJson } from "../model/documents/documents.js";
+import type { Measured } from "./measured.js";
+
+export const MIB = 2 ** 20;
+
+/** One process that ran a minute with a peak of 100 MiB, 80 MiB of it from load (app.py:12), and does not grow. */
+export function measured(
+  changes: Partial<Omit<Measured, "summary" | "diagnosis">> & {
+    readonly verdict?: VerdictKind;
+    readonly processes?: number;
+    readonly suspects?: DiagnosisJson["suspects"];
+  } = {},
+): Measured {
+  const { verdict = "steady", processes = 1, suspects = [], ...rest } = changes;
+  return {
+    summary: {
+      target: { pid: 7, command: ["python", "app.py"], python: "3.11.7", startedMs: 0 },
+      processes: Array.from({ length: processes }),
+    } as unknown as SummaryJson,
+    diagnosis: {
+      verdict: { kind: verdict, confidence: 0.9, summary: "one sentence." },
+      suspects,
+    } as unknown as DiagnosisJson,
+    durationMs: 60_000,
+    peak: exactly(100 * MIB),
+    live: { value: 80 * MIB, low: 76 * MIB, high: 84 * MIB },
+    growth: { value: 0, low: -MIB, high: MIB },
+    groups: [group("load", 12, 80 * MIB)],
+    ...rest,
+  };
+}
+
+export function exactly(value: number) {
+  return { value, low: value, high: value };
+}
+
+export function group(name: string, line: number, bytes: number, liveAtEnd = 0): SiteGroup {
+  const figure = (amount: number) => ({ bytes: amount, standardErrorBytes: 0 });
+  return {
+    headline: { function: name, file: "/srv/app.py", line, kind: "python" },
+    leaf: null,
+    domain: "python",
+    live: figure(liveAtEnd),
+    atPeak: figure(bytes),
+    allocated: figure(bytes),
+    liveObjects: 1,
+  };
+}

@@ -1,0 +1,141 @@
+/** The documents of `tidemark plan`: a model's plan, the same compared with a measurement, and its page. */
+import { basename } from "node:path";
+import type { Bytes, Tell } from "../../model/base/units.js";
+import type { PlanJson } from "../../model/documents/plan_document.js";
+import { nothingThere } from "../../model/errors/errors.js";
+import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../../model/profile/series.js";
+import {
+  comparePlan,
+  compareVllm,
+  fitTable,
+  GPUS,
+  type ModelShape,
+  type PlanOptions,
+  type PlanPageDocument,
+  type PlanRequest,
+  perDeviceBytes,
+  planMemory,
+  planOptions,
+  readJobConfig,
+  readLog,
+  readModel,
+  readVllmLog,
+  withJobConfig,
+} from "../../plan/index.js";
+import type { Recording } from "../../recording/types.js";
+import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
+
+/** A model with the options that a plan was made with. */
+export interface Planned {
+  readonly model: ModelShape;
+  readonly options: PlanOptions;
+  readonly plan: PlanJson;
+}
+
+/**
+ * @param configs files of the job: adapter_config.json, configurations of DeepSpeed and accelerate
+ * @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085, TM-E086
+ */
+export function planDocument(
+  path: string,
+  words: PlanRequest,
+  { withFitTable, configs }: { withFitTable: boolean; configs: readonly string[] },
+): Planned {
+  const model = readModel(path);
+  const request = configs.map(readJobConfig).reduce(withJobConfig, words);
+  const options = planOptions(model, request);
+  const plan = planMemory(model, options);
+  const gpus = request.gpu === undefined ? GPUS : [request.gpu];
+  return {
+    model,
+    options,
+    plan: withFitTable
+      ? { ...plan, fitTable: fitTable(model, options, gpus, perDeviceBytes) }
+      : plan,
+  };
+}
+
+/** With what PyTorch's allocator held at its peak. `tell` counts MiB. @throws TidemarkError for a damaged file */
+export async function planComparedWithSnapshot(
+  plan: PlanJson,
+  path: string,
+  tell: Tell,
+): Promise<PlanJson> {
+  const { devices } = await analyseSnapshot(path, tell);
+  const device = devices
+    .filter((each) => each.device >= 0)
+    .reduce<(typeof devices)[number] | null>(
+      (most, each) =>
+        most === null || each.peak.requestedBytes > most.peak.requestedBytes ? each : most,
+      null,
+    );
+  if (device === null) {
+    throw nothingThere(
+      `${path} holds no device's memory`,
+      "take the snapshot while the job trains",
+    );
+  }
+  const categories = new Map<string, Bytes>();
+  for (const { category, bytes } of device.peak.sites) {
+    categories.set(category, (categories.get(category) ?? 0) + bytes);
+  }
+  return {
+    ...plan,
+    comparison: comparePlan(plan, {
+      file: path,
+      kind: "allocated",
+      bytes: device.peak.requestedBytes,
+      categories,
+    }),
+  };
+}
+
+/** With the highest figures that a recording has of a device's allocator. @throws TidemarkError TM-E014 */
+export function planComparedWithRecording(
+  plan: PlanJson,
+  recording: Recording,
+  path: string,
+): PlanJson {
+  const highest = (name: DeviceFigureName): Bytes =>
+    recording.series.reduce((most, { values }) => {
+      for (let device = 0; device < MOST_DEVICES; device++) {
+        for (const value of values.get(deviceMetric(device, name)) ?? []) {
+          most = value > most ? value : most; // NaN is not
+        }
+      }
+      return most;
+    }, 0);
+  const allocated = Math.max(highest("peakAllocatedBytes"), highest("allocatedBytes"));
+  if (allocated === 0) {
+    throw nothingThere(
+      `${path} holds no figures of a device's allocator`,
+      "record with: tidemark run --gpu",
+    );
+  }
+  return {
+    ...plan,
+    comparison: comparePlan(plan, {
+      file: path,
+      kind: "allocated",
+      bytes: allocated,
+      categories: new Map(),
+    }),
+  };
+}
+
+/** With vLLM's own start-up log. @throws TidemarkError TM-E014 where the log says nothing of memory */
+export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
+  const log = readVllmLog(readLog(path));
+  if (Object.keys(log).length === 0) {
+    throw nothingThere(
+      `${path} holds no line of vLLM about memory`,
+      "keep the log of its start, at level INFO",
+    );
+  }
+  return { ...plan, comparison: compareVllm(plan, log, path) };
+}
+
+export function planPage({ model, options }: Planned): PlanPageDocument {
+  const name = model.name === "" ? model.family : basename(model.name);
+  return { schema: "tidemark.planPage/1", title: `plan ${name}`, model, options };
+}

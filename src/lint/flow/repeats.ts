@@ -1,0 +1,342 @@
+/** Which code runs again and again: loops, handlers of requests and messages, and what these call. */
+
+import type { Module } from "../scopes/module.js";
+import type { Names } from "../scopes/names.js";
+import type { Scope } from "../scopes/scope.js";
+import { bare, integerValue, isInside, opensScope, positionals } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
+
+/** How code comes to run again; the text of a message: "each time `f` handles a request". */
+export interface Repeat {
+  readonly kind: "loop" | "endless loop" | "handler" | "called";
+  /** For a called function: why what calls it runs again. */
+  readonly origin: "loop" | "endless loop" | "handler";
+  /** The loop or the function. */
+  readonly node: SyntaxNode;
+  /** "in a loop", "for each request", "for each call of `load`". */
+  readonly text: string;
+}
+
+const ROUTE_DECORATORS =
+  /\.(?:get|post|put|patch|delete|head|options|websocket|middleware|task|event|on|on_event|tool|listen|listener|agent|timer|job|consumer|endpoint|mutation|handler)$|(?:^|\.)(?:route|websocket_route|api_route|before_request|after_request|teardown_request|exception_handler|errorhandler|shared_task|periodic_task|actor|subscriber|on_message|message_handler|callback_query_handler|api_view|csrf_exempt|require_http_methods|require_GET|require_POST|login_required|view_config|receiver|http_trigger|queue_trigger|cloud_event)$|\b(?:bot|client|tree)\.command$/;
+const LIFECYCLE = /startup|shutdown|lifespan|ready|"init"|'init'/;
+const NO_HANDLERS =
+  /(?:^|\.)(?:fixture|group|click\.\w+|typer\.\w+|cli\.\w+|pytest\.\S+|validator)$/;
+const VIEW_BASES =
+  /(?:View|ViewSet|Handler|Resource|Endpoint|MethodView|Servicer|Middleware|Consumer|Listener|Protocol|HTTPEndpoint|RequestHandler|Cog)$/;
+const VIEW_METHODS =
+  /^(?:get|post|put|patch|delete|head|options|dispatch|handle|list|retrieve|create|update|destroy|receive|receive_json|prepare|do_[A-Z]+|on_\w+|data_received|connection_made|datagram_received|process_request|process_response|process_message|__call__|call)$/;
+const HANDLER_NAMES =
+  /^(?:_?(?:async_)?handle(?:_(?:request|message|event|client|connection|query|call|job|command|packet|webhook|msg|upload|chat))?|on_(?:message|request|event|data|tick|update|connect|connection|packet|receive|trade|quote|query|job)|process_(?:request|message|event|job|query|payload|batch_request|webhook|frame|tick)|lambda_handler|do_(?:GET|POST|PUT|DELETE|PATCH|HEAD)|webhook|serve_request|dispatch_request|consume_message|handler)$/;
+const REQUEST_TYPES =
+  /(?:^|[.[\s|"'])(?:Request|HttpRequest|HTTPConnection|WebSocket|HTTPServerRequest|ServicerContext|IncomingMessage|WSGIRequest|WebSocketServerProtocol|StreamReader)\b/;
+
+/** Called as one of these, a function runs once for the program. */
+const ONCE =
+  /^_?(?:main|setup|set_up|startup|on_startup|lifespan|create_app|make_app|build_app|bootstrap|configure\w*|init\w*|load_config\w*|register\w*|install\w*|run_server|cli|entrypoint|conftest|setUp\w*|tearDown\w*|setUpClass|asyncSetUp)$/;
+
+/** A function that is called by repeated code runs again; such calls are followed so far. */
+const LONGEST_CALL_CHAIN = 3;
+
+export class Repeats {
+  readonly #ofFunction = new Map<Scope, Repeat | null>();
+  #callers: Map<Scope, { node: SyntaxNode; scope: Scope }[]> | null = null;
+
+  constructor(
+    readonly module: Module,
+    readonly names: Names,
+  ) {}
+
+  /** Why this code runs again and again; null where nothing shows that it does. */
+  of(node: SyntaxNode): Repeat | null {
+    const scope = this.module.scopeOf(node);
+    const loop = this.loopAround(node);
+    if (loop !== null) {
+      const kind = isEndless(loop) ? "endless loop" : "loop";
+      return { kind, origin: kind, node: loop, text: "in a loop" };
+    }
+    const around = scope.functionAround;
+    return around === null ? null : this.ofFunction(around);
+  }
+
+  /** Why a function runs again and again: it handles requests, or repeated code calls it. */
+  ofFunction(scope: Scope, depth = 0): Repeat | null {
+    const known = this.#ofFunction.get(scope);
+    if (known !== undefined) {
+      return known;
+    }
+    this.#ofFunction.set(scope, null); // recursion
+    const repeat = this.#ofFunctionAnew(scope, depth);
+    if (depth === 0 || repeat !== null) {
+      this.#ofFunction.set(scope, repeat);
+    } else {
+      this.#ofFunction.delete(scope);
+    }
+    return repeat;
+  }
+
+  /** The innermost loop of the same function whose body runs this node more than a few times. */
+  loopAround(node: SyntaxNode): SyntaxNode | null {
+    let child = node;
+    for (let outer = node.parent; outer !== null; outer = outer.parent) {
+      if (this.module.scopeOpenedBy(outer) !== undefined) {
+        return null;
+      }
+      if (isLoopOf(outer, child) && !isShort(outer) && !leavesAfter(node, outer)) {
+        return outer;
+      }
+      child = outer;
+    }
+    return null;
+  }
+
+  /** Whether a function handles requests, messages or calls of a framework. */
+  handles(scope: Scope): boolean {
+    if (scope.kind !== "function") {
+      return false;
+    }
+    return this.#hasRouteDecorator(scope) || this.#isViewMethod(scope) || isHandlerByShape(scope);
+  }
+
+  #ofFunctionAnew(scope: Scope, depth: number): Repeat | null {
+    if (this.handles(scope)) {
+      return {
+        kind: "handler",
+        origin: "handler",
+        node: scope.node,
+        text: `in each call of the handler \`${scope.name}\``,
+      };
+    }
+    if (scope.kind === "lambda" || depth >= LONGEST_CALL_CHAIN || ONCE.test(scope.name)) {
+      return null;
+    }
+    let found: Repeat | null = null;
+    for (const { node, scope: caller } of this.callersOf(scope)) {
+      const repeat = caller === scope ? null : this.#ofCall(node, caller, scope, depth);
+      if (repeat !== null && (found === null || found.origin === "loop")) {
+        found = repeat;
+      }
+    }
+    return found;
+  }
+
+  #ofCall(node: SyntaxNode, caller: Scope, called: Scope, depth: number): Repeat | null {
+    const loop = this.loopAround(node);
+    const text = `in each call of \`${called.name}\``;
+    const around = caller.functionAround;
+    const outer = around === null ? null : this.ofFunction(around, depth + 1);
+    if (outer !== null && outer.origin !== "loop") {
+      return { kind: "called", origin: outer.origin, node: called.node, text };
+    }
+    if (loop !== null && !isAtImport(caller)) {
+      const origin = isEndless(loop) ? "endless loop" : "loop";
+      return { kind: "called", origin, node: called.node, text: `${text}, which a loop calls` };
+    }
+    return outer === null
+      ? null
+      : { kind: "called", origin: outer.origin, node: called.node, text };
+  }
+
+  /** Where this file calls a function. */
+  callersOf(scope: Scope): readonly { node: SyntaxNode; scope: Scope }[] {
+    if (this.#callers === null) {
+      this.#callers = new Map();
+      for (const name of this.module.calledNames) {
+        for (const call of this.module.callsOf(name)) {
+          const called = this.#calledBy(call.callee);
+          if (called !== null) {
+            const callers = this.#callers.get(called) ?? [];
+            this.#callers.set(called, callers);
+            callers.push({ node: call.node, scope: call.scope });
+          }
+        }
+      }
+    }
+    return this.#callers.get(scope) ?? [];
+  }
+
+  /** The function that runs: for a class, its `__init__`. */
+  #calledBy(callee: SyntaxNode): Scope | null {
+    const called = this.names.functionNamed(callee);
+    if (called !== null || callee.kind !== "identifier") {
+      return called;
+    }
+    const made = this.names.classNamed(callee);
+    return made === null ? null : this.names.methodOf(made, "__init__");
+  }
+
+  #hasRouteDecorator(scope: Scope): boolean {
+    return scope.decorators.some((decorator) => {
+      const callee =
+        decorator.kind === "call" ? (decorator.child("function") ?? decorator) : decorator;
+      const text = callee.text.replaceAll(/\s/g, "");
+      if (!ROUTE_DECORATORS.test(text) || NO_HANDLERS.test(text)) {
+        return false;
+      }
+      return !LIFECYCLE.test(decorator.text);
+    });
+  }
+
+  #isViewMethod(scope: Scope): boolean {
+    const owner = scope.methodOf;
+    if (owner === null || !VIEW_METHODS.test(scope.name)) {
+      return false;
+    }
+    return (
+      this.names.baseNames(owner).some((base) => VIEW_BASES.test(base)) ||
+      (scope.name === "__call__" && isApplicationCall(scope))
+    );
+  }
+}
+
+/** `(scope, receive, send)` of ASGI, `(environ, start_response)` of WSGI, `(request)` of Django's middleware. */
+function isApplicationCall(scope: Scope): boolean {
+  const names = scope.parameters.slice(1).map(({ name }) => name);
+  return /^(?:scope,receive,send|environ,start_response|request)$/.test(names.join(","));
+}
+
+function isHandlerByShape(scope: Scope): boolean {
+  const own = scope.methodOf === null ? scope.parameters : scope.parameters.slice(1);
+  if (HANDLER_NAMES.test(scope.name) && own.length > 0) {
+    return true;
+  }
+  if (/^__|^test/.test(scope.name)) {
+    return false;
+  }
+  const names = own.map(({ name }) => name);
+  return (
+    own.some(({ annotation }) => REQUEST_TYPES.test(annotation)) ||
+    names[0] === "request" ||
+    (names[0] === "req" && names.length <= 3) ||
+    (names[0] === "environ" && names[1] === "start_response") ||
+    (names[0] === "scope" && names[1] === "receive") ||
+    (names[0] === "event" && names[1] === "context")
+  );
+}
+
+function isAtImport(scope: Scope): boolean {
+  return scope.kind === "module" || scope.kind === "class";
+}
+
+const COMPREHENSIONS = /^(?:list|set|dictionary)_comprehension$|^generator_expression$/;
+
+/** Whether `outer` runs `child` once for each round. */
+function isLoopOf(outer: SyntaxNode, child: SyntaxNode): boolean {
+  switch (outer.kind) {
+    case "for_statement":
+      return child.field === "body";
+    case "while_statement":
+      return child.field === "body" || child.field === "condition";
+    default:
+      return COMPREHENSIONS.test(outer.kind) && child.field === "body";
+  }
+}
+
+const FEW_ROUNDS = 16;
+
+/** A loop over a literal, or a small range: its rounds are counted. */
+function isShort(loop: SyntaxNode): boolean {
+  const clause = COMPREHENSIONS.test(loop.kind)
+    ? loop.children.find(({ kind }) => kind === "for_in_clause")
+    : loop;
+  const right = clause?.child("right");
+  if (right === null || right === undefined) {
+    return false;
+  }
+  const iterable = bare(right);
+  if (/^(?:tuple|list|set|dictionary|string)$/.test(iterable.kind)) {
+    return !iterable.children.some(({ kind }) => kind === "list_splat");
+  }
+  if (iterable.kind === "call" && iterable.child("function")?.text === "range") {
+    const numbers = positionals(iterable).map(integerValue);
+    const [first, last = first] = numbers;
+    return typeof last === "number" && last <= FEW_ROUNDS;
+  }
+  return false;
+}
+
+/**
+ * A loop that a program stays in: `while True`, `while self.running` or a loop over a subscription. One that a break, a
+ * return or a yield leaves is one only if it waits for something: parsers loop until their input ends.
+ */
+export function isEndless(loop: SyntaxNode): boolean {
+  const body = loop.child("body");
+  if (body === null) {
+    return false;
+  }
+  if (loop.kind === "while_statement") {
+    const condition = loop.child("condition")?.text.trim() ?? "";
+    const isForever = /^(?:True|1)$/.test(condition);
+    return (
+      (isForever || RUNNING.test(condition)) &&
+      (WAITING.test(body.text) || (isForever && !isLeft(body, true) && !isCaught(loop)))
+    );
+  }
+  const right = loop.child("right")?.text ?? "";
+  const isAsync = loop.children.some(({ kind }) => kind === "async");
+  return (
+    isAsync
+      ? STREAMS
+      : /^(?:itertools\.count|count)\(|^iter\(\s*[\w.]*(?:queue|conn|sock)|(?:\.listen|\.subscribe|\.consume|consumer)(?:\(.*\))?$/s
+  ).test(right);
+}
+
+const RUNNING =
+  /^(?:not\s+[\w.]*(?:stop|shutdown|clos|exit|quit|cancel|done|finish)[\w.]*(?:\(\))?|[\w.]*(?:running|alive|active|is_open|started|connected)(?:\(\))?)$/i;
+/** Waiting for work or time. */
+const WAITING =
+  /\.(?:recv|recvfrom|accept|poll|consume|listen|receive|receive_text|receive_json|recv_json|brpop|blpop|xread|get_message|read_message)\(|(?:[\w.]*(?:queue|inbox|jobs|tasks|mailbox|channel)|\b_?q)\.(?:get|get_nowait)\(|\bsleep\(|\.wait\(|\bselect\(/i;
+const STREAMS =
+  /(?:consumer|subscri\w*|\blisten\w*|pubsub|websocket|\bws|ws_conn\w*|\bsocket|messages|notifications|watch|events|channel|connection|client)(?:\.\w+)?(?:\(.*\))?$/is;
+
+/** `try: while True: ... except StopIteration:`: the end of the input leaves the loop. */
+function isCaught(loop: SyntaxNode): boolean {
+  for (let outer = loop.parent; outer !== null && !opensScope(outer); outer = outer.parent) {
+    if (
+      outer.kind === "try_statement" &&
+      /except\s*\(?[^:]*(?:StopIteration|EOFError|IndexError|EndOf\w*)/.test(outer.text)
+    ) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** Whether a `break` of this loop, a `return`, a `raise` or a `yield` is in its body. */
+function isLeft(node: SyntaxNode, ofLoop: boolean): boolean {
+  return node.children.some((child) => {
+    if (opensScope(child)) {
+      return false;
+    }
+    const isExit =
+      /^(?:return_statement|yield|raise_statement)$/.test(child.kind) ||
+      (child.kind === "break_statement" && ofLoop);
+    const isLoop = child.kind === "for_statement" || child.kind === "while_statement";
+    return isExit || isLeft(child, ofLoop && !isLoop);
+  });
+}
+
+/** Whether control leaves the loop after the statement with the node, so that it runs once: `try: x = f(); break`. */
+function leavesAfter(node: SyntaxNode, loop: SyntaxNode): boolean {
+  let child = node;
+  for (let outer = node.parent; outer !== null && outer !== loop.parent; outer = outer.parent) {
+    if (child.kind === "return_statement") {
+      return true;
+    }
+    if (outer.kind === "block") {
+      const after = outer.children.slice(outer.children.indexOf(child) + 1);
+      if (after.some(({ kind }) => /^(?:return|break|raise)_statement$/.test(kind))) {
+        return true;
+      }
+    }
+    if (outer.kind === "try_statement" && child.field === "body") {
+      // `try: ... except: ... else: break`
+      const last = outer.children.find(({ kind }) => kind === "else_clause");
+      if (last !== undefined && /(?:^|\n)\s*(?:break|return\b[^\n]*)\s*$/.test(last.text)) {
+        return true;
+      }
+    }
+    child = outer;
+  }
+  return !isInside(node, loop);
+}

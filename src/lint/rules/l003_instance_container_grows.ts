@@ -1,0 +1,122 @@
+import type { FileFacts } from "../flow/file_facts.js";
+import type { Scope } from "../scopes/scope.js";
+import type { SyntaxNode } from "../syntax/tree.js";
+import {
+  code,
+  gains,
+  growingUse,
+  isDeclared,
+  LONG_LIVED,
+  onlyGrows,
+  type Suspect,
+} from "./growing.js";
+import type { Rule } from "./rule.js";
+
+export const instanceContainerGrows: Rule = {
+  id: "TM-L003",
+  name: "instance-container-grows",
+  severity: "error",
+  finds:
+    "A container of an object that lives as long as the program - a service, a worker, a middleware - to which its methods add and from which nothing removes.",
+  why: "The object is made once and serves every request; what it collects is never given back.",
+  speed: "One entry for each request, message or round of the loop.",
+  before: `
+class Worker:
+    def __init__(self, queue):
+        self.queue = queue
+        self.done = []
+
+    def run(self):
+        while True:
+            job = self.queue.get()
+            job.execute()
+            self.done.append(job)
+`,
+  after: `
+class Worker:
+    def __init__(self, queue):
+        self.queue = queue
+        self.done = 0
+
+    def run(self):
+        while True:
+            job = self.queue.get()
+            job.execute()
+            self.done += 1
+`,
+  ignore: "The object is made for one task and dropped with it.",
+  proof: "`tidemark heap PID --retained` shows the object with the growing retained size.",
+  *check(file) {
+    for (const owner of file.module.classes) {
+      const names = attributesOf(owner, file);
+      for (const name of names) {
+        const slot = file.slots.slot(owner, name);
+        const growth = file.containers.of(slot);
+        const isOwn = file.slots
+          .writesOf(slot)
+          .every(
+            ({ target, kind }) =>
+              target.kind === "attribute" || kind === "augment" || isDeclared(owner, file),
+          );
+        if (growth === null || !isOwn || !onlyGrows(growth)) {
+          continue;
+        }
+        const suspect = growingUse(
+          growth,
+          file,
+          ({ scope }) => LONG_LIVED.test(owner.name) && isRequestLike(scope.functionAround),
+        );
+        if (suspect !== null && isLongLived(owner, suspect, file)) {
+          yield {
+            node: suspect.use.at,
+            severity: suspect.isRepeated ? "error" : "warning",
+            message: `${code(`self.${name}`)} of ${code(owner.name)} ${gains(growth)} ${suspect.when}, and nothing removes any`,
+          };
+        }
+      }
+    }
+  },
+};
+
+/** Attributes that methods set to a container, and those that a dataclass declares. */
+function attributesOf(owner: Scope, file: FileFacts): Set<string> {
+  const names = file.slots.attributesOf(owner);
+  return isDeclared(owner, file) ? new Set([...names, ...owner.writes.keys()]) : names;
+}
+
+/** The object is made once: its class handles requests or runs an endless loop, or the module keeps one. */
+function isLongLived(owner: Scope, { use, isRepeated }: Suspect, file: FileFacts): boolean {
+  if (isRepeated) {
+    return !isPerRequest(owner, file);
+  }
+  const isKept = [...file.module.root.writes.values()].some((writes) =>
+    writes.some(
+      ({ kind, value }) =>
+        kind === "assign" && value?.kind === "call" && isConstructorOf(owner, value, file),
+    ),
+  );
+  return (isKept || LONG_LIVED.test(owner.name)) && isRequestLike(use.scope.functionAround);
+}
+
+function isConstructorOf(owner: Scope, call: SyntaxNode, file: FileFacts): boolean {
+  const callee = call.child("function");
+  return callee !== null && file.names.classNamed(callee) === owner;
+}
+
+/** Frameworks make one object of these for each request. */
+function isPerRequest(owner: Scope, file: FileFacts): boolean {
+  return file.names
+    .baseNames(owner)
+    .some((base) =>
+      /(?:View|ViewSet|RequestHandler|Resource|HTTPEndpoint|MethodView|StreamRequestHandler|APIView|Protocol)$/.test(
+        base,
+      ),
+    );
+}
+
+const REQUEST_LIKE =
+  /^(?:_?a?)(?:handle|process|on_|record|track|log|submit|receive|dispatch|call|__call__|get|fetch|lookup|query|search|store|save|remember|observe|publish|emit|notify|push|put|add|append|request|predict|infer|serve|execute|send|update|ingest|consume|write|insert|enqueue|create|open|connect|accept|login|authenticate|step|train|allow|check|acquire|hit|count|register_(?:user|client|session)|answer|ask|chat|complete|generate|run_|collect|feed|scrape|crawl|visit|parse_|load|resolve|compute|render|visit)/;
+
+function isRequestLike(scope: Scope | null): boolean {
+  return scope !== null && REQUEST_LIKE.test(scope.name);
+}

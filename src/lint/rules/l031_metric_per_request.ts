@@ -1,0 +1,51 @@
+import { code } from "./growing.js";
+import { callsMatching, madeAgain } from "./made_again.js";
+import type { Rule } from "./rule.js";
+
+export const metricPerRequest: Rule = {
+  id: "TM-L031",
+  name: "metric-per-request",
+  severity: "error",
+  finds:
+    "A Prometheus or OpenTelemetry instrument, a tracer provider or an exporter made in a handler or a loop.",
+  why: "Registries keep every instrument; providers start a thread with a queue.",
+  speed: "Some KiB for each call, and a thread for each provider.",
+  before: `
+from prometheus_client import Counter, CollectorRegistry
+
+@app.get("/items")
+def items():
+    requests = Counter("requests", "Requests")
+    requests.inc()
+`,
+  after: `
+from prometheus_client import Counter, CollectorRegistry
+
+requests = Counter("requests", "Requests")
+
+@app.get("/items")
+def items():
+    requests.inc()
+`,
+  ignore: "A registry of its own is made with it, and dropped after the push.",
+  proof: "`tidemark heap PID` counts the instruments.",
+  *check(file) {
+    for (const call of callsMatching(INSTRUMENTS, file)) {
+      const repeat = madeAgain(call, file);
+      const isLoop = repeat?.origin === "loop";
+      if (
+        repeat !== null &&
+        (!isLoop || (repeat.kind === "loop" && /f["']|\.format\(|uuid|%/.test(call.node.text))) &&
+        !/registry=/.test(call.node.text)
+      ) {
+        yield {
+          node: call.node,
+          message: `${code(call.callee.text)} is made ${repeat.text}, and its registry keeps every one`,
+        };
+      }
+    }
+  },
+};
+
+const INSTRUMENTS =
+  /^(?:prometheus_client\.(?:metrics\.)?(?:Counter|Gauge|Histogram|Summary|Info|Enum)|opentelemetry\.sdk\.\S*(?:TracerProvider|MeterProvider|BatchSpanProcessor|SimpleSpanProcessor)|opentelemetry\.exporter\.\S*Exporter|opentelemetry\.metrics\.get_meter\(\)\.create_\w+|statsd\.StatsClient|datadog\.\S*DogStatsd|sentry_sdk\.init|ddtrace\.\S*Tracer)$|^(?:\w*meter)\.create_(?:counter|histogram|up_down_counter|gauge)$/;

@@ -1,0 +1,81 @@
+import { isDropped, statementOf } from "../syntax/expressions.js";
+import type { SyntaxNode } from "../syntax/tree.js";
+import { code } from "./growing.js";
+import type { Rule } from "./rule.js";
+
+export const emptyCacheInLoop: Rule = {
+  id: "TM-L037",
+  name: "empty-cache-in-loop",
+  severity: "warning",
+  finds: "`torch.cuda.empty_cache()` in each step or request.",
+  why: "It frees nothing that is referred to. It gives cached blocks back, which the next step allocates again: slower, and more fragmented.",
+  speed: "No growth; a synchronisation of the device for each call.",
+  before: `
+import torch
+
+for batch in loader:
+    train_step(batch)
+    torch.cuda.empty_cache()
+`,
+  after: `
+import torch
+
+for batch in loader:
+    train_step(batch)
+`,
+  ignore: "Another process needs the memory between the steps.",
+  proof: "`tidemark gpu SNAPSHOT` shows the segments that are freed and allocated in each step.",
+  *check(file) {
+    for (const call of file.module.callsOf("empty_cache")) {
+      const repeat = file.repeats.of(call.node);
+      const full = file.names.resolve(call.callee) ?? call.callee.text;
+      const isInHandler = isAfterFailure(call.node);
+      if (
+        repeat === null ||
+        isInHandler ||
+        !/cuda|torch|mps|xpu|^empty_cache$/.test(full) ||
+        isEveryFewSteps(call.node)
+      ) {
+        continue;
+      }
+      const statement = statementOf(call.node);
+      const isAlone =
+        isDropped(call.node) &&
+        statement.parent !== null &&
+        statement.parent.children.length > 1 &&
+        statement.source.lineText(statement.line).trim() === statement.text;
+      const start = statement.source.startOfLine(statement.line);
+      const end = statement.source.startOfLine(statement.endLine + 1);
+      yield {
+        node: call.node,
+        message: `${code(call.node.text)} ${repeat.text} gives memory back that the next round allocates again`,
+        ...(isAlone
+          ? { fix: { description: "remove the call", edits: [{ start, end, text: "" }] } }
+          : {}),
+      };
+    }
+  },
+};
+
+/** In `except torch.cuda.OutOfMemoryError`, or behind a condition on the memory. */
+function isAfterFailure(node: SyntaxNode): boolean {
+  for (let outer = node.parent; outer !== null; outer = outer.parent) {
+    if (outer.kind === "except_clause" || outer.kind === "finally_clause") {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** `if step % 100 == 0`, `if memory > limit`. */
+function isEveryFewSteps(node: SyntaxNode): boolean {
+  for (let outer = node.parent; outer !== null; outer = outer.parent) {
+    if (
+      outer.kind === "if_statement" &&
+      /%|memory|reserved|allocated|oom/i.test(outer.child("condition")?.text ?? "")
+    ) {
+      return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,145 @@
+/** The document of `tidemark plan`. All bytes are of one device unless a field says otherwise. */
+import type { Bytes } from "../base/units.js";
+
+/** A figure with the interval that should hold a measurement. */
+export interface PlanFigureJson {
+  bytes: Bytes;
+  low: Bytes;
+  high: Bytes;
+}
+
+export type PlanPartName =
+  | "weights"
+  | "adapters"
+  | "gradients"
+  | "optimizer"
+  | "activations"
+  | "head and loss"
+  | "temporaries"
+  | "communication"
+  | "workspace"
+  | "kv cache"
+  | "unused kv cache"
+  | "fragmentation"
+  | "cuda graphs"
+  | "cuda context";
+
+export interface PlanPartJson {
+  part: PlanPartName;
+  bytes: Bytes;
+  low: Bytes;
+  high: Bytes;
+  /** With the numbers of this plan: "32 layers x 4,096 tokens x ...". */
+  formula: string;
+  /** Where the formula is from. */
+  source: string;
+  /**
+   * allocated: by tensors, as torch.cuda.max_memory_allocated counts. reserved: held by the caching allocator beside
+   * them. device: outside the allocator; nvidia-smi shows it.
+   */
+  where: "allocated" | "reserved" | "device";
+}
+
+export interface PlanSavingJson {
+  technique: string;
+  /** Less on the device, of `perDeviceBytes`. */
+  bytes: Bytes;
+  /** In time or quality. */
+  cost: string;
+  /** The option of this command, or the line to change in the program. */
+  change: string;
+}
+
+export interface PlanFitJson {
+  device: string;
+  deviceBytes: Bytes;
+  method: string;
+  fits: boolean;
+  /** Sequences on one device at the plan's length; 0: not one. Of serving: concurrent sequences. */
+  maxBatch: number;
+  /** Longest sequence at the plan's batch; 0: none. */
+  maxSequence: number;
+}
+
+export interface PlanComparisonJson {
+  /** Of what the figure is measured: the snapshot or log. */
+  file: string;
+  /** Which figures are compared: as torch.cuda counts them, or as the device shows them. */
+  kind: "allocated" | "reserved" | "device";
+  parts: { part: string; plannedBytes: Bytes; measuredBytes: Bytes; differenceBytes: Bytes }[];
+  plannedBytes: Bytes;
+  measuredBytes: Bytes;
+  /** Of the measurement: 0.05 is 5 % more planned than measured. */
+  error: number;
+  within: boolean;
+  /** What explains the largest deviation. */
+  explanation: string;
+}
+
+/** `tidemark.plan/1` */
+export interface PlanJson {
+  schema: "tidemark.plan/1";
+  model: {
+    name: string;
+    family: string;
+    /** False: its type has no reader; sizes come from the configuration alone, and intervals are wider. */
+    known: boolean;
+    parameters: number;
+    /** Of which each token uses; less than `parameters` in a mixture of experts. */
+    activeParameters: number;
+    trainableParameters: number;
+    layers: number;
+    hidden: number;
+    heads: number;
+    kvHeads: number;
+    vocabulary: number;
+    longestSequence: number;
+    /** Of one token in all layers, before any division. */
+    kvBytesPerToken: Bytes;
+  };
+  mode: "train" | "serve";
+  /** What was assumed beside the command line. */
+  assumptions: string[];
+  devices: {
+    count: number;
+    name: string;
+    memoryBytes: Bytes;
+    /** The rank with the most, where ranks differ; "" where they do not. */
+    worstRank: string;
+  };
+  /** They add up to perDeviceBytes. */
+  parts: PlanPartJson[];
+  /** What a saved-tensor hook would count at the end of the forward pass, by kind of layer. */
+  savedActivations: { part: string; bytes: Bytes }[];
+  /** When the peak is: "backward pass of decoder.31". */
+  peak: string;
+  totalBytes: Bytes;
+  /** What nvidia-smi shows for the process; `low` and `high` are its interval. */
+  perDeviceBytes: Bytes;
+  low: Bytes;
+  high: Bytes;
+  memory: {
+    /** torch.cuda.max_memory_allocated */
+    allocated: PlanFigureJson;
+    /** torch.cuda.max_memory_reserved */
+    reserved: PlanFigureJson;
+    /** nvidia-smi, of this process. */
+    device: PlanFigureJson;
+  };
+  host: { part: string; bytes: Bytes; formula: string }[];
+  savings: PlanSavingJson[];
+  fits: { deviceBytes: Bytes; fits: boolean; maxBatch: number; maxSequence: number };
+  /** With `--fit`: methods and devices. */
+  fitTable?: PlanFitJson[];
+  /** Of serving. */
+  serving?: {
+    engine: string;
+    kvBytesPerToken: Bytes;
+    kvTokens: number;
+    maxConcurrency: number;
+    longestContext: number;
+    utilization: number;
+  };
+  comparison?: PlanComparisonJson;
+  limits: string[];
+}

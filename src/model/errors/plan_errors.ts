@@ -1,0 +1,18 @@
+/** Errors of `tidemark plan`. */
+import { oneLine, TidemarkError } from "./errors.js";
+
+/** TM-E085: a model's configuration or weight file that cannot be one: no JSON, missing sizes, impossible numbers. */
+export function notAModel(source: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E085",
+    2,
+    `${oneLine(source)} does not describe a model: ${oneLine(detail, 200)}`,
+    "it was cut off, edited, or belongs to another program",
+    "name the folder that holds the model's config.json",
+  );
+}
+
+/** TM-E086: a job that cannot be divided as asked: heads over devices, layers over stages. */
+export function cannotDivide(what: string, next: string): TidemarkError {
+  return new TidemarkError("TM-E086", 2, oneLine(what), "", oneLine(next));
+}

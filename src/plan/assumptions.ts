@@ -1,0 +1,44 @@
+/** What a plan assumed, in words: the reader changes what does not hold with an option. */
+import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
+import type { ModelShape } from "./shape/model_shape.js";
+
+export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
+  return options.mode === "train" ? ofTraining(model, options) : ofServing(options);
+}
+
+function ofTraining(model: ModelShape, options: TrainOptions): string[] {
+  const { method, dtype, fp32Weights } = options;
+  const weights =
+    options.fp32Weights && dtype !== "fp32"
+      ? "fp32 weights, products in"
+      : "weights and products in";
+  const sentences = [
+    `${weights} ${dtype}${fp32Weights || model.stored.dtype === null ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
+    `library ${options.library}, attention ${options.attention}, loss ${options.loss}, ${options.compiled ? "compiled" : "not compiled"}, checkpointing ${options.checkpointing}`,
+    `${options.batch} sequences of ${options.sequence} tokens on each device, all of that length`,
+  ];
+  if (method !== "full") {
+    const targets =
+      typeof options.adapterTargets === "string"
+        ? options.adapterTargets
+        : options.adapterTargets.join(", ");
+    sentences.push(
+      `adapters of rank ${options.adapterRank} on ${targets === "all" ? "all linear layers" : targets}`,
+    );
+  }
+  if (options.optimizer !== "none") {
+    sentences.push(
+      `optimizer ${options.optimizer}${options.optimizerInBackward ? ", stepping in the backward pass" : ""}`,
+    );
+  }
+  return sentences;
+}
+
+function ofServing(options: ServeOptions): string[] {
+  const { engine, utilization, batchedTokens } = options;
+  const preallocates = engine !== "transformers" && engine !== "llama.cpp";
+  return [
+    `engine ${engine}${preallocates ? `, which takes ${(utilization * 100).toFixed(0)} % of the device, ${batchedTokens} tokens in one pass` : ""}`,
+    `${options.concurrency} sequences of ${options.context} tokens; cache in ${options.kvDType === "auto" ? options.dtype : options.kvDType}`,
+  ];
+}

@@ -1,0 +1,272 @@
+/**
+ * Attention as libraries run it: queries, keys and values, rotation, the kernel, the output.
+ *
+ * | implementation | saves besides queries, keys, values and the output |
+ * |---|---|
+ * | flash, sdpa | log-sum-exp, 4 B for each head and position (Dao, "FlashAttention-2", 2023) |
+ * | eager | scores after softmax in fp32, and their copy in the compute type: heads × positions² |
+ *
+ * `sdpa` gets keys and values repeated for each head (`repeat_kv` of transformers), so that grouped-query attention does
+ * not reduce what training saves; `flash` reads the groups as they are.
+ */
+import type { AttentionShape } from "../shape/model_shape.js";
+import type { Tensor } from "../tape/tape.js";
+import type { LayerBuilder } from "./layer_builder.js";
+import type { AttentionImplementation } from "./rules.js";
+
+const FP32 = 4;
+/** Head sizes that the fused kernels take. */
+const LARGEST_FUSED_HEAD = 256;
+
+interface Heads {
+  readonly query: Tensor;
+  readonly key: Tensor;
+  readonly value: Tensor;
+  readonly heads: number;
+  readonly kvHeads: number;
+  /** Queries come out of cat: the kernel's output has their layout, and the output matrix needs a copy of it. */
+  readonly joined: boolean;
+}
+
+interface AttentionPlace {
+  readonly shape: AttentionShape;
+  readonly hidden: number;
+  /** Where keys and values come from: the input itself, or another tower. */
+  readonly source: Tensor;
+  readonly queries: number;
+  readonly keys: number;
+  readonly dropout: boolean;
+  readonly prefix: string;
+}
+
+export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace): Tensor {
+  const { shape, hidden } = place;
+  const before = build.tape.part;
+  build.tape.part = "attention";
+  const made = shape.latent ? latentHeads(build, x, place) : plainHeads(build, x, place);
+  const mixed = kernel(build, made, place);
+  const value = shape.valueHeadSize ?? shape.headSize;
+  const out = build.linear(mixed, {
+    name: `${place.prefix}o_proj`,
+    inputs: shape.heads * value,
+    outputs: hidden,
+    bias: shape.outputBias,
+    split: "inputs",
+    group: "attention",
+  });
+  build.tape.part = before;
+  return out;
+}
+
+function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Heads {
+  const { shape, hidden, source, prefix } = place;
+  const parallel = build.rules.tensorParallel;
+  const heads = shape.heads / parallel;
+  const kvHeads = Math.max(1, shape.kvHeads / parallel);
+  const project = (from: Tensor, name: string, outputs: number): Tensor =>
+    build.linear(from, {
+      name: `${prefix}${name}`,
+      inputs: hidden,
+      outputs: outputs * parallel,
+      bias: shape.bias,
+      split: "outputs",
+      group: "attention",
+    });
+  const queryWidth = heads * shape.headSize;
+  const kvWidth = kvHeads * shape.headSize;
+  const rows = x.elements / hidden;
+  let query: Tensor;
+  let key: Tensor;
+  let value: Tensor;
+  if ((shape.fused || build.rules.fusedProjection) && source === x) {
+    const all = project(x, "qkv_proj", queryWidth + 2 * kvWidth);
+    query = build.tape.slice(all, rows * queryWidth);
+    key = build.tape.slice(all, rows * kvWidth);
+    value = build.tape.slice(all, rows * kvWidth);
+  } else {
+    query = project(x, "q_proj", queryWidth);
+    key = project(source, "k_proj", kvWidth);
+    value = project(source, "v_proj", kvWidth);
+  }
+  if (shape.queryKeyNorm !== "none") {
+    const norm = { kind: "rms", bias: false, affine: true } as const;
+    const perHead = shape.queryKeyNorm === "head";
+    query = build.norm(query, perHead ? shape.headSize : queryWidth, norm, "q_norm");
+    key = build.norm(key, perHead ? shape.headSize : kvWidth, norm, "k_norm");
+  }
+  if (shape.rotary) {
+    query = rotate(build, query, shape.rotaryShare);
+    key = rotate(build, key, shape.rotaryShare);
+  }
+  return { query, key, value, heads, kvHeads, joined: shape.rotary && shape.rotaryShare < 1 };
+}
+
+/** q * cos + rotate_half(q) * sin: constants are factors, so nothing is saved; a partial rotation ends in cat. */
+function rotate(build: LayerBuilder, x: Tensor, share: number): Tensor {
+  const turned = build.tape.op({
+    name: "rotary",
+    inputs: [x],
+    makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+    forwardTemporary: 2 * x.elements * x.itemBytes * share,
+    backwardTemporary: 2 * x.elements * x.itemBytes * share,
+    pointwise: true,
+  });
+  return turned[0] as Tensor;
+}
+
+/** DeepSeek-V2 (2024), section 2.1: queries and keys from compressed rows, a rotated part beside the others. */
+function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: AttentionPlace): Heads {
+  const { queryRank, kvRank, rotarySize } = shape.latent as NonNullable<AttentionShape["latent"]>;
+  const parallel = build.rules.tensorParallel;
+  const heads = shape.heads / parallel;
+  const rows = x.elements / hidden;
+  const plain = shape.headSize - rotarySize;
+  const valueSize = shape.valueHeadSize ?? plain;
+  const norm = { kind: "rms", bias: false, affine: true } as const;
+  const wide = shape.heads * shape.headSize;
+  const shared = { bias: false, group: "attention" } as const;
+  let query: Tensor;
+  if (queryRank > 0) {
+    const low = build.linear(x, {
+      name: "q_a_proj",
+      inputs: hidden,
+      outputs: queryRank,
+      ...shared,
+    });
+    const normed = build.norm(low, queryRank, norm, "q_a_norm");
+    query = build.linear(normed, {
+      name: "q_b_proj",
+      inputs: queryRank,
+      outputs: wide,
+      split: "outputs",
+      ...shared,
+    });
+  } else {
+    query = build.linear(x, {
+      name: "q_proj",
+      inputs: hidden,
+      outputs: wide,
+      split: "outputs",
+      ...shared,
+    });
+  }
+  const compressed = build.linear(x, {
+    name: "kv_a_proj_with_mqa",
+    inputs: hidden,
+    outputs: kvRank + rotarySize,
+    ...shared,
+  });
+  const rank = build.norm(build.tape.slice(compressed, rows * kvRank), kvRank, norm, "kv_a_norm");
+  const both = build.linear(rank, {
+    name: "kv_b_proj",
+    inputs: kvRank,
+    outputs: shape.heads * (plain + valueSize),
+    split: "outputs",
+    ...shared,
+  });
+  const turned = rotate(build, build.tape.slice(query, rows * heads * rotarySize), 1);
+  const turnedKey = rotate(build, build.tape.slice(compressed, rows * rotarySize), 1);
+  const joined = (a: Tensor, b: Tensor): Tensor =>
+    build.tape.op({
+      name: "cat",
+      inputs: [a, b],
+      makes: [{ elements: rows * heads * shape.headSize, itemBytes: a.itemBytes }],
+      pointwise: true,
+    })[0] as Tensor;
+  return {
+    query: joined(build.tape.slice(query, rows * heads * plain), turned),
+    key: joined(build.tape.slice(both, rows * heads * plain), turnedKey),
+    value: build.tape.slice(both, rows * heads * valueSize),
+    heads,
+    kvHeads: heads,
+    joined: true,
+  };
+}
+
+/** Which kernel runs: tanh in the scores and additive biases rule the fused ones out. */
+export function kernelOf(
+  shape: AttentionShape,
+  wanted: AttentionImplementation,
+): AttentionImplementation {
+  const fits = !shape.softCap && shape.headSize <= LARGEST_FUSED_HEAD;
+  return fits && shape.scoreBias === "none" ? wanted : "eager";
+}
+
+function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor {
+  const { shape } = place;
+  const implementation = kernelOf(shape, build.rules.attention);
+  const groups = made.heads / made.kvHeads;
+  const repeats = groups > 1 && implementation !== "flash";
+  const key = repeats ? build.copy(made.key, made.key.elements * groups) : made.key;
+  const value = repeats ? build.copy(made.value, made.value.elements * groups) : made.value;
+  const valueSize = shape.valueHeadSize ?? shape.headSize;
+  const rows = made.query.elements / (made.heads * shape.headSize);
+  const out = { elements: rows * made.heads * valueSize, itemBytes: made.query.itemBytes };
+  if (implementation === "eager") {
+    return eager(build, { ...made, key, value }, place, out);
+  }
+  const [mixed] = build.tape.op({
+    name: "attention",
+    inputs: [made.query, key, value],
+    makes: [out],
+    saves: [made.query, key, value, "output"],
+    extraSaved: [rows * made.heads * FP32],
+    // The backward kernels add up the queries' gradient in fp32.
+    backwardTemporary: made.query.itemBytes < FP32 ? made.query.elements * FP32 : 0,
+    expensive: "attention",
+  });
+  return made.joined ? build.copy(mixed as Tensor) : (mixed as Tensor);
+}
+
+function eager(
+  build: LayerBuilder,
+  { query, key, value, heads }: Heads,
+  { shape, queries, keys, dropout }: AttentionPlace,
+  out: { elements: number; itemBytes: number },
+): Tensor {
+  const sequences = query.elements / (heads * shape.headSize) / queries;
+  const elements = sequences * heads * queries * keys;
+  const itemBytes = query.itemBytes;
+  // A batched product reads whole tensors: slices are copied, and the copies are kept in place of the fused product.
+  const whole = (x: Tensor): Tensor =>
+    x.elements * x.itemBytes < x.storage.bytes ? build.copy(x) : x;
+  const wholeQuery = whole(query);
+  const wholeKey = whole(key);
+  const wholeValue = whole(value);
+  const [product] = build.tape.op({
+    name: "scores",
+    inputs: [wholeQuery, wholeKey],
+    makes: [{ elements, itemBytes }],
+    saves: [wholeQuery, wholeKey],
+    expensive: "matmul",
+  });
+  let scores = build.pointwise("scale", [product as Tensor], []);
+  if (shape.softCap) {
+    scores = build.pointwise("scale", [build.pointwise("tanh", [scores], ["output"])], []);
+  }
+  const [masked] = build.tape.op({
+    name: "mask",
+    inputs: [scores],
+    makes: [{ elements, itemBytes }],
+    pointwise: true,
+    passesGradient: true,
+  });
+  const [soft] = build.tape.op({
+    name: "softmax",
+    inputs: [masked as Tensor],
+    makes: [{ elements, itemBytes: FP32 }],
+    saves: ["output"],
+  });
+  let weights = build.cast(soft as Tensor, itemBytes);
+  if (dropout) {
+    weights = build.dropout(weights);
+  }
+  const [mixed] = build.tape.op({
+    name: "mix",
+    inputs: [weights, wholeValue],
+    makes: [out],
+    saves: [weights, wholeValue],
+    expensive: "matmul",
+  });
+  return build.copy(mixed as Tensor);
+}

@@ -1,0 +1,324 @@
+/**
+ * The operations that all blocks are made of, with what PyTorch saves of each for the backward pass
+ * (PyTorch, tools/autograd/derivatives.yaml; torch/amp for what autocast copies).
+ */
+import type { Activation, NormShape } from "../shape/model_shape.js";
+import { type Parameter, Tape, type Tensor } from "../tape/tape.js";
+import type { BlockRules } from "./rules.js";
+
+export interface LinearSketch {
+  /** Name of the matrix, as adapters name their targets. */
+  readonly name: string;
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly bias?: boolean;
+  /** How tensor parallelism divides it: by outputs, by inputs, or not. */
+  readonly split?: "outputs" | "inputs";
+  readonly group: "attention" | "mlp" | "router" | "other";
+  /** A matrix for each of so many experts, of which this device holds its share; tokens are routed to them. */
+  readonly experts?: number;
+}
+
+const FP32 = 4;
+
+export class LayerBuilder {
+  readonly tape: Tape;
+
+  constructor(readonly rules: BlockRules) {
+    this.tape = new Tape(rules.compiled, rules.training);
+  }
+
+  parameter(name: string, elements: number, role: Parameter["role"], rows = 0): Parameter {
+    const trainable = this.rules.training && this.rules.trainBase;
+    return {
+      name,
+      elements,
+      bytes: elements * this.rules.weightBytes,
+      trainable,
+      quantized: false,
+      role,
+      rows,
+      unit: this.tape.unit,
+    };
+  }
+
+  /** y = x W + b, with its adapter where the job trains one. */
+  linear(x: Tensor, sketch: LinearSketch): Tensor {
+    const { rules, tape } = this;
+    const parts = sketch.split === undefined ? 1 : rules.tensorParallel;
+    const inputs = sketch.inputs / (sketch.split === "inputs" ? parts : 1);
+    const outputs = sketch.outputs / (sketch.split === "outputs" ? parts : 1);
+    const parameters = this.#matrix(sketch, inputs, outputs);
+    const [matrix] = parameters as [Parameter];
+    const quantized = matrix.quantized;
+    const casts = rules.autocast && rules.computeBytes < FP32;
+    const itemBytes = casts ? rules.computeBytes : x.itemBytes;
+    const needsInput = matrix.trainable;
+    const castsInput = casts && x.itemBytes > itemBytes;
+    const oneMatrix = inputs * outputs * rules.computeBytes;
+    const copies = [
+      ...(castsInput && needsInput ? [x.elements * itemBytes] : []),
+      // autocast keeps its copy of a weight until the backward pass has used it.
+      ...(casts && !quantized ? [matrix.elements * itemBytes] : []),
+    ];
+    const [y] = tape.op({
+      name: sketch.name,
+      inputs: [x],
+      makes: [{ elements: (x.elements / inputs) * outputs, itemBytes }],
+      saves: needsInput && !castsInput ? [x] : [],
+      extraSaved: copies,
+      parameters,
+      forwardTemporary: quantized
+        ? oneMatrix
+        : castsInput && !needsInput
+          ? x.elements * itemBytes
+          : 0,
+      backwardTemporary: quantized ? oneMatrix : 0,
+      expensive: "matmul",
+    });
+    return this.#isTarget(sketch)
+      ? this.#withAdapter(x, y as Tensor, sketch, inputs, outputs)
+      : (y as Tensor);
+  }
+
+  #matrix(sketch: LinearSketch, inputs: number, outputs: number): Parameter[] {
+    const { rules } = this;
+    const experts = Math.ceil(
+      (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.expertParallel),
+    );
+    const elements = inputs * outputs * experts;
+    const quantizes =
+      rules.quantization !== null && sketch.group !== "other" && sketch.group !== "router";
+    const role = sketch.experts === undefined ? "matrix" : "expert";
+    const matrix = this.parameter(sketch.name, elements, role, outputs * experts);
+    const stored: Parameter = quantizes
+      ? {
+          ...matrix,
+          bytes: elements * (rules.quantization?.bytesPerWeight ?? 0),
+          trainable: false,
+          quantized: true,
+        }
+      : matrix;
+    return sketch.bias === true
+      ? [stored, this.parameter(`${sketch.name}.bias`, outputs * experts, "vector")]
+      : [stored];
+  }
+
+  #isTarget({ name, group }: LinearSketch): boolean {
+    const targets = this.rules.adapter?.targets;
+    if (targets === undefined || group === "router") {
+      return false;
+    }
+    if (targets === "all") {
+      return group !== "other";
+    }
+    return targets === "attention" ? group === "attention" : targets.includes(name);
+  }
+
+  #withAdapter(
+    x: Tensor,
+    y: Tensor,
+    sketch: LinearSketch,
+    inputs: number,
+    outputs: number,
+  ): Tensor {
+    const { adapter } = this.rules;
+    if (adapter === null) {
+      return y;
+    }
+    const experts = Math.ceil(
+      (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : this.rules.expertParallel),
+    );
+    const weight = (part: string, elements: number): Parameter => ({
+      name: `${sketch.name}.${part}`,
+      elements: elements * experts,
+      bytes: elements * experts * adapter.itemBytes,
+      trainable: true,
+      quantized: false,
+      role: "adapter",
+      rows: adapter.rank,
+      unit: this.tape.unit,
+    });
+    const tokens = x.elements / inputs;
+    const source = adapter.dropout ? this.dropout(x) : x;
+    const [low] = this.tape.op({
+      name: `${sketch.name}.lora_A`,
+      inputs: [source],
+      makes: [{ elements: tokens * adapter.rank, itemBytes: y.itemBytes }],
+      saves: [source],
+      parameters: [weight("lora_A", inputs * adapter.rank)],
+      expensive: "matmul",
+    });
+    const [high] = this.tape.op({
+      name: `${sketch.name}.lora_B`,
+      inputs: [low as Tensor],
+      makes: [{ elements: tokens * outputs, itemBytes: y.itemBytes }],
+      saves: [low as Tensor],
+      parameters: [weight("lora_B", outputs * adapter.rank)],
+      expensive: "matmul",
+    });
+    const scaled = this.pointwise("scale", [high as Tensor], []);
+    return this.add(y, scaled);
+  }
+
+  /** Makes a tensor like the first input. */
+  pointwise(
+    name: string,
+    inputs: readonly Tensor[],
+    saves: readonly (Tensor | "output")[],
+  ): Tensor {
+    const [like] = inputs as [Tensor];
+    const itemBytes = Math.max(...inputs.map((input) => input.itemBytes));
+    const elements = Math.max(...inputs.map((input) => input.elements));
+    const [made] = this.tape.op({
+      name,
+      inputs,
+      makes: [{ elements: Math.max(elements, like.elements), itemBytes }],
+      saves,
+      pointwise: true,
+    });
+    return made as Tensor;
+  }
+
+  /** a + b: the gradient of both is that of the sum. */
+  add(a: Tensor, b: Tensor): Tensor {
+    const [sum] = this.tape.op({
+      name: "add",
+      inputs: [a, b],
+      makes: [
+        {
+          elements: Math.max(a.elements, b.elements),
+          itemBytes: Math.max(a.itemBytes, b.itemBytes),
+        },
+      ],
+      passesGradient: true,
+    });
+    return sum as Tensor;
+  }
+
+  /** The tensor itself where it has that size already. */
+  cast(x: Tensor, itemBytes: number): Tensor {
+    if (x.itemBytes === itemBytes) {
+      return x;
+    }
+    const [made] = this.tape.op({
+      name: "cast",
+      inputs: [x],
+      makes: [{ elements: x.elements, itemBytes }],
+      pointwise: true,
+    });
+    return made as Tensor;
+  }
+
+  /** A copy with another layout (contiguous(), cat). */
+  copy(x: Tensor, elements = x.elements): Tensor {
+    const [made] = this.tape.op({
+      name: "copy",
+      inputs: [x],
+      makes: [{ elements, itemBytes: x.itemBytes }],
+      pointwise: true,
+    });
+    return made as Tensor;
+  }
+
+  /** native_dropout keeps one byte an element. */
+  dropout(x: Tensor): Tensor {
+    const [made] = this.tape.op({
+      name: "dropout",
+      inputs: [x],
+      makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+      extraSaved: this.rules.compiled ? [] : [x.elements],
+      pointwise: true,
+    });
+    return made as Tensor;
+  }
+
+  norm(x: Tensor, width: number, shape: NormShape, name = "norm"): Tensor {
+    const before = this.tape.part;
+    this.tape.part = "norm";
+    const weights = shape.affine
+      ? [
+          this.parameter(`${name}.weight`, width, "vector"),
+          ...(shape.bias ? [this.parameter(`${name}.bias`, width, "vector")] : []),
+        ]
+      : [];
+    const made =
+      shape.kind === "rms" ? this.#rmsNorm(x, width, weights) : this.#layerNorm(x, width, weights);
+    this.tape.part = before;
+    return made;
+  }
+
+  /** As the libraries write it: x32 = x.float(); weight * (x32 * rsqrt(mean(x32²) + eps)).to(x.dtype). */
+  #rmsNorm(x: Tensor, width: number, weights: readonly Parameter[]): Tensor {
+    const rows = x.elements / width;
+    const wide = this.cast(x, FP32);
+    const [normed] = this.tape.op({
+      name: "rms_norm",
+      inputs: [wide],
+      makes: [{ elements: x.elements, itemBytes: FP32 }],
+      saves: [wide],
+      extraSaved: [rows * FP32],
+      forwardTemporary: x.elements * FP32,
+      backwardTemporary: x.elements * FP32,
+      pointwise: true,
+    });
+    const narrow = this.cast(normed as Tensor, x.itemBytes);
+    if (weights.length === 0) {
+      return narrow;
+    }
+    const [scaled] = this.tape.op({
+      name: "norm.weight",
+      inputs: [narrow],
+      makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+      saves: weights.some(({ trainable }) => trainable) ? [narrow] : [],
+      parameters: weights,
+      pointwise: true,
+    });
+    return scaled as Tensor;
+  }
+
+  /** torch.layer_norm: one kernel that keeps its input and two figures a row; fp32 under autocast. */
+  #layerNorm(x: Tensor, width: number, weights: readonly Parameter[]): Tensor {
+    const input = this.rules.autocast ? this.cast(x, FP32) : x;
+    const [made] = this.tape.op({
+      name: "layer_norm",
+      inputs: [input],
+      makes: [{ elements: x.elements, itemBytes: input.itemBytes }],
+      saves: [input],
+      extraSaved: [(x.elements / width) * FP32 * 2],
+      parameters: weights,
+      pointwise: true,
+    });
+    return made as Tensor;
+  }
+
+  activation(x: Tensor, kind: Activation): Tensor {
+    switch (kind) {
+      case "relu":
+        return this.pointwise("relu", [x], ["output"]);
+      case "relu2": {
+        const positive = this.pointwise("relu", [x], ["output"]);
+        return this.pointwise("square", [positive], [positive]);
+      }
+      case "quick_gelu": {
+        // x * sigmoid(1.702 x)
+        const gate = this.pointwise("sigmoid", [this.pointwise("scale", [x], [])], ["output"]);
+        return this.pointwise("mul", [x, gate], [x, gate]);
+      }
+      case "gelu_python":
+        return this.rules.fusedGelu ? this.pointwise("gelu", [x], [x]) : this.#geluOfParts(x);
+      default:
+        return this.pointwise(kind, [x], [x]);
+    }
+  }
+
+  /** NewGELUActivation of transformers: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), one kernel for each operation. */
+  #geluOfParts(x: Tensor): Tensor {
+    const cube = this.pointwise("pow", [x], [x]);
+    const inner = this.add(x, this.pointwise("scale", [cube], []));
+    const tanh = this.pointwise("tanh", [this.pointwise("scale", [inner], [])], ["output"]);
+    const half = this.pointwise("scale", [x], []);
+    const onePlus = this.pointwise("add", [tanh], []);
+    return this.pointwise("mul", [half, onePlus], [half, onePlus]);
+  }
+}

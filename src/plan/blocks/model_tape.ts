@@ -1,0 +1,173 @@
+/** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
+import type { EmbeddingShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
+import type { Parameter, Tensor } from "../tape/tape.js";
+import { convolutionLayer, unetAttentionLayer } from "./convolution.js";
+import { headAndLoss } from "./head.js";
+import { LayerBuilder } from "./layer_builder.js";
+import type { BlockRules } from "./rules.js";
+import { stateSpaceLayer } from "./state_space.js";
+import { transformerLayer } from "./transformer.js";
+
+/** Part of the layers, for pipeline parallelism: stage `index` of `count`. */
+export interface StageChoice {
+  readonly index: number;
+  readonly count: number;
+}
+
+const INDEX_BYTES = 8;
+
+export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoice): LayerBuilder {
+  const build = new LayerBuilder(rules);
+  let other: { output: Tensor; positions: number } | null = null;
+  const towers = model.towers;
+  for (const [index, tower] of towers.entries()) {
+    const last = index === towers.length - 1;
+    const positions = tower.positions === "sequence" ? rules.sequence : tower.positions;
+    const output = towerTape(build, tower, {
+      model,
+      positions,
+      other: tower.layers.some(({ layer }) => layer.kind === "transformer" && layer.cross !== null)
+        ? other
+        : null,
+      stage,
+    });
+    other = { output, positions };
+    if (last && stage.index === stage.count - 1) {
+      build.tape.beginUnit("head", [output], false);
+      const rows = rules.training ? rules.batch * positions : rules.batch;
+      headAndLoss(build, output, model.head, { hidden: tower.hidden, rows });
+    }
+  }
+  build.tape.endUnit();
+  return build;
+}
+
+interface TowerPlace {
+  readonly model: ModelShape;
+  readonly positions: number;
+  readonly other: { output: Tensor; positions: number } | null;
+  readonly stage: StageChoice;
+}
+
+function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): Tensor {
+  const { tape, rules } = build;
+  const { stage, positions } = place;
+  tape.beginUnit(`${tower.name}.embedding`, [], false);
+  const rows = rules.batch * positions;
+  const residualBytes = rules.autocast ? 4 : rules.computeBytes;
+  let x: Tensor =
+    stage.index === 0
+      ? embed(build, tower, place, rows)
+      : tape.input(rows * tower.hidden, residualBytes, rules.training);
+  if (rules.inputNeedsGradient) {
+    x = { ...x, needsGradient: true };
+  }
+  const layers = tower.layers.flatMap(({ count, layer }) =>
+    Array.from({ length: count }, () => layer),
+  );
+  const from = Math.floor((layers.length * stage.index) / stage.count);
+  const to = Math.floor((layers.length * (stage.index + 1)) / stage.count);
+  for (const [index, layer] of layers.slice(from, to).entries()) {
+    tape.beginUnit(`${tower.name}.${from + index}`, [x], true);
+    x = oneLayer(build, x, layer, { tower, place });
+  }
+  if (tower.finalNorm !== null && stage.index === stage.count - 1) {
+    tape.beginUnit(`${tower.name}.norm`, [x], false);
+    x = build.norm(x, tower.hidden, tower.finalNorm);
+  }
+  return x;
+}
+
+function oneLayer(
+  build: LayerBuilder,
+  x: Tensor,
+  layer: LayerShape,
+  { tower, place }: { tower: TowerShape; place: TowerPlace },
+): Tensor {
+  switch (layer.kind) {
+    case "transformer":
+      return transformerLayer(build, x, layer, {
+        hidden: tower.hidden,
+        positions: place.positions,
+        other: place.other,
+      });
+    case "state-space":
+      return stateSpaceLayer(build, x, tower.hidden, layer);
+    case "convolution":
+      return convolutionLayer(build, x, layer);
+    case "unet-attention":
+      return unetAttentionLayer(build, x, layer);
+  }
+}
+
+/** Rows of the tables, added up, or patches times a matrix; then norm and dropout. */
+function embed(
+  build: LayerBuilder,
+  tower: TowerShape,
+  { model, positions }: TowerPlace,
+  rows: number,
+): Tensor {
+  const { tape, rules } = build;
+  tape.part = "embedding";
+  const itemBytes = rules.autocast ? 4 : rules.computeBytes;
+  const isText = tower.positions === "sequence" || tower.stems.length === 0;
+  let x: Tensor | null = null;
+  for (const [index, table] of tower.embeddings.entries()) {
+    const tied = index === 0 && model.head.tied && tower === model.towers.at(-1);
+    x = addRows(build, x, table, { rows, itemBytes, tied });
+  }
+  for (const stem of tower.stems) {
+    const source: Tensor = tape.input(rows * stem.input, itemBytes);
+    const made = build.linear(source, {
+      name: stem.name,
+      inputs: stem.input,
+      outputs: stem.output,
+      bias: stem.bias,
+      group: "other",
+    });
+    x = x === null || stem.output !== tower.hidden ? made : build.add(made, x);
+  }
+  if (tower.otherParameters > 0) {
+    tape.parameters.push(
+      build.parameter(`${tower.name}.other`, tower.otherParameters, "matrix", 1),
+    );
+  }
+  if (x === null) {
+    const channels = firstChannels(tower);
+    return tape.input(rules.batch * channels.elements, itemBytes);
+  }
+  if (tower.embeddingNorm !== null) {
+    x = build.norm(x, tower.hidden, tower.embeddingNorm);
+  }
+  return tower.embeddingDropout && rules.dropout && isText && positions > 0 ? build.dropout(x) : x;
+}
+
+function firstChannels({ layers }: TowerShape): { elements: number } {
+  const [first] = layers;
+  const layer = first?.layer;
+  return {
+    elements: layer?.kind === "convolution" ? layer.inputChannels * layer.inputSide ** 2 : 1,
+  };
+}
+
+function addRows(
+  build: LayerBuilder,
+  x: Tensor | null,
+  table: EmbeddingShape,
+  { rows, itemBytes, tied }: { rows: number; itemBytes: number; tied: boolean },
+): Tensor {
+  const { tape, rules } = build;
+  const tableRows = Math.ceil(table.rows / rules.tensorParallel);
+  const parameter: Parameter = {
+    ...build.parameter(table.name, tableRows * table.width, "embedding", tableRows),
+    ...(tied ? { tied } : {}),
+  };
+  const [made] = tape.op({
+    name: table.name,
+    inputs: [],
+    makes: [{ elements: rows * table.width, itemBytes }],
+    extraSaved: [rows * INDEX_BYTES],
+    parameters: table.shared === true ? [] : [parameter],
+  });
+  return x === null ? (made as Tensor) : build.add(x, made as Tensor);
+}

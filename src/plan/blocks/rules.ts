@@ -1,0 +1,51 @@
+/** How a job runs a model: what every block needs to know to say which tensors it makes and saves. */
+import type { DType } from "../shape/model_shape.js";
+
+export type AttentionImplementation = "eager" | "sdpa" | "flash";
+export type LossImplementation = "full" | "chunked" | "fused";
+
+export interface AdapterRules {
+  readonly rank: number;
+  /** Which matrices get an adapter: those of attention, all linear layers, or named ones (`q_proj`). */
+  readonly targets: "attention" | "all" | readonly string[];
+  readonly itemBytes: number;
+  readonly dropout: boolean;
+}
+
+export interface BlockRules {
+  readonly training: boolean;
+  /** Sequences on one device, and their length there (context parallelism shortens it). */
+  readonly batch: number;
+  readonly sequence: number;
+  /** Positions that attention looks back on: `sequence`, or more where it is divided or cached. */
+  readonly context: number;
+  /** Of activations that matrix products make. */
+  readonly computeBytes: 2 | 4;
+  /** Of parameters that are not quantised. */
+  readonly weightBytes: 2 | 4;
+  /** Weights in fp32 and products in 16 bit: products copy their input and weight (torch.autocast). */
+  readonly autocast: boolean;
+  readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
+  readonly trainBase: boolean;
+  readonly adapter: AdapterRules | null;
+  /** The embedding's output needs a gradient although nothing before it is trained (enable_input_require_grads). */
+  readonly inputNeedsGradient: boolean;
+  readonly attention: AttentionImplementation;
+  readonly loss: LossImplementation;
+  readonly compiled: boolean;
+  /** The loss is part of what is compiled; layers that are compiled one by one leave it out (FSDP). */
+  readonly lossCompiled: boolean;
+  /** One kernel for each GELU, whatever the configuration names. */
+  readonly fusedGelu: boolean;
+  /** Queries, keys and values come from one matrix in every model. */
+  readonly fusedProjection: boolean;
+  /** The loss copies 16-bit logits to fp32. */
+  readonly lossUpcasts: boolean;
+  /** False: layers of p = 0, as an evaluation and most language models have them. */
+  readonly dropout: boolean;
+  readonly tensorParallel: number;
+  /** Norms and residuals are divided by the tensor-parallel ranks, too. */
+  readonly expertParallel: number;
+  /** Tokens of the busiest rank's experts, as a multiple of the mean. */
+  readonly imbalance: number;
+}

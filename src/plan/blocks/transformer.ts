@@ -1,0 +1,154 @@
+/** One layer of a transformer in its variants: norm before, after or around; attention and MLP in series or parallel. */
+import type { AttentionShape, TransformerLayer } from "../shape/model_shape.js";
+import type { Tensor } from "../tape/tape.js";
+import { attention } from "./attention.js";
+import type { LayerBuilder } from "./layer_builder.js";
+import { feedForward } from "./mlp.js";
+
+export interface LayerPlace {
+  readonly hidden: number;
+  /** Positions of this tower, and of the tower that cross attention reads. */
+  readonly positions: number;
+  readonly other: { readonly output: Tensor; readonly positions: number } | null;
+}
+
+export function transformerLayer(
+  build: LayerBuilder,
+  x: Tensor,
+  layer: TransformerLayer,
+  place: LayerPlace,
+): Tensor {
+  if (layer.parallel) {
+    return parallelLayer(build, x, layer, place);
+  }
+  let stream = x;
+  const part = (run: (input: Tensor) => Tensor): void => {
+    stream = residual(build, stream, layer, place.hidden, run);
+  };
+  const { attention: own, cross, mlp } = layer;
+  if (own !== null) {
+    part((input) => attend(build, input, own, layer, place));
+  }
+  if (cross !== null && place.other !== null) {
+    const { other } = place;
+    part((input) => attend(build, input, cross, layer, place, other));
+  }
+  if (mlp !== null) {
+    part((input) => feedForward(build, input, place.hidden, mlp));
+  }
+  return stream;
+}
+
+function attend(
+  build: LayerBuilder,
+  input: Tensor,
+  shape: AttentionShape,
+  layer: TransformerLayer,
+  { hidden, positions }: LayerPlace,
+  other: LayerPlace["other"] = null,
+): Tensor {
+  const context = shape.bidirectional ? positions : Math.max(positions, build.rules.context);
+  return attention(build, input, {
+    shape,
+    hidden,
+    source: other?.output ?? input,
+    queries: positions,
+    keys: other?.positions ?? context,
+    dropout: build.rules.dropout && layer.attentionDropout,
+    prefix: other === null ? "" : "cross_",
+  });
+}
+
+function residual(
+  build: LayerBuilder,
+  x: Tensor,
+  layer: TransformerLayer,
+  hidden: number,
+  run: (input: Tensor) => Tensor,
+): Tensor {
+  const { placement, norm } = layer;
+  const dropped = (made: Tensor): Tensor =>
+    layer.dropout && build.rules.dropout ? build.dropout(made) : made;
+  switch (placement) {
+    case "after-residual":
+      return build.norm(build.add(x, dropped(run(x))), hidden, norm);
+    case "after":
+      return build.add(x, build.norm(run(x), hidden, norm));
+    case "sandwich":
+      return build.add(x, build.norm(run(build.norm(x, hidden, norm)), hidden, norm));
+    default:
+      return build.add(
+        x,
+        scaled(build, dropped(run(modulated(build, x, layer, hidden))), layer, hidden),
+      );
+  }
+}
+
+/** DiT: the norm's output is scaled and shifted by rows that depend on the condition. */
+function modulated(
+  build: LayerBuilder,
+  x: Tensor,
+  layer: TransformerLayer,
+  hidden: number,
+): Tensor {
+  const normed = build.norm(x, hidden, layer.norm);
+  if (layer.modulation === 0) {
+    return normed;
+  }
+  const [shifted] = build.tape.op({
+    name: "modulate",
+    inputs: [normed],
+    makes: [{ elements: normed.elements, itemBytes: normed.itemBytes }],
+    saves: [normed],
+    parameters: [
+      // Each of a layer's two parts has half of the modulation's outputs.
+      build.parameter("modulation", hidden * (layer.modulation / 2) * hidden, "matrix", hidden),
+      build.parameter("modulation.bias", (layer.modulation / 2) * hidden, "vector"),
+    ],
+    pointwise: true,
+  });
+  return shifted as Tensor;
+}
+
+/** LayerScale and the gate of DiT multiply a part's output: both factors are kept. */
+function scaled(
+  build: LayerBuilder,
+  made: Tensor,
+  layer: TransformerLayer,
+  hidden: number,
+): Tensor {
+  if (layer.scales === 0 && layer.modulation === 0) {
+    return made;
+  }
+  const [product] = build.tape.op({
+    name: "scale",
+    inputs: [made],
+    makes: [{ elements: made.elements, itemBytes: made.itemBytes }],
+    saves: [made],
+    parameters: layer.scales > 0 ? [build.parameter("scale", hidden, "vector")] : [],
+    pointwise: true,
+  });
+  return product as Tensor;
+}
+
+/** GPT-J, NeoX, Falcon, Phi, Command R: x + attention(norm(x)) + mlp(norm(x)). */
+function parallelLayer(
+  build: LayerBuilder,
+  x: Tensor,
+  layer: TransformerLayer,
+  place: LayerPlace,
+): Tensor {
+  const { hidden } = place;
+  const dropped = (made: Tensor): Tensor =>
+    layer.dropout && build.rules.dropout ? build.dropout(made) : made;
+  const first = build.norm(x, hidden, layer.norm);
+  const second = layer.parallelNorms === 2 ? build.norm(x, hidden, layer.norm) : first;
+  let sum = x;
+  if (layer.attention !== null) {
+    sum = build.add(sum, dropped(attend(build, first, layer.attention, layer, place)));
+  }
+  if (layer.mlp !== null) {
+    sum = build.add(sum, dropped(feedForward(build, second, hidden, layer.mlp)));
+  }
+  return sum;
+}

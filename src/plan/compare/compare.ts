@@ -1,0 +1,204 @@
+/** Planned against measured, part by part; each figure with its like. */
+import { formatBytesBriefly } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
+import type {
+  PlanComparisonJson,
+  PlanJson,
+  PlanPartName,
+} from "../../model/documents/plan_document.js";
+import type { VllmLog } from "../serve/vllm_log.js";
+
+/** Groups that a snapshot's categories and a plan's parts both know. */
+type Group = "weights" | "gradients" | "optimizer" | "activations" | "kv cache" | "other";
+
+const PLANNED: Readonly<Record<PlanPartName, Group>> = {
+  weights: "weights",
+  adapters: "weights",
+  gradients: "gradients",
+  optimizer: "optimizer",
+  activations: "activations",
+  "head and loss": "activations",
+  temporaries: "activations",
+  communication: "other",
+  workspace: "other",
+  "kv cache": "kv cache",
+  "unused kv cache": "kv cache",
+  fragmentation: "other",
+  "cuda graphs": "other",
+  "cuda context": "other",
+};
+
+const MEASURED: Readonly<Record<string, Group>> = {
+  parameters: "weights",
+  gradients: "gradients",
+  "optimizer state": "optimizer",
+  activations: "activations",
+  temporaries: "activations",
+  "kv cache": "kv cache",
+};
+
+const REASONS: Readonly<Record<Group, string>> = {
+  weights:
+    "another type of weights (--dtype, --weights, --quantize), or layers that are not in the configuration",
+  gradients:
+    "another set of trained parameters (--method), or gradients that were already freed at the peak",
+  optimizer:
+    "another optimizer or state type (--optimizer, --weights); the first step has no states before its end",
+  activations:
+    "another attention or loss (--attention, --loss), checkpointing, or shorter sequences than --seq",
+  "kv cache": "another cache type or length (--kv-dtype, --context, --concurrency)",
+  other: "communication buffers, other libraries' workspaces, or tensors of the program itself",
+};
+
+export interface Measured {
+  readonly file: string;
+  readonly kind: PlanComparisonJson["kind"];
+  readonly bytes: Bytes;
+  /** By the categories of `tidemark gpu`; empty where only the total is known. */
+  readonly categories: ReadonlyMap<string, Bytes>;
+}
+
+export function comparePlan(plan: PlanJson, measured: Measured): PlanComparisonJson {
+  const planned = plan.memory[measured.kind];
+  const groups = new Map<Group, { planned: Bytes; measured: Bytes }>();
+  const rowOf = (group: Group) => {
+    const row = groups.get(group) ?? { planned: 0, measured: 0 };
+    groups.set(group, row);
+    return row;
+  };
+  const levels = ["allocated", "reserved", "device"];
+  for (const { part, bytes, where } of plan.parts) {
+    if (levels.indexOf(where) <= levels.indexOf(measured.kind)) {
+      rowOf(PLANNED[part]).planned += bytes;
+    }
+  }
+  for (const [category, bytes] of measured.categories) {
+    rowOf(MEASURED[category] ?? "other").measured += bytes;
+  }
+  const parts =
+    measured.categories.size === 0
+      ? []
+      : [...groups].map(([part, row]) => ({
+          part,
+          plannedBytes: row.planned,
+          measuredBytes: row.measured,
+          differenceBytes: row.planned - row.measured,
+        }));
+  return {
+    file: measured.file,
+    kind: measured.kind,
+    parts: parts.sort((a, b) => b.measuredBytes - a.measuredBytes),
+    plannedBytes: planned.bytes,
+    measuredBytes: measured.bytes,
+    error: measured.bytes > 0 ? planned.bytes / measured.bytes - 1 : 0,
+    within: planned.low <= measured.bytes && measured.bytes <= planned.high,
+    explanation: explain(parts, planned.bytes - measured.bytes),
+  };
+}
+
+function explain(parts: PlanComparisonJson["parts"], difference: Bytes): string {
+  const [largest] = [...parts].sort(
+    (a, b) => Math.abs(b.differenceBytes) - Math.abs(a.differenceBytes),
+  );
+  if (largest === undefined) {
+    return `${formatBytesBriefly(Math.abs(difference))} ${difference > 0 ? "less" : "more"} than planned; only the total was measured`;
+  }
+  const less = largest.differenceBytes > 0;
+  const reason = REASONS[largest.part as Group];
+  return `${largest.part}: ${formatBytesBriefly(Math.abs(largest.differenceBytes))} ${less ? "less" : "more"} than planned; likely ${reason}`;
+}
+
+/** Compares vLLM's figures with the plan for the same engine. */
+export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanComparisonJson {
+  const plannedOf = (...names: PlanPartName[]): Bytes =>
+    plan.parts.reduce((sum, { part, bytes }) => sum + (names.includes(part) ? bytes : 0), 0);
+  const rows: [string, Bytes, Bytes | undefined][] = [
+    ["weights", plannedOf("weights"), log.weightsBytes],
+    ["activation peak", plannedOf("temporaries"), log.activationBytes],
+    ["outside PyTorch", plannedOf("cuda context") + outside(plan), log.otherBytes],
+    ["CUDA graphs", plannedOf("cuda graphs"), log.graphBytes],
+    ["KV cache", plannedOf("kv cache", "unused kv cache"), log.cacheBytes],
+  ];
+  const parts = rows.flatMap(([part, planned, measured]) =>
+    measured === undefined
+      ? []
+      : [
+          {
+            part,
+            plannedBytes: planned,
+            measuredBytes: Math.round(measured),
+            differenceBytes: Math.round(planned - measured),
+          },
+        ],
+  );
+  const cache = parts.find(({ part }) => part === "KV cache") ?? parts[0];
+  const plannedBytes = cache?.plannedBytes ?? 0;
+  const measuredBytes = cache?.measuredBytes ?? 0;
+  const error = measuredBytes > 0 ? plannedBytes / measuredBytes - 1 : 0;
+  return {
+    file,
+    kind: "device",
+    parts,
+    plannedBytes,
+    measuredBytes,
+    error,
+    within: Math.abs(error) <= CACHE_TOLERANCE,
+    explanation: explainVllm(plan, log, parts),
+  };
+}
+
+/** What is left over for the cache collects the errors of all other parts. */
+const CACHE_TOLERANCE = 0.08;
+
+function outside({ parts }: PlanJson): Bytes {
+  return parts.reduce(
+    (sum, { part, where, bytes }) =>
+      sum + (part === "communication" && where === "device" ? bytes : 0),
+    0,
+  );
+}
+
+function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["parts"]): string {
+  const { serving } = plan;
+  const sentences: string[] = [];
+  if (
+    serving !== undefined &&
+    log.cacheBytes !== undefined &&
+    log.cacheTokens !== undefined &&
+    log.cacheTokens > 0
+  ) {
+    const perToken = log.cacheBytes / log.cacheTokens;
+    const near = Math.abs(perToken / serving.kvBytesPerToken - 1) < 0.01;
+    sentences.push(
+      near
+        ? `${serving.kvBytesPerToken} B of cache a token, as planned`
+        : `vLLM's cache takes ${Math.round(perToken)} B a token, planned are ${serving.kvBytesPerToken} B: another --kv-dtype, --tp, or layers with windows that share pages`,
+    );
+  }
+  if (
+    log.utilization !== undefined &&
+    serving !== undefined &&
+    Math.abs(log.utilization - serving.utilization) > 0.005
+  ) {
+    sentences.push(
+      `vLLM ran with gpu_memory_utilization ${log.utilization}, the plan has --utilization ${serving.utilization}`,
+    );
+  }
+  if (
+    log.totalBytes !== undefined &&
+    Math.abs(log.totalBytes / plan.devices.memoryBytes - 1) > 0.02
+  ) {
+    sentences.push(
+      `the device has ${formatBytesBriefly(log.totalBytes)}, the plan's ${formatBytesBriefly(plan.devices.memoryBytes)}`,
+    );
+  }
+  const [largest] = parts
+    .filter(({ part }) => part !== "KV cache")
+    .sort((a, b) => Math.abs(b.differenceBytes) - Math.abs(a.differenceBytes));
+  if (largest !== undefined) {
+    sentences.push(
+      `largest difference beside the cache: ${largest.part}, ${formatBytesBriefly(Math.abs(largest.differenceBytes))} ${largest.differenceBytes > 0 ? "less" : "more"} than planned`,
+    );
+  }
+  return sentences.join("; ");
+}

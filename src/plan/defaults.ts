@@ -1,0 +1,156 @@
+/** What the command line, a page or a job's own files left open. */
+import { badUsage } from "../model/errors/errors.js";
+import type { AttentionImplementation } from "./blocks/rules.js";
+import { type Gpu, USUAL_GPU } from "./device/gpus.js";
+import type {
+  ComputeDType,
+  Engine,
+  Library,
+  Method,
+  PlanOptions,
+  Quantization,
+  ServeOptions,
+  Sharding,
+  TrainOptions,
+} from "./job/options.js";
+import type { ModelShape } from "./shape/model_shape.js";
+
+/** Everything that may be asked for; what is absent is chosen here. */
+export interface PlanRequest {
+  readonly mode: "train" | "serve";
+  readonly method?: Method;
+  readonly dtype?: ComputeDType;
+  readonly weights?: "fp32" | "16bit";
+  readonly quantize?: Quantization;
+  readonly gpu?: Gpu;
+  readonly attention?: AttentionImplementation;
+  readonly tensor?: number;
+  readonly pipeline?: number;
+  readonly expert?: number;
+  readonly train?: Partial<TrainOptions>;
+  readonly sharding?: Partial<Sharding>;
+  readonly contextParallel?: number;
+  readonly virtualStages?: number;
+  readonly serve?: Partial<ServeOptions>;
+}
+
+const USUAL_SEQUENCE = 2048;
+/** A configuration of DeepSpeed does not name its devices. */
+const USUAL_ZERO_DEVICES = 8;
+
+export function planOptions(model: ModelShape, request: PlanRequest): PlanOptions {
+  const gpu = request.gpu ?? USUAL_GPU;
+  const dtype = request.dtype ?? storedCompute(model, gpu);
+  return request.mode === "train"
+    ? trainOptions(model, request, { gpu, dtype })
+    : serveOptions(request, { gpu, dtype });
+}
+
+/** Computes in the checkpoint's type; a V100 or T4 has no bf16. */
+function storedCompute({ stored }: ModelShape, gpu: Gpu): ComputeDType {
+  const dtype = stored.dtype ?? (stored.quantization === null ? "fp32" : "bf16");
+  return dtype === "bf16" && gpu.old ? "fp16" : dtype;
+}
+
+type Chosen = Pick<TrainOptions, "gpu" | "dtype">;
+
+function trainOptions(
+  model: ModelShape,
+  request: PlanRequest,
+  { gpu, dtype }: Chosen,
+): TrainOptions {
+  const quantizes = request.quantize !== undefined || model.stored.quantization !== null;
+  const method = request.method ?? (quantizes ? "qlora" : "full");
+  if (method === "full" && request.quantize !== undefined) {
+    throw badUsage(
+      "quantised weights cannot be trained",
+      "use --method qlora, or leave --quantize out",
+    );
+  }
+  const devices = request.sharding?.kind?.startsWith("zero") === true ? USUAL_ZERO_DEVICES : 1;
+  const sharding: Sharding = { kind: "ddp", devices, offload: "none", ...request.sharding };
+  const sharded = sharding.kind !== "ddp";
+  // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
+  const keepsWide = (model.stored.dtype ?? "fp32") === "fp32" && !quantizes;
+  const wide =
+    request.weights === undefined
+      ? keepsWide || (sharded && method === "full")
+      : request.weights === "fp32";
+  const library: Library = request.train?.library ?? "transformers";
+  return {
+    mode: "train",
+    method,
+    library,
+    optimizer: "adamw",
+    optimizerInBackward: false,
+    batch: 1,
+    sequence: usualSequence(model),
+    accumulation: 1,
+    // prepare_model_for_kbit_training of PEFT switches checkpointing on.
+    checkpointing: method === "qlora" ? "full" : "none",
+    activationOffload: false,
+    quantize:
+      method === "qlora"
+        ? (request.quantize ?? (model.stored.quantization === null ? "nf4" : null))
+        : (request.quantize ?? null),
+    dtype,
+    fp32Weights: wide,
+    attention: request.attention ?? "sdpa",
+    loss: library === "torchtune" || library === "litgpt" ? "chunked" : "full",
+    compiled: false,
+    dropout: true,
+    adapterRank: 8,
+    adapterTargets: method === "qlora" ? "all" : "attention",
+    // lora_dropout of litgpt is 0.05, that of the others 0.
+    adapterDropout: library === "litgpt",
+    imbalance: 1.25,
+    gpu,
+    workers: 0,
+    ...request.train,
+    parallelism: {
+      sharding,
+      tensor: request.tensor ?? 1,
+      context: request.contextParallel ?? 1,
+      pipeline: request.pipeline ?? 1,
+      virtualStages: request.virtualStages ?? 1,
+      expert: request.expert ?? 1,
+    },
+  };
+}
+
+/** 2,048 positions, or fewer where the model has fewer (512 of BERT). */
+function usualSequence({ longestSequence }: ModelShape): number {
+  return longestSequence === 0 ? USUAL_SEQUENCE : Math.min(USUAL_SEQUENCE, longestSequence);
+}
+
+const BATCHED_TOKENS = 8192;
+const UTILIZATION: Readonly<Record<Engine, number>> = {
+  transformers: 1,
+  vllm: 0.9,
+  sglang: 0.88,
+  tgi: 1,
+  "llama.cpp": 1,
+};
+
+function serveOptions(request: PlanRequest, { gpu, dtype }: Chosen): ServeOptions {
+  const engine = request.serve?.engine ?? "transformers";
+  return {
+    mode: "serve",
+    engine,
+    context: USUAL_SEQUENCE,
+    concurrency: 1,
+    quantize: request.quantize ?? null,
+    dtype: dtype === "fp32" && engine !== "transformers" ? "fp16" : dtype,
+    kvDType: "auto",
+    utilization: UTILIZATION[engine],
+    batchedTokens: BATCHED_TOKENS,
+    cudaGraphs: true,
+    cacheAsNeeded: false,
+    attention: request.attention ?? "sdpa",
+    tensor: request.tensor ?? 1,
+    pipeline: request.pipeline ?? 1,
+    expert: request.expert ?? 1,
+    gpu,
+    ...request.serve,
+  };
+}

@@ -1,0 +1,94 @@
+/**
+ * Devices by name: their memory, and what a process takes before its first tensor.
+ *
+ * `memoryBytes` is what the driver lets a process use (nvidia-smi's total without the firmware's share).
+ * `contextBytes` is the CUDA context with the kernels that a training step loads lazily (CUDA 12): it grows with the
+ * number of multiprocessors, 135 MiB on a T4, about 500 MiB on an H100.
+ */
+import type { Bytes } from "../../model/base/units.js";
+
+export interface Gpu {
+  readonly name: string;
+  readonly memoryBytes: Bytes;
+  readonly contextBytes: Bytes;
+  /** The library's workspace for matrix products, which lies in the caching allocator: 32 MiB on Hopper and later. */
+  readonly workspaceBytes: Bytes;
+  /** No kernels of FlashAttention-2, nor bf16. */
+  readonly old: boolean;
+}
+
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+const AMPERE_WORKSPACE = 8.125 * MIB;
+const HOPPER_WORKSPACE = 32 * MIB;
+
+function gpu(
+  name: string,
+  memoryGib: number,
+  contextMib: number,
+  kind: "old" | "ampere" | "hopper",
+): Gpu {
+  return {
+    name,
+    memoryBytes: Math.round(memoryGib * GIB),
+    contextBytes: contextMib * MIB,
+    workspaceBytes: kind === "hopper" ? HOPPER_WORKSPACE : AMPERE_WORKSPACE,
+    old: kind === "old",
+  };
+}
+
+/** The largest last, within each kind. */
+export const GPUS: readonly Gpu[] = [
+  gpu("T4", 14.6, 135, "old"),
+  gpu("V100-16GB", 15.8, 310, "old"),
+  gpu("V100-32GB", 31.7, 310, "old"),
+  gpu("RTX 3060", 11.7, 250, "ampere"),
+  gpu("RTX 3090", 23.6, 330, "ampere"),
+  gpu("RTX 4070", 11.6, 250, "ampere"),
+  gpu("RTX 4080", 15.6, 330, "ampere"),
+  gpu("RTX 4090", 23.5, 420, "ampere"),
+  gpu("RTX 5090", 31.4, 480, "hopper"),
+  gpu("A10", 22.0, 300, "ampere"),
+  gpu("L4", 22.0, 250, "ampere"),
+  gpu("A6000", 47.4, 350, "ampere"),
+  gpu("L40S", 44.4, 420, "ampere"),
+  gpu("A100-40GB", 39.4, 420, "ampere"),
+  gpu("A100-80GB", 79.2, 420, "ampere"),
+  gpu("H100-80GB", 79.1, 520, "hopper"),
+  gpu("H100-96GB", 94.5, 520, "hopper"),
+  gpu("H200", 139.8, 530, "hopper"),
+  gpu("B200", 178.3, 620, "hopper"),
+  gpu("MI300X", 191.0, 450, "hopper"),
+];
+
+/** What the names of several memory sizes mean alone. */
+const SHORT: Readonly<Record<string, string>> = {
+  a100: "A100-80GB",
+  h100: "H100-80GB",
+  v100: "V100-16GB",
+  "4090": "RTX 4090",
+  "3090": "RTX 3090",
+  "5090": "RTX 5090",
+};
+
+/** A device by its name ("h100", "a100-40gb", "4090"); undefined where none has it. */
+export function gpuNamed(text: string): Gpu | undefined {
+  const plain = (name: string): string =>
+    name.toLowerCase().replace(/rtx|nvidia|geforce|[\s_-]/g, "");
+  const wanted = plain(SHORT[plain(text)] ?? text);
+  return wanted === ""
+    ? undefined
+    : (GPUS.find(({ name }) => plain(name) === wanted) ??
+        GPUS.find(({ name }) => plain(name) === `${wanted}gb`) ??
+        GPUS.find(({ name }) => plain(name).startsWith(wanted)));
+}
+
+/** A device of which only the size is known. */
+export function gpuOfSize(memoryBytes: Bytes): Gpu {
+  const recent = GPUS.filter(({ old }) => !old).sort((a, b) => a.memoryBytes - b.memoryBytes);
+  const near = recent.find((each) => each.memoryBytes * 1.08 >= memoryBytes) ?? USUAL_GPU;
+  return { ...near, name: "", memoryBytes };
+}
+
+/** Where no device is named. */
+export const USUAL_GPU: Gpu = GPUS.find(({ name }) => name === "A100-80GB") as Gpu;

@@ -1,0 +1,163 @@
+/**
+ * What a job's own files say: adapter_config.json of PEFT, a DeepSpeed configuration, a configuration of accelerate.
+ * The words of the command line go before them.
+ */
+import { notAModel } from "../../model/errors/plan_errors.js";
+import type { PlanRequest } from "../defaults.js";
+import type { OptimizerName } from "../job/optimizers.js";
+import type { Sharding } from "../job/options.js";
+import { ModelConfig } from "../shape/config.js";
+import { readBounded, readJson } from "./bounded.js";
+
+const LARGEST_YAML = 2 ** 20;
+
+/** @throws TidemarkError TM-E003, TM-E004, TM-E085 where the file is none of them */
+export function readJobConfig(path: string): Partial<PlanRequest> {
+  if (/\.ya?ml$/.test(path)) {
+    return ofAccelerate(path, flatYaml(readBounded(path, LARGEST_YAML).toString("utf8")));
+  }
+  const config = new ModelConfig(readJson(path), path);
+  if (config.has("peft_type")) {
+    return ofAdapter(config);
+  }
+  if (config.has("zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size")) {
+    return ofDeepSpeed(config);
+  }
+  throw notAModel(path, "it is no adapter_config.json and no configuration of DeepSpeed");
+}
+
+/** @throws TidemarkError TM-E085 for an adapter that is not LoRA */
+function ofAdapter(config: ModelConfig): Partial<PlanRequest> {
+  if (config.text("peft_type").toUpperCase() !== "LORA") {
+    throw notAModel(config.source, `adapters of type ${config.text("peft_type")} are not planned`);
+  }
+  const targets = config.words("target_modules").map((name) => name.split(".").at(-1) ?? name);
+  const all = config.text("target_modules") === "all-linear";
+  return {
+    method: "lora",
+    train: {
+      adapterRank: config.size("r"),
+      adapterDropout: config.fraction(0, "lora_dropout") > 0,
+      ...(all
+        ? { adapterTargets: "all" as const }
+        : targets.length > 0
+          ? { adapterTargets: targets }
+          : {}),
+    },
+  };
+}
+
+const OPTIMIZERS: Readonly<Record<string, OptimizerName>> = {
+  adam: "adam",
+  adamw: "adamw",
+  adamw8bit: "adamw8bit",
+  lion: "lion",
+  muon: "muon",
+  sgd: "sgd-momentum",
+};
+
+function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
+  const zero = config.part("zero_optimization");
+  const stage = zero?.count(0, "stage") ?? 0;
+  const isOffloaded = (name: string): boolean =>
+    /cpu|nvme/.test(zero?.part(name)?.text("device") ?? "");
+  const offload = isOffloaded("offload_param")
+    ? "all"
+    : isOffloaded("offload_optimizer")
+      ? "optimizer"
+      : "none";
+  const isOn = (name: string): boolean => config.part(name)?.flag(false, "enabled") === true;
+  const optimizer = OPTIMIZERS[config.part("optimizer")?.text("type").toLowerCase() ?? ""];
+  // "auto" is the Trainer's to fill in.
+  const figure = (name: string): number | undefined =>
+    config.text(name) === "auto" ? undefined : config.optionalSize(name);
+  const batch = figure("train_micro_batch_size_per_gpu");
+  const accumulation = figure("gradient_accumulation_steps");
+  return {
+    ...(isOn("bf16") ? { dtype: "bf16" as const } : isOn("fp16") ? { dtype: "fp16" as const } : {}),
+    ...(stage === 0 ? {} : { sharding: { kind: `zero-${stage as 1 | 2 | 3}`, offload } as const }),
+    train: {
+      ...(batch === undefined ? {} : { batch }),
+      ...(accumulation === undefined ? {} : { accumulation }),
+      ...(optimizer === undefined ? {} : { optimizer }),
+    },
+  };
+}
+
+/** Keys and plain values of all levels: accelerate's keys are unique. */
+function flatYaml(text: string): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  for (const line of text.split("\n").slice(0, 10_000)) {
+    const [, key, value] = /^\s*([A-Za-z_]\w*):\s*([^#]*?)\s*(?:#.*)?$/.exec(line) ?? [];
+    if (key !== undefined && value !== undefined) {
+      values.set(key, value.replace(/^['"]|['"]$/g, ""));
+    }
+  }
+  return values;
+}
+
+function ofAccelerate(path: string, values: ReadonlyMap<string, string>): Partial<PlanRequest> {
+  const type = (values.get("distributed_type") ?? "").toUpperCase();
+  if (type === "") {
+    throw notAModel(path, "it has no distributed_type, so it is no configuration of accelerate");
+  }
+  const devices = wholeOf(values.get("num_processes"), 1);
+  const precision = values.get("mixed_precision");
+  const accumulation = wholeOf(values.get("gradient_accumulation_steps"), 1);
+  const sharding = shardingOf(type, values, devices);
+  return {
+    ...(precision === "bf16" || precision === "fp16" ? { dtype: precision } : {}),
+    sharding,
+    train: {
+      ...(accumulation > 1 ? { accumulation } : {}),
+      ...(values.get("fsdp_activation_checkpointing") === "true"
+        ? { checkpointing: "full" as const }
+        : {}),
+    },
+  };
+}
+
+function shardingOf(
+  type: string,
+  values: ReadonlyMap<string, string>,
+  devices: number,
+): Partial<Sharding> {
+  if (type === "FSDP") {
+    return {
+      kind: "fsdp",
+      devices,
+      offload: values.get("fsdp_offload_params") === "true" ? "all" : "none",
+    };
+  }
+  const stage = wholeOf(values.get("zero_stage"), 0);
+  if (type === "DEEPSPEED" && stage >= 1 && stage <= 3) {
+    const offloads = (name: string): boolean => /cpu|nvme/.test(values.get(name) ?? "");
+    return {
+      kind: `zero-${stage as 1 | 2 | 3}`,
+      devices,
+      offload: offloads("offload_param_device")
+        ? "all"
+        : offloads("offload_optimizer_device")
+          ? "optimizer"
+          : "none",
+    };
+  }
+  return { kind: "ddp", devices };
+}
+
+function wholeOf(text: string | undefined, otherwise: number): number {
+  const value = Number(text);
+  return Number.isInteger(value) && value >= 1 && value <= 1e6 ? value : otherwise;
+}
+
+/** The words of the command line before what a file says. */
+export function withJobConfig(request: PlanRequest, config: Partial<PlanRequest>): PlanRequest {
+  return {
+    ...config,
+    ...request,
+    train: { ...config.train, ...request.train },
+    ...(request.sharding === undefined && config.sharding === undefined
+      ? {}
+      : { sharding: { ...config.sharding, ...request.sharding } }),
+  };
+}

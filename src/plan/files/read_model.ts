@@ -1,0 +1,126 @@
+/** A model's folder, or one file of it, as a shape. Nothing is downloaded, and weights are not read: headers alone. */
+import { readdirSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileUnusable } from "../../model/errors/errors.js";
+import { notAModel } from "../../model/errors/plan_errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import { parameterCount } from "../model_facts.js";
+import type { ModelShape, TowerShape } from "../shape/model_shape.js";
+import { readShape } from "../shape/read_shape.js";
+import { readBounded, readJson, statOf } from "./bounded.js";
+import { ggufHeader } from "./gguf.js";
+import { safetensorsHeader, safetensorsOf, type WeightTensor } from "./safetensors.js";
+import { configFromTensors } from "./tensor_config.js";
+
+/** @param path a folder, a config.json, a .safetensors or a .gguf file. @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085 */
+export function readModel(path: string): ModelShape {
+  const name = basename(resolve(path));
+  if (statOf(path).isDirectory()) {
+    return readFolder(path, name);
+  }
+  if (path.endsWith(".gguf")) {
+    return readGguf(path, name);
+  }
+  if (path.endsWith(".safetensors")) {
+    return fromTensors(safetensorsHeader(path), name, path);
+  }
+  return readShape(readJson(path), basename(dirname(resolve(path))), path);
+}
+
+/** vLLM writes some hundred lines before it serves; a log of requests may follow. */
+const LARGEST_LOG = 256 * 2 ** 20;
+
+/** A log as text. @throws TidemarkError TM-E003, TM-E004, TM-E008 */
+export function readLog(path: string): string {
+  return readBounded(path, LARGEST_LOG).toString("utf8");
+}
+
+function readFolder(folder: string, name: string): ModelShape {
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch (error) {
+    throw fileUnusable(folder, "read", reasonOf(error).message);
+  }
+  const tensors = safetensorsOf(folder, names);
+  if (names.includes("config.json")) {
+    const file = join(folder, "config.json");
+    const model = readShape(readJson(file), name, file);
+    return tensors === null ? model : withWeightFiles(model, tensors);
+  }
+  if (tensors !== null) {
+    return fromTensors(tensors, name, folder);
+  }
+  const gguf = names.filter((each) => each.endsWith(".gguf"));
+  if (gguf.length === 1) {
+    return readGguf(join(folder, gguf[0] as string), name);
+  }
+  throw notAModel(
+    folder,
+    gguf.length > 1 ? "it holds several GGUF files: name one" : "it holds no config.json",
+  );
+}
+
+function fromTensors(tensors: readonly WeightTensor[], name: string, source: string): ModelShape {
+  const model = readShape(configFromTensors(tensors, source), name, source);
+  return withWeightFiles(
+    {
+      ...model,
+      known: false,
+      remarks: ["no config.json: sizes are read from the tensors, heads are guessed"],
+    },
+    tensors,
+  );
+}
+
+function readGguf(path: string, name: string): ModelShape {
+  const { config, parameters, bytes } = ggufHeader(path);
+  const model = readShape(config, name, path);
+  return corrected({
+    ...model,
+    stored: {
+      dtype: "fp16",
+      quantization:
+        bytes / parameters < 1.9 ? { dtype: "int4", bytesPerWeight: bytes / parameters } : null,
+    },
+    weightFiles: { parameters, bytes },
+  });
+}
+
+/** Elements of one stored byte, of types that pack several weights. */
+function weightsOf({ dtype, shape, name }: WeightTensor): number {
+  const elements = shape.reduce((product, size) => product * size, 1);
+  const packed = /\.(?:qweight|weight_packed)$/.test(name) && dtype === "I32" ? 8 : 1;
+  const isScale =
+    /\.(?:scales|qzeros|g_idx|weight_scale(?:_inv)?|absmax|quant_map|nested_.*|SCB|weight_format)$/.test(
+      name,
+    );
+  return isScale ? 0 : elements * (dtype === "U8" ? 2 : packed);
+}
+
+function withWeightFiles(model: ModelShape, tensors: readonly WeightTensor[]): ModelShape {
+  const bytes = tensors.reduce((sum, each) => sum + each.bytes, 0);
+  const parameters = tensors.reduce((sum, each) => sum + weightsOf(each), 0);
+  return Number.isSafeInteger(parameters) && parameters > 0
+    ? corrected({ ...model, weightFiles: { parameters, bytes } })
+    : model;
+}
+
+const SMALL_DIFFERENCE = 0.003;
+
+/** Parameters that the weight files have and the shape does not are added to the last tower. */
+function corrected(model: ModelShape): ModelShape {
+  const stored = model.weightFiles?.parameters ?? 0;
+  const planned = parameterCount(model);
+  const missing = stored - planned;
+  if (Math.abs(missing) <= SMALL_DIFFERENCE * stored) {
+    return model;
+  }
+  const remark = `the weight files hold ${(stored / 1e9).toFixed(3)}e9 parameters, the configuration describes ${(planned / 1e9).toFixed(3)}e9`;
+  const last = model.towers.at(-1) as TowerShape;
+  const towers =
+    missing > 0
+      ? [...model.towers.slice(0, -1), { ...last, otherParameters: last.otherParameters + missing }]
+      : model.towers;
+  return { ...model, towers, known: false, remarks: [...model.remarks, remark] };
+}

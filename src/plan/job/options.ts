@@ -1,0 +1,134 @@
+/** What a plan is asked for: options of the command line or of the page, complete. */
+import type { Bytes } from "../../model/base/units.js";
+import type { AttentionImplementation, LossImplementation } from "../blocks/rules.js";
+import type { Gpu } from "../device/gpus.js";
+import type { DType, ModelShape } from "../shape/model_shape.js";
+import type { Checkpointing } from "../tape/simulate.js";
+import type { OptimizerName } from "./optimizers.js";
+
+export type Method = "full" | "lora" | "qlora";
+export const METHODS: readonly Method[] = ["full", "lora", "qlora"];
+export const COMPUTE_DTYPES = ["bf16", "fp16", "fp32"] as const;
+export type ComputeDType = (typeof COMPUTE_DTYPES)[number];
+export const QUANTIZATIONS = ["nf4", "int8", "int4", "fp8"] as const;
+export type Quantization = (typeof QUANTIZATIONS)[number];
+
+/** Where weights, gradients and states lie. */
+export interface Sharding {
+  /** `ddp`: copies; `fsdp`: all divided; zero-N: DeepSpeed's stage. */
+  readonly kind: "ddp" | "fsdp" | "zero-1" | "zero-2" | "zero-3";
+  readonly devices: number;
+  readonly offload: "none" | "optimizer" | "all";
+}
+
+export interface Parallelism {
+  readonly sharding: Sharding;
+  readonly tensor: number;
+  readonly context: number;
+  readonly pipeline: number;
+  /** Pieces of the model on one pipeline rank (interleaved 1F1B). */
+  readonly virtualStages: number;
+  readonly expert: number;
+}
+
+/** Whose code trains the model: libraries write the same layer with more or fewer kernels. */
+export const LIBRARIES = ["transformers", "torchtune", "torchtitan", "litgpt"] as const;
+export type Library = (typeof LIBRARIES)[number];
+
+export interface TrainOptions {
+  readonly mode: "train";
+  readonly library: Library;
+  readonly method: Method;
+  readonly optimizer: OptimizerName;
+  /** The optimizer consumes each gradient in the backward pass. */
+  readonly optimizerInBackward: boolean;
+  readonly batch: number;
+  readonly sequence: number;
+  readonly accumulation: number;
+  readonly checkpointing: Checkpointing;
+  /** Saved layer inputs lie in host memory. */
+  readonly activationOffload: boolean;
+  readonly quantize: Quantization | null;
+  readonly dtype: ComputeDType;
+  /** Weights in fp32 where products are 16 bit. */
+  readonly fp32Weights: boolean;
+  readonly attention: AttentionImplementation;
+  readonly loss: LossImplementation;
+  readonly compiled: boolean;
+  readonly dropout: boolean;
+  readonly adapterRank: number;
+  readonly adapterTargets: "attention" | "all" | readonly string[];
+  readonly adapterDropout: boolean;
+  readonly parallelism: Parallelism;
+  readonly imbalance: number;
+  readonly gpu: Gpu;
+  readonly workers: number;
+}
+
+export const ENGINES = ["transformers", "vllm", "sglang", "tgi", "llama.cpp"] as const;
+export type Engine = (typeof ENGINES)[number];
+
+export interface ServeOptions {
+  readonly mode: "serve";
+  readonly engine: Engine;
+  /** Tokens of one sequence, prompt and answer. */
+  readonly context: number;
+  readonly concurrency: number;
+  readonly quantize: Quantization | null;
+  readonly dtype: ComputeDType;
+  readonly kvDType: "auto" | "fp8" | "int8" | "fp16" | "bf16" | "fp32";
+  /** Share of the device that the engine takes. */
+  readonly utilization: number;
+  /** Tokens of one forward pass (chunked prefill). */
+  readonly batchedTokens: number;
+  readonly cudaGraphs: boolean;
+  /** The cache is as large as the sequences need, not all that the engine's share leaves. */
+  readonly cacheAsNeeded: boolean;
+  readonly attention: AttentionImplementation;
+  readonly tensor: number;
+  readonly pipeline: number;
+  readonly expert: number;
+  readonly gpu: Gpu;
+}
+
+export type PlanOptions = TrainOptions | ServeOptions;
+
+/** Of linear layers that are quantised at loading, scales included. */
+export const QUANTIZED_BYTES: Readonly<Record<Quantization, number>> = {
+  // 4 bit, an int8 scale for 64 weights, an fp32 scale for 256 scales (QLoRA, section 3: double quantisation).
+  nf4: 0.5 + 1 / 64 + 4 / (64 * 256),
+  // One fp32 scale for each row.
+  int8: 1 + 4 / 4096,
+  // Groups of 128 with an fp16 scale and a 4-bit zero point (GPTQ, AWQ).
+  int4: 0.5 + 2.5 / 128,
+  fp8: 1 + 4 / 16384,
+};
+
+export function bytesOfCompute(dtype: ComputeDType): 2 | 4 {
+  return dtype === "fp32" ? 4 : 2;
+}
+
+/** What is quantised: the option's choice, else what the checkpoint stores. */
+export function quantizationOf(
+  model: ModelShape,
+  { quantize, mode, ...options }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method },
+): { dtype: DType; bytesPerWeight: number } | null {
+  if (quantize !== null) {
+    return { dtype: quantize, bytesPerWeight: QUANTIZED_BYTES[quantize] };
+  }
+  if (mode === "train" && options.method === "full") {
+    return null;
+  }
+  return model.stored.quantization;
+}
+
+/** Devices of the whole job. */
+export function deviceCount(options: PlanOptions): number {
+  if (options.mode === "serve") {
+    return Math.max(options.tensor * options.pipeline, options.expert);
+  }
+  const { sharding, tensor, context, pipeline, expert } = options.parallelism;
+  return Math.max(sharding.devices * tensor * context * pipeline, expert);
+}
+
+export type { Bytes };

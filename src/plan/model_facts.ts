@@ -1,0 +1,88 @@
+/** The head of a plan: the model's sizes. */
+import type { PlanJson } from "../model/documents/plan_document.js";
+import { modelTape } from "./blocks/model_tape.js";
+import type { BlockRules } from "./blocks/rules.js";
+import type { PlanOptions } from "./job/options.js";
+import { bytesOfNextToken, cacheShape } from "./serve/attention_cache.js";
+import { kvItemBytes } from "./serve/plan_serving.js";
+import { isMoe, type ModelShape, type TransformerLayer } from "./shape/model_shape.js";
+
+/** One token on one device without gradients: enough to count parameters. */
+const COUNTING: BlockRules = {
+  training: false,
+  batch: 1,
+  sequence: 1,
+  context: 1,
+  computeBytes: 2,
+  weightBytes: 2,
+  autocast: false,
+  quantization: null,
+  trainBase: false,
+  adapter: null,
+  inputNeedsGradient: false,
+  attention: "flash",
+  loss: "full",
+  compiled: false,
+  lossCompiled: false,
+  fusedGelu: false,
+  fusedProjection: false,
+  lossUpcasts: true,
+  dropout: false,
+  tensorParallel: 1,
+  expertParallel: 1,
+  imbalance: 1,
+};
+
+/** Parameters of the whole model. */
+export function parameterCount(model: ModelShape): number {
+  const { tape } = modelTape(model, COUNTING, { index: 0, count: 1 });
+  return tape.parameters.reduce((sum, each) => sum + each.elements, 0);
+}
+
+/** Parameters that one token meets. */
+function activeParameters(model: ModelShape, all: number): number {
+  let idle = 0;
+  for (const { hidden, layers } of model.towers) {
+    for (const { count, layer } of layers) {
+      if (layer.kind === "transformer" && layer.mlp !== null && isMoe(layer.mlp)) {
+        const { experts, perToken, expert } = layer.mlp;
+        idle += count * (experts - perToken) * hidden * expert.width * (expert.gated ? 3 : 2);
+      }
+    }
+  }
+  return all - idle;
+}
+
+export function describeModel(
+  model: ModelShape,
+  options: PlanOptions,
+  trainableParameters: number,
+): PlanJson["model"] {
+  const parameters = parameterCount(model);
+  const tower = model.towers.at(-1);
+  const attention = tower?.layers
+    .map(({ layer }) => layer)
+    .find(
+      (layer): layer is TransformerLayer =>
+        layer.kind === "transformer" && layer.attention !== null,
+    )?.attention;
+  const itemBytes = options.mode === "serve" ? kvItemBytes(options) : 2;
+  return {
+    name: model.name,
+    family: model.family,
+    known: model.known,
+    parameters,
+    activeParameters: activeParameters(model, parameters),
+    trainableParameters,
+    layers: model.towers.reduce(
+      (sum, { layers }) => sum + layers.reduce((all, { count }) => all + count, 0),
+      0,
+    ),
+    hidden: tower?.hidden ?? 0,
+    heads: attention?.heads ?? 0,
+    kvHeads: attention?.kvHeads ?? 0,
+    vocabulary: model.head.kind === "language" ? model.head.outputs : 0,
+    longestSequence: model.longestSequence,
+    kvBytesPerToken: bytesOfNextToken(cacheShape(model, itemBytes)),
+  };
+}

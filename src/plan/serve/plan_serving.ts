@@ -1,0 +1,258 @@
+/**
+ * What a serving engine allocates.
+ *
+ * | engine | cache |
+ * |---|---|
+ * | transformers | grows with the sequences: context x concurrency |
+ * | vllm | all that is left of `gpu_memory_utilization` x device after weights, the profiled peak of one forward pass and CUDA graphs, in blocks of 16 tokens |
+ * | sglang | all that is left of `mem_fraction_static` x device after weights; activations and graphs lie outside |
+ * | tgi | 95 % of what weights and a prefill leave |
+ * | llama.cpp | the whole context at start (`-c`), plus a compute buffer for `-ub` 512 tokens |
+ */
+import type { Bytes } from "../../model/base/units.js";
+import type { PlanJson, PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
+import { modelTape } from "../blocks/model_tape.js";
+import type { BlockRules } from "../blocks/rules.js";
+import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
+import { bytesOfCompute, type Engine, quantizationOf, type ServeOptions } from "../job/options.js";
+import type { ModelShape } from "../shape/model_shape.js";
+import { simulateStep } from "../tape/simulate.js";
+import type { Tape } from "../tape/tape.js";
+import { bytesOfNextToken, bytesOfSequence, cacheShape } from "./attention_cache.js";
+
+const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
+  transformers: 1,
+  vllm: 16,
+  sglang: 1,
+  tgi: 1,
+  "llama.cpp": 256,
+};
+/** Sequences that the engines profile at once, and bytes of a sampled logit: fp32, probabilities, sorted copies. */
+const PROFILED_SEQUENCES = 256;
+const SAMPLED_LOGIT_BYTES = 16;
+/** Tokens of a compute batch of llama.cpp. */
+const MICRO_BATCH = 512;
+const UNKNOWN_FACTOR = 2.5;
+
+export interface ServingPlan {
+  readonly tape: Tape;
+  readonly parts: PlanPartJson[];
+  readonly serving: NonNullable<PlanJson["serving"]>;
+  readonly parameters: number;
+}
+
+export function planServing(model: ModelShape, options: ServeOptions): ServingPlan {
+  const { tape } = modelTape(model, servingRules(model, options), { index: 0, count: 1 });
+  const peak = simulateStep(tape, {
+    checkpointing: "none",
+    gradientBytesOf: () => 0,
+    gradientsStay: false,
+    gradientsConsumed: false,
+    offloadsInputs: false,
+    communicationOf: () => 0,
+  }).peak.bytes;
+  const stages = options.pipeline;
+  const factor = model.known ? 1 : UNKNOWN_FACTOR;
+  const weights = tape.parameters.reduce((sum, each) => sum + each.bytes, 0) / stages;
+  const forward = peak + samplerBytes(model, options);
+  const parts = [
+    part("weights", weights, 0.006 * factor, {
+      formula: weightsFormula(model, options, tape),
+      source: "the configuration's shapes; each matrix counted",
+    }),
+    part("temporaries", forward, 0.35 * factor, {
+      formula: `largest sum of results in one forward pass of ${tokensOfPass(options)} tokens${options.engine === "vllm" ? `, sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      source: "liveness over the operations of a prefill",
+    }),
+  ];
+  if (options.cudaGraphs && options.engine !== "transformers" && options.engine !== "llama.cpp") {
+    parts.push(
+      part("cuda graphs", graphBytes(model), 0.8, {
+        formula: "private pools of the captured batch sizes, by layers and hidden size",
+        source: "vLLM's log: 0.5 to 1.3 GiB for 8 to 70e9 parameters",
+      }),
+    );
+  }
+  return withCache(model, options, { parts, tape });
+}
+
+/** Measured on vLLM's logs: a fixed share for the graphs themselves, and the buffers that they pin. */
+function graphBytes(model: ModelShape): Bytes {
+  const layers = model.towers.reduce(
+    (sum, { layers }) => sum + layers.reduce((all, { count }) => all + count, 0),
+    0,
+  );
+  const MIB = 2 ** 20;
+  return (180 + 10 * layers) * MIB;
+}
+
+function withCache(
+  model: ModelShape,
+  options: ServeOptions,
+  { parts, tape }: { parts: PlanPartJson[]; tape: Tape },
+): ServingPlan {
+  const { engine, gpu } = options;
+  const cache = cacheShape(model, kvItemBytes(options), options.tensor);
+  const block = BLOCK_TOKENS[engine];
+  const oneSequence = bytesOfSequence(cache, options.context, block) / options.pipeline;
+  const wanted = oneSequence * options.concurrency;
+  const outside = (options.tensor > 2 ? 420 : options.tensor > 1 ? 250 : 0) * 2 ** 20;
+  const fixed = figureOf(
+    [...parts, ...allocatorParts(parts, { gpu, outsideBytes: outside })],
+    "device",
+  ).bytes;
+  const room = Math.max(0, roomOf(options, parts, fixed));
+  const preallocates = fillsDevice(options);
+  const perToken = bytesOfNextToken(cache) / options.pipeline;
+  const source = "bytes of keys and values by layer; MLA: one latent row";
+  const sketch: PartSketch = {
+    formula: `${options.concurrency} sequences x ${options.context} tokens x ${Math.round(perToken)} B${cache.windows.length > 0 ? ", windows capped" : ""}`,
+    source,
+  };
+  const add = (name: PlanPartName, bytes: Bytes, how: PartSketch): void => {
+    if (bytes > 0) {
+      parts.push(part(name, bytes, 0.002, how));
+    }
+  };
+  add("kv cache", preallocates ? Math.min(wanted, room) : wanted, sketch);
+  if (preallocates) {
+    add("unused kv cache", room - Math.min(wanted, room), {
+      formula: `${(options.utilization * 100).toFixed(0)} % of the device less all parts above`,
+      source: `${engine}: the cache takes what is left`,
+    });
+  }
+  const all = [
+    ...parts,
+    ...allocatorParts(
+      parts.filter((each) => !preallocates || !each.part.includes("cache")),
+      { gpu, outsideBytes: outside },
+    ),
+  ];
+  const available = preallocates ? room : Math.max(0, gpu.memoryBytes - fixed);
+  return {
+    tape,
+    parts: all,
+    parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
+    serving: {
+      engine,
+      kvBytesPerToken: Math.round(perToken),
+      kvTokens: perToken > 0 ? Math.floor(available / perToken / block) * block : 0,
+      maxConcurrency: oneSequence > 0 ? Math.floor(available / oneSequence) : 0,
+      longestContext: longestContext(
+        available,
+        (tokens) => bytesOfSequence(cache, tokens, block) / options.pipeline,
+      ),
+      utilization: options.utilization,
+    },
+  };
+}
+
+/** Engines that give their cache all that is left. */
+export function fillsDevice({ engine, cacheAsNeeded }: ServeOptions): boolean {
+  return !cacheAsNeeded && engine !== "transformers" && engine !== "llama.cpp";
+}
+
+/** What the engine gives to its cache. */
+function roomOf(
+  { engine, gpu, utilization }: ServeOptions,
+  parts: readonly PlanPartJson[],
+  fixed: Bytes,
+): Bytes {
+  const share = utilization * gpu.memoryBytes;
+  switch (engine) {
+    case "sglang":
+      return share - (parts.find((each) => each.part === "weights")?.bytes ?? 0);
+    case "tgi":
+      return 0.95 * (gpu.memoryBytes * utilization - fixed);
+    default:
+      return share - fixed;
+  }
+}
+
+const LONGEST = 2 ** 27;
+
+function longestContext(available: Bytes, bytesOf: (tokens: number) => Bytes): number {
+  if (bytesOf(LONGEST) <= available) {
+    return LONGEST;
+  }
+  let low = 0;
+  let high = LONGEST;
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (bytesOf(middle) <= available) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+export function kvItemBytes({ kvDType, dtype }: ServeOptions): number {
+  switch (kvDType) {
+    case "fp8":
+    case "int8":
+      return 1;
+    case "fp32":
+      return 4;
+    case "auto":
+      return bytesOfCompute(dtype);
+    default:
+      return 2;
+  }
+}
+
+function tokensOfPass({ engine, batchedTokens, context, concurrency }: ServeOptions): number {
+  if (engine === "transformers") {
+    return context * concurrency;
+  }
+  return engine === "llama.cpp" ? Math.min(context, MICRO_BATCH) : batchedTokens;
+}
+
+function samplerBytes({ head }: ModelShape, { engine }: ServeOptions): Bytes {
+  return engine === "vllm" || engine === "sglang" || engine === "tgi"
+    ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
+    : 0;
+}
+
+function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): string {
+  const elements = tape.parameters.reduce((sum, each) => sum + each.elements, 0);
+  const quantization = quantizationOf(model, options);
+  const words =
+    quantization === null
+      ? options.dtype
+      : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of linear layers`;
+  return `${(elements / 1e9).toFixed(3)}e9 parameters in ${words}`;
+}
+
+function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
+  const { engine, context, concurrency, tensor } = options;
+  const whole = engine === "transformers";
+  const computeBytes = bytesOfCompute(options.dtype);
+  return {
+    training: false,
+    batch: whole ? concurrency : 1,
+    sequence: whole ? context : Math.min(tokensOfPass(options), MOST_TOKENS),
+    context: whole ? context : 0,
+    computeBytes,
+    weightBytes: computeBytes,
+    autocast: false,
+    quantization: quantizationOf(model, options),
+    trainBase: false,
+    adapter: null,
+    inputNeedsGradient: false,
+    attention: engine === "transformers" ? options.attention : "flash",
+    loss: "full",
+    compiled: false,
+    lossCompiled: false,
+    fusedGelu: engine !== "transformers",
+    fusedProjection: engine !== "transformers",
+    lossUpcasts: true,
+    dropout: false,
+    tensorParallel: tensor,
+    expertParallel: options.expert,
+    imbalance: 1,
+  };
+}
+
+const MOST_TOKENS = 2 ** 24;

@@ -1,0 +1,70 @@
+/**
+ * The memory figures of vLLM's start-up log, in the wordings of its versions.
+ *
+ *     Model loading took 14.99 GiB and 5.3 seconds          (0.6: "Loading model weights took 14.9888 GB")
+ *     the current vLLM instance can use total_gpu_memory (79.10GiB) x gpu_memory_utilization (0.90) = 71.19GiB
+ *     model weights take 14.99GiB; non_torch_memory takes 0.09GiB; PyTorch activation peak memory takes 1.23GiB;
+ *     the rest of the memory reserved for KV Cache is 54.88GiB.
+ *     Available KV cache memory: 54.88 GiB
+ *     GPU KV cache size: 449,552 tokens                     (before: "# GPU blocks: 28097, # CPU blocks: 2048")
+ *     Maximum concurrency for 131,072 tokens per request: 3.43x
+ *     Graph capturing finished in 20 secs, took 0.53 GiB
+ */
+import type { Bytes } from "../../model/base/units.js";
+
+export interface VllmLog {
+  readonly weightsBytes?: Bytes;
+  readonly activationBytes?: Bytes;
+  readonly otherBytes?: Bytes;
+  readonly cacheBytes?: Bytes;
+  readonly graphBytes?: Bytes;
+  readonly totalBytes?: Bytes;
+  readonly utilization?: number;
+  readonly cacheTokens?: number;
+  readonly blockTokens?: number;
+  readonly requestTokens?: number;
+  readonly concurrency?: number;
+}
+
+const GIB = 2 ** 30;
+const MIB = 2 ** 20;
+const SIZE = String.raw`(\d+(?:\.\d+)?)\s?(GiB|GB|MiB|MB)`;
+
+/** Later lines win: a log of several starts describes the last one. Empty where nothing of it is found. */
+export function readVllmLog(text: string): VllmLog {
+  const blocks =
+    number(text, /# (?:GPU|CUDA) blocks: (\d+)/g) ?? number(text, /num_gpu_blocks[ =:]+(\d+)/g);
+  const blockTokens = number(text, /block_size[ =:']+(\d+)/g) ?? 16;
+  const tokens = number(text, /(?:GPU )?KV cache size:? ([\d,]+) tokens/g);
+  const found: { [Key in keyof VllmLog]: VllmLog[Key] | undefined } = {
+    weightsBytes:
+      size(text, `model weights take ${SIZE}`) ??
+      size(text, `(?:Model loading|Loading (?:model )?weights) took ${SIZE}`),
+    activationBytes: size(text, `activation peak memory takes ${SIZE}`),
+    otherBytes: size(text, `non_torch_memory takes ${SIZE}`),
+    cacheBytes:
+      size(text, `Available KV cache memory: ${SIZE}`) ??
+      size(text, `reserved for KV Cache is ${SIZE}`),
+    graphBytes: size(text, String.raw`Graph capturing finished in [\d.]+ secs?, took ${SIZE}`),
+    totalBytes: size(text, String.raw`total_gpu_memory \(${SIZE}\)`),
+    utilization: number(text, /gpu_memory_utilization[ =:'(]+(0?\.\d+|1(?:\.0+)?)/g),
+    cacheTokens: tokens ?? (blocks === undefined ? undefined : blocks * blockTokens),
+    blockTokens: blocks === undefined ? undefined : blockTokens,
+    requestTokens: number(text, /Maximum concurrency for ([\d,]+) tokens per request/g),
+    concurrency: number(text, /tokens per request: ([\d.]+)x/g),
+  };
+  return Object.fromEntries(
+    Object.entries(found).filter(([, value]) => value !== undefined),
+  ) as VllmLog;
+}
+
+function size(text: string, pattern: string): Bytes | undefined {
+  const [, figure, unit] = [...text.matchAll(new RegExp(pattern, "g"))].at(-1) ?? [];
+  return figure === undefined ? undefined : Number(figure) * (unit?.startsWith("G") ? GIB : MIB);
+}
+
+function number(text: string, pattern: RegExp): number | undefined {
+  const [, figure] = [...text.matchAll(pattern)].at(-1) ?? [];
+  const value = Number(figure?.replaceAll(",", ""));
+  return Number.isFinite(value) ? value : undefined;
+}

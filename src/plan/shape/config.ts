@@ -1,0 +1,152 @@
+/** Values of a model's configuration, checked: a hostile number ends in one line, not in an endless loop. */
+import { notAModel } from "../../model/errors/plan_errors.js";
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+const LARGEST = 1e9;
+
+export class ModelConfig {
+  constructor(
+    readonly values: JsonObject,
+    /** Named in errors: the file. */
+    readonly source: string,
+  ) {}
+
+  get family(): string {
+    const type = this.values.model_type;
+    return typeof type === "string" ? type.slice(0, 60) : "";
+  }
+
+  has(...names: string[]): boolean {
+    return names.some((name) => this.values[name] !== undefined && this.values[name] !== null);
+  }
+
+  /** The first of the names that is there, as a whole number from 1. @throws TidemarkError TM-E085 */
+  size(...names: string[]): number {
+    const found = this.optionalSize(...names);
+    if (found === undefined) {
+      throw notAModel(this.source, `${names[0]} is missing`);
+    }
+    return found;
+  }
+
+  /** undefined where none of the names is there. @throws TidemarkError TM-E085 for what is no whole number from 1 */
+  optionalSize(...names: string[]): number | undefined {
+    return this.#whole(names, 1);
+  }
+
+  /** A whole number from 0, or `otherwise`. */
+  count(otherwise: number, ...names: string[]): number {
+    return this.#whole(names, 0) ?? otherwise;
+  }
+
+  #whole(names: readonly string[], least: number): number | undefined {
+    for (const name of names) {
+      const value = this.values[name];
+      if (value === undefined || value === null || value === false) {
+        continue;
+      }
+      if (
+        typeof value !== "number" ||
+        !Number.isInteger(value) ||
+        value < least ||
+        value > LARGEST
+      ) {
+        throw notAModel(
+          this.source,
+          `${name} is ${shown(value)}, not a whole number from ${least} to 1e9`,
+        );
+      }
+      return value;
+    }
+    return undefined;
+  }
+
+  fraction(otherwise: number, ...names: string[]): number {
+    for (const name of names) {
+      const value = this.values[name];
+      if (typeof value === "number" && value >= 0 && value <= LARGEST) {
+        return value;
+      }
+    }
+    return otherwise;
+  }
+
+  flag(otherwise: boolean, ...names: string[]): boolean {
+    for (const name of names) {
+      const value = this.values[name];
+      if (typeof value === "boolean") {
+        return value;
+      }
+    }
+    return otherwise;
+  }
+
+  text(...names: string[]): string {
+    for (const name of names) {
+      const value = this.values[name];
+      if (typeof value === "string") {
+        return value.slice(0, 100);
+      }
+    }
+    return "";
+  }
+
+  /** A list of whole numbers; empty where it is not there. */
+  sizes(name: string): number[] {
+    const value = this.values[name];
+    if (!Array.isArray(value)) {
+      return [];
+    }
+    if (
+      value.length > 1000 ||
+      !value.every((each) => Number.isInteger(each) && each >= 0 && each <= LARGEST)
+    ) {
+      throw notAModel(this.source, `${name} is not a list of whole numbers`);
+    }
+    return value as number[];
+  }
+
+  /** A list of words; empty where it is not there. */
+  words(name: string): string[] {
+    const value = this.values[name];
+    return Array.isArray(value) && value.length <= MOST_LAYERS
+      ? value.map((each) => String(each))
+      : [];
+  }
+
+  part(name: string): ModelConfig | null {
+    const value = this.values[name];
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? new ModelConfig(value as JsonObject, `${this.source} (${name})`)
+      : null;
+  }
+
+  /** With values for what is absent. */
+  filledFrom(defaults: JsonObject): ModelConfig {
+    return new ModelConfig({ ...defaults, ...this.values }, this.source);
+  }
+
+  named(family: string): ModelConfig {
+    return new ModelConfig({ ...this.values, model_type: family }, this.source);
+  }
+
+  without(name: string): ModelConfig {
+    return new ModelConfig({ ...this.values, [name]: null }, this.source);
+  }
+
+  /** The number of layers, which bounds all work. */
+  layers(...names: string[]): number {
+    const layers = this.size(...names);
+    if (layers > MOST_LAYERS) {
+      throw notAModel(this.source, `${layers} layers`);
+    }
+    return layers;
+  }
+}
+
+const MOST_LAYERS = 2000;
+
+function shown(value: unknown): string {
+  return typeof value === "object" ? "no number" : (JSON.stringify(value) ?? "no number");
+}

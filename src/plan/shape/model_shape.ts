@@ -1,0 +1,218 @@
+/**
+ * What a model's configuration says about its layers, without any library's names: every reader of a configuration
+ * returns this, and everything that computes memory starts from it.
+ *
+ * A model is a list of towers (a decoder; an encoder and a decoder; an image encoder and a text model). A tower is a
+ * list of layers in their order, run length encoded.
+ */
+
+/** How attention is computed from the layer's input. */
+export interface AttentionShape {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+  /** Size of a head of the values where it differs (MLA). */
+  readonly valueHeadSize?: number;
+  readonly bias: boolean;
+  readonly outputBias: boolean;
+  /** One matrix for queries, keys and values (GPT-2, NeoX, Falcon, Phi-3): their slices keep the whole product alive. */
+  readonly fused: boolean;
+  readonly rotary: boolean;
+  /** Share of the head that is rotated (Phi, NeoX). */
+  readonly rotaryShare: number;
+  /** Norms of the queries and the keys: of each head (Qwen 3, Gemma 3), of the whole row (OLMo 2), or none. */
+  readonly queryKeyNorm: "none" | "head" | "row";
+  /** Tokens that a position can see; 0: all before it. */
+  readonly window: number;
+  /** Scores pass through tanh (Gemma 2), which no fused kernel does. */
+  readonly softCap: boolean;
+  /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
+  readonly scoreBias: "none" | "relative" | "alibi";
+  /** Sees later tokens, too. */
+  readonly bidirectional: boolean;
+  /** Multi-head latent attention (DeepSeek): ranks of the compressed queries (0: not compressed) and keys and values. */
+  readonly latent?: {
+    readonly queryRank: number;
+    readonly kvRank: number;
+    readonly rotarySize: number;
+  };
+}
+
+export type Activation = "silu" | "gelu" | "gelu_python" | "quick_gelu" | "relu" | "relu2";
+
+export interface MlpShape {
+  readonly width: number;
+  /** Two parallel matrices, one through the activation (SwiGLU, GeGLU). */
+  readonly gated: boolean;
+  readonly activation: Activation;
+  readonly bias: boolean;
+  /** Both parallel matrices as one (Phi-3, GLM). */
+  readonly fused: boolean;
+}
+
+export interface MoeShape {
+  readonly experts: number;
+  readonly perToken: number;
+  readonly expert: MlpShape;
+  /** Runs for every token beside the routed experts. */
+  readonly shared: MlpShape | null;
+  /** A gate before the shared expert (Qwen 2 MoE). */
+  readonly sharedGate: boolean;
+  readonly routerBias: boolean;
+}
+
+/** State-space layer: Mamba 1 or 2. */
+export interface StateSpaceShape {
+  readonly version: 1 | 2;
+  readonly inner: number;
+  readonly state: number;
+  readonly convolution: number;
+  /** Rank of the time step (version 1). */
+  readonly timeRank: number;
+  readonly heads: number;
+  readonly groups: number;
+  readonly convolutionBias: boolean;
+  readonly bias: boolean;
+}
+
+export interface NormShape {
+  readonly kind: "rms" | "layer";
+  readonly bias: boolean;
+  /** False: without weights (OLMo 1, DiT). */
+  readonly affine: boolean;
+}
+
+export interface TransformerLayer {
+  readonly kind: "transformer";
+  readonly norm: NormShape;
+  /** `sandwich`: before and after each part (Gemma 2 and 3). `after`: the part's output alone (OLMo 2). */
+  readonly placement: "before" | "after-residual" | "sandwich" | "after";
+  /** Attention and MLP read the same input, of `parallelNorms` norms. */
+  readonly parallel: boolean;
+  readonly parallelNorms: 1 | 2;
+  readonly attention: AttentionShape | null;
+  /** Attention to another tower's output (T5, Whisper). */
+  readonly cross: AttentionShape | null;
+  readonly mlp: MlpShape | MoeShape | null;
+  /** Probability is irrelevant: a mask exists or not. */
+  readonly dropout: boolean;
+  /** The scores have a dropout of their own. */
+  readonly attentionDropout: boolean;
+  /** Scale vectors (LayerScale; ViT of DINO), of which each has `hidden` elements. */
+  readonly scales: number;
+  /** Shift, scale and gate computed from a condition (DiT): outputs of width `hidden` per layer. */
+  readonly modulation: number;
+}
+
+export interface StateSpaceLayer {
+  readonly kind: "state-space";
+  readonly norm: NormShape;
+  readonly mixer: StateSpaceShape;
+}
+
+/** Convolutions of a residual network or a UNet: their sizes do not follow from `hidden`. */
+export interface ConvolutionLayer {
+  readonly kind: "convolution";
+  readonly name: string;
+  readonly inputChannels: number;
+  readonly outputChannels: number;
+  /** Of the output, in elements along one side. */
+  readonly outputSide: number;
+  readonly inputSide: number;
+  readonly block: "resnet-bottleneck" | "resnet-basic" | "unet" | "resample" | "stem";
+  /** Of the time step's embedding (UNet). */
+  readonly conditionSize: number;
+}
+
+/** The transformer inside a UNet level. */
+export interface UnetAttentionLayer {
+  readonly kind: "unet-attention";
+  readonly channels: number;
+  readonly side: number;
+  readonly heads: number;
+  readonly depth: number;
+  readonly contextSize: number;
+}
+
+export type LayerShape = TransformerLayer | StateSpaceLayer | ConvolutionLayer | UnetAttentionLayer;
+
+export interface LayerRun {
+  readonly count: number;
+  readonly layer: LayerShape;
+}
+
+/** Rows of learned vectors, or a projection of patches, before the first layer. */
+export interface EmbeddingShape {
+  readonly name: string;
+  readonly rows: number;
+  readonly width: number;
+  /** Another tower's table: no parameters of its own. */
+  readonly shared?: boolean;
+}
+
+export interface TowerShape {
+  readonly name: string;
+  readonly hidden: number;
+  /** Positions: the sequence of the job, or a number that the model fixes (patches of an image, frames of audio). */
+  readonly positions: "sequence" | number;
+  readonly embeddings: readonly EmbeddingShape[];
+  /** Norm of the embeddings (BERT, BLOOM). */
+  readonly embeddingNorm: NormShape | null;
+  readonly embeddingDropout: boolean;
+  /** Convolution before the first layer (patches, audio), as a matrix: input size and outputs. */
+  readonly stems: readonly { name: string; input: number; output: number; bias: boolean }[];
+  readonly layers: readonly LayerRun[];
+  readonly finalNorm: NormShape | null;
+  /** Parameters that no layer describes (projections, poolers); small. */
+  readonly otherParameters: number;
+}
+
+export interface HeadShape {
+  /** `language`: logits of each position; `class`: of each sample; `none`: regression on the output itself. */
+  readonly kind: "language" | "class" | "none";
+  readonly outputs: number;
+  /** Shares the matrix of the token embedding. */
+  readonly tied: boolean;
+  readonly bias: boolean;
+  /** Dense layer, activation and norm before the logits (BERT). */
+  readonly transform: boolean;
+  /** Logits pass through tanh (Gemma 2). */
+  readonly softCap: boolean;
+}
+
+export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
+
+/** How the checkpoint stores the weights of its linear layers. */
+export interface StoredWeights {
+  /** Of everything that is not quantised; null where the configuration does not say. */
+  readonly dtype: "fp32" | "bf16" | "fp16" | null;
+  readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
+}
+
+/** One tensor of a safetensors or GGUF header. */
+export interface TensorHeader {
+  readonly name: string;
+  readonly elements: number;
+  readonly bytes: number;
+}
+
+export interface ModelShape {
+  /** `model_type` of the configuration. */
+  readonly family: string;
+  readonly name: string;
+  /** False: nothing but tensors is known, or the family has no reader; intervals are wider. */
+  readonly known: boolean;
+  readonly towers: readonly TowerShape[];
+  readonly head: HeadShape;
+  readonly stored: StoredWeights;
+  /** Longest sequence the model was made for; 0: not known. */
+  readonly longestSequence: number;
+  /** Of its weight files; absent where there are none. */
+  readonly weightFiles?: { readonly parameters: number; readonly bytes: number };
+  /** Sentences about what was assumed. */
+  readonly remarks: readonly string[];
+}
+
+export function isMoe(mlp: MlpShape | MoeShape): mlp is MoeShape {
+  return "experts" in mlp;
+}

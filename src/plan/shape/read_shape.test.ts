@@ -1,0 +1,106 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { planOptions } from "../defaults.js";
+import { parameterCount } from "../model_facts.js";
+import { planMemory } from "../plan.js";
+import { readShape } from "./read_shape.js";
+
+/** Sizes from the published config.json of each model, and the parameters that its library counts. */
+const MODELS: Readonly<Record<string, { parameters: number; config: Record<string, unknown> }>> =
+  JSON.parse(readFileSync(new URL("../../../test/data/plan/models.json", import.meta.url), "utf8"));
+const shape = (config: Record<string, unknown>) => readShape(config, "m", "config.json");
+const llama = MODELS["llama-3.1-8b"]?.config as Record<string, unknown>;
+
+describe("published configurations", () => {
+  it.each(Object.keys(MODELS))("%s has the parameters that its library counts", (name) => {
+    const { parameters, config } = MODELS[name] as (typeof MODELS)[string];
+    const model = shape(config);
+    expect(model.known).toBe(true);
+    expect(Math.abs(parameterCount(model) / parameters - 1)).toBeLessThan(2e-4);
+  });
+
+  it.each(Object.keys(MODELS))("%s is planned, and its parts add up", (name) => {
+    const model = shape((MODELS[name] as (typeof MODELS)[string]).config);
+    for (const mode of ["train", "serve"] as const) {
+      const plan = planMemory(model, planOptions(model, { mode }));
+      const sum = plan.parts.reduce((total, { bytes }) => total + bytes, 0);
+      expect(sum).toBe(plan.perDeviceBytes);
+      expect(plan.low).toBeLessThan(plan.perDeviceBytes);
+      expect(plan.high).toBeGreaterThan(plan.perDeviceBytes);
+      expect(plan.memory.allocated.bytes).toBeLessThanOrEqual(plan.memory.reserved.bytes);
+      expect(JSON.stringify(plan)).not.toMatch(/null|NaN/);
+    }
+  });
+});
+
+describe("bytes of one token in the cache", () => {
+  it.each([
+    ["llama-3.1-8b", 131_072],
+    ["llama-2-7b", 524_288],
+    ["qwen2.5-7b", 57_344],
+    ["deepseek-v3", 61 * 576 * 2],
+    ["mamba-130m", 0],
+    ["bert-base", 0],
+  ])("%s: %d", (name, bytes) => {
+    const model = shape((MODELS[name] as (typeof MODELS)[string]).config);
+    const plan = planMemory(model, planOptions(model, { mode: "serve", dtype: "bf16" }));
+    expect(plan.model.kvBytesPerToken).toBe(bytes);
+  });
+});
+
+describe("hostile configurations end in one line", () => {
+  it.each([
+    ["no sizes", { model_type: "llama" }, /no hidden_size/],
+    ["text", { ...llama, hidden_size: "4096" }, /hidden_size is "4096"/],
+    ["negative", { ...llama, num_hidden_layers: -1 }, /num_hidden_layers is -1/],
+    ["fractions", { ...llama, vocab_size: 1.5 }, /vocab_size is 1.5/],
+    ["huge", { ...llama, intermediate_size: 1e30 }, /intermediate_size is 1e\+30/],
+    ["endless layers", { ...llama, num_hidden_layers: 1e9 }, /1000000000 layers/],
+    ["no whole head", { ...llama, num_attention_heads: 33 }, /do not divide/],
+    ["groups", { ...llama, num_key_value_heads: 5 }, /5 key-value heads/],
+    ["experts", { ...llama, num_local_experts: 2, num_experts_per_tok: 8 }, /8 experts/],
+    ["deep objects", { text_config: { text_config: {} } }, /no hidden_size/],
+  ])("%s", (_, config, message) => {
+    expect(() => shape(config)).toThrow(message);
+    expect(() => shape(config)).toThrow(/^TM-E085 [^\n]+$/);
+  });
+
+  it("an unknown type is planned by its sizes, with a wider interval", () => {
+    const known = shape(llama);
+    const unknown = shape({ ...llama, model_type: "llama99" });
+    const width = (model: typeof known) => {
+      const plan = planMemory(model, planOptions(model, { mode: "train" }));
+      return (plan.high - plan.low) / plan.perDeviceBytes;
+    };
+    expect(unknown.known).toBe(false);
+    expect(width(unknown)).toBeGreaterThan(1.1 * width(known));
+  });
+});
+
+describe("division", () => {
+  const model = shape(llama);
+  it.each([
+    ["--tp 5", { tensor: 5 }, /32 heads cannot be divided over --tp 5/],
+    ["--pp 64", { pipeline: 64 }, /32 layers do not fill 64/],
+  ])("%s is refused", (_, request, message) => {
+    expect(() => planMemory(model, planOptions(model, { mode: "train", ...request }))).toThrow(
+      message,
+    );
+  });
+
+  it("more devices never need more on each", () => {
+    const bytes = (devices: number) =>
+      planMemory(model, planOptions(model, { mode: "train", sharding: { kind: "fsdp", devices } }))
+        .perDeviceBytes;
+    expect(bytes(8)).toBeLessThan(bytes(4));
+    expect(bytes(64)).toBeLessThan(bytes(8));
+  });
+
+  it("the first pipeline stage holds a microbatch for each stage", () => {
+    const plan = planMemory(
+      model,
+      planOptions(model, { mode: "train", pipeline: 4, train: { accumulation: 8 } }),
+    );
+    expect(plan.devices.worstRank).toMatch(/^pipeline stage [03] of 4$/);
+  });
+});

@@ -1,0 +1,334 @@
+/**
+ * Runs a tape forwards and backwards and follows every byte: results live until their last use, saved tensors until the
+ * backward pass has used them, gradients until they were passed on. The peak is the largest sum.
+ */
+import type { Bytes } from "../../model/base/units.js";
+import type { Operation, Parameter, Storage, Tape, TapePart, Unit } from "./tape.js";
+
+export type Checkpointing = "none" | "selective" | "full";
+
+/** What is live at one moment, beside weights and optimizer states. */
+export interface Moment {
+  /** "forward pass", "loss", "backward pass of decoder.31". */
+  readonly where: string;
+  readonly bytes: Bytes;
+  readonly saved: ReadonlyMap<TapePart, Bytes>;
+  /** Results, gradients of results and temporary buffers. */
+  readonly working: Bytes;
+  readonly gradients: Bytes;
+  readonly communication: Bytes;
+}
+
+export interface StepSimulation {
+  readonly peak: Moment;
+  /** Saved by each part when the forward pass ends: what a sum over saved-tensor hooks gives. */
+  readonly savedAfterForward: ReadonlyMap<TapePart, Bytes>;
+  readonly savedBytes: Bytes;
+  /** Of one unit that is recomputed, the largest. */
+  readonly recomputedBytes: Bytes;
+  readonly gradientBytes: Bytes;
+  readonly operations: number;
+}
+
+export interface SimulationRules {
+  readonly checkpointing: Checkpointing;
+  /** Bytes of the gradient of one parameter. */
+  readonly gradientBytesOf: (parameter: Parameter) => Bytes;
+  /** Gradients are there from the step's start (accumulation). */
+  readonly gradientsStay: boolean;
+  /** The optimizer consumes each gradient as it appears. */
+  readonly gradientsConsumed: boolean;
+  /** Saved inputs of recomputed units lie in host memory. */
+  readonly offloadsInputs: boolean;
+  /** Buffers of communication while a unit runs. */
+  readonly communicationOf: (unit: Unit, backward: boolean) => Bytes;
+}
+
+export function simulateStep(tape: Tape, rules: SimulationRules): StepSimulation {
+  return new Simulation(tape, rules).run();
+}
+
+class Simulation {
+  readonly #tape: Tape;
+  readonly #rules: SimulationRules;
+  /** How many operations that have not run backwards yet keep a storage. */
+  readonly #keepers = new Map<Storage, number>();
+  readonly #saved = new Map<TapePart, Bytes>();
+  readonly #gradientOf = new Map<Storage, Bytes>();
+  readonly #lastUse: Map<Storage, number>;
+  readonly #heldOnly = new Set<Storage>();
+  #savedBytes = 0;
+  #working = 0;
+  #gradients = 0;
+  #recomputed = 0;
+  #communication = 0;
+  #peak: Moment | null = null;
+
+  constructor(tape: Tape, rules: SimulationRules) {
+    this.#tape = tape;
+    this.#rules = rules;
+    this.#lastUse = lastUses(tape.operations);
+    this.#gradients = rules.gradientsStay ? this.#allGradients() : 0;
+  }
+
+  run(): StepSimulation {
+    for (const unit of this.#tape.units) {
+      this.#forward(unit);
+    }
+    const savedAfterForward = new Map(this.#saved);
+    // What only a variable of the program holds is not saved by autograd.
+    let savedBytes = this.#savedBytes;
+    for (const storage of this.#heldOnly) {
+      savedBytes -= storage.bytes;
+      savedAfterForward.set(
+        storage.part,
+        (savedAfterForward.get(storage.part) ?? 0) - storage.bytes,
+      );
+    }
+    if (this.#tape.training) {
+      for (const unit of [...this.#tape.units].reverse()) {
+        this.#backward(unit);
+      }
+    }
+    return {
+      peak: this.#peak ?? this.#moment("start", 0),
+      savedAfterForward,
+      savedBytes,
+      recomputedBytes: this.#recomputed,
+      gradientBytes: this.#rules.gradientsConsumed ? 0 : this.#allGradients(),
+      operations: this.#tape.operations.length,
+    };
+  }
+
+  #allGradients(): Bytes {
+    return this.#tape.parameters.reduce(
+      (sum, each) => sum + (each.trainable ? this.#rules.gradientBytesOf(each) : 0),
+      0,
+    );
+  }
+
+  #recomputes(unit: Unit): boolean {
+    return this.#tape.training && unit.checkpointable && this.#rules.checkpointing !== "none";
+  }
+
+  #forward(unit: Unit): void {
+    this.#communication = this.#rules.communicationOf(unit, false);
+    const recomputes = this.#recomputes(unit);
+    if (recomputes && !this.#rules.offloadsInputs) {
+      for (const storage of unit.inputs) {
+        this.#keep(storage);
+      }
+    }
+    const kept = recomputes ? this.#selected(unit) : null;
+    this.#runForward(
+      unit,
+      kept === null ? (op) => op.saves : (op) => kept.get(op) ?? [],
+      "forward pass",
+    );
+  }
+
+  /** What selective checkpointing keeps of a unit: attention and every second product (the policy of torchtitan). */
+  #selected(unit: Unit): Map<Operation, Storage[]> {
+    const kept = new Map<Operation, Storage[]>();
+    if (this.#rules.checkpointing !== "selective") {
+      return kept;
+    }
+    let products = 0;
+    for (const op of this.#operationsOf(unit)) {
+      if (op.expensive === "matmul") {
+        products += 1;
+      }
+      if (op.expensive === "attention" || (op.expensive === "matmul" && products % 2 === 1)) {
+        kept.set(
+          op,
+          op.outputs.map(({ storage }) => storage),
+        );
+      }
+    }
+    return kept;
+  }
+
+  #operationsOf({ firstOperation, endOperation }: Unit): readonly Operation[] {
+    return this.#tape.operations.slice(firstOperation, endOperation);
+  }
+
+  #runForward(unit: Unit, savedBy: (op: Operation) => readonly Storage[], pass: string): void {
+    const live = new Map<Storage, number>();
+    const enter = (storage: Storage, index: number): void => {
+      if (!live.has(storage)) {
+        live.set(storage, this.#lastUse.get(storage) ?? index);
+        this.#working += storage.bytes;
+      }
+    };
+    for (const storage of unit.inputs) {
+      enter(storage, unit.firstOperation);
+    }
+    for (const [offset, op] of this.#operationsOf(unit).entries()) {
+      const index = unit.firstOperation + offset;
+      for (const { storage } of op.outputs) {
+        enter(storage, index);
+        if (storage.held && pass === "forward pass") {
+          this.#keep(storage);
+          this.#heldOnly.add(storage);
+        }
+      }
+      for (const storage of savedBy(op)) {
+        this.#keep(storage);
+        this.#heldOnly.delete(storage);
+      }
+      // What is saved and still in use counts once.
+      let twice = 0;
+      for (const storage of live.keys()) {
+        twice += (this.#keepers.get(storage) ?? 0) > 0 ? storage.bytes : 0;
+      }
+      this.#note(op.part === "head and loss" ? "loss" : pass, op.forwardTemporary - twice);
+      for (const [storage, last] of live) {
+        if (last <= index) {
+          live.delete(storage);
+          this.#working -= storage.bytes;
+        }
+      }
+    }
+    for (const storage of live.keys()) {
+      this.#working -= storage.bytes;
+    }
+  }
+
+  #keep(storage: Storage): void {
+    const keepers = this.#keepers.get(storage) ?? 0;
+    this.#keepers.set(storage, keepers + 1);
+    if (keepers === 0) {
+      this.#savedBytes += storage.bytes;
+      this.#saved.set(storage.part, (this.#saved.get(storage.part) ?? 0) + storage.bytes);
+    }
+  }
+
+  #release(storage: Storage): void {
+    const keepers = (this.#keepers.get(storage) ?? 0) - 1;
+    this.#keepers.set(storage, Math.max(0, keepers));
+    if (keepers === 0) {
+      this.#savedBytes -= storage.bytes;
+      this.#saved.set(storage.part, (this.#saved.get(storage.part) ?? 0) - storage.bytes);
+    }
+  }
+
+  #backward(unit: Unit): void {
+    this.#communication = this.#rules.communicationOf(unit, true);
+    const recomputes = this.#recomputes(unit);
+    if (recomputes) {
+      const before = this.#savedBytes;
+      const kept = this.#selected(unit);
+      this.#runForward(unit, (op) => op.saves, `backward pass of ${unit.name}`);
+      this.#recomputed = Math.max(this.#recomputed, this.#savedBytes - before);
+      for (const storages of kept.values()) {
+        for (const storage of storages) {
+          this.#release(storage);
+        }
+      }
+    }
+    for (const op of [...this.#operationsOf(unit)].reverse()) {
+      this.#backwardOperation(op, unit);
+    }
+    if (recomputes && !this.#rules.offloadsInputs) {
+      for (const storage of unit.inputs) {
+        this.#release(storage);
+      }
+    }
+  }
+
+  #backwardOperation(op: Operation, unit: Unit): void {
+    const needs = op.outputs.some((output) => output.needsGradient);
+    if (needs) {
+      const temporary = this.#parameterGradients(op);
+      let accumulating = 0;
+      for (const input of op.inputs) {
+        if (input.needsGradient) {
+          accumulating += this.#giveGradient(op, input.storage);
+        }
+      }
+      this.#note(
+        op.part === "head and loss" ? "backward pass of the loss" : `backward pass of ${unit.name}`,
+        op.backwardTemporary + temporary + accumulating,
+      );
+      for (const { storage } of op.outputs) {
+        const isInput = op.inputs.some((input) => input.storage === storage);
+        const gradient = this.#gradientOf.get(storage);
+        if (!isInput && gradient !== undefined) {
+          this.#working -= gradient;
+          this.#gradientOf.delete(storage);
+        }
+      }
+    }
+    for (const storage of op.saves) {
+      this.#release(storage);
+    }
+  }
+
+  /** @returns bytes that live only while the gradient is added to another one */
+  #giveGradient(op: Operation, storage: Storage): Bytes {
+    const bytes = storage.bytes;
+    if (this.#gradientOf.has(storage)) {
+      return op.passesGradient ? 0 : bytes;
+    }
+    const from = op.outputs[0]?.storage;
+    const moved = from === undefined ? undefined : this.#gradientOf.get(from);
+    if (op.passesGradient && from !== undefined && moved === bytes) {
+      // The gradient of a sum is that of its first term; the second gets a copy once others are added to it.
+      this.#gradientOf.delete(from);
+      this.#gradientOf.set(storage, moved);
+      return 0;
+    }
+    this.#gradientOf.set(storage, bytes);
+    this.#working += bytes;
+    return 0;
+  }
+
+  /** @returns temporary bytes: a tied matrix's second gradient, or one that the optimizer consumes at once */
+  #parameterGradients(op: Operation): Bytes {
+    let temporary = 0;
+    for (const parameter of op.parameters) {
+      if (!parameter.trainable) {
+        continue;
+      }
+      const bytes = this.#rules.gradientBytesOf(parameter);
+      if (parameter.tied === true || this.#rules.gradientsConsumed || this.#rules.gradientsStay) {
+        temporary += bytes;
+      } else {
+        this.#gradients += bytes;
+      }
+    }
+    return temporary;
+  }
+
+  #note(where: string, extra: Bytes): void {
+    const bytes = this.#total(extra);
+    if (this.#peak === null || bytes > this.#peak.bytes) {
+      this.#peak = this.#moment(where, extra);
+    }
+  }
+
+  #moment(where: string, extra: Bytes): Moment {
+    return {
+      where,
+      bytes: this.#total(extra),
+      saved: new Map(this.#saved),
+      working: this.#working + extra,
+      gradients: this.#gradients,
+      communication: this.#communication,
+    };
+  }
+
+  #total(extra: Bytes): Bytes {
+    return this.#savedBytes + this.#working + this.#gradients + this.#communication + extra;
+  }
+}
+
+function lastUses(operations: readonly Operation[]): Map<Storage, number> {
+  const last = new Map<Storage, number>();
+  for (const [index, op] of operations.entries()) {
+    for (const { storage } of [...op.inputs, ...op.outputs]) {
+      last.set(storage, index);
+    }
+  }
+  return last;
+}

@@ -1,0 +1,211 @@
+/**
+ * A tape of the operations of one training step or one prefill: which tensors each operation reads and makes, which it
+ * keeps for its backward pass, and which parameters it has. Nothing is computed but sizes.
+ *
+ *   Tape.op({ name: "silu", inputs: [gate], makes: [sizes], saves: [gate] })
+ *
+ * What an operation saves is what PyTorch's autograd saves (derivatives.yaml of PyTorch: `silu` saves its input,
+ * `softmax` its output, `linear` its input for the weight's gradient and its weight for the input's gradient).
+ * A view shares the storage of its base, so that a slice keeps the whole product alive.
+ */
+import type { Bytes } from "../../model/base/units.js";
+
+/** What memory is for: the parts of the plan's document. */
+export type TapePart =
+  | "embedding"
+  | "attention"
+  | "mlp"
+  | "moe"
+  | "norm"
+  | "state-space"
+  | "convolution"
+  | "head and loss";
+
+export interface Storage {
+  readonly id: number;
+  readonly bytes: Bytes;
+  readonly part: TapePart;
+  /** Made by a pointwise operation of other storages: a compiler computes it again instead of saving it. */
+  readonly recomputedFrom: readonly Storage[] | null;
+  /** Held by a variable of the program until the step ends. */
+  held: boolean;
+}
+
+export interface Tensor {
+  readonly elements: number;
+  readonly itemBytes: number;
+  readonly needsGradient: boolean;
+  readonly storage: Storage;
+}
+
+/** A parameter of the model, once for each layer. */
+export interface Parameter {
+  readonly name: string;
+  readonly elements: number;
+  /** Of one element as it lies in memory. */
+  readonly bytes: Bytes;
+  readonly trainable: boolean;
+  /** Belongs to a quantised matrix. */
+  readonly quantized: boolean;
+  readonly role: "matrix" | "vector" | "embedding" | "adapter" | "expert";
+  /** Rows and columns of a matrix, which factored optimizers and sharding need. */
+  readonly rows: number;
+  readonly unit: number;
+  /** Its gradient is added to that of a tied matrix: only a temporary one is made. */
+  readonly tied?: boolean;
+}
+
+export interface Operation {
+  readonly name: string;
+  readonly part: TapePart;
+  /** Layer (and for checkpointing: segment) that the operation belongs to. */
+  readonly unit: number;
+  readonly inputs: readonly Tensor[];
+  readonly outputs: readonly Tensor[];
+  readonly saves: readonly Storage[];
+  readonly parameters: readonly Parameter[];
+  /** Live while the operation runs, beside its inputs and outputs. */
+  readonly forwardTemporary: Bytes;
+  readonly backwardTemporary: Bytes;
+  /** Kept by selective checkpointing. */
+  readonly expensive: "matmul" | "attention" | null;
+  /** The gradient of each input is the gradient of the output itself (addition, views). */
+  readonly passesGradient: boolean;
+}
+
+/** A unit of the tape: a layer, the embedding, or the head. */
+export interface Unit {
+  readonly name: string;
+  readonly checkpointable: boolean;
+  /** What must stay for a recomputation of the unit. */
+  inputs: Storage[];
+  firstOperation: number;
+  endOperation: number;
+}
+
+export interface OperationSketch {
+  readonly name: string;
+  readonly inputs: readonly Tensor[];
+  readonly makes: readonly { readonly elements: number; readonly itemBytes: number }[];
+  /** "output": its own first output. */
+  readonly saves?: readonly (Tensor | "output")[];
+  readonly parameters?: readonly Parameter[];
+  /** Tensors that exist for the backward pass alone: masks, log-sum-exp, casts. */
+  readonly extraSaved?: readonly Bytes[];
+  readonly forwardTemporary?: Bytes;
+  readonly backwardTemporary?: Bytes;
+  readonly expensive?: "matmul" | "attention";
+  readonly pointwise?: boolean;
+  /** The output shares the storage of the first input. */
+  readonly view?: boolean;
+  readonly passesGradient?: boolean;
+}
+
+export class Tape {
+  readonly operations: Operation[] = [];
+  readonly parameters: Parameter[] = [];
+  readonly units: Unit[] = [];
+  part: TapePart = "embedding";
+  #storages = 0;
+
+  /** @param compiled pointwise results are recomputed, as torch.compile's partitioner does */
+  constructor(
+    readonly compiled: boolean,
+    readonly training: boolean,
+  ) {}
+
+  get unit(): number {
+    return this.units.length - 1;
+  }
+
+  /** Starts a layer whose recomputation needs `inputs`. */
+  beginUnit(name: string, inputs: readonly Tensor[], checkpointable: boolean): void {
+    this.endUnit();
+    this.units.push({
+      name,
+      checkpointable,
+      inputs: inputs.map(({ storage }) => storage),
+      firstOperation: this.operations.length,
+      endOperation: this.operations.length,
+    });
+  }
+
+  endUnit(): void {
+    const last = this.units.at(-1);
+    if (last !== undefined) {
+      last.endOperation = this.operations.length;
+    }
+  }
+
+  storage(bytes: Bytes, recomputedFrom: readonly Storage[] | null = null): Storage {
+    this.#storages += 1;
+    return { id: this.#storages - 1, bytes, part: this.part, recomputedFrom, held: false };
+  }
+
+  /** A tensor that comes from outside: token ids, masks, another tower's output. */
+  input(elements: number, itemBytes: number, needsGradient = false): Tensor {
+    return { elements, itemBytes, needsGradient, storage: this.storage(elements * itemBytes) };
+  }
+
+  /** A view of `base` with fewer elements. */
+  slice(base: Tensor, elements: number): Tensor {
+    const [view] = this.op({
+      name: "slice",
+      inputs: [base],
+      makes: [{ elements, itemBytes: base.itemBytes }],
+      view: true,
+    });
+    return view as Tensor;
+  }
+
+  op(sketch: OperationSketch): Tensor[] {
+    const { inputs, parameters = [] } = sketch;
+    const trains = parameters.some(({ trainable }) => trainable);
+    const needsGradient = this.training && (trains || inputs.some((each) => each.needsGradient));
+    const sources = sketch.pointwise === true ? inputs.map(({ storage }) => storage) : null;
+    const outputs = sketch.makes.map(({ elements, itemBytes }, index): Tensor => {
+      const base = sketch.view === true ? (inputs[index] ?? inputs[0]) : undefined;
+      return {
+        elements,
+        itemBytes,
+        needsGradient,
+        storage: base?.storage ?? this.storage(elements * itemBytes, sources),
+      };
+    });
+    this.parameters.push(...parameters);
+    this.operations.push({
+      name: sketch.name,
+      part: this.part,
+      unit: this.unit,
+      inputs,
+      outputs,
+      saves: needsGradient ? this.#saved(sketch, outputs) : [],
+      parameters,
+      forwardTemporary: sketch.forwardTemporary ?? 0,
+      backwardTemporary: sketch.backwardTemporary ?? 0,
+      expensive: sketch.expensive ?? null,
+      passesGradient: sketch.passesGradient === true || sketch.view === true,
+    });
+    return outputs;
+  }
+
+  #saved(sketch: OperationSketch, outputs: readonly Tensor[]): Storage[] {
+    const named = (sketch.saves ?? []).map((each) =>
+      each === "output" ? (outputs[0] as Tensor).storage : each.storage,
+    );
+    const wanted = this.compiled ? named.flatMap(cheapestSources) : named;
+    const extra = (sketch.extraSaved ?? []).filter((bytes) => bytes > 0);
+    return [...new Set([...wanted, ...extra.map((bytes) => this.storage(bytes))])];
+  }
+}
+
+/** What must be kept to have `storage` again: itself, or the results of matrix products that it was computed from. */
+function cheapestSources(storage: Storage): Storage[] {
+  if (storage.recomputedFrom === null) {
+    return [storage];
+  }
+  const sources = [...new Set(storage.recomputedFrom.flatMap(cheapestSources))];
+  const total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
+  // A sum of several products costs more to keep than itself.
+  return total > 2.5 * storage.bytes ? [storage] : sources;
+}

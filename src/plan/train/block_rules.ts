@@ -1,0 +1,45 @@
+/** A training job's options as the rules by which layers are built. */
+import type { BlockRules } from "../blocks/rules.js";
+import { bytesOfCompute, quantizationOf, type TrainOptions } from "../job/options.js";
+import type { ModelShape } from "../shape/model_shape.js";
+
+export function trainingRules(model: ModelShape, options: TrainOptions): BlockRules {
+  const { method, parallelism } = options;
+  const computeBytes = bytesOfCompute(options.dtype);
+  const sharded = parallelism.sharding.kind !== "ddp";
+  const trainBase = method === "full";
+  const sequence = Math.ceil(options.sequence / parallelism.context);
+  // FSDP and DeepSpeed compute with 16-bit copies of their own and need no autocast.
+  const autocast = options.fp32Weights && computeBytes < 4 && !sharded;
+  return {
+    training: true,
+    batch: options.batch,
+    sequence,
+    context: options.sequence,
+    computeBytes,
+    weightBytes: autocast || computeBytes === 4 ? 4 : 2,
+    autocast,
+    quantization: quantizationOf(model, options),
+    trainBase,
+    adapter: trainBase
+      ? null
+      : {
+          rank: options.adapterRank,
+          targets: options.adapterTargets,
+          itemBytes: autocast ? 4 : computeBytes,
+          dropout: options.adapterDropout,
+        },
+    inputNeedsGradient: !trainBase && options.checkpointing !== "none",
+    attention: options.attention,
+    loss: options.loss,
+    compiled: options.compiled,
+    lossCompiled: options.compiled && (!sharded || options.library === "torchtune"),
+    fusedGelu: options.library !== "transformers",
+    fusedProjection: options.library === "litgpt",
+    lossUpcasts: options.library !== "litgpt",
+    dropout: options.dropout,
+    tensorParallel: parallelism.tensor,
+    expertParallel: parallelism.expert,
+    imbalance: options.imbalance,
+  };
+}

@@ -1,0 +1,20 @@
+/** What one device holds at the peak of a training step. */
+import type { Bytes } from "../../model/base/units.js";
+import type { StepSimulation } from "../tape/simulate.js";
+import type { Tape } from "../tape/tape.js";
+import type { Communication } from "./communication.js";
+import type { States } from "./states.js";
+
+export interface DevicePeak {
+  readonly tape: Tape;
+  readonly simulation: StepSimulation;
+  readonly states: States;
+  readonly communication: Communication | null;
+  readonly ncclBytes: Bytes;
+  /** Microbatches whose activations are live at once. */
+  readonly inFlight: number;
+  /** True where the optimizer's step needs more than the backward pass. */
+  readonly stepIsPeak: boolean;
+  readonly allocatedBytes: Bytes;
+  readonly rank: string;
+}

@@ -1,0 +1,138 @@
+/** The parts of a training job's peak, each with its formula, source and interval. */
+import type { Bytes } from "../../model/base/units.js";
+import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
+import { allocatorParts, type PartSketch, part } from "../device/allocator.js";
+import { OPTIMIZER_FACTS } from "../job/optimizers.js";
+import type { TrainOptions } from "../job/options.js";
+import type { ModelShape } from "../shape/model_shape.js";
+import type { TapePart } from "../tape/tape.js";
+import type { DevicePeak } from "./device_peak.js";
+
+/** Half widths of intervals, as shares of the part. What is counted exactly has a small one. */
+const WIDTHS = {
+  weights: 0.004,
+  gradients: 0.02,
+  optimizer: 0.02,
+  activations: 0.1,
+  head: 0.15,
+  working: 0.25,
+  communication: 0.4,
+} as const;
+/** A model without a reader. */
+const UNKNOWN_FACTOR = 2.5;
+
+export function trainingParts(
+  peak: DevicePeak,
+  options: TrainOptions,
+  model: ModelShape,
+): PlanPartJson[] {
+  const { states, simulation, communication } = peak;
+  const factor = model.known ? 1 : UNKNOWN_FACTOR;
+  const parts: PlanPartJson[] = [];
+  const add = (name: PlanPartName, bytes: Bytes, width: number, sketch: PartSketch): void => {
+    if (bytes > 0) {
+      parts.push(part(name, bytes, width * factor, sketch));
+    }
+  };
+  add("weights", states.weights, WIDTHS.weights, {
+    formula: weightsFormula(peak, options),
+    source: "the configuration's shapes; each matrix counted",
+  });
+  add("adapters", states.adapters, WIDTHS.weights, {
+    formula: `rank ${options.adapterRank} x (inputs + outputs) of each target: ${counted(states.counts.trainable)} parameters`,
+    source: "Hu et al., LoRA (2021), section 4.1",
+  });
+  const gradients = peak.stepIsPeak
+    ? options.optimizerInBackward
+      ? 0
+      : states.gradients
+    : simulation.peak.gradients;
+  add("gradients", gradients, WIDTHS.gradients, {
+    formula: `${counted(states.counts.trainable)} trained parameters, as wide as the weights${divided(options)}`,
+    source: "torch.autograd: a leaf's gradient has its type",
+  });
+  add(
+    "optimizer",
+    states.optimizer + states.master,
+    WIDTHS.optimizer,
+    optimizerSketch(peak, options),
+  );
+  if (peak.stepIsPeak) {
+    add("temporaries", states.stepTemporary, WIDTHS.working, {
+      formula: "copies that the optimizer's step makes",
+      source: OPTIMIZER_FACTS[options.optimizer].source,
+    });
+  } else {
+    addActivations(add, peak, options);
+    if (communication !== null) {
+      add("communication", simulation.peak.communication, WIDTHS.communication, communication);
+    }
+  }
+  return [...parts, ...allocatorParts(parts, { gpu: options.gpu, outsideBytes: peak.ncclBytes })];
+}
+
+type Add = (name: PlanPartName, bytes: Bytes, width: number, sketch: PartSketch) => void;
+
+function addActivations(
+  add: Add,
+  { simulation, inFlight }: DevicePeak,
+  options: TrainOptions,
+): void {
+  const { peak, savedAfterForward, savedBytes } = simulation;
+  const others =
+    sumOf(peak.saved, (name) => name !== "head and loss") + (inFlight - 1) * savedBytes;
+  const where = `at the peak (${peak.where})`;
+  add("activations", others, WIDTHS.activations, {
+    formula: `${layerWords(savedAfterForward, options)}; ${where}${inFlight > 1 ? `, ${inFlight.toFixed(1)} microbatches in flight` : ""}`,
+    source: "tensors that autograd saves, layer by layer (tools/autograd/derivatives.yaml)",
+  });
+  const head = peak.saved.get("head and loss") ?? 0;
+  const inHead = peak.where.includes("loss");
+  add("head and loss", head + (inHead ? peak.working : 0), WIDTHS.head, {
+    formula: `logits, their fp32 copies and gradients ${where}, loss ${options.loss}`,
+    source: "torch.nn.functional.cross_entropy: log_softmax keeps its output",
+  });
+  if (!inHead) {
+    add("temporaries", peak.working, WIDTHS.working, {
+      formula: `results in use, gradients of results and scratch memory ${where}`,
+      source: "liveness over the operations of the step",
+    });
+  }
+}
+
+function layerWords(saved: ReadonlyMap<TapePart, Bytes>, options: TrainOptions): string {
+  const positions = options.batch * options.sequence;
+  const shown = [...saved]
+    .filter(([name, bytes]) => name !== "head and loss" && bytes > 0)
+    .sort((a, b) => b[1] - a[1])
+    .map(([name, bytes]) => `${name} ${(bytes / positions / 1024).toFixed(1)} KiB`);
+  return `saved for each of ${positions} tokens, all layers: ${shown.join(", ")}`;
+}
+
+function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => boolean): Bytes {
+  return [...saved].reduce((sum, [name, bytes]) => sum + (wanted(name) ? bytes : 0), 0);
+}
+
+function weightsFormula({ states }: DevicePeak, options: TrainOptions): string {
+  const { parameters, quantized } = states.counts;
+  const words = quantized > 0 ? `, ${counted(quantized)} of them quantised` : "";
+  return `${counted(parameters)} parameters on this rank${words}${divided(options)}`;
+}
+
+function optimizerSketch({ states }: DevicePeak, options: TrainOptions): PartSketch {
+  const { formula, source } = OPTIMIZER_FACTS[options.optimizer];
+  const master = states.master > 0 ? " + 4 B of master weights" : "";
+  return {
+    formula: `${counted(states.counts.trainable)} x (${formula}${master})${divided(options)}`,
+    source,
+  };
+}
+
+function divided({ parallelism }: TrainOptions): string {
+  const { kind, devices } = parallelism.sharding;
+  return kind === "ddp" || devices === 1 ? "" : `, ${kind} over ${devices} devices`;
+}
+
+function counted(elements: number): string {
+  return elements >= 1e9 ? `${(elements / 1e9).toFixed(3)}e9` : `${(elements / 1e6).toFixed(2)}e6`;
+}

@@ -1,0 +1,74 @@
+/** The peak of a training job on the device that needs most, by part. */
+import type { PlanPartJson } from "../../model/documents/plan_document.js";
+import { modelTape, type StageChoice } from "../blocks/model_tape.js";
+import type { TrainOptions } from "../job/options.js";
+import type { ModelShape } from "../shape/model_shape.js";
+import { simulateStep } from "../tape/simulate.js";
+import { trainingRules } from "./block_rules.js";
+import { communicationOf, ncclBytes } from "./communication.js";
+import type { DevicePeak } from "./device_peak.js";
+import { trainingParts } from "./parts.js";
+import { statesOf } from "./states.js";
+
+export interface TrainingPlan {
+  readonly peak: DevicePeak;
+  readonly parts: PlanPartJson[];
+}
+
+export function planTraining(model: ModelShape, options: TrainOptions): TrainingPlan {
+  const stages = options.parallelism.pipeline;
+  // In 1F1B the first stage has the most microbatches in flight, and the last one the head.
+  const candidates =
+    stages === 1 ? [0] : [...new Set([0, 1, stages - 1])].filter((index) => index < stages);
+  const peaks = candidates.map((index) => devicePeak(model, options, { index, count: stages }));
+  const peak = peaks.reduce((worst, each) =>
+    each.allocatedBytes > worst.allocatedBytes ? each : worst,
+  );
+  return { peak, parts: trainingParts(peak, options, model) };
+}
+
+function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice): DevicePeak {
+  const { tape } = modelTape(model, trainingRules(model, options), stage);
+  const states = statesOf(tape, options);
+  const communication = communicationOf(tape, options);
+  const simulation = simulateStep(tape, {
+    checkpointing: options.checkpointing,
+    gradientBytesOf: states.gradientBytesOf,
+    gradientsStay: options.accumulation > 1 && !options.optimizerInBackward,
+    gradientsConsumed: options.optimizerInBackward,
+    offloadsInputs: options.activationOffload,
+    communicationOf: communication?.bytesOf ?? (() => 0),
+  });
+  const inFlight = microbatchesInFlight(options, stage);
+  const fixed = states.weights + states.adapters + states.optimizer + states.master;
+  const backward = fixed + simulation.peak.bytes + (inFlight - 1) * simulation.savedBytes;
+  const step = fixed + (options.optimizerInBackward ? 0 : states.gradients) + states.stepTemporary;
+  return {
+    tape,
+    simulation,
+    states,
+    communication,
+    ncclBytes: ncclBytes(options),
+    inFlight,
+    stepIsPeak: step > backward,
+    allocatedBytes: Math.max(step, backward) + options.gpu.workspaceBytes,
+    rank: stage.count === 1 ? "" : `pipeline stage ${stage.index} of ${stage.count}`,
+  };
+}
+
+/**
+ * 1F1B: stage i of p starts p - i microbatches before its first backward pass. Interleaved with v pieces of the model on
+ * each device, (p - i - 1) 2 + (v - 1) p + 1 pieces of a v-th each are in flight (Narayanan et al., 2021, section 2.2).
+ */
+function microbatchesInFlight(
+  { accumulation, parallelism }: TrainOptions,
+  { index, count }: StageChoice,
+): number {
+  if (count === 1) {
+    return 1;
+  }
+  const { virtualStages: pieces } = parallelism;
+  const warmUp =
+    pieces === 1 ? count - index : ((count - index - 1) * 2 + (pieces - 1) * count + 1) / pieces;
+  return Math.max(1, Math.min(accumulation === 1 ? warmUp : accumulation, warmUp));
+}

@@ -1,0 +1,107 @@
+/**
+ * Weights, gradients and optimizer states of one device, by how the job divides them.
+ *
+ * | sharding | weights | gradients | states and master weights |
+ * |---|---|---|---|
+ * | none, DDP | whole | whole | whole |
+ * | ZeRO-1 | whole | whole | 1/N |
+ * | ZeRO-2 | whole | 1/N | 1/N |
+ * | ZeRO-3, FSDP | 1/N | 1/N | 1/N |
+ *
+ * Rajbhandari et al., "ZeRO" (2020), figure 1. DeepSpeed keeps 16-bit weights and gradients and an fp32 master copy;
+ * FSDP keeps the fp32 weights themselves and makes 16-bit copies of the layers that it gathers.
+ */
+import type { Bytes } from "../../model/base/units.js";
+import { OPTIMIZER_FACTS, stateBytes, stepTemporary } from "../job/optimizers.js";
+import type { TrainOptions } from "../job/options.js";
+import { bytesOfCompute } from "../job/options.js";
+import type { Parameter, Tape } from "../tape/tape.js";
+
+export interface States {
+  readonly weights: Bytes;
+  readonly adapters: Bytes;
+  /** At the end of the backward pass. */
+  readonly gradients: Bytes;
+  readonly optimizer: Bytes;
+  readonly master: Bytes;
+  /** Beside states and gradients, while the optimizer steps. */
+  readonly stepTemporary: Bytes;
+  /** Moved to host memory: states of paged or offloaded optimizers, offloaded weights. */
+  readonly host: Bytes;
+  readonly counts: {
+    readonly parameters: number;
+    readonly trainable: number;
+    readonly quantized: number;
+  };
+  /** Bytes of the gradient of one parameter as the simulation sees it, after division. */
+  readonly gradientBytesOf: (parameter: Parameter) => Bytes;
+}
+
+export interface Divisors {
+  readonly weights: number;
+  readonly gradients: number;
+  readonly states: number;
+}
+
+export function divisorsOf({ kind, devices }: TrainOptions["parallelism"]["sharding"]): Divisors {
+  return {
+    weights: kind === "fsdp" || kind === "zero-3" ? devices : 1,
+    gradients: kind === "fsdp" || kind === "zero-3" || kind === "zero-2" ? devices : 1,
+    states: kind === "ddp" ? 1 : devices,
+  };
+}
+
+export function statesOf(tape: Tape, options: TrainOptions): States {
+  const { sharding } = options.parallelism;
+  const divisors = divisorsOf(sharding);
+  const computeBytes = bytesOfCompute(options.dtype);
+  const isZero = sharding.kind.startsWith("zero");
+  const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;
+  const hasMaster = isZero && computeBytes < 4 && options.fp32Weights;
+  // FSDP's own weights are wider than the copies that the tape computes with.
+  const widening = (each: Parameter): number => (fsdpWide && each.trainable ? 4 / computeBytes : 1);
+  const stateWidth = (each: Parameter): number =>
+    hasMaster || fsdpWide ? 4 : each.bytes / each.elements;
+  const sum = (of: (each: Parameter) => number): number =>
+    tape.parameters.reduce((total, each) => total + of(each), 0);
+  const trained = (of: (each: Parameter) => number): number =>
+    sum((each) => (each.trainable ? of(each) : 0));
+  const gradientBytesOf = (each: Parameter): Bytes =>
+    (each.bytes * widening(each)) / divisors.gradients;
+  const states =
+    trained((each) => stateBytes(options.optimizer, each, stateWidth(each))) / divisors.states;
+  const master = hasMaster ? trained(({ elements }) => 4 * elements) / divisors.states : 0;
+  const paged = OPTIMIZER_FACTS[options.optimizer].paged || sharding.offload !== "none";
+  const weights =
+    sum((each) => (each.role === "adapter" ? 0 : each.bytes * widening(each))) / divisors.weights;
+  const offloadsAll = sharding.offload === "all";
+  const largest = Math.max(
+    0,
+    ...tape.parameters.map((each) => (each.trainable ? each.elements * 4 : 0)),
+  );
+  return {
+    weights: offloadsAll ? 0 : weights,
+    adapters:
+      sum((each) => (each.role === "adapter" ? each.bytes * widening(each) : 0)) / divisors.weights,
+    gradients: trained(gradientBytesOf),
+    optimizer: paged ? 0 : states,
+    master: sharding.offload === "none" ? master : 0,
+    stepTemporary: paged
+      ? largest
+      : stepTemporary(
+          options.optimizer,
+          trained((each) => each.bytes * widening(each)) / divisors.states,
+          largest / divisors.states,
+        ),
+    host:
+      (paged ? states : 0) +
+      (sharding.offload === "none" ? 0 : master) +
+      (offloadsAll ? weights : 0),
+    counts: {
+      parameters: sum((each) => (each.role === "adapter" ? 0 : each.elements)),
+      trainable: trained(({ elements }) => elements),
+      quantized: sum((each) => (each.quantized ? each.elements : 0)),
+    },
+    gradientBytesOf,
+  };
+}

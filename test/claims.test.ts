@@ -1,0 +1,33 @@
+/** docs/claims.md: each script of examples/claims still shows what the page says, line by line, without the figures. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { claimNames, pythonOf, quotedOutput, runClaim } from "../scripts/claims.mjs";
+import { root } from "../scripts/setup.mjs";
+
+/** Scripts that need more than a few seconds: `npm run claims` runs them. */
+const slow = new Set(["tracemalloc_cost"]);
+
+/** A line without its figures, and without what depends on the machine's packages. */
+const words = (output: string) =>
+  output
+    .split("\n")
+    .filter((line) => !line.includes("jemalloc"))
+    .map((line) => line.replace(/\d[\d.,]*/g, "N").replace(/\s+/g, " "));
+
+describe("a script shows what the page says", () => {
+  test.for(claimNames().filter((name) => !slow.has(name)))("%s", async (name, { skip }) => {
+    const { output, shown, skipped } = await runClaim(name, pythonOf(name));
+    skip(skipped, output);
+    expect(shown, output).toBe(true);
+    expect(words(output)).toEqual(words(quotedOutput(name) ?? ""));
+  });
+});
+
+test("the page has a section for each script, and no other command", () => {
+  const page = readFileSync(join(root, "docs/claims.md"), "utf8");
+  const quoted = [...page.matchAll(/^\$ python examples\/claims\/(\w+)\.py$/gm)].map(
+    ([, name]) => name,
+  );
+  expect(quoted.sort()).toEqual(claimNames());
+});

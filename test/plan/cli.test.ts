@@ -1,0 +1,286 @@
+/** `tidemark plan` as users type it: text, JSON, comparisons, the page, and what it refuses. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { PlanJson } from "../../src/model/documents/plan_document.js";
+import { pickle } from "../gpu/pickle_writer.mjs";
+import { CachingAllocator } from "../gpu/simulator.mjs";
+import { snapshotOf } from "../gpu/snapshot_file.mjs";
+import { validate } from "../recorded_app.js";
+import { execute, removeScratch, repository, scratch, tidemark } from "../run.js";
+
+const MODELS = JSON.parse(
+  readFileSync(join(repository, "test/data/plan/models.json"), "utf8"),
+) as Record<string, { parameters: number; config: object }>;
+let folder: string;
+
+beforeAll(() => {
+  folder = scratch();
+  mkdirSync(join(folder, "no-model"));
+  for (const [name, { config }] of Object.entries(MODELS)) {
+    mkdirSync(join(folder, name));
+    writeFileSync(join(folder, name, "config.json"), JSON.stringify(config));
+  }
+});
+afterAll(removeScratch);
+
+const plan = (...words: string[]) => execute([tidemark, "plan", ...words], { cwd: folder });
+
+async function planned(...words: string[]): Promise<PlanJson> {
+  const { stdout, stderr, status } = await plan(...words, "--json");
+  expect([status, stderr]).toEqual([0, ""]);
+  return validate(stdout, "plan") as unknown as PlanJson;
+}
+
+/** A safetensors file whose tensors take no space on the disk beyond the header. */
+function safetensors(path: string, tensors: Record<string, number[]>): void {
+  let offset = 0;
+  const entries = Object.entries(tensors).map(([name, shape]) => {
+    const bytes = 2 * shape.reduce((product, size) => product * size, 1);
+    offset += bytes;
+    return [name, { dtype: "BF16", shape, data_offsets: [offset - bytes, offset] }];
+  });
+  const header = Buffer.from(JSON.stringify({ __metadata__: {}, ...Object.fromEntries(entries) }));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  writeFileSync(path, Buffer.concat([length, header]));
+}
+
+describe("a plan", () => {
+  test("as text names the three figures, parts and savings", async () => {
+    const { stdout, status } = await plan(
+      "llama-3.1-8b",
+      "--method",
+      "lora",
+      "--seq",
+      "4k",
+      "--gpu",
+      "4090",
+    );
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^llama-3\.1-8b: llama, 8\.03 billion parameters, 32 layers$/m);
+    for (const part of ["allocated", "reserved", "on device", "weights", "cuda context"]) {
+      expect(stdout).toMatch(new RegExp(`^ {2}${part} +\\d`, "m"));
+    }
+    expect(stdout).toMatch(/does not fit on RTX 4090/);
+    expect(stdout).toMatch(/QLoRA, nf4/);
+  });
+
+  test("as JSON obeys its schema, and its parts add up", async () => {
+    const document = await planned("mixtral", "--train", "--fsdp", "8", "--batch", "2");
+    expect(document.parts.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(document.perDeviceBytes);
+    expect(document.model.parameters).toBe(MODELS.mixtral?.parameters);
+    expect(document.model.activeParameters).toBeLessThan(14e9);
+    expect(document.devices.count).toBe(8);
+  });
+
+  test("of vLLM fills its share of the device", async () => {
+    const document = await planned(
+      "llama-3.1-8b",
+      "--serve",
+      "--engine",
+      "vllm",
+      "--gpu",
+      "h100",
+      "--tp",
+      "2",
+    );
+    expect(document.perDeviceBytes / document.devices.memoryBytes).toBeCloseTo(0.9, 2);
+    expect(document.serving?.kvBytesPerToken).toBe(65_536);
+    expect(document.serving?.kvTokens).toBeGreaterThan(900_000);
+  });
+
+  test("--fit lists methods on common GPUs", async () => {
+    const document = await planned("gpt2", "--fit", "--gpu", "24GiB");
+    const methods = document.fitTable?.map(({ method }) => method);
+    expect(methods).toContain("qlora, checkpointing");
+    expect(document.fitTable?.every(({ maxBatch }) => maxBatch > 0)).toBe(true);
+  });
+
+  test("more memory is saved by each technique than by none", async () => {
+    const { savings, perDeviceBytes } = await planned("llama-3.1-8b", "--batch", "4");
+    expect(savings.length).toBeGreaterThan(5);
+    for (const { bytes } of savings) {
+      expect(bytes).toBeGreaterThan(0);
+      expect(bytes).toBeLessThan(perDeviceBytes);
+    }
+  });
+});
+
+describe("weight files", () => {
+  const hidden = 256;
+  const tensors = (layers: number): Record<string, number[]> => ({
+    "model.embed_tokens.weight": [1000, hidden],
+    "lm_head.weight": [1000, hidden],
+    ...Object.fromEntries(
+      Array.from({ length: layers }, (_, index) => [
+        [`model.layers.${index}.self_attn.q_proj.weight`, [hidden, hidden]],
+        [`model.layers.${index}.self_attn.k_proj.weight`, [hidden / 2, hidden]],
+        [`model.layers.${index}.self_attn.v_proj.weight`, [hidden / 2, hidden]],
+        [`model.layers.${index}.self_attn.o_proj.weight`, [hidden, hidden]],
+        [`model.layers.${index}.mlp.gate_proj.weight`, [512, hidden]],
+        [`model.layers.${index}.mlp.up_proj.weight`, [512, hidden]],
+        [`model.layers.${index}.mlp.down_proj.weight`, [hidden, 512]],
+      ]).flat(),
+    ),
+  });
+
+  test("a folder without config.json is planned by its tensors", async () => {
+    mkdirSync(join(folder, "bare"));
+    const path = join(folder, "bare", "model.safetensors");
+    safetensors(path, tensors(3));
+    const length = 8 + Number(readFileSync(path).readBigUInt64LE(0));
+    expect(length).toBe(readFileSync(path).length);
+    const { model, limits } = await planned("bare");
+    expect([model.layers, model.hidden, model.known]).toEqual([3, hidden, false]);
+    const stored = Object.values(tensors(3)).reduce((sum, [a = 1, b = 1]) => sum + a * b, 0);
+    expect(Math.abs(model.parameters / stored - 1)).toBeLessThan(0.004);
+    expect(limits.join()).toMatch(/no config\.json/);
+  });
+
+  test.each([
+    [
+      "an endless header",
+      Buffer.from([255, 255, 255, 255, 255, 255, 255, 127]),
+      /TM-E008 .*too large/,
+    ],
+    ["a cut header", Buffer.from([200, 0, 0, 0, 0, 0, 0, 0, 123]), /TM-E085 .*cut off/],
+    ["nothing", Buffer.alloc(0), /TM-E085 .*cut off/],
+    ["no JSON", Buffer.from("\x04\0\0\0\0\0\0\0abcd"), /TM-E085 .*not JSON/],
+  ])("a safetensors file of %s is refused in one line", async (_, bytes, message) => {
+    writeFileSync(join(folder, "bad.safetensors"), bytes);
+    const { status, stdout, stderr } = await plan("bad.safetensors");
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  test("a GGUF header has sizes and bytes", async () => {
+    writeFileSync(join(folder, "tiny.gguf"), gguf());
+    const { model, parts } = await planned("tiny.gguf", "--serve", "--engine", "llama.cpp");
+    expect([model.family, model.layers, model.hidden]).toEqual(["llama", 2, 256]);
+    expect(parts.find(({ part }) => part === "weights")?.bytes).toBeGreaterThan(0);
+    writeFileSync(join(folder, "cut.gguf"), gguf().subarray(0, 90));
+    expect((await plan("cut.gguf")).stderr).toMatch(/^tidemark: TM-E085 .*cut off[^\n]*\n$/);
+  });
+});
+
+/** Version 3, with the metadata of a Llama of two layers and its embedding. */
+function gguf(): Buffer {
+  const u32 = (value: number) => {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value);
+    return bytes;
+  };
+  const u64 = (value: number) => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64LE(BigInt(value));
+    return bytes;
+  };
+  const text = (words: string) => Buffer.concat([u64(words.length), Buffer.from(words)]);
+  const sizes: [string, number][] = [
+    ["block_count", 2],
+    ["embedding_length", 256],
+    ["feed_forward_length", 512],
+    ["attention.head_count", 4],
+    ["attention.head_count_kv", 2],
+    ["context_length", 2048],
+  ];
+  return Buffer.concat([
+    Buffer.from("GGUF"),
+    u32(3),
+    u64(1),
+    u64(1 + sizes.length),
+    text("general.architecture"),
+    u32(8),
+    text("llama"),
+    ...sizes.flatMap(([name, value]) => [text(`llama.${name}`), u32(4), u32(value)]),
+    text("token_embd.weight"),
+    u32(2),
+    u64(256),
+    u64(1000),
+    u32(1),
+    u64(0),
+  ]);
+}
+
+describe("comparisons", () => {
+  test("with an allocator snapshot, part by part", async () => {
+    const allocator = new CachingAllocator();
+    allocator.allocate(500 * 2 ** 20);
+    writeFileSync(join(folder, "snapshot.pickle"), pickle(snapshotOf([allocator], "plain")));
+    const { comparison } = await planned("gpt2", "--compare", "snapshot.pickle");
+    expect(comparison?.kind).toBe("allocated");
+    expect(comparison?.measuredBytes).toBe(500 * 2 ** 20);
+    expect(comparison?.explanation).toMatch(/than planned/);
+  });
+
+  test("with vLLM's start-up log", async () => {
+    writeFileSync(
+      join(folder, "vllm.log"),
+      "gpu_memory_utilization (0.80)\nModel loading took 14.99 GiB\nAvailable KV cache memory: 44.9 GiB\nGPU KV cache size: 367,821 tokens\n",
+    );
+    const words = [
+      "llama-3.1-8b",
+      "--serve",
+      "--engine",
+      "vllm",
+      "--gpu",
+      "h100",
+      "--check",
+      "vllm.log",
+    ];
+    const { comparison } = await planned(...words);
+    expect(comparison?.parts.map(({ part }) => part)).toEqual(["weights", "KV cache"]);
+    expect(comparison?.explanation).toMatch(/131072 B of cache a token, as planned/);
+    expect(comparison?.explanation).toMatch(
+      /gpu_memory_utilization 0\.8, the plan has --utilization 0\.9/,
+    );
+    expect((await plan(...words)).stdout).toMatch(/^ {2}KV cache +\d/m);
+  });
+});
+
+describe("mistakes end in one line", () => {
+  test.each([
+    [["nowhere"], /TM-E003 no such model folder/],
+    [["no-model"], /TM-E085 .*holds no config\.json/],
+    [["/dev/null"], /TM-E085 .*no regular file/],
+    [["gpt2", "--train", "--serve"], /TM-E002 --train and --serve/],
+    [["gpt2", "--serve", "--batch", "2"], /TM-E002 --batch belongs to training; use --concurrency/],
+    [["gpt2", "--context", "2k"], /TM-E002 --context belongs to --serve/],
+    [["gpt2", "--gpu", "h1000"], /a GPU such as h100/],
+    [["gpt2", "--method", "qlorra"], /--method takes one of full, lora, qlora/],
+    [["gpt2", "--quantize", "nf4", "--method", "full"], /quantised weights cannot be trained/],
+    [["gpt2", "--fsdp", "2", "--ddp", "2"], /divide the same job twice/],
+    [["gpt2", "--tp", "5"], /TM-E086 12 heads cannot be divided over --tp 5/],
+    [["gpt2", "--batch", "0"], /a whole number from 1/],
+    [["gpt2", "--check", "x.log"], /add --serve/],
+    [["gpt2", "--compare", "nowhere.pickle"], /TM-E003/],
+  ])("%j", async (words, message) => {
+    const { status, stdout, stderr } = await plan(...words);
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split("\n"), stderr).toHaveLength(1);
+  });
+
+  test.each([
+    ["cut", '{"hidden_size": 12'],
+    ["list", "[1, 2]"],
+    ["empty", ""],
+    ["binary", "\0\x01\x02"],
+    ["nested", `${'{"text_config":'.repeat(50_000)}1${"}".repeat(50_000)}`],
+  ])("a %s config.json", async (name, text) => {
+    mkdirSync(join(folder, `bad-${name}`));
+    writeFileSync(join(folder, `bad-${name}`, "config.json"), text);
+    const { status, stderr } = await plan(`bad-${name}`);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^tidemark: TM-E\d{3} [^\n]+\n$/);
+  });
+});
+
+test("-o writes a page that holds the model", async () => {
+  const { status, stdout } = await plan("gpt2", "-o", "plan.html");
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/^plan\.html/);
+  expect(readFileSync(join(folder, "plan.html"), "utf8")).toContain("tidemark-document");
+});

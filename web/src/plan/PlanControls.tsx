@@ -1,0 +1,210 @@
+/** Sliders and choices of a plan. */
+import { GPUS } from "../../../src/plan/device/gpus.js";
+import { OPTIMIZERS, type OptimizerName } from "../../../src/plan/job/optimizers.js";
+import {
+  METHODS,
+  type Method,
+  type PlanOptions,
+  type ServeOptions,
+  type TrainOptions,
+} from "../../../src/plan/job/options.js";
+import { formatCount } from "../format/numbers.js";
+
+interface ControlsProps {
+  options: PlanOptions;
+  /** Of the model; 0: not known. */
+  longest: number;
+  onChoose: (options: PlanOptions) => void;
+}
+
+export function PlanControls({ options, longest, onChoose }: ControlsProps) {
+  return (
+    <section className="panel plan-controls" aria-label="Options">
+      {options.mode === "train" ? (
+        <TrainControls options={options} longest={longest} onChoose={onChoose} />
+      ) : (
+        <ServeControls options={options} longest={longest} onChoose={onChoose} />
+      )}
+      <Choice
+        name="GPU"
+        value={options.gpu.name}
+        values={[...new Set([options.gpu.name, ...GPUS.map(({ name }) => name)])]}
+        onChoose={(name) =>
+          onChoose({ ...options, gpu: GPUS.find((gpu) => gpu.name === name) ?? options.gpu })
+        }
+      />
+    </section>
+  );
+}
+
+interface ModeProps<Options> {
+  options: Options;
+  longest: number;
+  onChoose: (options: Options) => void;
+}
+
+const LONGEST = 2 ** 17;
+
+function TrainControls({ options, longest, onChoose }: ModeProps<TrainOptions>) {
+  const { parallelism } = options;
+  const { sharding } = parallelism;
+  const change = (changes: Partial<TrainOptions>) => onChoose({ ...options, ...changes });
+  return (
+    <>
+      <Slider
+        name="Batch"
+        value={options.batch}
+        most={256}
+        onChoose={(batch) => change({ batch })}
+      />
+      <Slider
+        name="Sequence length"
+        value={options.sequence}
+        most={longest === 0 ? LONGEST : Math.min(LONGEST, longest)}
+        onChoose={(sequence) => change({ sequence })}
+      />
+      <Slider
+        name="FSDP devices"
+        value={sharding.devices}
+        most={1024}
+        onChoose={(devices) =>
+          change({
+            parallelism: {
+              ...parallelism,
+              sharding: {
+                ...sharding,
+                devices,
+                kind: devices > 1 && sharding.kind === "ddp" ? "fsdp" : sharding.kind,
+              },
+            },
+          })
+        }
+      />
+      <Choice
+        name="Method"
+        value={options.method}
+        values={METHODS}
+        onChoose={(method) => change(methodChanges(method as Method))}
+      />
+      <Choice
+        name="Checkpointing"
+        value={options.checkpointing}
+        values={["none", "selective", "full"]}
+        onChoose={(value) => change({ checkpointing: value as TrainOptions["checkpointing"] })}
+      />
+      <Choice
+        name="Optimizer"
+        value={options.optimizer}
+        values={OPTIMIZERS}
+        onChoose={(value) => change({ optimizer: value as OptimizerName })}
+      />
+      <Choice
+        name="Attention"
+        value={options.attention}
+        values={["eager", "sdpa", "flash"]}
+        onChoose={(value) => change({ attention: value as TrainOptions["attention"] })}
+      />
+      <Choice
+        name="Loss"
+        value={options.loss}
+        values={["full", "chunked", "fused"]}
+        onChoose={(value) => change({ loss: value as TrainOptions["loss"] })}
+      />
+    </>
+  );
+}
+
+function methodChanges(method: Method): Partial<TrainOptions> {
+  return { method, quantize: method === "qlora" ? "nf4" : null };
+}
+
+function ServeControls({ options, longest, onChoose }: ModeProps<ServeOptions>) {
+  const change = (changes: Partial<ServeOptions>) => onChoose({ ...options, ...changes });
+  return (
+    <>
+      <Slider
+        name="Sequences at once"
+        value={options.concurrency}
+        most={1024}
+        onChoose={(concurrency) => change({ concurrency })}
+      />
+      <Slider
+        name="Context"
+        value={options.context}
+        most={longest === 0 ? LONGEST : Math.max(1, longest)}
+        onChoose={(context) => change({ context })}
+      />
+      <Slider
+        name="Tensor parallelism"
+        value={options.tensor}
+        most={16}
+        onChoose={(tensor) => change({ tensor })}
+      />
+      <Choice
+        name="Cache"
+        value={options.kvDType}
+        values={["auto", "fp8", "fp16", "bf16", "fp32"]}
+        onChoose={(value) => change({ kvDType: value as ServeOptions["kvDType"] })}
+      />
+    </>
+  );
+}
+
+/** Powers of two, with the current value where it is none. */
+function Slider({
+  name,
+  value,
+  most,
+  onChoose,
+}: {
+  name: string;
+  value: number;
+  most: number;
+  onChoose: (value: number) => void;
+}) {
+  const steps = Array.from(
+    { length: Math.floor(Math.log2(Math.max(1, most))) + 1 },
+    (_, n) => 2 ** n,
+  );
+  const stops = [...new Set([...steps, value])].sort((a, b) => a - b);
+  return (
+    <label className="plan-slider">
+      <span>{name}</span>
+      <input
+        type="range"
+        min={0}
+        max={stops.length - 1}
+        value={stops.indexOf(value)}
+        aria-label={name}
+        aria-valuetext={String(value)}
+        onChange={(event) => onChoose(stops[Number(event.target.value)] ?? value)}
+      />
+      <output>{formatCount(value)}</output>
+    </label>
+  );
+}
+
+function Choice({
+  name,
+  value,
+  values,
+  onChoose,
+}: {
+  name: string;
+  value: string;
+  values: readonly string[];
+  onChoose: (value: string) => void;
+}) {
+  return (
+    <label className="plan-choice">
+      <span>{name}</span>
+      <select value={value} aria-label={name} onChange={(event) => onChoose(event.target.value)}>
+        {values.map((each) => (
+          <option key={each} value={each}>
+            {each === "" ? "as given" : each}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

@@ -1,0 +1,33 @@
+/** What each technique would save of the plan. */
+import type { PlanJson } from "../../../src/model/documents/plan_document.js";
+import { formatBytes } from "../format/numbers.js";
+
+export function SavingsTable({ plan }: { plan: PlanJson }) {
+  return (
+    <section className="panel" aria-label="Savings">
+      <table className="plan-table">
+        <caption>What would save memory, each alone</caption>
+        <thead>
+          <tr>
+            <th>Technique</th>
+            <th className="number">Saves</th>
+            <th>Cost</th>
+            <th>Change</th>
+          </tr>
+        </thead>
+        <tbody>
+          {plan.savings.map(({ technique, bytes, cost, change }) => (
+            <tr key={technique}>
+              <th scope="row">{technique}</th>
+              <td className="number">{formatBytes(bytes)}</td>
+              <td>{cost}</td>
+              <td>
+                <code>{change}</code>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
