@@ -31,7 +31,7 @@ const DEFAULT_DISK: Bytes = 10 * 2 ** 30;
 
 export const about: CommandAbout = {
   group: "fleet",
-  summary: "keep the recordings of many programs, and show them in a browser",
+  summary: "keep the recordings of many programs, and answer questions about them",
   rows: "none",
 };
 
@@ -39,8 +39,8 @@ export function buildCommand(): Command {
   const command = new Command("serve")
     .description(
       "A server that takes recordings while they grow (tidemark run --to URL), keeps them in a folder,\n" +
-        "and shows services, versions and instances in a browser. Without a token it listens on loopback\n" +
-        "alone. Ctrl-C or SIGTERM ends it.",
+        "and answers questions about services, versions and instances: tidemark fleet services, or its\n" +
+        "HTTP API. Without a token it listens on loopback alone. Ctrl-C or SIGTERM ends it.",
     )
     .addOption(
       new Option("--listen <address>", "where it listens; port 0: any that is free")
