@@ -63,7 +63,10 @@ function actorsBelow(guard: number): Actors {
         return []; // it has just ended
       }
     });
-  const recorder = children.find(({ command }) => command[1]?.endsWith("dist/program/main.js"));
+  const recorder = children.find(
+    ({ command: [program = "", ...words] }) =>
+      program.endsWith("node") && words.some((word) => word.endsWith("dist/program/main.js")),
+  );
   const target = children.find(({ command }) => command[0] === python);
   if (recorder === undefined || target === undefined) {
     throw new Error(`guard ${guard} has ${JSON.stringify(children)}`);

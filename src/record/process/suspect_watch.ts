@@ -9,7 +9,8 @@
  * The heap is copied as the program runs: it never stands still for this. A lookup takes up to seconds of a
  * core all the same. So it is rare: first when growth is suspected, then each time the run is longer by some
  * part, and never before the recorder's CPU budget has room for it: one that is delayed by that is reported. Where
- * something leaks, and that has waited in vain, the budget is overdrawn once, and that is reported, too. Where
+ * something leaks whose holder no lookup has found yet, and that has waited in vain, the budget is overdrawn once, and
+ * that is reported, too. Where
  * nothing but what fills, or little, was kept, that is later and rarer. The newest is kept. One that has its
  * copy when the program ends is waited for, a little.
  */
@@ -103,6 +104,8 @@ export class SuspectWatch {
   /** Of the newest lookup: how long the run was, and whether the next should come soon. */
   #askedMs: Millis = 0;
   #again = false;
+  /** Sites whose holder a lookup has found. */
+  readonly #held = new Set<string>();
   /** CPU time of the newest lookup; null: none has ended yet. */
   #costMs: Millis | null = null;
   /** Of the recorded program, by the newest poll. */
@@ -172,7 +175,9 @@ export class SuspectWatch {
     if (pid === null || !this.#isDue(elapsedMs, suspected)) {
       return;
     }
-    const mostMs = this.#affordedMs(elapsedMs, suspected);
+    const isKnown =
+      growing.size + shared.length === 0 && sites.every(({ site }) => this.#held.has(site.key));
+    const mostMs = this.#affordedMs(elapsedMs, suspected && !isKnown);
     if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);
@@ -246,8 +251,9 @@ export class SuspectWatch {
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
   }
 
-  /** CPU time that a lookup which is due may use; null if the budget has no room for it yet. */
-  #affordedMs(elapsedMs: Millis, suspected: boolean): Millis | null {
+  /** CPU time that a lookup which is due may use; null if the budget has no room for it yet. `isUrgent`: something may
+   * leak, and nobody knows yet what holds it. */
+  #affordedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
     const { budget } = this.#options;
     const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
     if (budget.spareMs() >= expected) {
@@ -255,9 +261,7 @@ export class SuspectWatch {
     }
     this.#delayedMs ??= elapsedMs;
     const isInVain = elapsedMs - this.#delayedMs >= LEAST_DELAY_MS;
-    return suspected && isInVain && budget.withCreditMs() >= expected
-      ? budget.withCreditMs()
-      : null;
+    return isUrgent && isInVain && budget.withCreditMs() >= expected ? budget.withCreditMs() : null;
   }
 
   /** What the newest lookup has overdrawn, as a sentence. */
@@ -353,6 +357,11 @@ export class SuspectWatch {
       const unheld =
         heldByPython(rows, request.sites) < LEAST_HELD || rows.some((row) => isHeldByNobody(row));
       const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.#objectsCounted;
+      for (const { site, path } of rows) {
+        if (path.length > 0) {
+          this.#held.add(site);
+        }
+      }
       this.#again = rows.some(isTorn) || (unheld && !this.#again) || first;
       this.#objectsCounted ||= first;
       if (this.#worker !== worker) {
