@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/number.h"
 #include "core/state.h"
 #include "core/system.h"
@@ -247,6 +248,7 @@ __attribute__((destructor))
 #endif
 void tm_end(void)
 {
+    tm_measure_write();
     int finalised = tm_python_finalises();
     if (!tm_armed() || (!finalised && tm_core.pid != tm_own_pid()))
         return;

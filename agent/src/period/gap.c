@@ -1,7 +1,8 @@
 /* gap.c - the bytes that a thread allocates between two samples.
  *
- * A gap of a raised period is counted down in steps of the configured one. Otherwise a program that allocates
- * little after an expensive start would not notice for minutes that it may be sampled as finely as configured.
+ * A gap of a raised period is counted down in steps of less than the configured one. Otherwise a program that allocates
+ * little after an expensive start would not notice for minutes that it may be sampled as finely as configured. And a
+ * large allocation, which exceeds every step, is not counted but decided about by itself (large.c).
  *
  *   countdown     rest
  *   |--- step ---|-------- ... --------| sample
@@ -17,7 +18,7 @@
 static void count_down(struct tm_thread_state *thread, uint64_t gap)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
-    uint64_t step = configured && thread->period > configured ? configured : gap;
+    uint64_t step = configured && thread->period > configured ? configured - 1 : gap;
     thread->countdown = gap < step ? gap : step;
     thread->rest = gap - thread->countdown;
 }
@@ -37,11 +38,16 @@ int tm_gap_ends(struct tm_thread_state *thread, uint64_t bytes)
     return 0;
 }
 
-/* What is left of a gap is a gap again, so another may be drawn for it. */
 void tm_step_gap(struct tm_thread_state *thread)
 {
-    int saved = errno;
     tm_control_passed(__atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED));
+    tm_renew_gap(thread);
+}
+
+/* What is left of a gap is a gap again, so another may be drawn for it. */
+void tm_renew_gap(struct tm_thread_state *thread)
+{
+    int saved = errno;
     if (tm_control_is_due() && tm_armed() && __atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) == tm_own_pid() &&
         tm_try_lock()) {
         thread->inside = 1;
