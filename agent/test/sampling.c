@@ -163,7 +163,7 @@ static void churn_before(void)
     tm_set_period(2048); /* then enough of the small ones are sampled for intervals to hold */
     tm_unlock();
 }
-static void sizes_that_churn(void) { judge_mix(REPLICATES, 512, 20000, mixed, 9, NULL, churn_before); }
+static void sizes_that_churn(void) { judge_mix(REPLICATES, 512, 9000, mixed, 9, NULL, churn_before); }
 
 /* The period in force is raised, and large allocations are sampled as configured. */
 static const size_t around_4096[] = {40, 100, 2048, 4095, 4096, 5000, 9000, 70000};
@@ -174,7 +174,7 @@ static void raise_period(void)
     tm_unlock();
     CHECK(tm_period_of(4095, 65536) >= 65536 && tm_period_of(4096, 65536) == 4096);
 }
-static void large_beside_small(void) { judge_mix(REPLICATES, 4096, 16000, around_4096, 8, NULL, raise_period); }
+static void large_beside_small(void) { judge_mix(REPLICATES, 4096, 5000, around_4096, 8, NULL, raise_period); }
 
 static void others_of_the_family(void)
 {
