@@ -31,14 +31,14 @@ static struct tm_size *size_of(uint64_t bytes)
     return &tm_core.sizes[size < TM_SIZES ? size : TM_SIZES - 1];
 }
 
-/* Not while the period in force is the configured one. Beyond that, up to four times coarser than the factor by which it
- * was raised: what is saved is spent on a finer period for the others, which cannot be finer than configured, and each
- * sample that is discarded costs time, too. */
+/* Not while the period in force is the configured one, except at the start, whose allowance lasts longer then. Beyond
+ * that, up to four times coarser than the factor by which it was raised: what is saved is spent on a finer period for the
+ * others, which cannot be finer than configured, and each sample that is discarded costs time, too. */
 static uint64_t shifted(uint64_t period, uint32_t shift)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
     uint64_t coarsest = __atomic_load_n(&tm_core.coarsest, __ATOMIC_RELAXED);
-    if (period <= configured)
+    if (period <= configured && !tm_control_starts())
         return period;
     while (shift && ((period << 2) >> shift < configured || period << shift > coarsest))
         shift--;

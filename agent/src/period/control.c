@@ -20,8 +20,8 @@
  *
  * Two exceptions favour what stays. Imports, models and data are loaded at the start, so a program that has just
  * begun has an allowance: until that is spent, the period does not rise. It is paid back later, by a quarter of the
- * share. And a place that is not listed may hold up to 3.7 periods unseen, so no period is coarser than COARSEST, or a
- * COARSEST_PART of what is live, unless samples would then take HARDEST times the share.
+ * share. And a place that is not listed may hold up to 3.7 periods unseen, so no period is coarser than COARSEST unless
+ * samples would then take HARDEST times the share.
  */
 #include "core/state.h"
 #include "core/system.h"
@@ -37,7 +37,6 @@
 #define START_NS 23000000ll       /* the allowance: with FIRST_CREDIT_NS, 25 ms */
 #define PAID_BACK 0.25
 #define COARSEST (1ull << 20)
-#define COARSEST_PART 80
 #define HARDEST 2.0
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
@@ -101,14 +100,15 @@ static double charge_start(double slow, double regular)
     double over = slow - regular;
     if (tm_core.start_ns > 0 && over > 0) {
         int64_t taken = over < (double)tm_core.start_ns ? (int64_t)over : tm_core.start_ns;
-        tm_core.start_ns -= taken;
-        tm_core.start_debt_ns += taken;
+        __atomic_store_n(&tm_core.start_ns, tm_core.start_ns - taken, __ATOMIC_RELAXED);
+        __atomic_store_n(&tm_core.start_debt_ns, tm_core.start_debt_ns + taken, __ATOMIC_RELAXED);
+        tm_publish_period();
         return slow - (double)taken;
     }
     if (tm_core.start_ns <= 0 && tm_core.start_debt_ns > 0) {
         double back = regular * PAID_BACK;
         int64_t paid = back < (double)tm_core.start_debt_ns ? (int64_t)back : tm_core.start_debt_ns;
-        tm_core.start_debt_ns -= paid;
+        __atomic_store_n(&tm_core.start_debt_ns, tm_core.start_debt_ns - paid, __ATOMIC_RELAXED);
         return slow + (double)paid;
     }
     return slow;
@@ -123,10 +123,9 @@ int tm_may_halve(uint64_t period)
 /* The coarsest period for any size, a power of two times the configured one. */
 static uint64_t coarsest_now(void)
 {
-    double live = tm_core.header->live_bytes / COARSEST_PART, hardest = tm_core.cost * tm_core.rate / (HARDEST * SHARE);
-    double most = live > (double)COARSEST ? live : (double)COARSEST;
+    double hardest = tm_core.cost * tm_core.rate / (HARDEST * SHARE);
     uint64_t coarsest = tm_core.configured_period;
-    while (coarsest * 2 <= LARGEST_PERIOD && ((double)coarsest * 2 <= most || (double)coarsest * 1.5 <= hardest))
+    while (coarsest * 2 <= LARGEST_PERIOD && (coarsest * 2 <= COARSEST || (double)coarsest * 1.5 <= hardest))
         coarsest *= 2;
     return coarsest;
 }
@@ -227,6 +226,12 @@ void tm_control_passed(uint64_t bytes)
 void tm_control_thinned(void)
 {
     __atomic_fetch_add(&tm_core.thinned_samples, 1, __ATOMIC_RELAXED);
+}
+
+int tm_control_starts(void)
+{
+    return __atomic_load_n(&tm_core.start_ns, __ATOMIC_RELAXED) > 0 &&
+           __atomic_load_n(&tm_core.start_debt_ns, __ATOMIC_RELAXED) > 0;
 }
 
 int tm_control_is_due(void)
