@@ -149,6 +149,12 @@ static void the_start_has_an_allowance(void)
         CHECK(spent < 30e6);
     }
     CHECK(!tm_control_starts());
+    tm_core.start_ns = 1; /* a fixed period is not made coarser for sizes that churn, at the start neither */
+    CHECK(tm_control_starts());
+    tm_settings.fixed_period = 1;
+    CHECK(!tm_control_starts());
+    tm_settings.fixed_period = 0;
+    tm_core.start_ns = 0;
     CHECK(spent > 22e6 && tm_core.start_debt_ns == allowance);
     double share = rounds(load, 2000); /* paid back meanwhile */
     CHECK(tm_core.period > 4 * tm_core.configured_period && share < 0.0015);

@@ -62,6 +62,12 @@ void tm_control_begin(void)
     tm_core.wall_ns = tm_core.ticks_start_ns;
 }
 
+/* Asked for, whatever it costs. */
+static int is_fixed(void)
+{
+    return __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED) == 1 || tm_settings.fixed_period;
+}
+
 /* The counter's rate is measured over the process's own life; the first guess is 3 GHz. */
 static double ns_a_tick(void)
 {
@@ -196,8 +202,7 @@ static void check(struct interval interval, int whole)
     __atomic_store_n(&tm_core.coarsest, coarsest_now(), __ATOMIC_RELAXED);
     double load = tm_core.cost * tm_core.rate / share_now();
     int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
-    int is_fixed = tm_core.configured_period == 1 || tm_settings.fixed_period; /* asked for, whatever it costs */
-    tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !is_fixed));
+    tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !is_fixed()));
 }
 
 /* Excludes the time that others had the core meanwhile. */
@@ -230,7 +235,7 @@ void tm_control_thinned(void)
 
 int tm_control_starts(void)
 {
-    return __atomic_load_n(&tm_core.start_ns, __ATOMIC_RELAXED) > 0 &&
+    return !is_fixed() && __atomic_load_n(&tm_core.start_ns, __ATOMIC_RELAXED) > 0 &&
            __atomic_load_n(&tm_core.start_debt_ns, __ATOMIC_RELAXED) > 0;
 }
 
