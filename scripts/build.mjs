@@ -1,5 +1,5 @@
 /**
- * `npm run build`: agent/ -> dist/native, src/ -> dist -> dist/program, web/ -> dist/web/index.html.
+ * `npm run build`: agent/ -> dist/native, src/ -> dist -> dist/program, web/ -> dist/web/.
  * Does only what has changed since the last time.
  */
 import { existsSync, rmSync } from "node:fs";
@@ -87,16 +87,13 @@ function removeOrphans() {
 
 async function buildPage() {
   const inputs = ["web", "src/model", "package-lock.json"];
-  const outputs = ["dist/web/index.html"];
+  const outputs = ["dist/web/index.html", "dist/web/fleet/index.html"];
   await unlessFresh("page", { inputs, outputs }, async () => {
-    await step(
-      "vite: web/ -> dist/web/",
-      process.execPath,
-      [tool("vite/bin/vite.js"), "build", "web"],
-      {
-        cwd: root,
-      },
-    );
+    const vite = [tool("vite/bin/vite.js"), "build"];
+    await step("vite: web/ -> dist/web/", process.execPath, [...vite, "web"], { cwd: root });
+    // After the report: building that one empties its folder.
+    const fleet = [...vite, "--config", "web/vite.fleet.config.ts"];
+    await step("vite: web/fleet/ -> dist/web/fleet/", process.execPath, fleet, { cwd: root });
   });
 }
 

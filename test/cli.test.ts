@@ -107,7 +107,7 @@ describe("mistakes", () => {
     [["report", "app.tidemark", "-o", "app.tidemark"], /is the recording itself/],
     [["diff", "app.tidemark", "app.tidemark"], /same moment/],
     [["diff", "app.tidemark@soon", "app.tidemark"], /'soon' is not a moment/],
-    [["summary", "app.tidemark", "--at", "3h"], /outside of app\.tidemark/],
+    [["summary", "app.tidemark", "--at", "3h"], /outside app\.tidemark/],
     [["summary", "missing.tidemark"], /no such/],
     [["summary", "app.py"], /TM-E00[57]/],
     [["summary", "."], /TM-E00/],
@@ -126,11 +126,11 @@ describe("mistakes", () => {
     [["run", "-o", "missing/x.tidemark", "--", "true"], /cannot write/],
     [
       ["run", "--json", "--", "true"],
-      /--json takes a value \(<file>\), and none is given; see tidemark run --help/,
+      /--json takes a value \(<file>\), but none is given; see tidemark run --help/,
     ],
     [
       ["report", "app.tidemark", "-o", "--quiet"],
-      /--output takes a value \(<file>\), and none is given; see tidemark report --help/,
+      /--output takes a value \(<file>\), but none is given; see tidemark report --help/,
     ],
     [["run", "-o", "app.tidemark", "--", "true"], /exists.*-f/],
   ])("%j: one line", async (words, says) => {

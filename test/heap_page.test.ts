@@ -253,7 +253,7 @@ describe("the page of a heap", () => {
       writeReport(page, path, untold, template).then(() => openFile(path)),
       async (opened) => {
         expect(await words(opened.locator("body"))).toContain("need 9 TiB");
-        expect(await words(opened.locator("main"))).toMatch(/No graph.*Types.*dict/);
+        expect(await words(opened.locator("main"))).toMatch(/No object graph.*Types.*dict/);
       },
     );
   });

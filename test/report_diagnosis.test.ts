@@ -119,7 +119,7 @@ describe("a recording of a program that leaks", () => {
       const suspect = part(page, `Suspect ${json?.rank}`);
       const frames = suspect.locator(".suspect-stack > .stack-frames");
       expect(await words(frames)).toBe("login leaky.py:5 handle leaky.py:9 <module> leaky.py:14");
-      await suspect.getByText(/^Whole stack, \d+ frames$/).click();
+      await suspect.getByText(/^Full stack, \d+ frames$/).click();
       await expect.poll(() => words(suspect)).toContain("decoder.py");
       const holder = said.suspects.find(({ rank }) => rank === json?.rank)?.holder;
       expect(holder?.path).toContain("sessions");
@@ -201,7 +201,7 @@ describe("every verdict", () => {
       holder parse held=40 path=app>.history entries=900 putter=keep`;
     await using(openDiagnosis(put), async (page) => {
       await openTab(page);
-      expect(await words(part(page, "Suspect 1"))).toMatch(/put there, 100 %.*keep.*\.history/);
+      expect(await words(part(page, "Suspect 1"))).toMatch(/added, 100 %.*keep.*\.history/);
       expect(await words(part(page, "Suspect 2"))).toContain("parse");
     });
     const read = `anonRssBytes 400

@@ -108,7 +108,12 @@ class Agent:
         pool = self.status()["pool"]
         with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
             recording = os.path.join(folder, "snapshot.tidemark")
-            _ask("import", pool, "--pid", str(os.getpid()), "-o", recording, "--quiet")
+            try:
+                _ask("import", pool, "--pid", str(os.getpid()), "-o", recording, "--quiet")
+            except RuntimeError as error:
+                if "TM-E014" in str(error):
+                    return []  # nothing was sampled yet
+                raise
             text = _ask("summary", recording, "--json", "--top", "1000000")
         sites: List[Optional[Site]] = json.loads(text, object_hook=_Reader())["sites"]
         return [site for site in sites if site is not None]

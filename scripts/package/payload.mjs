@@ -4,7 +4,7 @@
  *     package.json          name, version; how the program finds its version
  *     bin/tidemark          starts the program
  *     dist/program/         the program, its libraries joined in
- *     dist/web/index.html   the report's page
+ *     dist/web/             the report's page and the pages of a server
  *     dist/native/          agent and guard (npm: a package of their own)
  *     python/tidemark/      the Python package, as a running program is given it
  *     grammars/             the grammar of Python that `lint` parses with, as WebAssembly
@@ -27,7 +27,7 @@ import { root } from "../setup.mjs";
 /** Libraries that stay folders of node_modules: they read their WebAssembly from beside themselves. */
 export const unjoined = ["gecko-profiler-demangle", "iced-x86", "web-tree-sitter"];
 /** Libraries of the page; package.json lists them for development, for the build joins them in. */
-const ofThePage = ["d3-hierarchy", "react-dom", "uplot"];
+const ofThePage = ["@tanstack/react-query", "d3-hierarchy", "react-dom", "uplot", "wouter"];
 
 /** @type {{version: string, description: string, license: string, dependencies: Record<string, string>}} */
 export const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -36,7 +36,7 @@ export const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf
 export function payload() {
   const files = [
     ...filesUnder("dist/program"),
-    "dist/web/index.html",
+    ...filesUnder("dist/web"),
     ...pythonFiles("tidemark"),
     ...filesUnder("grammars"),
   ];

@@ -116,14 +116,14 @@ describe("runs as ever, without the agent: a line says why", () => {
   });
 
   test("a static binary", async () => {
-    await expectUnseen([await build("static", "-static"), "word"], /linked statically/);
+    await expectUnseen([await build("static", "-static"), "word"], /statically linked/);
   });
 
   test("a script that is run by a static binary", async () => {
     const interpreter = await build("static-interpreter", "-static");
     const script = join(folder, "static-script");
     writeFileSync(script, `#!${interpreter}\nanything\n`, { mode: 0o755 });
-    await expectUnseen([script, "word"], /linked statically/);
+    await expectUnseen([script, "word"], /statically linked/);
   });
 
   test("a program of musl, by the loader that its header names", async () => {

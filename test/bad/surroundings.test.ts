@@ -167,7 +167,7 @@ os._exit(5)`;
       expect(recorded.stdout).toMatch(/status 5$/m);
       expectSpeaksClearly(recorded.stdout);
       // Where the limit may be raised there is a profile, else a word about it.
-      expect(recorded.stdout).toMatch(/cut short|ulimit -f|30\.0 MiB/);
+      expect(recorded.stdout).toMatch(/is incomplete|ulimit -f|30\.0 MiB/);
     },
   );
 

@@ -93,7 +93,7 @@ describe("a snapshot", () => {
   test("out of memory: the state just before", async () => {
     const { stdout } = await gpu([file("oom.pickle")]);
     expect(stdout).toMatch(/^Out of memory at event 200: fragmentation$/m);
-    expect(stdout).toMatch(/asked for 200 MiB, the device had 0 B free/);
+    expect(stdout).toMatch(/requested 200 MiB; the device had 0 B free/);
   });
 
   test("as a page", async () => {
@@ -119,7 +119,7 @@ test("two are compared, three are ranks", async () => {
   const ranks = ["rank0.pickle", "rank1.pickle", "rank2.pickle"].map(file);
   const table = await gpu(ranks);
   expect(table.stdout.replace(/\s+/g, " ")).toMatch(
-    /rank2\.pickle, device 0: asks for more than the others \(48 %\): most of it in main \/srv\/train\/main\.py:24/,
+    /rank2\.pickle, device 0: requests more than the others \(48 %\): most of it in main \/srv\/train\/main\.py:24/,
   );
   await json("gpu_ranks", ranks);
   await json("gpu_ranks", [...ranks.slice(0, 2), "--ranks"]);
@@ -150,7 +150,7 @@ test("a message in a log, from a file and from a pipe, held against a snapshot",
     input:
       "W tensorflow/core/common_runtime/bfc_allocator.cc:1] Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.00GiB (rounded to 3221225472)requested by op A\nLimit: 8589934592\nInUse: 8489934592\nallocating 144.00 MiB on device 4: cudaMalloc failed: out of memory\n",
   });
-  expect(others.stdout).toMatch(/device 0, tensorflow\n {2}asked for 3\.00 GiB, pool 8\.00 GiB/);
+  expect(others.stdout).toMatch(/device 0, tensorflow\n {2}requested 3\.00 GiB, pool 8\.00 GiB/);
   expect(others.stdout).toMatch(/device 4, llama\.cpp\n/);
   const none = await gpu(["oom", "-"], { input: "all is well\n" });
   expect([none.status, none.stdout]).toEqual([
@@ -201,7 +201,7 @@ describe("gpu top", () => {
     expect(devices[1]?.processes[0]).toMatchObject({ command: [], deviceBytes: null, rssBytes: 0 });
     const { stdout } = await gpu(["top"], { env });
     expect(stdout).toMatch(/^Device 0 {2}NVIDIA H100 80GB HBM3, 37 % busy$/m);
-    expect(stdout).toMatch(/kept back/);
+    expect(stdout).toMatch(/reserved by driver/);
   });
 });
 

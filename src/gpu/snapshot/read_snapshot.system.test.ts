@@ -231,7 +231,7 @@ const refusals: [string, Uint8Array | string, string, RegExp][] = [
     "traces of numbers",
     pickle({ segments: [], device_traces: [1] }),
     "TM-E063",
-    /"device_traces" holds/,
+    /"device_traces" has an unexpected value/,
   ],
   [
     "gzip of nothing good",

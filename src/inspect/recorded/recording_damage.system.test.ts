@@ -156,7 +156,7 @@ describe("damage", () => {
     ["a frame of unknown strings", encodeFrame(FrameKind.dictionary, START_MS, dictionary({}))],
   ])("with a valid checksum, %s: reading stops there", (_name, frame) => {
     const recording = small.open(Buffer.concat([small.bytes, frame]));
-    expect(recording.damage).toMatch(new RegExp(`byte ${small.bytes.length} makes no sense`));
+    expect(recording.damage).toMatch(new RegExp(`byte ${small.bytes.length} is invalid`));
     expect(recording.looks).toHaveLength(3);
   });
 
@@ -182,7 +182,7 @@ describe("damage", () => {
     ];
     const recording = small.open(Buffer.concat([small.bytes, ...frames]));
     expect(recording.looks).toHaveLength(4);
-    expect(() => recording.profileOf(3)).toThrow(/TM-E005.*makes no sense/);
+    expect(() => recording.profileOf(3)).toThrow(/TM-E005.*is invalid/);
     expect(recording.profileOf(2).sites.length).toBe(2);
   });
 

@@ -34,7 +34,7 @@ test.each([
     /docker-default/,
     /unconfined/,
   ],
-  [{ memoryReadable: true, seccompFiltered: true }, /seccomp/, /not sandboxed/],
+  [{ memoryReadable: true, seccompFiltered: true }, /seccomp/, /outside the sandbox/],
   [{ ownCapabilities: PTRACE }, /refuses \(EACCES\)/, /root/],
 ] as [Partial<PtraceFacts>, RegExp, RegExp][])("%o", (facts, reason, remedy) => {
   const answer = explainRefusal({ ...refused, ...facts });

@@ -1,0 +1,154 @@
+/** The server's pages in a real browser: what they show, that they follow the server, and that no name becomes markup. */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { streamName } from "../../src/recording/sender/stream_name.js";
+import { type StreamPlan, streamBytes } from "../../src/recording/streams.fixture.js";
+import { launchBrowser } from "../browser.js";
+import { removeScratch, scratch } from "../run.js";
+import { post, type RunningServer, startServer } from "./running_server.js";
+
+const MINUTE = 60_000;
+const MIB = 2 ** 20;
+const START = Date.now() - 20 * MINUTE;
+const EVIL = `"><img src=x onerror="throw 1"><script>throw 2</script>`;
+
+let browser: Browser;
+let server: RunningServer;
+let page: Page;
+/** Errors of the page, and what it asked of others than its server. */
+let complaints: string[];
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  await browser.close();
+  removeScratch();
+});
+beforeEach(async () => {
+  server = await startServer(scratch());
+  const context = await browser.newContext({
+    reducedMotion: "reduce",
+    viewport: { width: 1280, height: 900 },
+  });
+  page = await context.newPage();
+  complaints = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) {
+      complaints.push(message.text());
+    }
+  });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(server.url)) {
+      complaints.push(request.url());
+    }
+  });
+});
+afterEach(async () => {
+  await page.context().close();
+  await server.kill();
+});
+
+async function give(
+  plan: Partial<StreamPlan> & Pick<StreamPlan, "service" | "pid">,
+): Promise<string> {
+  const bytes = streamBytes({
+    startedMs: START,
+    rss: Array.from(
+      { length: 20 },
+      (_, n) => [n * MINUTE, (100 + 10 * n * plan.pid) * MIB] as const,
+    ),
+    profiles: Array.from(
+      { length: 4 },
+      (_, n) =>
+        [
+          n * 5 * MINUTE,
+          `main;load ${(10 + n) * MIB} variance=1\nmain;handle;remember ${50 * n * MIB} variance=1`,
+        ] as const,
+    ),
+    ...plan,
+  });
+  const { status } = await post(server.url, bytes);
+  expect(status).toBe(200);
+  return streamName(bytes);
+}
+
+const words = async (selector: string) =>
+  (await page.locator(selector).innerText()).replace(/\s+/g, " ").trim();
+const drawn = () => page.waitForSelector("[data-testid=flame][data-frames]");
+
+describe("the pages", () => {
+  test("say which command fills them, and follow the server without being read again", async () => {
+    await page.goto(server.url);
+    await expect.poll(() => words("main")).toContain("tidemark run --to");
+    await give({ service: "checkout", version: "41", pid: 1 });
+    await expect.poll(() => words("main"), { timeout: 20_000 }).toContain("checkout");
+    expect(complaints).toEqual([]);
+  });
+
+  test("lead from the services to a service and to an instance", async () => {
+    await give({ service: "checkout", version: "41", pid: 1 });
+    const stream = await give({ service: "checkout", version: "42", pid: 2 });
+    await give({ service: "search", pid: 3 });
+    await page.goto(server.url);
+    await page.getByRole("row").filter({ hasText: "search" }).waitFor();
+    await page.getByRole("searchbox").fill("check");
+    await expect.poll(() => page.getByRole("row").count()).toBe(2);
+    expect(page.url()).toContain("q=check");
+    await page.getByRole("row").filter({ hasText: "checkout" }).click();
+    await drawn();
+    expect(page.url()).toContain("/service?name=checkout");
+    await expect
+      .poll(() => words("[aria-label='Memory over time']"))
+      .toMatch(/42 480 MiB.*41 290 MiB/);
+    await page.getByRole("button", { name: "By instance" }).click();
+    await expect.poll(() => words("[aria-label='Memory over time']")).toContain(stream.slice(0, 8));
+    await page.getByRole("tab", { name: "Sites" }).click();
+    await expect.poll(() => words("[aria-label='Profile']")).toContain("remember");
+    // The address holds the choices: whoever opens it sees the same.
+    await page.reload();
+    await expect.poll(() => words("[aria-label='Memory over time']")).toContain(stream.slice(0, 8));
+    await page
+      .getByRole("row")
+      .filter({ hasText: stream.slice(0, 8) })
+      .click();
+    await drawn();
+    expect(new URL(page.url()).pathname).toBe(`/instance/${stream}`);
+    await expect.poll(() => words("header")).toContain("Peak RSS");
+    await page.getByRole("link", { name: "checkout" }).click();
+    await expect.poll(() => words("[aria-label='Summary']")).toContain("Running 2");
+    expect(complaints).toEqual([]);
+  });
+
+  test("show names from outside as text", async () => {
+    await give({
+      service: EVIL,
+      version: EVIL,
+      pid: 1,
+      profiles: [[0, `main;${EVIL.replaceAll(" ", "_")} 1000000 variance=1`]],
+    });
+    await page.goto(server.url);
+    await page.getByRole("row").filter({ hasText: "onerror" }).click();
+    await drawn();
+    expect(await words("[aria-label='Path']")).toContain(EVIL);
+    await page.getByRole("row").last().click();
+    await drawn();
+    expect(await page.locator("img, main script").count()).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
+  test("fit a phone, and can be dark", async () => {
+    await give({ service: "checkout", pid: 1 });
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const path of ["/", "/service?name=checkout"]) {
+      await page.goto(`${server.url}${path}`);
+      await page.getByRole("row").first().waitFor();
+      const overhang = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect(overhang).toBeLessThanOrEqual(0);
+    }
+    await page.getByRole("button", { name: "Dark colours" }).click();
+    expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+    expect(complaints).toEqual([]);
+  });
+});

@@ -1,0 +1,55 @@
+/** Which page an address shows. */
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { Route, Switch, useSearch } from "wouter";
+import { useTheme } from "../theme/theme.js";
+import { TokenNeeded } from "./api.js";
+import { InstancePage } from "./InstancePage.js";
+import { NowContext, useLiveNow } from "./live.js";
+import { ServicePage } from "./ServicePage.js";
+import { ServicesPage } from "./ServicesPage.js";
+
+const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      retry: (failures, error) => !(error instanceof TokenNeeded) && failures < 2,
+      refetchOnWindowFocus: false,
+    },
+  },
+});
+
+export function FleetApp() {
+  return (
+    <QueryClientProvider client={client}>
+      <Pages />
+    </QueryClientProvider>
+  );
+}
+
+/** A name may hold any character, `/` among them: it is a parameter of the address. */
+function Named({ of }: { of: (name: string) => ReactNode }) {
+  return of(new URLSearchParams(useSearch()).get("name") ?? "");
+}
+
+function Pages() {
+  const [theme, toggleTheme] = useTheme();
+  const shared = { theme, toggleTheme };
+  return (
+    <NowContext value={useLiveNow()}>
+      <Switch>
+        <Route path="/">
+          <ServicesPage {...shared} />
+        </Route>
+        <Route path="/service">
+          <Named of={(name) => <ServicePage key={name} name={name} {...shared} />} />
+        </Route>
+        <Route path="/instance/:stream">
+          {({ stream }) => <InstancePage key={stream} stream={stream} {...shared} />}
+        </Route>
+        <Route>
+          <p className="empty">There is no such page.</p>
+        </Route>
+      </Switch>
+    </NowContext>
+  );
+}

@@ -1,0 +1,111 @@
+/** What stands around every page: the way back, the range of time, the colours; and what stands in the place of one. */
+import { type FormEvent, type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import { formatWallClock } from "../format/numbers.js";
+import type { Theme } from "../theme/theme.js";
+import { setToken, TokenNeeded } from "./api.js";
+import { type ChosenRange, SPANS } from "./timeRange.js";
+
+interface FrameProps {
+  /** Parts of the way here, each with its address. */
+  path: readonly (readonly [name: string, address: string])[];
+  theme: Theme;
+  toggleTheme: () => void;
+  /** Left out where the page has none. */
+  chosen?: ChosenRange & { change: (values: Record<string, string | null>) => void };
+  children: ReactNode;
+}
+
+export function Frame({ path, theme, toggleTheme, chosen, children }: FrameProps) {
+  return (
+    <>
+      <header className="head fleet-head">
+        <div className="bar">
+          <Link href="/" className="brand">
+            Tidemark
+          </Link>
+          <nav aria-label="Path" className="fleet-path">
+            {path.map(([name, address]) => (
+              <Link key={address} href={address}>
+                {name}
+              </Link>
+            ))}
+          </nav>
+          {chosen && <Spans {...chosen} />}
+          <button
+            type="button"
+            className="icon"
+            onClick={toggleTheme}
+            aria-label={theme === "dark" ? "Light colours" : "Dark colours"}
+          >
+            {theme === "dark" ? "☀" : "☾"}
+          </button>
+        </div>
+      </header>
+      <main>{children}</main>
+    </>
+  );
+}
+
+function Spans({ span, range, change }: NonNullable<FrameProps["chosen"]>) {
+  return (
+    <div className="fleet-spans">
+      {span === null && (
+        <span className="note">
+          {formatWallClock(range.startMs, true)} – {formatWallClock(range.endMs, true)}
+        </span>
+      )}
+      <fieldset className="segments" aria-label="Range of time">
+        {SPANS.map(([name]) => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={name === span}
+            onClick={() => change({ since: name, from: null, to: null })}
+          >
+            {name}
+          </button>
+        ))}
+      </fieldset>
+    </div>
+  );
+}
+
+/** In the place of a page that is not there yet, or cannot be. */
+export function Waiting({ error }: { error: Error | null }) {
+  if (error instanceof TokenNeeded) {
+    return <TokenForm line={error.message} />;
+  }
+  return error === null ? (
+    <p className="empty">Asking the server…</p>
+  ) : (
+    <p className="empty" role="alert">
+      {error.message}
+    </p>
+  );
+}
+
+function TokenForm({ line }: { line: string }) {
+  const [text, setText] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setToken(text.trim());
+    location.reload();
+  };
+  return (
+    <form className="panel fleet-token" onSubmit={submit}>
+      <label>
+        {line}
+        <input
+          type="password"
+          autoComplete="off"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </label>
+      <button type="submit" className="toggle" disabled={text.trim() === ""}>
+        Use it
+      </button>
+    </form>
+  );
+}

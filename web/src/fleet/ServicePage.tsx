@@ -1,0 +1,305 @@
+/** One service: its memory over time, what holds it, its instances and what happened. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useCallback, useMemo } from "react";
+import { useLocation } from "wouter";
+import type { Millis } from "../../../src/model/base/units.js";
+import type { InstanceRowJson, ServiceJson } from "../../../src/model/documents/fleet_document.js";
+import type { SeriesGroup, SeriesName } from "../../../src/model/wire/services.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatGrowth,
+  formatWallClock,
+} from "../format/numbers.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
+import { askSeries, askService } from "./api.js";
+import { Frame, Waiting } from "./Frame.js";
+import { useNow } from "./live.js";
+import { ProfilePanel } from "./ProfilePanel.js";
+import { SeriesChart } from "./SeriesChart.js";
+import type { PageProps } from "./ServicesPage.js";
+import { serviceAddress, type TimeRange, useAddress } from "./timeRange.js";
+import { VerdictMark } from "./VerdictMark.js";
+
+/** A reading holds for so long if no other follows. */
+const HELD_MS: Millis = 300_000;
+
+/** What the chart shows, as the address names it. */
+const CHARTS = {
+  total: { label: "Total", name: "rssBytes", by: "none" },
+  version: { label: "By version", name: "rssBytes", by: "version" },
+  instance: { label: "By instance", name: "rssBytes", by: "instance" },
+  ledger: { label: "By part of RSS", name: "ledger", by: "part" },
+} as const satisfies Record<string, { label: string; name: SeriesName; by: SeriesGroup }>;
+type ChartName = keyof typeof CHARTS;
+
+export function ServicePage({ name, theme, toggleTheme }: PageProps & { name: string }) {
+  const address = useAddress(useNow());
+  const { range, change } = address;
+  const query = useQuery({
+    queryKey: ["service", name, range],
+    queryFn: () => askService(name, range),
+    placeholderData: keepPreviousData,
+  });
+  const document = query.data;
+  const path = [
+    ["Services", "/"],
+    [name, serviceAddress(name, address.search)],
+  ] as const;
+  const fitted = useMemo(() => fittedRange(document, address), [document, address]);
+  return (
+    <Frame path={path} theme={theme} toggleTheme={toggleTheme} chosen={address}>
+      {document === undefined ? (
+        <Waiting error={query.error} />
+      ) : (
+        <>
+          <Figures document={document} />
+          <Course name={name} range={fitted} theme={theme} address={address} />
+          <ProfilePanel
+            service={name}
+            range={fitted}
+            theme={theme}
+            versions={document.summary.versions}
+            version={address.get("version")}
+            choose={(version) => change({ version })}
+          />
+          <Instances document={document} />
+          <Happened document={document} />
+        </>
+      )}
+    </Frame>
+  );
+}
+
+/** A range up to now is shown from the first to the last moment that anything was reported in it: memory is averaged over
+ * the range, and a program that ran for a minute would otherwise be a thin line in an hour. */
+function fittedRange(
+  document: ServiceJson | undefined,
+  { span, range }: { span: string | null; range: TimeRange },
+): TimeRange {
+  const instances = document?.instances ?? [];
+  if (span === null || instances.length === 0) {
+    return range;
+  }
+  const startMs = Math.max(range.startMs, Math.min(...instances.map((row) => row.startedMs)));
+  const last = Math.max(...instances.map((row) => row.endedMs ?? row.lastSeenMs + HELD_MS));
+  const endMs = Math.min(range.endMs, last);
+  return endMs - startMs < 1000 ? range : { startMs, endMs };
+}
+
+function Figures({ document: { summary } }: { document: ServiceJson }) {
+  const figures = [
+    ["Running", formatCount(summary.instances), `${formatCount(summary.endedInstances)} ended`],
+    ["RSS", summary.instances === 0 ? "–" : formatBytes(summary.rssBytes), "of all instances"],
+    [
+      "Growth",
+      summary.growthBytesPerHour === undefined ? "–" : formatGrowth(summary.growthBytesPerHour),
+      "sum over instances",
+    ],
+    [
+      "Limit",
+      summary.limitBytes === 0 ? "none" : formatBytes(summary.limitBytes),
+      summary.msToLimit === 0 ? "" : `reached in ${formatDuration(summary.msToLimit)}`,
+    ],
+    ["Versions", summary.versions.join(", ") || "–", ""],
+  ] as const;
+  return (
+    <section className="fleet-summary" aria-label="Summary">
+      <dl className="figures">
+        {figures.map(([name, value, note]) => (
+          <div key={name} className="figure">
+            <dt>{name}</dt>
+            <dd className="value">{value}</dd>
+            <dd className="note">{note}</dd>
+          </div>
+        ))}
+      </dl>
+      {summary.verdict.kind !== "none" && (
+        <p className="fleet-verdict">
+          <VerdictMark verdict={summary.verdict} of={summary.instances} /> {summary.verdict.summary}
+        </p>
+      )}
+    </section>
+  );
+}
+
+interface CourseProps extends Pick<PageProps, "theme"> {
+  name: string;
+  range: TimeRange;
+  address: ReturnType<typeof useAddress>;
+}
+
+function Course({ name, range, theme, address }: CourseProps) {
+  const { change, get } = address;
+  const asked = get("chart");
+  const chart: ChartName = asked !== null && asked in CHARTS ? (asked as ChartName) : "version";
+  const { name: series, by } = CHARTS[chart];
+  const query = useQuery({
+    queryKey: ["series", name, range, chart],
+    queryFn: () => askSeries(name, range, { name: series, by }),
+    placeholderData: keepPreviousData,
+  });
+  const choose = useCallback(
+    (chosen: TimeRange) =>
+      change({ from: String(chosen.startMs), to: String(chosen.endMs), since: null }),
+    [change],
+  );
+  const nameOf = useCallback(
+    (group: string) =>
+      by === "instance" ? group.slice(0, 8) : group || (by === "version" ? "no version" : "RSS"),
+    [by],
+  );
+  return (
+    <section className="panel" aria-label="Memory over time">
+      <div className="toolbar">
+        <fieldset className="segments" aria-label="What the chart shows">
+          {Object.entries(CHARTS).map(([id, { label }]) => (
+            <button
+              key={id}
+              type="button"
+              aria-pressed={id === chart}
+              onClick={() => change({ chart: id })}
+            >
+              {label}
+            </button>
+          ))}
+        </fieldset>
+        <span className="note">drag over the chart to choose a range</span>
+      </div>
+      {query.data === undefined ? (
+        <Waiting error={query.error} />
+      ) : (
+        <SeriesChart
+          answer={query.data}
+          theme={theme}
+          isStacked={query.data.name === "ledger"}
+          nameOf={nameOf}
+          choose={choose}
+        />
+      )}
+    </section>
+  );
+}
+
+function Instances({ document }: { document: ServiceJson }) {
+  const [, go] = useLocation();
+  return (
+    <section className="panel" aria-label="Instances">
+      <h2 className="fleet-heading">Instances</h2>
+      <DataTable
+        name="Instances"
+        rows={document.instances}
+        columns={COLUMNS}
+        keyOf={(row) => row.stream}
+        sortedBy="rss"
+        open={(row) => go(`/instance/${row.stream}`)}
+        empty="No instance reported in this time."
+      />
+    </section>
+  );
+}
+
+const COLUMNS: readonly Column<InstanceRowJson>[] = [
+  {
+    id: "instance",
+    name: "Instance",
+    track: "100px",
+    cell: (row) => <code>{row.stream.slice(0, 8)}</code>,
+    order: (row) => row.stream,
+  },
+  {
+    id: "version",
+    name: "Version",
+    track: "90px",
+    cell: (row) => row.version || "–",
+    order: (row) => row.version,
+  },
+  {
+    id: "host",
+    name: "Pod or host",
+    track: "minmax(110px, 1fr)",
+    cell: (row) => row.pod || row.host,
+    order: (row) => row.pod || row.host,
+  },
+  {
+    id: "pid",
+    name: "PID",
+    track: "80px",
+    numeric: true,
+    wide: true,
+    cell: (row) => row.pid,
+    order: (row) => row.pid,
+  },
+  {
+    id: "command",
+    name: "Command",
+    track: "minmax(120px, 1.6fr)",
+    wide: true,
+    cell: (row) => <code>{row.command}</code>,
+    order: (row) => row.command,
+  },
+  {
+    id: "state",
+    name: "State",
+    track: "110px",
+    wide: true,
+    cell: (row) => (row.endedMs === undefined ? "runs" : "ended"),
+    order: (row) => row.endedMs ?? Number.POSITIVE_INFINITY,
+  },
+  {
+    id: "rss",
+    name: "RSS",
+    title: "Of the program and its child processes, at the last reading",
+    track: "100px",
+    numeric: true,
+    cell: (row) => formatBytes(row.rssBytes),
+    order: (row) => row.rssBytes,
+  },
+  {
+    id: "peak",
+    name: "Peak",
+    track: "100px",
+    numeric: true,
+    wide: true,
+    cell: (row) => formatBytes(row.peakRssBytes),
+    order: (row) => row.peakRssBytes,
+  },
+  {
+    id: "growth",
+    name: "Growth",
+    track: "110px",
+    numeric: true,
+    cell: (row) =>
+      row.growthBytesPerHour === undefined ? "–" : formatGrowth(row.growthBytesPerHour),
+    order: (row) => row.growthBytesPerHour ?? Number.NEGATIVE_INFINITY,
+  },
+  {
+    id: "verdict",
+    name: "Verdict",
+    track: "minmax(140px, 1fr)",
+    cell: (row) => <VerdictMark verdict={row.verdict} />,
+    order: (row) => row.verdict.kind,
+  },
+];
+
+function Happened({ document: { events } }: { document: ServiceJson }) {
+  if (events.length === 0) {
+    return null;
+  }
+  return (
+    <section className="panel" aria-label="Events">
+      <h2 className="fleet-heading">Events</h2>
+      <ul className="fleet-events">
+        {events.slice(0, 50).map(({ timeMs, stream, pid, kind, detail }) => (
+          <li key={`${timeMs} ${stream} ${pid} ${kind} ${detail}`}>
+            <time>{formatWallClock(timeMs, true)}</time> <b>{kind}</b> {detail}{" "}
+            <span className="note">
+              process {pid} of <code>{stream.slice(0, 8)}</code>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

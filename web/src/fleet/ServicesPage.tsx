@@ -1,0 +1,159 @@
+/** All services: who runs, how much memory, how fast it grows, and what the verdict is. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { useLocation } from "wouter";
+import type { ServiceRowJson } from "../../../src/model/documents/fleet_document.js";
+import { formatBytes, formatCount, formatDuration, formatGrowth } from "../format/numbers.js";
+import type { Theme } from "../theme/theme.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
+import { askServices } from "./api.js";
+import { Frame, Waiting } from "./Frame.js";
+import { useNow } from "./live.js";
+import { Sparkline } from "./Sparkline.js";
+import { serviceAddress, useAddress } from "./timeRange.js";
+import { VerdictMark } from "./VerdictMark.js";
+
+export interface PageProps {
+  theme: Theme;
+  toggleTheme: () => void;
+}
+
+export function ServicesPage({ theme, toggleTheme }: PageProps) {
+  const address = useAddress(useNow());
+  const { range, change, search } = address;
+  const [, go] = useLocation();
+  const query = useQuery({
+    queryKey: ["services", range],
+    queryFn: () => askServices(range),
+    placeholderData: keepPreviousData,
+  });
+  const wanted = (address.get("q") ?? "").toLowerCase();
+  const rows = useMemo(
+    () =>
+      (query.data?.services ?? []).filter((row) =>
+        [row.service, ...row.versions, row.verdict.kind].join(" ").toLowerCase().includes(wanted),
+      ),
+    [query.data, wanted],
+  );
+  const isEmpty = query.data !== undefined && query.data.services.length === 0;
+  return (
+    <Frame path={[["Services", "/"]]} theme={theme} toggleTheme={toggleTheme} chosen={address}>
+      {query.data === undefined ? (
+        <Waiting error={query.error} />
+      ) : (
+        <section className="panel" aria-label="Services">
+          <div className="toolbar">
+            <input
+              type="search"
+              className="search"
+              aria-label="Search services"
+              placeholder="Service, version or verdict"
+              value={address.get("q") ?? ""}
+              onChange={(event) => change({ q: event.target.value || null })}
+            />
+            <span className="note">
+              {formatCount(rows.length)} {rows.length === 1 ? "service" : "services"}
+            </span>
+          </div>
+          {isEmpty ? (
+            <EmptyFleet />
+          ) : (
+            <DataTable
+              name="Services"
+              rows={rows}
+              columns={COLUMNS}
+              keyOf={(row) => row.service}
+              sortedBy="rss"
+              open={(row) => go(serviceAddress(row.service, search))}
+              empty="No service matches the search."
+            />
+          )}
+        </section>
+      )}
+    </Frame>
+  );
+}
+
+function EmptyFleet() {
+  return (
+    <div className="empty">
+      <p>No program reported in this time. Record one to this server:</p>
+      <p>
+        <code>tidemark run --to {location.origin} app.py</code>
+      </p>
+      <p>
+        or load a recording: <code>tidemark serve --load app.tidemark</code>
+      </p>
+    </div>
+  );
+}
+
+const COLUMNS: readonly Column<ServiceRowJson>[] = [
+  {
+    id: "service",
+    name: "Service",
+    track: "minmax(140px, 2fr)",
+    cell: (row) => <b>{row.service}</b>,
+    order: (row) => row.service,
+  },
+  {
+    id: "instances",
+    name: "Running",
+    title: "Recorded programs that run, each with its child processes",
+    track: "80px",
+    numeric: true,
+    cell: (row) => formatCount(row.instances),
+    order: (row) => row.instances,
+  },
+  {
+    id: "rss",
+    name: "RSS",
+    title: "Of all instances that run; what processes share counts more than once",
+    track: "100px",
+    numeric: true,
+    cell: (row) => (row.instances === 0 ? "–" : formatBytes(row.rssBytes)),
+    order: (row) => row.rssBytes,
+  },
+  {
+    id: "growth",
+    name: "Growth",
+    track: "120px",
+    numeric: true,
+    cell: (row) =>
+      row.growthBytesPerHour === undefined ? "–" : formatGrowth(row.growthBytesPerHour),
+    order: (row) => row.growthBytesPerHour ?? Number.NEGATIVE_INFINITY,
+  },
+  {
+    id: "limit",
+    name: "Limit in",
+    title: "Until the first instance reaches the limit of its control group at this rate",
+    track: "100px",
+    numeric: true,
+    wide: true,
+    cell: (row) => (row.msToLimit === 0 ? "–" : formatDuration(row.msToLimit)),
+    order: (row) => (row.msToLimit === 0 ? Number.NEGATIVE_INFINITY : -row.msToLimit),
+  },
+  {
+    id: "course",
+    name: "RSS over time",
+    track: "140px",
+    wide: true,
+    cell: (row) => <Sparkline values={row.sparkline} name={`RSS of ${row.service} over time`} />,
+    order: (row) => Math.max(0, ...row.sparkline.map((value) => value ?? 0)),
+  },
+  {
+    id: "versions",
+    name: "Versions",
+    track: "minmax(90px, 1fr)",
+    wide: true,
+    cell: (row) => row.versions.join(", ") || "–",
+    order: (row) => row.versions.join(", "),
+  },
+  {
+    id: "verdict",
+    name: "Verdict",
+    track: "minmax(150px, 1.4fr)",
+    cell: (row) => <VerdictMark verdict={row.verdict} of={row.instances} />,
+    order: (row) => row.verdict.kind,
+  },
+];

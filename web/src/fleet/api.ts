@@ -1,0 +1,110 @@
+/** Questions to the server that these pages came from. */
+import { decodeColumns } from "../../../src/model/documents/columns.js";
+import type {
+  InstanceRowJson,
+  ServiceJson,
+  ServicesJson,
+} from "../../../src/model/documents/fleet_document.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { ProfileLook, ProfileTables } from "../../../src/model/profile/profile.js";
+import {
+  INSTANCE_PATH,
+  INSTANCE_REPORT_PATH,
+  PROFILE_PATH,
+  SERIES_PATH,
+  SERVICE_PATH,
+  SERVICES_PATH,
+  type SeriesAnswer,
+  type SeriesGroup,
+  type SeriesName,
+} from "../../../src/model/wire/services.js";
+import type { TimeRange } from "./timeRange.js";
+
+/** The server wants a token, or another one. */
+export class TokenNeeded extends Error {}
+
+export interface MergedProfile {
+  readonly tables: ProfileTables;
+  readonly look: ProfileLook;
+}
+
+/** Kept for this tab alone. */
+let token = sessionStorage.getItem("tidemark.token") ?? "";
+
+export function setToken(text: string): void {
+  token = text;
+  sessionStorage.setItem("tidemark.token", text);
+}
+
+export function hasToken(): boolean {
+  return token !== "";
+}
+
+export function askServices(range: TimeRange): Promise<ServicesJson> {
+  return askJson(SERVICES_PATH, { ...windowOf(range), steps: "48" });
+}
+
+export function askService(name: string, range: TimeRange): Promise<ServiceJson> {
+  return askJson(SERVICE_PATH, { ...windowOf(range), name });
+}
+
+export function askInstance(id: string): Promise<InstanceRowJson & { service: string }> {
+  return askJson(INSTANCE_PATH, { id });
+}
+
+export function askSeries(
+  service: string,
+  range: TimeRange,
+  { name, by }: { name: SeriesName; by: SeriesGroup },
+): Promise<SeriesAnswer> {
+  return askJson(SERIES_PATH, { ...windowOf(range), service, name, by, steps: "240" });
+}
+
+export async function askReport(id: string): Promise<ReportDocument> {
+  return (await askColumns(INSTANCE_REPORT_PATH, { id })) as ReportDocument;
+}
+
+export async function askProfile(
+  service: string,
+  range: TimeRange,
+  version: string | null,
+): Promise<MergedProfile> {
+  const chosen = version === null ? {} : { version };
+  const parameters = { ...windowOf(range), service, format: "columns", ...chosen };
+  return (await askColumns(PROFILE_PATH, parameters)) as MergedProfile;
+}
+
+function windowOf({ startMs, endMs }: TimeRange): Record<string, string> {
+  return { from: String(Math.floor(startMs)), to: String(Math.ceil(endMs)) };
+}
+
+async function askJson<Answer>(path: string, parameters: Record<string, string>): Promise<Answer> {
+  return (await ask(path, parameters)).json() as Promise<Answer>;
+}
+
+async function askColumns(path: string, parameters: Record<string, string>): Promise<unknown> {
+  const response = await ask(path, parameters);
+  return decodeColumns(new Uint8Array(await response.arrayBuffer()), "the answer");
+}
+
+/** Throws an Error whose message is one line for people. */
+async function ask(path: string, parameters: Record<string, string>): Promise<Response> {
+  const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch(`${path}?${new URLSearchParams(parameters)}`, { headers }).catch(
+    () => {
+      throw new Error(
+        "The server does not answer. It may have been stopped; this page tries again.",
+      );
+    },
+  );
+  if (response.status === 401) {
+    throw new TokenNeeded("This server wants a token that may read.");
+  }
+  if (!response.ok) {
+    const { error } = (await response.json().catch(() => ({}))) as { error?: string };
+    throw new Error(
+      error?.replace(/^TM-E\d+ /, "") ?? `The server answers with ${response.status}.`,
+    );
+  }
+  return response;
+}

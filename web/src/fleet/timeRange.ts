@@ -1,0 +1,74 @@
+/** The window that a page shows; the address keeps it, so that a copied address shows the same. */
+import { useCallback, useMemo } from "react";
+import { useLocation, useSearch } from "wouter";
+import type { Millis, TimeMs } from "../../../src/model/base/units.js";
+
+export interface TimeRange {
+  readonly startMs: TimeMs;
+  readonly endMs: TimeMs;
+}
+
+export const SPANS: readonly (readonly [string, Millis])[] = [
+  ["15m", 900_000],
+  ["1h", 3_600_000],
+  ["6h", 21_600_000],
+  ["1d", 86_400_000],
+  ["7d", 604_800_000],
+  ["30d", 2_592_000_000],
+];
+const USUAL = "1h";
+
+/** A range up to now moves on; one with both ends stays. */
+export interface ChosenRange {
+  /** "1h"; null: a range with both ends. */
+  readonly span: string | null;
+  /** As of this moment; `nowMs` rounds it, so that a page does not ask again at each drawing. */
+  readonly range: TimeRange;
+}
+
+/** `search`: of the address. */
+export function rangeIn(search: string, nowMs: TimeMs): ChosenRange {
+  const query = new URLSearchParams(search);
+  const [from, to] = [Number(query.get("from")), Number(query.get("to"))];
+  if (from > 0 && to > from) {
+    return { span: null, range: { startMs: from, endMs: to } };
+  }
+  const [span, ms] = SPANS.find(([name]) => name === query.get("since")) ??
+    SPANS.find(([name]) => name === USUAL) ?? ["1h", 3_600_000];
+  return { span, range: { startMs: nowMs - ms, endMs: nowMs } };
+}
+
+/** Of a service's page; the range of time goes along. */
+export function serviceAddress(name: string, search = ""): string {
+  const query = new URLSearchParams({ name });
+  for (const [key, value] of new URLSearchParams(search)) {
+    if (["since", "from", "to"].includes(key)) {
+      query.set(key, value);
+    }
+  }
+  return `/service?${query}`;
+}
+
+/** The chosen range, the other choices of the address, and how to change them. */
+export function useAddress(nowMs: TimeMs) {
+  const search = useSearch();
+  const [path, go] = useLocation();
+  const chosen = useMemo(() => rangeIn(search, nowMs), [search, nowMs]);
+  const change = useCallback(
+    (values: Record<string, string | null>) => {
+      const query = new URLSearchParams(search);
+      for (const [name, value] of Object.entries(values)) {
+        if (value === null) {
+          query.delete(name);
+        } else {
+          query.set(name, value);
+        }
+      }
+      const text = query.toString();
+      go(text === "" ? path : `${path}?${text}`, { replace: true });
+    },
+    [search, path, go],
+  );
+  const get = (name: string) => new URLSearchParams(search).get(name);
+  return { ...chosen, search, get, change };
+}
