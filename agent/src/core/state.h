@@ -124,8 +124,8 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
     int64_t large_credit_ns;
-    int64_t start_ns;      /* left of what the start may cost beyond its share */
-    int64_t start_debt_ns; /* taken of it, and not paid back yet */
+    int64_t start_ns;      /* (atomic) left of what the start may cost beyond its share */
+    int64_t start_debt_ns; /* (atomic) taken of it, and not paid back yet */
     double cost; /* ns per sample taken, smoothed; 0: not known yet */
     double rate; /* bytes allocated per ns of the budget, smoothed; 0: not known yet */
 
@@ -151,7 +151,7 @@ struct tm_settings {
     uint32_t enabled;  /* a new number each time the agent is enabled; 0: inert */
     int own_pool;  /* every image makes its own */
     int native;
-    int fixed_period;  /* asked for, whatever it costs: only a full table makes it coarser */
+    int fixed_period;  /* (atomic) asked for, whatever it costs: only a full table makes it coarser */
     int malloc_unseen; /* another allocator precedes ours */
     int attached;      /* armed late, by request: leaves without a trace */
     uint32_t loaded_by; /* pid of the process into which the library was loaded */

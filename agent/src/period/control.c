@@ -55,17 +55,18 @@ void tm_control_begin(void)
     tm_core.ticks_start = tm_ticks();
     tm_core.ticks_start_ns = tm_now_ns();
     tm_core.credit_ns = FIRST_CREDIT_NS;
-    tm_core.start_ns = tm_core.is_first && !tm_settings.attached ? START_NS : 0;
+    int is_started = tm_core.is_first && !tm_settings.attached;
+    __atomic_store_n(&tm_core.start_ns, is_started ? START_NS : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.coarsest, COARSEST, __ATOMIC_RELAXED);
     tm_large_begin();
     tm_core.cpu_ns = tm_process_cpu_ns();
     tm_core.wall_ns = tm_core.ticks_start_ns;
 }
 
-/* Asked for, whatever it costs. */
-static int is_fixed(void)
+int tm_is_fixed(void)
 {
-    return __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED) == 1 || tm_settings.fixed_period;
+    return __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED) == 1 ||
+           __atomic_load_n(&tm_settings.fixed_period, __ATOMIC_RELAXED);
 }
 
 /* The counter's rate is measured over the process's own life; the first guess is 3 GHz. */
@@ -202,7 +203,7 @@ static void check(struct interval interval, int whole)
     __atomic_store_n(&tm_core.coarsest, coarsest_now(), __ATOMIC_RELAXED);
     double load = tm_core.cost * tm_core.rate / share_now();
     int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
-    tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !is_fixed()));
+    tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !tm_is_fixed()));
 }
 
 /* Excludes the time that others had the core meanwhile. */
@@ -235,7 +236,7 @@ void tm_control_thinned(void)
 
 int tm_control_starts(void)
 {
-    return !is_fixed() && __atomic_load_n(&tm_core.start_ns, __ATOMIC_RELAXED) > 0 &&
+    return !tm_is_fixed() && __atomic_load_n(&tm_core.start_ns, __ATOMIC_RELAXED) > 0 &&
            __atomic_load_n(&tm_core.start_debt_ns, __ATOMIC_RELAXED) > 0;
 }
 

@@ -4,6 +4,11 @@
  * little after an expensive start would not notice for minutes that it may be sampled as finely as configured. And a
  * large allocation, which exceeds every step, is not counted but decided about by itself (large.c).
  *
+ * No thread can be told that a recording has ended, so each carries its gap into the next one. What is left of a gap is as
+ * long as a new one of the same period, so this distorts nothing; but a gap of a period that was configured much
+ * coarser would leave the next recording without samples for long. So no step of a coarse gap is longer than TM_IDLE,
+ * and after it a gap of the period in force is drawn.
+ *
  *   countdown     rest
  *   |--- step ---|-------- ... --------| sample
  */
@@ -15,10 +20,16 @@
 #include "core/system.h"
 #include "period/period.h"
 
-static void count_down(struct tm_thread_state *thread, uint64_t gap)
+static uint64_t longest_step(const struct tm_thread_state *thread)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
-    uint64_t step = configured && thread->period > configured ? configured - 1 : gap;
+    uint64_t step = thread->period > TM_IDLE ? TM_IDLE : UINT64_MAX;
+    return configured && thread->period > configured && configured <= step ? configured - 1 : step;
+}
+
+static void count_down(struct tm_thread_state *thread, uint64_t gap)
+{
+    uint64_t step = longest_step(thread);
     thread->countdown = gap < step ? gap : step;
     thread->rest = gap - thread->countdown;
 }
@@ -40,7 +51,7 @@ int tm_gap_ends(struct tm_thread_state *thread, uint64_t bytes)
 
 void tm_step_gap(struct tm_thread_state *thread)
 {
-    tm_control_passed(__atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED));
+    tm_control_passed(longest_step(thread));
     tm_renew_gap(thread);
 }
 

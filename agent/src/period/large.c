@@ -55,8 +55,7 @@ void tm_large_check(double budget_ns, double spent_ns)
     double balance = (double)tm_core.large_credit_ns + budget_ns * SHARE - spent_ns, bound = (double)CREDIT_NS;
     tm_core.large_credit_ns = (int64_t)(balance > bound ? bound : balance < -bound ? -bound : balance);
     uint64_t period = tm_core.large_period;
-    int is_fixed = tm_core.configured_period == 1 || tm_settings.fixed_period; /* asked for, whatever it costs */
-    if (tm_core.large_credit_ns < 0 && period < LARGEST_PERIOD && !is_fixed)
+    if (tm_core.large_credit_ns < 0 && period < LARGEST_PERIOD && !tm_is_fixed())
         period *= 2;
     else if (tm_core.large_credit_ns > CREDIT_NS / 2 && tm_may_halve(period))
         period /= 2;

@@ -25,6 +25,8 @@ void tm_control_passed(uint64_t bytes);
 /* Not locked: a sample was discarded because of the coarser period of its size. */
 void tm_control_thinned(void);
 int tm_control_is_due(void);
+/* Non-zero if the configured period was asked for whatever it costs. */
+int tm_is_fixed(void);
 /* Non-zero while the start of the process is paid from its allowance. */
 int tm_control_starts(void);
 /* (locked) After steps: the period may fall. */
