@@ -84,7 +84,7 @@ it("names the file that cannot be written", async () => {
   );
   const nowhere = join(folder, "missing", "x");
   await expect(writeWhole(nowhere, own, (file) => writeFile(file, ""))).rejects.toThrow(
-    /TM-E004 .*ENOENT/,
+    /TM-E004 .*no such file or directory/,
   );
 });
 
