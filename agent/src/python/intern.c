@@ -41,11 +41,15 @@ static void describe(const struct tm_raw_frame *raw, struct tm_known_frame *entr
     entry->incarnation = tm_incarnation();
 }
 
+int tm_python_is_same_function(const struct tm_known_frame *a, const struct tm_known_frame *b)
+{
+    return a->code == b->code && a->name == b->name && a->file == b->file && a->lines == b->lines &&
+           a->instructions == b->instructions && a->size == b->size && a->first_line == b->first_line;
+}
+
 static int is_same(const struct tm_known_frame *a, const struct tm_known_frame *b)
 {
-    return a->code == b->code && a->position == b->position && a->incarnation == b->incarnation &&
-           a->name == b->name && a->file == b->file && a->lines == b->lines && a->instructions == b->instructions &&
-           a->size == b->size && a->first_line == b->first_line;
+    return a->position == b->position && a->incarnation == b->incarnation && tm_python_is_same_function(a, b);
 }
 
 int tm_python_is_same(const struct tm_raw_frame *raw, const struct tm_known_frame *known)
@@ -86,7 +90,7 @@ static uint32_t intern_known(const struct tm_raw_frame *raw, struct tm_known_fra
 
     int64_t offset = raw->position == UINT32_MAX ? -1 : (int64_t)raw->position;
     uint32_t frame = tm_intern_python_frame(intern_text(known->name), intern_text(known->file),
-                                            tm_python_line(raw->code, offset), known->first_line);
+                                            tm_python_line(known, offset), known->first_line);
     if (frame == TM_NONE)
         return TM_NONE;
     known->frame = frame;

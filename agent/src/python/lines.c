@@ -5,7 +5,12 @@
  *   3.10    co_linetable  pairs (unsigned length, signed line delta): ranges; -128: no line
  *   >= 3.11 co_linetable  entries; the first byte has bit 7 set, a code in bits 3-6 and the
  *                         length in instructions less one in bits 0-2   Objects/locations.md
+ *
+ * All of them are read from the start. The body of a large module has a table of many kilobytes, and is at another
+ * instruction at each sample, so a code object's next search continues where the one before ended. (locked)
  */
+#include "core/core.h"
+#include "python/python.h"
 #include "python/state.h"
 
 enum location_code {
@@ -18,29 +23,43 @@ enum location_code {
 
 #define RANGES_NO_LINE (-128)
 #define LARGEST_TABLE (64u << 20)
+/* Shorter tables are read from the start. */
+#define SHORT_TABLE 64u
+#define PLACE_COUNT 64u
 
-static uint32_t line_of_lnotab(const unsigned char *table, size_t size, int64_t offset, int64_t line)
+struct table {
+    const unsigned char *bytes;
+    size_t size;
+};
+
+/* Before the entry `at`: the address and the line that the entries before it lead to. */
+struct place {
+    size_t at;
+    int64_t address, line;
+};
+
+static uint32_t line_of_lnotab(struct table table, int64_t offset, struct place *place)
 {
-    int64_t address = 0;
-    for (size_t i = 0; i + 1 < size; i += 2) {
-        address += table[i];
+    for (; place->at + 1 < table.size; place->at += 2) {
+        int64_t address = place->address + table.bytes[place->at];
         if (address > offset)
             break;
-        line += (signed char)table[i + 1];
+        place->address = address;
+        place->line += (signed char)table.bytes[place->at + 1];
     }
-    return line > 0 ? (uint32_t)line : 0;
+    return place->line > 0 ? (uint32_t)place->line : 0;
 }
 
-static uint32_t line_of_ranges(const unsigned char *table, size_t size, int64_t offset, int64_t line)
+static uint32_t line_of_ranges(struct table table, int64_t offset, struct place *place)
 {
-    int64_t end = 0;
-    for (size_t i = 0; i + 1 < size; i += 2) {
-        int delta = (signed char)table[i + 1];
-        end += table[i];
-        if (delta != RANGES_NO_LINE)
-            line += delta;
+    for (; place->at + 1 < table.size; place->at += 2) {
+        int delta = (signed char)table.bytes[place->at + 1];
+        int64_t end = place->address + table.bytes[place->at];
+        int64_t line = delta != RANGES_NO_LINE ? place->line + delta : place->line;
         if (offset < end)
             return delta != RANGES_NO_LINE && line > 0 ? (uint32_t)line : 0;
+        place->address = end;
+        place->line = line;
     }
     return 0;
 }
@@ -57,46 +76,65 @@ static int64_t signed_varint(const unsigned char *at, const unsigned char *end)
     return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-static uint32_t line_of_locations(const unsigned char *table, size_t size, int64_t offset, int64_t line)
+static uint32_t line_of_locations(struct table table, int64_t offset, struct place *place)
 {
-    const unsigned char *at = table, *end = table + size;
-    int64_t address = 0;
+    const unsigned char *at = table.bytes + place->at, *end = table.bytes + table.size;
     while (at < end) {
         unsigned code = *at >> 3 & 15;
-        int64_t length = 2 * ((*at & 7) + 1);
+        int64_t after = place->address + 2 * ((*at & 7) + 1), line = place->line;
         if (code >= LOCATION_ONE_LINE_0 && code <= LOCATION_ONE_LINE_2)
             line += code - LOCATION_ONE_LINE_0;
         else if (code == LOCATION_NO_COLUMNS || code == LOCATION_LONG)
             line += signed_varint(at + 1, end);
-        address += length;
-        if (offset < address)
+        if (offset < after)
             return code != LOCATION_NONE && line > 0 ? (uint32_t)line : 0;
         do
             at++;
         while (at < end && !(*at & 128));
+        *place = (struct place){.at = (size_t)(at - table.bytes), .address = after, .line = line};
     }
     return 0;
 }
 
-uint32_t tm_python_line(const void *code, int64_t instruction_offset)
+static uint32_t search(struct table table, int64_t offset, struct place *place)
 {
-    const struct tm_python_layout *layout = &tm_python.layout;
-    const char *lines = tm_pointer_at(code, layout->code_lines);
-    int32_t first_line = tm_int_at(code, layout->code_first_line);
-    if (instruction_offset < 0)
-        return first_line > 0 ? (uint32_t)first_line : 0;
-    if (!lines || tm_type_of(lines) != tm_python.bytes_type)
-        return 0;
-    const unsigned char *table = (const unsigned char *)lines + layout->bytes_data;
-    uint64_t size = tm_word_at(lines, layout->variable_size);
-    if (size > LARGEST_TABLE)
-        return 0;
-    switch (layout->line_table) {
+    switch (tm_python.layout.line_table) {
     case TM_LINES_LNOTAB:
-        return line_of_lnotab(table, size, instruction_offset, first_line);
+        return line_of_lnotab(table, offset, place);
     case TM_LINES_RANGES:
-        return line_of_ranges(table, size, instruction_offset, first_line);
+        return line_of_ranges(table, offset, place);
     default:
-        return line_of_locations(table, size, instruction_offset, first_line);
+        return line_of_locations(table, offset, place);
     }
 }
+
+/* Where the last search in a code object ended. Code objects are freed and their addresses used again: what
+ * identifies the function is compared, as for a known frame. */
+static struct last_place {
+    struct tm_known_frame function;
+    struct place place;
+    uint64_t table_size, unused[4]; /* two cache lines */
+} last_places[PLACE_COUNT] TM_WIPED;
+_Static_assert(sizeof last_places % TM_PAGE == 0 && sizeof(struct last_place) == 128, "whole pages, whole cache lines");
+
+uint32_t tm_python_line(const struct tm_known_frame *frame, int64_t instruction_offset)
+{
+    const struct tm_python_layout *layout = &tm_python.layout;
+    const char *lines = frame->lines;
+    struct place start = {.line = (int32_t)frame->first_line};
+    if (instruction_offset < 0)
+        return start.line > 0 ? (uint32_t)start.line : 0;
+    if (!lines || tm_type_of(lines) != tm_python.bytes_type)
+        return 0;
+    struct table table = {(const unsigned char *)lines + layout->bytes_data, tm_word_at(lines, layout->variable_size)};
+    if (table.size > LARGEST_TABLE)
+        return 0;
+    if (table.size < SHORT_TABLE)
+        return search(table, instruction_offset, &start);
+    struct last_place *last = &last_places[((uintptr_t)frame->code >> 4) * 0x9e3779b97f4a7c15ull >> 58];
+    if (!tm_python_is_same_function(&last->function, frame) || last->table_size != table.size ||
+        last->place.address > instruction_offset)
+        *last = (struct last_place){.function = *frame, .place = start, .table_size = table.size};
+    return search(table, instruction_offset, &last->place);
+}
+_Static_assert(PLACE_COUNT == 1u << (64 - 58), "the hash's shift gives a place");

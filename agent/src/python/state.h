@@ -64,8 +64,11 @@ int tm_python_read(const void *address, void *copy, size_t length);
 size_t tm_python_text(const void *unicode, char *text, size_t capacity);
 /* The length and place of the text of a str that is ASCII alone; 0: another, or an empty one. */
 size_t tm_python_ascii(const void *unicode, const char **text);
-/* lines.c: line of an instruction by its byte offset; 0: none or unknown. */
-uint32_t tm_python_line(const void *code, int64_t instruction_offset);
+struct tm_known_frame; /* python/python.h */
+/* lines.c (locked): line of an instruction, by its byte offset in the frame's code object; 0: none or unknown. */
+uint32_t tm_python_line(const struct tm_known_frame *frame, int64_t instruction_offset);
+/* intern.c: whether two frames are at any instruction of the same function. */
+int tm_python_is_same_function(const struct tm_known_frame *a, const struct tm_known_frame *b);
 
 /* Reads a field at an offset of an interpreter's structure. */
 static inline const char *tm_pointer_at(const void *base, uint16_t offset)

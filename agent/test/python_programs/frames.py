@@ -109,6 +109,12 @@ list(map(lambda _: take(), [1, 2]))
 sorted([2, 1], key=lambda value: (take(), value)[1])
 functools.reduce(lambda a, b: take(), [1, 2, 3])
 
+# A function with a long table of lines, at one place after another, forwards and backwards.
+long_source = "def long(steps):\n  for step in steps:\n" + "".join(
+    f"    if step == {n}:\n{chr(10) * (n * 37 % 300)}      take(\n        {n},\n      )\n" for n in range(200))
+exec(compile(long_source, "long.py", "exec"))
+long([0, 1, 150, 151, 199, 199, 3, 150, 149, 42, 0, 198])
+
 
 def generator():
     take()
