@@ -36,11 +36,12 @@ export function isTypeLike(key: SyntaxNode | null): boolean {
   );
 }
 
-function isConstant(node: SyntaxNode): boolean {
+export function isConstant(node: SyntaxNode | null): boolean {
   return (
-    /^(?:integer|float|true|false|none)$/.test(node.kind) ||
-    (node.kind === "string" && node.children.length === 0) ||
-    /^(?:\w+\.)*[A-Z][A-Z0-9_]+$/.test(node.text)
+    node !== null &&
+    (/^(?:integer|float|true|false|none)$/.test(node.kind) ||
+      (node.kind === "string" && node.children.length === 0) ||
+      /^(?:\w+\.)*[A-Z][A-Z0-9_]+$/.test(node.text))
   );
 }
 
@@ -88,11 +89,89 @@ function isDecorator(scope: Scope): boolean {
   return false;
 }
 
-/** Whether an expression depends on what the function was called with. */
-export function isFromArguments(node: SyntaxNode | null, scope: Scope | null): boolean {
+/** Local names are followed so far. */
+const LONGEST_CHAIN = 3;
+
+/** Whether an expression depends on what the function was called with, directly or through its local names. */
+export function isFromArguments(
+  node: SyntaxNode | null,
+  scope: Scope | null,
+  depth = LONGEST_CHAIN,
+): boolean {
   if (node === null || scope === null) {
     return false;
   }
   const instance = scope.methodOf === null || scope.isStatic ? 0 : 1;
-  return scope.parameters.slice(instance).some(({ name }) => mentions(node, name));
+  if (scope.parameters.slice(instance).some(({ name }) => mentions(node, name))) {
+    return true;
+  }
+  return (
+    depth > 0 &&
+    [...within(node, "identifier")].some((name) =>
+      (scope.writes.get(name.text) ?? []).some(
+        ({ kind, value }) =>
+          /^(?:assign|for|unpack|with)$/.test(kind) && isFromArguments(value, scope, depth - 1),
+      ),
+    )
+  );
+}
+
+/** A key of which there are as many as the text of the program says: a name out of a literal, or of the settings. */
+export function isFixedKey(key: SyntaxNode | null, scope: Scope): boolean {
+  if (key === null) {
+    return false;
+  }
+  const node = bare(key);
+  if (node.kind === "identifier") {
+    const writes = scope.functionAround?.writes.get(node.text) ?? [];
+    return (
+      writes.length > 0 &&
+      writes.every(({ kind, value }) =>
+        kind === "for"
+          ? value !== null && isLiteral(bare(value))
+          : kind === "assign" && value?.kind === "string" && isFixedKey(value, scope),
+      )
+    );
+  }
+  const parts = node.kind === "string" ? [...within(node, "interpolation")] : [];
+  return parts.length > 0
+    ? parts.every(({ children }) =>
+        /^self\.\w*(?:config|settings|options|prefix|namespace)/.test(children[0]?.text ?? ""),
+      )
+    : isConstant(node);
+}
+
+/** A sequence of constants, or what is named like one. */
+function isLiteral(node: SyntaxNode): boolean {
+  return /^(?:tuple|list|set)$/.test(node.kind)
+    ? node.children.every((child) => isConstant(bare(child)))
+    : isConstant(node);
+}
+
+/** `assert key in NAMES`, `if key not in NAMES: raise ...`: the keys are those of another collection. */
+export function isAdmitted({ key, at, scope }: Use): boolean {
+  const body = scope.functionAround?.node.child("body");
+  if (key === null || !body) {
+    return false;
+  }
+  return [...within(body, "comparison_operator", { here: true })].some((comparison) => {
+    const [left, right] = comparison.children.filter(({ kind }) => !/^(?:not )?in$/.test(kind));
+    if (comparison.start > at.start || left?.text !== key.text || right === undefined) {
+      return false;
+    }
+    const statement = comparison.parent;
+    if (at.text.includes(right.text)) {
+      return false; // a lookup in the container itself
+    }
+    if (statement?.kind === "assert_statement") {
+      return !/\bnot in\b/.test(comparison.text);
+    }
+    return (
+      statement?.kind === "if_statement" &&
+      /\bnot in\b/.test(comparison.text) &&
+      /^(?:raise|return)_statement$/.test(
+        statement.child("consequence")?.children.at(-1)?.kind ?? "",
+      )
+    );
+  });
 }

@@ -1,9 +1,16 @@
 /** Which code runs again and again: loops, handlers of requests and messages, and what these call. */
 
-import type { Module } from "../scopes/module.js";
+import type { Call, Module } from "../scopes/module.js";
 import type { Names } from "../scopes/names.js";
 import type { Scope } from "../scopes/scope.js";
-import { bare, integerValue, isInside, opensScope, positionals } from "../syntax/expressions.js";
+import {
+  argumentsOf,
+  bare,
+  integerValue,
+  isInside,
+  opensScope,
+  positionals,
+} from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
 /** How code comes to run again; the text of a message: "each time `f` handles a request". */
@@ -31,6 +38,17 @@ const HANDLER_NAMES =
 const REQUEST_TYPES =
   /(?:^|[.[\s|"'])(?:Request|HttpRequest|HTTPConnection|WebSocket|HTTPServerRequest|ServicerContext|IncomingMessage|WSGIRequest|WebSocketServerProtocol|StreamReader)\b/;
 
+/** These run a function that they are given. */
+const STARTERS =
+  /^(?:submit|Thread|Process|Timer|run_in_executor|to_thread|run_in_threadpool|run_sync|apply_async|call_later|call_soon|call_soon_threadsafe|call_at|start_soon|start_new_thread|spawn|spawn_later|add_task|imap|imap_unordered|ensure_future)$/;
+
+/** These call a function that they are given for each message, request or tick. */
+const SUBSCRIPTIONS = (
+  "subscribe psubscribe basic_consume consume add_job add_url_rule add_api_route add_api_websocket_route " +
+  "add_event_handler add_message_handler add_periodic_task message_callback_add add_get add_post add_put add_delete " +
+  "start_server create_server serve_forever websocket_serve set_message_handler"
+).split(" ");
+
 /** Called as one of these, a function runs once for the program. */
 const ONCE =
   /^_?(?:main|setup|set_up|startup|on_startup|lifespan|create_app|make_app|build_app|bootstrap|configure\w*|init\w*|load_config\w*|register\w*|install\w*|run_server|cli|entrypoint|conftest|setUp\w*|tearDown\w*|setUpClass|asyncSetUp)$/;
@@ -41,6 +59,7 @@ const LONGEST_CALL_CHAIN = 3;
 export class Repeats {
   readonly #ofFunction = new Map<Scope, Repeat | null>();
   #callers: Map<Scope, { node: SyntaxNode; scope: Scope }[]> | null = null;
+  #subscribed: Set<Scope> | null = null;
 
   constructor(
     readonly module: Module,
@@ -51,12 +70,27 @@ export class Repeats {
   of(node: SyntaxNode): Repeat | null {
     const scope = this.module.scopeOf(node);
     const loop = this.loopAround(node);
-    if (loop !== null) {
-      const kind = isEndless(loop) ? "endless loop" : "loop";
-      return { kind, origin: kind, node: loop, text: "in a loop" };
+    const endless = this.#endlessLoopAround(node, loop);
+    if (endless !== null) {
+      return { kind: "endless loop", origin: "endless loop", node: endless, text: "in a loop" };
     }
     const around = scope.functionAround;
-    return around === null ? null : this.ofFunction(around);
+    const whole = around === null ? null : this.ofFunction(around);
+    // A loop over a few things runs again where its function does.
+    return loop === null || (whole !== null && whole.origin !== "loop")
+      ? whole
+      : { kind: "loop", origin: "loop", node: loop, text: "in a loop" };
+  }
+
+  /** The innermost endless loop of the same function, from `loop` outwards. */
+  #endlessLoopAround(node: SyntaxNode, loop: SyntaxNode | null): SyntaxNode | null {
+    let inner = node;
+    let outer = loop;
+    while (outer !== null && !isEndless(outer)) {
+      inner = outer;
+      outer = this.loopAround(inner);
+    }
+    return outer;
   }
 
   /** Why a function runs again and again: it handles requests, or repeated code calls it. */
@@ -95,7 +129,10 @@ export class Repeats {
     if (scope.kind !== "function") {
       return false;
     }
-    return this.#hasRouteDecorator(scope) || this.#isViewMethod(scope) || isHandlerByShape(scope);
+    if (this.#hasRouteDecorator(scope) || this.#isViewMethod(scope)) {
+      return true;
+    }
+    return !this.#isCommand(scope) && (isHandlerByShape(scope) || this.#isSubscribed(scope));
   }
 
   #ofFunctionAnew(scope: Scope, depth: number): Repeat | null {
@@ -137,22 +174,42 @@ export class Repeats {
       : { kind: "called", origin: outer.origin, node: called.node, text };
   }
 
-  /** Where this file calls a function. */
+  /** Where this file calls a function, or starts it in a thread, a task or a process. */
   callersOf(scope: Scope): readonly { node: SyntaxNode; scope: Scope }[] {
     if (this.#callers === null) {
-      this.#callers = new Map();
+      const callers = new Map<Scope, { node: SyntaxNode; scope: Scope }[]>();
+      const add = (called: Scope | null, { node, scope: from }: Call) => {
+        if (called !== null) {
+          callers.set(called, [...(callers.get(called) ?? []), { node, scope: from }]);
+        }
+      };
       for (const name of this.module.calledNames) {
         for (const call of this.module.callsOf(name)) {
-          const called = this.#calledBy(call.callee);
+          add(this.#calledBy(call.callee), call);
+          for (const argument of STARTERS.test(name) ? argumentsOf(call.node) : []) {
+            add(this.names.functionNamed(argument), call);
+          }
+        }
+      }
+      this.#callers = callers;
+    }
+    return this.#callers.get(scope) ?? [];
+  }
+
+  /** Functions that are handed to a broker, a router or a scheduler, which calls them for each message. */
+  #isSubscribed(scope: Scope): boolean {
+    if (this.#subscribed === null) {
+      this.#subscribed = new Set();
+      for (const call of this.module.callsOf(...SUBSCRIPTIONS)) {
+        for (const argument of argumentsOf(call.node)) {
+          const called = this.names.functionNamed(argument);
           if (called !== null) {
-            const callers = this.#callers.get(called) ?? [];
-            this.#callers.set(called, callers);
-            callers.push({ node: call.node, scope: call.scope });
+            this.#subscribed.add(called);
           }
         }
       }
     }
-    return this.#callers.get(scope) ?? [];
+    return this.#subscribed.has(scope);
   }
 
   /** The function that runs: for a class, its `__init__`. */
@@ -175,6 +232,15 @@ export class Repeats {
       }
       return !LIFECYCLE.test(decorator.text);
     });
+  }
+
+  /** `handle` of a command for the terminal, which ends with it. */
+  #isCommand({ methodOf: owner, name }: Scope): boolean {
+    return (
+      owner !== null &&
+      /^(?:handle|run|execute)/.test(name) &&
+      [owner.name, ...this.names.baseNames(owner)].some((each) => /Command$/.test(each))
+    );
   }
 
   #isViewMethod(scope: Scope): boolean {
@@ -273,12 +339,13 @@ export function isEndless(loop: SyntaxNode): boolean {
     );
   }
   const right = loop.child("right")?.text ?? "";
-  const isAsync = loop.children.some(({ kind }) => kind === "async");
-  return (
-    isAsync
-      ? STREAMS
-      : /^(?:itertools\.count|count)\(|^iter\(\s*[\w.]*(?:queue|conn|sock)|(?:\.listen|\.subscribe|\.consume|consumer)(?:\(.*\))?$/s
-  ).test(right);
+  if (loop.children.some(({ kind }) => kind === "async")) {
+    const item = loop.child("left")?.text ?? "";
+    return STREAMS.test(right) || (FEEDS.test(right) && MESSAGES.test(item));
+  }
+  return /^(?:itertools\.count|count)\(|^iter\(\s*[\w.]*(?:queue|conn|sock)|(?:\.listen|\.subscribe|\.consume|consumer)(?:\(.*\))?$/s.test(
+    right,
+  );
 }
 
 const RUNNING =
@@ -286,8 +353,14 @@ const RUNNING =
 /** Waiting for work or time. */
 const WAITING =
   /\.(?:recv|recvfrom|accept|poll|consume|listen|receive|receive_text|receive_json|recv_json|brpop|blpop|xread|get_message|read_message)\(|(?:[\w.]*(?:queue|inbox|jobs|tasks|mailbox|channel)|\b_?q)\.(?:get|get_nowait)\(|\bsleep\(|\.wait\(|\bselect\(/i;
+/** An `async for` over these goes on as long as the connection does. */
 const STREAMS =
-  /(?:consumer|subscri\w*|\blisten\w*|pubsub|websocket|\bws|ws_conn\w*|\bsocket|messages|notifications|watch|events|channel|connection|client)(?:\.\w+)?(?:\(.*\))?$/is;
+  /(?:consumer|subscri\w*|\blisten\w*|pubsub|websocket|\bws|ws_conn\w*|\bsocket|messages|notifications|watch|events)(?:\.\w+)?(?:\(.*\))?$|(?:channel|connection|client)(?:\.(?:listen|messages|notifications|events|iter|stream|receive|recv|subscribe|incoming|consume|watch)\w*)?(?:\(.*\))?$/is;
+/** These do if what they give is a message, not a part of one answer. */
+const FEEDS =
+  /(?:broker|bus|queue|queue_iter|topic|feed|exchange|redis|nats|nc|kafka|mqtt|amqp|inbox|source|reader|conn|session)(?:\.\w+)?(?:\(.*\))?$|\.?(?:stream|tail|poll|incoming|requests)(?:\(.*\))?$/is;
+const MESSAGES =
+  /^(?:_?m|\w*msg|\w*message|\w*event|evt|ev|\w*record|rec|\w*job|\w*update|tick|trade|quote|\w*order|envelope|packet|delivery|notification|req|\w*request|payload|reading)$/i;
 
 /** `try: while True: ... except StopIteration:`: the end of the input leaves the loop. */
 function isCaught(loop: SyntaxNode): boolean {
@@ -312,7 +385,11 @@ function isLeft(node: SyntaxNode, ofLoop: boolean): boolean {
       /^(?:return_statement|yield|raise_statement)$/.test(child.kind) ||
       (child.kind === "break_statement" && ofLoop);
     const isLoop = child.kind === "for_statement" || child.kind === "while_statement";
-    return isExit || isLeft(child, ofLoop && !isLoop);
+    if (!isExit && isLoop) {
+      // A `break` in the `else` of an inner loop leaves the outer one.
+      return child.children.some((part) => isLeft(part, ofLoop && part.kind === "else_clause"));
+    }
+    return isExit || isLeft(child, ofLoop);
   });
 }
 

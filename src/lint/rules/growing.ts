@@ -1,7 +1,13 @@
 /** What the rules about containers share. */
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Growth } from "../flow/growth.js";
-import { isFromArguments, isRegistration, isTypeLike } from "../flow/registration.js";
+import {
+  isAdmitted,
+  isFixedKey,
+  isFromArguments,
+  isRegistration,
+  isTypeLike,
+} from "../flow/registration.js";
 import type { Scope } from "../scopes/scope.js";
 import type { Use } from "../scopes/uses.js";
 import { mentions } from "../syntax/expressions.js";
@@ -41,7 +47,13 @@ export function growingUse(
     return null; // TM-L024
   }
   const uses = growth.grows.filter(
-    (use) => !isRegistration(use) && !isTypeLike(use.key) && use.by !== "[]+=",
+    (use) =>
+      !isRegistration(use) &&
+      !isTypeLike(use.key) &&
+      use.by !== "[]+=" &&
+      !isFixedKey(use.key, use.scope) &&
+      !isAdmitted(use) &&
+      !isFirst(use, growth),
   );
   for (const use of uses) {
     const repeat = file.repeats.of(use.at);
@@ -62,6 +74,12 @@ export function growingUse(
             : `in each call of ${name ? code(name) : "a lambda"}`,
         isRepeated: false,
       };
+}
+
+/** What an object is made with does not grow. */
+function isFirst({ scope }: Use, { slot }: Growth): boolean {
+  const isOfInstance = slot.kind === "class" && !slot.owner.writes.has(slot.name);
+  return isOfInstance && /^__(?:init|post_init)__$/.test(scope.functionAround?.name ?? "");
 }
 
 /** Names of containers that hold what a program works on. */

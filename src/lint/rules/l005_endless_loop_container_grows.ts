@@ -1,3 +1,4 @@
+import { isTypeLike } from "../flow/registration.js";
 import { isEndless } from "../flow/repeats.js";
 import { isInside } from "../syntax/expressions.js";
 import { code, gains, onlyGrows } from "./growing.js";
@@ -42,7 +43,9 @@ def consume(queue):
         const isOutside = growth.slot.owner.writes
           .get(growth.slot.name)
           ?.some(({ target, kind }) => kind === "assign" && !isInside(target, loop));
-        const use = growth.grows.find(({ at, by }) => isInside(at, loop) && by !== "[]+=");
+        const use = growth.grows.find(
+          ({ at, by, key }) => isInside(at, loop) && by !== "[]+=" && !isTypeLike(key),
+        );
         const isReset = file.uses
           .of(growth.slot)
           .some(({ kind, at }) => kind === "shrink" && isInside(at, loop));

@@ -1,4 +1,5 @@
 import type { FileFacts } from "../flow/file_facts.js";
+import { isConstant } from "../flow/registration.js";
 import { isDetached } from "../flow/tensors.js";
 import type { Call } from "../scopes/module.js";
 import type { Scope } from "../scopes/scope.js";
@@ -56,7 +57,9 @@ def train(model, loader, criterion, optimizer):
     for (const node of file.module.nodesOf("assignment")) {
       const left = node.child("left");
       const right = node.child("right");
-      if (left?.kind === "subscript" && right !== null) {
+      // A constant key keeps the last one alone.
+      const isNewEntry = left?.kind === "subscript" && !isConstant(left.child("subscript"));
+      if (isNewEntry && right !== null) {
         yield* reportOf(right, left.child("value"), node, file.module.scopeOf(node), file);
       }
     }
