@@ -5,16 +5,21 @@ import type { Use } from "../scopes/uses.js";
 import { bare, mentions, within } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
+/** Names of functions that put together what a program consists of. */
 const REGISTERING =
-  /^_?(?:_*register|add_|subscribe|install|setup|set_up|init|configure|load_?(?:config|plugin|module|setting|all|extension)|declare|define|create_app|make_app|main$|bootstrap|include|mount|patch|monkeypatch|connect_|on_?startup|startup|lifespan|parse_args|import_|populate|discover|collect_?(?:plugin|test)|enable|disable|set_|build_parser|__init_subclass__|__set_name__|__new__|__class_getitem__|__prepare__|__module__|command$|option$|implements|overload|export|deprecat|extend_|use_|bind_|alias|wrap)/i;
+  /^_?(?:_*register|subscribe|install|setup|set_up|init|configure|load_?(?:config|plugin|module|setting|all|extension)|create_app|make_app|main$|bootstrap|monkeypatch|on_?startup|startup|lifespan|parse_args|opt_|import_|build_parser|__init_subclass__|__set_name__|__new__|__class_getitem__|__prepare__|__module__|command$|option$|implements|overload|export|deprecat|alias|wrap)/i;
 const DEFINITIONS =
   /^(?:cls|klass|func|fn|f|fun|function|callback|cb|handler|factory|type_|typ|ctor|constructor|impl|plugin|hook|converter|encoder|decoder|loader|mod|wrapper|wrapped|inner|method|command|cmd|subclass|class_|_class|decorated|rule|codec|finder|backend|provider|extension|strategy|parser|formatter|klazz|test|suite|fixture)$/;
 const TYPE_LIKE =
   /__name__|__qualname__|__module__|__class__|\btype\(|^(?:cls|klass|type_?|typ|types|dtype|dtypes|class_?|func|fn|f|module|module_name|mod|owner|model_class|klass_name|class_name|func_name|op|op_name|backend|device|arch|platform|locale|lang|language|encoding|fmt|format|version|attr|attrname|field|field_name|opname|opcode|signature|sig|scheme|tz|category|level|codec|extension|ext|suffix|plugin|loader|charset|unit|annotation|qualname|protocol|feature|flag|option|setting)$|\b(?:dtype|cls|klass|device|signature)\b/;
 
-export function isRegistration(use: Use): boolean {
+/** `handles`: whether a function handles requests or messages, whatever its name is. */
+export function isRegistration(use: Use, handles: (scope: Scope) => boolean): boolean {
   const scope = use.scope.functionAround;
-  if (scope === null || (scope.kind === "function" && REGISTERING.test(scope.name))) {
+  if (scope === null) {
+    return true;
+  }
+  if (scope.kind === "function" && REGISTERING.test(scope.name) && !handles(scope)) {
     return true;
   }
   if (use.by === "put" || use.by === "put_nowait") {
@@ -96,6 +101,7 @@ const LONGEST_CHAIN = 3;
 export function isFromArguments(
   node: SyntaxNode | null,
   scope: Scope | null,
+  /** 0 for the parameters themselves alone. */
   depth = LONGEST_CHAIN,
 ): boolean {
   if (node === null || scope === null) {

@@ -1,5 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Scope } from "../scopes/scope.js";
+import { assignedTo } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import {
   code,
@@ -61,11 +62,7 @@ class Worker:
         if (growth === null || !isOwn || !onlyGrows(growth)) {
           continue;
         }
-        const suspect = growingUse(
-          growth,
-          file,
-          ({ scope }) => LONG_LIVED.test(owner.name) && isRequestLike(scope.functionAround),
-        );
+        const suspect = growingUse(growth, file);
         if (suspect !== null && isLongLived(owner, suspect, file)) {
           yield {
             node: suspect.use.at,
@@ -85,22 +82,33 @@ function attributesOf(owner: Scope, file: FileFacts): Set<string> {
 }
 
 /** The object is made once: its class handles requests or runs an endless loop, or the module keeps one. */
-function isLongLived(owner: Scope, { use, isRepeated }: Suspect, file: FileFacts): boolean {
+function isLongLived(owner: Scope, { isRepeated }: Suspect, file: FileFacts): boolean {
   if (isRepeated) {
     return !isPerRequest(owner, file);
   }
-  const isKept = [...file.module.root.writes.values()].some((writes) =>
-    writes.some(
-      ({ kind, value }) =>
-        kind === "assign" && value?.kind === "call" && isConstructorOf(owner, value, file),
-    ),
-  );
-  return (isKept || LONG_LIVED.test(owner.name)) && isRequestLike(use.scope.functionAround);
+  return LONG_LIVED.test(owner.name) || isMadeOnce(owner, file);
 }
 
-function isConstructorOf(owner: Scope, call: SyntaxNode, file: FileFacts): boolean {
-  const callee = call.child("function");
-  return callee !== null && file.names.classNamed(callee) === owner;
+/** The module makes an object of the class, or a function that runs once for the program. */
+function isMadeOnce(owner: Scope, file: FileFacts): boolean {
+  return file.module
+    .callsOf(owner.name)
+    .some(
+      ({ callee, scope, node }) =>
+        file.names.classNamed(callee) === owner &&
+        file.repeats.loopAround(node) === null &&
+        (scope.functionAround === null
+          ? scope.kind === "module"
+          : STARTS.test(scope.functionAround.name) || isOfApplication(node)),
+    );
+}
+
+const STARTS =
+  /^_?(?:async_)?(?:main|amain|create_app|make_app|build_app|lifespan|(?:on_)?startup|bootstrap|serve|run_server)$/;
+
+/** `app.state.index = Index()`, `app["index"] = Index()`. */
+function isOfApplication(call: SyntaxNode): boolean {
+  return /^(?:\w+\.)?app(?:\.|\[)/.test(assignedTo(call)?.text ?? "");
 }
 
 /** Frameworks make one object of these for each request. */
@@ -112,11 +120,4 @@ function isPerRequest(owner: Scope, file: FileFacts): boolean {
         base,
       ),
     );
-}
-
-const REQUEST_LIKE =
-  /^(?:_?a?)(?:handle|process|on_|record|track|log|submit|receive|dispatch|call|__call__|get|fetch|lookup|query|search|store|save|remember|observe|publish|emit|notify|push|put|add|append|request|predict|infer|serve|execute|send|update|ingest|consume|write|insert|enqueue|create|open|connect|accept|login|authenticate|step|train|allow|check|acquire|hit|count|register_(?:user|client|session)|answer|ask|chat|complete|generate|run_|collect|feed|scrape|crawl|visit|parse_|load|resolve|compute|render|visit)/;
-
-function isRequestLike(scope: Scope | null): boolean {
-  return scope !== null && REQUEST_LIKE.test(scope.name);
 }

@@ -78,11 +78,26 @@ function* check(
     return;
   }
   const repeat = file.repeats.of(use.at);
-  if (!isLimited && repeat?.kind !== "handler" && repeat?.kind !== "endless loop") {
+  const isRepeated =
+    repeat !== null && (repeat.origin === "handler" || repeat.origin === "endless loop");
+  if (!isLimited && !isRepeated && !(slot.kind === "module" && hasFixedKeys(growth, file))) {
     return;
   }
+  const when = repeat?.text ?? `in each call of ${code(use.scope.functionAround?.name ?? "")}`;
   yield {
     node: use.at,
-    message: `the lists in ${code(slot.name)} only grow${isLimited ? "; its limit counts keys, not what is in them" : `: ${repeat?.text ?? ""} one gains an item, and nothing removes any`}`,
+    message: `the lists in ${code(slot.name)} only grow${isLimited ? "; its limit counts keys, not what is in them" : `: ${when} one gains an item, and nothing removes any`}`,
   };
+}
+
+/** `{"ok": [], "failed": []}`, `{host: [] for host in HOSTS}`. */
+function hasFixedKeys({ slot }: Growth, file: FileFacts): boolean {
+  return file.slots
+    .writesOf(slot)
+    .some(
+      ({ value }) =>
+        value !== null &&
+        /^dictionary/.test(value.kind) &&
+        /:\s*(?:\[\]|set\(\)|list\(\)|deque\(\))/.test(value.text),
+    );
 }

@@ -127,13 +127,15 @@ function isMadeIn(target: SyntaxNode, loop: SyntaxNode, file: FileFacts): boolea
     );
 }
 
-/** `backward` is called on the sum, or it is detached later. */
+/** `backward` is called on the sum: in the same function, or for an attribute in any. */
 function isFreed(target: SyntaxNode, file: FileFacts): boolean {
+  const scope = file.module.scopeOf(target);
+  const named = new RegExp(`(?<![\\w.])${target.text.replaceAll(/\W/g, "\\$&")}\\b`);
   return file.module
     .callsOf("backward")
     .some(
-      ({ receiver, node }) =>
-        (receiver?.text ?? "").includes(target.text) ||
-        node.child("arguments")?.text.includes(target.text),
+      (call) =>
+        (target.kind === "attribute" || call.scope === scope) &&
+        named.test(`${call.receiver?.text ?? ""} ${call.node.child("arguments")?.text ?? ""}`),
     );
 }

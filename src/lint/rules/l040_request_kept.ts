@@ -133,6 +133,10 @@ function refersTo(value: SyntaxNode, requests: readonly string[], file: FileFact
 
 /** A container of the module, the class or the application from which nothing is removed. */
 function onlyCollects(holder: SyntaxNode, file: FileFacts): boolean {
+  const entry = entryOfApplication(holder);
+  if (entry !== null) {
+    return !isEmptied(entry, file);
+  }
   const slot = file.slots.of(holder);
   if (slot === null) {
     return /^(?:request|req)\.app\.state\./.test(holder.text) && !isEmptied(holder.text, file);
@@ -150,6 +154,22 @@ function onlyCollects(holder: SyntaxNode, file: FileFacts): boolean {
     (growth !== null || slot.kind === "path")
   );
 }
+
+/** "app.config" of `app.config["recent"]` and of `app.config.setdefault("recent", [])`; null for any other expression. */
+function entryOfApplication(holder: SyntaxNode): string | null {
+  const node = bare(holder);
+  const callee = node.kind === "call" ? node.child("function") : null;
+  const owner =
+    node.kind === "subscript"
+      ? node.child("value")
+      : callee?.child("attribute")?.text === "setdefault"
+        ? callee.child("object")
+        : null;
+  return owner !== null && APPLICATION.test(owner.text) ? node.text : null;
+}
+
+const APPLICATION =
+  /^(?:self\.)?(?:request\.|req\.)?(?:app|current_app|application)(?:\.(?:state|config|extensions|ctx|storage))?$/;
 
 function isEmptied(text: string, file: FileFacts): boolean {
   return file.module

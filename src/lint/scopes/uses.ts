@@ -368,6 +368,6 @@ function bareChild(node: SyntaxNode, field: string): SyntaxNode | null {
 
 function namesIt(expression: SyntaxNode, node: SyntaxNode, name: string): boolean {
   return node.kind === "attribute"
-    ? expression.text.includes(node.text)
+    ? new RegExp(`(?<![\\w.])${node.text.replaceAll(/\W/g, "\\$&")}\\b`).test(expression.text)
     : mentions(expression, name);
 }
