@@ -10,6 +10,7 @@ import {
 } from "../flow/registration.js";
 import type { Scope } from "../scopes/scope.js";
 import type { Use } from "../scopes/uses.js";
+import { mentions } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
 /** Nothing drops entries: the container has no limit, nothing removes, and nothing compares its length with a limit. */
@@ -84,8 +85,26 @@ const PARTS =
 function isWork(use: Use, { slot }: Growth): boolean {
   const scope = use.scope.functionAround;
   const added = use.key ?? use.value;
-  const isSetUp = scope?.name === "__init__" && slot.kind !== "class";
+  const isSetUp =
+    slot.kind === "class"
+      ? !slot.owner.writes.has(slot.name) && JOINING.test(scope?.name ?? "") && !addsWork(use)
+      : scope?.name === "__init__";
   return !PARTS.test(slot.name) && !isSetUp && isFromArguments(added, scope) && !isPlatform(added);
+}
+
+/** Methods that put an object together from its parts, unless their parameters name work: `add_route`, not `add_order`. */
+const JOINING =
+  /^_*(?:async_)?(?:add|declare|define|set|include|use|bind|extend|connect|mount|enable|discover|populate|attach|append|push)(?:_|[A-Z])/;
+const WORK_PARAMETERS =
+  /^_?(?:\w*_id|uid|uuid|id|\w*(?:request|event|message|msg|user|job|item|payload|record|session|order|query|row|entry|task|doc|document|text|prompt|url|token|packet|sample|email|result|response|reading|customer|transaction|chunk|sentence|image|embedding|vector|alert|metric|observation|span|notification|article|comment|visitor))$/;
+
+function addsWork({ key, value, scope }: Use): boolean {
+  const parameters = scope.functionAround?.parameters ?? [];
+  return parameters.some(
+    ({ name }) =>
+      WORK_PARAMETERS.test(name) &&
+      [key, value].some((added) => added !== null && mentions(added, name)),
+  );
 }
 
 /** A machine has one of these. */
