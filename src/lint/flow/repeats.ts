@@ -26,6 +26,9 @@ export interface Repeat {
 
 const ROUTE_DECORATORS =
   /\.(?:get|post|put|patch|delete|head|options|websocket|middleware|task|event|on|on_event|tool|listen|listener|agent|timer|job|consumer|endpoint|mutation|handler)$|(?:^|\.)(?:route|websocket_route|api_route|before_request|after_request|teardown_request|exception_handler|errorhandler|shared_task|periodic_task|actor|subscriber|on_message|message_handler|callback_query_handler|api_view|csrf_exempt|require_http_methods|require_GET|require_POST|login_required|view_config|receiver|http_trigger|queue_trigger|cloud_event)$|\b(?:bot|client|tree)\.command$/;
+/** Modules whose decorators are imported by their bare names. */
+const ROUTERS =
+  /^(?:litestar|starlite|bottle|blacksheep|robyn|prefect|huey|taskiq|locust|aiogram)\b/;
 const LIFECYCLE = /startup|shutdown|lifespan|ready|"init"|'init'/;
 const NO_HANDLERS =
   /(?:^|\.)(?:fixture|group|click\.\w+|typer\.\w+|cli\.\w+|pytest\.\S+|validator)$/;
@@ -226,7 +229,8 @@ export class Repeats {
     return scope.decorators.some((decorator) => {
       const callee =
         decorator.kind === "call" ? (decorator.child("function") ?? decorator) : decorator;
-      const text = callee.text.replaceAll(/\s/g, "");
+      const full = this.names.resolve(callee) ?? "";
+      const text = ROUTERS.test(full) ? full : callee.text.replaceAll(/\s/g, "");
       if (!ROUTE_DECORATORS.test(text) || NO_HANDLERS.test(text)) {
         return false;
       }
@@ -339,15 +343,17 @@ export function isEndless(loop: SyntaxNode): boolean {
     );
   }
   const right = loop.child("right")?.text ?? "";
-  if (loop.children.some(({ kind }) => kind === "async")) {
-    const item = loop.child("left")?.text ?? "";
-    return STREAMS.test(right) || (FEEDS.test(right) && MESSAGES.test(item));
-  }
-  return /^(?:itertools\.count|count)\(|^iter\(\s*[\w.]*(?:queue|conn|sock)|(?:\.listen|\.subscribe|\.consume|consumer)(?:\(.*\))?$/s.test(
-    right,
-  );
+  const item = loop.child("left")?.text ?? "";
+  return loop.children.some(({ kind }) => kind === "async")
+    ? STREAMS.test(right) || (FEEDS.test(right) && MESSAGES.test(item))
+    : ITERATORS.test(right) || (FEEDING_CALLS.test(right) && MESSAGES.test(item));
 }
 
+/** A `for` over these goes on for ever. */
+const ITERATORS =
+  /^(?:itertools\.count|count)\(|^iter\(\s*[\w.]*(?:queue|conn|sock)|(?:\.listen|\.subscribe|\.consume|consumer)(?:\(.*\))?$/is;
+/** It does over these if what they give is a message. */
+const FEEDING_CALLS = /(?:^|\.)(?:watch|stream|listen|subscribe|consume|tail|follow)\w*\(.*\)$/s;
 const RUNNING =
   /^(?:not\s+[\w.]*(?:stop|shutdown|clos|exit|quit|cancel|done|finish)[\w.]*(?:\(\))?|[\w.]*(?:running|alive|active|is_open|started|connected)(?:\(\))?)$/i;
 /** Waiting for work or time. */

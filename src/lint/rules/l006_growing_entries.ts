@@ -1,6 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Growth } from "../flow/growth.js";
-import { isTypeLike } from "../flow/registration.js";
+import { isConstant, isTypeLike } from "../flow/registration.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -70,7 +70,7 @@ function* check(
     ({ at, by, key, scope }) =>
       scope.functionAround !== null &&
       /^(?:append|add|extend|appendleft|insert|\+=)$/.test(by) &&
-      !isTypeLike(key) &&
+      (!isTypeLike(key) || (isConstant(key) && hasFixedKeys(growth, file))) &&
       (file.repeats.of(at) !== null || slot.kind === "module" || isLimited),
   );
   const isDropped = shrinks.length > 0 && !isLimited;

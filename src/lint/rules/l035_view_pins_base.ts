@@ -116,7 +116,9 @@ function keeperOf(subscript: SyntaxNode, file: FileFacts): string | null {
   }
   if (target?.kind === "subscript") {
     const holder = target.child("value");
-    return holder !== null && isLasting(holder, file) ? holder.text : null;
+    return holder !== null && (isLasting(holder, file) || isCollected(subscript, holder, file))
+      ? holder.text
+      : null;
   }
   const list = subscript.parent;
   const call = list?.kind === "argument_list" ? list.parent : null;
