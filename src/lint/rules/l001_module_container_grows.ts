@@ -1,6 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import { isFromArguments, isTypeLike } from "../flow/registration.js";
-import type { SyntaxNode } from "../syntax/tree.js";
+import { entryOfApplication, isEntryEmptied } from "./application.js";
 import { code, gains, growingUse, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -49,62 +49,38 @@ def read_item(item_id: str):
   },
 };
 
-/** `app["bodies"][name] = body` and `app.state.seen[name] = body` in a handler: another file makes the container. */
+/** `app["bodies"][name] = body` and `app.state.seen.append(name)` in a handler. */
 function* entriesOfApplication(file: FileFacts) {
+  for (const { holder, node, key } of additions(file)) {
+    const repeat = file.repeats.of(node);
+    const entry = repeat?.origin === "handler" ? entryOfApplication(holder, file) : null;
+    const slot = file.slots.of(holder);
+    const isSeen = slot !== null && file.containers.of(slot) !== null;
+    const isNewKey =
+      key === null ||
+      (isFromArguments(key, file.module.scopeOf(node).functionAround) && !isTypeLike(key));
+    if (repeat !== null && entry !== null && !isSeen && isNewKey && !isEntryEmptied(entry, file)) {
+      yield {
+        node,
+        message: `${code(holder.text)} gains an entry ${key === null ? "" : "for each new key "}${repeat.text}, and nothing removes any`,
+      };
+    }
+  }
+}
+
+/** What code adds to any container, by a key or at the end. */
+function* additions(file: FileFacts) {
   for (const node of file.module.nodesOf("assignment")) {
     const left = node.child("left");
     const holder = left?.kind === "subscript" ? left.child("value") : null;
     const key = left?.child("subscript");
-    if (holder === null || !key || !APPLICATION.test(holder.text)) {
-      continue;
-    }
-    const scope = file.module.scopeOf(node);
-    const repeat = file.repeats.of(node);
-    const slot = file.slots.of(holder);
-    if (
-      repeat?.origin === "handler" &&
-      (slot === null || file.containers.of(slot) === null) &&
-      isFromArguments(key, scope.functionAround) &&
-      !isTypeLike(key) &&
-      !isEmptied(holder.text, file)
-    ) {
-      yield {
-        node,
-        message: `${code(holder.text)} gains an entry for each new key ${repeat.text}, and nothing removes any`,
-      };
+    if (holder !== null && key) {
+      yield { holder, node, key };
     }
   }
-  for (const call of file.module.callsOf("append", "add", "appendleft", "extend")) {
-    const repeat = file.repeats.of(call.node);
-    const holder = call.receiver === null ? null : entryText(call.receiver);
-    const slot = call.receiver === null ? null : file.slots.of(call.receiver);
-    if (
-      repeat?.origin === "handler" &&
-      holder !== null &&
-      (slot === null || file.containers.of(slot) === null) &&
-      !isEmptied(holder, file)
-    ) {
-      yield {
-        node: call.node,
-        message: `${code(holder)} gains an entry ${repeat.text}, and nothing removes any`,
-      };
+  for (const { node, receiver } of file.module.callsOf("append", "add", "appendleft", "extend")) {
+    if (receiver !== null) {
+      yield { holder: receiver, node, key: null };
     }
   }
-}
-
-/** `app["seen"]`, also of `app.setdefault("seen", [])`. */
-function entryText(holder: SyntaxNode): string | null {
-  const text = holder.text.replace(/\.setdefault\(\s*(["'][^"']+["']).*\)$/s, "[$1]");
-  return APPLICATION.test(text) ? text : null;
-}
-
-const APPLICATION =
-  /^(?:self\.)?(?:request\.|req\.)?(?:app|current_app|application)(?:\.(?:config|extensions|state|ctx))?(?:\[["'][^\]]+\]|(?<=\.(?:state|ctx))\.\w+)$/;
-
-/** Anything of the file removes from it, replaces it or looks at its length. */
-function isEmptied(text: string, file: FileFacts): boolean {
-  const last = /(?:\[["']|\.)(\w+)["'\]]*$/.exec(text)?.[1] ?? text;
-  return new RegExp(
-    `${last}["'\\]]*\\.(?:pop|popitem|clear|remove|discard)\\(|del [\\w.]*${last}|\\bdel .*${last}["'\\]]*\\[|len\\(.*${last}`,
-  ).test(file.tree.source.text);
 }

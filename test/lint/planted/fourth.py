@@ -296,8 +296,8 @@ def penalised(net, batches, opt):
 
 def warm(net, batches, opt):
     for x, y in batches:
-        out = nn.functional.mse_loss(net(x), y)  # leak: TM-L014
-        out.backward()
+        out = nn.functional.mse_loss(net(x), y)
+        out.backward()  # leak: TM-L014
         opt.step()
 
 
