@@ -168,8 +168,8 @@ export class Repeats {
     if (outer !== null && outer.origin !== "loop") {
       return { kind: "called", origin: outer.origin, node: called.node, text };
     }
-    if (loop !== null && !isAtImport(caller)) {
-      const origin = isEndless(loop) ? "endless loop" : "loop";
+    const origin = this.#endlessLoopAround(node, loop) === null ? "loop" : "endless loop";
+    if (loop !== null && (origin === "endless loop" || !isAtImport(caller))) {
       return { kind: "called", origin, node: called.node, text: `${text}, which a loop calls` };
     }
     return outer === null
@@ -197,6 +197,18 @@ export class Repeats {
       this.#callers = callers;
     }
     return this.#callers.get(scope) ?? [];
+  }
+
+  /** Whether this file calls a function, and only while it is imported: a table is filled, line by line. */
+  isOnlyCalledAtImport(scope: Scope): boolean {
+    const callers = this.callersOf(scope);
+    return (
+      callers.length > 0 &&
+      callers.every(
+        ({ node, scope: caller }) =>
+          isAtImport(caller) && this.#endlessLoopAround(node, this.loopAround(node)) === null,
+      )
+    );
   }
 
   /** Functions that are handed to a broker, a router or a scheduler, which calls them for each message. */
@@ -358,7 +370,7 @@ const RUNNING =
   /^(?:not\s+[\w.]*(?:stop|shutdown|clos|exit|quit|cancel|done|finish)[\w.]*(?:\(\))?|[\w.]*(?:running|alive|active|is_open|started|connected)(?:\(\))?)$/i;
 /** Waiting for work or time. */
 const WAITING =
-  /\.(?:recv|recvfrom|accept|poll|consume|listen|receive|receive_text|receive_json|recv_json|brpop|blpop|xread|get_message|read_message)\(|(?:[\w.]*(?:queue|inbox|jobs|tasks|mailbox|channel)|\b_?q)\.(?:get|get_nowait)\(|\bsleep\(|\.wait\(|\bselect\(/i;
+  /\.(?:recv|recvfrom|accept|poll|consume|listen|receive|receive_text|receive_json|recv_json|brpop|blpop|xread|get_message|read_message)\(|(?:[\w.]*(?:queue|inbox|jobs|tasks|mailbox|channel)|\b_?q)\.get\(|\bsleep\(|\.wait\(|\bselect\(/i;
 /** An `async for` over these goes on as long as the connection does. */
 const STREAMS =
   /(?:consumer|subscri\w*|\blisten\w*|pubsub|websocket|\bws|ws_conn\w*|\bsocket|messages|notifications|watch|events)(?:\.\w+)?(?:\(.*\))?$|(?:channel|connection|client)(?:\.(?:listen|messages|notifications|events|iter|stream|receive|recv|subscribe|incoming|consume|watch)\w*)?(?:\(.*\))?$/is;
@@ -379,6 +391,12 @@ function isCaught(loop: SyntaxNode): boolean {
     }
   }
   return false;
+}
+
+/** Whether a `break`, a `return` or an exception in the body ends a loop. */
+export function canEnd(loop: SyntaxNode): boolean {
+  const body = loop.child("body");
+  return body !== null && isLeft(body, true);
 }
 
 /** Whether a `break` of this loop, a `return`, a `raise` or a `yield` is in its body. */

@@ -190,7 +190,7 @@ export class Tensors {
       return true;
     }
     if (
-      /(?:^|[._])(?:get|load|unload|create|build|set|update|make|save|delete|download|init|register|compile|export|check|run|train|fit|find|list|wrap|convert)_/.test(
+      /(?:^|[._])(?:get|load|unload|create|build|set|update|make|save|delete|download|init|register|compile|export|check|run|train|fit|find|list|wrap|convert|resolve|select|choose|pick|fetch|parse|describe|validate|clone|copy|prepare)_/.test(
         callee.text,
       )
     ) {

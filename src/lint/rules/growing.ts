@@ -56,7 +56,11 @@ export function growingUse(growth: Growth, file: FileFacts): Suspect | null {
       return { use, when: repeat.text, isRepeated: true };
     }
   }
-  const use = uses.find((each) => isWork(each, growth));
+  const use = uses.find(
+    (each) =>
+      isWork(each, growth) &&
+      !(each.scope.functionAround && file.repeats.isOnlyCalledAtImport(each.scope.functionAround)),
+  );
   const repeat = use === undefined ? null : file.repeats.of(use.at);
   const name = use?.scope.functionAround?.name;
   return use === undefined

@@ -86,30 +86,21 @@ function isLongLived(owner: Scope, { isRepeated }: Suspect, file: FileFacts): bo
   if (isRepeated) {
     return !isPerRequest(owner, file);
   }
-  return LONG_LIVED.test(owner.name) || isMadeOnce(owner, file);
+  // A cache of keys and values belongs to one generation of a model.
+  const isOfModel = owner.name.endsWith("Cache") && file.tensors.usesTorch;
+  return (LONG_LIVED.test(owner.name) && !isOfModel) || isMadeOnce(owner, file);
 }
 
-/** The module makes an object of the class, or a function that runs once for the program. */
+/** A variable of the module or the application holds an object of the class. */
 function isMadeOnce(owner: Scope, file: FileFacts): boolean {
-  return file.module
-    .callsOf(owner.name)
-    .some(
-      ({ callee, scope, node }) =>
-        file.names.classNamed(callee) === owner &&
-        file.repeats.loopAround(node) === null &&
-        (scope.functionAround === null
-          ? scope.kind === "module"
-          : STARTS.test(scope.functionAround.name) || isOfApplication(node)),
-    );
+  return file.module.callsOf(owner.name).some(({ callee, scope, node }) => {
+    const target = file.names.classNamed(callee) === owner ? assignedTo(node) : null;
+    return target !== null && (scope.kind === "module" || OF_APPLICATION.test(target.text));
+  });
 }
-
-const STARTS =
-  /^_?(?:async_)?(?:main|amain|create_app|make_app|build_app|lifespan|(?:on_)?startup|bootstrap|serve|run_server)$/;
 
 /** `app.state.index = Index()`, `app["index"] = Index()`. */
-function isOfApplication(call: SyntaxNode): boolean {
-  return /^(?:\w+\.)?app(?:\.|\[)/.test(assignedTo(call)?.text ?? "");
-}
+const OF_APPLICATION = /^(?:\w+\.)?app(?:\.|\[)/;
 
 /** Frameworks make one object of these for each request. */
 function isPerRequest(owner: Scope, file: FileFacts): boolean {

@@ -90,6 +90,10 @@ function joins(call: SyntaxNode, target: SyntaxNode): boolean {
 function isOncePerRound(target: SyntaxNode, statement: SyntaxNode, loop: SyntaxNode): boolean {
   const counted = /^(?:range|enumerate)\(/.test(loop.child("right")?.text ?? "");
   const left = loop.child("left");
+  const root = /^\w+/.exec(target.text)?.[0] ?? "";
+  if (left !== null && mentions(left, root)) {
+    return true; // `for part in parts: part = cat([head, part])`
+  }
   const index = left?.kind === "identifier" ? left : left?.children[0];
   if (!counted || index === undefined || index === null) {
     return false;
