@@ -59,7 +59,6 @@ function isDefinition(value: SyntaxNode | null): boolean {
     return node.children.some(isDefinition);
   }
   return (
-    isConstant(node) ||
     node.kind === "lambda" ||
     (node.kind === "identifier" && DEFINITIONS.test(node.text)) ||
     (node.kind === "call" &&

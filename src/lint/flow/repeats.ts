@@ -380,12 +380,12 @@ const FEEDS =
 const MESSAGES =
   /^(?:_?m|\w*msg|\w*message|\w*event|evt|ev|\w*record|rec|\w*job|\w*update|tick|trade|quote|\w*order|envelope|packet|delivery|notification|req|\w*request|payload|reading)$/i;
 
-/** `try: while True: ... except StopIteration:`: the end of the input leaves the loop. */
+/** `try: while True: ... except StopIteration:`, or `queue.Empty`: the end of the input leaves the loop. */
 function isCaught(loop: SyntaxNode): boolean {
   for (let outer = loop.parent; outer !== null && !opensScope(outer); outer = outer.parent) {
     if (
       outer.kind === "try_statement" &&
-      /except\s*\(?[^:]*(?:StopIteration|EOFError|IndexError|EndOf\w*)/.test(outer.text)
+      /except\s*\(?[^:]*(?:StopIteration|EOFError|IndexError|Empty|EndOf\w*)/.test(outer.text)
     ) {
       return true;
     }

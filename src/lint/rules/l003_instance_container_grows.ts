@@ -1,7 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Scope } from "../scopes/scope.js";
 import { assignedTo } from "../syntax/expressions.js";
-import type { SyntaxNode } from "../syntax/tree.js";
 import {
   code,
   gains,
