@@ -1,5 +1,5 @@
+import { canEnd, isEndless } from "../flow/loops.js";
 import { isTypeLike } from "../flow/registration.js";
-import { canEnd, isEndless } from "../flow/repeats.js";
 import { isInside } from "../syntax/expressions.js";
 import { code, gains, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";

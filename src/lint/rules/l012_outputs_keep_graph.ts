@@ -7,6 +7,7 @@ import type { Slot } from "../scopes/slots.js";
 import { isInside, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code, onlyGrows } from "./growing.js";
+import { detached } from "./l011_loss_keeps_graph.js";
 import type { Rule } from "./rule.js";
 
 export const outputsKeepGraph: Rule = {
@@ -93,18 +94,10 @@ function* reportOf(
   if (slot !== null && (isMadeInLoop(slot, loop, file) || feedsLoss(holder.text, scope, file))) {
     return;
   }
-  const isName = /^[\w.]+$/.test(value.text);
   yield {
     node: at,
     message: `${code(holder.text)} keeps ${code(value.text)} with its graph: the activations of every step stay in memory`,
-    ...(isName
-      ? {
-          fix: {
-            description: `keep ${value.text}.detach()`,
-            edits: [{ start: value.end, end: value.end, text: ".detach()" }],
-          },
-        }
-      : {}),
+    ...detached(value, "keep"),
   };
 }
 
