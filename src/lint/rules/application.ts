@@ -7,6 +7,13 @@ const ENTRY =
   /^(?:self\.)?(?:request\.|req\.)?(?:app|current_app|application)(?:\.(?:config|extensions|storage))?(?:\[["'][^\]]+\]|\.(?:state|ctx)\.\w+|\.(?:state|ctx)\[["'][^\]]+\])$/;
 const APPLICATIONS = /(?:^|\.)(?:FastAPI|Starlette|Flask|Quart|Application|Sanic|Litestar)$/;
 
+/** Whether the file can hold such entries at all. */
+export function namesApplication(file: FileFacts): boolean {
+  return /\bapp\b|_app\b|\bapplication\b|FastAPI|Starlette|Flask|Quart|Sanic|Litestar/.test(
+    file.tree.source.text,
+  );
+}
+
 /** 'app["seen"]', also of `app.setdefault("seen", [])`; null for what belongs to no application. */
 export function entryOfApplication(holder: SyntaxNode, file: FileFacts): string | null {
   const node = bare(holder);

@@ -1,6 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import { isFromArguments, isTypeLike } from "../flow/registration.js";
-import { entryOfApplication, isEntryEmptied } from "./application.js";
+import { entryOfApplication, isEntryEmptied, namesApplication } from "./application.js";
 import { code, gains, growingUse, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -51,15 +51,18 @@ def read_item(item_id: str):
 
 /** `app["bodies"][name] = body` and `app.state.seen.append(name)` in a handler. */
 function* entriesOfApplication(file: FileFacts) {
-  for (const { holder, node, key } of additions(file)) {
-    const repeat = file.repeats.of(node);
-    const entry = repeat?.origin === "handler" ? entryOfApplication(holder, file) : null;
+  for (const { holder, node, key } of namesApplication(file) ? additions(file) : []) {
+    const entry = entryOfApplication(holder, file);
+    const repeat = entry === null ? null : file.repeats.of(node);
+    if (entry === null || repeat?.origin !== "handler") {
+      continue;
+    }
     const slot = file.slots.of(holder);
     const isSeen = slot !== null && file.containers.of(slot) !== null;
     const isNewKey =
       key === null ||
       (isFromArguments(key, file.module.scopeOf(node).functionAround) && !isTypeLike(key));
-    if (repeat !== null && entry !== null && !isSeen && isNewKey && !isEntryEmptied(entry, file)) {
+    if (!isSeen && isNewKey && !isEntryEmptied(entry, file)) {
       yield {
         node,
         message: `${code(holder.text)} gains an entry ${key === null ? "" : "for each new key "}${repeat.text}, and nothing removes any`,
