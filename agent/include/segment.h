@@ -51,7 +51,7 @@
 
 #define TM_POOL_MAGIC 0x4c4f4f504b524d54ull    /* "TMRKPOOL" */
 #define TM_SEGMENT_MAGIC 0x544d47534b524d54ull /* "TMRKSGMT" */
-#define TM_SEGMENT_VERSION 2u
+#define TM_SEGMENT_VERSION 3u
 #define TM_PAGE 4096u
 #define TM_DEFAULT_SLOT_COUNT 1024u
 #define TM_SLOT_STRIDE (16ull << 20) /* 16 MiB: the bound of one process's segment */
@@ -188,9 +188,9 @@ struct tm_segment_header {
     volatile double live_objects;
     volatile double allocated_bytes;
     volatile double allocated_objects;
-    /* The highest live_bytes seen. `peak_number` counts the copies of live to
-     * peak figures; a site's peak figures hold only where its own peak_number
-     * equals this one, otherwise they are 0. */
+    /* The highest live_bytes seen, noted at each new high by 2 %; `peak_number` counts them. A site's
+     * peak figures hold where its own peak_number equals this one. Otherwise the site's live figures have
+     * not changed since the peak, and are its figures at the peak. */
     volatile double peak_live_bytes;
     volatile uint64_t peak_ms;
     volatile uint32_t peak_number;

@@ -76,6 +76,10 @@ describe("run --to", () => {
     const { status, stderr } = await outcome;
     expect(status).toBe(3);
     expect(stderr).not.toContain(url);
+    // Acknowledged frames reach the database within a second or so.
+    await expect
+      .poll(async () => (await service(url, "shop")).instances[0]?.endedMs, { timeout: 20_000 })
+      .toBeDefined();
     const list = await fleet("services", "--server", url, "--json");
     const document = validate(list.stdout, "services") as unknown as ServicesJson;
     expect(document.services).toMatchObject([{ service: "shop", versions: ["41"] }]);
@@ -215,7 +219,7 @@ describe("serve", () => {
 
   test.each([
     [["--store", "clickhouse://host"], /this store is not known/],
-    [["--store", "duckdb:/proc/none"], /cannot write \/proc\/none/],
+    [["--store", "duckdb:/proc/none"], /TM-E004 cannot write \/proc\/none: no such file or directory$/m],
     [["--listen", "nowhere"], /an address such as 127\.0\.0\.1:7070/],
     [["--listen", "127.0.0.1:99999"], /an address such as 127\.0\.0\.1:7070/],
     [["--load", "none.tidemark"], /no such recording: none\.tidemark/],

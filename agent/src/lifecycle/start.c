@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/number.h"
 #include "core/state.h"
 #include "core/system.h"
@@ -153,7 +154,7 @@ int tm_open_pool(const struct tm_options *options)
 {
     tm_settings.native = options->native;
     tm_settings.period = options->period;
-    tm_settings.fixed_period = options->fixed;
+    __atomic_store_n(&tm_settings.fixed_period, options->fixed, __ATOMIC_RELAXED);
     memcpy(tm_settings.directory, options->directory, sizeof tm_settings.directory);
     tm_settings.own_pool = !options->pool[0] && !tm_settings.attached; /* late: one for all that it forks */
     return options->pool[0] ? tm_pool_open_given(options->pool)
@@ -247,6 +248,7 @@ __attribute__((destructor))
 #endif
 void tm_end(void)
 {
+    tm_measure_write();
     int finalised = tm_python_finalises();
     if (!tm_armed() || (!finalised && tm_core.pid != tm_own_pid()))
         return;

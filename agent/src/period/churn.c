@@ -5,7 +5,7 @@
  * site, and the stack is the expensive part; the size is known before it. So while the period in force is above
  * the configured one, a size of whose samples the share s was not freed again has a period of its own:
  *
- *     period in force / sqrt(s)        in powers of two, at most 2^MOST_SHIFT times
+ *     period in force / sqrt(s)        in powers of two, at most 2^(TM_SHIFTS - 1) times
  *
  * (A given number of samples reveals most of what stays when they are distributed this way: by the square root of
  * the bytes that stay per byte allocated.) Each record keeps the period it was sampled with, and the period
@@ -19,7 +19,9 @@
 #define SMALLEST_POWER 9
 #define FEWEST_SAMPLES 32u
 #define MEMORY_SAMPLES 512u
-#define MOST_SHIFT 4u
+#define MIX_MEMORY 256.0
+/* What a discarded sample costs, as a part of one that is kept. */
+#define DISCARDED 0.06
 
 static struct tm_size *size_of(uint64_t bytes)
 {
@@ -29,12 +31,16 @@ static struct tm_size *size_of(uint64_t bytes)
     return &tm_core.sizes[size < TM_SIZES ? size : TM_SIZES - 1];
 }
 
-/* Never coarser, in all, than the factor by which the period in force was raised: otherwise the savings
- * could not be spent. */
+/* Not while the period in force is the configured one, except at the start, whose allowance lasts longer then. Beyond
+ * that, up to four times coarser than the factor by which it was raised: what is saved is spent on a finer period for the
+ * others, which cannot be finer than configured, and each sample that is discarded costs time, too. */
 static uint64_t shifted(uint64_t period, uint32_t shift)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
-    while (shift && period >> shift < configured)
+    uint64_t coarsest = __atomic_load_n(&tm_core.coarsest, __ATOMIC_RELAXED);
+    if (period <= configured && !tm_control_starts())
+        return period;
+    while (shift && ((period << 2) >> shift < configured || period << shift > coarsest))
         shift--;
     return period << shift;
 }
@@ -55,14 +61,28 @@ static uint32_t shift_for(uint32_t taken, uint32_t ended)
     if (taken < FEWEST_SAMPLES)
         return 0;
     uint32_t shift = 0;
-    while (shift < MOST_SHIFT && (taken - ended + 1) << (2 * (shift + 1)) <= taken + 1)
+    while (shift < TM_SHIFTS - 1 && (taken - ended + 1) << (2 * (shift + 1)) <= taken + 1)
         shift++;
     return shift;
 }
 
-void tm_churn_taken(uint64_t bytes)
+double tm_churn_samples(uint64_t period)
+{
+    double all = 0, samples = 0;
+    for (uint32_t shift = 0; shift < TM_SHIFTS; shift++) {
+        double own = 1.0 / (double)shifted(period, shift);
+        all += tm_core.mix[shift];
+        samples += tm_core.mix[shift] * (own + DISCARDED * (1.0 / (double)period - own));
+    }
+    return all > 0 ? samples / all : 1.0 / (double)period;
+}
+
+void tm_churn_taken(uint64_t bytes, double period)
 {
     struct tm_size *size = size_of(bytes);
+    for (uint32_t shift = 0; shift < TM_SHIFTS; shift++)
+        tm_core.mix[shift] *= 1.0 - 1.0 / MIX_MEMORY;
+    tm_core.mix[size->shift] += tm_is_large(bytes) ? 0 : period;
     if (++size->taken >= MEMORY_SAMPLES) {
         size->taken /= 2;
         size->ended /= 2;
