@@ -1,21 +1,24 @@
 /** `tidemark lint`: the rules over all files of a command line. */
-import { writeFileSync } from "node:fs";
 import type { LintFindingJson, LintJson } from "../model/documents/lint_document.js";
 import { badUsage } from "../model/errors/errors.js";
 import { checkSource, type Finding } from "./check_source.js";
-import { matchesAny } from "./files/globs.js";
-import { readSource } from "./files/read_source.js";
+import { isMatched } from "./files/globs.js";
+import { readSource, writeSource } from "./files/read_source.js";
 import { moduleNameOf, removalsIn } from "./files/removals.js";
 import type { LintSettings } from "./files/settings.js";
-import { findSourceFiles, reasonOf, type SourceFile } from "./files/source_files.js";
+import { findSourceFiles, type SourceFile } from "./files/source_files.js";
 import { type ParsePython, pythonParser } from "./grammar.js";
 import { applyFixes } from "./results/apply_fixes.js";
 import type { Rule } from "./rules/rule.js";
 import { chosenRules, rulesNamed } from "./rules/selection.js";
 import type { SourceText } from "./syntax/tree.js";
 
-export interface LintRequest extends LintSettings {
+export interface LintRequest extends Omit<LintSettings, "exclude"> {
   readonly paths: readonly string[];
+  /** Patterns of the command line, from the working folder: files named there are checked all the same. */
+  readonly exclude?: readonly string[];
+  /** Patterns of the settings. */
+  readonly settingsExclude?: LintSettings["exclude"];
   /** Change the files where a fix is safe. */
   readonly fix?: boolean;
 }
@@ -38,8 +41,9 @@ interface Checked {
 /** Throws TM-E002 for rules that there are not, and where the paths hold no Python file. */
 export async function lintPaths(request: LintRequest): Promise<LintRun> {
   const rules = chosenRules(request);
-  const found = findSourceFiles(request.paths, request.exclude ?? []);
-  if (found.files.length === 0 && found.unreadable.length === 0) {
+  const exclude = { folder: process.cwd(), patterns: request.exclude ?? [] };
+  const found = findSourceFiles(request.paths, [exclude], request.settingsExclude);
+  if (found.files.length === 0 && found.unreadable.length === 0 && found.excluded === 0) {
     throw badUsage(
       `no Python file below ${request.paths.join(", ")}`,
       "name a file or a folder with .py files",
@@ -104,10 +108,9 @@ class Run {
       return;
     }
     const { text, applied } = applyFixes(source.text, fixes);
-    try {
-      writeFileSync(file.path, text);
-    } catch (error) {
-      this.report(file.path, 0, `${reasonOf(error)}: it was not fixed`, true);
+    const problem = writeSource(file.path, text, source);
+    if (problem !== null) {
+      this.report(file.path, 0, problem, true);
       this.#keep(file.path, first);
       return;
     }
@@ -185,10 +188,10 @@ type CheckedText = Finding[] & {
   readonly source: SourceText | null;
 };
 
-function rulesOff(path: string, { perFileIgnores = [] }: LintSettings): Set<Rule> {
+function rulesOff(path: string, { perFileIgnores = [] }: LintRequest): Set<Rule> {
   return new Set(
-    perFileIgnores.flatMap(({ pattern, rules }) =>
-      matchesAny(path, [pattern]) ? rulesNamed(rules) : [],
+    perFileIgnores.flatMap(({ paths, rules }) =>
+      isMatched(path, [paths]) ? rulesNamed(rules) : [],
     ),
   );
 }

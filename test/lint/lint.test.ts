@@ -1,4 +1,5 @@
 /** `tidemark lint` as a user runs it. */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
@@ -38,7 +39,7 @@ describe("findings", () => {
       "    `CACHE` of this module gains an entry for each new key in each call of the handler `handle`, and nothing removes any",
       "    | CACHE[request.id] = bytearray(1000)",
       "",
-      "1 finding (1 error) in 2 files, 9 lines",
+      "1 finding (1 error) in 2 files, 7 lines",
     ]);
   });
 
@@ -68,6 +69,10 @@ describe("findings", () => {
         ],
       },
     ]);
+    expect(await lint("app", "--json", "--format", "sarif")).toMatchObject({
+      status: 2,
+      stderr: "tidemark: TM-E002 --json and --format sarif exclude each other; choose one\n",
+    });
     expect(runs[0].tool.driver.rules[runs[0].results[0].ruleIndex].id).toBe("TM-L001");
     const { stdout } = await lint("app", "--format", "github");
     expect(stdout).toMatch(
@@ -82,6 +87,8 @@ describe("findings", () => {
     writeFileSync(join(cwd, "app/leak.py"), LEAK);
     expect((await lint("app", "--fail-on", "error")).status).toBe(1);
     expect((await lint("app", "--fail-on", "never")).status).toBe(0);
+    // A path that cannot be checked counts more.
+    expect((await lint("app", "gone.py")).status).toBe(2);
   });
 
   test("are ignored by a comment, for the named rule alone", async () => {
@@ -125,11 +132,47 @@ test("--fix changes what is safe, and nothing else", async () => {
     "def f(path):\n    with open(path) as f:\n        for line in f.readlines():\n            print(line)\n",
   );
   const { status, stdout } = await lint("app", "--fix");
-  expect([status, stdout]).toEqual([0, "no findings in 2 files, 8 lines; 1 fixed\n"]);
+  expect([status, stdout]).toEqual([0, "no findings in 2 files, 6 lines; 1 fixed\n"]);
   expect(readFileSync(path, "utf8")).toContain("        for line in f:\n");
   writeFileSync(path, LEAK);
   expect((await lint("app", "--fix")).status).toBe(1);
   expect(readFileSync(path, "utf8")).toBe(LEAK);
+});
+
+describe("--fix leaves alone", () => {
+  const path = () => join(cwd, "app/leak.py");
+  const fixed = async (content: string | Uint8Array) => {
+    writeFileSync(path(), content);
+    const result = await lint("app", "--fix");
+    return { ...result, bytes: readFileSync(path()) };
+  };
+  const LOOP = "def f(path):\n    for line in open(path).readlines():\n        print(line)\n";
+
+  test("line ends, and the byte order mark", async () => {
+    const { bytes } = await fixed(`\ufeff${LOOP}`.replaceAll("\n", "\r\n"));
+    expect(bytes.toString()).toBe(
+      `\ufeff${LOOP.replace(".readlines()", "")}`.replaceAll("\n", "\r\n"),
+    );
+  });
+
+  test("a file in an encoding that it cannot write", async () => {
+    const before = Buffer.from(`# coding: latin-1\nname = "\u00e9"\n${LOOP}`, "latin1");
+    const { bytes, status, stderr } = await fixed(before);
+    expect(bytes.equals(before)).toBe(true);
+    expect([status, stderr]).toEqual([
+      2,
+      "tidemark: app/leak.py is not in UTF-8: it was not fixed\n",
+    ]);
+    const ascii = await fixed(`# coding: latin-1\n${LOOP}`);
+    expect(ascii.bytes.toString()).not.toContain("readlines");
+  });
+
+  test.each([
+    "def f(path):\n    with open(path) as f:\n        for line in f.readlines():\n            f.seek(0)\n",
+    'def f(path):\n    for line in open(path).readlines():\n        open(path, "w").write(line)\n',
+  ])("a loop that changes what it reads: %j", async (text) => {
+    expect((await fixed(text)).bytes.toString()).toBe(text);
+  });
 });
 
 test("a baseline accepts the findings of today, wherever their lines move", async () => {
@@ -146,6 +189,13 @@ test("a baseline accepts the findings of today, wherever their lines move", asyn
   expect((await documentOf("app", "--baseline", "known.txt")).findings).toMatchObject([
     { file: "app/other.py" },
   ]);
+  const inside = await cli(["lint", ".", "--baseline", "../known.txt", "--json"], {
+    cwd: join(cwd, "app"),
+  });
+  expect(JSON.parse(inside.stdout)).toMatchObject({
+    baselined: 1,
+    findings: [{ file: "other.py" }],
+  });
   const wrong = await lint("app", "--baseline", "app/leak.py");
   expect([wrong.status, wrong.stderr]).toEqual([
     2,
@@ -169,12 +219,34 @@ describe("pyproject.toml", () => {
     expect((await documentOf("app")).findings).toEqual([]);
   });
 
+  test("leaves out files that a pre-commit hook names, and counts from its folder", async () => {
+    settings('exclude = ["app/leak.py"]\n');
+    expect(await lint("app/leak.py")).toMatchObject({
+      status: 0,
+      stdout: "no findings in 0 files, 0 lines\n",
+    });
+    const inside = await cli(["lint", "leak.py"], { cwd: join(cwd, "app") });
+    expect([inside.status, inside.stdout]).toEqual([0, "no findings in 0 files, 0 lines\n"]);
+    expect((await lint("app/leak.py", "--exclude", "app")).status).toBe(0);
+    settings("");
+    expect((await lint("app/leak.py", "--exclude", "app")).status).toBe(1);
+  });
+
+  test("may be a folder, or broken", async () => {
+    mkdirSync(join(cwd, "app/pyproject.toml"));
+    expect((await lint("app")).status).toBe(1);
+    writeFileSync(join(cwd, "pyproject.toml"), "[tool.tidemark.lint\n");
+    const { status, stderr } = await lint("app");
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^tidemark: TM-E002 pyproject\.toml:1: this is no TOML: [^\n]*\n$/);
+  });
+
   test("that is wrong is refused in one line", async () => {
     settings("selct = []\n");
     expect(await lint("app")).toMatchObject({
       status: 2,
       stderr:
-        "tidemark: TM-E002 pyproject.toml:2: [tool.tidemark.lint] has no setting selct; see docs/lint.md, Settings\n",
+        "tidemark: TM-E002 pyproject.toml:2: [tool.tidemark.lint] has no setting selct; did you mean select?\n",
     });
     settings("select = [1, 2]\n");
     expect((await lint("app")).status).toBe(2);
@@ -236,6 +308,19 @@ describe("source that is none", () => {
     expect(stderr).toMatch(
       /^tidemark: odd\.py:\d+ syntax that the parser does not know: checked around it\n$/,
     );
+  });
+
+  test("pipes and notebooks end in one line each", async () => {
+    execFileSync("mkfifo", [join(cwd, "pipe.py")]);
+    expect(await lint("pipe.py")).toMatchObject({
+      status: 2,
+      stderr: "tidemark: pipe.py is not a regular file\n",
+    });
+    expect(await check("a.ipynb", '{"cells": []}')).toMatchObject({
+      status: 2,
+      stderr:
+        "tidemark: a.ipynb is a notebook: check what `jupyter nbconvert --to script` makes of it\n",
+    });
   });
 
   test("links in circles, missing paths and empty folders", async () => {

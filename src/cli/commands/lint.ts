@@ -86,6 +86,9 @@ async function lint(paths: readonly string[], options: LintOptions): Promise<voi
     const rules = lintRules();
     return options.json === true ? printJson({ rules }) : printRules(screen, rules);
   }
+  if (options.json === true && !["text", "json"].includes(options.format)) {
+    throw badUsage(`--json and --format ${options.format} exclude each other`, "choose one");
+  }
   const { document, fixed, isIncomplete, failOn } = await lintDocument(questionOf(paths, options));
   const limit = options.failOn ?? failOn ?? "warning";
   if (!["error", "warning", "never"].includes(limit)) {
@@ -121,7 +124,7 @@ async function lint(paths: readonly string[], options: LintOptions): Promise<voi
   const isFailure = document.findings.some(
     ({ severity }) => limit !== "never" && (limit === "warning" || severity === "error"),
   );
-  process.exitCode = isFailure ? 1 : isIncomplete ? 2 : 0;
+  process.exitCode = isIncomplete ? 2 : isFailure ? 1 : 0;
 }
 
 function questionOf(paths: readonly string[], options: LintOptions): LintQuestion {
@@ -144,7 +147,7 @@ function questionOf(paths: readonly string[], options: LintOptions): LintQuestio
 
 function saveBaseline(path: string, document: LintJson): void {
   try {
-    writeFileSync(path, lintBaseline(document));
+    writeFileSync(path, lintBaseline(document, path));
   } catch (error) {
     throw fileUnusable(path, "write", reasonOf(error).message);
   }

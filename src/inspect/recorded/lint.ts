@@ -33,12 +33,11 @@ export interface LintQuestion extends LintRequest {
 
 /** The findings below some paths. What the command line leaves open, `[tool.tidemark.lint]` decides. Throws TM-E002. */
 export async function lintDocument(question: LintQuestion): Promise<LintAnswer> {
-  const settings = settingsAbove(firstPath(question.paths));
-  const request = { ...settings, ...question };
+  const { exclude: settingsExclude = [], ...settings } = settingsAbove(firstPath(question.paths));
+  const request = { ...settings, settingsExclude, ...question };
   const run = await lintPaths({
     ...request,
     ignore: [...(settings.ignore ?? []), ...(question.ignore ?? [])],
-    exclude: [...(settings.exclude ?? []), ...(question.exclude ?? [])],
   });
   const measured =
     question.recording === undefined ? run.document.findings : ranked(run, question.recording);
@@ -55,9 +54,9 @@ export async function lintDocument(question: LintQuestion): Promise<LintAnswer> 
   };
 }
 
-/** The text of a baseline that accepts these findings. */
-export function lintBaseline(document: LintJson): string {
-  return baselineText(document.findings);
+/** The text of a baseline that accepts these findings, for a file at `path`. */
+export function lintBaseline(document: LintJson, path: string): string {
+  return baselineText(document.findings, path);
 }
 
 /** All rules: what they find, in the order of their ids. */

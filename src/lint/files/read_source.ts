@@ -1,15 +1,29 @@
 /** The text of a Python file, in the encoding that it declares (PEP 263). */
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { reasonOf } from "./source_files.js";
 
 /** Generated files are smaller; larger ones are data. */
 const LARGEST_FILE = 8 * 2 ** 20;
 
-export type ReadSource = { readonly text: string } | { readonly problem: string };
+export interface SourceOfFile {
+  /** Without a byte order mark. */
+  readonly text: string;
+  readonly hasByteOrderMark: boolean;
+  /** What a changed text would be written in; null for encodings that cannot be written. */
+  readonly encoding: "utf-8" | "ascii" | null;
+}
+
+export type ReadSource = SourceOfFile | { readonly problem: string };
 
 const COOKIE = /^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)/;
+const MARK = "\ufeff";
 
 export function readSource(path: string): ReadSource {
+  if (path.endsWith(".ipynb")) {
+    return {
+      problem: "is a notebook: check what `jupyter nbconvert --to script` makes of it",
+    };
+  }
   let bytes: Buffer;
   try {
     const { size } = statSync(path);
@@ -27,9 +41,29 @@ export function readSource(path: string): ReadSource {
   const declared = head.map((line) => COOKIE.exec(line)?.[1]).find((name) => name !== undefined);
   const encoding = declared === undefined ? "utf-8" : encodingNamed(declared);
   try {
-    return { text: new TextDecoder(encoding, { fatal: true }).decode(bytes) };
+    const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true });
+    const text = decoder.decode(bytes);
+    const isAscii = Buffer.byteLength(text) === text.length;
+    return {
+      text: text.replace(MARK, ""),
+      hasByteOrderMark: text.startsWith(MARK),
+      encoding: encoding === "utf-8" ? "utf-8" : isAscii ? "ascii" : null,
+    };
   } catch {
     return { problem: `is not ${declared ?? "UTF-8"} text: it was not checked` };
+  }
+}
+
+/** Writes a changed text as the file was written before. Returns why it could not, as the end of a sentence. */
+export function writeSource(path: string, text: string, source: SourceOfFile): string | null {
+  if (source.encoding === null) {
+    return "is not in UTF-8: it was not fixed";
+  }
+  try {
+    writeFileSync(path, source.hasByteOrderMark ? MARK + text : text);
+    return null;
+  } catch (error) {
+    return `${reasonOf(error)}: it was not fixed`;
   }
 }
 

@@ -1,31 +1,37 @@
 /** `[tool.tidemark.lint]` of pyproject.toml. */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { parse, TomlError } from "smol-toml";
+import { didYouMean } from "../../model/base/near_miss.js";
 import { badUsage } from "../../model/errors/errors.js";
-import { type TomlValue, tableOf } from "./toml_table.js";
+import type { PathPatterns } from "./globs.js";
 
 export interface LintSettings {
   readonly select?: readonly string[];
   readonly ignore?: readonly string[];
-  readonly exclude?: readonly string[];
+  /** Paths to leave out, and the folders that the patterns start from. */
+  readonly exclude?: readonly PathPatterns[];
   readonly failOn?: string;
   /** Path of the baseline, from the working folder. */
   readonly baseline?: string;
   /** Rules that are off for the files of a pattern. */
-  readonly perFileIgnores?: readonly { pattern: string; rules: readonly string[] }[];
+  readonly perFileIgnores?: readonly { paths: PathPatterns; rules: readonly string[] }[];
 }
 
 const TABLE = "tool.tidemark.lint";
-const KEYS = new Set(["select", "ignore", "exclude", "fail-on", "baseline", "per-file-ignores"]);
+const EXCLUDE = "exclude";
+const IGNORES = "per-file-ignores";
+const KEYS = ["select", "ignore", EXCLUDE, "fail-on", "baseline", IGNORES];
 
 /** Settings of the nearest pyproject.toml above `start` that has the table. Throws TM-E002 for what it does not know. */
 export function settingsAbove(start: string): LintSettings {
   for (let folder = resolve(start); ; folder = dirname(folder)) {
     const path = join(folder, "pyproject.toml");
-    if (existsSync(path)) {
-      const text = readFileSync(path, "utf8");
-      if (text.includes(TABLE)) {
-        return settingsOf(text, relative(process.cwd(), path), folder);
+    const text = textOf(path);
+    if (text?.includes("tidemark") === true) {
+      const settings = settingsOf(text, relative(process.cwd(), path), folder);
+      if (settings !== null) {
+        return settings;
       }
     }
     if (folder === dirname(folder)) {
@@ -34,58 +40,108 @@ export function settingsAbove(start: string): LintSettings {
   }
 }
 
-/** @internal */
-export function settingsOf(text: string, path: string, folder: string): LintSettings {
-  const fail = (line: number, what: string) =>
-    badUsage(`${path}:${line}: ${what}`, "see docs/lint.md, Settings");
-  const own = tableOf(text, TABLE, fail);
-  const ignores = tableOf(text, `${TABLE}.per-file-ignores`, fail);
-  for (const [key, { line }] of own) {
-    if (!KEYS.has(key)) {
-      throw fail(line, `[${TABLE}] has no setting ${key}`);
+/** null where there is no such file, or a folder of this name. */
+function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8").replace(/^\ufeff/, "");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EACCES" || code === "EPERM") {
+      throw badUsage(`${path} may not be read`, "its table for lint may hold settings");
+    }
+    return null;
+  }
+}
+
+/**
+ * null for a text without the table.
+ * @internal
+ */
+export function settingsOf(text: string, path: string, folder: string): LintSettings | null {
+  const own = tableOf(text, path);
+  if (own === undefined) {
+    return null;
+  }
+  const fail = (key: string, what: string) =>
+    badUsage(`${placeOf(key, text, path)}: ${what}`, "see docs/lint.md, Settings");
+  if (!isTable(own)) {
+    throw fail("lint", `${TABLE} must be a table`);
+  }
+  for (const key of Object.keys(own)) {
+    if (!KEYS.includes(key)) {
+      const guess = didYouMean(key, KEYS);
+      throw badUsage(
+        `${placeOf(key, text, path)}: [${TABLE}] has no setting ${key}`,
+        guess || "see docs/lint.md, Settings",
+      );
     }
   }
-  const list = (key: string) => {
-    const entry = own.get(key);
-    return entry === undefined ? {} : { [camel(key)]: stringsOf(entry, fail) };
-  };
-  const word = (key: string, change = (value: string) => value) => {
-    const entry = own.get(key);
-    if (entry === undefined) {
-      return {};
+  const strings = (key: string, value: unknown): readonly string[] => {
+    const list = typeof value === "string" ? [value] : value;
+    if (!Array.isArray(list) || !list.every((each) => typeof each === "string")) {
+      throw fail(key, `${key} must be a string or a list of strings`);
     }
-    if (typeof entry.value !== "string") {
-      throw fail(entry.line, `${key} must be a string`);
-    }
-    return { [camel(key)]: change(entry.value) };
+    return list;
   };
-  const inline = own.get("per-file-ignores");
-  if (inline !== undefined) {
-    throw fail(inline.line, `write per-file-ignores as a table: [${TABLE}.per-file-ignores]`);
+  const word = (key: string): string | undefined => {
+    const value = own[key];
+    if (value !== undefined && typeof value !== "string") {
+      throw fail(key, `${key} must be a string`);
+    }
+    return value;
+  };
+  const ignores = own[IGNORES] ?? {};
+  if (!isTable(ignores)) {
+    throw fail(IGNORES, "per-file-ignores must be a table of patterns");
   }
+  const list = (key: "select" | "ignore") => (key in own ? { [key]: strings(key, own[key]) } : {});
+  const exclude = own[EXCLUDE];
+  const baseline = word("baseline");
+  const failOn = word("fail-on");
   return {
     ...list("select"),
     ...list("ignore"),
-    ...list("exclude"),
-    ...word("fail-on"),
-    ...word("baseline", (value) => relative(process.cwd(), join(folder, value))),
-    perFileIgnores: [...ignores].map(([pattern, entry]) => ({
-      pattern,
-      rules: stringsOf(entry, fail),
+    ...(exclude === undefined
+      ? {}
+      : { exclude: [{ folder, patterns: strings(EXCLUDE, exclude) }] }),
+    ...(failOn === undefined ? {} : { failOn }),
+    ...(baseline === undefined
+      ? {}
+      : { baseline: relative(process.cwd(), join(folder, baseline)) }),
+    perFileIgnores: Object.entries(ignores).map(([pattern, rules]) => ({
+      paths: { folder, patterns: [pattern] },
+      rules: strings(pattern, rules),
     })),
   };
 }
 
-function stringsOf(
-  { value, line }: { value: TomlValue; line: number },
-  fail: (line: number, what: string) => Error,
-): readonly string[] {
-  if (typeof value === "boolean" || typeof value === "number") {
-    throw fail(line, "a string or a list of strings is expected here");
+/** What stands at `tool.tidemark.lint`; undefined where nothing does. */
+function tableOf(text: string, path: string): unknown {
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) {
+      throw error;
+    }
+    const reason = error.message.split("\n")[0]?.replace(/^Invalid TOML document: /, "") ?? "";
+    throw badUsage(`${path}:${error.line}: this is no TOML: ${reason}`, "correct this line");
   }
-  return typeof value === "string" ? [value] : value;
+  for (const key of TABLE.split(".")) {
+    value = isTable(value) ? value[key] : undefined;
+  }
+  return value;
 }
 
-function camel(key: string): string {
-  return key.replace(/-(\w)/g, (_dash, letter: string) => letter.toUpperCase());
+function isTable(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** "pyproject.toml:12", by the line that sets the key. */
+function placeOf(key: string, text: string, path: string): string {
+  const escaped = key.replaceAll(/\W/g, "\\$&");
+  const at = text
+    .split("\n")
+    .findIndex((line) => new RegExp(`(?:^|[\\s.{,"'])${escaped}["']?\\s*=`).test(line));
+  return at === -1 ? path : `${path}:${at + 1}`;
 }

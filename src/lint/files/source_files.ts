@@ -1,7 +1,7 @@
 /** The Python files below the paths that a user named. */
 import { type Dirent, readdirSync, realpathSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
-import { matchesAny } from "./globs.js";
+import { isMatched, type PathPatterns } from "./globs.js";
 
 /** Folders that hold no source of the user's own. */
 const SKIPPED_FOLDERS = new Set([
@@ -32,13 +32,25 @@ export interface FoundFiles {
   readonly files: readonly SourceFile[];
   /** Paths that could not be read: path and reason. */
   readonly unreadable: readonly { path: string; reason: string; isNamed: boolean }[];
+  /** How many of the paths that the user named are left out by a pattern. */
+  readonly excluded: number;
 }
 
-/** Files that end in .py or .pyw, in the order of their names; named files whatever their names are. */
-export function findSourceFiles(paths: readonly string[], excluded: readonly string[]): FoundFiles {
+/**
+ * Files that end in .py or .pyw, in the order of their names; named files whatever their names are. `exclude` leaves out
+ * files in folders; `excludeNamed` also leaves out files that the user named, as the settings do for a pre-commit hook,
+ * which names every file of the commit.
+ */
+export function findSourceFiles(
+  paths: readonly string[],
+  exclude: readonly PathPatterns[],
+  excludeNamed: readonly PathPatterns[] = [],
+): FoundFiles {
   const files = new Map<string, SourceFile>();
   const unreadable: FoundFiles["unreadable"][number][] = [];
   const seen = new Set<string>();
+  const patterns = [...exclude, ...excludeNamed];
+  let excluded = 0;
   const visit = (folder: string): void => {
     let entries: Dirent[];
     try {
@@ -55,7 +67,7 @@ export function findSourceFiles(paths: readonly string[], excluded: readonly str
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = join(folder, entry.name);
       const kind = entry.isSymbolicLink() ? kindOf(path) : entry;
-      if (matchesAny(shown(path), excluded)) {
+      if (isMatched(path, patterns)) {
         continue;
       }
       if (kind?.isDirectory() === true && !SKIPPED_FOLDERS.has(entry.name)) {
@@ -67,8 +79,13 @@ export function findSourceFiles(paths: readonly string[], excluded: readonly str
   };
   for (const path of paths) {
     try {
-      if (statSync(path).isDirectory()) {
+      const status = statSync(path);
+      if (status.isDirectory()) {
         visit(path);
+      } else if (!status.isFile()) {
+        unreadable.push({ path: shown(path), reason: "is not a regular file", isNamed: true });
+      } else if (isMatched(path, excludeNamed)) {
+        excluded++;
       } else {
         files.set(shown(path), { path: shown(path), isNamed: true });
       }
@@ -76,7 +93,7 @@ export function findSourceFiles(paths: readonly string[], excluded: readonly str
       unreadable.push({ path: shown(path), reason: reasonOf(error), isNamed: true });
     }
   }
-  return { files: [...files.values()], unreadable };
+  return { files: [...files.values()], unreadable, excluded };
 }
 
 /** What a link leads to; null where it leads nowhere. */

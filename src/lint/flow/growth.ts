@@ -64,7 +64,7 @@ export class Containers {
     if (container === null) {
       return null;
     }
-    const uses = this.uses.of(slot);
+    const uses = [...this.uses.of(slot), ...this.uses.throughOthers(slot)];
     const of = (kind: Use["kind"]) => uses.filter((use) => use.kind === kind);
     return {
       slot,

@@ -5,16 +5,21 @@ import type { Use } from "../scopes/uses.js";
 import { bare, mentions, within } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
+/** Names of functions that put together what a program consists of. */
 const REGISTERING =
-  /^_?(?:_*register|add_|subscribe|install|setup|set_up|init|configure|load_?(?:config|plugin|module|setting|all|extension)|declare|define|create_app|make_app|main$|bootstrap|include|mount|patch|monkeypatch|connect_|on_?startup|startup|lifespan|parse_args|import_|populate|discover|collect_?(?:plugin|test)|enable|disable|set_|build_parser|__init_subclass__|__set_name__|__new__|__class_getitem__|__prepare__|__module__|command$|option$|implements|overload|export|deprecat|extend_|use_|bind_|alias|wrap)/i;
+  /^_?(?:_*register|subscribe|install|setup|set_up|init|configure|load_?(?:config|plugin|module|setting|all|extension)|create_app|make_app|main$|bootstrap|monkeypatch|on_?startup|startup|lifespan|parse_args|opt_|import_|build_parser|__init_subclass__|__set_name__|__new__|__class_getitem__|__prepare__|__module__|command$|option$|implements|overload|export|deprecat|alias|wrap)/i;
 const DEFINITIONS =
   /^(?:cls|klass|func|fn|f|fun|function|callback|cb|handler|factory|type_|typ|ctor|constructor|impl|plugin|hook|converter|encoder|decoder|loader|mod|wrapper|wrapped|inner|method|command|cmd|subclass|class_|_class|decorated|rule|codec|finder|backend|provider|extension|strategy|parser|formatter|klazz|test|suite|fixture)$/;
 const TYPE_LIKE =
   /__name__|__qualname__|__module__|__class__|\btype\(|^(?:cls|klass|type_?|typ|types|dtype|dtypes|class_?|func|fn|f|module|module_name|mod|owner|model_class|klass_name|class_name|func_name|op|op_name|backend|device|arch|platform|locale|lang|language|encoding|fmt|format|version|attr|attrname|field|field_name|opname|opcode|signature|sig|scheme|tz|category|level|codec|extension|ext|suffix|plugin|loader|charset|unit|annotation|qualname|protocol|feature|flag|option|setting)$|\b(?:dtype|cls|klass|device|signature)\b/;
 
-export function isRegistration(use: Use): boolean {
+/** `handles`: whether a function handles requests or messages, whatever its name is. */
+export function isRegistration(use: Use, handles: (scope: Scope) => boolean): boolean {
   const scope = use.scope.functionAround;
-  if (scope === null || (scope.kind === "function" && REGISTERING.test(scope.name))) {
+  if (scope === null) {
+    return true;
+  }
+  if (scope.kind === "function" && REGISTERING.test(scope.name) && !handles(scope)) {
     return true;
   }
   if (use.by === "put" || use.by === "put_nowait") {
@@ -36,11 +41,12 @@ export function isTypeLike(key: SyntaxNode | null): boolean {
   );
 }
 
-function isConstant(node: SyntaxNode): boolean {
+export function isConstant(node: SyntaxNode | null): boolean {
   return (
-    /^(?:integer|float|true|false|none)$/.test(node.kind) ||
-    (node.kind === "string" && node.children.length === 0) ||
-    /^(?:\w+\.)*[A-Z][A-Z0-9_]+$/.test(node.text)
+    node !== null &&
+    (/^(?:integer|float|true|false|none)$/.test(node.kind) ||
+      (node.kind === "string" && node.children.length === 0) ||
+      /^(?:\w+\.)*[A-Z][A-Z0-9_]+$/.test(node.text))
   );
 }
 
@@ -53,7 +59,6 @@ function isDefinition(value: SyntaxNode | null): boolean {
     return node.children.some(isDefinition);
   }
   return (
-    isConstant(node) ||
     node.kind === "lambda" ||
     (node.kind === "identifier" && DEFINITIONS.test(node.text)) ||
     (node.kind === "call" &&
@@ -88,11 +93,90 @@ function isDecorator(scope: Scope): boolean {
   return false;
 }
 
-/** Whether an expression depends on what the function was called with. */
-export function isFromArguments(node: SyntaxNode | null, scope: Scope | null): boolean {
+/** Local names are followed so far. */
+const LONGEST_CHAIN = 3;
+
+/** Whether an expression depends on what the function was called with, directly or through its local names. */
+export function isFromArguments(
+  node: SyntaxNode | null,
+  scope: Scope | null,
+  /** 0 for the parameters themselves alone. */
+  depth = LONGEST_CHAIN,
+): boolean {
   if (node === null || scope === null) {
     return false;
   }
   const instance = scope.methodOf === null || scope.isStatic ? 0 : 1;
-  return scope.parameters.slice(instance).some(({ name }) => mentions(node, name));
+  if (scope.parameters.slice(instance).some(({ name }) => mentions(node, name))) {
+    return true;
+  }
+  return (
+    depth > 0 &&
+    [...within(node, "identifier")].some((name) =>
+      (scope.writes.get(name.text) ?? []).some(
+        ({ kind, value }) =>
+          /^(?:assign|for|unpack|with)$/.test(kind) && isFromArguments(value, scope, depth - 1),
+      ),
+    )
+  );
+}
+
+/** A key of which there are as many as the text of the program says: a name out of a literal, or of the settings. */
+export function isFixedKey(key: SyntaxNode | null, scope: Scope): boolean {
+  if (key === null) {
+    return false;
+  }
+  const node = bare(key);
+  if (node.kind === "identifier") {
+    const writes = scope.functionAround?.writes.get(node.text) ?? [];
+    return (
+      writes.length > 0 &&
+      writes.every(({ kind, value }) =>
+        kind === "for"
+          ? value !== null && isLiteral(bare(value))
+          : kind === "assign" && value?.kind === "string" && isFixedKey(value, scope),
+      )
+    );
+  }
+  const parts = node.kind === "string" ? [...within(node, "interpolation")] : [];
+  return parts.length > 0
+    ? parts.every(({ children }) =>
+        /^self\.\w*(?:config|settings|options|prefix|namespace)/.test(children[0]?.text ?? ""),
+      )
+    : isConstant(node);
+}
+
+/** A sequence of constants, or what is named like one. */
+function isLiteral(node: SyntaxNode): boolean {
+  return /^(?:tuple|list|set)$/.test(node.kind)
+    ? node.children.every((child) => isConstant(bare(child)))
+    : isConstant(node);
+}
+
+/** `assert key in NAMES`, `if key not in NAMES: raise ...`: the keys are those of another collection. */
+export function isAdmitted({ key, at, scope }: Use): boolean {
+  const body = scope.functionAround?.node.child("body");
+  if (key === null || !body) {
+    return false;
+  }
+  return [...within(body, "comparison_operator", { here: true })].some((comparison) => {
+    const [left, right] = comparison.children.filter(({ kind }) => !/^(?:not )?in$/.test(kind));
+    if (comparison.start > at.start || left?.text !== key.text || right === undefined) {
+      return false;
+    }
+    const statement = comparison.parent;
+    if (at.text.includes(right.text)) {
+      return false; // a lookup in the container itself
+    }
+    if (statement?.kind === "assert_statement") {
+      return !/\bnot in\b/.test(comparison.text);
+    }
+    return (
+      statement?.kind === "if_statement" &&
+      /\bnot in\b/.test(comparison.text) &&
+      /^(?:raise|return)_statement$/.test(
+        statement.child("consequence")?.children.at(-1)?.kind ?? "",
+      )
+    );
+  });
 }

@@ -1,10 +1,11 @@
 /** Which code runs again and again: loops, handlers of requests and messages, and what these call. */
 
-import type { Module } from "../scopes/module.js";
+import type { Call, Module } from "../scopes/module.js";
 import type { Names } from "../scopes/names.js";
 import type { Scope } from "../scopes/scope.js";
-import { bare, integerValue, isInside, opensScope, positionals } from "../syntax/expressions.js";
+import { argumentsOf } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
+import { isEndless, isLoopOf, isShort, leavesAfter } from "./loops.js";
 
 /** How code comes to run again; the text of a message: "each time `f` handles a request". */
 export interface Repeat {
@@ -19,6 +20,9 @@ export interface Repeat {
 
 const ROUTE_DECORATORS =
   /\.(?:get|post|put|patch|delete|head|options|websocket|middleware|task|event|on|on_event|tool|listen|listener|agent|timer|job|consumer|endpoint|mutation|handler)$|(?:^|\.)(?:route|websocket_route|api_route|before_request|after_request|teardown_request|exception_handler|errorhandler|shared_task|periodic_task|actor|subscriber|on_message|message_handler|callback_query_handler|api_view|csrf_exempt|require_http_methods|require_GET|require_POST|login_required|view_config|receiver|http_trigger|queue_trigger|cloud_event)$|\b(?:bot|client|tree)\.command$/;
+/** Modules whose decorators are imported by their bare names. */
+const ROUTERS =
+  /^(?:litestar|starlite|bottle|blacksheep|robyn|prefect|huey|taskiq|locust|aiogram)\b/;
 const LIFECYCLE = /startup|shutdown|lifespan|ready|"init"|'init'/;
 const NO_HANDLERS =
   /(?:^|\.)(?:fixture|group|click\.\w+|typer\.\w+|cli\.\w+|pytest\.\S+|validator)$/;
@@ -31,6 +35,17 @@ const HANDLER_NAMES =
 const REQUEST_TYPES =
   /(?:^|[.[\s|"'])(?:Request|HttpRequest|HTTPConnection|WebSocket|HTTPServerRequest|ServicerContext|IncomingMessage|WSGIRequest|WebSocketServerProtocol|StreamReader)\b/;
 
+/** These run a function that they are given. */
+const STARTERS =
+  /^(?:submit|Thread|Process|Timer|run_in_executor|to_thread|run_in_threadpool|run_sync|apply_async|call_later|call_soon|call_soon_threadsafe|call_at|start_soon|start_new_thread|spawn|spawn_later|add_task|imap|imap_unordered|ensure_future)$/;
+
+/** These call a function that they are given for each message, request or tick. */
+const SUBSCRIPTIONS = (
+  "subscribe psubscribe basic_consume consume add_job add_url_rule add_api_route add_api_websocket_route " +
+  "add_event_handler add_message_handler add_periodic_task message_callback_add add_get add_post add_put add_delete " +
+  "start_server create_server serve_forever websocket_serve set_message_handler"
+).split(" ");
+
 /** Called as one of these, a function runs once for the program. */
 const ONCE =
   /^_?(?:main|setup|set_up|startup|on_startup|lifespan|create_app|make_app|build_app|bootstrap|configure\w*|init\w*|load_config\w*|register\w*|install\w*|run_server|cli|entrypoint|conftest|setUp\w*|tearDown\w*|setUpClass|asyncSetUp)$/;
@@ -41,6 +56,7 @@ const LONGEST_CALL_CHAIN = 3;
 export class Repeats {
   readonly #ofFunction = new Map<Scope, Repeat | null>();
   #callers: Map<Scope, { node: SyntaxNode; scope: Scope }[]> | null = null;
+  #subscribed: Set<Scope> | null = null;
 
   constructor(
     readonly module: Module,
@@ -51,12 +67,27 @@ export class Repeats {
   of(node: SyntaxNode): Repeat | null {
     const scope = this.module.scopeOf(node);
     const loop = this.loopAround(node);
-    if (loop !== null) {
-      const kind = isEndless(loop) ? "endless loop" : "loop";
-      return { kind, origin: kind, node: loop, text: "in a loop" };
+    const endless = this.#endlessLoopAround(node, loop);
+    if (endless !== null) {
+      return { kind: "endless loop", origin: "endless loop", node: endless, text: "in a loop" };
     }
     const around = scope.functionAround;
-    return around === null ? null : this.ofFunction(around);
+    const whole = around === null ? null : this.ofFunction(around);
+    // A loop over a few things runs again where its function does.
+    return loop === null || (whole !== null && whole.origin !== "loop")
+      ? whole
+      : { kind: "loop", origin: "loop", node: loop, text: "in a loop" };
+  }
+
+  /** The innermost endless loop of the same function, from `loop` outwards. */
+  #endlessLoopAround(node: SyntaxNode, loop: SyntaxNode | null): SyntaxNode | null {
+    let inner = node;
+    let outer = loop;
+    while (outer !== null && !isEndless(outer)) {
+      inner = outer;
+      outer = this.loopAround(inner);
+    }
+    return outer;
   }
 
   /** Why a function runs again and again: it handles requests, or repeated code calls it. */
@@ -95,7 +126,10 @@ export class Repeats {
     if (scope.kind !== "function") {
       return false;
     }
-    return this.#hasRouteDecorator(scope) || this.#isViewMethod(scope) || isHandlerByShape(scope);
+    if (this.#hasRouteDecorator(scope) || this.#isViewMethod(scope)) {
+      return true;
+    }
+    return !this.#isCommand(scope) && (isHandlerByShape(scope) || this.#isSubscribed(scope));
   }
 
   #ofFunctionAnew(scope: Scope, depth: number): Repeat | null {
@@ -128,8 +162,8 @@ export class Repeats {
     if (outer !== null && outer.origin !== "loop") {
       return { kind: "called", origin: outer.origin, node: called.node, text };
     }
-    if (loop !== null && !isAtImport(caller)) {
-      const origin = isEndless(loop) ? "endless loop" : "loop";
+    const origin = this.#endlessLoopAround(node, loop) === null ? "loop" : "endless loop";
+    if (loop !== null && (origin === "endless loop" || !isAtImport(caller))) {
       return { kind: "called", origin, node: called.node, text: `${text}, which a loop calls` };
     }
     return outer === null
@@ -137,22 +171,59 @@ export class Repeats {
       : { kind: "called", origin: outer.origin, node: called.node, text };
   }
 
-  /** Where this file calls a function. */
+  /** Where this file calls a function, or starts it in a thread, a task or a process. */
   callersOf(scope: Scope): readonly { node: SyntaxNode; scope: Scope }[] {
     if (this.#callers === null) {
-      this.#callers = new Map();
+      const callers = new Map<Scope, { node: SyntaxNode; scope: Scope }[]>();
+      const add = (called: Scope | null, { node, scope: from }: Call) => {
+        if (called !== null) {
+          callers.set(called, [...(callers.get(called) ?? []), { node, scope: from }]);
+        }
+      };
       for (const name of this.module.calledNames) {
         for (const call of this.module.callsOf(name)) {
-          const called = this.#calledBy(call.callee);
+          add(this.#calledBy(call.callee), call);
+          for (const argument of STARTERS.test(name) ? argumentsOf(call.node) : []) {
+            add(this.names.functionNamed(argument), call);
+          }
+        }
+      }
+      this.#callers = callers;
+    }
+    return this.#callers.get(scope) ?? [];
+  }
+
+  /** Whether this file calls a function, and only while it is imported: a table is filled, line by line. */
+  isOnlyCalledAtImport(scope: Scope, depth = 0): boolean {
+    const callers = this.callersOf(scope);
+    return (
+      callers.length > 0 &&
+      depth < LONGEST_CALL_CHAIN &&
+      callers.every(({ node, scope: caller }) =>
+        isAtImport(caller)
+          ? this.#endlessLoopAround(node, this.loopAround(node)) === null
+          : caller.functionAround !== null &&
+            caller.functionAround !== scope &&
+            this.loopAround(node) === null &&
+            this.isOnlyCalledAtImport(caller.functionAround, depth + 1),
+      )
+    );
+  }
+
+  /** Functions that are handed to a broker, a router or a scheduler, which calls them for each message. */
+  #isSubscribed(scope: Scope): boolean {
+    if (this.#subscribed === null) {
+      this.#subscribed = new Set();
+      for (const call of this.module.callsOf(...SUBSCRIPTIONS)) {
+        for (const argument of argumentsOf(call.node)) {
+          const called = this.names.functionNamed(argument);
           if (called !== null) {
-            const callers = this.#callers.get(called) ?? [];
-            this.#callers.set(called, callers);
-            callers.push({ node: call.node, scope: call.scope });
+            this.#subscribed.add(called);
           }
         }
       }
     }
-    return this.#callers.get(scope) ?? [];
+    return this.#subscribed.has(scope);
   }
 
   /** The function that runs: for a class, its `__init__`. */
@@ -169,12 +240,22 @@ export class Repeats {
     return scope.decorators.some((decorator) => {
       const callee =
         decorator.kind === "call" ? (decorator.child("function") ?? decorator) : decorator;
-      const text = callee.text.replaceAll(/\s/g, "");
+      const full = this.names.resolve(callee) ?? "";
+      const text = ROUTERS.test(full) ? full : callee.text.replaceAll(/\s/g, "");
       if (!ROUTE_DECORATORS.test(text) || NO_HANDLERS.test(text)) {
         return false;
       }
       return !LIFECYCLE.test(decorator.text);
     });
+  }
+
+  /** `handle` of a command for the terminal, which ends with it. */
+  #isCommand({ methodOf: owner, name }: Scope): boolean {
+    return (
+      owner !== null &&
+      /^(?:handle|run|execute)/.test(name) &&
+      [owner.name, ...this.names.baseNames(owner)].some((each) => /Command$/.test(each))
+    );
   }
 
   #isViewMethod(scope: Scope): boolean {
@@ -205,7 +286,9 @@ function isHandlerByShape(scope: Scope): boolean {
   }
   const names = own.map(({ name }) => name);
   return (
-    own.some(({ annotation }) => REQUEST_TYPES.test(annotation)) ||
+    own.some(
+      ({ annotation }) => REQUEST_TYPES.test(annotation) && !/Callable|[Tt]ype\[/.test(annotation),
+    ) ||
     names[0] === "request" ||
     (names[0] === "req" && names.length <= 3) ||
     (names[0] === "environ" && names[1] === "start_response") ||
@@ -216,127 +299,4 @@ function isHandlerByShape(scope: Scope): boolean {
 
 function isAtImport(scope: Scope): boolean {
   return scope.kind === "module" || scope.kind === "class";
-}
-
-const COMPREHENSIONS = /^(?:list|set|dictionary)_comprehension$|^generator_expression$/;
-
-/** Whether `outer` runs `child` once for each round. */
-function isLoopOf(outer: SyntaxNode, child: SyntaxNode): boolean {
-  switch (outer.kind) {
-    case "for_statement":
-      return child.field === "body";
-    case "while_statement":
-      return child.field === "body" || child.field === "condition";
-    default:
-      return COMPREHENSIONS.test(outer.kind) && child.field === "body";
-  }
-}
-
-const FEW_ROUNDS = 16;
-
-/** A loop over a literal, or a small range: its rounds are counted. */
-function isShort(loop: SyntaxNode): boolean {
-  const clause = COMPREHENSIONS.test(loop.kind)
-    ? loop.children.find(({ kind }) => kind === "for_in_clause")
-    : loop;
-  const right = clause?.child("right");
-  if (right === null || right === undefined) {
-    return false;
-  }
-  const iterable = bare(right);
-  if (/^(?:tuple|list|set|dictionary|string)$/.test(iterable.kind)) {
-    return !iterable.children.some(({ kind }) => kind === "list_splat");
-  }
-  if (iterable.kind === "call" && iterable.child("function")?.text === "range") {
-    const numbers = positionals(iterable).map(integerValue);
-    const [first, last = first] = numbers;
-    return typeof last === "number" && last <= FEW_ROUNDS;
-  }
-  return false;
-}
-
-/**
- * A loop that a program stays in: `while True`, `while self.running` or a loop over a subscription. One that a break, a
- * return or a yield leaves is one only if it waits for something: parsers loop until their input ends.
- */
-export function isEndless(loop: SyntaxNode): boolean {
-  const body = loop.child("body");
-  if (body === null) {
-    return false;
-  }
-  if (loop.kind === "while_statement") {
-    const condition = loop.child("condition")?.text.trim() ?? "";
-    const isForever = /^(?:True|1)$/.test(condition);
-    return (
-      (isForever || RUNNING.test(condition)) &&
-      (WAITING.test(body.text) || (isForever && !isLeft(body, true) && !isCaught(loop)))
-    );
-  }
-  const right = loop.child("right")?.text ?? "";
-  const isAsync = loop.children.some(({ kind }) => kind === "async");
-  return (
-    isAsync
-      ? STREAMS
-      : /^(?:itertools\.count|count)\(|^iter\(\s*[\w.]*(?:queue|conn|sock)|(?:\.listen|\.subscribe|\.consume|consumer)(?:\(.*\))?$/s
-  ).test(right);
-}
-
-const RUNNING =
-  /^(?:not\s+[\w.]*(?:stop|shutdown|clos|exit|quit|cancel|done|finish)[\w.]*(?:\(\))?|[\w.]*(?:running|alive|active|is_open|started|connected)(?:\(\))?)$/i;
-/** Waiting for work or time. */
-const WAITING =
-  /\.(?:recv|recvfrom|accept|poll|consume|listen|receive|receive_text|receive_json|recv_json|brpop|blpop|xread|get_message|read_message)\(|(?:[\w.]*(?:queue|inbox|jobs|tasks|mailbox|channel)|\b_?q)\.(?:get|get_nowait)\(|\bsleep\(|\.wait\(|\bselect\(/i;
-const STREAMS =
-  /(?:consumer|subscri\w*|\blisten\w*|pubsub|websocket|\bws|ws_conn\w*|\bsocket|messages|notifications|watch|events|channel|connection|client)(?:\.\w+)?(?:\(.*\))?$/is;
-
-/** `try: while True: ... except StopIteration:`: the end of the input leaves the loop. */
-function isCaught(loop: SyntaxNode): boolean {
-  for (let outer = loop.parent; outer !== null && !opensScope(outer); outer = outer.parent) {
-    if (
-      outer.kind === "try_statement" &&
-      /except\s*\(?[^:]*(?:StopIteration|EOFError|IndexError|EndOf\w*)/.test(outer.text)
-    ) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/** Whether a `break` of this loop, a `return`, a `raise` or a `yield` is in its body. */
-function isLeft(node: SyntaxNode, ofLoop: boolean): boolean {
-  return node.children.some((child) => {
-    if (opensScope(child)) {
-      return false;
-    }
-    const isExit =
-      /^(?:return_statement|yield|raise_statement)$/.test(child.kind) ||
-      (child.kind === "break_statement" && ofLoop);
-    const isLoop = child.kind === "for_statement" || child.kind === "while_statement";
-    return isExit || isLeft(child, ofLoop && !isLoop);
-  });
-}
-
-/** Whether control leaves the loop after the statement with the node, so that it runs once: `try: x = f(); break`. */
-function leavesAfter(node: SyntaxNode, loop: SyntaxNode): boolean {
-  let child = node;
-  for (let outer = node.parent; outer !== null && outer !== loop.parent; outer = outer.parent) {
-    if (child.kind === "return_statement") {
-      return true;
-    }
-    if (outer.kind === "block") {
-      const after = outer.children.slice(outer.children.indexOf(child) + 1);
-      if (after.some(({ kind }) => /^(?:return|break|raise)_statement$/.test(kind))) {
-        return true;
-      }
-    }
-    if (outer.kind === "try_statement" && child.field === "body") {
-      // `try: ... except: ... else: break`
-      const last = outer.children.find(({ kind }) => kind === "else_clause");
-      if (last !== undefined && /(?:^|\n)\s*(?:break|return\b[^\n]*)\s*$/.test(last.text)) {
-        return true;
-      }
-    }
-    child = outer;
-  }
-  return !isInside(node, loop);
 }

@@ -191,7 +191,7 @@ export class Resources {
       return closes ? "closed" : keeps ? "moved" : null;
     }
     // A class keeps it; a collection gets it.
-    return /^_*[A-Z]|^(?:add|append|appendleft|put|put_nowait|register\w*|set\w*|insert|push|extend|track|attach)$/.test(
+    return /^_*[A-Z]|^(?:add|append|appendleft|put|put_nowait|register\w*|set\w*|insert|push|extend|track|attach|add\w*|call\w*|start\w*|submit|partial|defer\w*|spawn\w*|flock|lockf)$/.test(
       last,
     )
       ? "moved"

@@ -15,6 +15,13 @@ const LIGHTNING_STEPS = /^training_step$/;
 const NO_GRAD_STEPS = /^(?:validation_step|test_step|predict_step)$/;
 const NO_GRAD = /(?:^|\.)(?:no_grad|inference_mode|set_grad_enabled)$/;
 
+/** `load_model`, `self._resolve_model`: what is named like a model behind a verb does something to one. */
+export function isVerb(callee: string): boolean {
+  return /(?:^|[._])(?:get|load|unload|create|build|set|update|make|save|delete|download|init|register|compile|export|check|run|train|fit|find|list|wrap|convert|resolve|select|choose|pick|fetch|parse|describe|validate|clone|copy|prepare|test)_/.test(
+    callee,
+  );
+}
+
 export class Tensors {
   readonly #losses = new Map<Scope, Set<string>>();
   #usesTorch: boolean | null = null;
@@ -189,11 +196,7 @@ export class Tensors {
     if (owner !== null && this.isModuleClass(owner)) {
       return true;
     }
-    if (
-      /(?:^|[._])(?:get|load|unload|create|build|set|update|make|save|delete|download|init|register|compile|export|check|run|train|fit|find|list|wrap|convert)_/.test(
-        callee.text,
-      )
-    ) {
+    if (isVerb(callee.text)) {
       return false;
     }
     return MODEL_NAMES.test(callee.text) && this.names.functionNamed(callee)?.isGenerator !== true;

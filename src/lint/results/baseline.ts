@@ -4,10 +4,12 @@
  *     TM-L001 src/app/cache.py 5f0c81d2a9e4
  *
  * The last word is a hash of the line's text without spaces around it, so that a finding stays known when lines above it
- * change. Findings on equal lines of a file are counted: two lines of the baseline cover two findings.
+ * change. Findings on equal lines of a file are counted: two lines of the baseline cover two findings. Paths start from
+ * the folder of the baseline, so that it holds from whatever folder `tidemark lint` runs.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
 import { badUsage } from "../../model/errors/errors.js";
 
 interface Known {
@@ -19,11 +21,12 @@ interface Known {
 
 const HEAD = "# Findings of `tidemark lint` that are accepted; made by --save-baseline.\n";
 
-export function baselineText(findings: readonly Known[]): string {
+/** The text of the baseline at `path` that accepts these findings. */
+export function baselineText(findings: readonly Known[], path: string): string {
   return (
     HEAD +
     findings
-      .map((finding) => `${keyOf(finding)}\n`)
+      .map((finding) => `${keyOf(finding, path)}\n`)
       .sort()
       .join("")
   );
@@ -39,7 +42,7 @@ export function beyondBaseline<Finding extends Known>(
     accepted.set(key, (accepted.get(key) ?? 0) + 1);
   }
   return findings.filter((finding) => {
-    const key = keyOf(finding);
+    const key = keyOf(finding, path);
     const left = accepted.get(key) ?? 0;
     accepted.set(key, left - 1);
     return left <= 0;
@@ -64,7 +67,8 @@ function readBaseline(path: string): string[] {
   return lines;
 }
 
-function keyOf({ file, rule, text }: Known): string {
+function keyOf({ file, rule, text }: Known, baseline: string): string {
+  const from = relative(dirname(resolve(baseline)), resolve(file));
   const hash = createHash("sha256").update(text.trim()).digest("hex").slice(0, 12);
-  return `${rule} ${file} ${hash}`;
+  return `${rule} ${from} ${hash}`;
 }

@@ -1,7 +1,13 @@
 /** What the rules about containers share. */
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Growth } from "../flow/growth.js";
-import { isFromArguments, isRegistration, isTypeLike } from "../flow/registration.js";
+import {
+  isAdmitted,
+  isFixedKey,
+  isFromArguments,
+  isRegistration,
+  isTypeLike,
+} from "../flow/registration.js";
 import type { Scope } from "../scopes/scope.js";
 import type { Use } from "../scopes/uses.js";
 import { mentions } from "../syntax/expressions.js";
@@ -31,17 +37,18 @@ export interface Suspect {
 }
 
 /** The use by which a container grows with the program's work; null where it grows with its text alone, as registries do. */
-export function growingUse(
-  growth: Growth,
-  file: FileFacts,
-  /** Whether a function handles work, whatever the names of what it adds. */
-  isWorking: (use: Use) => boolean = () => false,
-): Suspect | null {
+export function growingUse(growth: Growth, file: FileFacts): Suspect | null {
   if (growth.container.kind === "queue") {
     return null; // TM-L024
   }
   const uses = growth.grows.filter(
-    (use) => !isRegistration(use) && !isTypeLike(use.key) && use.by !== "[]+=",
+    (use) =>
+      !isRegistration(use, (scope) => file.repeats.handles(scope)) &&
+      !isTypeLike(use.key) &&
+      use.by !== "[]+=" &&
+      !isFixedKey(use.key, use.scope) &&
+      !isAdmitted(use) &&
+      !isFirst(use, growth),
   );
   for (const use of uses) {
     const repeat = file.repeats.of(use.at);
@@ -49,7 +56,11 @@ export function growingUse(
       return { use, when: repeat.text, isRepeated: true };
     }
   }
-  const use = uses.find((each) => isWork(each, growth, isWorking(each)));
+  const use = uses.find(
+    (each) =>
+      isWork(each, growth) &&
+      !(each.scope.functionAround && file.repeats.isOnlyCalledAtImport(each.scope.functionAround)),
+  );
   const repeat = use === undefined ? null : file.repeats.of(use.at);
   const name = use?.scope.functionAround?.name;
   return use === undefined
@@ -64,37 +75,39 @@ export function growingUse(
       };
 }
 
-/** Names of containers that hold what a program works on. */
-const WORK =
-  /cache|points|series|hits|attempts|usage|memo|histor|(?:^|_)logs?(?:$|_)|event|seen|result|request|session|message|msg|errors|failure|record|stats|metric|pending|buffer|visited|processed|entries|users|clients|connections|jobs|tasks|trace|audit|snapshot|sample|embedding|predict|output|response|payload|order|notification|reading|measurement|alerts|docs|documents|rows|lines|items|data|values|store|tensor|losses|images|batches|frames|scores|tokens|chunks|state/i;
-/** Names of containers that hold what a program is made of. */
-const PARTS =
-  /registr|handlers|types|modules|converters|codecs|rules|commands|hooks|alias|dirs|dispatch|formats|levels|plugins|warn|shown|backends|loaded|known|callbacks|listeners|classes|providers|extensions|_map$|templates|flags|config|dtype|schema|status|names|paths|descriptors|libs|endpoint|signature/i;
-
-/** Without a sign that the function runs again, the names must show it, and what it adds depends on how it is called. */
-function isWork(use: Use, { slot }: Growth, isWorking: boolean): boolean {
-  const scope = use.scope.functionAround;
-  const added = use.key ?? use.value;
-  const isNamed =
-    !PARTS.test(slot.name) &&
-    (isWorking ||
-      WORK.test(slot.name) ||
-      addsWork(use) ||
-      (slot.kind === "class" && use.key === null));
-  const isSetUp = scope !== null && scope.name === "__init__" && slot.kind !== "class";
-  return isNamed && !isSetUp && isFromArguments(added, scope) && !isPlatform(added);
+/** What an object is made with does not grow. */
+function isFirst({ scope }: Use, { slot }: Growth): boolean {
+  const isOfInstance = slot.kind === "class" && !slot.owner.writes.has(slot.name);
+  return isOfInstance && /^__(?:init|post_init)__$/.test(scope.functionAround?.name ?? "");
 }
 
-/** What a program is called with again and again, by the name of the parameter. */
-const WORK_PARAMETERS =
-  /^_?(?:request|req|event|evt|message|msg|user|username|job|item|payload|record|session|order|query|row|entry|task|doc|document|text|prompt|client|conn|connection|\w*_id|uid|uuid|url|uri|token|body|packet|frame|sample|batch|email|tick|trade|quote|result|response|point|reading|measurement|customer|address|ip|symbol|transaction|tx|chunk|sentence|image|embedding|vector|alert|metric|observation|trace|span|notification|host|peer|upload|document|article|post|comment|cart|visitor)$/;
+/** Names of containers that hold what a program is made of. */
+const PARTS =
+  /registr|handlers|types|modules|converters|codecs|rules|commands|hooks|alias|dispatch|formats|plugins|warn|backends|loaded|callbacks|listeners|classes|providers|extensions|config|dtype|descriptors|libs/i;
 
-function addsWork(use: Use): boolean {
-  const parameters = use.scope.functionAround?.parameters ?? [];
+/** Without a sign that the function runs again, what it adds must depend on how it is called. */
+function isWork(use: Use, { slot }: Growth): boolean {
+  const scope = use.scope.functionAround;
+  const added = use.key ?? use.value;
+  const isSetUp =
+    slot.kind === "class"
+      ? !slot.owner.writes.has(slot.name) && JOINING.test(scope?.name ?? "") && !addsWork(use)
+      : scope?.name === "__init__";
+  return !PARTS.test(slot.name) && !isSetUp && isFromArguments(added, scope) && !isPlatform(added);
+}
+
+/** Methods that put an object together from its parts, unless their parameters name work: `add_route`, not `add_order`. */
+const JOINING =
+  /^_*(?:async_)?(?:add|declare|define|set|include|use|bind|extend|connect|mount|enable|discover|populate|attach|append|push)(?:_|[A-Z])/;
+const WORK_PARAMETERS =
+  /^_?(?:\w*_id|uid|uuid|id|\w*(?:request|event|message|msg|user|job|item|payload|record|session|order|query|row|entry|task|doc|document|text|prompt|url|token|packet|sample|email|result|response|reading|customer|transaction|chunk|sentence|image|embedding|vector|alert|metric|observation|span|notification|article|comment|visitor))$/;
+
+function addsWork({ key, value, scope }: Use): boolean {
+  const parameters = scope.functionAround?.parameters ?? [];
   return parameters.some(
     ({ name }) =>
       WORK_PARAMETERS.test(name) &&
-      [use.key, use.value].some((added) => added !== null && mentions(added, name)),
+      [key, value].some((added) => added !== null && mentions(added, name)),
   );
 }
 

@@ -1,3 +1,6 @@
+import type { FileFacts } from "../flow/file_facts.js";
+import { isFromArguments, isTypeLike } from "../flow/registration.js";
+import { entryOfApplication, isEntryEmptied, namesApplication } from "./application.js";
 import { code, gains, growingUse, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -42,5 +45,45 @@ def read_item(item_id: str):
         };
       }
     }
+    yield* entriesOfApplication(file);
   },
 };
+
+/** `app["bodies"][name] = body` and `app.state.seen.append(name)` in a handler. */
+function* entriesOfApplication(file: FileFacts) {
+  for (const { holder, node, key } of namesApplication(file) ? additions(file) : []) {
+    const entry = entryOfApplication(holder, file);
+    const repeat = entry === null ? null : file.repeats.of(node);
+    if (entry === null || repeat?.origin !== "handler") {
+      continue;
+    }
+    const slot = file.slots.of(holder);
+    const isSeen = slot !== null && file.containers.of(slot) !== null;
+    const isNewKey =
+      key === null ||
+      (isFromArguments(key, file.module.scopeOf(node).functionAround) && !isTypeLike(key));
+    if (!isSeen && isNewKey && !isEntryEmptied(entry, file)) {
+      yield {
+        node,
+        message: `${code(holder.text)} gains an entry ${key === null ? "" : "for each new key "}${repeat.text}, and nothing removes any`,
+      };
+    }
+  }
+}
+
+/** What code adds to any container, by a key or at the end. */
+function* additions(file: FileFacts) {
+  for (const node of file.module.nodesOf("assignment")) {
+    const left = node.child("left");
+    const holder = left?.kind === "subscript" ? left.child("value") : null;
+    const key = left?.child("subscript");
+    if (holder !== null && key) {
+      yield { holder, node, key };
+    }
+  }
+  for (const { node, receiver } of file.module.callsOf("append", "add", "appendleft", "extend")) {
+    if (receiver !== null) {
+      yield { holder: receiver, node, key: null };
+    }
+  }
+}

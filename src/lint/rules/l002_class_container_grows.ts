@@ -34,7 +34,12 @@ class Session:
           ({ target, kind }) => target.kind === "identifier" || kind === "augment",
         );
 
-        if (!isShared || isDeclared(owner, file) || !onlyGrows(growth)) {
+        if (
+          !isShared ||
+          isDeclared(owner, file) ||
+          /^__.*__$/.test(growth.slot.name) ||
+          !onlyGrows(growth)
+        ) {
           continue;
         }
         const suspect = growingUse(growth, file);

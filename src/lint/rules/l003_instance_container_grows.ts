@@ -1,6 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Scope } from "../scopes/scope.js";
-import type { SyntaxNode } from "../syntax/tree.js";
+import { assignedTo } from "../syntax/expressions.js";
 import {
   code,
   gains,
@@ -61,11 +61,7 @@ class Worker:
         if (growth === null || !isOwn || !onlyGrows(growth)) {
           continue;
         }
-        const suspect = growingUse(
-          growth,
-          file,
-          ({ scope }) => LONG_LIVED.test(owner.name) && isRequestLike(scope.functionAround),
-        );
+        const suspect = growingUse(growth, file);
         if (suspect !== null && isLongLived(owner, suspect, file)) {
           yield {
             node: suspect.use.at,
@@ -85,23 +81,25 @@ function attributesOf(owner: Scope, file: FileFacts): Set<string> {
 }
 
 /** The object is made once: its class handles requests or runs an endless loop, or the module keeps one. */
-function isLongLived(owner: Scope, { use, isRepeated }: Suspect, file: FileFacts): boolean {
+function isLongLived(owner: Scope, { isRepeated }: Suspect, file: FileFacts): boolean {
   if (isRepeated) {
     return !isPerRequest(owner, file);
   }
-  const isKept = [...file.module.root.writes.values()].some((writes) =>
-    writes.some(
-      ({ kind, value }) =>
-        kind === "assign" && value?.kind === "call" && isConstructorOf(owner, value, file),
-    ),
-  );
-  return (isKept || LONG_LIVED.test(owner.name)) && isRequestLike(use.scope.functionAround);
+  // A cache of keys and values belongs to one generation of a model.
+  const isOfModel = owner.name.endsWith("Cache") && file.tensors.usesTorch;
+  return (LONG_LIVED.test(owner.name) && !isOfModel) || isMadeOnce(owner, file);
 }
 
-function isConstructorOf(owner: Scope, call: SyntaxNode, file: FileFacts): boolean {
-  const callee = call.child("function");
-  return callee !== null && file.names.classNamed(callee) === owner;
+/** A variable of the module or the application holds an object of the class. */
+function isMadeOnce(owner: Scope, file: FileFacts): boolean {
+  return file.module.callsOf(owner.name).some(({ callee, scope, node }) => {
+    const target = file.names.classNamed(callee) === owner ? assignedTo(node) : null;
+    return target !== null && (scope.kind === "module" || OF_APPLICATION.test(target.text));
+  });
 }
+
+/** `app.state.index = Index()`, `app["index"] = Index()`. */
+const OF_APPLICATION = /^(?:\w+\.)?app(?:\.|\[)/;
 
 /** Frameworks make one object of these for each request. */
 function isPerRequest(owner: Scope, file: FileFacts): boolean {
@@ -112,11 +110,4 @@ function isPerRequest(owner: Scope, file: FileFacts): boolean {
         base,
       ),
     );
-}
-
-const REQUEST_LIKE =
-  /^(?:_?a?)(?:handle|process|on_|record|track|log|submit|receive|dispatch|call|__call__|get|fetch|lookup|query|search|store|save|remember|observe|publish|emit|notify|push|put|add|append|request|predict|infer|serve|execute|send|update|ingest|consume|write|insert|enqueue|create|open|connect|accept|login|authenticate|step|train|allow|check|acquire|hit|count|register_(?:user|client|session)|answer|ask|chat|complete|generate|run_|collect|feed|scrape|crawl|visit|parse_|load|resolve|compute|render|visit)/;
-
-function isRequestLike(scope: Scope | null): boolean {
-  return scope !== null && REQUEST_LIKE.test(scope.name);
 }

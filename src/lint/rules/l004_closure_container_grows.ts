@@ -47,7 +47,7 @@ def memoize(function):
             by !== "[]+=" &&
             !isTypeLike(key) &&
             isHandedOut(scope.functionAround, outer) &&
-            isFromArguments(key ?? value, scope.functionAround),
+            isFromArguments(key ?? value, scope.functionAround, 0),
         );
         if (use !== undefined) {
           yield {

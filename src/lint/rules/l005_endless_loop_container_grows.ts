@@ -1,4 +1,5 @@
-import { isEndless } from "../flow/repeats.js";
+import { canEnd, isEndless } from "../flow/loops.js";
+import { isTypeLike } from "../flow/registration.js";
 import { isInside } from "../syntax/expressions.js";
 import { code, gains, onlyGrows } from "./growing.js";
 import type { Rule } from "./rule.js";
@@ -42,11 +43,16 @@ def consume(queue):
         const isOutside = growth.slot.owner.writes
           .get(growth.slot.name)
           ?.some(({ target, kind }) => kind === "assign" && !isInside(target, loop));
-        const use = growth.grows.find(({ at, by }) => isInside(at, loop) && by !== "[]+=");
+        const use = growth.grows.find(
+          ({ at, by, key }) => isInside(at, loop) && by !== "[]+=" && !isTypeLike(key),
+        );
         const isReset = file.uses
           .of(growth.slot)
           .some(({ kind, at }) => kind === "shrink" && isInside(at, loop));
-        if (isOutside === true && use !== undefined && onlyGrows(growth) && !isReset) {
+        // `while True: ... break`, and then the result: the loop reads to the end of something.
+        const isResult =
+          canEnd(loop) && file.slots.references(growth.slot).some(({ start }) => start >= loop.end);
+        if (!isResult && isOutside === true && use !== undefined && onlyGrows(growth) && !isReset) {
           yield {
             node: use.at,
             message: `${code(growth.slot.name)} ${gains(growth)} in each round of an endless loop, and nothing removes any`,

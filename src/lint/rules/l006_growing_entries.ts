@@ -1,6 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Growth } from "../flow/growth.js";
-import { isTypeLike } from "../flow/registration.js";
+import { isConstant, isTypeLike } from "../flow/registration.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -70,7 +70,7 @@ function* check(
     ({ at, by, key, scope }) =>
       scope.functionAround !== null &&
       /^(?:append|add|extend|appendleft|insert|\+=)$/.test(by) &&
-      !isTypeLike(key) &&
+      (!isTypeLike(key) || (isConstant(key) && hasFixedKeys(growth, file))) &&
       (file.repeats.of(at) !== null || slot.kind === "module" || isLimited),
   );
   const isDropped = shrinks.length > 0 && !isLimited;
@@ -78,11 +78,26 @@ function* check(
     return;
   }
   const repeat = file.repeats.of(use.at);
-  if (!isLimited && repeat?.kind !== "handler" && repeat?.kind !== "endless loop") {
+  const isRepeated =
+    repeat !== null && (repeat.origin === "handler" || repeat.origin === "endless loop");
+  if (!isLimited && !isRepeated && !(slot.kind === "module" && hasFixedKeys(growth, file))) {
     return;
   }
+  const when = repeat?.text ?? `in each call of ${code(use.scope.functionAround?.name ?? "")}`;
   yield {
     node: use.at,
-    message: `the lists in ${code(slot.name)} only grow${isLimited ? "; its limit counts keys, not what is in them" : `: ${repeat?.text ?? ""} one gains an item, and nothing removes any`}`,
+    message: `the lists in ${code(slot.name)} only grow${isLimited ? "; its limit counts keys, not what is in them" : `: ${when} one gains an item, and nothing removes any`}`,
   };
+}
+
+/** `{"ok": [], "failed": []}`, `{host: [] for host in HOSTS}`. */
+function hasFixedKeys({ slot }: Growth, file: FileFacts): boolean {
+  return file.slots
+    .writesOf(slot)
+    .some(
+      ({ value }) =>
+        value !== null &&
+        /^dictionary/.test(value.kind) &&
+        /:\s*(?:\[\]|set\(\)|list\(\)|deque\(\))/.test(value.text),
+    );
 }

@@ -36,7 +36,10 @@ class Document:
       if (owner === null || scope.isAsync || scope.isStatic || scope.parameters.length === 0) {
         continue;
       }
-      const isOfClass = scope.decorators.some(({ text }) => text === "classmethod");
+      // What is called `cls` is a class, whatever makes the function a method of it.
+      const isOfClass =
+        scope.decorators.some(({ text }) => text === "classmethod") ||
+        /^(?:cls|klass|mcs)$/.test(scope.parameters[0]?.name ?? "");
       const cache = cacheOf(scope, file);
       const isFew = file.names
         .baseNames(owner)

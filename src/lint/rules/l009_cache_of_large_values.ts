@@ -58,13 +58,19 @@ def embedding(text: str) -> np.ndarray:
 };
 
 const LARGE_TYPES =
-  /\b(?:ndarray|NDArray|ArrayLike|Tensor|FloatTensor|LongTensor|DataFrame|Series|Image|PIL|Dataset|DataArray|Request|HttpRequest|WebSocket|Response|Session|AsyncSession|csr_matrix|spmatrix|jax\.Array|jnp\.ndarray|bytes|bytearray|Connection)\b/;
+  /\b(?:ndarray|NDArray|ArrayLike|Tensor|FloatTensor|LongTensor|DataFrame|Series|Image|PIL|Dataset|DataArray|Request|HttpRequest|WebSocket|Response|Session|AsyncSession|csr_matrix|spmatrix|jax\.Array|jnp\.ndarray|bytearray|Connection)\b/;
 const LARGE_NAMES =
   /^(?:arr|array|tensor|tensors|image|img|frame_data|df|dataframe|matrix|embedding|embeddings|features|batch|pixels|request|req|response|session|db|db_session|waveform|audio|payload|body|blob|x_train|logits|input_ids|audio_bytes|image_bytes)$/;
 const ENDLESS_KEYS =
   /^(?:user_?id|uid|session_?id|request_?id|query|prompt|text|sentence|message|email|token|url|uri|ip|ip_address|address|document|doc|order_?id|customer_?id|account_?id|item_?id|trace_?id|timestamp|ts|now|question|search|keyword|user|username|client_?id|device_?id|product_?id|body|sql|content|paragraph|tweet|id|data|raw)$/;
 
+/** `bytes` are often a short text or a key: the name shows whether they are a file or a message. */
+const LARGE_BYTES = /data|body|content|payload|image|buffer|blob|audio|video|file|frame|pdf|raw/i;
+
 function isLarge({ name, annotation }: Parameter): boolean {
+  if (/^["']?bytes\b/.test(annotation)) {
+    return LARGE_BYTES.test(name);
+  }
   return (
     (LARGE_TYPES.test(annotation) && !/Callable|^type\[/i.test(annotation)) ||
     (annotation === "" && LARGE_NAMES.test(name))

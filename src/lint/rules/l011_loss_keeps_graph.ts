@@ -3,7 +3,7 @@ import { isDetached } from "../flow/tensors.js";
 import { bare, isInside } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
-import type { Rule } from "./rule.js";
+import type { Fix, Rule } from "./rule.js";
 
 export const lossKeepsGraph: Rule = {
   id: "TM-L011",
@@ -72,23 +72,27 @@ def train(model, loader, criterion, optimizer):
         file.tensors.carriesGraph(value, scope) &&
         !file.tensors.isWithoutGradients(statement)
       ) {
-        const isName = /^[\w.]+$/.test(value.text);
         yield {
           node: statement,
           message: `${code(target.text)} adds up ${code(value.text)} with its graph: the activations of every step stay in memory`,
-          ...(isName
-            ? {
-                fix: {
-                  description: `add up ${value.text}.detach()`,
-                  edits: [{ start: value.end, end: value.end, text: ".detach()" }],
-                },
-              }
-            : {}),
+          ...detached(value, "add up"),
         };
       }
     }
   },
 };
+
+/** The fix that takes a tensor without its graph, for a variable or an attribute. */
+export function detached(value: SyntaxNode, verb: string): { fix?: Fix } {
+  return /^[\w.]+$/.test(value.text)
+    ? {
+        fix: {
+          description: `${verb} ${value.text}.detach()`,
+          edits: [{ start: value.end, end: value.end, text: ".detach()" }],
+        },
+      }
+    : {};
+}
 
 /** `loss` of `total += loss` and of `total = total + loss`. */
 function addedValue(statement: SyntaxNode): SyntaxNode | null {
@@ -127,13 +131,15 @@ function isMadeIn(target: SyntaxNode, loop: SyntaxNode, file: FileFacts): boolea
     );
 }
 
-/** `backward` is called on the sum, or it is detached later. */
+/** `backward` is called on the sum: in the same function, or for an attribute in any. */
 function isFreed(target: SyntaxNode, file: FileFacts): boolean {
+  const scope = file.module.scopeOf(target);
+  const named = new RegExp(`(?<![\\w.])${target.text.replaceAll(/\W/g, "\\$&")}\\b`);
   return file.module
     .callsOf("backward")
     .some(
-      ({ receiver, node }) =>
-        (receiver?.text ?? "").includes(target.text) ||
-        node.child("arguments")?.text.includes(target.text),
+      (call) =>
+        (target.kind === "attribute" || call.scope === scope) &&
+        named.test(`${call.receiver?.text ?? ""} ${call.node.child("arguments")?.text ?? ""}`),
     );
 }

@@ -1,4 +1,5 @@
 import type { FileFacts } from "../flow/file_facts.js";
+import { isConstant } from "../flow/registration.js";
 import { isDetached } from "../flow/tensors.js";
 import type { Call } from "../scopes/module.js";
 import type { Scope } from "../scopes/scope.js";
@@ -6,6 +7,7 @@ import type { Slot } from "../scopes/slots.js";
 import { isInside, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code, onlyGrows } from "./growing.js";
+import { detached } from "./l011_loss_keeps_graph.js";
 import type { Rule } from "./rule.js";
 
 export const outputsKeepGraph: Rule = {
@@ -56,7 +58,9 @@ def train(model, loader, criterion, optimizer):
     for (const node of file.module.nodesOf("assignment")) {
       const left = node.child("left");
       const right = node.child("right");
-      if (left?.kind === "subscript" && right !== null) {
+      // A constant key keeps the last one alone.
+      const isNewEntry = left?.kind === "subscript" && !isConstant(left.child("subscript"));
+      if (isNewEntry && right !== null) {
         yield* reportOf(right, left.child("value"), node, file.module.scopeOf(node), file);
       }
     }
@@ -90,18 +94,10 @@ function* reportOf(
   if (slot !== null && (isMadeInLoop(slot, loop, file) || feedsLoss(holder.text, scope, file))) {
     return;
   }
-  const isName = /^[\w.]+$/.test(value.text);
   yield {
     node: at,
     message: `${code(holder.text)} keeps ${code(value.text)} with its graph: the activations of every step stay in memory`,
-    ...(isName
-      ? {
-          fix: {
-            description: `keep ${value.text}.detach()`,
-            edits: [{ start: value.end, end: value.end, text: ".detach()" }],
-          },
-        }
-      : {}),
+    ...detached(value, "keep"),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { FileFacts } from "../flow/file_facts.js";
+import { isVerb } from "../flow/tensors.js";
 import type { Call } from "../scopes/module.js";
 import type { Scope } from "../scopes/scope.js";
 import { dottedText } from "../syntax/expressions.js";
@@ -88,13 +89,10 @@ function callsIn(scope: Scope, file: FileFacts): Call[] {
 const FORWARD =
   /^(?:self\.)?_?(?:model|net|network|encoder|classifier|backbone|bert|resnet|transformer|detector|segmenter|[a-z_]*_(?:model|net))$/;
 
-const VERBS =
-  /(?:^|[._])(?:get|load|unload|create|build|set|update|make|save|delete|download|init|register|compile|export|check|test|find|list|wrap|convert)_/;
-
 /** Keras, scikit-learn and pipelines have other methods: `model(x)` is PyTorch's. */
 function isForward(callee: Call["callee"], file: FileFacts, evals: boolean): boolean {
   const text = dottedText(callee) ?? "";
-  if (file.names.functionNamed(callee) !== null || VERBS.test(text)) {
+  if (file.names.functionNamed(callee) !== null || isVerb(text)) {
     return false;
   }
   const made = file.names.constructorOf(callee) ?? "";

@@ -71,12 +71,14 @@ function hookOf(given: SyntaxNode, file: FileFacts): Scope | null {
   if (first !== undefined) {
     return hookOf(first, file);
   }
-  if (node.kind === "call") {
-    const callee = node.child("function");
-    const factory = callee === null ? null : file.names.functionNamed(callee);
+  const callee = node.kind === "call" ? node.child("function") : null;
+  if (callee !== null && file.names.classNamed(callee) === null) {
+    const factory = file.names.functionNamed(callee);
     return factory?.inner.find(({ kind, name }) => kind === "lambda" || name !== "") ?? null;
   }
-  return file.names.functionNamed(node);
+  // An object is called, too: `register_forward_hook(self)`.
+  const owner = file.names.selfClass(node) ?? file.names.classOf(node);
+  return owner === null ? file.names.functionNamed(node) : file.names.methodOf(owner, "__call__");
 }
 
 function* storedBy(hook: Scope, file: FileFacts) {

@@ -1,6 +1,5 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Call } from "../scopes/module.js";
-import type { Names } from "../scopes/names.js";
 import { argumentsOf, bare, mentions } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
@@ -46,7 +45,7 @@ def query():
   *check(file) {
     for (const [name, removals] of Object.entries(REGISTRATIONS)) {
       for (const call of file.module.callsOf(name)) {
-        const callback = callbackOf(call, file.names);
+        const callback = callbackOf(call, file);
         if (
           callback !== null &&
           file.module.callsOf(...removals).length === 0 &&
@@ -90,7 +89,7 @@ const REGISTRATIONS: Record<string, string[]> = {
 };
 
 /** The argument that is a callback: a method, a lambda, an inner function. */
-function callbackOf(call: Call, names: Names): SyntaxNode | null {
+function callbackOf(call: Call, file: FileFacts): SyntaxNode | null {
   for (const argument of argumentsOf(call.node)) {
     const node = bare(argument);
     const [first] =
@@ -100,8 +99,8 @@ function callbackOf(call: Call, names: Names): SyntaxNode | null {
     if (
       node.kind === "lambda" ||
       first !== undefined ||
-      isBoundMethod(node) ||
-      isInnerFunction(node, names)
+      isBoundMethod(node, file) ||
+      isInnerFunction(node, file)
     ) {
       return node;
     }
@@ -109,11 +108,20 @@ function callbackOf(call: Call, names: Names): SyntaxNode | null {
   return null;
 }
 
-function isBoundMethod(node: SyntaxNode): boolean {
-  return node.kind === "attribute" && node.child("object")?.text === "self";
+/** `self.NAME`, unless the class gives it a value that is no method. */
+function isBoundMethod(node: SyntaxNode, { names, slots }: FileFacts): boolean {
+  const object = node.kind === "attribute" ? node.child("object") : null;
+  if (object === null || object.text !== "self") {
+    return false;
+  }
+  const owner = names.selfClass(object);
+  const name = node.child("attribute")?.text ?? "";
+  return (
+    owner === null || names.methodOf(owner, name) !== null || !slots.attributesOf(owner).has(name)
+  );
 }
 
-function isInnerFunction(node: SyntaxNode, names: Names): boolean {
+function isInnerFunction(node: SyntaxNode, { names }: FileFacts): boolean {
   const scope = node.kind === "identifier" ? names.functionNamed(node) : null;
   return scope?.parent?.functionAround != null;
 }

@@ -45,7 +45,7 @@ def submit(request):
 };
 
 function* reportOf(growth: Growth, file: FileFacts) {
-  if (growth.isChecked || isMeasured(growth, file)) {
+  if (growth.isChecked || isMeasured(growth, file) || isPool(growth)) {
     return;
   }
   for (const use of growth.grows) {
@@ -67,6 +67,11 @@ function* reportOf(growth: Growth, file: FileFacts) {
       return;
     }
   }
+}
+
+/** A pool takes back what it gave out. */
+function isPool({ slot }: Growth): boolean {
+  return /pool|free|idle|resource|avail|spare/i.test(`${slot.name} ${slot.owner.name}`);
 }
 
 /** Its size is read, so that the program can slow down; or it is drained at once. */

@@ -42,7 +42,10 @@ class Job:
     for (const call of file.module.callsOf("addHandler", "addFilter")) {
       const name = call.scope.functionAround?.name;
       const repeat = file.repeats.of(call.node);
-      const isForEach = repeat !== null && !(repeat.kind === "loop" && isOverHandlers(repeat.node));
+      const isForEach =
+        repeat !== null &&
+        !(repeat.kind === "loop" && isOverHandlers(repeat.node)) &&
+        !(repeat.origin === "loop" && isGiven(call));
       const isForObject = name === "__init__" && isNamedLogger(call, file) && !isOneOfAKind(call);
       if ((isForEach || isForObject) && !isGuarded(call.node)) {
         yield {
@@ -62,6 +65,11 @@ function isOverHandlers(loop: SyntaxNode): boolean {
   return /handler|filter|logger|log\b|names?\b/i.test(
     `${loop.child("left")?.text} ${loop.child("right")?.text}`,
   );
+}
+
+/** A logger that the function is called with may be another one each time. */
+function isGiven({ receiver, scope }: Call): boolean {
+  return scope.functionAround?.parameter(receiver?.text ?? "") !== undefined;
 }
 
 /** A logger with a fixed name is shared by all objects. */

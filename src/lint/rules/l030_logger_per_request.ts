@@ -36,9 +36,7 @@ def handle(request):
         continue;
       }
       const isId = parts(name).some(
-        (part) =>
-          ID.test(part.text) ||
-          (file.names.valueOf(part) !== part && ID.test(file.names.valueOf(part).text)),
+        (part) => isIdentity(part) || isIdentity(file.names.valueOf(part)),
       );
       const isMade =
         name.kind !== "identifier" && name.kind !== "attribute" && name.text !== "__name__";
@@ -47,7 +45,7 @@ def handle(request):
         name.kind === "identifier" &&
         parts(value).length > 0 &&
         value !== name &&
-        parts(value).some((part) => ID.test(part.text));
+        parts(value).some(isIdentity);
       if ((isMade && isId) || isMadeBefore) {
         yield {
           node: call.node,
@@ -60,6 +58,11 @@ def handle(request):
 
 const ID =
   /(?:^|[._])(?:id|uid|uuid\d?|guid|key|token|session|request|req|user|username|email|ip|addr|address|peer|pid|job|task|trace|sid|time|now|timestamp|conn|client|order|tenant|hash|hex|uuid4\(\))\b|\bid\(self\)|uuid\d|time\(\)|(?:_|\b)id\b/i;
+
+/** Not the part before a separator, as the kind of `kind.name`, nor the key of a setting. */
+function isIdentity({ text }: SyntaxNode): boolean {
+  return ID.test(text) && text !== "key" && !/\.r?(?:split|partition)\([^)]*\)\[0\]$/.test(text);
+}
 
 /** What the name is made of: `{x}` of a formatted string, both sides of `+` and `%`, arguments of `format`. */
 function parts(name: SyntaxNode): SyntaxNode[] {

@@ -1,3 +1,5 @@
+import type { FileFacts } from "../flow/file_facts.js";
+import type { Call } from "../scopes/module.js";
 import { code } from "./growing.js";
 import { callsMatching, madeAgain } from "./made_again.js";
 import type { Rule } from "./rule.js";
@@ -30,7 +32,7 @@ def items():
   ignore: "A registry of its own is made with it, and dropped after the push.",
   proof: "`tidemark heap PID` counts the instruments.",
   *check(file) {
-    for (const call of callsMatching(INSTRUMENTS, file)) {
+    for (const call of [...callsMatching(INSTRUMENTS, file), ...callsOfMeters(file)]) {
       const repeat = madeAgain(call, file);
       const isLoop = repeat?.origin === "loop";
       if (
@@ -46,6 +48,18 @@ def items():
     }
   },
 };
+
+/** `meter.create_counter("n")`, where the meter is a variable. */
+function callsOfMeters(file: FileFacts): Call[] {
+  return file.module
+    .callsOf("create_counter", "create_histogram", "create_up_down_counter", "create_gauge")
+    .filter(
+      ({ receiver, callee }) =>
+        receiver !== null &&
+        file.names.resolve(callee) === null &&
+        /get_meter$/.test(file.names.valueOf(receiver).child("function")?.text ?? ""),
+    );
+}
 
 const INSTRUMENTS =
   /^(?:prometheus_client\.(?:metrics\.)?(?:Counter|Gauge|Histogram|Summary|Info|Enum)|opentelemetry\.sdk\.\S*(?:TracerProvider|MeterProvider|BatchSpanProcessor|SimpleSpanProcessor)|opentelemetry\.exporter\.\S*Exporter|opentelemetry\.metrics\.get_meter\(\)\.create_\w+|statsd\.StatsClient|datadog\.\S*DogStatsd|sentry_sdk\.init|ddtrace\.\S*Tracer)$|^(?:\w*meter)\.create_(?:counter|histogram|up_down_counter|gauge)$/;

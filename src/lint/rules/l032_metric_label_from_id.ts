@@ -1,3 +1,4 @@
+import type { FileFacts } from "../flow/file_facts.js";
 import { argumentsOf, within } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
@@ -58,7 +59,8 @@ def handle(request):
       const isMetric =
         /metric|counter|histogram|gauge|statsd|meter|stats|latency|requests?_total|duration/i.test(
           call.receiver?.text ?? "",
-        );
+        ) ||
+        (call.receiver !== null && isInstrument(call.receiver, file));
       if (found !== null && isMetric) {
         yield {
           node: call.node,
@@ -68,6 +70,16 @@ def handle(request):
     }
   },
 };
+
+/** What made the receiver shows that it is an instrument, whatever its name is. */
+function isInstrument(receiver: SyntaxNode, { names, slots }: FileFacts): boolean {
+  const slot = slots.of(receiver);
+  const value = (slot === null ? null : slots.valueOf(slot)) ?? names.valueOf(receiver);
+  const callee = value.kind === "call" ? (value.child("function")?.text ?? "") : "";
+  return /(?:^|\.)(?:create_(?:counter|histogram|up_down_counter|gauge)|Counter|Gauge|Histogram|Summary|StatsClient|DogStatsd)$/.test(
+    callee,
+  );
+}
 
 const ID =
   /^(?:\w*_)?(?:user|account|customer|session|request|req|order|trace|span|transaction|message|msg|job|task|item|product|client|conversation|chat|device|tenant|visitor|correlation|run|object|document|doc|file|upload|payment|cart)_?(?:id|uuid|key|token)$|^(?:uid|uuid|guid|email|user|username|ip|ip_address|remote_addr|client_ip|url|uri|full_path|query|token|session|sid|prompt|text|message|timestamp|ts|error_message|exception|user_agent|sql|id|request_id|peer)$/i;

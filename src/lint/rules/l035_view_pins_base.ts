@@ -1,6 +1,6 @@
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Scope } from "../scopes/scope.js";
-import { assignedTo, bare, positionals } from "../syntax/expressions.js";
+import { assignedTo, bare, isInside, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
@@ -116,7 +116,9 @@ function keeperOf(subscript: SyntaxNode, file: FileFacts): string | null {
   }
   if (target?.kind === "subscript") {
     const holder = target.child("value");
-    return holder !== null && isLasting(holder, file) ? holder.text : null;
+    return holder !== null && (isLasting(holder, file) || isCollected(subscript, holder, file))
+      ? holder.text
+      : null;
   }
   const list = subscript.parent;
   const call = list?.kind === "argument_list" ? list.parent : null;
@@ -126,7 +128,26 @@ function keeperOf(subscript: SyntaxNode, file: FileFacts): string | null {
   const isAdded =
     /^(?:append|add|appendleft|insert|put|setdefault)$/.test(method) &&
     positionals(call as SyntaxNode).includes(bare(subscript));
-  return isAdded && holder && isLasting(holder, file) ? holder.text : null;
+  return isAdded && holder && (isLasting(holder, file) || isCollected(subscript, holder, file))
+    ? holder.text
+    : null;
+}
+
+/** A loop loads one large array after the other, and a list made before the loop gets a part of each. */
+function isCollected(subscript: SyntaxNode, holder: SyntaxNode, file: FileFacts): boolean {
+  const loop = file.repeats.loopAround(subscript);
+  const base = subscript.child("value");
+  const slot = file.slots.of(holder);
+  if (loop === null || base === null || slot?.kind !== "local") {
+    return false;
+  }
+  const loaded = file.names.valueOf(base);
+  const isMadeBefore = file.slots.writesOf(slot).every(({ target }) => !isInside(target, loop));
+  return (
+    isMadeBefore &&
+    isInside(loaded, loop) &&
+    /(?:load|imread|fromfile|read|open|memmap)\w*$/.test(loaded.child("function")?.text ?? "")
+  );
 }
 
 function isLasting(holder: SyntaxNode, file: FileFacts): boolean {

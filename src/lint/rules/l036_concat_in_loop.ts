@@ -46,7 +46,11 @@ table = pd.concat([pd.read_csv(path) for path in paths])
         callee.child("object")?.text === left.text &&
         !/^(?:self\.)?\w*(?:list|path)/.test(left.text) &&
         first !== undefined;
-      if ((isJoin || isOldAppend) && !isReplaced(left, statement, loop, file)) {
+      if (
+        (isJoin || isOldAppend) &&
+        !isOncePerRound(left, statement, loop) &&
+        !isReplaced(left, statement, loop, file)
+      ) {
         yield {
           node: statement,
           message: `each round copies all of ${code(left.text)}: collect the parts in a list and join them once`,
@@ -80,6 +84,30 @@ function joins(call: SyntaxNode, target: SyntaxNode): boolean {
       ? list.children
       : [first, ...(second === undefined ? [] : [second])];
   return parts.some((part) => bare(part).text === target.text);
+}
+
+/** `if i == last: x = cat(...)` joins once, `parts[i] = cat([parts[i], x])` each part once. */
+function isOncePerRound(target: SyntaxNode, statement: SyntaxNode, loop: SyntaxNode): boolean {
+  const counted = /^(?:range|enumerate)\(/.test(loop.child("right")?.text ?? "");
+  const left = loop.child("left");
+  const root = /^\w+/.exec(target.text)?.[0] ?? "";
+  if (left !== null && mentions(left, root)) {
+    return true; // `for part in parts: part = cat([head, part])`
+  }
+  const index = left?.kind === "identifier" ? left : left?.children[0];
+  if (!counted || index === undefined || index === null) {
+    return false;
+  }
+  for (let outer = statement.parent; outer !== null && outer !== loop; outer = outer.parent) {
+    const condition = outer.kind === "if_statement" ? outer.child("condition") : null;
+    if (condition !== null) {
+      const isOne = new RegExp(`(?:^|[^\\w.])${index.text}\\s*==|==\\s*${index.text}\\b`);
+      if (isOne.test(condition.text)) {
+        return true;
+      }
+    }
+  }
+  return target.kind === "subscript" && target.child("subscript")?.text === index.text;
 }
 
 /** The loop replaces it, or cuts it to a window, so that it does not grow from one iteration to the next. */

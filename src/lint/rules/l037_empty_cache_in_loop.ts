@@ -1,3 +1,5 @@
+import type { FileFacts } from "../flow/file_facts.js";
+import type { Call } from "../scopes/module.js";
 import { isDropped, statementOf } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { code } from "./growing.js";
@@ -26,6 +28,7 @@ for batch in loader:
   ignore: "Another process needs the memory between the steps.",
   proof: "`tidemark gpu SNAPSHOT` shows the segments that are freed and allocated in each step.",
   *check(file) {
+    const reported = new Set<SyntaxNode>();
     for (const call of file.module.callsOf("empty_cache")) {
       const repeat = file.repeats.of(call.node);
       const full = file.names.resolve(call.callee) ?? call.callee.text;
@@ -33,11 +36,14 @@ for batch in loader:
       if (
         repeat === null ||
         isInHandler ||
+        reported.has(repeat.node) || // of the branches for each kind of device, the first
+        isRetry(call, file) ||
         !/cuda|torch|mps|xpu|^empty_cache$/.test(full) ||
         isEveryFewSteps(call.node)
       ) {
         continue;
       }
+      reported.add(repeat.node);
       const statement = statementOf(call.node);
       const isAlone =
         isDropped(call.node) &&
@@ -56,6 +62,14 @@ for batch in loader:
     }
   },
 };
+
+/** The function is called in loops only after a failure. */
+function isRetry({ scope }: Call, { repeats }: FileFacts): boolean {
+  const around = scope.functionAround;
+  const looped =
+    around === null ? [] : repeats.callersOf(around).filter(({ node }) => repeats.loopAround(node));
+  return looped.length > 0 && looped.every(({ node }) => isAfterFailure(node));
+}
 
 /** In `except torch.cuda.OutOfMemoryError`, or behind a condition on the memory. */
 function isAfterFailure(node: SyntaxNode): boolean {

@@ -2,6 +2,7 @@ import type { FileFacts } from "../flow/file_facts.js";
 import type { Scope } from "../scopes/scope.js";
 import { bare, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
+import { entryOfApplication, isEntryEmptied } from "./application.js";
 import { code } from "./growing.js";
 import type { Rule } from "./rule.js";
 
@@ -133,9 +134,13 @@ function refersTo(value: SyntaxNode, requests: readonly string[], file: FileFact
 
 /** A container of the module, the class or the application from which nothing is removed. */
 function onlyCollects(holder: SyntaxNode, file: FileFacts): boolean {
+  const entry = entryOfApplication(holder, file);
   const slot = file.slots.of(holder);
+  if (entry !== null && (slot === null || file.containers.of(slot) === null)) {
+    return !isEntryEmptied(entry, file);
+  }
   if (slot === null) {
-    return /^(?:request|req)\.app\.state\./.test(holder.text) && !isEmptied(holder.text, file);
+    return false;
   }
   const growth = file.containers.of(slot);
   const isEndless =

@@ -1,8 +1,8 @@
+/** Which rules a command line or a setting means. */
 import { didYouMean } from "../../model/base/near_miss.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { RULES } from "./index.js";
 import type { Rule } from "./rule.js";
-/** Which rules a command line or a setting means. */
 
 /** All rules without `ignore`, or `select` without `ignore`. */
 export function chosenRules(settings: {
@@ -27,7 +27,9 @@ export function rulesNamed(words: readonly string[]): Rule[] {
       const names = RULES.flatMap(({ id, name }) => [id, name]);
       throw badUsage(
         `there is no rule ${word}`,
-        didYouMean(word, names) || "tidemark lint --rules lists them",
+        didYouMean(word, names) ||
+          didYouMean(`TM-${wanted}`, names) ||
+          "tidemark lint --rules lists them",
       );
     }
     return found;

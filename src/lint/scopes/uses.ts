@@ -70,6 +70,18 @@ export class Uses {
     return uses;
   }
 
+  /** What removes from an attribute of this name of an object whose class is not seen: `job.owner.running.remove(job)`. */
+  throughOthers(slot: Slot): Use[] {
+    if (slot.kind !== "class" || !slot.name.startsWith("_")) {
+      return [];
+    }
+    return this.slots.module
+      .attributesNamed(slot.name)
+      .filter((node) => this.slots.of(node) === null)
+      .flatMap((node) => this.#usesAt(node, DEEPEST_ALIAS))
+      .filter(({ kind, by }) => kind === "shrink" && by !== "=");
+  }
+
   #collect(slot: Slot, depth: number): Use[] {
     return this.slots.references(slot).flatMap((node) => this.#usesAt(node, depth));
   }
@@ -104,6 +116,9 @@ export class Uses {
       case "argument_list":
       case "keyword_argument":
         return this.#argument(node, outer, depth);
+      case "default_parameter":
+      case "typed_default_parameter":
+        return isValue ? this.#default(outer, depth) : [];
       case "return_statement":
       case "yield":
         return [this.#use("give", outer, outer.kind)];
@@ -257,6 +272,16 @@ export class Uses {
     return this.#collect(slot, depth + 1).filter(({ by }) => by !== "=");
   }
 
+  /** `lambda done, waiters=self.waiters: waiters.remove(done)`: the parameter is another name for it. */
+  #default(parameter: SyntaxNode, depth: number): Use[] {
+    const definition = parameter.parent?.parent;
+    const scope = definition ? this.slots.module.scopeOpenedBy(definition) : undefined;
+    const name = parameter.child("name")?.text;
+    return scope === undefined || name === undefined || depth >= DEEPEST_ALIAS
+      ? []
+      : this.#collect(this.slots.slot(scope, name), depth + 1).filter(({ by }) => by !== "=");
+  }
+
   #argument(node: SyntaxNode, list: SyntaxNode, depth: number): Use[] {
     const call = around(list.kind === "keyword_argument" ? (list.parent ?? list) : list);
     const callee = call?.kind === "call" ? call.child("function") : null;
@@ -343,6 +368,6 @@ function bareChild(node: SyntaxNode, field: string): SyntaxNode | null {
 
 function namesIt(expression: SyntaxNode, node: SyntaxNode, name: string): boolean {
   return node.kind === "attribute"
-    ? expression.text.includes(node.text)
+    ? new RegExp(`(?<![\\w.])${node.text.replaceAll(/\W/g, "\\$&")}\\b`).test(expression.text)
     : mentions(expression, name);
 }

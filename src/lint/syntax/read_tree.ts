@@ -81,11 +81,15 @@ function isLeaf(kind: string, node: SyntaxNode): boolean {
   if (kind !== "string") {
     return false;
   }
+  // The letters before the quote: `f"..."`, `rb"..."`.
   const { text } = node.source;
-  for (let at = node.start; at < node.start + 3; at++) {
+  for (let at = node.start; at < node.end; at++) {
     const character = text.charCodeAt(at) | 32;
     if (character === 102 /* f */ || character === 116 /* t */) {
       return false;
+    }
+    if (character < 97 /* a */ || character > 122 /* z */) {
+      return true;
     }
   }
   return true;

@@ -33,8 +33,10 @@ export class SourceText {
       .replace(/\r?\n$/, "");
   }
 
+  /** As an editor counts them: what follows the last line end is a line only if it has text. */
   get lines(): number {
-    return this.#starts().length;
+    const starts = this.#starts();
+    return starts.at(-1) === this.text.length ? starts.length - 1 : starts.length;
   }
 
   #starts(): number[] {
