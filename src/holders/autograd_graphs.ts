@@ -107,7 +107,7 @@ class LiveBlocks {
     return met.size;
   }
 
-  /** The malloc block that begins there; null if none does, or it is a large one. */
+  /** The malloc block that begins there; null if none does, or if it is a large one. */
   #wordsOf(block: Address): Float64Array | null {
     const head = readWords(this.memory, block - 8, 1)?.[0] ?? 0;
     const bytes = head - (head % 16) - 8;

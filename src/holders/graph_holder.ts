@@ -20,7 +20,7 @@ const MOST_TENSORS = 400;
 const MOST_HELD = 20_000;
 /** With more results than this, their container is the holder. */
 const MOST_RANKED = 48;
-/** With more held tensors, only those that the copy shows as results. */
+/** With more held tensors than this, only those that the copy shows as results are considered. */
 const MOST_WATCHED = 256;
 /** Number of C++ blocks behind the result of one step of a small model. */
 const BLOCKS_OF_A_STEP = 400;

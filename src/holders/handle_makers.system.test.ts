@@ -1,4 +1,4 @@
-/** Sampled objects that are a part of a handle tell which stack makes the handles. */
+/** Sampled objects that are part of a handle show which stack creates the handles. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { anyInterpreter } from "../../test/environment.js";
 import { startPython, type Waiting } from "../../test/python_program.js";

@@ -68,11 +68,11 @@ const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 const LARGEST_AGAIN: Bytes = 2 ** 28;
 const MOST_LOOKS = 2;
 /**
- * Most lookups for objects that are replaced all the time, which may be under construction or already freed
- * during a lookup.
+ * Maximum number of lookups for objects that are replaced all the time, which may be under construction or
+ * already freed during a lookup.
  */
 const MOST_LOOKS_AT_NEW = 3;
-/** Most objects per container entry; with more, the entries themselves grow. */
+/** Maximum number of objects per container entry; with more, the entries themselves grow. */
 const MOST_OF_ENTRY = 100;
 /** Bytes copied at once. */
 const PIECE: Bytes = 2 ** 18;
@@ -298,8 +298,8 @@ const WITH_TABLE: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Objects of such a size that are reachable by name; others are gone or still under construction. None if there
- * are more than one and its successor.
+ * Objects of such a size that are reachable by name; others are freed or still under construction. None if
+ * there is more than one such object and its successor.
  */
 function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
   const { graph, types, paths, frames } = objects;

@@ -13,7 +13,7 @@ import { uint32At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
-/** Least objects of a type; fewer do not indicate growth. */
+/** Minimum number of objects of a type; fewer do not indicate growth. */
 const FEWEST = 8;
 const MOST_TYPES = 32;
 /** Include/cpython/object.h; the same from 3.9 to 3.15. */

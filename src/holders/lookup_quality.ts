@@ -1,4 +1,4 @@
-/** The quality of one lookup: whether another lookup is worth its cost, and which of two is more informative. */
+/** The quality of one lookup: whether another lookup is justified, and which of two is more informative. */
 
 import { ROOT_STACKS } from "../cpython/heap/graph/graph.js";
 import { ROOT_NAMES, ROOT_NATIVE } from "../cpython/heap/index.js";

@@ -38,7 +38,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Addresses as nm(1) has them. */
+/** Addresses as nm(1) prints them. */
 function addressesOf(path: string, ...options: string[]): Map<string, number> {
   const lines = execFileSync("nm", [...options, path], { encoding: "utf8" }).split("\n");
   return new Map(
@@ -123,7 +123,7 @@ describe("Symboliser", () => {
     }
     const symboliser = new Symboliser();
     const exported = present(addressesOf(program, "-D").get("loads_of_work"));
-    // Gone: the file must be older than the process was.
+    // The process has ended: the file must be older than the process.
     expect(symboliser.names(present(child.pid), startedMs, program, [exported])).toEqual([""]);
     expect(symboliser.names(present(child.pid), Date.now() + 1000, program, [exported])).toEqual([
       "loads_of_work",

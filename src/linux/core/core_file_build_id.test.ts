@@ -5,7 +5,7 @@ const ID = "00112233445566778899aabbccddeeff00112233";
 const PAGE = 0x1000;
 
 /**
- * A library whose headers a tool has changed: its note lies in a segment behind all others.
+ * A library whose headers were changed by a tool: its note is in a segment after all others.
  *
  *   file      0 headers | 0x2000 note
  *   memory    0 headers | 0x7000 note

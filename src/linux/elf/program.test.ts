@@ -1,4 +1,4 @@
-/** Programs of every kind, made here: what a preloaded library would meet. */
+/** Classifies programs of every kind, created here, by whether a library can be preloaded. */
 import {
   chmodSync,
   chownSync,
@@ -20,7 +20,7 @@ let genuine: Buffer;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "tidemark-program-"));
-  genuine = readFileSync("/bin/sh"); // dynamic, of glibc, wherever these tests run
+  genuine = readFileSync("/bin/sh"); // dynamic and linked to glibc on every machine that runs these tests
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -35,7 +35,7 @@ function kindOf(...command: string[]) {
   return inspectProgram(command, { path: `${folder}:/usr/bin:/bin`, cwd: folder }).kind;
 }
 
-/** A program whose loader's path is another one of the same length or less. */
+/** A program with another loader path of the same length or less. */
 function withLoader(name: string, loader: string): string {
   const bytes = Buffer.from(genuine);
   const at = bytes.indexOf("/lib64/ld-linux-x86-64.so.2\0");

@@ -7,8 +7,8 @@
  *     ├─ pagemap  which pages are there: asked before anything large is read
  *     └─ mem      pread
  *
- * All three are bound to the address space that they were opened on. When the program calls exec they read as
- * empty, as if the process had ended, so that two programs' memory is never mixed.
+ * All three are bound to the address space that they were opened on. When the program calls exec, they read as
+ * empty, as if the process had ended, so the memory of two programs is never mixed.
  *
  * | failure | outcome |
  * |---|---|
@@ -33,7 +33,7 @@ import { appendPresent, clip } from "./pagemap.js";
 /** Throws TM-E020 or TM-E021. */
 export function openProcessMemory(pid: Pid): Memory {
   let refusal: string | null = null;
-  // The main thread has no memory any more where it has ended and others go on.
+  // If the main thread has ended and others continue, it no longer has memory.
   for (const place of tasksOf(pid)) {
     const opened: number[] = [];
     try {
@@ -79,7 +79,7 @@ function open(path: string, opened: number[]): number {
 
 function openOrNull(path: string): number | null {
   try {
-    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // a FIFO would wait for its writer
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // opening a FIFO would wait for its writer
   } catch {
     return null;
   }
@@ -87,7 +87,7 @@ function openOrNull(path: string): number | null {
 
 const MAPS_PIECE_BYTES = 65_536;
 
-/** /proc gives its text in pieces of a page or less. "" where the address space is gone. */
+/** /proc returns its text in pieces of a page or less. "" if the address space no longer exists. */
 function readWhole(descriptor: number): string {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -118,7 +118,7 @@ function readOrNothing(
   }
 }
 
-/** A hole, or the process went. */
+/** A hole, or the process has ended. */
 function isNothing(error: unknown): boolean {
   return ["EIO", "EFAULT", "ESRCH", "EINVAL"].includes(reasonOf(error).code);
 }
@@ -132,12 +132,12 @@ interface Descriptors {
 class ProcessMemory implements Memory {
   readonly name: string;
   #mappings: readonly Mapping[];
-  /** The mapping that answered last: the next address is most often in it, too. */
+  /** The last mapping found: the next address is usually in it, too. */
   #last = 0;
 
   constructor(
     readonly pid: Pid,
-    /** /proc/PID, or one of its tasks. */
+    /** /proc/PID, or the directory of one of its tasks. */
     readonly place: string,
     mappings: readonly Mapping[],
     readonly descriptors: Descriptors,
@@ -175,7 +175,7 @@ class ProcessMemory implements Memory {
     });
   }
 
-  /** Bytes from `address` to the end of the mappings that adjoin and may be read; 0 for a hole. */
+  /** Bytes from `address` to the end of the adjacent readable mappings; 0 for a hole. */
   #readableFrom(address: Address): Bytes {
     const mappings = this.#mappings;
     let index = this.#last;
@@ -219,8 +219,9 @@ class ProcessMemory implements Memory {
       return null;
     }
     const { start, end, path } = mapping;
-    // The first needs a capability; the second serves a deleted program; the third needs the name to lead
-    // to the same file still. Through the process's own root: in a container the path means another here.
+    // The first path needs a capability. The second works for a program whose file was deleted. The third works
+    // if the name still leads to the same file; it goes through the process's own root, because in a container
+    // the path may mean another file here.
     const candidates = [
       `${this.place}/map_files/${start.toString(16)}-${end.toString(16)}`,
       `${this.place}/exe`,
@@ -250,7 +251,7 @@ class ProcessMemory implements Memory {
   }
 }
 
-/** Memory of devices is left alone; /dev/shm is a file system, /dev/zero plain memory. */
+/** Device memory is never read. /dev/shm is a file system, and /dev/zero is plain memory. */
 function mayRead(mapping: Mapping): boolean {
   const { path } = mapping;
   return (

@@ -12,6 +12,6 @@ export function dieFirstOfMemory(): void {
   try {
     writeFileSync("/proc/self/oom_score_adj", FIRST_TO_BE_KILLED);
   } catch {
-    // No /proc, or a security module forbids it: the kernel's own choice applies.
+    // Without /proc, or if a security module forbids it, the kernel's own choice applies.
   }
 }

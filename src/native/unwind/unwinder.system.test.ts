@@ -1,4 +1,4 @@
-/** Native stacks beside the truth: programs whose threads stand in chains of calls that are known. */
+/** Compares native stacks with the truth: programs whose threads are paused in known chains of calls. */
 
 import { unlinkSync } from "node:fs";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -96,7 +96,7 @@ describe("threads in known chains", () => {
   }, 120_000);
 });
 
-/** Whom a function of the running program may have been called by. */
+/** Possible callers of a function of the running program. */
 const CALLERS: Readonly<Record<string, readonly string[]>> = {
   leaf: ["middle", "by_library"],
   by_library: ["middle"],
@@ -121,7 +121,7 @@ test("a program paused anywhere: every stack is complete, and every call in it e
     }
     expect(names.at(-1)).toBe("_start");
     seen.add(frames[0]?.address ?? 0);
-    await new Promise((resolve) => setTimeout(resolve, 1)); // it goes on a little
+    await new Promise((resolve) => setTimeout(resolve, 1)); // it runs on for a moment
   }
   holder.close();
   unwinder.close();
