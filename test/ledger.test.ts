@@ -87,8 +87,8 @@ describe("the text", () => {
     }
     expect(stdout).not.toContain("\x1b");
     expect(stdout).not.toContain("…");
-    expect(stdout).toContain("nothing paused");
-    expect((await ledger(pid, "--quiet")).stdout).not.toContain("nothing paused");
+    expect(stdout).toContain("without a pause");
+    expect((await ledger(pid, "--quiet")).stdout).not.toContain("without a pause");
   });
 
   test("--watch refreshes and restores the terminal, also on Ctrl-C", async () => {

@@ -16,7 +16,9 @@ class Client:
         self.name = f"client {id(self)}"
 clients = [Client() for _ in range(40)]
 notes = [f"note {n}" * 40 for n in range(40)]
-say({"name": id(clients[3].name), "socket": id(clients[5].sockets[1]), "list": id(clients),
+import mmap
+maps = [mmap.mmap(-1, 4096) for _ in range(4)]
+say({"maps": id(maps), "map": id(maps[1]), "name": id(clients[3].name), "socket": id(clients[5].sockets[1]), "list": id(clients),
      "notes": [id(note) for note in notes]})
 `;
 const [ACCEPT, WRITE] = [7, 9];
@@ -52,6 +54,15 @@ test("a common holder, unrelated objects, and no objects give no result", () => 
   expect(makerOf(objects, handles, [{ stack: WRITE, addresses: [address("list")] }])).toBeNull();
   expect(makerOf(objects, handles, [{ stack: WRITE, addresses: [0, 4096, 2 ** 46] }])).toBeNull();
   expect(makerOf(objects, handles, [])).toBeNull();
+});
+
+test("what holds all of a few handles is no part of one", () => {
+  const few = handleObjects(objects, new Set(["shmemRssBytes"])).nodes;
+  expect(few).toHaveLength(4);
+  const holder = address("maps");
+  expect(makerOf(objects, few, [{ stack: WRITE, addresses: [holder] }])).toBeNull();
+  const one = { stack: ACCEPT, addresses: [address("map")] };
+  expect(makerOf(objects, few, [{ stack: WRITE, addresses: [holder] }, one])).toBe(ACCEPT);
 });
 
 test("handles that do not grow are not looked up, however many there are", () => {

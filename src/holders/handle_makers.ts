@@ -18,8 +18,9 @@ import type { SampledStack } from "./lookup_request.js";
 
 /** Most levels upwards from a handle, and from a sampled object. */
 const MOST_LEVELS = 4;
-/** An object that dominates more does not belong to a single handle. */
+/** An object that dominates more, or more than this share, does not belong to a single handle. */
 const MOST_HANDLES = 4;
+const MOST_SHARE = 1 / 4;
 const MOST_OBJECTS = 200;
 
 /** null if no record was sampled. `handles`: nodes of one kind. */
@@ -52,8 +53,9 @@ function recordsOf(objects: ObjectGraph, handles: readonly NodeId[]): ReadonlySe
     }
   }
   const { retainedNodes } = objects.tree;
+  const most = Math.min(MOST_HANDLES, handles.length * MOST_SHARE);
   const small = [...counts].filter(
-    ([node, count]) => count <= MOST_HANDLES && uint32At(retainedNodes, node) <= MOST_OBJECTS,
+    ([node, count]) => count <= Math.max(1, most) && uint32At(retainedNodes, node) <= MOST_OBJECTS,
   );
   return new Set(small.map(([node]) => node));
 }

@@ -76,6 +76,10 @@ describe("run --to", () => {
     const { status, stderr } = await outcome;
     expect(status).toBe(3);
     expect(stderr).not.toContain(url);
+    // Acknowledged frames reach the database within a second or so.
+    await expect
+      .poll(async () => (await service(url, "shop")).instances[0]?.endedMs, { timeout: 20_000 })
+      .toBeDefined();
     const list = await fleet("services", "--server", url, "--json");
     const document = validate(list.stdout, "services") as unknown as ServicesJson;
     expect(document.services).toMatchObject([{ service: "shop", versions: ["41"] }]);

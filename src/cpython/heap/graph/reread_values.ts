@@ -51,12 +51,20 @@ const MOST_PASSES = 4;
 const MOST_ATTEMPTS = 8;
 /** If no object is found at an address this often in a row, the reference is stale. */
 const FORGOTTEN = 3;
+/**
+ * Objects of C libraries lead to memory that never is an object, and a program may have thousands of them. After so
+ * many of a type led to nothing, the others of the type get one attempt each, and later none.
+ */
+const FRUITLESS = 1;
+const MOST_FRUITLESS = 8;
 const LONGEST_PAUSES_MS: Millis = 200;
 /** Limit for an object or its table; further references are left out. */
 const LARGEST_PIECE: Bytes = 16 * 2 ** 20;
 /** Lowest address of kernel-chosen mappings; smaller values are more likely numbers than addresses. */
 const LOWEST_MAPPED: Address = 2 ** 40;
 const NEAR: Bytes = 2 ** 30;
+/** In place of a type. */
+const STACK: TypeRow = -1;
 /** Shapes with a known size. */
 const HEAD_BYTES: Bytes = 256;
 const WITHOUT_REFERENCES: ReadonlySet<number> = new Set([
@@ -182,6 +190,8 @@ class ValueRenewal {
   /** References as they are now: tables are read again before their entries are followed. */
   readonly #present: References;
   readonly #head = new Uint32Array(HEAD_BYTES / 4);
+  /** By type: its objects that were read again and led to no new object, since the last one that did. */
+  readonly #fruitless = new Map<TypeRow, number>();
   #renewed = 0;
   #pausedMs: Millis = 0;
 
@@ -215,8 +225,11 @@ class ValueRenewal {
     if (gone.has(address) || known.has(address) || this.#unknown.during(copied).length === 0) {
       return;
     }
+    if (this.#isFruitless(type, MOST_FRUITLESS)) {
+      return;
+    }
     if (this.#typeAt(address) === type) {
-      this.#take(() => this.#visitAnew(object));
+      this.#take(() => this.#visitAnew(object), type);
     } else {
       gone.add(address);
     }
@@ -228,32 +241,44 @@ class ValueRenewal {
       this.#take(() => {
         this.#copyAnew(start, end - start);
         visit();
-      });
+      }, STACK);
     }
   }
 
-  /** What is referred to now is an object more; and so on, from each of those. */
-  #take(visitAnew: () => void): void {
-    const waiting = [visitAnew];
-    for (let visit = waiting.pop(); visit !== undefined && !this.isOver; visit = waiting.pop()) {
+  /** A dict or a stack holds nothing but objects, so it never is. */
+  #isFruitless(type: TypeRow, most: number): boolean {
+    const isExact = type === STACK || this.types.of(type).shape === SHAPE_DICT;
+    return !isExact && (this.#fruitless.get(type) ?? 0) >= most;
+  }
+
+  /** What is referred to now is an object more; and so on, from each of those. `type`: of what is visited. */
+  #take(visitAnew: () => void, type: TypeRow): void {
+    const waiting = [{ visit: visitAnew, type }];
+    for (let next = waiting.pop(); next !== undefined && !this.isOver; next = waiting.pop()) {
+      const { visit, type } = next;
+      const forgotten = this.#isFruitless(type, FRUITLESS) ? 0 : FORGOTTEN;
+      const found = this.values.length;
       let [before, alike] = ["", 0];
       for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
         this.#renewed += 1;
         const addresses = this.#unknown.during(visit);
         for (const address of addresses) {
           const value = this.#valueAt(address);
-          if (value !== null) {
+          if (value === null) {
+            continue;
+          }
+          this.#unknown.known.add(address);
+          if (!this.#isStaticType(value)) {
             this.values.push(value);
-            this.#unknown.known.add(address);
             if (!WITHOUT_REFERENCES.has(this.types.of(value.type).shape)) {
-              waiting.push(() => this.#visit(value));
+              waiting.push({ visit: () => this.#visit(value), type: value.type });
             }
           }
         }
         const missed = addresses.filter((address) => !this.#unknown.known.has(address));
         alike = missed.join() === before ? alike + 1 : 0;
         before = missed.join();
-        if (missed.length === 0 || alike === FORGOTTEN) {
+        if (missed.length === 0 || alike >= forgotten) {
           for (const address of missed) {
             this.#unknown.known.add(address);
           }
@@ -263,6 +288,8 @@ class ValueRenewal {
           break;
         }
       }
+      const isFruitful = this.values.length > found;
+      this.#fruitless.set(type, isFruitful ? 0 : (this.#fruitless.get(type) ?? 0) + 1);
     }
   }
 
@@ -305,6 +332,13 @@ class ValueRenewal {
     if (start > 0 && bytes > 0) {
       this.copy.renew(start, Math.min(bytes, LARGEST_PIECE));
     }
+  }
+
+  /** It is part of a library: there from the start, and never new. */
+  #isStaticType({ address, type }: ObjectRow): boolean {
+    const isType = this.types.of(type).shape === SHAPE_TYPE;
+    const row = isType ? this.types.find(address >>> 0, Math.floor(address / 2 ** 32)) : -1;
+    return row >= 0 && !this.types.of(row).isHeapType;
   }
 
   /** Of the object that lives there now; negative: none does. */
