@@ -6,7 +6,7 @@
  *                heap_info | chunks .......................... top ...)             newest heap
  *
  *   heap_info    0 ar_ptr   8 prev   16 size   24 mprotect_size   (2.35: 32 pagesize); the heap begins at a
- *                multiple of 64 MiB, or of four huge pages where glibc was told to use them
+ *                multiple of 64 MiB, or of four huge pages if glibc is set to use them
  *
  * Source: glibc's malloc/arena.c.
  */

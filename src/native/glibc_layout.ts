@@ -1,7 +1,7 @@
 /**
  * Finds glibc's heap without symbols, by its invariants in the writable data of libc.
  *
- *   malloc_state (main_arena; each other arena in its first heap, behind heap_info)
+ *   malloc_state (main_arena; every other arena in its first heap, after heap_info)
  *     -96   fastbins[10]                singly linked, sizes 32, 48, ... 176; until glibc 2.42
  *     -16   top                         the chunk at the heap's end
  *     - 8   last_remainder

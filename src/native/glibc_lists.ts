@@ -3,7 +3,7 @@
  *
  *   bins        circular, doubly linked: fd at chunk+16, bk at chunk+24
  *   fastbins    singly linked through chunk+16; since 2.32 the link is stored as link ^ (its address >> 12)
- *   tcache      one a thread, itself a chunk of the thread's arena; links lead to chunk+16, stored likewise
+ *   tcache      one per thread, a chunk of the thread's arena; links point to chunk+16, stored in the same way
  *
  *   tcache_perthread_struct   2.26-2.29    u8  counts[64]      entries[64]
  *                             2.30-2.41    u16 counts[64]      entries[64]

@@ -1,7 +1,7 @@
 /**
  * Reads the chunks of a region from first to last, in large pieces.
  *
- *   chunk  0 prev_size   size of the chunk before, where that one is free (else its data)
+ *   chunk  0 prev_size   size of the previous chunk if that one is free (otherwise its data)
  *          8 size | 1 PREV_INUSE | 2 IS_MMAPPED | 4 NON_MAIN_ARENA
  *         16 data; of a free chunk: fd, bk
  *

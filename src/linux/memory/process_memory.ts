@@ -13,10 +13,10 @@
  * | failure | outcome |
  * |---|---|
  * | no such process, a zombie, a kernel thread | TM-E020 |
- * | another user's, Yama, not dumpable, a container's rules | TM-E021 with the reason and the remedy |
+ * | another user's process, Yama, not dumpable, a container's rules | TM-E021 with the reason and the remedy |
  * | main thread ended, others run | their entry under task/ is opened: the main thread's reads as empty |
- * | device memory, PROT_NONE | never read: a register may act on being read |
- * | a mapping goes while it is read | a short length |
+ * | device memory, PROT_NONE | never read: reading a device register may have an effect |
+ * | a mapping is removed while it is read | a short length |
  * | no pagemap (gVisor) | private memory counts as resident, shared memory does not |
  */
 

@@ -3,7 +3,7 @@
  * caller's registers. Source: DWARF 5, sections 6.4.2 and 6.4.3; the System V ABI for x86-64, section 3.7.
  *
  *   top two bits   1 advance by the rest   2 register's offset: uleb * data alignment   3 restore register
- *   else           an instruction of its own with operands behind it
+ *   else           a separate instruction, followed by its operands
  */
 import type { MemoryReader } from "../../linux/index.js";
 import type { Address } from "../../model/base/units.js";

@@ -9,15 +9,15 @@
  *
  * | what | outcome |
  * |---|---|
- * | stripped object | .eh_frame stays; functions are named by its dynamic symbols, else by place |
- * | deleted file, other mount namespace | opened through /proc/PID/map_files and root; else read from memory |
+ * | stripped object | .eh_frame is still there; functions are named by dynamic symbols, otherwise by offset |
+ * | deleted file, other mount namespace | opened through /proc/PID/map_files and root; otherwise read from memory |
  * | the vdso, files out of reach | read from memory |
- * | code without a description (made at run time, assembly) | followed to its return, else its frame pointer |
- * | a signal's handler | its frame holds all registers; on a stack of its own, too |
- * | damaged or hostile descriptions | the stack ends there, and says so: every step must go up the stack, every
+ * | code without a description (created at run time, assembly) | followed to its return, otherwise its frame pointer |
+ * | a signal's handler | its frame holds all registers, even on a separate stack |
+ * | damaged or hostile descriptions | the stack ends there, with the reason: every step must go up the stack, every
  *   program and expression is bounded |
- * | a stack longer than its copy | ends there, and says so |
- * | the thread has just begun, or ends | no frames, and says so |
+ * | a stack longer than its copy | ends there, with the reason |
+ * | the thread has just begun or is ending | no frames, and the reason |
  */
 
 import {

@@ -1,4 +1,4 @@
-/** Objects counted by type: those of a graph, without another pass over the memory, and those of a census. */
+/** Objects counted by type: those of a graph, without another pass over the memory, or those of a census. */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Bytes, Objects } from "../../../model/base/units.js";
@@ -13,7 +13,7 @@ export function countGraph({ graph, end }: ObjectGraph): TypeCounts {
     counts.set(name, count);
     return count;
   });
-  // A storage is a node of its own here; its bytes are those of the first tensor that has it.
+  // A storage is a separate node here; its bytes count for the first tensor that has it.
   const told = new Uint8Array(graph.nodes - end);
   for (let node = FIRST_OBJECT; node < end; node++) {
     const count = byRow[uint32At(graph.type, node)];

@@ -1,8 +1,8 @@
-/** Steps along a chain (tracebacks, linked nodes) are the same again and again: thousands of them, as a rule. */
+/** The steps along a chain (tracebacks, linked nodes) are the same, often thousands of times. */
 const LONGEST_PERIOD = 3;
 const FEWEST_REPEATS = 4;
 
-/** The steps once, and how many more of the same follow. */
+/** The steps once, and how many repetitions follow. */
 export function withoutRepeats(words: readonly string[]): string[] {
   const told: string[] = [];
   for (let at = 0; at < words.length; ) {

@@ -20,13 +20,13 @@ import { StepNames } from "./step_names.js";
 
 interface RootPath {
   readonly path: readonly string[];
-  /** Nodes of the way as far as all objects of the group share it, roots first. */
+  /** Nodes of the path as far as all objects of the group share it, roots first. */
   readonly nodes: readonly NodeId[];
   readonly objects: Objects;
   readonly retainedBytes: Bytes;
 }
 
-/** So many objects under one container are told together, as "list[...]". */
+/** This many objects in one container are shown as one item, "list[...]". */
 const LEAST_TOGETHER = 8;
 const MOST_LEVELS = 16;
 const MOST_PATHS = 200;
@@ -50,19 +50,19 @@ export function nodesOfType({ graph }: ObjectGraph, type: string): NodeId[] {
   return nodes;
 }
 
-/** Words from a node to its objects; each row of words is there once. */
+/** The steps from a node to its objects; equal sequences of steps are stored once. */
 interface Tail {
   readonly id: number;
   readonly words: readonly string[];
 }
 
-/** Objects whose ways end alike: at one node, and with these words behind it. */
+/** Objects whose paths end in the same way: at one node, followed by these steps. */
 interface Group {
   readonly end: NodeId;
   readonly tail: Tail;
   readonly objects: Objects;
   readonly retainedBytes: Bytes;
-  /** How far it is looked at for others like it; null: no further. */
+  /** The level up to which similar nodes are searched; null: no further. */
   readonly at: { readonly node: NodeId; readonly tail: Tail } | null;
 }
 
