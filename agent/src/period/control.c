@@ -1,9 +1,9 @@
 /* control.c - keeps the slow path under its share of the process's own CPU time. (locked)
  *
- * A program that mostly waits has little CPU time to take a share of, and its samples are expensive:
- * after each wait the caches are cold. Yet a thousandth of a core is negligible, and a slow
- * leak in such a program is what users look for. So the time of which the share is taken (`budget`)
- * is the process's CPU time or FLOOR of the elapsed time, whichever is more.
+ * A program that mostly waits has little CPU time to take a share of, and its samples are expensive, because
+ * the caches are cold after each wait. Yet a thousandth of a core is negligible, and users look for slow leaks
+ * in such programs. So the share is taken of `budget`: the process's CPU time or FLOOR of the elapsed time,
+ * whichever is more.
  *
  * The cost of the next interval can be predicted: `rate` bytes are allocated per nanosecond of
  * the budget, one sample comes every `period` bytes and costs `cost` ns. So the period that
@@ -11,34 +11,40 @@
  *
  *     wanted = cost * rate / share
  *
- * with both figures smoothed over the recent past. The period follows it in powers of
- * two, up and down at once: an expensive start leaves no coarse profile behind. An account
- * (the share of every nanosecond is added, what was spent is subtracted) corrects it:
- * credit allows a finer period, debt a coarser one. The period is never finer than configured, nor than
- * thinning has set it while the live table is still that full. A configured period of 1 asks for every
- * allocation, and `fixed` for the period as it is: only a full table makes them coarser.
+ * with both figures smoothed over the recent past. The period follows it in powers of two, up and down at once,
+ * so an expensive start leaves no coarse profile behind. An account (the share of every nanosecond is added,
+ * what was spent is subtracted) corrects it: credit allows a finer period, debt a coarser one. The period is
+ * never finer than configured, nor than thinning has set it while the live table is still that full. A
+ * configured period of 1 requests every allocation, and `fixed` requests the period unchanged: only a full
+ * table makes them coarser.
  */
 #include "core/state.h"
 #include "core/system.h"
 #include "period/period.h"
 #include "segment/sections.h"
 
-/* Of the 0.3 % that the slow path may take; its clock does not see the rest: the entry
- * (tm_enter) and the colder caches it leaves. */
+/*
+ * Part of the 0.3 % that the slow path may take. The clock does not see the rest: the entry (tm_enter), and the
+ * colder caches afterwards.
+ */
 #define SHARE 0.0015
 #define FLOOR 0.67 /* SHARE of it is 0.1 % of a core */
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
-#define FIRST_CREDIT_NS 2000000ll /* code that is seen for the first time is expensive, and is seen at the start */
+#define FIRST_CREDIT_NS 2000000ll /* code that runs for the first time is expensive, and that happens at the start */
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
-#define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
+#define PREEMPTED_NS 100000u       /* longer than any slow path: the thread had lost its core */
 #define COST_MEMORY 64.0           /* samples over which `cost` is smoothed */
 #define RATE_MEMORY_NS 100e6       /* budget over which `rate` is smoothed */
-/* At a GiB allocated a second, 128 samples: always affordable, and a coarser profile would be useless.
- * (Thinning goes beyond it where the table is full.) */
+/*
+ * At a GiB allocated per second, 128 samples: always affordable, and a coarser profile would be useless.
+ * (Thinning goes beyond it if the table is full.)
+ */
 #define LARGEST_PERIOD (8ull << 20)
-/* With PYTHONMALLOC or -X dev, Python's allocators are replaced after the constructor's hooks were set,
- * and only a sample detects it: until then the first ones keep coming, whatever they cost. */
+/*
+ * With PYTHONMALLOC or -X dev, Python's allocators are replaced after the constructor's hooks were set, and
+ * only a sample detects it. Until then the first samples are taken whatever they cost.
+ */
 #define SAMPLES_FOR_PYTHON 1000u
 
 void tm_control_begin(void)
@@ -50,7 +56,7 @@ void tm_control_begin(void)
     tm_core.wall_ns = tm_core.ticks_start_ns;
 }
 
-/* The counter's rate is measured over the process's own life; the first guess is 3 GHz. */
+/* The counter's rate is measured over the life of the process; the first guess is 3 GHz. */
 static double ns_a_tick(void)
 {
     uint64_t ticks = tm_ticks() - tm_core.ticks_start, ns = tm_now_ns() - tm_core.ticks_start_ns;
@@ -79,7 +85,7 @@ static double share_now(void)
     return credit > 0 ? SHARE + credit / RATE_MEMORY_NS : SHARE / (1.0 - 3.0 * credit / (double)CREDIT_NS);
 }
 
-/* The power of two times the period nearest to `wanted`; a small deviation is left as it is. */
+/* The power of two times the period that is nearest to `wanted`; a small deviation is left as it is. */
 static uint64_t follow(uint64_t period, double wanted, int may_rise)
 {
     while (may_rise && wanted > (double)period * 1.5 && period < LARGEST_PERIOD)
@@ -92,7 +98,7 @@ static uint64_t follow(uint64_t period, double wanted, int may_rise)
     return period;
 }
 
-/* Time since the last check of which the slow path may take its share, in ns. */
+/* Time since the last check, in ns, of which the slow path may take its share. */
 static double budget_since(void)
 {
     uint64_t cpu = tm_core.header->process_cpu_ns, wall = tm_now_ns();
@@ -102,8 +108,11 @@ static double budget_since(void)
     return used > passed * FLOOR ? used : passed * FLOOR;
 }
 
-/* `count` may be a fraction: bytes allocated since, divided by the period. `whole`: a full round of samples, enough
- * to distinguish an expensive slow path from an expensive moment; after fewer the period only falls. */
+/*
+ * `count` may be a fraction: bytes allocated since the last check, divided by the period. `whole`: a full round
+ * of samples, enough to distinguish an expensive slow path from an expensive moment. After fewer samples, the
+ * period can only fall.
+ */
 static void check(double count, int whole)
 {
     struct tm_segment_header *header = tm_core.header;
@@ -120,11 +129,11 @@ static void check(double count, int whole)
     tm_core.rate = smoothed(tm_core.rate, count * period / budget, budget / (budget + RATE_MEMORY_NS));
     double wanted = tm_core.cost * tm_core.rate / share_now();
     int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
-    int is_fixed = tm_core.configured_period == 1 || tm_settings.fixed_period; /* asked for, whatever it costs */
+    int is_fixed = tm_core.configured_period == 1 || tm_settings.fixed_period; /* was requested, whatever it costs */
     tm_set_period(follow(tm_core.period, wanted, whole && !awaits_python && !is_fixed));
 }
 
-/* Excludes the time that others had the core meanwhile. */
+/* Excludes the time in which other threads had the core. */
 static uint64_t own_ticks(uint64_t ticks)
 {
     uint64_t most = (uint64_t)(PREEMPTED_NS / 0.33);
@@ -157,7 +166,7 @@ int tm_control_is_due(void)
     return tm_ticks() >= __atomic_load_n(&tm_core.check_at_ticks, __ATOMIC_RELAXED);
 }
 
-/* Begins the next interval; returns what was allocated in this one, as an expected number of samples. */
+/* Begins the next interval; returns the allocations of this one as an expected number of samples. */
 static double end_stretch(uint64_t now)
 {
     double thinned = (double)__atomic_exchange_n(&tm_core.thinned_samples, 0, __ATOMIC_RELAXED);
@@ -177,8 +186,10 @@ void tm_control_look(void)
 void tm_control(uint64_t ticks_spent)
 {
     tm_control_spent(ticks_spent);
-    /* After a costly start the period is coarse and samples are rare: to lower it, they do not wait
-     * for 31 others; otherwise it would stay coarse until the program has allocated 32 periods. */
+    /*
+     * After an expensive start the period is coarse and samples are rare. To lower it, they do not wait for 31
+     * others; otherwise it would stay coarse until the program has allocated 32 periods.
+     */
     uint64_t now = tm_ticks();
     int32_t samples = ++tm_core.slow_samples;
     int whole = samples == SAMPLES_A_CHECK;

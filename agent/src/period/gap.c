@@ -1,7 +1,7 @@
 /* gap.c - the bytes that a thread allocates between two samples.
  *
  * A gap of a raised period is counted down in steps of the configured one. Otherwise a program that allocates
- * little after an expensive start would not notice for minutes that it may be sampled as finely as configured.
+ * little after an expensive start could not be sampled as finely as configured for minutes.
  *
  *   countdown     rest
  *   |--- step ---|-------- ... --------| sample
@@ -37,7 +37,7 @@ int tm_gap_ends(struct tm_thread_state *thread, uint64_t bytes)
     return 0;
 }
 
-/* What is left of a gap is a gap again, so another may be drawn for it. */
+/* The rest of a gap is again such a gap, so a new one may be drawn for it. */
 void tm_step_gap(struct tm_thread_state *thread)
 {
     int saved = errno;

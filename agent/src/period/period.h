@@ -1,5 +1,7 @@
-/* period.h - the sampling period: one for the process (control.c), coarser ones for sizes of which little
- * stays live (churn.c), and the gaps that threads draw with it (gap.c). */
+/*
+ * period.h - the sampling period: one for the process (control.c), coarser ones for sizes whose blocks rarely
+ * stay live (churn.c), and the gaps that threads draw with it (gap.c).
+ */
 #ifndef TIDEMARK_PERIOD_H
 #define TIDEMARK_PERIOD_H
 
@@ -17,9 +19,9 @@ void tm_control_begin(void);
 /* (locked) Books time of the slow path; tm_control() also counts a sample and adjusts the period. */
 void tm_control_spent(uint64_t ticks);
 void tm_control(uint64_t ticks_spent);
-/* (locked) Books time that no sample took; returns it in ns. */
+/* (locked) Books time in which no sample was taken; returns it in ns. */
 int64_t tm_control_beside(uint64_t ticks);
-/* Not locked: a step of a gap ended, in which nothing was sampled. */
+/* Not locked: a step of a gap ended without a sample. */
 void tm_control_passed(uint64_t bytes);
 /* Not locked: a sample was discarded because of the coarser period of its size. */
 void tm_control_thinned(void);
@@ -30,9 +32,9 @@ void tm_control_report(void);
 
 /* ---- churn.c ----------------------------------------------------------------------------- */
 
-/* The period of a size: the one in force, or a coarser one where little of the size stays live. */
+/* The period of a size: the one in force, or a coarser one if little of the size stays live. */
 uint64_t tm_churn_period(uint64_t bytes, uint64_t in_force);
-/* (locked) The coarsest of all sizes. */
+/* (locked) The coarsest period of all sizes. */
 uint64_t tm_churn_coarsest(uint64_t in_force);
 /* (locked) A block of this size was sampled; a sampled one was freed. */
 void tm_churn_taken(uint64_t bytes);
@@ -44,7 +46,7 @@ void tm_churn_ended(uint64_t bytes);
 void tm_begin_gap(struct tm_thread_state *thread, uint64_t period);
 /* Subtracts `bytes` from the gap. 1: the gap ends within them. */
 int tm_gap_ends(struct tm_thread_state *thread, uint64_t bytes);
-/* Between two steps of a gap: the period may have fallen. */
+/* Between two steps of a gap, because the period may have fallen. */
 void tm_step_gap(struct tm_thread_state *thread);
 
 #endif
