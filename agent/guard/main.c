@@ -28,7 +28,7 @@ struct guard {
     int pool; /* -1: none */
     char *orphan_path;
     char **recorder_arguments;
-    char **environment; /* a copy of what the shell set, for the program */
+    char **environment; /* a copy of what the shell set, for the recorder */
     pid_t recorder; /* 0: reaped */
     pid_t program;  /* 0: not started, or ended */
     pid_t witness;

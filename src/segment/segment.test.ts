@@ -126,7 +126,7 @@ describe("a segment", () => {
     }
   });
 
-  it("follows what its owner writes between looks", () => {
+  it("follows what its owner writes between readings", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
@@ -217,7 +217,7 @@ describe("a segment", () => {
     expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([0, 111, 0]);
   });
 
-  it("takes a peak that was never finished with the one before", () => {
+  it("combines an unfinished peak with the one before", () => {
     const segment = pythonProcess();
     segment.rewrite(1, { live: 5, peak: 111, peakNumber: 2 });
     expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([400_000, 111, 0]);

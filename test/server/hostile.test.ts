@@ -156,7 +156,7 @@ test("bytes that differ from what is stored are refused, and the stream goes on 
   });
 });
 
-test("a thousand idle connections keep nobody out", async () => {
+test("a thousand idle connections lock nobody out", async () => {
   const { hostname, port } = new URL(server.url);
   const idle = Array.from({ length: 1000 }, () => connect(Number(port), hostname));
   await Promise.all(

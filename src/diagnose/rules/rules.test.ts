@@ -19,7 +19,7 @@ describe("age-cohorts", () => {
     expect(verdict.summary).toContain("record (app.py:7)");
   });
 
-  test("temporary objects accuse nothing", () => {
+  test("temporary objects make nothing a suspect", () => {
     const text = "anonRssBytes 60\nsite parse churns 30";
     expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "silent" });
     expect(verdict(text)).toBe("steady");

@@ -50,7 +50,7 @@ test("a build id is at the place given in the headers: in a file by offset, in m
   expect(readBuildId(reader(image), "file")).toBeNull();
 });
 
-test("a program that is not moved about in memory", () => {
+test("a program that is not position-independent", () => {
   const { image } = patchedLibrary();
   for (const [row, address] of [0n, 0x7000n, 0x7000n].entries()) {
     image.writeBigUInt64LE(0x400000n + address, 64 + 56 * row + 16);

@@ -66,7 +66,7 @@ describe("a paused process", () => {
     await until(() => states(pid).every((state) => state !== "t"));
   });
 
-  test("what job control has stopped stays stopped", async () => {
+  test("a process that job control has stopped stays stopped", async () => {
     const pid = await python(SPINNING);
     process.kill(pid, "SIGSTOP");
     await until(() => readStat(pid)?.state === "T");

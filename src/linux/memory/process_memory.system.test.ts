@@ -150,7 +150,7 @@ ctypes.CDLL(None).syscall(60, 0)`,
     }
   });
 
-  test("a mapped file is opened also when its name is gone", async () => {
+  test("a mapped file can be opened even if its name was removed", async () => {
     const folder = mkdtempSync(join(tmpdir(), "tidemark-memory-"));
     try {
       const name = join(folder, "a file\nof two lines");

@@ -131,7 +131,7 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
 });
 
 describe("trees", () => {
-  test("children of every thread, and theirs", async () => {
+  test("children of every thread, and their children", async () => {
     const { pid, says } = await python(`import json, os, subprocess, sys, threading
 found = []
 def start(): found.append(subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True))

@@ -64,7 +64,7 @@ describe("threads in known chains", () => {
     expect((large?.high ?? 0) - (large?.low ?? 0)).toBeGreaterThan(100_000);
   }, 120_000);
 
-  test("a stripped program whose file is deleted: the same frames, by their places", async () => {
+  test("a stripped program whose file is deleted: the same frames, named by offset", async () => {
     const whole = programs.compile("chains", "whole", OPTIMISED);
     const stripped = programs.compile("chains", "stripped", [...OPTIMISED, "-s"]);
     const expected = await settled(await programs.run(whole));

@@ -119,7 +119,7 @@ describe("the layout of a trace", () => {
     }
   });
 
-  test("allocations thinner than a pixel keep the height of all together", () => {
+  test("allocations thinner than a pixel keep their total height", () => {
     const replay = replayOf(9, 2000, () => 1);
     const top = Math.max(...replay.requested);
     const view: TimelineView = { from: 0, to: 2001, width: 150, height: 20, top };
