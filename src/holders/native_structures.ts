@@ -129,13 +129,13 @@ class Structures {
       const word = copy.word(place);
       if (word > 0 && word % 16 === 0) {
         // Tables first: the last bucket, just before the control bytes, can look like the head of a block.
-        this.#meet(this.#tableAround(word, place) || word, owner);
+        this.#addBlock(this.#tableAround(word, place) || word, owner);
       }
     }
   }
 
   /** Does nothing if no block begins there or it was already visited. */
-  #meet(block: Address, owner: NodeId): void {
+  #addBlock(block: Address, owner: NodeId): void {
     const { copy, layout, index } = this.objects;
     if (this.#met.find(block) >= 0) {
       return;

@@ -98,10 +98,10 @@ export function readGlibcHeap(
   known: readonly AddressRange[],
   place = new GlibcPlace(),
 ): GlibcHeap | null {
-  let best = lookAtHeap(memory, depth, known, place);
+  let best = readHeapOnce(memory, depth, known, place);
   for (let look = 1; depth === "cheap" && look < CHEAP_LOOKS && isTorn(best); look++) {
     memory.refresh();
-    const next = lookAtHeap(memory, depth, known, place);
+    const next = readHeapOnce(memory, depth, known, place);
     // Only free memory can be missed, never memory in use.
     if (next !== null && (!isTorn(next) || freeIn(next) > freeIn(best))) {
       best = next;
@@ -118,7 +118,7 @@ function freeIn({ arenas }: GlibcHeap): Bytes {
   return arenas.reduce((sum, { freeBytes }) => sum + freeBytes, 0);
 }
 
-function lookAtHeap(
+function readHeapOnce(
   memory: Memory,
   depth: "cheap" | "full",
   known: readonly AddressRange[],

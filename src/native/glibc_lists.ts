@@ -237,7 +237,7 @@ function followList(
     while (isChunkAddress(node) && chunks.length <= most && belongs(node + chunk)) {
       chunks.push(node + chunk);
       const stored = words.word(node + link);
-      node = mixed ? unmix(stored, node + link) : stored;
+      node = mixed ? unmangle(stored, node + link) : stored;
     }
     if (node === 0 && chunks.length <= most) {
       return chunks;
@@ -249,7 +249,7 @@ function followList(
 const HIGH = 2 ** 32;
 
 /** link ^ (place >> 12), without 64-bit integers; NaN stays NaN. */
-function unmix(stored: number, place: Address): number {
+function unmangle(stored: number, place: Address): number {
   const shifted = Math.floor(place / 4096);
   const low = ((stored % HIGH) ^ (shifted % HIGH)) >>> 0;
   const high = (Math.floor(stored / HIGH) ^ Math.floor(shifted / HIGH)) >>> 0;

@@ -162,7 +162,7 @@ function searchResident(
 function without(run: AddressRange, known: readonly AddressRange[]): AddressRange[] {
   const gaps: AddressRange[] = [];
   let start = run.start;
-  for (let index = firstBehind(known, run.start); index < known.length; index++) {
+  for (let index = firstAfter(known, run.start); index < known.length; index++) {
     const range = itemAt(known, index);
     if (range.start >= run.end) {
       break;
@@ -175,7 +175,7 @@ function without(run: AddressRange, known: readonly AddressRange[]): AddressRang
   return start < run.end ? [...gaps, { start, end: run.end }] : gaps;
 }
 
-function firstBehind(known: readonly AddressRange[], address: number): number {
+function firstAfter(known: readonly AddressRange[], address: number): number {
   let low = 0;
   let high = known.length;
   while (low < high) {

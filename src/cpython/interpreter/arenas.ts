@@ -102,7 +102,7 @@ function search(memory: Memory, words: ResidentWords, places: ArenaPlaces): Pyth
   for (const range of data) {
     const array = searchData(memory, words, range);
     if (array !== null) {
-      places.words = data.flatMap((other) => wordsThatHold(memory, other, array));
+      places.words = data.flatMap((other) => wordsContaining(memory, other, array));
       return readArray(words, array);
     }
   }
@@ -205,7 +205,7 @@ function searchData(memory: Memory, words: ResidentWords, range: AddressRange): 
   return best;
 }
 
-function wordsThatHold(memory: Memory, range: AddressRange, wanted: Address): Address[] {
+function wordsContaining(memory: Memory, range: AddressRange, wanted: Address): Address[] {
   const found: Address[] = [];
   visitPointers(memory, range, (target, place) => {
     if (target === wanted) {

@@ -112,7 +112,7 @@ function tryPlace(
       if (known !== undefined && minorOf(known.version) !== minorOf(layout.version)) {
         return false;
       }
-      const proof = proveFit({ reader, layout }, memory, address);
+      const proof = checkFit({ reader, layout }, memory, address);
       if ("detail" in proof) {
         const last = memory.pid === null || tries === MOST_TRIES || proof.passed < PROMISING;
         if (last) {
@@ -150,7 +150,7 @@ function withSizes(candidate: PythonLayout | { layout: PythonLayout; sizesAgree:
   return "layout" in candidate ? candidate : { layout: candidate, sizesAgree: true };
 }
 
-function proveFit(python: PythonMemory, memory: Memory, address: Address): Proof | Doubt {
+function checkFit(python: PythonMemory, memory: Memory, address: Address): Proof | Doubt {
   try {
     return checkFingerprint(python, memory, address);
   } catch (error) {

@@ -67,7 +67,7 @@ export async function readStacks(
   const { pid } = python.memory;
   const lists = orFailure(() => findTaskLists(python));
   const look = () =>
-    orFailure(() => takeLook(codes, python, lists instanceof TidemarkError ? [] : lists));
+    orFailure(() => readOnce(codes, python, lists instanceof TidemarkError ? [] : lists));
   if (pid === null) {
     return describe(python, thrown(look()), { pauseMs: 0, atMs: Date.now() });
   }
@@ -161,7 +161,7 @@ interface Look {
 }
 
 /** Mappings may have been added since they were read last; they are read again only if one is missing. */
-function takeLook(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Look {
+function readOnce(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Look {
   try {
     return walk(codes, python, lists);
   } catch (error) {

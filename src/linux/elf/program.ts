@@ -71,7 +71,7 @@ function follow(
   }
   const along = [...chain, found];
   if (basename(found) === "env") {
-    const behind = behindEnv(command.slice(1), context);
+    const behind = commandOfEnv(command.slice(1), context);
     // The library is preloaded into `env` and into what `env` starts, which is the program that matters.
     if (behind !== null && along.length < DEEPEST) {
       return follow(behind.command, behind.context, along);
@@ -200,7 +200,7 @@ function scriptLine(head: Buffer): string[] | null {
 }
 
 /** The command that `env ARGS...` runs; null if it runs none or has options that are not known here. */
-function behindEnv(
+function commandOfEnv(
   words: readonly string[],
   context: ProgramContext,
 ): { command: string[]; context: ProgramContext } | null {

@@ -105,7 +105,7 @@ export class ProcessHolder {
       detached: true,
     });
     this.#guard.stdout?.setEncoding("latin1");
-    this.#guard.stdout?.on("data", (text: string) => this.#hear(text));
+    this.#guard.stdout?.on("data", (text: string) => this.#receive(text));
     this.#guard.stdin?.on("error", () => {}); // the exit event reports it
     this.ended = new Promise((resolve) => {
       this.#guard.on("close", resolve).on("error", resolve);
@@ -117,11 +117,11 @@ export class ProcessHolder {
   /** Throws the same errors as {@link holdProcess}. */
   async hold(longestMs: Millis): Promise<void> {
     this.#lapse = null;
-    this.#hurry();
+    this.#raisePriority();
     this.#say("hold", String(Math.ceil(longestMs)));
     const answer = await this.#answer();
     if (answer[0] !== "held") {
-      this.#unhurry();
+      this.#restorePriority();
       throw this.#refusal(answer);
     }
   }
@@ -162,15 +162,15 @@ export class ProcessHolder {
     if (this.#lapse === null) {
       this.#say("go");
       const [verb, microseconds] = await this.#answer();
-      this.#unhurry();
+      this.#restorePriority();
       return { pauseMs: Number(microseconds) / 1000, lapsed: verb === "lapsed" };
     }
-    this.#unhurry();
+    this.#restorePriority();
     return { pauseMs: this.#lapse, lapsed: true };
   }
 
   /** Gives this process a higher priority during the pause, if permitted, because the paused process waits for it. */
-  #hurry(): void {
+  #raisePriority(): void {
     try {
       const before = getPriority();
       setPriority(constants.priority.PRIORITY_HIGHEST);
@@ -180,7 +180,7 @@ export class ProcessHolder {
     }
   }
 
-  #unhurry(): void {
+  #restorePriority(): void {
     if (this.#priority !== null) {
       setPriority(this.#priority);
       this.#priority = null;
@@ -189,7 +189,7 @@ export class ProcessHolder {
 
   /** Releases the process if it is still paused. */
   close(): void {
-    this.#unhurry();
+    this.#restorePriority();
     this.#failure ??= internalError(new Error("the guard was closed"));
     this.#guard.stdin?.end();
     this.#guard.unref();
@@ -222,7 +222,7 @@ export class ProcessHolder {
     }
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     this.#received += text;
     const lines = this.#received.split("\n");
     this.#received = lines.pop() as string;

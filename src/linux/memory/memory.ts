@@ -55,7 +55,7 @@ export interface Memory {
    * The same in another thread: several concurrent reads are faster than sequential ones. If absent, only
    * {@link readInto} is available.
    */
-  readBeside?(address: Address, target: Uint8Array): Promise<Bytes>;
+  readConcurrently?(address: Address, target: Uint8Array): Promise<Bytes>;
   /**
    * The parts of [start, end) that can be read without making anything resident: present pages of a live
    * process (pagemap), or the contents of a core. Ascending whole pages, with adjacent ranges merged.

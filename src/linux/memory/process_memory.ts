@@ -111,7 +111,7 @@ function readOrNothing(
   try {
     return readSync(descriptor, target, 0, length, position);
   } catch (error) {
-    if (isNothing(error)) {
+    if (isHole(error)) {
       return 0;
     }
     throw error;
@@ -119,7 +119,7 @@ function readOrNothing(
 }
 
 /** A hole, or the process has ended. */
-function isNothing(error: unknown): boolean {
+function isHole(error: unknown): boolean {
   return ["EIO", "EFAULT", "ESRCH", "EINVAL"].includes(reasonOf(error).code);
 }
 
@@ -162,11 +162,11 @@ class ProcessMemory implements Memory {
     return length === 0 ? 0 : readOrNothing(this.descriptors.memory, target, length, address);
   }
 
-  readBeside(address: Address, target: Uint8Array): Promise<Bytes> {
+  readConcurrently(address: Address, target: Uint8Array): Promise<Bytes> {
     const length = Math.min(target.length, this.#readableFrom(address));
     return new Promise((resolve, reject) => {
       read(this.descriptors.memory, target, 0, length, address, (error, got) => {
-        if (error !== null && !isNothing(error)) {
+        if (error !== null && !isHole(error)) {
           reject(error);
         } else {
           resolve(error === null ? got : 0);

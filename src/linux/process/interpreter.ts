@@ -72,13 +72,13 @@ function minorOf(path: string): string {
 }
 
 /** What the file's contents say, because it may have any name: "python3.13" may be built with or without the GIL. */
-interface Told {
+interface Build {
   readonly version: string;
   readonly freeThreaded: boolean;
 }
 
 /** By device and inode: one read serves all processes of an interpreter. */
-const files = new Map<string, Told>();
+const files = new Map<string, Build>();
 const LARGEST_FILE = 512 * 2 ** 20;
 /** Part of the text that Py_GetVersion prints; builds with the GIL do not contain it. */
 const FREE_THREADED = "free-threading build (";
@@ -86,7 +86,7 @@ const FREE_THREADED = "free-threading build (";
 /** `name`: the file's name, used for what its contents do not say. */
 function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
   const build = buildOf(name);
-  const told = toldBy(path, minorOf(name));
+  const told = readBuild(path, minorOf(name));
   return {
     version: told?.version ?? minorOf(name),
     debug: build.debug,
@@ -95,7 +95,7 @@ function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
 }
 
 /** null if the file cannot be read. */
-function toldBy(path: string, minor: string): Told | null {
+function readBuild(path: string, minor: string): Build | null {
   let descriptor: number;
   try {
     descriptor = openSync(path, "r");

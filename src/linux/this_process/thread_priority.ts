@@ -7,7 +7,7 @@ const NICE = 5;
 const THIS_THREAD = 0;
 
 /** Lowers the priority of the calling worker thread from now on. */
-export function giveWay(): void {
+export function lowerPriority(): void {
   try {
     setPriority(THIS_THREAD, NICE);
   } catch {

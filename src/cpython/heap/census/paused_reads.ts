@@ -239,7 +239,7 @@ async function copyHeap(
   allow(await copy.tryOut(momentRanges(memory, leftOut), TRIAL_BYTES));
   const held = await holdProcess(memory.pid, maxPauseMs);
   const { pauseMs } = await whileHeld(memory, held, maxPauseMs, () =>
-    copy.fillAtOnce(momentRanges(memory, leftOut)),
+    copy.fillConcurrently(momentRanges(memory, leftOut)),
   );
   copy.fill(libraryRanges(memory));
   return { copy, pauseMs };

@@ -63,7 +63,7 @@ export function accumulationPoint(
   names: StepNames,
   nodes: readonly NodeId[],
 ): NodeId {
-  let ways = nodes.map((node) => wayTo(objects.paths, node)).filter((way) => way.length > 0);
+  let ways = nodes.map((node) => pathNodes(objects.paths, node)).filter((way) => way.length > 0);
   const least = Math.max(1, LEAST_SHARE * nodes.length);
   const steps: Step[] = [];
   for (let depth = 0; ; depth++) {
@@ -219,7 +219,7 @@ function shapeOf({ graph, types }: ObjectGraph, node: NodeId): number {
 }
 
 /** Nodes from a root to `node`, both included, at most the first {@link DEEPEST}, because chains may be long. */
-function wayTo({ before, reached }: PathTree, node: NodeId): Uint32Array {
+function pathNodes({ before, reached }: PathTree, node: NodeId): Uint32Array {
   let length = 0;
   for (let at = reached[node] === 0 ? 0 : node; at !== 0; at = uint32At(before, at)) {
     length += 1;

@@ -75,7 +75,7 @@ export class HeapCopy implements Memory {
       }
     }
     const started = performance.now();
-    await this.fillAtOnce(first);
+    await this.fillConcurrently(first);
     const tookMs = performance.now() - started;
     const bytes = sumOf(this.ranges);
     (this.ranges as AddressRange[]).length = 0;
@@ -94,9 +94,9 @@ export class HeapCopy implements Memory {
   }
 
   /** The same in any order, several pieces at once, while the program is paused. */
-  async fillAtOnce(ranges: readonly AddressRange[]): Promise<void> {
+  async fillConcurrently(ranges: readonly AddressRange[]): Promise<void> {
     const { source } = this;
-    if (source.readBeside === undefined) {
+    if (source.readConcurrently === undefined) {
       this.fill(ranges);
       return;
     }
@@ -104,7 +104,7 @@ export class HeapCopy implements Memory {
     const copyPieces = async () => {
       for (let next = pieces.next(); !next.done; next = pieces.next()) {
         const { address, target } = next.value;
-        this.#keep(next.value, (await source.readBeside?.(address, target)) ?? 0);
+        this.#keep(next.value, (await source.readConcurrently?.(address, target)) ?? 0);
       }
     };
     await Promise.all(Array.from({ length: READ_AT_ONCE }, copyPieces));

@@ -216,7 +216,7 @@ export class HeapScan {
     let at = Math.floor(from / PAGE) * PAGE;
     while (at < this.#held) {
       if (found.count > MOST_FOUND - MOST_BLOCKS) {
-        this.#handOver();
+        this.#deliver();
       }
       const index = (at - found.base) >>> 2;
       if (at % poolBytes === 0 && at + poolBytes <= region.end && this.#isPool(index)) {
@@ -226,14 +226,14 @@ export class HeapScan {
       }
       const bytes = mappedChunkBytes(words, index);
       if (bytes > 0 && at + bytes <= region.end) {
-        this.#meetChunk(at + MAPPED_HEAD, bytes - MAPPED_HEAD);
+        this.#scanChunk(at + MAPPED_HEAD, bytes - MAPPED_HEAD);
         at += bytes;
         continue;
       }
       this.#scanPage(at, index);
       at += PAGE;
     }
-    this.#handOver();
+    this.#deliver();
     return at;
   }
 
@@ -290,7 +290,7 @@ export class HeapScan {
       if (isFree[block] === 0) {
         // All blocks of a pool have the marks of the hooks, or none has.
         first = first === UNKNOWN ? this.#hookBytes(at, size) : first;
-        this.#meetBlock(at, size, first);
+        this.#scanBlock(at, size, first);
       }
     }
   }
@@ -312,13 +312,13 @@ export class HeapScan {
     found.count = count + 1;
   }
 
-  #handOver(): void {
+  #deliver(): void {
     this.visitor.objects(found);
     found.count = 0;
   }
 
   /** A used block, whose first bytes belong to the hooks. */
-  #meetBlock(at: number, size: Bytes, first: Bytes): void {
+  #scanBlock(at: number, size: Bytes, first: Bytes): void {
     const { types } = this;
     const last = Math.min(first + MOST_PRE_HEADER, size - 16);
     for (let before = first; before <= last; before += 16) {
@@ -360,13 +360,13 @@ export class HeapScan {
   }
 
   /** A separate mapping of malloc: an object, or raw data. */
-  #meetChunk(address: Address, bytes: Bytes): void {
+  #scanChunk(address: Address, bytes: Bytes): void {
     const at = (address - found.base) >>> 2;
     let first = 0;
     while (first < 2 * HOOK_BYTES && this.#isMarked(at + (first >>> 2))) {
       first += HOOK_BYTES;
     }
-    this.#meetBlock(at, bytes, first);
+    this.#scanBlock(at, bytes, first);
   }
 
   /** A page of malloc or of an unknown allocator. */

@@ -49,7 +49,7 @@ export function readStorageOf(memory: Memory, object: Address): TensorStorage | 
 export function isMadeByGraph(memory: Memory, object: Address): boolean {
   const autograd = implementationOf(memory, object)?.autograd ?? 0;
   const words = isAddress(autograd) ? readWords(memory, autograd, AUTOGRAD_WORDS) : null;
-  const behindName = words === null ? null : wordsBehindName(memory, words, autograd);
+  const behindName = words === null ? null : wordsAfterName(memory, words, autograd);
   return (
     behindName !== null &&
     isAddress(float64At(behindName, 0)) &&
@@ -70,7 +70,7 @@ function implementationOf(memory: Memory, object: Address): TensorImplementation
 }
 
 /** The gradient and what follows it; null if no std::string precedes it. */
-function wordsBehindName(
+function wordsAfterName(
   memory: Memory,
   words: Float64Array,
   autograd: Address,
