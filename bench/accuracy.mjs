@@ -3,7 +3,7 @@
  * `npm run bench -- accuracy [--runs 5] [--sites 300]`
  *
  * Of every site: does the figure's 95 % interval (src/model/base/interval.ts) hold the truth? Sites with fewer
- * than ten expected samples, at the period that was in force at the end, are told apart.
+ * than ten expected samples, at the period that was in force at the end, are reported separately.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What nobody should send: each is refused with one line, nothing of it is stored, and the server lives on. */
+/** Invalid and hostile requests: each is refused with one line, nothing of it is stored, and the server keeps running. */
 import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";

@@ -230,7 +230,7 @@ void tm_start(void)
         tm_read_options(text, &options);
     if (text && *text && options.on && tm_wipe_on_fork()) {
         if (options.unknown[0])
-            tm_log("TIDEMARK: \"%s\" is not understood and was passed over", options.unknown);
+            tm_log("TIDEMARK: \"%s\" is not a known option and was ignored", options.unknown);
         tm_own_thread.inside = 1;
         come_on(&options);
         tm_own_thread.inside = 0;

@@ -75,7 +75,7 @@ static uintptr_t value_to_restore(const struct known_slot *slot)
     return slot->lazy && tm_foreign_allocator(&start, &end) ? (uintptr_t)tm_hooks[slot->hook].real : slot->before;
 }
 
-/* 1: the slot contains what it should, or is not ours to change. 0: its page is protected. */
+/* 1: the slot contains what it should, or may not be changed. 0: its page is protected. */
 static int write_slot(struct known_slot *slot, int restore, int open)
 {
     const struct tm_hook *hook = &tm_hooks[slot->hook];

@@ -13,7 +13,7 @@ import { PoolFixture, START_REALTIME_MS } from "../../segment/pool.fixture.js";
 import { openRecording } from "../process/open_recording.js";
 import { finishOrphan } from "./orphan.js";
 
-/** Some thousand foldings take their time on a busy machine. */
+/** Aggregating several thousand times takes long on a busy machine. */
 const PATIENCE_MS = 3_600_000;
 let folder: string;
 let left: string;

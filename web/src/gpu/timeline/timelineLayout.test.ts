@@ -1,4 +1,4 @@
-/** The fast picture held against the plain one: every allocation looked at for every column. */
+/** Compares the fast layout with a simple one, which checks every allocation for every column. */
 
 import { describe, expect, test } from "vitest";
 import { float64At, int32At, itemAt, uint32At } from "../../../../src/model/base/columns.js";
@@ -53,7 +53,7 @@ function replayOf(seed: number, events: number, sizeOf: (random: number) => numb
   return { events, requested, allocations } as unknown as GpuReplay;
 }
 
-/** Rows that stand at a column, by their beginning. */
+/** Rows that are drawn in a column, by their beginning. */
 function heldAt({ allocations }: GpuReplay, moment: number): number[] {
   return Array.from({ length: allocations.length }, (_, row) => row)
     .filter(
