@@ -25,6 +25,12 @@ export const longTests = {
     sample: 2,
     full: 25,
   },
+  cpythonModules: {
+    what: "of CPython's own test modules, plain and recorded; all of them on each interpreter that comes with its tests",
+    file: "test/real/cpython_tests.test",
+    sample: 3,
+    full: 15,
+  },
   installPlaces: {
     what: "machines, interpreters and layouts on which the wheel is installed, used and uninstalled",
     file: "test/packages/install.test",

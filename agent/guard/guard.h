@@ -28,17 +28,13 @@ struct inherited {
 void inherited_take(struct inherited *inherited);
 /* In a child before exec: restores what the shell had set. */
 void inherited_give_back(const struct inherited *inherited);
-/*
- * Moves one of the guard's descriptors above the standard ones. The shell may have closed those, and the
- * program must find them closed. Returns -1 with errno if there is no room.
- */
+/* Moves one of the guard's descriptors above the standard ones. The shell may have closed those, and the
+ * program must find them closed. Returns -1 with errno if there is no room. */
 int descriptor_aside(int fd);
 /* Closes every descriptor from 3 up except those in keep[]. */
 void close_descriptors_but(const int *keep, size_t count);
-/*
- * Closes the descriptors that the shell passed on, so that the reader of a pipe sees its end when the program
- * closes it. Standard error stays open, because the recorder prints there.
- */
+/* Closes the descriptors that the shell passed on, so that the reader of a pipe sees its end when the program
+ * closes it. Standard error stays open, because the recorder prints there. */
 void release_inherited_descriptors(const int *keep, size_t count);
 
 /* The recorder is not the program: limits on the program's memory and time are lifted as far as possible. */

@@ -34,11 +34,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * Stopped tasks must not wait longer for one that does not stop because it is in an uninterruptible wait (a
+/* Stopped tasks must not wait longer for one that does not stop because it is in an uninterruptible wait (a
  * dead network disk) or waits for a core. If none is stopped yet and all wait for a core, waiting costs the
- * process nothing.
- */
+ * process nothing. */
 #define LONGEST_STOP_US 500000
 #define LONGEST_WAIT_FOR_CORE_US 10000000
 
@@ -172,10 +170,8 @@ static bool await_stops(struct held *held, uint64_t deadline) {
     }
 }
 
-/*
- * Only a stopped task can be detached. A task that was asked to stop but has not is freed when this process
- * ends, which is soon (`loose`).
- */
+/* Only a stopped task can be detached. A task that was asked to stop but has not is freed when this process
+ * ends, which is soon (`loose`). */
 static void let_go(struct held *held) {
     for (size_t i = 0; i < held->count; i++) {
         struct held_task *task = &held->tasks[i];
@@ -284,20 +280,16 @@ static void obey(struct held *held, struct wire *out, struct message *message) {
 }
 
 int hold_process(pid_t pid) {
-    /*
-     * A separate group: the terminal's keys are for the reader, and a guard that they stop would keep the
-     * process stopped.
-     */
+    /* A separate group: the terminal's keys are for the reader, and a guard that they stop would keep the
+     * process stopped. */
     setpgid(0, 0);
     sigset_t blocked;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGCHLD);
     sigprocmask(SIG_BLOCK, &blocked, NULL);
     signal(SIGPIPE, SIG_IGN);
-    /*
-     * While a process is stopped, the guard must not wait behind other processes. Not every user may raise the
-     * priority.
-     */
+    /* While a process is stopped, the guard must not wait behind other processes. Not every user may raise the
+     * priority. */
     setpriority(PRIO_PROCESS, 0, -20);
     struct held held = {.pid = pid};
     struct wire in = {.fd = 0}, out = {.fd = 1};

@@ -42,10 +42,8 @@ struct planned_call {
     const char *source;
 };
 
-/*
- * Lays the call, which runs when the process is released. Returns the reason for a refusal, or NULL; after a
- * refusal nothing was written.
- */
+/* Lays the call, which runs when the process is released. Returns the reason for a refusal, or NULL; after a
+ * refusal nothing was written. */
 const char *plan_call(struct held *held, const struct planned_call *call);
 
 /* Numbered as DWARF does (System V ABI for x86-64, figure 3.36), the instruction pointer last. */

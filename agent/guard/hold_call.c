@@ -81,10 +81,8 @@ static bool is_wait(long number) {
     }
 }
 
-/*
- * The state in which the thread continues. Its call is repeated if the kernel would repeat it with the same
- * arguments after a handled signal or after none; it ends with EINTR if only that is correct.
- */
+/* The state in which the thread continues. Its call is repeated if the kernel would repeat it with the same
+ * arguments after a handled signal or after none; it ends with EINTR if only that is correct. */
 static bool after_signal(struct user_regs_struct *registers) {
     switch (-(long)registers->rax) {
     case ERESTARTSYS:

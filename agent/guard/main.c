@@ -132,10 +132,8 @@ static unsigned long long start_ticks(pid_t pid) {
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/*
- * Starts the program: fork, undo what the guard changed, exec. An errno is returned through a pipe that a
- * successful exec closes.
- */
+/* Starts the program: fork, undo what the guard changed, exec. An errno is returned through a pipe that a
+ * successful exec closes. */
 static void start_program(struct guard *guard, char **arguments) {
     int report[2];
     if (pipe2(report, O_CLOEXEC) != 0)
@@ -228,10 +226,8 @@ static void stop_like(struct guard *guard, int number) {
     kill(guard->program, SIGCONT); /* no effect on a process that the group's SIGCONT has already woken */
 }
 
-/*
- * From now on, the foreground group prints what the recorder prints and receives Ctrl-C, and `stty tostop`
- * applies to it.
- */
+/* From now on, the foreground group prints what the recorder prints and receives Ctrl-C, and `stty tostop`
+ * applies to it. */
 static void lend_terminal(struct guard *guard) {
     if (guard->recorder && tcgetpgrp(2) == getpgrp())
         guard->terminal_lent = tcsetpgrp(2, guard->recorder) == 0;
@@ -303,10 +299,8 @@ static void recorder_closed(struct guard *guard) {
     guard->wire.length = 0;
 }
 
-/*
- * The program has ended, and its memory is free: the recorder that had left it to the guard completes the
- * recording. False if there is nothing to complete. The pool is kept in case that recorder crashes.
- */
+/* The program has ended, and its memory is free: the recorder that had left it to the guard completes the
+ * recording. False if there is nothing to complete. The pool is kept in case that recorder crashes. */
 static bool complete(struct guard *guard) {
     if (!guard->alone || guard->completes || guard->pool < 0 || !guard->orphan_path || !guard->ended)
         return false;

@@ -31,11 +31,9 @@ static bool write_all(int fd, const void *data, size_t length, uint64_t offset) 
     return true;
 }
 
-/*
- * `ulimit -f` limits a sparse file's length, even in memory. The limits are meant for the program and are
+/* `ulimit -f` limits a sparse file's length, even in memory. The limits are meant for the program and are
  * restored before it starts. Anyone may raise them up to the hard limit; beyond it, only with CAP_SYS_RESOURCE.
- * Returns the limits in effect in between.
- */
+ * Returns the limits in effect in between. */
 static rlim_t raise_file_size_limit(struct rlimit *before, bool beyond_hard) {
     if (getrlimit(RLIMIT_FSIZE, before) != 0)
         return RLIM_INFINITY;
@@ -120,10 +118,8 @@ static bool copy_data(int in, uint64_t from, int out, uint64_t to, uint64_t leng
     return true;
 }
 
-/*
- * The saved pool is again a pool, with only the used slots, moved together: header (slot_count = used), slot
- * table, segments.
- */
+/* The saved pool is again a pool, with only the used slots, moved together: header (slot_count = used), slot
+ * table, segments. */
 static bool save(int pool, int out) {
     struct tm_pool_header now, header = made_header;
     if (pread(pool, &now, sizeof now, 0) != sizeof now)

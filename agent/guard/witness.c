@@ -8,11 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * A supervisor may signal the guard alone (docker stop) or everyone (kill -TERM -GROUP, systemd). In the second
+/* A supervisor may signal the guard alone (docker stop) or everyone (kill -TERM -GROUP, systemd). In the second
  * case the program has already received its signal, and a forwarded copy would be one too many. The siginfo
- * does not distinguish the two; a process that only collects signals does.
- */
+ * does not distinguish the two; a process that only collects signals does. */
 pid_t witness_start(void) {
     pid_t guard = getpid();
     pid_t pid = fork();

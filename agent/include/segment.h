@@ -51,7 +51,7 @@
 
 #define TM_POOL_MAGIC 0x4c4f4f504b524d54ull    /* "TMRKPOOL" */
 #define TM_SEGMENT_MAGIC 0x544d47534b524d54ull /* "TMRKSGMT" */
-#define TM_SEGMENT_VERSION 2u
+#define TM_SEGMENT_VERSION 3u
 #define TM_PAGE 4096u
 #define TM_DEFAULT_SLOT_COUNT 1024u
 #define TM_SLOT_STRIDE (16ull << 20) /* 16 MiB: the bound of one process's segment */
@@ -72,10 +72,8 @@ struct tm_pool_header {
     uint32_t keeper_pid;   /* guard: /proc/<keeper_pid>/fd/<keeper_fd> opens the pool again; 0: none */
     uint32_t keeper_fd;
     uint32_t reserved;
-    /*
-     * Written by the recorder at every poll. If it is not 0 and is in the past, every agent of the pool disarms
-     * itself. 0: no lease (the agent stays on).
-     */
+    /* Written by the recorder at every poll. If it is not 0 and is in the past, every agent of the pool disarms
+     * itself. 0: no lease (the agent stays on). */
     volatile uint64_t lease_until_ms;
     /* Agents add to these (atomic). */
     volatile uint32_t claims;          /* slots ever claimed */
@@ -190,9 +188,9 @@ struct tm_segment_header {
     volatile double live_objects;
     volatile double allocated_bytes;
     volatile double allocated_objects;
-    /* The highest live_bytes seen. `peak_number` counts the copies of live to
-     * peak figures; a site's peak figures hold only where its own peak_number
-     * equals this one, otherwise they are 0. */
+    /* The highest live_bytes seen, noted at each new high by 2 %; `peak_number` counts them. A site's
+     * peak figures hold where its own peak_number equals this one. Otherwise the site's live figures have
+     * not changed since the peak, and are its figures at the peak. */
     volatile double peak_live_bytes;
     volatile uint64_t peak_ms;
     volatile uint32_t peak_number;

@@ -43,16 +43,12 @@ TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
  * All three act on the first copy of the library, if the process has loaded it
  * twice (preloaded and imported, or from two files): the copy loaded first is the one armed. */
 
-/*
- * Starts recording with the options of TIDEMARK ("pool=/proc/PID/fd/N[,period=SIZE][,native]"). Returns 0 if it
- * records, otherwise an errno, with the reason in `why` (truncated to `capacity`, ends with NUL).
- */
+/* Starts recording with the options of TIDEMARK ("pool=/proc/PID/fd/N[,period=SIZE][,native]"). Returns 0 if it
+ * records, otherwise an errno, with the reason in `why` (truncated to `capacity`, ends with NUL). */
 TIDEMARK_EXPORT int tidemark_arm(const char *options, char *why, size_t capacity);
 
-/*
- * Ends recording and restores every pointer that is still ours. Returns 0 if done, or if nothing was armed;
- * otherwise as above. `why` may also report what had to stay (and is harmless).
- */
+/* Ends recording and restores every pointer that is still ours. Returns 0 if done, or if nothing was armed;
+ * otherwise as above. `why` may also report what had to stay (and is harmless). */
 TIDEMARK_EXPORT int tidemark_disarm(char *why, size_t capacity);
 
 /* Writes one JSON document about this process (README, "Entering late"); returns its length. */

@@ -21,7 +21,7 @@ static void look_after(double cpu_ns, double slow_ns, int32_t samples, int whole
     tm_core.header->slow_path_ns = tm_core.slow_ns_checked + (uint64_t)slow_ns;
     tm_core.slow_samples = samples - 1;
     tm_core.check_at_ticks = whole ? UINT64_MAX : 0;
-    tm_control(0);
+    tm_control(0, 0);
     CHECK(tm_core.slow_samples == 0);
     CHECK(tm_core.period >= tm_core.configured_period);
     CHECK(tm_core.header->period_bytes == tm_core.period);
@@ -129,10 +129,91 @@ static void a_program_that_waits_is_sampled_by_the_clock(void)
     CHECK(tm_core.period == tm_core.configured_period);
     double share = rounds(load, 400) / (1 + asleep);
     CHECK(share < 0.0012 && tm_core.period <= 2 * tm_core.configured_period);
-    load.rate *= 50; /* a thousandth of a core, and no more */
+    load.rate *= 25; /* a thousandth of a core, and no more */
     share = rounds(load, 400) / (1 + asleep);
     CHECK(share > 0.0002 && share < 0.0018 && tm_core.period > 8 * tm_core.configured_period);
     asleep = 0;
+}
+
+static void the_start_has_an_allowance(void)
+{
+    struct load load = {.rate = 0.5, .cost = 2000};
+    on();
+    int64_t allowance = tm_core.start_ns;
+    CHECK(allowance > 20000000 && allowance < 25000000);
+    double spent = 0;
+    while (tm_core.start_ns > 0) {
+        CHECK(tm_core.period == tm_core.configured_period);
+        rounds(load, 1);
+        spent += 32 * load.cost;
+        CHECK(spent < 30e6);
+    }
+    CHECK(!tm_control_starts());
+    tm_core.start_ns = 1; /* a fixed period is not made coarser for sizes that churn, at the start neither */
+    CHECK(tm_control_starts());
+    tm_settings.fixed_period = 1;
+    CHECK(!tm_control_starts());
+    tm_settings.fixed_period = 0;
+    tm_core.start_ns = 0;
+    CHECK(spent > 22e6 && tm_core.start_debt_ns == allowance);
+    double share = rounds(load, 2000); /* paid back meanwhile */
+    CHECK(tm_core.period > 4 * tm_core.configured_period && share < 0.0015);
+    CHECK(tm_core.start_debt_ns < allowance * 9 / 10);
+    double cpu = 0;
+    while (tm_core.start_debt_ns > 0) {
+        cpu += 32 * (double)tm_core.period / load.rate;
+        rounds(load, 1);
+        CHECK(cpu < 300e9);
+    }
+    rounds(load, 400);
+    CHECK(tm_core.start_ns == 0 && tm_core.start_debt_ns == 0);
+}
+
+/* What a place may hold unseen is bounded by the coarsest period, and so is that. */
+static void no_period_is_coarser_than_the_budget_demands(void)
+{
+    on();
+    struct load load = {.rate = 1, .cost = 4000}; /* its share asks for 2.7 MB */
+    rounds(load, 800);
+    CHECK(tm_core.period == 1 << 20 && tm_churn_coarsest(tm_core.period) == 1 << 20);
+    load.rate *= 8; /* more than twice its share: its cost is bounded, too */
+    double share = rounds(load, 400);
+    CHECK(tm_core.period >= 4 << 20 && share < 0.0045);
+}
+
+/* Nearly all bytes are of sizes that churn: their period is bounded, so a finer one for the others is free. */
+static void what_stays_is_sampled_finely_beside_churn(void)
+{
+    on();
+    tm_core.mix[0] = 0.02;
+    tm_core.mix[4] = 0.98;
+    rounds((struct load){.rate = 1, .cost = 1500}, 800); /* alike, they would all be sampled at 1 MiB */
+    CHECK(tm_core.period <= 4 * tm_core.configured_period && tm_core.period > tm_core.configured_period);
+}
+
+/* Large allocations have a share of their own, and are sampled as configured within it. */
+static void large_allocations_keep_the_configured_period(void)
+{
+    enum { LARGE = 256 << 10 };
+    on();
+    rounds((struct load){.rate = 1, .cost = 8000}, 400);
+    uint64_t in_force = tm_core.period, configured = tm_core.configured_period;
+    CHECK(in_force > 4 * configured && tm_period_of(LARGE, in_force) == configured);
+    CHECK(tm_period_of(configured - 1, in_force) >= in_force);
+    for (int i = 0; i < 100; i++)
+        tm_large_check(1e9, 0.0025e9); /* 2,500 us a second */
+    CHECK(tm_period_of(LARGE, in_force) == configured);
+    for (int i = 0; i < 100; i++)
+        tm_large_check(1e9, 0.02e9);
+    CHECK(tm_period_of(LARGE, in_force) == in_force); /* never coarser than the others */
+    for (int i = 0; i < 100; i++)
+        tm_large_check(1e9, 0);
+    CHECK(tm_period_of(LARGE, in_force) == configured);
+    tm_core.table_period = tm_core.large_period = 4 * configured;
+    tm_core.live_count = TM_LIVE_COUNT / 2;
+    for (int i = 0; i < 100; i++)
+        tm_large_check(1e9, 0);
+    CHECK(tm_period_of(LARGE, in_force) == 4 * configured); /* the table has no room for more */
 }
 
 /* After a few samples only, an expensive moment cannot be distinguished from an expensive program. */
@@ -186,6 +267,10 @@ int main(void)
     RUN(comes_down_between_samples);
     RUN(a_cheap_program_stays_as_configured);
     RUN(a_program_that_waits_is_sampled_by_the_clock);
+    RUN(the_start_has_an_allowance);
+    RUN(no_period_is_coarser_than_the_budget_demands);
+    RUN(what_stays_is_sampled_finely_beside_churn);
+    RUN(large_allocations_keep_the_configured_period);
     RUN(a_sparse_look_never_raises);
     RUN(goes_no_lower_than_the_table_allows);
     RUN(extremes_stay_within_bounds);

@@ -134,10 +134,9 @@ static inline struct tm_site site_sums(void)
         sums.allocated_variance += sites[i].allocated_variance;
         sums.allocated_samples += sites[i].allocated_samples;
         sums.freed_bytes += sites[i].freed_bytes;
-        if (sites[i].peak_number == tm_core.header->peak_number) {
-            sums.peak_bytes += sites[i].peak_bytes;
-            sums.peak_objects += sites[i].peak_objects;
-        }
+        int is_kept = sites[i].peak_number == tm_core.header->peak_number;
+        sums.peak_bytes += is_kept ? sites[i].peak_bytes : sites[i].live_bytes;
+        sums.peak_objects += is_kept ? sites[i].peak_objects : sites[i].live_objects;
         for (unsigned b = 0; b < TM_LIFETIME_BUCKETS; b++)
             sums.lifetimes[b] += sites[i].lifetimes[b];
     }

@@ -233,6 +233,36 @@ static void sums_are_unbiased_from_the_first_byte(void)
     }
     CHECK_NEAR(live, 40 * 2000 * 1000.0, 5.5 * sqrt(variance));
 }
+
+/* A recording with a very coarse period leaves each thread a gap that would last for most of the next recording. */
+static void a_gap_ends_with_its_recording(void)
+{
+    struct object object = open_object("noplt");
+    double live = 0, variance = 0;
+    static void *blocks[2000];
+    for (int round = 0; round < 40; round++) {
+        arm("period=1G");
+        no_controller();
+        object.give(object.take(4 << 20)); /* ends the gap of the round before */
+        CHECK(tm_own_thread.period == 1u << 30);
+        disarm();
+        arm("period=64K");
+        no_controller();
+        for (int passed = 0; passed <= (int)TM_IDLE; passed += 1000)
+            object.give(object.take(1000));
+        CHECK(tm_own_thread.period == 64u << 10);
+        for (int i = 0; i < 2000; i++)
+            blocks[i] = object.take(1000);
+        struct tm_site sums = site_sums();
+        live += sums.live_bytes;
+        variance += sums.live_variance;
+        for (int i = 0; i < 2000; i++)
+            object.give(blocks[i]);
+        disarm();
+    }
+    CHECK_NEAR(live, 40 * 2000 * 1000.0, 5.5 * sqrt(variance));
+}
+
 int main(int count, char **arguments)
 {
     if (count > 1)
@@ -244,5 +274,6 @@ int main(int count, char **arguments)
     RUN(a_thread_that_never_comes_back_bars_the_next);
     RUN(refusals_touch_nothing);
     RUN(sums_are_unbiased_from_the_first_byte);
+    RUN(a_gap_ends_with_its_recording);
     return end_tests();
 }

@@ -85,10 +85,8 @@ void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
 #endif
 
-/*
- * A forked child's memory is a copy in which only its one thread runs. ThreadSanitizer still compares it with
- * what the parent's threads last did before the fork, and reports a race.
- */
+/* A forked child's memory is a copy in which only its one thread runs. ThreadSanitizer still compares it with
+ * what the parent's threads last did before the fork, and reports a race. */
 static void beyond_parents_threads(int begin)
 {
 #ifdef __SANITIZE_THREAD__
@@ -154,10 +152,8 @@ static void forks_among_threads(void)
     CHECK(site_sums().live_samples == 0);
 }
 
-/*
- * Each child decides by itself whether to sample an allocation that is sampled about every second time. If they
- * shared the parent's countdown, all would sample it or none would.
- */
+/* Each child decides by itself whether to sample an allocation that is sampled about every second time. If they
+ * shared the parent's countdown, all would sample it or none would. */
 static void forked_children_sample_apart(void)
 {
     agent_on("period=1M", 5);

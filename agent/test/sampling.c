@@ -11,11 +11,9 @@
 
 #define REPLICATES 120       /* for a case whose runs are all the same */
 #define MOST_REPLICATES 1000 /* for a case that chance decides */
-/*
- * Minimum share of 95 % intervals that must contain the true value. With MOST_REPLICATES, a correct
+/* Minimum share of 95 % intervals that must contain the true value. With MOST_REPLICATES, a correct
  * implementation (0.94, because the width itself comes from a few hundred samples) misses it once in ten
- * million runs.
- */
+ * million runs. */
 #define LEAST_HELD 0.88
 
 struct outcome {
@@ -75,10 +73,8 @@ static void judge(int replicates, const double *estimates, const double *varianc
     double mean = sum / replicates, scatter = squares / replicates;
     double sigmas = replicates == MOST_REPLICATES ? 5.45 : 3.5; /* normal: 5e-8, 5e-4 */
     CHECK_NEAR(mean, truth, sigmas * sqrt(scatter / replicates) + 1e-6 * truth);
-    /*
-     * With a period of a few bytes nothing is missed, and nothing scatters. The square of a normal variable
-     * scatters by sqrt(2) of its mean.
-     */
+    /* With a period of a few bytes nothing is missed, and nothing scatters. The square of a normal variable
+     * scatters by sqrt(2) of its mean. */
     if (!isinf(stated) && stated > replicates * truth)
         CHECK_NEAR(squares / stated, 1, sigmas * sqrt(2.5 / replicates));
     if (held < replicates * LEAST_HELD)
@@ -160,11 +156,26 @@ static void churn_before(void)
     tm_unlock();
     for (unsigned i = 0; i < 40000; i++)
         tidemark_test_free(tidemark_test_malloc(mixed[i % 5]));
-    CHECK(tm_churn_period(100, 8192) >= 4 * 8192 && tm_churn_period(100, 1024) == 2048);
+    CHECK(tm_churn_period(100, 8192) >= 4 * 8192 && tm_churn_period(100, 1024) > 2 * 1024);
+    CHECK(tm_churn_period(100, 1024) <= 8 * 1024);
     CHECK(tm_churn_period(100, 512) == 512 && tm_churn_period(600000, 8192) == 8192);
     CHECK(tm_core.header->period_bytes == tm_churn_coarsest(8192) && tm_churn_coarsest(8192) > 8192);
+    CHECK(tm_lock());
+    tm_set_period(2048); /* then enough of the small ones are sampled for intervals to hold */
+    tm_unlock();
 }
-static void sizes_that_churn(void) { judge_mix(REPLICATES, 512, 4000, mixed, 9, NULL, churn_before); }
+static void sizes_that_churn(void) { judge_mix(REPLICATES, 512, 9000, mixed, 9, NULL, churn_before); }
+
+/* The period in force is raised, and large allocations are sampled as configured. */
+static const size_t around_4096[] = {40, 100, 2048, 4095, 4096, 5000, 9000, 70000};
+static void raise_period(void)
+{
+    CHECK(tm_lock());
+    tm_set_period(65536);
+    tm_unlock();
+    CHECK(tm_period_of(4095, 65536) >= 65536 && tm_period_of(4096, 65536) == 4096);
+}
+static void large_beside_small(void) { judge_mix(REPLICATES, 4096, 5000, around_4096, 8, NULL, raise_period); }
 
 static void others_of_the_family(void)
 {
@@ -224,6 +235,7 @@ int main(void)
     RUN(changing_period);
     RUN(thinned);
     RUN(sizes_that_churn);
+    RUN(large_beside_small);
     RUN(others_of_the_family);
     RUN(failures_change_nothing);
     return end_tests();

@@ -178,10 +178,8 @@ static void what_another_tool_covers_ends(void)
     disarm();
     use_unseen(&object);
 }
-/*
- * Tools that patch slots leave pages writable that the loader had made read-only. Such an object cannot be
- * distinguished from one that is being loaded, until it has been in that state for a while.
- */
+/* Tools that patch slots leave pages writable that the loader had made read-only. Such an object cannot be
+ * distinguished from one that is being loaded, until it has been in that state for a while. */
 static int open_guarded(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;

@@ -190,10 +190,8 @@ static unsigned bucket_filled(const struct tm_site *before, const struct tm_site
     return count == 1 ? filled : TM_LIFETIME_BUCKETS;
 }
 
-/*
- * Bucket b contains lifetimes from 2^(b-1) to 2^b ms. Each is determined by clocks read before and after,
- * because on a busy machine anything may happen in between.
- */
+/* Bucket b contains lifetimes from 2^(b-1) to 2^b ms. Each is determined by clocks read before and after,
+ * because on a busy machine anything may happen in between. */
 static void lifetimes_fall_into_their_buckets(void)
 {
     static const long pauses_ms[] = {0, 3, 20, 70};

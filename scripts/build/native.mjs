@@ -51,35 +51,55 @@ export async function buildNative() {
   });
 }
 
-/** @param {string} compiler @param {string} work folder for intermediate files */
-async function compileAll(compiler, work) {
-  const variables = makeVariables(readFileSync(join(agent, "Makefile"), "utf8"));
-  const flags = (/** @type {string} */ name) => {
-    const value = variables.get(name);
-    if (value === undefined) {
-      throw new SetupError(`agent/Makefile has no variable ${name}`);
-    }
-    return value.split(/\s+/).filter((word) => word !== "");
-  };
+/**
+ * The library with the timers of agent/src/core/measure.c.
+ * @param {string} work folder for it and for intermediate files
+ * @returns {Promise<string>} its path
+ */
+export async function compileMeasured(work) {
+  const measured = { name: "libtidemark-measured.so", flags: ["AGENT_FLAGS"], link: [] };
+  await compileLibraries(findCompiler(), work, [measured], ["-DTM_MEASURE"]);
+  return join(work, measured.name);
+}
+
+/**
+ * @param {string} compiler @param {string} work folder for the libraries and for intermediate files
+ * @param {typeof libraries} wanted @param {string[]} more flags
+ */
+async function compileLibraries(compiler, work, wanted, more = []) {
   const sources = sourcesIn("agent/src", /\.[cS]$/);
   const object = (/** @type {string} */ name, /** @type {string} */ source) =>
     join(work, `${name}-${source.replaceAll("/", "-")}.o`);
-  const all = libraries.flatMap(({ name, flags: names }) =>
+  const all = wanted.flatMap(({ name, flags: names }) =>
     sources.map((source) => [
-      ...[...names.flatMap(flags), anyFolder],
+      ...[...names.flatMap(makeFlags), ...more, anyFolder],
       ...["-c", "-o", object(name, source), source],
     ]),
   );
   await inParallel(all, (args) => compile(compiler, args));
-  for (const { name, link } of libraries) {
+  for (const { name, link } of wanted) {
     const objects = sources.map((source) => object(name, source));
     await compile(compiler, [
-      ...[...flags("AGENT_LINK"), "-o", join(work, name), ...objects],
-      ...link.flatMap(flags),
+      ...[...makeFlags("AGENT_LINK"), "-o", join(work, name), ...objects],
+      ...link.flatMap(makeFlags),
     ]);
   }
+}
+
+/** The words of a variable of agent/Makefile. @param {string} name */
+function makeFlags(name) {
+  const value = makeVariables(readFileSync(join(agent, "Makefile"), "utf8")).get(name);
+  if (value === undefined) {
+    throw new SetupError(`agent/Makefile has no variable ${name}`);
+  }
+  return value.split(/\s+/).filter((word) => word !== "");
+}
+
+/** @param {string} compiler @param {string} work folder for intermediate files */
+async function compileAll(compiler, work) {
+  await compileLibraries(compiler, work, libraries);
   await compile(compiler, [
-    ...[...flags("GUARD_FLAGS"), anyFolder],
+    ...[...makeFlags("GUARD_FLAGS"), anyFolder],
     ...["-o", join(work, "tidemark-guard"), ...sourcesIn("agent/guard", /\.c$/)],
   ]);
   for (const name of nativeFiles) {

@@ -83,7 +83,9 @@ export class SegmentReader {
           return null;
         }
         const after = this.#copy(header);
-        if (last || (this.#unmoved(header, after) && this.#ofOnePeak(header, after))) {
+        // Copies that straddle a new peak mix two.
+        const ofOnePeak = header.peakNumber === after.peakNumber;
+        if (last || (this.#unmoved(header, after) && ofOnePeak)) {
           return this.#look(after);
         }
       } catch (error) {
@@ -127,24 +129,6 @@ export class SegmentReader {
       after.layoutGeneration === before.layoutGeneration &&
       layoutGeneration(this.#page()) === after.layoutGeneration
     );
-  }
-
-  /**
-   * At a new peak every site is rewritten with its number, then the header; copies across that moment would mix
-   * two peaks.
-   */
-  #ofOnePeak(before: SegmentHeader, after: SegmentHeader): boolean {
-    if (before.peakNumber !== after.peakNumber) {
-      return false;
-    }
-    const { bytes } = this.#sites;
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    for (let at = SITE.peak_number; at < bytes.length; at += SITE.size) {
-      if (view.getUint32(at, true) === after.peakNumber + 1) {
-        return false;
-      }
-    }
-    return true;
   }
 
   #page(): Uint8Array {

@@ -210,14 +210,16 @@ describe("a segment", () => {
     expect(present(reader.look()).torn).toBe(0);
   });
 
-  it("counts peak figures only of the last peak", () => {
+  it("takes what a site that has not changed since the peak holds for its figure at the peak", () => {
     const segment = pythonProcess();
     segment.view.setUint32(SEGMENT_HEADER.peak_number, 2, true);
+    segment.rewrite(0, { live: 7, peak: 400_000, peakNumber: 1 });
     segment.rewrite(1, { live: 5, peak: 111, peakNumber: 2 });
-    expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([0, 111, 0]);
+    segment.rewrite(2, { live: 0, allocated: 70_000, peak: 222, peakNumber: 1 });
+    expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([7, 111, 0]);
   });
 
-  it("combines an unfinished peak with the one before", () => {
+  it("uses the figures that a site kept when it changed after a newer peak than the header's", () => {
     const segment = pythonProcess();
     segment.rewrite(1, { live: 5, peak: 111, peakNumber: 2 });
     expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([400_000, 111, 0]);

@@ -57,13 +57,15 @@ function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: num
     sites.liveObjects[row] = readEstimate(view, at + SITE.live_objects);
     sites.liveVariance[row] = readEstimate(view, at + SITE.live_variance);
   }
-  const ownPeak = view.getUint32(at + SITE.peak_number, true);
-  // One ahead: the owner was killed while storing a new peak. The rest belongs to the previous peak, which is 2
-  // % lower.
-  if (ownPeak > 0 && (ownPeak === peakNumber || ownPeak === peakNumber + 1)) {
+  // A site that has not changed since the peak holds what it held then.
+  if (view.getUint32(at + SITE.peak_number, true) >= peakNumber) {
     sites.peakBytes[row] = readEstimate(view, at + SITE.peak_bytes);
     sites.peakObjects[row] = readEstimate(view, at + SITE.peak_objects);
     sites.peakVariance[row] = readEstimate(view, at + SITE.peak_variance);
+  } else {
+    sites.peakBytes[row] = float64At(sites.liveBytes, row);
+    sites.peakObjects[row] = float64At(sites.liveObjects, row);
+    sites.peakVariance[row] = float64At(sites.liveVariance, row);
   }
   for (let bucket = 0; bucket < LIFETIME_BUCKETS; bucket++) {
     const objects = view.getFloat32(at + SITE.lifetimes + 4 * bucket, true);

@@ -2,7 +2,13 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { attachProgressText } from "../../src/cli/screens/attach_progress.js";
+import {
+  type AttachProgress,
+  AttachProgressReader,
+} from "../../src/inspect/live/attach_progress.js";
 import { uint16At } from "../../src/model/base/columns.js";
+import { present } from "../../src/model/base/present.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
 import { expectEstimate, liveOf } from "../truth.js";
 import { attach, killAll, nameOf, removeScratch, start, type Target } from "./targets.js";
@@ -86,6 +92,26 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
       expect(recording.limits.join()).toMatch(/Existing children are not profiled/);
       expect(target.output()).not.toMatch(/state early armed/);
     }
+  });
+
+  test("the progress shows the memory of all processes", async () => {
+    const target = await start(interpreter, PARENT);
+    await pidOf(target, "early");
+    const told: AttachProgress[] = [];
+    const progress = new AttachProgressReader(target.pid, null, (one) => told.push(one));
+    await attach(target.pid, {
+      onRecording: () => target.child.stdin?.write("late\n"),
+      enough: (elapsedMs, path) => {
+        progress.recorded(elapsedMs, path);
+        return (told.at(-1)?.tree?.growthBytes ?? 0) > GROWN / 2 || elapsedMs > 60_000;
+      },
+    });
+    const last = present(told.at(-1));
+    expect(last.tree?.processes).toBe(3);
+    expect(last.tree?.pssBytes).toBeGreaterThan(2 * GROWN);
+    expect(attachProgressText(target.pid, last)).toMatch(
+      /^process \d+: [\d.]+ s, .*; PSS of 3 processes 3\d\d MiB \(\+1\d\d MiB\)/,
+    );
   });
 
   test("with --no-children existing ones are not recorded", async () => {

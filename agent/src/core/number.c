@@ -72,10 +72,8 @@ double tm_chance(double bytes, double period)
     return 1.0 - (1.0 + sum) * scale.value;
 }
 
-/*
- * The floor keeps the probability exact: floor(E) < s exactly if E < s for whole s, and the rest of a gap that
- * was not reached is again such a gap.
- */
+/* The floor keeps the probability exact: floor(E) < s exactly if E < s for whole s, and the rest of a gap that
+ * was not reached is again such a gap. */
 uint64_t tm_draw(struct tm_thread_state *thread, uint64_t period)
 {
     double gap = -tm_logarithm(tm_random_unit(thread)) * (double)period;

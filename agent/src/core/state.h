@@ -16,7 +16,7 @@
 
 #include "core/core.h"
 
-/* ---- bounds (segment: 11.8 MiB when every section is full; private: 4.3 MiB) ----- */
+/* ---- bounds (segment: 11.8 MiB when every section is full; private: 4.9 MiB) ----- */
 
 #define TM_STRING_BYTES (2u << 20)
 #define TM_FRAME_COUNT 32768u
@@ -36,10 +36,8 @@
 
 /* The countdown of a thread on the slow path: no allocation is that large. */
 #define TM_HELD (1ull << 62)
-/*
- * Bytes that a thread allocates between two checks whether the agent was armed. They are not seen if it was
- * armed in between, so they are at most what one sample usually represents.
- */
+/* Bytes that a thread allocates between two checks whether the agent was armed. They are not seen if it was
+ * armed in between, so they are at most what one sample usually represents. */
 #define TM_IDLE TM_DEFAULT_PERIOD
 
 enum tm_phase {
@@ -50,6 +48,7 @@ enum tm_phase {
 };
 
 #define TM_SIZES 64
+#define TM_SHIFTS 5
 /* How many samples of one size class are still live (period/churn.c). */
 struct tm_size {
     uint32_t taken, ended; /* (locked) recent samples */
@@ -62,6 +61,7 @@ struct tm_room {
     uint32_t count;    /* records written (live: slots in use or on the free list) */
     uint32_t capacity; /* records that reserved memory holds */
     uint32_t maximum;
+    uint32_t block_shift; /* log2 of the records that one entry of block_generation covers */
     uint64_t offset;
 };
 
@@ -86,6 +86,8 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* of the recording: (atomic) */
     uint32_t incarnation; /* first field that the end of a recording zeroes */
     uint64_t period, configured_period;
+    uint64_t large_period; /* of allocations of the configured period and more */
+    uint64_t coarsest;     /* the period of no size is coarser unless the budget requires it */
     uint32_t index_version; /* odd while the live index is being rearranged */
     uint32_t index_bits;    /* log2 of its size; 0: none yet */
     uint32_t fragment_count;
@@ -113,18 +115,24 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* controller */
     uint64_t slow_ticks;
     uint64_t beside_ticks; /* of openings, which have a share of their own */
+    uint64_t large_ticks;  /* of large allocations, which also have a share of their own */
+    uint64_t large_ns;     /* of large allocations, since the last check */
     int32_t slow_samples;  /* since the last check */
     uint64_t passed_bytes; /* (atomic) allocated since the last check, in steps of gaps */
     uint64_t thinned_samples; /* (atomic) samples discarded because of the coarser period of their size */
     uint64_t ticks_start, ticks_start_ns;
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
-    double cost; /* ns per sample, smoothed; 0: unknown */
+    int64_t large_credit_ns;
+    int64_t start_ns;      /* (atomic) rest of what the start may cost beyond its share */
+    int64_t start_debt_ns; /* (atomic) part of that which was used and is not paid back yet */
+    double cost; /* ns per sample taken, smoothed; 0: unknown */
     double rate; /* bytes allocated per ns of the budget, smoothed; 0: unknown */
 
     /* how much stays live, by size */
     struct tm_size sizes[TM_SIZES];
     uint32_t most_shift; /* over all sizes */
+    double mix[TM_SHIFTS]; /* bytes that recent samples of sizes with each shift represent */
 
     /* of this recording so far, for the status: the segment updates its peak in steps of 2 % */
     double highest_live_bytes;
@@ -143,7 +151,7 @@ struct tm_settings {
     uint32_t enabled;  /* a new number each time the agent is enabled; 0: inert */
     int own_pool;  /* every image creates its own pool */
     int native;
-    int fixed_period;  /* was requested, whatever it costs: only a full table makes it coarser */
+    int fixed_period;  /* (atomic) was requested, whatever it costs: only a full table makes it coarser */
     int malloc_unseen; /* another allocator precedes ours */
     int attached;      /* armed late, by request: leaves no trace when it ends */
     uint32_t loaded_by; /* pid of the process into which the library was loaded */

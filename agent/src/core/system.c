@@ -9,13 +9,17 @@
 #include <unistd.h>
 
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/state.h"
 #include "core/system.h"
 
 static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    if (clock_gettime(clock, &now) != 0)
+    enum tm_part part = tm_part(TM_PART_CLOCK);
+    int failed = clock_gettime(clock, &now) != 0;
+    tm_part(part);
+    if (failed)
         return 0;
     return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
@@ -77,10 +81,8 @@ size_t tm_read_file(const char *path, char *buffer, size_t capacity)
     return length;
 }
 
-/*
- * Field 22 of /proc/self/stat (proc(5)). Field 2 is the command in parentheses and may itself contain spaces
- * and parentheses, so count from the last one.
- */
+/* Field 22 of /proc/self/stat (proc(5)). Field 2 is the command in parentheses and may itself contain spaces
+ * and parentheses, so count from the last one. */
 uint64_t tm_start_ticks_of_process(void)
 {
     char text[1024];

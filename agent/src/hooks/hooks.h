@@ -20,10 +20,8 @@
 #define TM_EXPORT __attribute__((visibility("default")))
 #define TM_TEXT(name) #name
 #define TM_TEXT_OF(name) TM_TEXT(name)
-/*
- * A second name for an entry point, tm_own_NAME, that only we define: the definition to which the first name
- * resolves depends on the process.
- */
+/* A second name for an entry point, tm_own_NAME, that only we define: the definition to which the first name
+ * resolves depends on the process. */
 #define TM_OWN(name)                                                                          \
     __asm__(".globl tm_own_" #name "\n.hidden tm_own_" #name "\n.set tm_own_" #name ", " TM_TEXT_OF(TM_ENTRY(name)))
 
@@ -58,10 +56,8 @@ extern struct tm_real tm_real __attribute__((visibility("hidden")));
 
 /* Finds them all; idempotent, safe in any thread, allocates nothing. */
 void tm_resolve(void);
-/*
- * Non-zero if malloc belongs to another allocator than the C library's. Its mappings then contain what we
- * count; the range is that of its object.
- */
+/* Non-zero if malloc belongs to another allocator than the C library's. Its mappings then contain what we
+ * count; the range is that of its object. */
 int tm_foreign_allocator(uintptr_t *start, uintptr_t *end);
 /* Non-zero if an object before ours (preloaded earlier, or the executable) defines malloc. */
 int tm_stands_behind(void);

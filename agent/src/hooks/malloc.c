@@ -103,10 +103,8 @@ TM_EXPORT void *TM_ENTRY(realloc)(void *address, size_t bytes)
     return any_realloc(address, bytes, __builtin_return_address(0));
 }
 
-/*
- * An allocator before ours need not define reallocarray and strdup. Those calls then reach us and must be
- * served, like those of the C library, by the malloc and realloc that match its free.
- */
+/* An allocator before ours need not define reallocarray and strdup. Those calls then reach us and must be
+ * served, like those of the C library, by the malloc and realloc that match its free. */
 TM_EXPORT void *TM_ENTRY(reallocarray)(void *address, size_t count, size_t size)
 {
     size_t bytes;

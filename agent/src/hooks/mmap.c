@@ -88,10 +88,8 @@ TM_EXPORT int TM_ENTRY(munmap)(void *address, size_t length)
     return result;
 }
 
-/*
- * The domain, according to how the kernel lists the mapping; 0: a reservation, which does not count. A mapping
- * that cannot be read counts as memory.
- */
+/* The domain, according to how the kernel lists the mapping; 0: a reservation, which does not count. A mapping
+ * that cannot be read counts as memory. */
 static int listed_domain(uintptr_t address, enum tm_domain *domain)
 {
     struct tm_maps maps;

@@ -30,10 +30,8 @@
 #include "segment/sections.h"
 #include "stacks/stack.h"
 
-/*
- * Stacks captured per interval: 200 per second, as long as they take no more than 0.05 % of a core; a server's
- * stacks are deep and expensive. At least one; up to this much unused time is kept for a burst.
- */
+/* Stacks captured per interval: 200 per second, as long as they take no more than 0.05 % of a core; a server's
+ * stacks are deep and expensive. At least one; up to this much unused time is kept for a burst. */
 #define STRETCH_MS 100
 #define MOST_STACKS 20
 #define NS_A_MS 500

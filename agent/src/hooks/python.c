@@ -57,10 +57,8 @@ static __attribute__((noinline)) void *python_realloc(const struct tm_python_rec
     return block;
 }
 
-/*
- * The slow path: one of the three, selected by `old` and `zeroed`. NULL: not sampled, or no memory; the caller
- * then does what it would have done without us.
- */
+/* The slow path: one of the three, selected by `old` and `zeroed`. NULL: not sampled, or no memory; the caller
+ * then does what it would have done without us. */
 static __attribute__((noinline)) void *sample(const struct tm_python_record *covered, void *context, void *old, size_t size,
                                               int zeroed)
 {

@@ -63,22 +63,16 @@ void tm_python_arenas_are_containers(int containers);
  * tm_set_python(). */
 void tm_python_probe(void);
 
-/*
- * Called on the slow path from time to time, not locked, by a thread that may or may not hold the GIL: checks
- * that the hooks are still ours and sets them again if that is safe.
- */
+/* Called on the slow path from time to time, not locked, by a thread that may or may not hold the GIL: checks
+ * that the hooks are still ours and sets them again if that is safe. */
 void tm_python_verify(void);
 
-/*
- * In a running program, with the GIL held: finds the interpreter, or remembers it from an earlier recording,
- * and hooks its allocators.
- */
+/* In a running program, with the GIL held: finds the interpreter, or remembers it from an earlier recording,
+ * and hooks its allocators. */
 void tm_python_attach(void);
 
-/*
- * Removes the hooks wherever they are still ours. Hooks that another tool has covered stay and call what they
- * cover. 0: this thread does not hold the GIL, and nothing was done.
- */
+/* Removes the hooks wherever they are still ours. Hooks that another tool has covered stay and call what they
+ * cover. 0: this thread does not hold the GIL, and nothing was done. */
 int tm_python_unhook(void);
 
 #endif

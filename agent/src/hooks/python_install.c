@@ -156,10 +156,8 @@ static void tell(enum tm_python_bottom bottom, int settled)
     }
 }
 
-/*
- * If another tool has covered ours in the meantime, ours is still below it. If the allocator that we covered is
- * back, the runtime was initialised again (3.12 on).
- */
+/* If another tool has covered ours in the meantime, ours is still below it. If the allocator that we covered is
+ * back, the runtime was initialised again (3.12 on). */
 static void cover_arenas(void)
 {
     struct tm_python_arenas arenas;
@@ -171,10 +169,8 @@ static void cover_arenas(void)
     arenas_covered = 1;
 }
 
-/*
- * Hooks what is not hooked, and reports what is seen then if that has changed. `settled`: only the program
- * itself can still replace the allocators.
- */
+/* Hooks what is not hooked, and reports what is seen then if that has changed. `settled`: only the program
+ * itself can still replace the allocators. */
 static _Atomic int told = -1;
 
 static void hook_both(int settled)
@@ -210,11 +206,9 @@ static int bare(int domain, struct tm_python_allocator *allocator)
     return wrapped != 0;
 }
 
-/*
- * Determines which functions are pymalloc's. A running interpreter names its allocator, unless tracemalloc
+/* Determines which functions are pymalloc's. A running interpreter names its allocator, unless tracemalloc
  * wraps it; then it is the one chosen by the environment. Before it runs (3.12 cannot be asked then) the
- * default applies, which is pymalloc except in builds without it and debug builds.
- */
+ * default applies, which is pymalloc except in builds without it and debug builds. */
 static void remember_pymalloc(int running)
 {
     struct tm_python_allocator raw, objects, memory, inner;

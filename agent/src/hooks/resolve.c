@@ -117,10 +117,8 @@ static int search_object(const struct tm_object *object, void *data)
     return 0;
 }
 
-/*
- * When preloaded, we precede the allocator behind ours. When loaded into a running program, we come after the C
- * library, and the program's calls go to the first definition of all.
- */
+/* When preloaded, we precede the allocator behind ours. When loaded into a running program, we come after the C
+ * library, and the program's calls go to the first definition of all. */
 void tm_resolve(void)
 {
     struct search search = {.past_us = 0};
@@ -183,11 +181,9 @@ __attribute__((visibility("hidden"))) int tm_dlsym_concerns(const char *name)
 }
 
 #ifndef TM_TEST_ENTRIES
-/*
- * If the symbol of an explicit handle is the C library's allocator, or its mmap, returns ours, so that its
+/* If the symbol of an explicit handle is the C library's allocator, or its mmap, returns ours, so that its
  * callers are seen. Any other answer (an allocator of the library's own) is not changed: ours in its place
- * would change which allocator the caller gets.
- */
+ * would change which allocator the caller gets. */
 __attribute__((visibility("hidden"))) void *tm_dlsym_allocator(void *handle, const char *name)
 {
     void *answer = tm_real_dlsym(handle, name);

@@ -64,10 +64,8 @@ static void restore_slots(void)
         tm_slots_forget();
 }
 
-/*
- * Returns 0 if the lock was never released: recording has ended and everything is restored, but a thread may
- * still write to the tables, so they cannot be used again.
- */
+/* Returns 0 if the lock was never released: recording has ended and everything is restored, but a thread may
+ * still write to the tables, so they cannot be used again. */
 static int leave(void)
 {
     uint32_t armed = TM_PHASE_ARMED;

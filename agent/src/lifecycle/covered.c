@@ -94,9 +94,8 @@ static void end_all(void)
     uint64_t now = tm_now_ms();
     for (uint32_t slot = 0; slot < tm_core.rooms[TM_SECTION_LIVE].count; slot++) {
         const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
-        struct tm_live taken;
-        if (record->address && tm_live_take((const void *)record->address, &taken))
-            tm_live_end(&taken, now);
+        if (record->address)
+            tm_live_free((const void *)record->address, now);
     }
     tm_unlock();
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/number.h"
 #include "core/state.h"
 #include "core/system.h"
@@ -46,11 +47,9 @@ static uint64_t first_period(void)
     return period == 0 || period > 1ull << 40 ? TM_DEFAULT_PERIOD : period;
 }
 
-/*
- * In the child of fork(). Otherwise it would continue its parent's countdown, like all its siblings: a thousand
+/* In the child of fork(). Otherwise it would continue its parent's countdown, like all its siblings: a thousand
  * workers would sample or miss the same allocation together, and their sum would be far off its standard error.
- * (Children of a raw clone() still do.) Touches only this thread's own state.
- */
+ * (Children of a raw clone() still do.) Touches only this thread's own state. */
 static void part_ways(void)
 {
     struct tm_thread_state *thread = &tm_own_thread;
@@ -94,10 +93,8 @@ static int arm(void)
     return why == 0;
 }
 
-/*
- * Only one thread of the image may claim. A thread that saw the agent enabled and then slept through an end and
- * a new beginning finds another number, and gives up.
- */
+/* Only one thread of the image may claim. A thread that saw the agent enabled and then slept through an end and
+ * a new beginning finds another number, and gives up. */
 static int begin_claiming(void)
 {
     uint32_t unborn = TM_PHASE_UNBORN, claiming = TM_PHASE_CLAIMING;
@@ -157,7 +154,7 @@ int tm_open_pool(const struct tm_options *options)
 {
     tm_settings.native = options->native;
     tm_settings.period = options->period;
-    tm_settings.fixed_period = options->fixed;
+    __atomic_store_n(&tm_settings.fixed_period, options->fixed, __ATOMIC_RELAXED);
     memcpy(tm_settings.directory, options->directory, sizeof tm_settings.directory);
     tm_settings.own_pool = !options->pool[0] && !tm_settings.attached; /* late: one for all processes that it forks */
     return options->pool[0] ? tm_pool_open_given(options->pool)
@@ -165,10 +162,8 @@ int tm_open_pool(const struct tm_options *options)
                                                (options->no_follow ? TM_OPTION_NO_FOLLOW : 0));
 }
 
-/*
- * Another definition may precede ours (preloaded earlier, or in the executable): a wrapper passes calls on to
- * us, an allocator does not. The call is made as the program would make it.
- */
+/* Another definition may precede ours (preloaded earlier, or in the executable): a wrapper passes calls on to
+ * us, an allocator does not. The call is made as the program would make it. */
 static int malloc_reaches_us(void)
 {
     tm_own_thread.countdown = TM_HELD;
@@ -253,6 +248,7 @@ __attribute__((destructor))
 #endif
 void tm_end(void)
 {
+    tm_measure_write();
     int finalised = tm_python_finalises();
     if (!tm_armed() || (!finalised && tm_core.pid != tm_own_pid()))
         return;

@@ -167,8 +167,6 @@ static void publish_count(void)
     __atomic_store_n(&tm_core.header->sections[TM_SECTION_LIVE].count, tm_core.live_count, __ATOMIC_RELEASE);
 }
 
-static const struct tm_weight nothing;
-
 static uint32_t take_slot(void)
 {
     if (tm_core.live_count >= LIVE_BOUND)
@@ -198,7 +196,7 @@ static void write_record(uint32_t slot, const struct tm_live *values)
     tm_record_changed(TM_SECTION_LIVE, slot);
 }
 
-/* Puts a record into a slot and adds its figures to its site. */
+/* Puts a record into a slot; the caller updates its site's figures. */
 static uint32_t add(const struct tm_live *values, int indexed)
 {
     uint32_t slot = take_slot();
@@ -213,42 +211,33 @@ static uint32_t add(const struct tm_live *values, int indexed)
     }
     tm_core.live_count++;
     publish_count();
-    tm_site_live(values->site, +1, nothing, weight_of(values));
     return slot;
 }
 
-/* Empties a slot and subtracts its figures from its site. */
-static void drop(uint32_t slot, struct tm_live *copy)
+/* Empties a slot. 0: the record was overwritten and must not be used. */
+static int drop(uint32_t slot, struct tm_live *copy)
 {
     struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
     *copy = *record;
     struct tm_live empty = {0};
     write_record(slot, &empty);
     if (copy->site >= tm_core.rooms[TM_SECTION_SITES].count)
-        return; /* overwritten: the slot is not used again */
+        return 0; /* the slot is not used again */
     free_slots[tm_core.free_slot_count++] = (uint16_t)slot;
     tm_core.live_count--;
     publish_count();
-    tm_site_live(copy->site, -1, weight_of(copy), nothing);
+    return 1;
 }
 
-uint32_t tm_live_insert(const void *address, size_t bytes, double period, uint32_t site, int indexed, uint64_t now_ms)
+uint32_t tm_live_insert(const struct tm_live *values, int indexed)
 {
-    struct tm_live stale;
-    if (indexed && tm_maybe_sampled(address) && tm_live_take(address, &stale))
-        tm_live_end(&stale, now_ms); /* freed where we could not see it */
-    struct tm_live values = {
-        .site = site,
-        .address = (uintptr_t)address,
-        .bytes = bytes,
-        .birth_ms = now_ms,
-        .weight_bytes = bytes,
-        .period_bytes = (float)period,
-    };
-    return add(&values, indexed);
+    if (indexed && tm_maybe_sampled((const void *)values->address))
+        tm_live_free((const void *)values->address, values->birth_ms); /* freed where we could not see it */
+    return add(values, indexed);
 }
 
-int tm_live_take(const void *address, struct tm_live *taken)
+/* Removes the entry of an address; the caller updates its site's figures. */
+static int take(const void *address, struct tm_live *taken)
 {
     uint32_t at = tm_core.index_bits ? search((uintptr_t)address, tm_core.index_bits) : TM_NONE;
     if (at == TM_NONE)
@@ -256,22 +245,50 @@ int tm_live_take(const void *address, struct tm_live *taken)
     uint32_t slot = load_entry(at) & 0xffff;
     index_remove(at);
     filter_remove((uintptr_t)address);
-    drop(slot, taken);
-    return taken->address == (uintptr_t)address && taken->site < tm_core.rooms[TM_SECTION_SITES].count;
+    return drop(slot, taken) && taken->address == (uintptr_t)address;
+}
+
+int tm_live_take(const void *address, struct tm_live *taken)
+{
+    if (!take(address, taken))
+        return 0;
+    tm_site_removed(taken->site, weight_of(taken));
+    return 1;
+}
+
+static uint64_t lifetime_of(const struct tm_live *taken, uint64_t now_ms)
+{
+    return now_ms > taken->birth_ms ? now_ms - taken->birth_ms : 0;
+}
+
+static void count_end(const struct tm_live *taken)
+{
+    tm_churn_ended(taken->weight_bytes);
+    tm_core.header->frees_seen++;
 }
 
 void tm_live_end(const struct tm_live *taken, uint64_t now_ms)
 {
-    tm_churn_ended(taken->weight_bytes);
-    uint64_t lifetime = now_ms > taken->birth_ms ? now_ms - taken->birth_ms : 0;
-    tm_site_ended(taken->site, weight_of(taken), lifetime);
-    tm_core.header->frees_seen++;
+    tm_site_ended(taken->site, weight_of(taken), lifetime_of(taken, now_ms));
+    count_end(taken);
+}
+
+uint64_t tm_live_free(const void *address, uint64_t now_ms)
+{
+    struct tm_live taken;
+    if (!take(address, &taken))
+        return 0;
+    tm_site_freed(taken.site, weight_of(&taken), lifetime_of(&taken, now_ms));
+    count_end(&taken);
+    return taken.bytes;
 }
 
 void tm_live_restore(const struct tm_live *taken)
 {
     if (add(taken, 1) == TM_NONE)
         tm_core.header->samples_lost++;
+    else
+        tm_site_restored(taken->site, weight_of(taken));
 }
 
 void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms)
@@ -281,15 +298,17 @@ void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms)
         return;
     struct tm_live changed = *record;
     if (bytes == 0) {
-        drop(slot, &changed);
-        tm_live_end(&changed, now_ms);
+        if (drop(slot, &changed)) {
+            tm_site_freed(changed.site, weight_of(&changed), lifetime_of(&changed, now_ms));
+            count_end(&changed);
+        }
         return;
     }
     struct tm_weight before = weight_of(&changed);
     changed.bytes = bytes;
     struct tm_weight after = weight_of(&changed);
     write_record(slot, &changed);
-    tm_site_live(changed.site, 0, before, after);
+    tm_site_changed(changed.site, before, after);
 }
 
 /* ---- thinning ----------------------------------------------------------------------------------- */
@@ -308,7 +327,7 @@ static void thin_slot(uint32_t slot, double period)
     if (tm_random_unit(&tm_own_thread) * before <= after) {
         struct tm_weight minus = weight_of(record);
         write_record(slot, &changed);
-        tm_site_live(changed.site, 0, minus, weight_of(&changed));
+        tm_site_changed(changed.site, minus, weight_of(&changed));
         return;
     }
     if (!tm_mapping_forget(slot)) {
@@ -318,7 +337,8 @@ static void thin_slot(uint32_t slot, double period)
             filter_remove(changed.address);
         }
     }
-    drop(slot, &changed);
+    if (drop(slot, &changed))
+        tm_site_removed(changed.site, weight_of(&changed));
 }
 
 void tm_thin(void)
@@ -331,6 +351,7 @@ void tm_thin(void)
             return;
         tm_core.table_period = period;
         tm_set_period(period);
+        tm_large_thinned(period);
         for (uint32_t slot = 0; slot < tm_core.rooms[TM_SECTION_LIVE].count; slot++)
             thin_slot(slot, (double)period);
         tm_core.header->thinnings++;

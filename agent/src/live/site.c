@@ -60,6 +60,7 @@ static uint32_t append(uint32_t stack, uint32_t label, uint32_t thread, enum tm_
     site->thread = (uint16_t)thread;
     site->domain = (uint16_t)domain;
     site->first_ms = now_ms;
+    site->peak_number = tm_core.header->peak_number; /* it held nothing then */
     tm_records_appended(TM_SECTION_SITES, id + 1);
     put(hash_site(stack, label, thread, domain), id);
     return id;
@@ -112,13 +113,55 @@ static void end(struct tm_site *record, uint32_t site)
     tm_record_changed(TM_SECTION_SITES, site);
 }
 
+/* Before the live figures change for the first time since the peak, they are kept as the figures at the peak. */
+static void keep_peak(struct tm_site *record)
+{
+    uint32_t number = tm_core.header->peak_number;
+    if (record->peak_number == number)
+        return;
+    record->peak_number = number;
+    record->peak_bytes = record->live_bytes;
+    record->peak_objects = record->live_objects;
+    record->peak_variance = record->live_variance;
+}
+
 /* The header's sums count memory: a mapped file is address space, which is resident only where it was read. */
 static int is_memory(const struct tm_site *record)
 {
     return record->domain != TM_DOMAIN_FILES;
 }
 
-void tm_site_allocated(uint32_t site, struct tm_weight weight, uint64_t now_ms)
+/* Adds to the live figures of a record that is open. `samples`: -1, 0 or +1. */
+static void add_live(struct tm_site *record, int samples, struct tm_weight weight)
+{
+    struct tm_segment_header *header = tm_core.header;
+    keep_peak(record);
+    record->live_samples += (uint32_t)samples;
+    record->live_bytes += weight.bytes;
+    record->live_objects += weight.objects;
+    record->live_variance += weight.variance;
+    if (record->live_samples == 0)
+        record->live_bytes = record->live_objects = record->live_variance = 0;
+    if (is_memory(record)) {
+        header->live_bytes += weight.bytes;
+        header->live_objects += weight.objects;
+    }
+    if (tm_core.live_count == 0)
+        header->live_bytes = header->live_objects = 0;
+}
+
+static struct tm_weight less(struct tm_weight one, struct tm_weight other)
+{
+    return (struct tm_weight){
+        .bytes = one.bytes - other.bytes,
+        .objects = one.objects - other.objects,
+        .variance = one.variance - other.variance,
+    };
+}
+
+static const struct tm_weight nothing;
+
+void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms)
 {
     struct tm_site *record = begin(site);
     record->allocated_bytes += weight.bytes;
@@ -126,6 +169,7 @@ void tm_site_allocated(uint32_t site, struct tm_weight weight, uint64_t now_ms)
     record->allocated_variance += weight.variance;
     record->allocated_samples++;
     record->last_ms = now_ms;
+    add_live(record, +1, weight);
     end(record, site);
     if (!is_memory(record))
         return;
@@ -133,40 +177,53 @@ void tm_site_allocated(uint32_t site, struct tm_weight weight, uint64_t now_ms)
     tm_core.header->allocated_objects += weight.objects;
 }
 
-void tm_site_live(uint32_t site, int samples, struct tm_weight minus, struct tm_weight plus)
+void tm_site_restored(uint32_t site, struct tm_weight weight)
 {
-    struct tm_segment_header *header = tm_core.header;
     struct tm_site *record = begin(site);
-    record->live_samples += (uint32_t)samples;
-    record->live_bytes += plus.bytes - minus.bytes;
-    record->live_objects += plus.objects - minus.objects;
-    record->live_variance += plus.variance - minus.variance;
-    if (record->live_samples == 0)
-        record->live_bytes = record->live_objects = record->live_variance = 0;
+    add_live(record, +1, weight);
     end(record, site);
-    if (is_memory(record)) {
-        header->live_bytes += plus.bytes - minus.bytes;
-        header->live_objects += plus.objects - minus.objects;
-    }
-    if (tm_core.live_count == 0)
-        header->live_bytes = header->live_objects = 0;
 }
 
-void tm_site_ended(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms)
+void tm_site_removed(uint32_t site, struct tm_weight weight)
+{
+    struct tm_site *record = begin(site);
+    add_live(record, -1, less(nothing, weight));
+    end(record, site);
+}
+
+void tm_site_changed(uint32_t site, struct tm_weight before, struct tm_weight after)
+{
+    struct tm_site *record = begin(site);
+    add_live(record, 0, less(after, before));
+    end(record, site);
+}
+
+static void add_ended(struct tm_site *record, struct tm_weight weight, uint64_t lifetime_ms)
 {
     unsigned bucket = lifetime_ms ? 64u - (unsigned)__builtin_clzll(lifetime_ms) : 0;
     if (bucket >= TM_LIFETIME_BUCKETS)
         bucket = TM_LIFETIME_BUCKETS - 1;
-    struct tm_site *record = begin(site);
     record->lifetimes[bucket] += (float)weight.objects;
     record->freed_bytes += weight.bytes;
+}
+
+void tm_site_ended(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms)
+{
+    struct tm_site *record = begin(site);
+    add_ended(record, weight, lifetime_ms);
     end(record, site);
 }
 
-/*
- * A new high by 2 %: the current live figures become the at-peak figures. Sites that hold nothing are left
- * alone: their older peak_number reads as 0.
- */
+void tm_site_freed(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms)
+{
+    struct tm_site *record = begin(site);
+    add_live(record, -1, less(nothing, weight));
+    add_ended(record, weight, lifetime_ms);
+    end(record, site);
+}
+
+/* A new high by 2 %: from now on, this moment's live figures are those at the peak. No site is rewritten; each
+ * site keeps its own figures when it changes. */
 void tm_check_peak(uint64_t now_ms)
 {
     struct tm_segment_header *header = tm_core.header;
@@ -174,19 +231,7 @@ void tm_check_peak(uint64_t now_ms)
         tm_core.highest_live_bytes = header->live_bytes;
     if (header->live_bytes <= header->peak_live_bytes * 1.02)
         return;
-    uint32_t number = header->peak_number + 1;
-    for (uint32_t i = 0; i < tm_core.rooms[TM_SECTION_SITES].count; i++) {
-        struct tm_site *record = tm_at(TM_SECTION_SITES, i);
-        if (record->live_samples == 0)
-            continue;
-        begin(i);
-        record->peak_bytes = record->live_bytes;
-        record->peak_objects = record->live_objects;
-        record->peak_variance = record->live_variance;
-        record->peak_number = number;
-        end(record, i);
-    }
     header->peak_live_bytes = header->live_bytes;
     header->peak_ms = now_ms;
-    __atomic_store_n(&header->peak_number, number, __ATOMIC_RELEASE);
+    __atomic_store_n(&header->peak_number, header->peak_number + 1, __ATOMIC_RELEASE);
 }

@@ -6,7 +6,7 @@
  * force is above the configured one, a size gets its own period if only a share s of its samples was not freed
  * again:
  *
- *     period in force / sqrt(s)        in powers of two, at most 2^MOST_SHIFT times
+ *     period in force / sqrt(s)        in powers of two, at most 2^(TM_SHIFTS - 1) times
  *
  * (With a given number of samples, this distribution finds most of what stays: it follows the square root of
  * the bytes that stay per allocated byte.) Each record keeps the period with which it was sampled, and the
@@ -20,7 +20,9 @@
 #define SMALLEST_POWER 9
 #define FEWEST_SAMPLES 32u
 #define MEMORY_SAMPLES 512u
-#define MOST_SHIFT 4u
+#define MIX_MEMORY 256.0
+/* Cost of a discarded sample, as a part of the cost of one that is kept. */
+#define DISCARDED 0.06
 
 static struct tm_size *size_of(uint64_t bytes)
 {
@@ -30,14 +32,17 @@ static struct tm_size *size_of(uint64_t bytes)
     return &tm_core.sizes[size < TM_SIZES ? size : TM_SIZES - 1];
 }
 
-/*
- * In total, never coarser than the factor by which the period in force was raised: otherwise the savings could
- * not be spent.
- */
+/* Only while the period in force is above the configured one, or at the start, whose allowance then lasts
+ * longer. The period is up to four times coarser than the factor by which the period in force was raised: what
+ * is saved is spent on a finer period for the others, which cannot be finer than configured, and each discarded
+ * sample also costs time. */
 static uint64_t shifted(uint64_t period, uint32_t shift)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
-    while (shift && period >> shift < configured)
+    uint64_t coarsest = __atomic_load_n(&tm_core.coarsest, __ATOMIC_RELAXED);
+    if (period <= configured && !tm_control_starts())
+        return period;
+    while (shift && ((period << 2) >> shift < configured || period << shift > coarsest))
         shift--;
     return period << shift;
 }
@@ -58,14 +63,28 @@ static uint32_t shift_for(uint32_t taken, uint32_t ended)
     if (taken < FEWEST_SAMPLES)
         return 0;
     uint32_t shift = 0;
-    while (shift < MOST_SHIFT && (taken - ended + 1) << (2 * (shift + 1)) <= taken + 1)
+    while (shift < TM_SHIFTS - 1 && (taken - ended + 1) << (2 * (shift + 1)) <= taken + 1)
         shift++;
     return shift;
 }
 
-void tm_churn_taken(uint64_t bytes)
+double tm_churn_samples(uint64_t period)
+{
+    double all = 0, samples = 0;
+    for (uint32_t shift = 0; shift < TM_SHIFTS; shift++) {
+        double own = 1.0 / (double)shifted(period, shift);
+        all += tm_core.mix[shift];
+        samples += tm_core.mix[shift] * (own + DISCARDED * (1.0 / (double)period - own));
+    }
+    return all > 0 ? samples / all : 1.0 / (double)period;
+}
+
+void tm_churn_taken(uint64_t bytes, double period)
 {
     struct tm_size *size = size_of(bytes);
+    for (uint32_t shift = 0; shift < TM_SHIFTS; shift++)
+        tm_core.mix[shift] *= 1.0 - 1.0 / MIX_MEMORY;
+    tm_core.mix[size->shift] += tm_is_large(bytes) ? 0 : period;
     if (++size->taken >= MEMORY_SAMPLES) {
         size->taken /= 2;
         size->ended /= 2;

@@ -1,7 +1,13 @@
 /* gap.c - the bytes that a thread allocates between two samples.
  *
- * A gap of a raised period is counted down in steps of the configured one. Otherwise a program that allocates
- * little after an expensive start could not be sampled as finely as configured for minutes.
+ * A gap of a raised period is counted down in steps of less than the configured one. Otherwise a program that
+ * allocates little after an expensive start could not be sampled as finely as configured for minutes. A large
+ * allocation, which exceeds every step, is not counted; it is decided separately (large.c).
+ *
+ * No thread can be notified that a recording has ended, so each thread carries its gap into the next recording.
+ * The rest of a gap is as long as a new one of the same period, so this distorts nothing. But a gap of a much
+ * coarser configured period would leave the next recording without samples for long. So no step of a coarse gap
+ * is longer than TM_IDLE, and after it a gap of the period in force is drawn.
  *
  *   countdown     rest
  *   |--- step ---|-------- ... --------| sample
@@ -14,10 +20,16 @@
 #include "core/system.h"
 #include "period/period.h"
 
-static void count_down(struct tm_thread_state *thread, uint64_t gap)
+static uint64_t longest_step(const struct tm_thread_state *thread)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
-    uint64_t step = configured && thread->period > configured ? configured : gap;
+    uint64_t step = thread->period > TM_IDLE ? TM_IDLE : UINT64_MAX;
+    return configured && thread->period > configured && configured <= step ? configured - 1 : step;
+}
+
+static void count_down(struct tm_thread_state *thread, uint64_t gap)
+{
+    uint64_t step = longest_step(thread);
     thread->countdown = gap < step ? gap : step;
     thread->rest = gap - thread->countdown;
 }
@@ -37,11 +49,16 @@ int tm_gap_ends(struct tm_thread_state *thread, uint64_t bytes)
     return 0;
 }
 
-/* The rest of a gap is again such a gap, so a new one may be drawn for it. */
 void tm_step_gap(struct tm_thread_state *thread)
 {
+    tm_control_passed(longest_step(thread));
+    tm_renew_gap(thread);
+}
+
+/* The rest of a gap is again such a gap, so a new one may be drawn for it. */
+void tm_renew_gap(struct tm_thread_state *thread)
+{
     int saved = errno;
-    tm_control_passed(__atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED));
     if (tm_control_is_due() && tm_armed() && __atomic_load_n(&tm_core.pid, __ATOMIC_RELAXED) == tm_own_pid() &&
         tm_try_lock()) {
         thread->inside = 1;

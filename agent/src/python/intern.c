@@ -11,30 +11,17 @@
 #include "python/state.h"
 #include "segment/intern.h"
 
-struct cached_frame {
-    const void *code;
-    const void *name;
-    const void *file;
-    const void *lines;
-    const void *instructions;
-    uint32_t size; /* of the instructions, in the unit of ob_size */
-    uint32_t first_line;
-    uint32_t position;
-    uint32_t frame;       /* id in the segment of `incarnation` */
-    uint32_t incarnation; /* 0: empty */
-    uint32_t reserved;
-};
-_Static_assert(sizeof(struct cached_frame) == 64, "one cache line");
+_Static_assert(sizeof(struct tm_known_frame) == 64, "one cache line");
 
 #define SET_COUNT 512u
 #define SET_SIZE 4u
 /* The core cuts strings at 1000 bytes; ours are cut between characters. */
 #define LONGEST_TEXT 999u
 
-static struct cached_frame cache[SET_COUNT][SET_SIZE] TM_WIPED;
+static struct tm_known_frame cache[SET_COUNT][SET_SIZE] TM_WIPED;
 
 /* What names a code object now, as a cache entry without its id. */
-static void describe(const struct tm_raw_frame *raw, struct cached_frame *entry)
+static void describe(const struct tm_raw_frame *raw, struct tm_known_frame *entry)
 {
     const struct tm_python_layout *layout = &tm_python.layout;
     const char *code = raw->code;
@@ -54,14 +41,23 @@ static void describe(const struct tm_raw_frame *raw, struct cached_frame *entry)
     entry->incarnation = tm_incarnation();
 }
 
-static int is_same(const struct cached_frame *a, const struct cached_frame *b)
+static int is_same(const struct tm_known_frame *a, const struct tm_known_frame *b)
 {
     return a->code == b->code && a->position == b->position && a->incarnation == b->incarnation &&
            a->name == b->name && a->file == b->file && a->lines == b->lines && a->instructions == b->instructions &&
            a->size == b->size && a->first_line == b->first_line;
 }
 
-static struct cached_frame *set_of(const struct tm_raw_frame *raw)
+int tm_python_is_same(const struct tm_raw_frame *raw, const struct tm_known_frame *known)
+{
+    struct tm_known_frame now = {0};
+    if (raw->code != known->code || raw->position != known->position)
+        return 0; /* the other fields are in memory that may be cold */
+    describe(raw, &now);
+    return is_same(&now, known);
+}
+
+static struct tm_known_frame *set_of(const struct tm_raw_frame *raw)
 {
     uint64_t key = ((uint64_t)(uintptr_t)raw->code >> 4) ^ ((uint64_t)raw->position << 40);
     return cache[key * 0x9e3779b97f4a7c15ull >> 55];
@@ -73,25 +69,35 @@ static uint32_t intern_text(const void *unicode)
     char text[LONGEST_TEXT];
     if (!unicode || tm_type_of(unicode) != tm_python.unicode_type)
         return 0;
+    const char *ascii;
+    size_t length = tm_python_ascii(unicode, &ascii);
+    if (length)
+        return tm_intern_string(ascii, length < sizeof text ? length : sizeof text);
     return tm_intern_string(text, tm_python_text(unicode, text, sizeof text));
 }
 
-uint32_t tm_python_intern(const struct tm_raw_frame *raw)
+static uint32_t intern_known(const struct tm_raw_frame *raw, struct tm_known_frame *known)
 {
-    struct cached_frame wanted = {0};
-    describe(raw, &wanted);
-    struct cached_frame *set = set_of(raw);
+    describe(raw, known);
+    struct tm_known_frame *set = set_of(raw);
     for (unsigned i = 0; i < SET_SIZE; i++)
-        if (is_same(&set[i], &wanted))
+        if (is_same(&set[i], known))
             return set[i].frame;
 
     int64_t offset = raw->position == UINT32_MAX ? -1 : (int64_t)raw->position;
-    uint32_t frame = tm_intern_python_frame(intern_text(wanted.name), intern_text(wanted.file),
-                                            tm_python_line(raw->code, offset), wanted.first_line);
+    uint32_t frame = tm_intern_python_frame(intern_text(known->name), intern_text(known->file),
+                                            tm_python_line(raw->code, offset), known->first_line);
     if (frame == TM_NONE)
         return TM_NONE;
-    wanted.frame = frame;
+    known->frame = frame;
     memmove(&set[1], &set[0], sizeof set[0] * (SET_SIZE - 1));
-    set[0] = wanted;
+    set[0] = *known;
     return frame;
+}
+
+uint32_t tm_python_intern(const struct tm_raw_frame *raw, struct tm_known_frame *known)
+{
+    known->stack = 0;
+    known->frame = intern_known(raw, known);
+    return known->frame;
 }

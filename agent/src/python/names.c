@@ -19,8 +19,9 @@
 
 /* Whoever samples pays for a pass over the cache. */
 #define CHECK_MS 250
-/* Sampled names in the cache; those beyond three quarters wait for a later pass. */
-#define FOUND_COUNT 1024u
+/* Sampled names in the cache, which has 4096 places. They must all fit: names that the program keeps stay in the cache,
+ * and the same ones would take all the room in every pass. */
+#define FOUND_COUNT 8192u
 
 static uint64_t checked_ms;
 static int is_unknown; /* the memory there is no such cache: left alone from then on */
@@ -30,18 +31,19 @@ static struct {
     const char *name;
     uint32_t places;
 } found[FOUND_COUNT];
+static uint32_t used; /* of it */
 
-static void add_place(const char *name, uint32_t *used)
+static void add_place(const char *name)
 {
     uint32_t at = (uint32_t)((uintptr_t)name >> 4) % FOUND_COUNT;
     while (found[at].name && found[at].name != name)
         at = (at + 1) % FOUND_COUNT;
     if (!found[at].name) {
-        if (*used >= FOUND_COUNT / 4 * 3)
+        if (used >= FOUND_COUNT / 4 * 3)
             return;
         found[at].name = name;
         found[at].places = 0;
-        ++*used;
+        used++;
     }
     found[at].places++;
 }
@@ -76,8 +78,9 @@ void tm_python_end_cached_names(uint64_t now_ms)
         return;
     const char *interpreter = tm_pointer_at(thread, layout->thread_interpreter);
     const char *cache = interpreter + layout->method_cache;
-    uint32_t used = 0;
-    memset(found, 0, sizeof found);
+    if (used)
+        memset(found, 0, sizeof found);
+    used = 0;
     for (unsigned i = 0; i < layout->method_cache_places; i++) {
         const char *name = tm_pointer_at(cache + (size_t)i * layout->method_cache_place, layout->method_cache_name);
         if (!name || (uintptr_t)name % 8) {
@@ -85,7 +88,7 @@ void tm_python_end_cached_names(uint64_t now_ms)
             return;
         }
         if (tm_maybe_sampled(name))
-            add_place(name, &used);
+            add_place(name);
     }
     for (uint32_t i = 0; used && i < FOUND_COUNT; i++)
         if (found[i].name)

@@ -41,9 +41,28 @@ const void *tm_python_context(void);
  * it is done with their results (interned or not); harmless otherwise. */
 void tm_python_release(void);
 
-/* (locked) The frame's id in this segment, or TM_NONE. The frame belongs to the calling
- * thread, so its code object is alive. */
-uint32_t tm_python_intern(const struct tm_raw_frame *raw);
+/* A frame that has an id, and what its code object must still have for the id to hold: code objects are freed, and
+ * their addresses used again. */
+struct tm_known_frame {
+    const void *code;
+    const void *name;
+    const void *file;
+    const void *lines;
+    const void *instructions;
+    uint32_t size; /* of the instructions, in the unit of ob_size */
+    uint32_t first_line;
+    uint32_t position;
+    uint32_t frame;       /* id in the segment of `incarnation` */
+    uint32_t incarnation; /* 0: empty */
+    uint32_t stack;       /* id of the stack that ends with it, for its owner's use */
+};
+
+/* (locked) The frame's id in this segment, or TM_NONE; `known` becomes what describes it. The frame belongs to the
+ * calling thread, so its code object is alive. */
+uint32_t tm_python_intern(const struct tm_raw_frame *raw, struct tm_known_frame *known);
+
+/* (locked) Whether a frame of the calling thread is still the known one. */
+int tm_python_is_same(const struct tm_raw_frame *raw, const struct tm_known_frame *known);
 
 /* (locked) The label that `context` (not NULL) represents, extending `parent`. */
 uint32_t tm_python_label(const void *context, uint32_t parent);

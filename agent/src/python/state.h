@@ -62,6 +62,8 @@ int tm_python_read(const void *address, void *copy, size_t length);
 /* UTF-8 of a str, cut at `capacity` bytes between characters. Lone surrogates are written
  * as Python prints them (\udc80). Returns the length. */
 size_t tm_python_text(const void *unicode, char *text, size_t capacity);
+/* The length and place of the text of a str that is ASCII alone; 0: another, or an empty one. */
+size_t tm_python_ascii(const void *unicode, const char **text);
 /* lines.c: line of an instruction by its byte offset; 0: none or unknown. */
 uint32_t tm_python_line(const void *code, int64_t instruction_offset);
 

@@ -82,3 +82,14 @@ size_t tm_python_text(const void *unicode, char *text, size_t capacity)
         written += write_character(character_at(data, kind, i), text + written);
     return written;
 }
+
+size_t tm_python_ascii(const void *unicode, const char **text)
+{
+    const struct tm_python_layout *layout = &tm_python.layout;
+    uint32_t state = (uint32_t)tm_int_at(unicode, layout->unicode_state);
+    if (!(state >> layout->unicode_compact_shift & 1) || !(state >> layout->unicode_ascii_shift & 1) ||
+        (state >> layout->unicode_kind_shift & 7) != 1)
+        return 0;
+    *text = (const char *)unicode + layout->unicode_ascii_size;
+    return tm_word_at(unicode, layout->unicode_length);
+}

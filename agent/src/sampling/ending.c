@@ -47,9 +47,8 @@ static void end_the_marked(void)
         if (!(__atomic_load_n(&ended[slot / 8], __ATOMIC_RELAXED) & 1u << slot % 8))
             continue;
         const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
-        struct tm_live taken;
-        if (record->address && tm_live_take((const void *)record->address, &taken))
-            tm_live_end(&taken, now);
+        if (record->address)
+            tm_live_free((const void *)record->address, now);
     }
     for (uint32_t i = 0; i < sizeof ended; i++)
         __atomic_store_n(&ended[i], 0, __ATOMIC_RELAXED);

@@ -7,19 +7,13 @@
 #include <errno.h>
 
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/state.h"
 #include "core/system.h"
 #include "live/live.h"
 #include "period/period.h"
 #include "sampling/sampling.h"
 #include "segment/sections.h"
-
-static void end_at(const void *address, uint64_t now_ms)
-{
-    struct tm_live taken;
-    if (tm_live_take(address, &taken))
-        tm_live_end(&taken, now_ms);
-}
 
 /* A free that may not wait (inside the agent, in a signal handler) leaves its address. */
 static void leave_pending(const void *address)
@@ -42,7 +36,7 @@ void tm_drain_pending(void)
     for (unsigned i = 0; i < TM_PENDING_COUNT; i++) {
         uintptr_t address = __atomic_exchange_n(&tm_core.pending[i], 0, __ATOMIC_ACQ_REL);
         if (address)
-            end_at((const void *)address, tm_now_ms());
+            tm_live_free((const void *)address, tm_now_ms());
     }
 }
 
@@ -51,6 +45,7 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
     if (!tm_armed() || !tm_is_sampled(address))
         return;
     int saved = errno;
+    tm_part(TM_PART_ENTRY);
     if (!tm_own_thread.inside && tm_quiet()) {
         tm_mark_ended(address);
     } else if (tm_own_thread.inside || !tm_lock()) {
@@ -58,13 +53,16 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
     } else {
         uint64_t ticks = tm_ticks(), now = tm_now_ms();
         tm_own_thread.inside++;
+        tm_part(TM_PART_TABLE);
         tm_drain_pending();
-        end_at(address, now);
+        uint64_t bytes = tm_live_free(address, now);
         tm_heartbeat(now);
-        tm_control_spent(tm_ticks() - ticks);
+        tm_part(TM_PART_CONTROL);
+        tm_control_spent(tm_ticks() - ticks, bytes);
         tm_own_thread.inside--;
         tm_unlock();
     }
+    tm_measured(TM_MEASURED_END);
     errno = saved;
 }
 

@@ -2,13 +2,14 @@
  *
  * Every thread counts bytes down through exponential gaps whose mean is the
  * period, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever preceded
- * it. A gap was drawn with the period of its time. When the period in force, or that of the
- * allocation's size (period/churn.c), is higher, the sample is kept with probability p(higher)/p(then),
- * so that one period describes it.
+ * it. A gap was drawn with the period of its time. When the period of the allocation, by the one in force and
+ * its size (period/churn.c, period/large.c), is higher, the sample is kept with probability p(higher)/p(then).
+ * From then on `thread->period` is the one period that describes it.
  */
 #include <errno.h>
 
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/number.h"
 #include "core/state.h"
 #include "core/system.h"
@@ -41,6 +42,22 @@ static void draw_next(struct tm_thread_state *thread)
     tm_begin_gap(thread, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
 }
 
+/* The gap was drawn with the thread's period, and ended in an allocation of these bytes. If the period of the
+ * allocation is coarser by now, the sample stays with p(coarser)/p(then): decided here, before the allocation is made. */
+static int stays(struct tm_thread_state *thread, uint64_t bytes)
+{
+    uint64_t period = tm_period_of(bytes, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
+    if (period <= thread->period)
+        return 1;
+    double before = tm_chance((double)bytes, (double)thread->period), after = tm_chance((double)bytes, (double)period);
+    thread->period = period;
+    if (tm_random_unit(thread) * before <= after)
+        return 1;
+    if (!tm_is_large(bytes))
+        tm_control_thinned();
+    return 0;
+}
+
 /* Not recording: check again only after a while, and draw a true gap before counting. */
 static int idle(struct tm_thread_state *thread)
 {
@@ -62,11 +79,20 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     struct tm_thread_state *thread = &tm_own_thread;
     if (thread->inside)
         return 0;
-    if (thread->rest && !tm_gap_ends(thread, bytes)) {
+    if (tm_decides_large(thread, bytes)) {
+        if (!tm_large_is_sampled(thread, bytes)) {
+            tm_renew_gap(thread);
+            return 0;
+        }
+    } else if (thread->rest && !tm_gap_ends(thread, bytes)) {
         tm_step_gap(thread);
+        return 0;
+    } else if (thread->period && !stays(thread, bytes)) {
+        draw_next(thread);
         return 0;
     }
     int saved = errno, sampled = 0;
+    tm_part(TM_PART_ENTRY);
     if (!tm_armed() && !tm_come_alive()) {
         idle(thread);
         if (__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED))
@@ -91,12 +117,17 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
             thread->rest = 0;
         }
     }
+    if (sampled)
+        tm_part(TM_PART_OUTSIDE);
+    else
+        tm_measured(TM_MEASURED_NOTHING);
     errno = saved;
     return sampled;
 }
 
 void tm_leave(void)
 {
+    tm_measured(TM_MEASURED_NOTHING);
     draw_next(&tm_own_thread);
     tm_own_thread.inside = 0;
 }
@@ -117,22 +148,34 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
 {
     uint64_t now = sampled->now_ms;
     tm_drain_pending();
+    tm_part(TM_PART_INTERNING);
     uint32_t stack = tm_intern_captured(captured);
     uint32_t label = captured->context ? tm_python_label(captured->context, 0) : 0;
-    uint32_t site = tm_find_site(stack, label, tm_own_thread_index(), sampled->domain, now);
+    uint32_t thread = tm_own_thread_index();
+    tm_check_thread_name();
+    tm_part(TM_PART_TABLE);
+    uint32_t site = tm_find_site(stack, label, thread, sampled->domain, now);
     if (site == TM_NONE)
         return 0;
     int mapped = sampled->domain == TM_DOMAIN_MAPPED || sampled->domain == TM_DOMAIN_FILES;
-    uint32_t slot = tm_live_insert(sampled->address, sampled->bytes, sampled->period, site, !mapped, now);
+    const struct tm_live values = {
+        .site = site,
+        .address = (uintptr_t)sampled->address,
+        .bytes = sampled->bytes,
+        .birth_ms = now,
+        .weight_bytes = sampled->bytes,
+        .period_bytes = (float)sampled->period,
+    };
+    uint32_t slot = tm_live_insert(&values, !mapped);
     if (slot == TM_NONE)
         return 0;
+    tm_site_sampled(site, tm_weigh(values.weight_bytes, values.bytes, values.period_bytes), now);
     if (mapped && !tm_mapping_add((uintptr_t)sampled->address, sampled->bytes, slot)) {
         tm_live_resize(slot, 0, now);
         return 0;
     }
-    tm_site_allocated(site, tm_weigh(sampled->bytes, sampled->bytes, (float)sampled->period), now);
     tm_check_peak(now);
-    tm_churn_taken(sampled->bytes);
+    tm_churn_taken(sampled->bytes, sampled->period);
     tm_core.header->samples++;
     tm_heartbeat(now);
     return 1;
@@ -142,7 +185,8 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
 static void commit(const struct tm_captured *captured, void *data)
 {
     struct sampled *sampled = data;
-    double now_in_force = (double)tm_core.period; /* thinned since the period was read: one step more */
+    /* The period has risen since the sample was decided about: one step more. */
+    double now_in_force = (double)tm_period_of(sampled->bytes, tm_core.period);
     if (now_in_force > sampled->period) {
         double before = tm_chance((double)sampled->bytes, sampled->period);
         double after = tm_chance((double)sampled->bytes, now_in_force);
@@ -152,16 +196,18 @@ static void commit(const struct tm_captured *captured, void *data)
     }
     if (!write_sample(sampled, captured))
         tm_core.header->samples_lost++;
+    tm_part(TM_PART_CHECKS);
     if (sampled->domain == TM_DOMAIN_PYTHON)
         tm_python_end_cached_names(sampled->now_ms);
-    tm_control(tm_ticks() - sampled->ticks);
+    tm_part(TM_PART_CONTROL);
+    tm_control(tm_ticks() - sampled->ticks, sampled->bytes);
 }
 
 void tm_record(const void *address, size_t bytes, enum tm_domain domain, const void *return_address)
 {
     int saved = errno;
     struct tm_thread_state *thread = &tm_own_thread;
-    uint64_t in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
+    tm_part(TM_PART_ENTRY);
     struct sampled sampled = {
         .now_ms = tm_now_ms(),
         .address = address,
@@ -170,22 +216,18 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
         .period = (double)thread->period,
         .ticks = tm_ticks(),
     };
-    int stays = (uintptr_t)address >> 48 == 0;
-    uint64_t period = tm_churn_period(bytes, in_force);
-    if (period > thread->period) {
-        double before = tm_chance((double)bytes, sampled.period);
-        sampled.period = (double)period;
-        stays = stays && tm_random_unit(thread) * before <= tm_chance((double)bytes, sampled.period);
-        if (!stays)
-            tm_control_thinned();
-    }
-    if (stays && tm_armed()) {
+    int is_recorded = (uintptr_t)address >> 48 == 0 && tm_armed();
+    if (is_recorded) {
+        tm_part(TM_PART_CHECKS);
         tm_check_objects(sampled.now_ms);
+        tm_part(TM_PART_STACK);
         if (!tm_with_stack(return_address, commit, &sampled) && tm_core.header)
             __atomic_fetch_add(&tm_core.header->samples_lost, 1, __ATOMIC_RELAXED);
     }
+    tm_part(TM_PART_ENTRY);
     draw_next(thread);
     thread->inside = 0;
+    tm_measured(is_recorded ? TM_MEASURED_SAMPLE : TM_MEASURED_NOTHING);
     errno = saved;
 }
 

@@ -253,8 +253,12 @@ uint32_t tm_intern_label(uint32_t parent, uint32_t key, uint32_t value)
 
 /* ---- threads --------------------------------------------------------------------------- */
 
-static void write_name(struct tm_thread *record, uint32_t index)
+void tm_check_thread_name(void)
 {
+    uint32_t index = tm_own_thread.thread;
+    if (index == 0 || (tm_random(&tm_own_thread) & 15) != 0)
+        return; /* names change rarely, asking costs a system call */
+    struct tm_thread *record = tm_at(TM_SECTION_THREADS, index);
     char name[24] = {0};
     prctl(PR_GET_NAME, name, 0, 0, 0);
     if (memcmp(record->name, name, sizeof name) == 0)
@@ -280,8 +284,6 @@ uint32_t tm_own_thread_index(void)
         prctl(PR_GET_NAME, record->name, 0, 0, 0);
         tm_records_appended(TM_SECTION_THREADS, index + 1);
         thread->thread = index;
-    } else if ((tm_random(thread) & 15) == 0) { /* names change rarely, asking costs a system call */
-        write_name(tm_at(TM_SECTION_THREADS, thread->thread), thread->thread);
     }
     return thread->thread;
 }

@@ -17,5 +17,7 @@ uint32_t tm_intern_mark(const char *text);
 uint32_t tm_intern_stack(uint32_t parent, uint32_t frame); /* the parent's id when full */
 uint32_t tm_intern_label(uint32_t parent, uint32_t key, uint32_t value);
 uint32_t tm_own_thread_index(void);
+/* Now and then: the calling thread may have another name. */
+void tm_check_thread_name(void);
 
 #endif

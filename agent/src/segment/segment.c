@@ -16,6 +16,7 @@
 #include "segment/pool.h"
 #include "segment/sections.h"
 
+/* Each maximum is a power of two. */
 static const struct {
     uint32_t stride, first, maximum;
 } plan[TM_SECTION_COUNT] = {
@@ -40,6 +41,11 @@ static uint64_t bytes_of(const struct tm_room *room, uint32_t records)
     return page_up((uint64_t)room->stride * records);
 }
 
+static uint32_t log2_of(uint32_t power)
+{
+    return 31u - (uint32_t)__builtin_clz(power);
+}
+
 static int lay_out(void)
 {
     uint64_t offset = TM_PAGE;
@@ -48,6 +54,7 @@ static int lay_out(void)
         *room = (struct tm_room){.stride = plan[kind].stride,
                                  .capacity = plan[kind].first,
                                  .maximum = plan[kind].maximum,
+                                 .block_shift = log2_of(plan[kind].maximum / TM_SECTION_BLOCKS),
                                  .offset = offset};
         int why = tm_pool_reserve(offset, bytes_of(room, room->capacity));
         if (why)
@@ -56,7 +63,7 @@ static int lay_out(void)
         section->offset = offset;
         section->stride = room->stride;
         section->capacity = room->capacity;
-        section->block_records = room->maximum / TM_SECTION_BLOCKS;
+        section->block_records = 1u << room->block_shift;
         offset += bytes_of(room, room->maximum);
     }
     return offset <= TM_SLOT_STRIDE ? 0 : ENOSPC;
@@ -161,7 +168,7 @@ int tm_room_for(enum tm_section_kind kind, uint32_t index)
 void tm_record_changed(enum tm_section_kind kind, uint32_t index)
 {
     struct tm_section *section = &tm_core.header->sections[kind];
-    uint32_t block = index / (tm_core.rooms[kind].maximum / TM_SECTION_BLOCKS);
+    uint32_t block = index >> tm_core.rooms[kind].block_shift;
     __atomic_store_n(&section->block_generation[block], section->block_generation[block] + 1, __ATOMIC_RELEASE);
 }
 

@@ -101,10 +101,8 @@ static uint8_t hook_of_value(uintptr_t value)
     return TM_NO_HOOK;
 }
 
-/*
- * A stub resolves to the first definition in the program's global scope. (An object opened with RTLD_DEEPBIND
- * may have another: it then both allocates and frees with ours.)
- */
+/* A stub resolves to the first definition in the program's global scope. (An object opened with RTLD_DEEPBIND
+ * may have another: it then both allocates and frees with ours.) */
 static uint8_t hook_of_stub(const struct tm_object *object, const struct tables *tables, const ElfW(Rela) *entry,
                             uintptr_t value)
 {

@@ -5,16 +5,18 @@
  *   or the native caller alone -------------------+
  */
 #include "core/lock.h"
+#include "core/measure.h"
 #include "core/state.h"
 #include "core/system.h"
 #include "python/python.h"
 #include "segment/intern.h"
 #include "stacks/native.h"
 #include "stacks/stack.h"
+#include "stacks/trail.h"
 
 /* ---- interning (locked) --------------------------------------------------------------- */
 
-static uint32_t push_mark(uint32_t stack, unsigned left_out)
+uint32_t tm_intern_left_out(uint32_t stack, unsigned left_out)
 {
     char text[48];
     tm_format(text, sizeof text, "%u frames left out", left_out);
@@ -23,16 +25,15 @@ static uint32_t push_mark(uint32_t stack, unsigned left_out)
 
 static uint32_t push_python(uint32_t stack, const struct tm_raw_frame *raw)
 {
+    struct tm_known_frame known;
     if (raw->left_out)
-        stack = push_mark(stack, raw->left_out);
-    return tm_intern_stack(stack, tm_python_intern(raw));
+        stack = tm_intern_left_out(stack, raw->left_out);
+    return tm_intern_stack(stack, tm_python_intern(raw, &known));
 }
 
 static uint32_t plain_stack(const struct tm_raw_frame *raw, unsigned count, const void *return_address)
 {
-    uint32_t stack = 0;
-    while (count)
-        stack = push_python(stack, &raw[--count]);
+    uint32_t stack = count ? tm_trail_intern(raw, count) : 0;
     return return_address ? tm_intern_stack(stack, tm_native_intern(return_address)) : stack;
 }
 
@@ -72,7 +73,7 @@ static uint32_t merged_stack(const struct tm_raw_frame *raw, unsigned raw_count,
             if (pushed++ < TM_ROOT_FRAMES || pushed > TM_ROOT_FRAMES + left_out)
                 stack = tm_intern_stack(stack, tm_native_intern(pc));
             else if (pushed == TM_ROOT_FRAMES + 1)
-                stack = push_mark(stack, left_out);
+                stack = tm_intern_left_out(stack, left_out);
             continue;
         }
         evaluators--;
@@ -123,6 +124,7 @@ typedef void write_function(const struct tm_captured *captured, void *data);
 
 static int lock_and_write(const struct tm_captured *captured, write_function *write, void *data)
 {
+    tm_part(TM_PART_LOCK);
     if (!lock_this_recording())
         return 0;
     if (!knows_all(captured)) {
@@ -132,6 +134,7 @@ static int lock_and_write(const struct tm_captured *captured, write_function *wr
             return 0;
     }
     write(captured, data);
+    tm_part(TM_PART_LOCK);
     tm_unlock();
     return 1;
 }
@@ -153,6 +156,7 @@ __attribute__((noinline)) int tm_with_stack(const void *return_address, write_fu
     captured.context = tm_python_context();
     int native = (__atomic_load_n(&tm_core.options, __ATOMIC_RELAXED) & TM_OPTION_NATIVE) != 0;
     int written = native ? write_with_native(&captured, write, data) : lock_and_write(&captured, write, data);
+    tm_part(TM_PART_STACK);
     tm_python_release();
     return written;
 }

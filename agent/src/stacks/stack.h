@@ -19,6 +19,8 @@ struct tm_captured {
 /* Captures the stack and calls `write` with it under the lock, if the recording that the thread was adopted for
  * is still active. 0: that recording has ended, or the lock was not acquired. Not locked; `inside` must be set. */
 int tm_with_stack(const void *return_address, void (*write)(const struct tm_captured *captured, void *data), void *data);
+/* (locked) The stack, continued by a mark that so many frames are missing. */
+uint32_t tm_intern_left_out(uint32_t stack, unsigned left_out);
 /* (locked) The id of the stack. */
 uint32_t tm_intern_captured(const struct tm_captured *captured);
 

@@ -1,7 +1,5 @@
-/*
- * stress.c - threads x forks x dlopen x signals that allocate x small stacks, then exit() while threads still
- * run. Every block contains its own number; a wrong byte ends the program.
- */
+/* stress.c - threads x forks x dlopen x signals that allocate x small stacks, then exit() while threads still
+ * run. Every block contains its own number; a wrong byte ends the program. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>

@@ -1,8 +1,6 @@
-/*
- * Exports the names of an interpreter with an untrustworthy version or offsets: VERSION and COOKIE are set on
+/* Exports the names of an interpreter with an untrustworthy version or offsets: VERSION and COOKIE are set on
  * the compiler's command line. Allocates, and ends. With NUMBER it is a library for host.c, and NUMBER is its
- * Py_Version: not even Py_GetVersion may be called.
- */
+ * Py_Version: not even Py_GetVersion may be called. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,20 @@ import { shellWord } from "../text/command_words.js";
 /** Options of `tidemark` itself. */
 const PROGRAM_OPTIONS = ["--version", "--help"];
 
+/** What other tools call an option, and what it is called here. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  "--duration": "--for",
+  "--seconds": "--for",
+  "--time": "--for",
+  "--timeout": "--for",
+  "--subprocesses": "--children",
+  "--follow-fork": "--children",
+  "--interval": "--period",
+  "--rate": "--period",
+};
+/** A process is an argument here, not an option. */
+const PID_OPTIONS: ReadonlySet<string> = new Set(["--pid", "-p"]);
+
 /**
  * An option of the command that is similar to `flag`; otherwise the command line of another command that has
  * exactly this option, preferably one that is named in the command line; undefined if there is neither.
@@ -30,6 +44,14 @@ export function guessOption(
   ]);
   if (near !== undefined) {
     return near;
+  }
+  const named = OTHER_NAMES[flag];
+  if (own !== undefined && named !== undefined && flagsOf(own).includes(named)) {
+    return named;
+  }
+  const takesPid = own?.registeredArguments.some(({ description }) => /process/.test(description));
+  if (own !== undefined && takesPid && PID_OPTIONS.has(flag)) {
+    return `tidemark ${own.name()} ${/^\d+$/.exec(words[words.indexOf(flag) + 1] ?? "")?.[0] ?? "PID"}`;
   }
   const others = commands.filter((each) => each !== own && flagsOf(each).includes(flag));
   const other = others.find((each) => words.includes(each.name())) ?? others[0];

@@ -5,9 +5,12 @@ import type { Pid } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { functionOf, placeOf } from "./sites.js";
 
-/** "process 4242: 12 s, 48 s left; RSS 121 MiB (+3.2 MiB); 2.9 MiB live by record app.py:27" */
+/**
+ * "process 4242: 12 s, 48 s left; RSS 121 MiB (+3.2 MiB); 2.9 MiB live by record app.py:27", or with children:
+ * "process 4242: 12 s, 48 s left; PSS of 5 processes 121 MiB (+3.2 MiB); ..."
+ */
 export function attachProgressText(pid: Pid, progress: AttachProgress): string {
-  const { elapsedMs, leftMs, rssBytes, rssGrowthBytes, most, verdict } = progress;
+  const { elapsedMs, leftMs, rssBytes, rssGrowthBytes, tree, most, verdict } = progress;
   const until =
     leftMs === null
       ? verdict === ""
@@ -22,7 +25,9 @@ export function attachProgressText(pid: Pid, progress: AttachProgress): string {
         ];
   const parts = [
     `process ${pid}: ${formatDurationBriefly(elapsedMs)}, ${until}`,
-    `RSS ${formatBytes(rssBytes)} (${formatSignedBytes(rssGrowthBytes)})`,
+    tree === null
+      ? `RSS ${formatBytes(rssBytes)} (${formatSignedBytes(rssGrowthBytes)})`
+      : `PSS of ${tree.processes} processes ${formatBytes(tree.pssBytes)} (${formatSignedBytes(tree.growthBytes)})`,
     ...site,
   ];
   return oneLine(parts.join("; "));

@@ -12,8 +12,14 @@ export interface AttachProgress {
   /** Time until the end; null: until the verdict is settled. */
   readonly leftMs: Millis | null;
   readonly rssBytes: Bytes;
-  /** Time since the recording began. */
+  /** Since the recording began. */
   readonly rssGrowthBytes: Bytes;
+  /** The process and its children, when the recording was last read; null for a single process. */
+  readonly tree: {
+    readonly processes: number;
+    readonly pssBytes: Bytes;
+    readonly growthBytes: Bytes;
+  } | null;
   /** The site that holds most of the memory allocated since then; null if nothing is known yet. */
   readonly most: { readonly frame: FrameJson; readonly bytes: Bytes } | null;
   /** The latest verdict: "python-leak (80 % sure)"; "" before the first. */
@@ -35,7 +41,7 @@ export class AttachProgressReader {
   #dueMs: Millis = 0;
   #readingDueMs: Millis = FIRST_READING_MS;
   #firstRssBytes: Bytes | null = null;
-  #most: AttachProgress["most"] = null;
+  #read: ReadSoFar = { most: null, tree: null };
 
   readonly #pid: Pid;
   readonly #forMs: Millis | null;
@@ -55,7 +61,7 @@ export class AttachProgressReader {
     this.#dueMs = elapsedMs + INTERVAL_MS;
     if (elapsedMs >= this.#readingDueMs) {
       this.#readingDueMs = elapsedMs * READING_FACTOR;
-      this.#most = mostSoFar(path);
+      this.#read = readSoFar(path);
     }
     const rssBytes = readStatus(this.#pid)?.rssBytes ?? 0;
     this.#firstRssBytes ??= rssBytes;
@@ -64,19 +70,34 @@ export class AttachProgressReader {
       leftMs: this.#forMs === null ? null : Math.max(0, this.#forMs - elapsedMs),
       rssBytes,
       rssGrowthBytes: rssBytes - this.#firstRssBytes,
-      most: this.#most,
+      ...this.#read,
       verdict: this.verdict,
     });
   }
 }
 
-function mostSoFar(path: string): AttachProgress["most"] {
+type ReadSoFar = Pick<AttachProgress, "most" | "tree">;
+
+function readSoFar(path: string): ReadSoFar {
   // A recording of a few seconds may not contain a profile yet.
   const summary = orNull(() => summarize(openRecording(path), "end"));
-  const groups = groupSites(summary?.sites ?? []);
+  if (summary === null) {
+    return { most: null, tree: null };
+  }
+  const groups = groupSites(summary.sites);
   const most = groups.reduce<(typeof groups)[number] | null>(
     (best, group) => (group.live.bytes > (best?.live.bytes ?? 0) ? group : best),
     null,
   );
-  return most && { frame: most.headline, bytes: most.live.bytes };
+  const { pss, series, processes } = summary;
+  return {
+    most: most && { frame: most.headline, bytes: most.live.bytes },
+    tree: pss
+      ? {
+          processes: processes.filter(({ endRssBytes }) => (endRssBytes ?? 0) > 0).length,
+          pssBytes: pss.endBytes,
+          growthBytes: pss.endBytes - series.startBytes,
+        }
+      : null,
+  };
 }

@@ -176,7 +176,7 @@ export interface SummaryJson {
     treePssBytes: Bytes;
   };
   agent: {
-    /** Sampling period at that time; for short-lived sizes it may be longer. */
+    /** Sampling period at that time, for the sizes with the fewest samples; large allocations keep the configured one. */
     periodBytes: Bytes;
     /** The longest period until then, for any size. */
     coarsestPeriodBytes?: Bytes;

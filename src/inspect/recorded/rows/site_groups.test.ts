@@ -56,6 +56,15 @@ describe("splitStack", () => {
 });
 
 describe("groupSites", () => {
+  it("joins cells of a kernel, and keeps cells that have numbers apart", () => {
+    const cells = ["<module> /tmp/ipykernel_9/411.py 1", "<module> /tmp/ipykernel_9/512.py 1"];
+    expect(groupSites(cells.map((cell) => site([cell], 100, 3)))).toMatchObject([
+      { live: { bytes: 200 }, liveObjects: 2 },
+    ]);
+    const numbered = ["<module> <ipython-input-4-ab12> 1", "<module> <ipython-input-5-ab12> 1"];
+    expect(groupSites(numbered.map((cell) => site([cell], 100, 3)))).toHaveLength(2);
+  });
+
   it("joins stacks that differ only further out; their variances add", () => {
     const groups = groupSites([
       site(["f /srv/a.py 1", "g /srv/a.py 2"], 100, 3),

@@ -8,6 +8,7 @@ import { itemAt } from "../../../model/base/columns.js";
 import type { Bytes, Objects } from "../../../model/base/units.js";
 import type { FrameJson, SummarySiteJson } from "../../../model/documents/documents.js";
 import { ownFrame } from "../../../model/documents/own_code.js";
+import { isNotebookCell, readableFile } from "../../../model/profile/frame_text.js";
 
 /** A figure and its standard error. */
 export interface Estimate {
@@ -98,6 +99,8 @@ function isInterpreterFrame(frame: FrameJson): boolean {
   );
 }
 
+/** A kernel compiles each cell under a file name of its own: cells that look alike in a list are one place. */
 function frameKey(frame: FrameJson): unknown[] {
-  return [frame.function, frame.file, frame.line, frame.kind];
+  const file = isNotebookCell(frame.file) ? readableFile(frame.file) : frame.file;
+  return [frame.function, file, frame.line, frame.kind];
 }

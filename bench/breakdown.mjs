@@ -1,0 +1,159 @@
+/**
+ * What of the overhead is whose: each workload runs plain and in five ways that add one thing each, in turn.
+ * `npm run bench -- breakdown [--rounds 5] [--repeat 1,5] [--only WORKLOAD,...]`
+ *
+ *   idle      the library is preloaded and does nothing
+ *   hooks     armed, with a period so large that nothing is sampled
+ *   samples   armed as usual, into a pool of its own
+ *   recorder  as `tidemark run` starts it: shared memory of the guard's, and a recorder that reads it
+ *
+ * Figures are the program's own CPU time as a ratio to the plain run of the same round, and instructions where the
+ * processor's counters can be read (perf stat). `--repeat`: how often a workload runs in one process.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { SetupError } from "../scripts/command.mjs";
+import { findInterpreters } from "../scripts/environment/interpreters.mjs";
+import { describeMachine } from "./machine.mjs";
+import { markdownTable, writeResults } from "./results.mjs";
+import { formatRatio, median, overall, ratioWithInterval } from "./statistics.mjs";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+/** They need the standard library alone. */
+const workloads = [
+  "json_service",
+  "log_analysis",
+  "object_graph",
+  "richards",
+  "word_index",
+  "sqlite_orders",
+  "async_pipeline",
+  "small_allocations",
+];
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "5" },
+    repeat: { type: "string", default: "1,5" },
+    only: { type: "string" },
+  },
+});
+const chosen = options.only?.split(",") ?? workloads;
+for (const name of chosen) {
+  if (!workloads.includes(name)) {
+    throw new SetupError(`no workload ${name}: it is one of ${workloads.join(", ")}`);
+  }
+}
+const interpreters = await findInterpreters();
+const python = interpreters.filter(({ freeThreaded }) => !freeThreaded).at(-1)?.path ?? "python3";
+const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
+const library = join(here, "../dist/native/libtidemark.so");
+const ways = ["plain", "idle", "hooks", "samples", "recorder"];
+/** So that one sample in a run would be a surprise. */
+const NEVER = "1024G";
+const hasCounters =
+  spawnSync("perf", ["stat", "-x", ",", "-e", "instructions:u", "true"], {
+    encoding: "utf8",
+  }).stderr?.startsWith("<not") === false;
+
+/** @param {string} way @returns {Record<string, string>} */
+function environmentOf(way) {
+  /** @type {Record<string, string>} */
+  const tidemark = { hooks: `dir=${scratch},period=${NEVER}`, samples: `dir=${scratch}` };
+  return way === "plain" || way === "recorder"
+    ? {}
+    : { LD_PRELOAD: library, ...(tidemark[way] ? { TIDEMARK: tidemark[way] } : {}) };
+}
+
+/** @param {string} way @param {string[]} program @returns {{cpu: number, wall: number, instructions: number}} */
+function once(way, program) {
+  const file = join(scratch, "measured.json");
+  const counts = join(scratch, "counts");
+  const environment = Object.entries(environmentOf(way)).map(([name, value]) => `${name}=${value}`);
+  const command = [
+    ...[python, join(here, "measure.py"), file],
+    ...(hasCounters ? ["perf", "stat", "-x", ",", "-e", "instructions:u", "-o", counts] : []),
+    ...["env", ...environment, ...program],
+  ];
+  const recorder = [join(here, "../bin/tidemark"), "run", "--quiet", "-f"];
+  const whole =
+    way === "recorder"
+      ? [...recorder, "-o", join(scratch, "r.tidemark"), "--", ...command]
+      : command;
+  const result = spawnSync(whole[0] ?? "", whole.slice(1), {
+    cwd: scratch,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  if (result.status !== 0) {
+    throw new Error(`${whole.join(" ")}: ${result.status}`);
+  }
+  const { cpuSeconds, wallSeconds } = JSON.parse(readFileSync(file, "utf8"));
+  const instructions = hasCounters
+    ? Number(/^(\d+),/m.exec(readFileSync(counts, "utf8"))?.[1] ?? Number.NaN)
+    : Number.NaN;
+  return { cpu: cpuSeconds, wall: wallSeconds, instructions };
+}
+
+const load = loadavg()
+  .map((value) => value.toFixed(1))
+  .join(", ");
+const rows = [];
+for (const repeat of options.repeat.split(",")) {
+  /** @type {Map<string, ReturnType<typeof ratioWithInterval>[]>} by way, an entry a workload */
+  const cpu = new Map(ways.map((way) => [way, []]));
+  /** @type {Map<string, ReturnType<typeof ratioWithInterval>[]>} */
+  const instructions = new Map(ways.map((way) => [way, []]));
+  const seconds = [];
+  for (const name of chosen) {
+    const program = [python, join(here, "repeat.py"), repeat, join(here, `workloads/${name}.py`)];
+    const rounds = [];
+    for (let round = 0; round < Number(options.rounds); round++) {
+      rounds.push(new Map(ways.map((way) => [way, once(way, program)])));
+    }
+    seconds.push(...rounds.map((round) => round.get("plain")?.cpu ?? 0));
+    for (const way of ways.slice(1)) {
+      const ratios = (/** @type {"cpu" | "instructions"} */ figure) =>
+        ratioWithInterval(
+          rounds.map(
+            (round) => (round.get(way)?.[figure] ?? 0) / (round.get("plain")?.[figure] ?? 1),
+          ),
+        );
+      cpu.get(way)?.push(ratios("cpu"));
+      instructions.get(way)?.push(ratios("instructions"));
+    }
+    console.error(
+      `${name} x ${repeat}: ${ways
+        .slice(1)
+        .map((way) => `${way} ${formatRatio(/** @type {any} */ (cpu.get(way)?.at(-1)))}`)
+        .join(", ")}`,
+    );
+  }
+  for (const way of ways.slice(1)) {
+    const each = cpu.get(way) ?? [];
+    rows.push([
+      way,
+      `${median(seconds).toFixed(1)} s`,
+      formatRatio(overall(each)),
+      Math.max(...each.map(({ ratio }) => ratio)).toFixed(3),
+      hasCounters ? formatRatio(overall(instructions.get(way) ?? [])) : "-",
+    ]);
+  }
+}
+rmSync(scratch, { recursive: true, force: true });
+
+const markdown = `## Overhead, part by part
+
+\`npm run bench -- breakdown --rounds ${options.rounds} --repeat ${options.repeat}\` on ${describeMachine(python)}. Load of others: ${load}.
+The program's own CPU time as a ratio to the plain run of the same round, geometric mean over ${chosen.length} workloads with its 95 %
+interval. Idle: preloaded, inert. Hooks: armed, nothing sampled. Samples: as usual, without a recorder. Recorder:
+\`tidemark run\`. Instructions: "-" where the processor's counters cannot be read.
+
+${markdownTable(["way", "CPU of a plain run, median", "CPU", "the worst workload", "instructions"], rows)}
+`;
+console.log(markdown);
+if (!options.only) {
+  writeResults("breakdown", markdown);
+}
