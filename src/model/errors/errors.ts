@@ -154,7 +154,7 @@ export function fileUnusable(
   // Replaces "EACCES: permission denied, open '/x'", because the path is already in the message.
   const ours = /^EPERM: (it belongs to .+)$/.exec(reason)?.[1];
   const denied = ours === undefined ? "permission denied" : `permission denied, ${ours}`;
-  const words = permission ? denied : reason;
+  const words = permission ? denied : reason.replace(/^E[A-Z0-9]+: (.+), [a-z]+ '.*'$/, "$1");
   const next =
     action === "read"
       ? "run this as a user with permission to read it"
