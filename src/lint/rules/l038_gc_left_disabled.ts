@@ -27,7 +27,7 @@ def load_index(path):
         gc.enable()
 `,
   ignore: "The program collects by hand, or ends soon.",
-  proof: "`tidemark diagnose PID` reports the kind `garbage-cycles`.",
+  proof: "`tidemark diagnose PID` reports the kind `cycle-garbage`.",
   *check(file) {
     const { module, names, repeats } = file;
     const calls = (name: string) =>
