@@ -152,8 +152,8 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
       return { ...row, putters };
     }),
   };
-  const told = new Set(ofLibraries.map(({ type }) => type));
-  return { batch, census: censusBatch(pid, countGraph(objects), told), copiedBytes };
+  const libraryTypes = new Set(ofLibraries.map(({ type }) => type));
+  return { batch, census: censusBatch(pid, countGraph(objects), libraryTypes), copiedBytes };
 }
 
 function ownCode(objects: ObjectGraph, python: PythonRuntime): CodeUses[] {

@@ -135,7 +135,7 @@ static enum tm_python_bottom hook_domain(int domain)
     return bottom;
 }
 
-static void tell(enum tm_python_bottom bottom, int settled)
+static void report_bottom(enum tm_python_bottom bottom, int settled)
 {
     switch (bottom) {
     case TM_BOTTOM_PYMALLOC:
@@ -171,7 +171,7 @@ static void cover_arenas(void)
 
 /* Hooks what is not hooked, and reports what is seen then if that has changed. `settled`: only the program
  * itself can still replace the allocators. */
-static _Atomic int told = -1;
+static _Atomic int reported = -1;
 
 static void hook_both(int settled)
 {
@@ -179,10 +179,10 @@ static void hook_both(int settled)
     hook_domain(DOMAIN_MEMORY);
     enum tm_python_bottom bottom = hook_domain(DOMAIN_OBJECT);
     int now = (int)bottom * 2 + settled;
-    if (atomic_exchange(&told, now) == now)
+    if (atomic_exchange(&reported, now) == now)
         return;
     tm_python_arenas_are_containers(bottom == TM_BOTTOM_PYMALLOC);
-    tell(bottom, settled);
+    report_bottom(bottom, settled);
 }
 
 /* Whether an interpreter that starts now keeps its default allocator. */
@@ -305,7 +305,7 @@ static void hook_again(void)
     if (!get_arenas || tm_settings.malloc_unseen)
         return;
     unlearned = 1;
-    atomic_store(&told, -1);
+    atomic_store(&reported, -1);
     atomic_store(&can_hook, 1);
 }
 

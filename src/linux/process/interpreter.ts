@@ -86,11 +86,11 @@ const FREE_THREADED = "free-threading build (";
 /** `name`: the file's name, used for what its contents do not say. */
 function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
   const build = buildOf(name);
-  const told = readBuild(path, minorOf(name));
+  const contents = readBuild(path, minorOf(name));
   return {
-    version: told?.version ?? minorOf(name),
+    version: contents?.version ?? minorOf(name),
     debug: build.debug,
-    freeThreaded: build.freeThreaded || told?.freeThreaded === true,
+    freeThreaded: build.freeThreaded || contents?.freeThreaded === true,
   };
 }
 
@@ -110,12 +110,12 @@ function readBuild(path: string, minor: string): Build | null {
       return known;
     }
     const file = stats.size > LARGEST_FILE ? Buffer.alloc(0) : readFileSync(descriptor);
-    const told = {
+    const contents = {
       version: findVersion(file, minor) ?? minor,
       freeThreaded: file.includes(FREE_THREADED),
     };
-    files.set(key, told);
-    return told;
+    files.set(key, contents);
+    return contents;
   } catch {
     return null;
   } finally {

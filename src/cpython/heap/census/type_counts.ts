@@ -14,7 +14,7 @@ export function countGraph({ graph, end }: ObjectGraph): TypeCounts {
     return count;
   });
   // A storage is a separate node here; its bytes count for the first tensor that has it.
-  const told = new Uint8Array(graph.nodes - end);
+  const isCounted = new Uint8Array(graph.nodes - end);
   for (let node = FIRST_OBJECT; node < end; node++) {
     const count = byRow[uint32At(graph.type, node)];
     if (count === undefined) {
@@ -22,14 +22,14 @@ export function countGraph({ graph, end }: ObjectGraph): TypeCounts {
     }
     count.objects += 1;
     count.bytes += float64At(graph.shallow, node);
-    if (told.length === 0) {
+    if (isCounted.length === 0) {
       continue;
     }
     const stop = uint32At(graph.edgeStart, node + 1);
     for (let edge = uint32At(graph.edgeStart, node); edge < stop; edge++) {
       const to = uint32At(graph.edgeTo, edge);
-      if (to >= end && told[to - end] === 0) {
-        told[to - end] = 1;
+      if (to >= end && isCounted[to - end] === 0) {
+        isCounted[to - end] = 1;
         count.bytes += float64At(graph.shallow, to);
       }
     }

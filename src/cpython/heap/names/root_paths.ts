@@ -72,14 +72,14 @@ export function findRootPaths(objects: ObjectGraph, nodes: readonly NodeId[]): R
   const groups = grouping
     .run(nodes)
     .sort((a, b) => b.retainedBytes - a.retainedBytes || b.objects - a.objects);
-  const told = groups.slice(0, MOST_PATHS).map(({ end, tail, objects: count, retainedBytes }) => {
+  const shown = groups.slice(0, MOST_PATHS).map(({ end, tail, objects: count, retainedBytes }) => {
     const way = pathTo(objects.paths, end);
     const path = [...grouping.names.words(way), ...tail.words];
     return { path, nodes: way, objects: count, retainedBytes };
   });
   const others = groups.slice(MOST_PATHS);
   return [
-    ...mergeSameWords(told),
+    ...mergeSameWords(shown),
     ...(others.length === 0 ? [] : [{ path: ["other paths"], nodes: [], ...sumsOf(others) }]),
   ];
 }

@@ -161,8 +161,8 @@ export class StepNames {
     }
     if (this.#shape(from) === SHAPE_FRAME) {
       const words = this.objects.frames.wordsBetween(this.#address(from), type, this.#address(to));
-      const told = type === "frame" && this.#shape(before) === SHAPE_FRAME; // named by its generator
-      return words?.slice(told ? 1 : 0) ?? [`local of ${type}`];
+      const isNamed = type === "frame" && this.#shape(before) === SHAPE_FRAME; // named by its generator
+      return words?.slice(isNamed ? 1 : 0) ?? [`local of ${type}`];
     }
     // A cell is where a function keeps a local that inner functions share; it is not a separate step.
     return type === "cell" ? [] : [this.#step(from, to)];

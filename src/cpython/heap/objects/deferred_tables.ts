@@ -13,7 +13,7 @@ import { parseKeys, readBytes, readKeys, readWords } from "./small_objects.js";
 import { readStorageOf } from "./tensor.js";
 import type { TypeRow } from "./type_table.js";
 
-type Tell = (row: TypeRow, bytes: Bytes) => void;
+type Report = (row: TypeRow, bytes: Bytes) => void;
 
 const PIECE = 32 * 1024;
 /** With this many tables in a piece, reading the whole piece is cheaper than reading each table. */
@@ -97,20 +97,20 @@ export class DeferredTables {
    * Reports the additional memory of each type. `storages` reports those of tensors, which several tensors may
    * share.
    */
-  resolve(tell: Tell): void {
+  resolve(report: Report): void {
     for (const [index, code] of this.#dictRows.entries()) {
       const column = itemAt(this.#dicts, index).view();
-      this.#resolveDicts(column, code >>> 1, code % 2 === 1, tell);
+      this.#resolveDicts(column, code >>> 1, code % 2 === 1, report);
     }
     for (const [row, at] of this.#typeKeys) {
       const keys = readWords(this.memory, at, 1)?.[0] ?? 0;
-      tell(row, keys === 0 ? 0 : (readKeys(this.memory, this.layout, keys)?.bytes ?? 0));
+      report(row, keys === 0 ? 0 : (readKeys(this.memory, this.layout, keys)?.bytes ?? 0));
     }
     for (const array of this.#ndarrays) {
-      tell(array.row, this.#ndarrayBytes(array));
+      report(array.row, this.#ndarrayBytes(array));
     }
     for (const { row, allocated, descriptor } of this.#arrays) {
-      tell(row, allocated < 2 ** 40 ? allocated * this.#itemSize(descriptor) : 0);
+      report(row, allocated < 2 ** 40 ? allocated * this.#itemSize(descriptor) : 0);
     }
   }
 
@@ -128,7 +128,7 @@ export class DeferredTables {
   }
 
   /** Dicts of one type: unshared tables count in full, shared ones only with their values. */
-  #resolveDicts(tables: Float64Array, row: TypeRow, split: boolean, tell: Tell): void {
+  #resolveDicts(tables: Float64Array, row: TypeRow, split: boolean, report: Report): void {
     tables.sort();
     const piece = new Uint8Array(PIECE);
     const words = new Uint32Array(piece.buffer);
@@ -162,7 +162,7 @@ export class DeferredTables {
       }
       sum += lastBytes;
     }
-    tell(row, sum);
+    report(row, sum);
   }
 
   #ndarrayBytes({ dimensions, dimensionsAt, descriptor, owns }: Ndarray): Bytes {
