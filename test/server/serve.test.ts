@@ -219,7 +219,10 @@ describe("serve", () => {
 
   test.each([
     [["--store", "clickhouse://host"], /this store is not known/],
-    [["--store", "duckdb:/proc/none"], /TM-E004 cannot write \/proc\/none: no such file or directory$/m],
+    [
+      ["--store", "duckdb:/proc/none"],
+      /TM-E004 cannot write \/proc\/none: no such file or directory$/m,
+    ],
     [["--listen", "nowhere"], /an address such as 127\.0\.0\.1:7070/],
     [["--listen", "127.0.0.1:99999"], /an address such as 127\.0\.0\.1:7070/],
     [["--load", "none.tidemark"], /no such recording: none\.tidemark/],
