@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { GateJson } from "../src/model/documents/check_document.js";
 import { expectSpeaksClearly } from "./behaviour.js";
 import { python, validate } from "./recorded_app.js";
 import {
@@ -36,6 +37,13 @@ end = time.monotonic() + 32
 while time.monotonic() < end:
     record(); time.sleep(0.004)
 `;
+const SLOW = `import time
+kept = []
+def record(): kept.append(bytearray(120))
+end = time.monotonic() + 45
+while time.monotonic() < end:
+    record(); time.sleep(0.01)
+`;
 const CACHE = `import time
 cache = {}
 def fill(number): cache[number % 400] = bytearray(100_000)
@@ -49,6 +57,7 @@ beforeAll(() => {
     "block.py": BLOCK,
     "leak.py": LEAK,
     "cache.py": CACHE,
+    "slow.py": SLOW,
   })) {
     writeFileSync(file(name), text);
   }
@@ -155,6 +164,21 @@ describe("growth and leaks", () => {
     expect(validate(read("cache.json"), "check")).toMatchObject({ passed: true });
   });
 
+  test("a slow leak fails the growth gate, whatever the verdict", async () => {
+    const gates = ["--growth", "1MiB/h", "--json", "slow.json"];
+    const outcome = await check([...gates, "-o", "slow.tidemark", "--", python, "slow.py"]);
+    expect(outcome.status, outcome.stderr).toBe(1);
+    expect(outcome.stderr).toMatch(/Gate {6}growth, at most \+1\.00 MiB\/h: failed/);
+    expect(outcome.stderr).toMatch(/Line {6}record slow\.py:3 \(/);
+    const next = /Next {6}tidemark (diff slow\.tidemark@\d+s slow\.tidemark@end)\n/.exec(
+      outcome.stderr,
+    );
+    const diff = await execute([tidemark, ...(next?.[1] ?? "").split(" ")], { cwd: folder });
+    expect(diff.stdout, outcome.stderr).toMatch(/record slow\.py:3/);
+    const { gates: judged } = validate(read("slow.json"), "check") as { gates: GateJson[] };
+    expect(judged[0]?.interval?.low).toBeGreaterThan(2 ** 20);
+  });
+
   test("a program that ends too soon does not pass silently", async () => {
     const words = ["--growth", "10MiB/h", "--", python, "block.py", "1"];
     const outcome = await check(words);
@@ -181,8 +205,13 @@ describe("a baseline", () => {
     expect(read("memory.txt")).toMatch(/\nsite +60\.0 MiB .* load block\.py\n/);
     const compare = (mib: string) =>
       check(["--baseline", "memory.txt", "--", python, "block.py", mib]);
-    expect((await compare("60")).status).toBe(0);
-    expect((await compare("20")).status).toBe(0);
+    const same = await compare("60");
+    expect([same.status, same.stderr]).toEqual([0, expect.not.stringMatching(/another command/)]);
+    const less = await compare("20");
+    expect([less.status, less.stderr]).toEqual([
+      0,
+      expect.stringMatching(/The baseline is that of another command: .*block\.py 60\n/),
+    ]);
     const more = await compare("90");
     expect(more.status).toBe(1);
     expect(more.stderr).toMatch(/baseline-peak, at most .*: failed/);
@@ -234,6 +263,16 @@ describe("reports", () => {
     expect(await execute([python, "-c", parse, file("gates.xml")])).toMatchObject({ status: 0 });
   });
 
+  test("a gate that is not decided is called so everywhere", async () => {
+    const words = ["--growth", "10MiB/h", "--junit", "open.xml", "-o", "open.tidemark", "-f"];
+    const outcome = await check([...words, "--", python, "-c", ""], {
+      env: { GITHUB_STEP_SUMMARY: file("open.md") },
+    });
+    expect([outcome.status, outcome.stderr]).toEqual([1, expect.stringMatching(/: not decided\n/)]);
+    expect(read("open.md")).toMatch(/\| growth, at most \+10\.0 MiB\/h \| \*\*not decided\*\* \|/);
+    expect(read("open.xml")).toMatch(/<failure [^>]*type="undecided"/);
+  });
+
   test("a summary that cannot be written fails no check", async () => {
     const outcome = await check(["--peak", "1GiB", "--", python, "-c", ""], {
       env: { GITHUB_STEP_SUMMARY: "/nonexistent/summary.md" },
@@ -261,6 +300,10 @@ describe("hostile input ends in one line, and nothing runs", () => {
     [["--growth", "10MiB"], /--growth takes a growth such as 10MiB\/h/],
     [["--growth", "-1MiB/h"], /--growth takes a growth/],
     [["--growth", "1MiB/week"], /--growth takes a growth/],
+    [["--growth", "10/h"], /--growth takes a growth such as 10MiB\/h/],
+    [["--peak", "1GiB", "--json", "-"], /'-' is no file/],
+    [["--peak", "1GiB", "--json", "two", "--junit", "./two", "-f"], /two options name \.\/two/],
+    [["--peak", "1GiB", "--json", "two", "-o", "two", "-f"], /two options name two/],
     [[], /check has nothing to compare with; add --peak/],
     [["--baseline", "missing.txt"], /missing\.txt/],
     [["--baseline", "."], /directory/],
@@ -270,6 +313,13 @@ describe("hostile input ends in one line, and nothing runs", () => {
     [["--peak", "1GiB", "--json", "/nonexistent/x.json"], /x\.json/],
     [["--peak", "1GiB", "-o", "/nonexistent/x.tidemark"], /x\.tidemark/],
   ])("%j", (words, says) => refused(words, says));
+
+  test("a report that would overwrite the baseline is refused, with --force too", async () => {
+    const text = "# Tidemark baseline 1:\npeak 1.0 MiB from 0.0 MiB to 2.0 MiB\n";
+    writeFileSync(file("kept.txt"), text);
+    await refused(["--baseline", "kept.txt", "--junit", "kept.txt", "-f"], /two options name kept/);
+    expect(read("kept.txt")).toBe(text);
+  });
 
   test("a baseline that was damaged is named with its line", async () => {
     mkdirSync(file("bad"), { recursive: true });

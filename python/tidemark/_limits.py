@@ -38,6 +38,8 @@ _PERIOD = 4096
 #: Growth fades where each of the last rounds leaves less per call than this share of the one before. A cache that fills
 #: halves from round to round; what other threads do at the same time disturbs one round, not two.
 _FADING = 0.75
+#: Calls of a round that confirms growth and yields its lines (there are at most two), as a multiple of those of the first round.
+_CONFIRMING = 4
 _LINES = 3
 #: A line that holds less of the figure explains nothing.
 _LEAST_SHARE = 0.01
@@ -67,7 +69,7 @@ class Limits(NamedTuple):
         return any(limit is not None for limit in self)
 
 
-def parse_size(value: Any, who: str) -> int:
+def parse_size(value: Any, who: str, example: str = "24 MiB") -> int:
     """ "24 MiB" or a number of bytes; units are powers of 1024."""
     size = math.nan
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -77,7 +79,7 @@ def parse_size(value: Any, who: str) -> int:
         if match:
             size = float(match.group(1)) * 2.0 ** _SHIFTS[match.group(2).lower()]
     if not 1 <= size < 2**53:
-        raise LimitError(f"{who} takes a size such as '24 MiB', not {_shown(value)}")
+        raise LimitError(f"{who} takes a size such as '{example}', not {_shown(value)}")
     return int(size)
 
 
@@ -101,8 +103,8 @@ def parse_calls(bytes_per_call: Optional[float], who: str, warmup: Any = 2, call
     return Growth(bytes_per_call, warmup, calls)
 
 
-def parse_period(value: Union[int, str]) -> int:
-    return parse_size(value, "the sampling period")
+def parse_period(value: Union[int, str], who: str) -> int:
+    return parse_size(value, who, "4K")
 
 
 def _shown(value: Any) -> str:
@@ -262,11 +264,18 @@ class Measured:
         for _ in range(limit.warmup):
             yield
         agent, most = self.agent(), limit.bytes_per_call or 0.0
+        counts = [*(limit.calls << number for number in range(_ROUNDS)), *[limit.calls * _CONFIRMING] * 2]
         # Of fixed size: a number that is kept must not count as growth.
         rates, marks = array("d", [0.0] * _ROUNDS), array("q", [0, 0])
         within = 0  # rounds within the limit, one after the other
-        for number in range(_ROUNDS):
-            count = limit.calls << number
+        before = None
+        for number, count in enumerate(counts):
+            if number == _ROUNDS:
+                if within or (rates[-1] < _FADING * rates[-2] and rates[-2] < _FADING * rates[-3]):
+                    return
+                # The lines come from rounds of their own, for snapshots leave something behind themselves. A cache that
+                # became full in the last round leaves nothing behind in these.
+                before = Snapshot(agent.read(), 0)
             _settle()
             marks[0] = _figures(agent).live
             for _ in range(count):
@@ -278,24 +287,20 @@ class Measured:
             self.coarsest_period = _figures(agent).coarsest_period
             growth = marks[1] - marks[0]
             error = _growth_error(growth, self.coarsest_period)
-            rates[number] = growth / count
             within = within + 1 if (growth - 2 * error) / count <= most else 0
             if within == 2:
                 return
-        if within or (rates[-1] < _FADING * rates[-2] and rates[-2] < _FADING * rates[-3]):
-            return
-        # Snapshots leave something behind themselves: the lines come from calls that are not judged.
-        before = Snapshot(agent.read(), 0)
-        for _ in range(limit.calls):
-            yield
-            if self._is_forked():
-                return
+            if before is None:
+                rates[number] = growth / count
+            elif not within:
+                break
+        assert before is not None
         changes = Comparison(before, Snapshot(agent.read(), 0)).changes
         self._findings.append(
             Finding(
                 name if limit.bytes_per_call is None else f"{name} {text_of(most)}/call",
                 f"{text_of(rates[-1])}/call stay live ({_rounds_text(limit, rates)})",
-                _growing_lines(changes, limit.calls),
+                _growing_lines(changes, sum(counts[_ROUNDS : number + 1])),
             )
         )
 

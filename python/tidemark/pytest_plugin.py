@@ -11,6 +11,8 @@ What fixtures and set-up hold does not count. Without ``--tidemark`` the markers
 
 import functools
 import inspect
+import os
+import re
 import shlex
 import unittest
 from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
@@ -19,6 +21,7 @@ import pytest
 
 from ._figures import text_of
 from ._limits import Finding, LimitError, Limits, Measured, parse_calls, parse_growth, parse_period, parse_size, sampling_text
+from ._pytest_calls import Calls
 
 _MARKERS = {
     "limit_memory": "limit_memory(size): fail if more is live at a time while the test runs, as in '24 MiB'",
@@ -79,26 +82,32 @@ class _Inactive:
 
 class _LimitPlugin:
     def __init__(self, config: pytest.Config) -> None:
-        given = config.getoption("--tidemark-period") or config.getini("tidemark_period")
-        self._period = parse_period(given) if given else None
+        self._period = _period(config)
         self._defaults = _defaults(config)
         self._peaks: Dict[str, Tuple[int, int]] = {}
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        if isinstance(item, pytest.Function):
-            try:
-                _limits_of(item, self._defaults)
-            except LimitError as error:
-                pytest.fail(f"tidemark: {error}", pytrace=False)
+        problem = ""
+        try:
+            _limits_of(item, self._defaults)
+        except LimitError as error:
+            problem = str(error)
+        if problem:  # outside of the handler, or pytest would show both
+            pytest.fail(f"tidemark: {problem}", pytrace=False)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
-        limits = _limits_of(item, self._defaults) if isinstance(item, pytest.Function) else Limits()
-        if not limits or not isinstance(item, pytest.Function):
+        limits = _limits_of(item, self._defaults)
+        if not limits:
+            yield
+            return
+        measured = Measured(limits, self._period)
+        if not isinstance(item, pytest.Function):  # a doctest, or an item of another plugin
+            setattr(item, "runtest", _measured(_again(item), item, measured))
             yield
             return
         plain = item.obj
-        item.obj = _measured(plain, item, Measured(limits, self._period))
+        item.obj = _measured(plain, item, measured)
         instance = getattr(item, "instance", None)
         is_case = isinstance(instance, unittest.TestCase)
         if is_case:
@@ -128,12 +137,26 @@ class _LimitPlugin:
         terminalreporter.write_line(sampling_text(min(periods), max(periods)))
 
 
+def _period(config: pytest.Config) -> Optional[int]:
+    for name, given in (
+        ("--tidemark-period", config.getoption("--tidemark-period")),
+        ("tidemark_period", config.getini("tidemark_period")),
+    ):
+        if given:
+            return parse_period(given, name)
+    return None
+
+
 def _defaults(config: pytest.Config) -> Limits:
     memory, growth = config.getini("tidemark_limit_memory"), config.getini("tidemark_limit_growth")
+    try:
+        must_not_leak = config.getini("tidemark_no_leaks")
+    except (ValueError, pytest.UsageError) as error:
+        raise LimitError(f"tidemark_no_leaks takes true or false: {error}") from None
     return Limits(
         parse_size(memory, "tidemark_limit_memory") if memory else None,
         parse_growth(growth, "tidemark_limit_growth") if growth else None,
-        parse_calls(None, "tidemark_no_leaks") if config.getini("tidemark_no_leaks") else None,
+        parse_calls(None, "tidemark_no_leaks") if must_not_leak else None,
     )
 
 
@@ -173,16 +196,33 @@ def _leak_limit(warmup: Any = 2, calls: Any = 5) -> Any:
     return parse_calls(None, "no_leaks", warmup, calls)
 
 
+def _again(item: Any) -> Callable[[], None]:
+    """What runs an item that is no function, as often as wanted. A doctest clears its names at its end."""
+    run, doctest = item.runtest, getattr(item, "dtest", None)
+    names = dict(getattr(doctest, "globs", {}))
+
+    def run_again() -> None:
+        if doctest is not None:
+            doctest.globs.update(names)
+        run()
+
+    return run_again
+
+
 def _measured(body: Callable[..., Any], item: pytest.Item, measured: Measured) -> Callable[..., Any]:
     """The body, called as often as the limits need, and failing where one of them was passed."""
+    limits = " and ".join(
+        name for name, limit in (("limit_growth", measured.limits.growth), ("no_leaks", measured.limits.leaks)) if limit
+    )
     if inspect.iscoroutinefunction(body):
 
         @functools.wraps(body)
         async def call_async(*arguments: Any, **keywords: Any) -> Any:
-            result = None
+            result, calls = None, Calls(item, limits)
             with measured:
                 for _ in measured.calls():
-                    result = await body(*arguments, **keywords)
+                    with calls:
+                        result = await body(*arguments, **keywords)
             _report(item, measured)
             return result
 
@@ -190,10 +230,11 @@ def _measured(body: Callable[..., Any], item: pytest.Item, measured: Measured) -
 
     @functools.wraps(body)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        result = None
+        result, calls = None, Calls(item, limits)
         with measured:
             for _ in measured.calls():
-                result = body(*arguments, **keywords)
+                with calls:
+                    result = body(*arguments, **keywords)
         _report(item, measured)
         return result
 
@@ -205,9 +246,27 @@ def _report(item: pytest.Item, measured: Measured) -> None:
         item.user_properties += [(_PEAK, measured.peak_bytes), (_PERIOD, measured.coarsest_period)]
     findings = measured.findings()
     if findings:
-        pytest.fail(findings_text(findings, measured, item.nodeid), pytrace=False)
+        pytest.fail(_findings_text(findings, measured, item), pytrace=False)
 
 
-def findings_text(findings: List[Finding], measured: Measured, nodeid: Optional[str]) -> str:
-    next_command = f"tidemark run -m pytest {shlex.quote(nodeid or '')}"
-    return "\n".join(finding.text(measured.sampling, next_command) for finding in findings)
+def _findings_text(findings: List[Finding], measured: Measured, item: pytest.Item) -> str:
+    doctest = getattr(item, "dtest", None)
+    words = "--doctest-modules " if doctest is not None and item.path.suffix == ".py" else ""
+    next_command = f"tidemark run -m pytest {words}{shlex.quote(item.nodeid)}"
+    text = "\n".join(finding.text(measured.sampling, next_command) for finding in findings)
+    return text if doctest is None else _EXAMPLE.sub(functools.partial(_example_text, doctest), text)
+
+
+#: "<doctest app.load[2]>:1", the name that doctest gives the code of an example.
+_EXAMPLE = re.compile(r"<doctest [^\n]+\[(\d+)\]>:(\d+)[ ]*")
+
+
+def _example_text(doctest: Any, match: "re.Match[str]") -> str:
+    """Its place in the file, and its line."""
+    example = doctest.examples[int(match.group(1))]
+    offset = int(match.group(2)) - 1
+    lines = example.source.splitlines()
+    source = lines[offset].strip() if offset < len(lines) else ""
+    path = os.path.relpath(doctest.filename)
+    place = f"{path}:{doctest.lineno + example.lineno + 1 + offset}" if doctest.lineno is not None else path
+    return f"{place}  {source}"

@@ -17,8 +17,8 @@
 import functools
 import inspect
 import os
+import shlex
 import sys
-import unittest
 from typing import Any, Callable, Dict, Optional, TypeVar, Union
 
 from ._limits import LimitError, Limits, Measured, parse_calls, parse_growth, parse_period, parse_size
@@ -70,22 +70,29 @@ class MemoryLimits:
         test = getattr(self, name, None)
         if test is None or os.environ.get("TIDEMARK_LIMITS", "") == "off":
             return super().run(result)  # type: ignore[misc]
+        problem = ""
         try:
             limits = self._limits_of(test)
-            period = None if self.memory_period is None else parse_period(self.memory_period)
+            period = None if self.memory_period is None else parse_period(self.memory_period, "memory_period")
         except LimitError as error:
-            return self._run_as(_failing(str(error), self), result)
+            problem = str(error)
+        if problem:  # outside of the handler, or the traceback would show both
+            return self._run_as(_failing(problem, _failure_of(self, result)), result)
         if not limits:
             return super().run(result)  # type: ignore[misc]
-        return self._run_as(_measured(test, self, Measured(limits, period)), result)
+        measured = Measured(limits, period)
+        report = functools.partial(_report, measured, _next_command(self, result), _failure_of(self, result))
+        return self._run_as(_measured(test, measured, report), result)
 
     def _run_as(self, test: Callable[..., Any], result: Any) -> Any:
-        name = self._testMethodName  # type: ignore[attr-defined]
+        own, name = vars(self), self._testMethodName  # type: ignore[attr-defined]
+        before = {name: own[name]} if name in own else {}  # pytest puts a method there, and removes it itself
         setattr(self, name, test)
         try:
             return super().run(result)  # type: ignore[misc]
         finally:
-            vars(self).pop(name, None)
+            own.pop(name, None)
+            own.update(before)
 
     def _limits_of(self, test: Any) -> Limits:
         own = getattr(test, _OWN, {})
@@ -97,14 +104,30 @@ class MemoryLimits:
         )
 
 
-def _failing(message: str, case: Any) -> Callable[[], None]:
+def _failure_of(case: Any, result: Any) -> Callable[[str], BaseException]:
+    """A failure of the runner's own kind. That of pytest is shown without a traceback."""
+    pytest = sys.modules.get("pytest")
+    if pytest is not None and isinstance(result, pytest.Item):
+        return functools.partial(pytest.fail.Exception, pytrace=False)
+    return case.failureException
+
+
+def _next_command(case: Any, result: Any) -> str:
+    if hasattr(result, "nodeid"):
+        return f"tidemark run -m pytest {shlex.quote(result.nodeid)}"
+    main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    is_script = os.path.isfile(main) and os.path.basename(main) != "__main__.py"
+    return f"tidemark run {os.path.relpath(main)}" if is_script else f"tidemark run -m unittest {case.id()}"
+
+
+def _failing(message: str, failure: Callable[[str], BaseException]) -> Callable[[], None]:
     def test() -> None:
-        raise case.failureException(f"tidemark: {message}")
+        raise failure(f"tidemark: {message}")
 
     return test
 
 
-def _measured(test: Callable[..., Any], case: Any, measured: Measured) -> Callable[..., Any]:
+def _measured(test: Callable[..., Any], measured: Measured, report: Callable[[], None]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(test):
 
         @functools.wraps(test)
@@ -112,7 +135,7 @@ def _measured(test: Callable[..., Any], case: Any, measured: Measured) -> Callab
             with measured:
                 for _ in measured.calls():
                     await test()
-            _report(case, measured)
+            report()
 
         return call_async
 
@@ -121,15 +144,12 @@ def _measured(test: Callable[..., Any], case: Any, measured: Measured) -> Callab
         with measured:
             for _ in measured.calls():
                 test()
-        _report(case, measured)
+        report()
 
     return call
 
 
-def _report(case: unittest.TestCase, measured: Measured) -> None:
+def _report(measured: Measured, command: str, failure: Callable[[str], BaseException]) -> None:
     findings = measured.findings()
     if findings:
-        main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
-        is_script = os.path.isfile(main) and os.path.basename(main) != "__main__.py"
-        command = f"tidemark run {os.path.relpath(main)}" if is_script else f"tidemark run -m unittest {case.id()}"
-        raise case.failureException("\n" + "\n".join(finding.text(measured.sampling, command) for finding in findings))
+        raise failure("\n" + "\n".join(finding.text(measured.sampling, command) for finding in findings))

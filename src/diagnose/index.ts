@@ -12,7 +12,7 @@ export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
-export { totalGrowth } from "./series/total_growth.js";
+export { type TotalGrowth, totalGrowth } from "./series/total_growth.js";
 export { theilSen } from "./series/trend.js";
 export { framesOf, SiteHistoryBuilder } from "./sites/site_history.js";
 export { judgeSites, type SiteCourse, type SiteJudgement } from "./sites/suspects.js";

@@ -19,6 +19,7 @@ import { badUsage, oneLine } from "../model/errors/errors.js";
 import { atPeakOf, type Figure, type Measured, SETTLED_MS } from "./measured.js";
 
 const MARK = "# Tidemark baseline 1:";
+const COMMAND_MARK = "# command: ";
 const MEBIBYTE: Bytes = 2 ** 20;
 /** How far apart two runs of the same program lie: the larger of a share and a size (page cache, allocator, import
  * order). Growth needs no margin: its interval is that of one run's readings already. */
@@ -29,6 +30,8 @@ const MOST_SITES = 10;
 const SMALLEST_SITE: Bytes = MEBIBYTE;
 
 export interface Baseline {
+  /** The command that was measured, shortened; left out where the comment is missing. */
+  readonly command?: string;
   readonly peak?: Interval;
   readonly live?: Interval;
   readonly growth?: Interval;
@@ -40,6 +43,11 @@ export function siteName({ headline }: SiteGroup): string {
   return oneLine(`${headline.function || "?"} ${basename(headline.file) || "?"}`, 120).trim();
 }
 
+/** As a baseline states it. */
+export function commandText(command: readonly string[]): string {
+  return oneLine(command.join(" "), 200).trim();
+}
+
 export function isBaseline(text: string): boolean {
   return text.startsWith("# Tidemark baseline ");
 }
@@ -48,7 +56,7 @@ export function formatBaseline(measured: Measured): string {
   const { summary, peak, live, growth, durationMs } = measured;
   const lines = [
     `${MARK} what the command used. A check against it fails above a range; edit a range to allow more.`,
-    `# command: ${oneLine(summary.target.command.join(" "), 200)}`,
+    `${COMMAND_MARK}${commandText(summary.target.command)}`,
   ];
   const put = (name: string, figure: Figure | null, unit: string, site = "") => {
     if (figure !== null) {
@@ -129,7 +137,12 @@ export function parseBaseline(text: string, path: string): Baseline {
       `write a new one: tidemark check --save-baseline ${path} -- COMMAND`,
     );
   }
-  return { ...Object.fromEntries(figures), sites };
+  const command = lines.find((line) => line.startsWith(COMMAND_MARK))?.slice(COMMAND_MARK.length);
+  return {
+    ...(command === undefined ? {} : { command: command.trim() }),
+    ...Object.fromEntries(figures),
+    sites,
+  };
 }
 
 function parseRow(

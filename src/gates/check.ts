@@ -2,7 +2,7 @@
 import type { Recording } from "../inspect/index.js";
 import type { Tell } from "../model/base/units.js";
 import type { CheckJson } from "../model/documents/check_document.js";
-import { formatBaseline } from "./baseline.js";
+import { commandText, formatBaseline } from "./baseline.js";
 import { type Gates, judge } from "./judge.js";
 import { measure } from "./measured.js";
 
@@ -10,6 +10,8 @@ export interface Checked {
   readonly document: CheckJson;
   /** What `--save-baseline` writes. */
   readonly baseline: string;
+  /** What to know about the comparison. */
+  readonly remarks: readonly string[];
 }
 
 /** `tell` counts looks. Throws TidemarkError where the recording turns out damaged. */
@@ -21,6 +23,7 @@ export async function checkRecording(
   const measured = await measure(recording, tell);
   const { target, window, limits } = measured.summary;
   const judged = judge(gates, measured);
+  const remarks = otherCommand(gates, target.command);
   return {
     document: {
       schema: "tidemark.check/1",
@@ -32,8 +35,17 @@ export async function checkRecording(
       suspects: measured.diagnosis.suspects,
       recording: recording.path,
       durationMs: measured.durationMs,
-      limits,
+      limits: [...limits, ...remarks],
     },
     baseline: formatBaseline(measured),
+    remarks,
   };
+}
+
+/** A baseline of another command is compared all the same: a path may have changed. */
+function otherCommand({ baseline }: Gates, command: readonly string[]): string[] {
+  const saved = baseline?.command;
+  return saved === undefined || saved === commandText(command)
+    ? []
+    : [`The baseline is that of another command: ${saved}`];
 }

@@ -4,15 +4,7 @@
  *     recording ── measure ──> figures with intervals ── judge ──> gates ──> tidemark.check/1, JUnit's XML
  *                                    └── formatBaseline ──> a text file ── parseBaseline ──┘ (the next run)
  */
-export {
-  chooseProgram,
-  completeRun,
-  firstRunRemarks,
-  orphanToComplete,
-  type Recording,
-  type RunResult,
-  runUnderAgent,
-} from "../inspect/index.js";
+export type { Recording, RunResult } from "../inspect/index.js";
 export { type Baseline, isBaseline, parseBaseline } from "./baseline.js";
 export { type Checked, checkRecording } from "./check.js";
 export type { Gates } from "./judge.js";

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { SuspectJson } from "../model/documents/diagnosis_document.js";
 import { formatBaseline, parseBaseline } from "./baseline.js";
 import { type Gates, judge } from "./judge.js";
-import { exactly, group, MIB, measured } from "./measured.fixture.js";
+import { exactly, group, growing, MIB, measured } from "./measured.fixture.js";
+import type { Measured } from "./measured.js";
 
 const none: Gates = { leak: false, allowUndecided: false };
 const one = (gates: Partial<Gates>, of = measured()) => {
@@ -50,33 +51,72 @@ describe("peak", () => {
 });
 
 describe("growth", () => {
-  const grows = { value: 50 * MIB, low: 40 * MIB, high: 60 * MIB };
+  const sixty = { value: 60 * MIB, low: 59 * MIB, high: 61 * MIB };
+  const grows = growing(sixty);
   const limit = { growthBytesPerHour: 10 * MIB };
 
   test("beyond its interval fails, within it passes and says so", () => {
     const leak = measured({ growth: grows, verdict: "python-leak" });
     expect(one(limit, leak)).toMatchObject({ passed: false, decided: true });
-    expect(one(limit, leak).reason).toBe("+50.0 MiB/h (+40.0 to +60.0), over +10.0 MiB/h");
-    const noisy = measured({ growth: { value: 5 * MIB, low: -MIB, high: 60 * MIB } });
+    expect(one(limit, leak).reason).toBe("+60.0 MiB/h (+59.0 to +61.0), over +10.0 MiB/h");
+    const noisy = measured({ growth: growing({ value: 5 * MIB, low: -MIB, high: 60 * MIB }) });
     expect(one(limit, noisy)).toMatchObject({ passed: true, decided: true });
     expect(one(limit, noisy).reason).toMatch(/within the noise/);
   });
 
   test.each(["warm-up", "cache-plateau", "steady"] as const)("%s is no growth", (verdict) => {
-    expect(one(limit, measured({ growth: grows, verdict }))).toMatchObject({
-      passed: true,
-      decided: true,
+    const ended = measured({ growth: growing(sixty, exactly(0)), verdict });
+    expect(one(limit, ended)).toMatchObject({ passed: true, decided: true });
+    expect(one(limit, ended).reason).toBe(
+      "+60.0 MiB/h (+59.0 to +61.0), but not measurable (0.00 to 0.00 MiB/h) in the last third of the run: one sentence.",
+    );
+  });
+
+  test.each([
+    ["steady", false],
+    ["warm-up", false],
+    ["cache-plateau", true], // a cache that is not full yet
+  ] as const)(
+    "that goes on to the end fails, although the verdict is %s: passed %s",
+    (verdict, passed) => {
+      expect(one(limit, measured({ growth: grows, verdict }))).toMatchObject({
+        passed,
+        decided: true,
+      });
+    },
+  );
+
+  test("without a suspect names the line that grew most", () => {
+    const frame = { function: "handle", file: "/srv/app.py", line: 7, kind: "python" as const };
+    const site = {
+      stack: [frame],
+      liveBytesB: MIB,
+      growthBytes: MIB / 2,
+      standardErrorBytes: 50 * 1024,
+    } as unknown as ReturnType<Measured["mostGrown"]>;
+    expect(one(limit, measured({ growth: grows, mostGrown: () => site }))).toMatchObject({
+      line: { frame, bytes: MIB },
+      holder: "not known; 512 KiB ±100 KiB of it since the first third of the run",
     });
+  });
+
+  test("of a few pages, or with single jumps, does not continue", () => {
+    const pages = { value: 20 * MIB, low: 19 * MIB, high: 21 * MIB };
+    const few = one(limit, measured({ growth: growing(sixty, pages) }));
+    expect(few).toMatchObject({ passed: true, decided: true });
+    expect(few.reason).toMatch(/, but only 114 KiB in the last third of the run: one sentence\.$/);
+    const jumps = { ...grows, isSteady: false };
+    expect(one(limit, measured({ growth: jumps }))).toMatchObject({ passed: true });
   });
 
   test("a short program is not decided unless its whole interval is below the limit", () => {
     const short = { durationMs: 4000, verdict: "insufficient-evidence" } as const;
-    for (const growth of [null, grows, { value: 0, low: -90 * MIB, high: 90 * MIB }]) {
+    for (const growth of [null, grows, growing({ value: 0, low: -90 * MIB, high: 90 * MIB })]) {
       const gate = one(limit, measured({ ...short, growth }));
       expect(gate).toMatchObject({ passed: false, decided: false });
       expect(gate.reason).toMatch(/it ran 4\.0 s, and growth cannot be distinguished/);
     }
-    const flat = measured({ ...short, growth: exactly(0) });
+    const flat = measured({ ...short, growth: growing(exactly(0)) });
     expect(one(limit, flat)).toMatchObject({ passed: true, decided: true });
   });
 

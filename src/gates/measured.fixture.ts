@@ -1,7 +1,7 @@
 import type { SiteGroup } from "../inspect/index.js";
 import type { DiagnosisJson, VerdictKind } from "../model/documents/diagnosis_document.js";
 import type { SummaryJson } from "../model/documents/documents.js";
-import type { Measured } from "./measured.js";
+import type { Figure, Measured, MeasuredGrowth } from "./measured.js";
 
 export const MIB = 2 ** 20;
 
@@ -21,15 +21,22 @@ export function measured(
     } as unknown as SummaryJson,
     diagnosis: {
       verdict: { kind: verdict, confidence: 0.9, summary: "one sentence." },
+      growth: { bytesPerHour: 0, low: -MIB, high: MIB },
       suspects,
     } as unknown as DiagnosisJson,
     durationMs: 60_000,
     peak: exactly(100 * MIB),
     live: { value: 80 * MIB, low: 76 * MIB, high: 84 * MIB },
-    growth: { value: 0, low: -MIB, high: MIB },
+    growth: growing({ value: 0, low: -MIB, high: MIB }),
     groups: [group("load", 12, 80 * MIB)],
+    mostGrown: () => null,
     ...rest,
   };
+}
+
+/** Growth of a minute's run; `late`: of its last third, by default the same. */
+export function growing(figure: Figure, late = figure): MeasuredGrowth {
+  return { ...figure, late, lateMs: 20_000, isSteady: true };
 }
 
 export function exactly(value: number) {

@@ -2,23 +2,35 @@
 import {
   addUp,
   diagnoseRecording,
+  diffDocument,
   groupSites,
   type Recording,
   type SiteGroup,
   summarize,
+  treeGrowth,
 } from "../inspect/index.js";
 import { type Interval, interval95 } from "../model/base/interval.js";
 import type { Bytes, Millis, Tell } from "../model/base/units.js";
 import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
-import type { SummaryJson } from "../model/documents/documents.js";
+import type { DiffJson, SummaryJson } from "../model/documents/documents.js";
 
 /** A figure and the interval in which it lies. */
 export interface Figure extends Interval {
   readonly value: number;
 }
 
+const MS_PER_HOUR = 3_600_000;
 /** Below it, what a start-up adds and what leaks look alike (diagnose/rules/window.rule.ts). */
 export const SETTLED_MS: Millis = 25_000;
+
+/** Bytes per hour after the first third of the window. */
+export interface MeasuredGrowth extends Figure {
+  /** The same of the last third alone. */
+  readonly late: Figure;
+  readonly lateMs: Millis;
+  /** Whether it rises throughout, more than by noise and by single steps. */
+  readonly isSteady: boolean;
+}
 
 export interface Measured {
   readonly summary: SummaryJson;
@@ -29,10 +41,12 @@ export interface Measured {
   readonly peak: Figure | null;
   /** Live bytes at the moment of the most, by the samples; null where nothing was sampled. */
   readonly live: Figure | null;
-  /** Bytes per hour after the first third of the window; null where the window is too short to measure it. */
-  readonly growth: Figure | null;
+  /** null where the window is too short to measure it. */
+  readonly growth: MeasuredGrowth | null;
   /** By what they held at the peak, the most first. */
   readonly groups: readonly SiteGroup[];
+  /** The site that grew most after the first third, beyond its error; null where none did. Reads the recording again. */
+  readonly mostGrown: () => DiffJson["sites"][number] | null;
 }
 
 /** `tell` counts looks. Throws TidemarkError where the recording turns out damaged. */
@@ -48,9 +62,20 @@ export async function measure(recording: Recording, tell: Tell): Promise<Measure
     durationMs: recording.endMs - recording.startMs,
     peak: peakOf(summary, recording.end?.maxRssBytes ?? 0),
     live: groups.length === 0 ? null : atPeakOf(groups),
-    growth: growthOf(summary.series),
+    growth: growthOf(recording),
     groups,
+    mostGrown: () => mostGrownOf(recording, summary),
   };
+}
+
+function mostGrownOf(recording: Recording, end: SummaryJson): DiffJson["sites"][number] | null {
+  const { path, startMs, endMs } = recording;
+  const settled = summarize(recording, startMs + (endMs - startMs) / 3);
+  const [first] = diffDocument(
+    { file: path, summary: settled },
+    { file: path, summary: end },
+  ).sites;
+  return first === undefined || first.isNoise || first.growthBytes <= 0 ? null : first;
 }
 
 /** `maxRssBytes`: of the largest process, as the kernel reports it at the end: polls may miss a short one. */
@@ -66,11 +91,21 @@ function peakOf({ rss, pss, processes }: SummaryJson, maxRssBytes: Bytes): Figur
   return { value: low, low, high };
 }
 
-function growthOf(series: SummaryJson["series"]): Figure | null {
-  const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
-  return low === undefined || high === undefined
-    ? null
-    : { value: series.growthBytesPerHour, low, high };
+function growthOf(recording: Recording): MeasuredGrowth | null {
+  const growth = treeGrowth(recording);
+  if (growth === null || growth.shape === "short") {
+    return null;
+  }
+  return {
+    ...perHour(growth),
+    late: perHour(growth.late),
+    lateMs: growth.spanMs / 2, // what is judged are the last two thirds
+    isSteady: growth.shape === "growing",
+  };
+}
+
+function perHour({ slope, low, high }: { slope: number; low: number; high: number }): Figure {
+  return { value: slope * MS_PER_HOUR, low: low * MS_PER_HOUR, high: high * MS_PER_HOUR };
 }
 
 /** What sites together held at the peak. */

@@ -176,6 +176,132 @@ def test_both(): kept.append(bytes(2 << 20))
     );
   });
 
+  test("what pytest itself keeps of each call is no growth, and is reported once", async () => {
+    const outcome = await pytest(
+      {
+        "test_app.py": `${MARKS}
+import logging, sys, unittest, warnings
+pytestmark = pytest.mark.no_leaks
+log = logging.getLogger("app")
+def test_log(): log.warning("told %s", "x" * 100)
+def test_caplog(caplog):
+    log.warning("told"); assert len(caplog.records) == 1 and caplog.text.count("told") == 1
+def test_print(): print("x" * 1000)
+def test_capsys(capsys): print("seen"); assert capsys.readouterr().out == "seen\\n"
+def test_capsys_unread(capsys): print("x" * 1000)
+def test_warning():
+    warnings.simplefilter("always"); warnings.warn("mind" * 50)
+def test_recwarn(recwarn): warnings.warn("mind"); assert len(recwarn) == 1
+def test_monkeypatch(monkeypatch):
+    monkeypatch.setattr(sys, "app_mark", 1, raising=False); monkeypatch.setenv("APP", "1")
+def test_property(record_property): record_property("key", "value")
+def test_subtests(subtests):
+    for number in range(3):
+        with subtests.test(number=number): pass
+class TestCase(unittest.TestCase):
+    def test_subtest(self):
+        for number in range(3):
+            with self.subTest(number=number): pass
+def test_reports_once(): print("once"); log.warning("once"); kept.append(bytearray(100))
+`,
+      },
+      "--tidemark",
+      "-rA",
+      "-o",
+      "verbosity_subtests=1",
+    );
+    const { test_reports_once: last, ...clean } = results(outcome);
+    expect([last, ...new Set(Object.values(clean))], outcome.stdout).toEqual(["FAILED", "PASSED"]);
+    expect(Object.keys(clean)).toHaveLength(11);
+    expect(outcome.stdout).toMatch(/1 failed, 11 passed, 1 warning, 6 subtests passed/);
+    const text = outcome.stdout.slice(outcome.stdout.indexOf("= FAILURES ="));
+    const failure = text.slice(0, text.indexOf("= PASSES ="));
+    expect(failure.match(/\bonce$/gm)).toHaveLength(2); // printed, logged
+  });
+
+  test("a repeated call that fails says which call it was", async () => {
+    const outcome = await pytest(
+      {
+        "test_app.py": `${MARKS}
+@pytest.mark.no_leaks
+def test_folder(tmp_path): print("call"); (tmp_path / "new").mkdir()
+`,
+      },
+      "--tidemark",
+    );
+    expect(outcome.stdout).toMatch(/FileExistsError/);
+    expect(outcome.stdout).toMatch(
+      /This was call 2: no_leaks repeats the test, and fixtures are set up once for all calls\./,
+    );
+  });
+
+  test("doctests by the defaults of the configuration, with the lines of their examples", async () => {
+    const outcome = await pytest(
+      {
+        "pytest.ini": "[pytest]\ntidemark_limit_memory = 2 MiB\ntidemark_no_leaks = true\n",
+        "app.py": `kept = []
+def small():
+    """
+    >>> small_block = bytes(1000)
+    >>> len(small_block)
+    1000
+    """
+def large():
+    """
+    >>> block = bytes(
+    ...     3 << 20)
+    """
+def leaks():
+    """
+    >>> kept.append(bytes(1000))
+    """
+def fails():
+    """
+    >>> 1 + 1
+    3
+    """
+`,
+      },
+      "--tidemark",
+      "--doctest-modules",
+      "-rA",
+    );
+    expect(results(outcome)).toMatchObject({ "app.small": "PASSED" });
+    expect(outcome.stdout).toMatch(
+      /limit_memory 2\.00 MiB: 3\.\d\d MiB at the peak\n {2}3\.00 MiB {2}app\.py:10 {2}block = bytes\(\n/,
+    );
+    expect(outcome.stdout).toMatch(
+      /no_leaks: 1\.\d\d KiB\/call.*\n {2}1\.\d\d KiB\/call {2}app\.py:15 {2}kept\.append\(bytes\(1000\)\)\n/,
+    );
+    expect(outcome.stdout).toMatch(
+      /next: tidemark run -m pytest --doctest-modules app\.py::app\.large/,
+    );
+    expect(outcome.stdout).toMatch(/Expected:\s+3\s+Got:\s+2/);
+    expect(outcome.stdout).toMatch(/3 failed, 1 passed/);
+  });
+
+  test("unittest's mix-in under pytest, with and without the plugin's flag", async () => {
+    const files = {
+      "test_app.py": `import unittest
+from tidemark.testing import MemoryLimits, no_leaks
+kept = []
+class Case(MemoryLimits, unittest.TestCase):
+    memory_limit = "2 MiB"
+    def test_small(self): bytes(1000)
+    def test_large(self): bytes(3 << 20)
+    @no_leaks
+    def test_leaks(self): kept.append(bytes(100))
+`,
+    };
+    for (const words of [[], ["--tidemark"]]) {
+      const outcome = await pytest(files, "-rA", ...words);
+      expect(outcome.stdout).toMatch(/limit_memory 2\.00 MiB: 3\.0\d MiB.* at the peak/);
+      expect(outcome.stdout).not.toMatch(/testPartExecutor|Traceback/);
+      expect(outcome.stdout).toMatch(/no_leaks: \d+ B\/call stay live/);
+      expect(outcome.stdout).toMatch(/2 failed, 1 passed/);
+    }
+  });
+
   test("threads, children and asynchronous tests", async () => {
     const outcome = await pytest(
       {
@@ -333,14 +459,15 @@ def test_plain(): pass
     expect(outcome.stdout).toMatch(
       /tidemark: limit_growth takes calls as a whole number from 1 on, not -3/,
     );
-    expect(outcome.stdout).not.toMatch(/Traceback|INTERNALERROR/);
+    expect(outcome.stdout).not.toMatch(/Traceback|INTERNALERROR|During handling/);
   });
 
   test.each([
     ["tidemark_limit_memory = lots", [], /tidemark_limit_memory takes a size/],
     ["tidemark_limit_growth = 1 KiB", [], /tidemark_limit_growth takes a growth/],
-    ["tidemark_period = often", [], /the sampling period takes a size/],
-    ["", ["--tidemark-period", "-4"], /the sampling period takes a size/],
+    ["tidemark_no_leaks = maybe", [], /tidemark_no_leaks takes true or false/],
+    ["tidemark_period = often", [], /tidemark_period takes a size such as '4K', not 'often'/],
+    ["", ["--tidemark-period", "-4"], /--tidemark-period takes a size such as '4K', not '-4'/],
   ])("%s %j", async (line, words, says) => {
     const files = { "pytest.ini": `[pytest]\n${line}\n`, "test_app.py": "def test_a(): pass\n" };
     const outcome = await pytest(files, "--tidemark", ...words);

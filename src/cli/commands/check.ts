@@ -4,38 +4,31 @@ import { Command, Option } from "commander";
 import {
   type Checked,
   checkRecording,
-  chooseProgram,
-  completeRun,
-  firstRunRemarks,
   type Gates,
   junitXml,
-  orphanToComplete,
   type RunResult,
-  runUnderAgent,
 } from "../../gates/index.js";
 import type { Bytes } from "../../model/base/units.js";
-import { badUsage, TidemarkError } from "../../model/errors/errors.js";
-import { programNotStarted } from "../../model/errors/program_errors.js";
+import { badUsage } from "../../model/errors/errors.js";
 import {
   appendToStepSummary,
   isOwnBaseline,
   isOwnJunit,
   readBaseline,
 } from "../files/check_files.js";
-import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
-import { chooseRecordingPath, requireNoInput, requireWritable } from "../files/recording_path.js";
+import { ownKind, type Replacing } from "../files/own_files.js";
 import { writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
 import { parseGrowth, parseLimit } from "../options/gates.js";
 import { withExamples } from "../options/options.js";
-import { PERIOD_HELP, parsePeriod, periodRemarks } from "../options/period.js";
+import { PERIOD_HELP, parsePeriod } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
-import { guardDescriptor, requireLinux } from "../options/requirements.js";
+import { type ProgramOptions, runToEnd } from "../run_to_end.js";
 import { checkMarkdown, gateLines, printCheck } from "../screens/check.js";
-import { printError, printNotes, screenOf } from "../text/output.js";
+import { printNotes, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
-interface CheckOptions {
+interface CheckOptions extends ProgramOptions {
   readonly peak?: Bytes;
   /** Bytes per hour. */
   readonly growth?: number;
@@ -43,16 +36,8 @@ interface CheckOptions {
   readonly baseline?: string;
   readonly saveBaseline?: string;
   readonly allowUndecided?: boolean;
-  readonly output?: string;
-  readonly force?: boolean;
-  readonly python?: string;
-  readonly native?: boolean;
-  readonly period?: Bytes;
-  readonly follow: boolean;
   readonly json?: string;
   readonly junit?: string;
-  readonly quiet?: boolean;
-  readonly debug?: boolean;
 }
 
 /** Exit code of a finding, in the place of the program's. */
@@ -110,39 +95,15 @@ export function buildCommand(): Command {
   ).action(check);
 }
 
-/** Everything here goes to stderr: stdout is the program's. */
 async function check(words: string[], options: CheckOptions): Promise<void> {
-  requireLinux();
-  const descriptor = guardDescriptor("check");
   const gates = gatesOf(options);
-  const orphan = orphanToComplete();
-  const { command, note } = chooseProgram(words, options.python);
-  const result =
-    orphan === null
-      ? await runProgram(command, options, { descriptor, note })
-      : await completeRun(orphan, descriptor);
-  if (result.handedOver) {
-    return;
-  }
-  // The program has ended: whatever happens to the check, the shell gets an exit code.
-  let exitCode = result.exitCode;
-  try {
-    if (result.startFailure !== null) {
-      const status = result.exitCode === 127 ? 127 : 126;
-      printError(programNotStarted(command[0] ?? "", result.startFailure, status).message);
-    } else {
-      exitCode = FINDING; // what cannot be checked has not passed
-      exitCode = (await checkEnd(result, gates, options)) ? result.exitCode : FINDING;
-    }
-  } catch (error) {
-    if (!(error instanceof TidemarkError) || options.debug === true) {
-      throw error;
-    }
-    printError(error.message);
-  } finally {
-    process.exitCode = exitCode;
-    result.leave(exitCode);
-  }
+  const { baseline, saveBaseline } = options;
+  await runToEnd("check", words, options, {
+    outputs: outputsOf(options),
+    inputs: baseline === undefined || baseline === saveBaseline ? [] : [baseline],
+    tell: async (result) => ((await checkEnd(result, gates, options)) ? result.exitCode : FINDING),
+    untold: FINDING, // what cannot be checked has not passed
+  });
 }
 
 function gatesOf(options: CheckOptions): Gates {
@@ -160,35 +121,6 @@ function gatesOf(options: CheckOptions): Gates {
     ...(growth === undefined ? {} : { growthBytesPerHour: growth }),
     ...(baseline === undefined ? {} : { baseline: readBaseline(baseline) }),
   };
-}
-
-function runProgram(
-  command: readonly string[],
-  options: CheckOptions,
-  { descriptor, note }: { readonly descriptor: number; readonly note: string | null },
-): Promise<RunResult> {
-  for (const [output, replacing] of outputsOf(options)) {
-    requireNoInput(output, command);
-    requireWritable(output);
-    requireReplaceable(output, replacing);
-  }
-  requireNoInput(options.output, command);
-  const recordingPath = chooseRecordingPath(command, options);
-  if (options.quiet !== true) {
-    printNotes([
-      ...(note === null ? [] : [note]),
-      ...periodRemarks(options.period),
-      ...firstRunRemarks(command[0] ?? ""),
-    ]);
-  }
-  return runUnderAgent({
-    command,
-    recordingPath,
-    guardDescriptor: descriptor,
-    ...(options.period === undefined ? {} : { periodBytes: options.period }),
-    native: options.native === true,
-    follow: options.follow,
-  });
 }
 
 /** The files besides the recording, and what each may overwrite. */
@@ -217,6 +149,7 @@ async function checkEnd(result: RunResult, gates: Gates, options: CheckOptions):
   }
   printNotes(result.notes);
   if (!passed || options.quiet !== true) {
+    printNotes(checked.remarks);
     printCheck(screenOf(process.stderr), document);
   }
   appendToStepSummary(checkMarkdown(document));

@@ -1,19 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { Command, Option } from "commander";
-import {
-  chooseProgram,
-  completeRun,
-  diagnoseRecording,
-  firstRunRemarks,
-  orphanToComplete,
-  type RunResult,
-  runUnderAgent,
-  summarize,
-} from "../../inspect/index.js";
-import { TidemarkError } from "../../model/errors/errors.js";
-import { programNotStarted } from "../../model/errors/program_errors.js";
-import { ownKind, type Replacing, requireReplaceable } from "../files/own_files.js";
-import { chooseRecordingPath, requireNoInput, requireWritable } from "../files/recording_path.js";
+import { diagnoseRecording, type RunResult, summarize } from "../../inspect/index.js";
+import { ownKind, type Replacing } from "../files/own_files.js";
 import { writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
 import { type DestinationOptions, destinationOf, withDestination } from "../options/destination.js";
@@ -24,27 +12,20 @@ import {
   withExamples,
   withListOptions,
 } from "../options/options.js";
-import { PERIOD_HELP, parsePeriod, periodRemarks } from "../options/period.js";
+import { PERIOD_HELP, parsePeriod } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
-import { guardDescriptor, requireLinux } from "../options/requirements.js";
 import { selectSites } from "../options/select_sites.js";
+import { type ProgramOptions, runToEnd } from "../run_to_end.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { failedAtOnce, failureLine, summaryContext } from "../screens/summary_context.js";
-import { printError, printNote, printNotes, screenOf } from "../text/output.js";
+import { printNote, printNotes, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
-interface RunOptions extends ListOptions, DeviceOptions, DestinationOptions {
-  readonly output?: string;
-  readonly force?: boolean;
-  readonly python?: string;
-  readonly native?: boolean;
-  readonly period?: number;
-  readonly follow: boolean;
+interface RunOptions extends ProgramOptions, ListOptions, DeviceOptions, DestinationOptions {
   readonly json?: string;
   readonly quiet?: boolean;
-  readonly debug?: boolean;
 }
 
 export const about: CommandAbout = {
@@ -83,69 +64,15 @@ export function buildCommand(): Command {
   ).action(run);
 }
 
-/** Everything here is written to stderr, because stdout belongs to the program. */
 async function run(words: string[], options: RunOptions): Promise<void> {
-  requireLinux();
-  const descriptor = guardDescriptor("run");
-  // The first recorder ran out of memory and left the rest to this one.
-  const orphan = orphanToComplete();
-  const { command, note } = chooseProgram(words, options.python);
-  const result =
-    orphan === null
-      ? await runProgram(command, options, { descriptor, note })
-      : await completeRun(orphan, descriptor);
-  if (result.handedOver) {
-    return;
-  }
-  // The program has ended. The shell gets its exit code, even if the summary fails.
-  try {
-    if (result.startFailure !== null) {
-      const status = result.exitCode === 127 ? 127 : 126;
-      printError(programNotStarted(command[0] ?? "", result.startFailure, status).message);
-    } else {
+  const { json } = options;
+  await runToEnd("run", words, options, {
+    outputs: json === undefined ? [] : [[json, jsonReplacing(options)]],
+    recorded: () => ({ ...deviceWatchOf(options), ...destinationOf(options) }),
+    tell: async (result) => {
       await tellEnd(result, options);
-    }
-  } catch (error) {
-    if (!(error instanceof TidemarkError) || options.debug === true) {
-      throw error;
-    }
-    printError(error.message);
-  } finally {
-    process.exitCode = result.exitCode;
-    result.leave(result.exitCode);
-  }
-}
-
-function runProgram(
-  command: readonly string[],
-  options: RunOptions,
-  { descriptor, note }: { readonly descriptor: number; readonly note: string | null },
-): Promise<RunResult> {
-  for (const output of [options.output, options.json]) {
-    requireNoInput(output, command);
-  }
-  const to = destinationOf(options);
-  const recordingPath = chooseRecordingPath(command, options);
-  if (options.json !== undefined) {
-    requireWritable(options.json);
-    requireReplaceable(options.json, jsonReplacing(options));
-  }
-  if (options.quiet !== true) {
-    printNotes([
-      ...(note === null ? [] : [note]),
-      ...periodRemarks(options.period),
-      ...firstRunRemarks(command[0] ?? ""),
-    ]);
-  }
-  return runUnderAgent({
-    command,
-    recordingPath,
-    guardDescriptor: descriptor,
-    ...(options.period === undefined ? {} : { periodBytes: options.period }),
-    ...deviceWatchOf(options),
-    ...to,
-    native: options.native === true,
-    follow: options.follow,
+      return result.exitCode;
+    },
   });
 }
 

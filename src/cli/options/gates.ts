@@ -14,13 +14,19 @@ export function parseLimit(text: string): Bytes {
 
 const HOURS: Record<string, number> = { s: 1 / 3600, min: 1 / 60, h: 1, d: 24 };
 
+/** A page takes 4 KiB: "10/h" was meant to be "10MiB/h". */
+const LEAST_GROWTH = 1024;
+
 /** "10MiB/h", "1 MiB/min" to bytes per hour; 0 is the limit of what may not grow at all. */
 export function parseGrowth(text: string): number {
   const [, size = "", unit = ""] = /^(.+)\/\s*(s|min|h|d)$/i.exec(text.trim()) ?? [];
   const hours = HOURS[unit.toLowerCase()];
   try {
     if (hours !== undefined) {
-      return parseBytes(size) / hours;
+      const growth = parseBytes(size) / hours;
+      if (growth === 0 || growth >= LEAST_GROWTH) {
+        return growth;
+      }
     }
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) {

@@ -14,7 +14,7 @@ export function printCheck(screen: Screen, document: CheckJson): void {
   const { paint } = screen;
   for (const gate of document.gates) {
     if (gate.passed) {
-      const mark = gate.decided ? paint.green("passed") : paint.yellow("not decided");
+      const mark = gate.decided ? paint.green(stateOf(gate)) : paint.yellow(stateOf(gate));
       const [first = "", ...rest] = screen.wrap(oneLine(`${titleOf(gate)}: ${gate.reason}`), 22);
       screen.line(`tidemark: ${mark} ${first}`);
       for (const line of rest) {
@@ -35,18 +35,24 @@ export function printCheck(screen: Screen, document: CheckJson): void {
 
 /** The five lines about a gate: "Gate      peak, at most 256 MiB: failed", ... */
 export function gateLines(document: CheckJson, gate: GateJson): string[] {
-  const state = gate.passed ? "passed" : gate.decided ? "failed" : "not decided";
   const line =
     gate.line === undefined
       ? "not known"
       : `${functionOf(gate.line.frame)} ${placeOf(gate.line.frame)} (${formatBytes(gate.line.bytes)})`;
   return [
-    ["Gate", `${titleOf(gate)}: ${state}`],
+    ["Gate", `${titleOf(gate)}: ${stateOf(gate)}`],
     ["Measured", gate.reason],
     ["Line", line],
     ["Holder", gate.holder ?? "not known"],
     ["Next", nextCommand(document, gate)],
   ].map(([label = "", text = ""]) => padEnd(label, LABEL_WIDTH) + oneLine(text));
+}
+
+function stateOf({ decided, passed }: GateJson): "passed" | "failed" | "not decided" {
+  if (!decided) {
+    return "not decided";
+  }
+  return passed ? "passed" : "failed";
 }
 
 /** "peak, at most 256 MiB". */
@@ -57,13 +63,17 @@ function titleOf({ gate, limit, unit }: GateJson): string {
   return `${gate}, at most ${unit === "bytes" ? formatBytes(limit) : formatGrowth(limit)}`;
 }
 
-function nextCommand({ recording, target }: CheckJson, { gate, decided }: GateJson): string {
+function nextCommand(document: CheckJson, { gate, decided }: GateJson): string {
+  const { recording, target, suspects, durationMs } = document;
   if (!decided) {
     return "let the program run longer, or add --allow-undecided";
   }
   const path = recording ?? `${programName(target.command)}.tidemark`;
   const here = relative(process.cwd(), path);
   const file = shellWord(here === "" || here.startsWith("..") ? path : here);
+  if (gate.endsWith("growth") && suspects.length === 0) {
+    return `tidemark diff ${file}@${Math.round(durationMs / 3000)}s ${file}@end`;
+  }
   return gate === "growth" || gate === "leak" || gate === "baseline-growth"
     ? `tidemark diagnose ${file}`
     : `tidemark summary ${file} --at peak`;
@@ -73,7 +83,7 @@ function nextCommand({ recording, target }: CheckJson, { gate, decided }: GateJs
 export function checkMarkdown(document: CheckJson): string {
   const { gates, passed, target } = document;
   const rows = gates.map((gate) => {
-    const state = gate.passed ? (gate.decided ? "passed" : "not decided") : "**failed**";
+    const state = gate.passed ? stateOf(gate) : `**${stateOf(gate)}**`;
     return `| ${cell(titleOf(gate))} | ${state} | ${cell(gate.reason)} |`;
   });
   const failed = gates.filter((gate) => !gate.passed);

@@ -31,4 +31,4 @@ export {
   splitStack,
 } from "./rows/site_groups.js";
 export type { MovingSite } from "./site_movement.js";
-export { summarize } from "./summary.js";
+export { summarize, treeGrowth } from "./summary.js";

@@ -1,4 +1,4 @@
-import { totalGrowth } from "../../diagnose/index.js";
+import { type TotalGrowth, totalGrowth } from "../../diagnose/index.js";
 import { float64At } from "../../model/base/columns.js";
 import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
@@ -179,10 +179,15 @@ function lastPss(series: MemorySeries | undefined): number | null {
   return pss === null || rss === null ? pss : Math.min(pss, rss);
 }
 
-/** The growth that the verdict also uses. */
+/** The growth of the process tree's memory, as the verdict uses it; null without readings. */
+export function treeGrowth({ series: [series] = [], processes }: Recording): TotalGrowth | null {
+  const endedMs = processes[0]?.endedMs ?? null;
+  return series === undefined ? null : totalGrowth({ series, endedMs }, processes.length);
+}
+
 function growthOf(recording: Recording): SummaryJson["series"] {
-  const { series: [series] = [], processes } = recording;
-  if (series === undefined) {
+  const known = treeGrowth(recording);
+  if (known === null) {
     return {
       startBytes: 0,
       minBytes: 0,
@@ -192,8 +197,7 @@ function growthOf(recording: Recording): SummaryJson["series"] {
       treePssBytes: 0,
     };
   }
-  const endedMs = processes[0]?.endedMs ?? null;
-  const { readings, shape, ...growth } = totalGrowth({ series, endedMs }, processes.length);
+  const { readings, shape, ...growth } = known;
   const { values } = readings;
   return {
     startBytes: values[0] ?? 0,
@@ -207,7 +211,7 @@ function growthOf(recording: Recording): SummaryJson["series"] {
           growthHighBytesPerHour: growth.high * MS_PER_HOUR,
         }),
     points: values.length,
-    treePssBytes: lastPss(series) ?? 0,
+    treePssBytes: lastPss(recording.series?.[0]) ?? 0,
   };
 }
 
