@@ -2,9 +2,9 @@
  * Estimates against exact truth: programs that know what they allocated.
  * `npm run bench -- accuracy [--runs 10] [--only load,churn] [--seconds 60]`
  *
- * Of every site with at least 400 expected samples at the configured period: is its figure of live bytes within 10 %? Of
- * every site with 20 samples and more: does the 95 % interval (src/model/base/interval.ts) hold the truth? And what may a
- * place hold that is not listed, as a share of all live bytes? Each run has seeds of its own.
+ * For each site with at least 400 expected samples at the configured period: is its figure of live bytes within 10 %? For
+ * each site with at least 20 samples: does the 95 % interval (src/model/base/interval.ts) contain the true value? And how
+ * much may a site hold that is not listed, as a share of all live bytes? Each run has its own seeds.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

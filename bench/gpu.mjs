@@ -231,8 +231,8 @@ try {
 const pageColumns = ["file", "its size", "drawn", "browser's memory", "frame while zooming"];
 const markdown = `## Snapshots of a GPU's allocator
 
-\`npm run bench -- gpu\` on ${describeMachine("python3")}. The snapshots are a simulated allocator's. Load: of others at
-the beginning, on as many processors as stand there.
+\`npm run bench -- gpu\` on ${describeMachine("python3")}. The snapshots are from a simulated
+allocator. Load: by other programs at the beginning, on the processors named here.
 
 ${markdownTable(
   [

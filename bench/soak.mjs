@@ -1,5 +1,5 @@
 /**
- * Attach and detach over and over on a FastAPI service under load, on every CPython found: `npm run bench --
+ * Attaches and detaches repeatedly on a FastAPI service under load, on every CPython found: `npm run bench --
  * soak [--cycles 1000] [--python 3.12]`. Its requests compute with NumPy; on one version there is a second
  * service, that of torch. Fails where a request fails, or where something stays behind.
  */

@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- NAME [OPTIONS]`: runs bench/NAME.mjs on a built tree. Results go to docs/benchmarks.md.
- * What a benchmark measures and its options are told once, by the comment at its head: `--help` prints it.
+ * The comment at the head of a benchmark describes once what it measures, and its options: `--help` prints it.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

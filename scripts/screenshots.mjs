@@ -22,7 +22,7 @@ const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isM
  * @typedef {object} Picture
  * @property {string} name
  * @property {import("playwright-core").BrowserContextOptions} options
- * @property {string} drawn what stands there once the page is drawn
+ * @property {string} drawn text that is visible once the page is drawn
  * @property {string} [tab] opened before the picture is taken
  * @property {string} [part] the panel's label: it alone is in the picture
  */

@@ -64,7 +64,7 @@ beforeAll(() => {
 });
 
 describe("a limit on the peak", () => {
-  test("is kept: the program's output and exit code, one line of ours, no recording left", async () => {
+  test("is met: the program's output and exit code, one line from Tidemark, no recording left", async () => {
     const outcome = await check(["--peak", "1GiB", "--python", python, "block.py", "60", "3"]);
     expect([outcome.status, outcome.stdout]).toEqual([3, "out\n"]);
     const ours = outcome.stderr.replace("err\n", "");
@@ -74,7 +74,7 @@ describe("a limit on the peak", () => {
     expect(recordings()).toEqual([]);
   });
 
-  test("is passed: exit code 1, five lines with gate, figure, line, holder and next command", async () => {
+  test("is exceeded: exit code 1, five lines with gate, figure, line, holder and next command", async () => {
     const words = ["--peak", "50MiB", "-o", "over.tidemark", "--json", "over.json"];
     const outcome = await check([...words, "--", python, "block.py", "60"]);
     expect([outcome.status, outcome.stdout]).toEqual([1, "out\n"]);
@@ -147,7 +147,7 @@ describe("a program that ends by itself", () => {
 });
 
 describe("growth and leaks", () => {
-  test("a leak fails both, a cache that fills neither", async () => {
+  test("a leak fails both gates, a cache that fills fails neither", async () => {
     const gates = ["--growth", "10MiB/h", "--leak", "--json"];
     const [leak, cache] = await Promise.all([
       check([...gates, "leak.json", "-o", "leak.tidemark", "--", python, "leak.py"]),
@@ -179,7 +179,7 @@ describe("growth and leaks", () => {
     expect(judged[0]?.interval?.low).toBeGreaterThan(2 ** 20);
   });
 
-  test("a program that is too short is not passed silently", async () => {
+  test("a program that ends too soon does not pass silently", async () => {
     const words = ["--growth", "10MiB/h", "--", python, "block.py", "1"];
     const outcome = await check(words);
     expect(outcome.status).toBe(1);

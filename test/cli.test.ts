@@ -211,7 +211,7 @@ describe("run", () => {
     expect(ran.stderr).not.toContain("\x1b");
   });
 
-  test("without a terminal nothing is cut: a record is one line, and only COLUMNS wraps sentences", async () => {
+  test("without a terminal nothing is truncated: a record is one line, and only COLUMNS wraps sentences", async () => {
     const place = join(scratch(), "a_folder_of_a_long_name", "and_another_that_is_longer_still");
     mkdirSync(place, { recursive: true });
     const name = `keep_${"very_".repeat(20)}long`;
@@ -286,7 +286,7 @@ print(before, after)
     expect((await cli(["run", "-f", ...words.slice(1)])).status).toBe(0);
   });
 
-  test("options behind the program are the program's", async () => {
+  test("options after the program belong to the program", async () => {
     const { stdout } = await cli([
       "run",
       "--quiet",
@@ -304,7 +304,7 @@ print(before, after)
     expect(stdout).toBe("['-c', '--json', '--', '-o', 'x y']\n");
   });
 
-  test("bytes pass both ways unchanged", async () => {
+  test("bytes pass unchanged in both directions", async () => {
     const input = Array.from({ length: 70_000 }, (_, i) => String.fromCharCode(32 + (i % 90))).join(
       "",
     );

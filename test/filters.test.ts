@@ -141,7 +141,7 @@ describe("--by", () => {
     expect(stdout).toMatch(/Each step of train leaves 1\d\d KiB ±[\d.]+ KiB \(steps \d+-\d+\)/);
   });
 
-  test("lines: each line of each group, the largest first, and --top keeps these", async () => {
+  test("lines: each line of each group, the largest first; --top keeps the largest", async () => {
     const { lines } = await document<LinesJson>("lines", recording, "--by", "endpoint");
     expect(lines[0]).toMatchObject({ group: "/ingest", function: "ingest" });
     expect(lines.some(({ group }) => group === "")).toBe(true);
@@ -195,7 +195,7 @@ describe("diagnose --where", () => {
   const of = (condition: string) =>
     document<DiagnosisJson>("diagnose", recording, "--where", condition);
 
-  test("accuses the sites that were chosen, with their share of the whole growth", async () => {
+  test("makes the chosen sites suspects, with their share of the whole growth", async () => {
     const { verdict, suspects, selection } = await of("label=/ingest");
     expect(verdict.kind).toBe("python-leak");
     expect(suspects[0]?.stack[0]?.function).toBe("ingest");

@@ -220,7 +220,7 @@ describe("the page of a heap", () => {
   });
 
   test("names are shown, values are not", () => {
-    // The program's text is an argument of its command here: that is told, as by ps.
+    // The program's text is an argument of its command here: it is shown, as by ps.
     const { target: _, ...heap } = shown.heap;
     const told = JSON.stringify([heap, shown.tree?.steps, shown.tree?.typeNames]);
     expect(told.includes(SECRET)).toBe(false);

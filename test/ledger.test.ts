@@ -79,7 +79,7 @@ describe("the document", () => {
 });
 
 describe("the text", () => {
-  test("names the parts, plain, and cuts nothing", async () => {
+  test("names the parts in plain text and truncates nothing", async () => {
     const { status, stdout, stderr } = await ledger(pid, "--children");
     expect([status, stderr]).toEqual([0, ""]);
     for (const word of ["RSS", "PSS", "USS", "malloc.used", "libraries", "malloc_trim", "CHILD"]) {

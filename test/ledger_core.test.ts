@@ -1,4 +1,4 @@
-/** The ledger of core files, held against the ledger of the process that left them. */
+/** Compares the ledger of core files with the ledger of the process that left them. */
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs";

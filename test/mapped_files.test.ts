@@ -1,4 +1,4 @@
-/** Who maps files and shared memory, told apart from the memory that a program allocates. */
+/** Which sites map files and shared memory, distinguished from the memory that a program allocates. */
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

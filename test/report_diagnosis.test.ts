@@ -102,7 +102,7 @@ describe("a recording of a program that leaks", () => {
       }
     }));
 
-  test("the head line says the verdict and leads to the tab", () =>
+  test("the header shows the verdict and links to the tab", () =>
     using(open(PHONE), async (page) => {
       expect(await words(page.locator("header"))).toContain(said.verdict.summary);
       await page.getByRole("button", { name: "Why, and what to do" }).click();
@@ -195,7 +195,7 @@ describe("every verdict", () => {
     });
   });
 
-  test("functions that add items, and who reads it after a fork, are told apart from who makes it", async () => {
+  test("functions that add items, and functions that read it after a fork, are distinguished from its creator", async () => {
     const put = `anonRssBytes 40 + 1/s
       site parse keeps 1/s
       holder parse held=40 path=app>.history entries=900 putter=keep`;
@@ -238,7 +238,7 @@ describe("every verdict", () => {
     return using(open(DESKTOP), look).then(() => using(open(PHONE), look));
   });
 
-  test("each kind is named, on a page without complaints", async () => {
+  test("each kind is named, on a page without errors", async () => {
     const diagnosis = diagnose(evidenceOf("anonRssBytes 40 + 1/s\nsite record keeps 1/s"));
     for (const kind of VERDICT_KINDS) {
       const verdict = { ...diagnosis.verdict, kind };

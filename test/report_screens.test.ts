@@ -122,7 +122,7 @@ describe("tables", () => {
       await expect.poll(() => words(page.locator(".found"))).toContain("1 found");
     }));
 
-  test("ages tell a leak from a cache; lifetimes put the churn on top", () =>
+  test("ages distinguish a leak from a cache; lifetimes list short-lived allocations first", () =>
     using(openReport(serviceReport()), async (page) => {
       await page.getByRole("tab", { name: "Ages" }).click();
       const first = page.locator("[role=grid] [aria-rowindex='2']");
@@ -158,7 +158,7 @@ describe("every screen", () => {
       }),
   );
 
-  test("dark follows the system and the reader's choice wins", () =>
+  test("dark colours follow the system, and the reader's choice overrides it", () =>
     using(openReport(serviceReport(), { ...DESKTOP, colorScheme: "dark" }), async (page) => {
       const theme = () => page.locator("html").getAttribute("data-theme");
       expect(await theme()).toBe("dark");

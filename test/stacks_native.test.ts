@@ -185,7 +185,7 @@ exec(compile(source, "<string>", "exec"))
 
 const ownInterpreters = interpreters.filter(({ chroot }) => chroot === undefined);
 
-test("threads that run no Python, and threads that come and go", async () => {
+test("threads that run no Python, and threads that start and end", async () => {
   const interpreter = present(ownInterpreters.at(-1));
   const { pid } = await startProgram(
     interpreter,

@@ -50,7 +50,7 @@ describe("TIDEMARK=dir=DIR", () => {
     expect(screen).toMatch(/RSS +not recorded/);
   });
 
-  test("pools of several processes become a recording each; those of a shell's children are passed over", async () => {
+  test("pools of several processes become a recording each; those of a shell's children are skipped", async () => {
     const folder = scratch();
     const library = join(repository, "dist/native/libtidemark.so");
     const env = { LD_PRELOAD: library, TIDEMARK: `dir=${folder}`, PYTHON: anyInterpreter().path };

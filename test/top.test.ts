@@ -135,7 +135,7 @@ test("device memory is shown for a process, summed over devices, if a driver ans
   );
 });
 
-test("ps explains its columns of growth in one line, and those that are shown alone", async () => {
+test("ps explains its growth columns in one line, and only those that are shown", async () => {
   const ps = () => execute([tidemark, "ps", "--filter", "the-"]);
   await ps();
   const { stdout } = await ps();

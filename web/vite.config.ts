@@ -20,7 +20,7 @@ function inlineAssets(): Plugin {
         if (part.type === "chunk") {
           const tag = new RegExp(`<script[^>]*src="[^"]*${escaped(name)}"[^>]*></script>`);
           const code = part.code.replace(/<\/script/gi, "<\\/script").replace(/<!--/g, "<\\!--");
-          // The script goes to the end of the body: it reads the document that stands there.
+          // The script goes to the end of the body: it reads the document before it.
           html = html
             .replace(tag, "")
             .replace("</body>", () => `<script type="module">${code}</script></body>`);

@@ -34,8 +34,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Stopped tasks must not wait longer for one that does not: it waits in the kernel uninterruptibly (a dead
- * network disk), or for a core. If none is stopped yet and all wait for a core, waiting costs the process nothing. */
+/* Stopped tasks must not wait longer for one that does not stop because it is in an uninterruptible wait (a
+ * dead network disk) or waits for a core. If none is stopped yet and all wait for a core, waiting costs the
+ * process nothing. */
 #define LONGEST_STOP_US 500000
 #define LONGEST_WAIT_FOR_CORE_US 10000000
 
@@ -52,7 +53,7 @@ static struct held_task *find(struct held *held, pid_t tid) {
     return NULL;
 }
 
-/* The value of a line of /proc/PID/status or of a task's, 0 where there is none. */
+/* The value of a line in /proc/PID/status, or in that of a task; 0 if there is none. */
 static long status_number(pid_t pid, pid_t tid, const char *name) {
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)tid);
@@ -77,7 +78,7 @@ static char task_state(pid_t pid, pid_t tid) {
     size_t got = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[got] = '\0';
-    char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    char *at = strrchr(text, ')'); /* the name before it may contain anything */
     return at && at[1] == ' ' ? at[2] : 'X';
 }
 
@@ -93,7 +94,7 @@ static void explain_refusal(struct hold_failure *failure, pid_t pid, pid_t tid, 
     }
 }
 
-/* Seizes every task that is not ours yet. Returns how many were new, or -1 with the failure. */
+/* Seizes every task that is not seized yet. Returns how many were new, or -1 with the failure. */
 static int seize_new(struct held *held, struct hold_failure *failure) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", (int)held->pid);
@@ -125,7 +126,7 @@ static int seize_new(struct held *held, struct hold_failure *failure) {
             int why = errno;
             char state = task_state(held->pid, tid);
             if (why == ESRCH || state == 'Z' || state == 'X')
-                continue; /* ended meanwhile, or a main thread that ended before its others */
+                continue; /* ended in the meantime, or a main thread that ended before its others */
             explain_refusal(failure, held->pid, tid, why);
             fresh = -1;
             break;
@@ -138,7 +139,7 @@ static int seize_new(struct held *held, struct hold_failure *failure) {
     return fresh;
 }
 
-/* Takes the stops that have come; `wait` until the deadline for those that have not. */
+/* Collects the stops that have happened; with `wait`, also those that happen before the deadline. */
 static bool await_stops(struct held *held, uint64_t deadline) {
     sigset_t child;
     sigemptyset(&child);
@@ -169,8 +170,8 @@ static bool await_stops(struct held *held, uint64_t deadline) {
     }
 }
 
-/* Only a stopped task can be detached. One that was asked to and does not yet is freed by the death of
- * this process, which is then near (`loose`). */
+/* Only a stopped task can be detached. A task that was asked to stop but has not is freed when this process
+ * ends, which is soon (`loose`). */
 static void let_go(struct held *held) {
     for (size_t i = 0; i < held->count; i++) {
         struct held_task *task = &held->tasks[i];
@@ -279,15 +280,16 @@ static void obey(struct held *held, struct wire *out, struct message *message) {
 }
 
 int hold_process(pid_t pid) {
-    /* A group of its own: the terminal's keys are for the reader, and a guard that they stop would keep
-     * the process stopped. */
+    /* A separate group: the terminal's keys are for the reader, and a guard that they stop would keep the
+     * process stopped. */
     setpgid(0, 0);
     sigset_t blocked;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGCHLD);
     sigprocmask(SIG_BLOCK, &blocked, NULL);
     signal(SIGPIPE, SIG_IGN);
-    /* While a process is stopped, its stopper must not wait behind others. Not every user may. */
+    /* While a process is stopped, the guard must not wait behind other processes. Not every user may raise the
+     * priority. */
     setpriority(PRIO_PROCESS, 0, -20);
     struct held held = {.pid = pid};
     struct wire in = {.fd = 0}, out = {.fd = 1};
@@ -312,7 +314,7 @@ int hold_process(pid_t pid) {
         }
         if (!open || held.loose) {
             release(&held, &out, "released");
-            return 0; /* a task that was asked to stop and has not yet: the kernel resumes it now */
+            return 0; /* a task that was asked to stop and has not stopped yet: the kernel resumes it now */
         }
     }
 }

@@ -15,8 +15,8 @@
 struct held_task {
     pid_t tid;
     bool stands;
-    bool interrupted; /* stopped by us alone: neither by job control nor with a signal in its hands */
-    int signal;       /* pending, delivered when it is resumed; 0: none */
+    bool interrupted; /* stopped only by us: not by job control, and not while delivering a signal */
+    int signal;       /* pending, delivered when the task is resumed; 0: none */
 };
 
 struct held {
@@ -42,13 +42,14 @@ struct planned_call {
     const char *source;
 };
 
-/* Lays the call; it runs when the process is let go. Returns why not, or NULL; nothing was written then. */
+/* Lays the call, which runs when the process is released. Returns the reason for a refusal, or NULL; after a
+ * refusal nothing was written. */
 const char *plan_call(struct held *held, const struct planned_call *call);
 
 /* Numbered as DWARF does (System V ABI for x86-64, figure 3.36), the instruction pointer last. */
 #define HELD_REGISTERS 17
 
-/* A line of the wire, `registers TID VALUE... TID VALUE...`, to be freed; NULL without memory. */
+/* A line for the recorder, `registers TID VALUE... TID VALUE...`, to be freed; NULL if there is no memory. */
 char *describe_registers(const struct held *held);
 
 /* The command `hold PID`; returns its exit status. */

@@ -1,8 +1,8 @@
 /* hold_call.c - three calls for a main thread that waits in the kernel, made as a signal would make them.
  *
- * An idle server runs no Python code, so a request that waits for Python code is never served. Its main
- * thread is then in a system call, without the interpreter's lock. It is given what the kernel gives
- * a thread for a signal handler, a frame on its stack whose return path is rt_sigreturn, three times:
+ * An idle server runs no Python code, so a request that waits for Python code is never executed. Its main
+ * thread is then in a system call, without the interpreter's lock. It is given what the kernel gives a thread
+ * for a signal handler, a frame on its stack whose return path is rt_sigreturn, three times:
  *
  *      low    P1  restorer        <- stack pointer when PyGILState_Ensure begins
  *             u1  ucontext:  rip = PyRun_SimpleString, rdi = source, rsp = P2
@@ -16,9 +16,9 @@
  *      high       the thread's own stack
  *
  * All of it is data on the thread's stack and one PTRACE_SETREGS: after that the thread needs nothing from
- * outside. If the guard or the reader dies at any moment, the thread still completes all three calls. What a
- * rewritten instruction pointer alone would break (a restarted system call, the error 514 that reaches
- * the program, floating point modes, the signal mask) is restored by the kernel's own code.
+ * outside. If the guard or the reader is killed at any moment, the thread still completes all three calls.
+ * Setting only the instruction pointer would break several things (a restarted system call, the error 514 that
+ * would reach the program, floating point modes, the signal mask); here the kernel's own code restores them.
  */
 #include "hold.h"
 
@@ -36,7 +36,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* The kernel's, of include/linux/errno.h: never seen by a program, only by its tracer. */
+/* The kernel's own errors, from include/linux/errno.h: a program never sees them, only its tracer does. */
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
 #define ERESTARTNOHAND 514
@@ -44,17 +44,17 @@
 
 #define RED_ZONE 128
 #define CALLER_MODE_64 0x33 /* the code segment of 64-bit programs */
-#define KERNEL_UCONTEXT 304 /* uc_flags to uc_sigmask: what rt_sigreturn reads */
-#define STEP 320            /* P to P: the return address, a ucontext, and alignment */
+#define KERNEL_UCONTEXT 304 /* uc_flags to uc_sigmask: the part that rt_sigreturn reads */
+#define STEP 320            /* from one P to the next: the return address, a ucontext, and alignment */
 #define LARGEST_STATE 16384
 #define LARGEST_SOURCE 4096
-/* _fpx_sw_bytes at 464 of the XSAVE area, and the word behind it: uapi/asm/sigcontext.h. */
+/* _fpx_sw_bytes at 464 of the XSAVE area, and the word after it: uapi/asm/sigcontext.h. */
 #define SOFTWARE_BYTES 464
 #define FP_XSTATE_MAGIC1 0x46505853u
 #define FP_XSTATE_MAGIC2 0x46505845u
-#define XSTATE_TILES (3ull << 17) /* AMX: not in the state that a thread has by default */
+#define XSTATE_TILES (3ull << 17) /* AMX: not part of a thread's default state */
 #define UC_FLAGS 7ul              /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
-#define STACK_AS_IT_IS 0x7fff     /* no valid ss_flags: rt_sigreturn leaves the alternate stack alone */
+#define STACK_AS_IT_IS 0x7fff     /* no valid ss_flags: rt_sigreturn does not change the alternate stack */
 
 struct software_bytes {
     uint32_t magic1, extended_size;
@@ -66,7 +66,7 @@ struct software_bytes {
 #define SYS_epoll_pwait2 441 /* Linux 5.11 */
 #endif
 
-/* Waits that Python's main thread makes without its lock, and that end well with EINTR. */
+/* System calls in which Python's main thread waits without its lock, and that may end with EINTR. */
 static bool is_wait(long number) {
     switch (number) {
     case SYS_epoll_wait: case SYS_epoll_pwait: case SYS_poll: case SYS_ppoll:
@@ -74,15 +74,15 @@ static bool is_wait(long number) {
     case SYS_futex: case SYS_accept: case SYS_accept4: case SYS_recvfrom: case SYS_recvmsg:
     case SYS_read: case SYS_wait4: case SYS_waitid: case SYS_pause: case SYS_rt_sigtimedwait:
     case SYS_rt_sigsuspend: case SYS_connect: case SYS_epoll_pwait2:
-    case SYS_restart_syscall: /* one of these, stopped before */
+    case SYS_restart_syscall: /* one of these that was stopped before */
         return true;
     default:
         return false;
     }
 }
 
-/* The thread as it goes on: its call made again where the kernel would make it again after a handled
- * signal or after none with the same arguments, ended with EINTR where only that is right. */
+/* The state in which the thread continues. Its call is repeated if the kernel would repeat it with the same
+ * arguments after a handled signal or after none; it ends with EINTR if only that is correct. */
 static bool after_signal(struct user_regs_struct *registers) {
     switch (-(long)registers->rax) {
     case ERESTARTSYS:
@@ -91,16 +91,16 @@ static bool after_signal(struct user_regs_struct *registers) {
         registers->rax = registers->orig_rax;
         registers->rip -= 2; /* the length of `syscall` */
         return true;
-    case ERESTART_RESTARTBLOCK: /* a relative time would restart */
+    case ERESTART_RESTARTBLOCK: /* a relative time would start again */
     case EINTR:
         registers->rax = (unsigned long long)-EINTR;
         return true;
     default:
-        return false; /* it has ended already: its result must reach the program */
+        return false; /* it has already ended, and its result must reach the program */
     }
 }
 
-/* Bytes of an XSAVE area in the standard format that holds `features`. */
+/* Size of an XSAVE area in the standard format with `features`. */
 static size_t state_size_of(uint64_t features) {
     size_t size = 576;
     for (unsigned i = 2; i < 63; i++) {
@@ -113,7 +113,7 @@ static size_t state_size_of(uint64_t features) {
     return size;
 }
 
-/* The thread's extended state, dressed as rt_sigreturn wants it. Returns its size, 0 where that failed. */
+/* The thread's extended state, in the form that rt_sigreturn expects. Returns its size, 0 on failure. */
 static size_t read_state(pid_t tid, unsigned char *state) {
     struct iovec area = {.iov_base = state, .iov_len = LARGEST_STATE - 64};
     if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &area) != 0 || area.iov_len < 576)
@@ -218,7 +218,7 @@ const char *plan_call(struct held *held, const struct planned_call *call) {
 
     uint64_t state_at = (now.rsp - RED_ZONE - state_size) & ~63ull;
     uint64_t source_at = (state_at - length) & ~15ull;
-    uint64_t first = source_at - 3 * STEP - 8; /* P1: 8 more than a multiple of 16, as behind a `call` */
+    uint64_t first = source_at - 3 * STEP - 8; /* P1: 8 more than a multiple of 16, as after a `call` */
     size_t size = (size_t)(state_at + state_size - first);
     unsigned char *block = calloc(1, size);
     if (!block)
@@ -233,7 +233,7 @@ const char *plan_call(struct held *held, const struct planned_call *call) {
     bool good = write_memory(held->pid, first, block, size);
     free(block);
     if (!good)
-        return "its stack cannot be written"; /* below the stack pointer: nothing of the thread's is there */
+        return "its stack cannot be written"; /* below the stack pointer, where the thread has no data */
     now.rip = call->acquire;
     now.rsp = first;
     now.rax = 0;

@@ -61,7 +61,7 @@ void release_inherited_descriptors(const int *keep, size_t count) {
         close(nothing);
 }
 
-/* What holds afterwards: no limit with CAP_SYS_RESOURCE, else the hard limit. */
+/* Returns the limit that applies afterwards: none with CAP_SYS_RESOURCE, otherwise the hard limit. */
 static rlim_t lift(int resource) {
     struct rlimit limit, none = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
     if (getrlimit(resource, &limit) != 0 || setrlimit(resource, &none) == 0)

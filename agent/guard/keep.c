@@ -44,7 +44,7 @@ static void obey(struct keeper *keeper, struct message *message) {
 }
 
 int keep_pool(void) {
-    setpgid(0, 0); /* the terminal's keys are for the recorder, which forwards what they mean */
+    setpgid(0, 0); /* the terminal's keys are for the recorder, which forwards their meaning */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     struct keeper keeper = {.in = {.fd = 0}, .out = {.fd = 1}, .pool = -1};

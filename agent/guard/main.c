@@ -28,12 +28,12 @@ struct guard {
     int pool; /* -1: none */
     char *orphan_path;
     char **recorder_arguments;
-    char **environment; /* as the shell gave it: the guard's own becomes the program's */
+    char **environment; /* a copy of what the shell set, for the recorder */
     pid_t recorder; /* 0: reaped */
     pid_t program;  /* 0: not started, or ended */
     pid_t witness;
     bool started, ended;
-    bool alone;     /* memory is short, so the recorder leaves the program to the guard */
+    bool alone;     /* memory is short, so the recorder has left the program to the guard */
     bool completes; /* a second recorder completes the recording */
     int program_status, recorder_status;
     struct rusage usage; /* of the program, when it has ended */
@@ -47,12 +47,12 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/* Dies as a child with this wait status did, so that a process that waits for the guard sees the same. */
+/* Ends in the same way as a child with this wait status, so that a process that waits for the guard sees the same. */
 static void leave_as(int status) {
     if (!WIFSIGNALED(status))
         _exit(WEXITSTATUS(status));
     int number = WTERMSIG(status);
-    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* the program's core is the one of interest */
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* only the program's core dump is of interest */
     signal(number, SIG_DFL);
     sigset_t only;
     sigemptyset(&only);
@@ -70,7 +70,7 @@ static char **copied_environment(void) {
     return copy ? memcpy(copy, environ, (count + 1) * sizeof *copy) : environ;
 }
 
-/* False with errno where it could not be started. */
+/* False with errno if it could not be started. */
 static bool start_recorder(struct guard *guard) {
     char **arguments = guard->recorder_arguments;
     int ends[2];
@@ -87,7 +87,7 @@ static bool start_recorder(struct guard *guard) {
         return false;
     }
     if (guard->recorder == 0) {
-        /* A group of its own: keys typed at the terminal, and a program that kills its group, pass it by. */
+        /* A separate group: keys typed at the terminal, and a program that kills its group, do not affect it. */
         setpgid(0, 0);
         environ = guard->environment;
         char number[16];
@@ -99,7 +99,7 @@ static bool start_recorder(struct guard *guard) {
             unsetenv("TIDEMARK_COMPLETES");
         close_descriptors_but(&ends[1], 1);
         fcntl(ends[1], F_SETFD, 0);
-        /* The program's input and output are not the recorder's, which keeps no pipe of theirs open. */
+        /* The program's input and output are not the recorder's, which must not keep their pipes open. */
         int nothing = open("/dev/null", O_RDWR);
         if (nothing >= 0 && nothing != 0)
             dup2(nothing, 0);
@@ -126,13 +126,13 @@ static unsigned long long start_ticks(pid_t pid) {
     if (fd >= 0)
         close(fd);
     text[got > 0 ? got : 0] = '\0';
-    char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    char *at = strrchr(text, ')'); /* the name before it may contain anything */
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The start: fork, undo what the guard changed, exec. An errno comes back through a pipe that a
+/* Starts the program: fork, undo what the guard changed, exec. An errno is returned through a pipe that a
  * successful exec closes. */
 static void start_program(struct guard *guard, char **arguments) {
     int report[2];
@@ -208,7 +208,7 @@ static void obey(struct guard *guard, struct message *message) {
         guard->leave_code = atoi(message->fields[1]) & 255;
 }
 
-/* Stops as the program has stopped, so that a shell with job control sees it; fg and bg wake both. */
+/* Stops in the same way as the program, so that a shell with job control sees it; fg and bg wake both. */
 static void stop_like(struct guard *guard, int number) {
     if (number == SIGSTOP) {
         raise(SIGSTOP);
@@ -223,10 +223,11 @@ static void stop_like(struct guard *guard, int number) {
         sigprocmask(SIG_BLOCK, &only, NULL);
         sigaction(number, &before, NULL);
     }
-    kill(guard->program, SIGCONT); /* nothing to a process that the group's SIGCONT woke already */
+    kill(guard->program, SIGCONT); /* no effect on a process that the group's SIGCONT has already woken */
 }
 
-/* What the recorder prints now is the foreground's, and so are Ctrl-C and `stty tostop`. */
+/* From now on, the foreground group prints what the recorder prints and receives Ctrl-C, and `stty tostop`
+ * applies to it. */
 static void lend_terminal(struct guard *guard) {
     if (guard->recorder && tcgetpgrp(2) == getpgrp())
         guard->terminal_lent = tcsetpgrp(2, guard->recorder) == 0;
@@ -262,7 +263,7 @@ static void reap(struct guard *guard) {
         } else if (pid == guard->program) {
             program_ended(guard, status, &usage);
         } else if (pid == guard->recorder && WIFSTOPPED(status)) {
-            kill(pid, SIGCONT); /* no shell knows that group, so no other process would */
+            kill(pid, SIGCONT); /* no shell knows that group, so no other process would do it */
         } else if (pid == guard->recorder) {
             guard->recorder = 0;
             guard->recorder_status = status;
@@ -277,14 +278,14 @@ static void hear(struct guard *guard, const struct signalfd_siginfo *info) {
         return;
     }
     if (number == SIGXFSZ || number == SIGPIPE || number == SIGCONT)
-        return; /* the guard's own, or passed on by waking up */
+        return; /* caused by the guard itself, or passed on by waking up */
     if (info->ssi_code > 0)
-        return; /* from the terminal or the kernel: the whole group has it */
+        return; /* from the terminal or the kernel: the whole group has received it */
     if (guard->program) {
         if (!witness_saw(&guard->witness, number) && guard->program)
             kill(guard->program, number);
     } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
-        /* Nothing runs (any more) but the recorder: a request to leave is meant. */
+        /* Only the recorder runs (any more), so the signal is a request to exit. */
         if (guard->recorder)
             kill(guard->recorder, SIGTERM);
         if (!guard->started)
@@ -298,8 +299,8 @@ static void recorder_closed(struct guard *guard) {
     guard->wire.length = 0;
 }
 
-/* The program has ended, and its memory is free: a recorder that had left it to the guard completes the recording.
- * False if there is nothing to complete. The pool is kept in case that recorder crashes. */
+/* The program has ended, and its memory is free: the recorder that had left it to the guard completes the
+ * recording. False if there is nothing to complete. The pool is kept in case that recorder crashes. */
 static bool complete(struct guard *guard) {
     if (!guard->alone || guard->completes || guard->pool < 0 || !guard->orphan_path || !guard->ended)
         return false;
@@ -311,7 +312,7 @@ static bool complete(struct guard *guard) {
     return true;
 }
 
-/* The program has ended, and the recorder has left or died: keep what it could not, and exit. */
+/* The program has ended, and the recorder has exited or crashed: save what it could not save, and exit. */
 static void finish(struct guard *guard) {
     if (guard->leave_code < 0 && guard->pool >= 0 && guard->orphan_path && guard->started) {
         int why = pool_save(guard->pool, guard->orphan_path);
@@ -323,7 +324,7 @@ static void finish(struct guard *guard) {
     if (guard->terminal_known) {
         if (guard->terminal_lent)
             tcsetpgrp(2, getpgrp());
-        tcsetattr(2, TCSANOW, &guard->terminal); /* Node restores what it found at its start */
+        tcsetattr(2, TCSANOW, &guard->terminal); /* Node restores the terminal settings that it found at its start */
     }
     if (!guard->started)
         leave_as(guard->leave_code >= 0 ? guard->leave_code << 8 : guard->recorder_status);
@@ -334,7 +335,7 @@ static void finish(struct guard *guard) {
 
 static void serve(struct guard *guard) {
     for (;;) {
-        /* Before a start the recorder's own exit status is the answer: wait for it. */
+        /* Before a start, the recorder's own exit status is the answer, so wait for it. */
         bool gave_up = guard->started && guard->wire.fd < 0 && guard->leave_code < 0;
         bool recorder_done = guard->recorder == 0 || gave_up;
         if (recorder_done && guard->wire.fd < 0 && !guard->program && !complete(guard))
@@ -343,7 +344,7 @@ static void serve(struct guard *guard) {
                                   {.fd = guard->wire.fd, .events = POLLIN}};
         if (poll(waits, 2, -1) < 0 && errno != EINTR)
             fail("cannot wait");
-        /* What the recorder said before it ended counts before its end. */
+        /* What the recorder reported before it ended is processed before its end. */
         if (waits[1].revents) {
             bool open = wire_fill(&guard->wire);
             struct message message;
@@ -360,7 +361,7 @@ static void serve(struct guard *guard) {
     }
 }
 
-/* There is no room for a recorder: the program runs as if it had been started alone. */
+/* There is no memory for a recorder: the program runs as if it had been started alone. */
 static int run_unrecorded(char **arguments, unsigned long long room) {
     while (*arguments && strcmp(*arguments, "--") != 0)
         arguments++;

@@ -31,9 +31,9 @@ static bool write_all(int fd, const void *data, size_t length, uint64_t offset) 
     return true;
 }
 
-/* `ulimit -f` counts a sparse file's length, in memory, too. The limits are the program's business and
- * come back before it starts; up to the hard one anybody may go, beyond it who has CAP_SYS_RESOURCE.
- * Returns what holds meanwhile. */
+/* `ulimit -f` limits a sparse file's length, even in memory. The limits are meant for the program and are
+ * restored before it starts. Anyone may raise them up to the hard limit; beyond it, only with CAP_SYS_RESOURCE.
+ * Returns the limits in effect in between. */
 static rlim_t raise_file_size_limit(struct rlimit *before, bool beyond_hard) {
     if (getrlimit(RLIMIT_FSIZE, before) != 0)
         return RLIM_INFINITY;
@@ -45,7 +45,7 @@ static rlim_t raise_file_size_limit(struct rlimit *before, bool beyond_hard) {
     return before->rlim_max;
 }
 
-/* As it was made: a faulty program may have overwritten the pool's content. */
+/* As it was created: a faulty program may have overwritten the pool's contents. */
 static struct tm_pool_header made_header;
 
 static int fill(int fd, uint32_t slots, uint64_t offset, uint64_t period, uint32_t options) {
@@ -93,14 +93,14 @@ int pool_create(uint32_t slots, uint64_t period, uint32_t options) {
     return -1;
 }
 
-/* Copies the parts of [from, from + length) that hold data; what was never written stays a hole. */
+/* Copies the parts of [from, from + length) that hold data; unwritten parts stay holes. */
 static bool copy_data(int in, uint64_t from, int out, uint64_t to, uint64_t length) {
     static char block[1 << 16];
     uint64_t end = from + length, at = from;
     while (at < end) {
         off_t data = lseek(in, (off_t)at, SEEK_DATA);
         if (data < 0)
-            return errno == ENXIO; /* nothing but a hole up to the end */
+            return errno == ENXIO; /* only a hole up to the end */
         if ((uint64_t)data >= end)
             return true;
         off_t hole = lseek(in, data, SEEK_HOLE);
@@ -118,8 +118,8 @@ static bool copy_data(int in, uint64_t from, int out, uint64_t to, uint64_t leng
     return true;
 }
 
-/* The saved pool is a pool again, with the used slots alone, moved together:
- * header (slot_count = used), slot table, segments. */
+/* The saved pool is again a pool, with only the used slots, moved together: header (slot_count = used), slot
+ * table, segments. */
 static bool save(int pool, int out) {
     struct tm_pool_header now, header = made_header;
     if (pread(pool, &now, sizeof now, 0) != sizeof now)
@@ -146,7 +146,7 @@ static bool save(int pool, int out) {
         next++;
     }
     free(slots);
-    header.slot_count = used ? used : 1; /* readers refuse a pool of none */
+    header.slot_count = used ? used : 1; /* readers refuse an empty pool */
     header.slots_offset = offset;
     return good && ftruncate(out, (off_t)(offset + header.slot_count * header.slot_stride)) == 0 &&
            write_all(out, &header, sizeof header, 0);
@@ -157,7 +157,7 @@ int pool_save(int pool, const char *path) {
     if (asprintf(&draft, "%s.%d", path, (int)getpid()) < 0)
         return ENOMEM;
     struct rlimit before;
-    raise_file_size_limit(&before, false); /* a file of the user's, who set the hard one */
+    raise_file_size_limit(&before, false); /* a file that belongs to the user, who set the hard limit */
     int why = 0;
     int out = open(draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (out < 0) {

@@ -3,8 +3,9 @@
  * crt1.o of glibc 2.34 and newer calls __libc_start_main in its version GLIBC_2.34, which older libraries lack.
  * The linker's --wrap (Makefile) leads that call here, and from here to the first version, which every glibc has.
  *
- * crt1.o of 2.34 passes no `init`: the new version runs the constructors itself. So does the first version in
- * a new library if `init` is null; in an older one, nobody runs them. The guard has no constructors. */
+ * crt1.o of 2.34 passes no `init`: the new version runs the constructors itself. The first version in a new
+ * library also does so if `init` is null; in an older library, nothing runs them. The guard has no
+ * constructors. */
 typedef int main_function(int, char **, char **);
 
 int __wrap___libc_start_main(main_function *main, int count, char **words, void (*init)(void), void (*fini)(void),

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Four times the kernel's usual bound of an argument list: every byte may be escaped. */
+/* Four times the kernel's usual limit for an argument list, because every byte may be escaped. */
 #define LONGEST_LINE (8u << 20)
 
 bool wire_fill(struct wire *wire) {
@@ -100,7 +100,7 @@ void wire_write(struct wire *wire, const char *lines, size_t length) {
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
-            return; /* the recorder is gone: its end of file says so */
+            return; /* the recorder has ended, which its end of file reports */
         sent += (size_t)wrote;
     }
 }

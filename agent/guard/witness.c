@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A supervisor may signal the guard alone (docker stop) or everyone (kill -TERM -GROUP, systemd). In
- * the second case the program has its signal already, and a forwarded copy would be one too many. The
- * siginfo does not tell the two apart; a process that only collects signals does. */
+/* A supervisor may signal the guard alone (docker stop) or everyone (kill -TERM -GROUP, systemd). In the second
+ * case the program has already received its signal, and a forwarded copy would be one too many. The siginfo
+ * does not distinguish the two; a process that only collects signals does. */
 pid_t witness_start(void) {
     pid_t guard = getpid();
     pid_t pid = fork();
@@ -41,7 +41,7 @@ static bool pending(pid_t pid, int number) {
 }
 
 bool witness_saw(pid_t *witness, int number) {
-    /* A sender that walks a list of processes needs a moment to come to this one. */
+    /* A sender that walks a list of processes needs a moment to reach this one. */
     for (int i = 0; i < 10; i++) {
         if (pending(*witness, number)) {
             kill(*witness, SIGKILL);

@@ -72,10 +72,10 @@ struct tm_pool_header {
     uint32_t keeper_pid;   /* guard: /proc/<keeper_pid>/fd/<keeper_fd> opens the pool again; 0: none */
     uint32_t keeper_fd;
     uint32_t reserved;
-    /* Written by the recorder at every poll. When it is not 0 and is in the past,
-     * every agent of the pool disarms itself. 0: no lease (the agent stays on). */
+    /* Written by the recorder at every poll. If it is not 0 and is in the past, every agent of the pool disarms
+     * itself. 0: no lease (the agent stays on). */
     volatile uint64_t lease_until_ms;
-    /* Added to by agents (atomic). */
+    /* Agents add to these (atomic). */
     volatile uint32_t claims;          /* slots ever claimed */
     volatile uint32_t unserved;        /* processes that found no slot or no memory */
     volatile uint32_t unserved_reason; /* errno of the last one */
@@ -87,13 +87,13 @@ struct tm_pool_header {
 
 enum tm_slot_state {
     TM_SLOT_FREE = 0,    /* never used, or drained by the recorder after the owner's end */
-    TM_SLOT_CLAIMED = 1, /* owner is alive, or has died and is not drained yet */
+    TM_SLOT_CLAIMED = 1, /* owner is alive, or has ended and is not drained yet */
 };
 
 struct tm_pool_slot {
     volatile uint32_t state; /* FREE -> CLAIMED by the owner (compare and swap); back by the recorder (plain) */
     uint32_t pid;            /* in the owner's pid namespace */
-    uint64_t process_start_ticks; /* field 22 of /proc/PID/stat: tells a reused pid */
+    uint64_t process_start_ticks; /* field 22 of /proc/PID/stat, which distinguishes a reused pid */
     uint64_t claimed_ms;
     uint32_t image;          /* 1, 2, ... : exec count within this pid, as far as the agent knows */
     uint32_t reserved;
@@ -151,11 +151,11 @@ enum tm_python_state {
 #define TM_LIMIT_STACKS_FULL (1u << 5)
 #define TM_LIMIT_STRINGS_FULL (1u << 6)
 #define TM_LIMIT_NO_MEMORY (1u << 7)         /* reserving memory failed; recording stopped there */
-#define TM_LIMIT_FOREIGN_ALLOCATOR (1u << 8) /* malloc is another allocator's: its operator new is not seen */
+#define TM_LIMIT_FOREIGN_ALLOCATOR (1u << 8) /* malloc belongs to another allocator, whose operator new is not seen */
 #define TM_LIMIT_TURNED_OFF (1u << 10)       /* the agent turned itself off: see log */
 #define TM_LIMIT_HOOKS_REPLACED (1u << 11)   /* another tool replaced the Python hooks and they were not set again */
 #define TM_LIMIT_MALLOC_UNSEEN (1u << 12)    /* an allocator that precedes ours serves malloc: mappings only */
-#define TM_LIMIT_COVERED (1u << 13)          /* another tool wrapped the allocators: nothing was sampled meanwhile */
+#define TM_LIMIT_COVERED (1u << 13)          /* another tool wrapped the allocators: nothing was sampled while it did */
 
 #define TM_LOG_BYTES 704u
 #define TM_COMMAND_BYTES 512u
@@ -175,15 +175,15 @@ struct tm_segment_header {
 
     /* sampling */
     uint64_t configured_period_bytes;
-    volatile uint64_t period_bytes; /* in force now */
+    volatile uint64_t period_bytes; /* currently in force */
     volatile uint64_t samples;      /* ever taken */
-    volatile uint64_t samples_lost; /* taken but not recorded: some section was full */
+    volatile uint64_t samples_lost; /* taken but not recorded, because some section was full */
     volatile uint64_t frees_seen;   /* sampled allocations that ended */
     volatile uint64_t thinnings;    /* how often the live table was thinned */
     volatile uint64_t slow_path_ns; /* time spent on the slow path, all threads */
-    volatile uint64_t process_cpu_ns; /* the process's CPU time when that was last read */
+    volatile uint64_t process_cpu_ns; /* the process's CPU time when it was last read */
 
-    /* sums of the sites, kept as they change (estimates; see tm_site) */
+    /* sums of the sites, updated as they change (estimates; see tm_site) */
     volatile double live_bytes;
     volatile double live_objects;
     volatile double allocated_bytes;
@@ -235,8 +235,8 @@ struct tm_stack_node {
 
 struct tm_thread {
     uint32_t sequence_begin;
-    uint32_t tid;      /* 0: "other threads", all beyond the bound */
-    char name[24];     /* as /proc/PID/task/TID/comm had it at the thread's last sample */
+    uint32_t tid;      /* 0: "other threads", all threads beyond the limit */
+    char name[24];     /* as /proc/PID/task/TID/comm showed it at the thread's last sample */
     uint32_t is_main;
     uint32_t sequence_end;
 };
@@ -296,10 +296,10 @@ struct tm_live {
     volatile uint32_t sequence_begin;
     uint32_t site;
     uint64_t address; /* 0: empty */
-    uint64_t bytes;   /* as requested; of a mapping, what is still mapped */
+    uint64_t bytes;   /* as requested; for a mapping, what is still mapped */
     uint64_t birth_ms;
-    uint64_t weight_bytes; /* size that decided p: equals bytes except for a mapping partly unmapped */
-    float period_bytes;    /* in force when it was taken or last thinned */
+    uint64_t weight_bytes; /* size that decided p: equal to bytes except for a partly unmapped mapping */
+    float period_bytes;    /* in force when the sample was taken or last thinned */
     volatile uint32_t sequence_end;
 };
 
@@ -322,7 +322,7 @@ struct tm_event {
 /* Which stack opened this descriptor, and when it was last opened. Its closing is not recorded: /proc/PID/fd
  * lists what is open. Eight bytes, written at once. */
 struct tm_opening {
-    uint32_t stack;   /* 0: not known */
+    uint32_t stack;   /* 0: unknown */
     uint32_t after_s; /* whole seconds after start_monotonic_ms */
 };
 

@@ -1,8 +1,8 @@
 /* tidemark.h - what libtidemark.so exports in addition to the allocators: labels, steps, and
  * late entry: arm, disarm, status.
  *
- * Labels and steps are used by the Python package through ctypes; any program that finds the
- * library in its process may use them. They are safe at any time, in any thread, armed or not.
+ * The Python package uses labels and steps through ctypes; any program that finds the library in its process
+ * may use them. They may be called at any time, in any thread, armed or not.
  */
 #ifndef TIDEMARK_H
 #define TIDEMARK_H
@@ -27,8 +27,8 @@ TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
 
 /* ---- entering late (agent/README.md, "Entering late") -----------------------------------
  *
- * The caller must hold the GIL if there is an interpreter. Nothing here blocks for long or
- * throws: a refusal leaves the process as it was, and writes its reason to `why`:
+ * The caller must hold the GIL if there is an interpreter. Nothing here blocks for long or throws. A refusal
+ * leaves the process as it was, and writes its reason to `why`:
  *
  *   "ID: sentence"    ID is one of the words below, for programs; the sentence is for users
  *
@@ -43,12 +43,12 @@ TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
  * All three act on the first copy of the library, if the process has loaded it
  * twice (preloaded and imported, or from two files): the copy loaded first is the one armed. */
 
-/* Starts recording with the options of TIDEMARK ("pool=/proc/PID/fd/N[,period=SIZE][,native]").
- * 0: it records. Otherwise an errno, and the reason in `why` (cut at `capacity`, ends with NUL). */
+/* Starts recording with the options of TIDEMARK ("pool=/proc/PID/fd/N[,period=SIZE][,native]"). Returns 0 if it
+ * records, otherwise an errno, with the reason in `why` (truncated to `capacity`, ends with NUL). */
 TIDEMARK_EXPORT int tidemark_arm(const char *options, char *why, size_t capacity);
 
-/* Ends recording and restores every pointer that is still ours. 0: done, or nothing was armed.
- * Otherwise as above; `why` may also say what had to stay (and is harmless). */
+/* Ends recording and restores every pointer that is still ours. Returns 0 if done, or if nothing was armed;
+ * otherwise as above. `why` may also report what had to stay (and is harmless). */
 TIDEMARK_EXPORT int tidemark_disarm(char *why, size_t capacity);
 
 /* Writes one JSON document about this process (README, "Entering late"); returns its length. */

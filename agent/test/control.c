@@ -1,4 +1,4 @@
-/* control.c - the controller of the period, driven through intervals of a program's life.
+/* control.c - the controller of the period, driven through simulated intervals of a program.
  *
  * The clocks it reads are the process's own. A test simulates an interval by moving the controller's
  * last check back: that much CPU time has passed since, and that much of it was the slow path's.
@@ -6,12 +6,12 @@
 #include "harness.h"
 
 
-/* What a program does: bytes it allocates a nanosecond of CPU time, ns a sample costs. */
+/* The simulated program: bytes that it allocates per nanosecond of CPU time, ns that a sample costs. */
 struct load {
     double rate, cost;
 };
 
-static double asleep; /* ns that it waits for each that it works */
+static double asleep; /* ns that it waits for each ns that it works */
 
 static void look_after(double cpu_ns, double slow_ns, int32_t samples, int whole)
 {
@@ -27,7 +27,7 @@ static void look_after(double cpu_ns, double slow_ns, int32_t samples, int whole
     CHECK(tm_core.header->period_bytes == tm_core.period);
 }
 
-/* Rounds of 32 samples, at whatever period is in force. Gives the share that the last half took. */
+/* Rounds of 32 samples, at whatever period is in force. Returns the share that the last half took. */
 static double rounds(struct load load, int count)
 {
     double cpu = 0, slow = 0;
@@ -40,7 +40,7 @@ static double rounds(struct load load, int count)
     return slow / cpu;
 }
 
-/* Looks every 100 ms of CPU time at a program with fewer than 32 samples in it. */
+/* Checks every 100 ms of CPU time a program with fewer than 32 samples in that time. */
 static void sparse(struct load load, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -85,7 +85,7 @@ static void comes_down_when_the_rate_falls(void)
     CHECK(tm_core.period == tm_core.configured_period);
 }
 
-/* No sample comes for a long time: what it allocates between two says that it has become quiet. */
+/* No sample is taken for a long time: the bytes allocated between two show that it has become quiet. */
 static void comes_down_between_samples(void)
 {
     on();
@@ -240,7 +240,7 @@ static void goes_no_lower_than_the_table_allows(void)
     CHECK(tm_core.period == tm_core.configured_period);
 }
 
-/* No figure may leave the account or the period beyond its bounds. */
+/* No figure may move the account or the period beyond its limits. */
 static void extremes_stay_within_bounds(void)
 {
     on();
@@ -254,7 +254,7 @@ static void extremes_stay_within_bounds(void)
         CHECK(tm_core.period <= (8ull << 20) && (tm_core.period & (tm_core.period - 1)) == 0);
         CHECK(isfinite(tm_core.cost) && isfinite(tm_core.rate) && tm_core.cost >= 0 && tm_core.rate >= 0);
     }
-    sparse((struct load){.rate = 0.0001, .cost = 3000}, 400); /* and it still finds its way back */
+    sparse((struct load){.rate = 0.0001, .cost = 3000}, 400); /* and it recovers from them */
     CHECK(tm_core.period == tm_core.configured_period);
 }
 

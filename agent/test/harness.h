@@ -1,7 +1,7 @@
 /* harness.h - each case runs in a forked child, because the agent is armed once per process.
  *
- * The children run the core itself, compiled with prefixed entry points, on a pool file in
- * a directory of the test's own. A case fails by CHECK, or by dying.
+ * The children run the core itself, compiled with prefixed entry points, on a pool file in a temporary
+ * directory. A case fails by CHECK, or by crashing.
  */
 #ifndef TIDEMARK_HARNESS_H
 #define TIDEMARK_HARNESS_H
@@ -117,7 +117,7 @@ static inline void agent_on(const char *options, uint64_t seed)
     tm_own_thread.random = seed * 0x9e3779b97f4a7c15ull | 1;
 }
 
-/* Sums over sites, read the way a reader would. */
+/* Sums over sites, read as a reader would read them. */
 static inline struct tm_site site_sums(void)
 {
     struct tm_site sums = {0};

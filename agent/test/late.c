@@ -31,7 +31,7 @@ static void *churn(void *argument)
     return NULL;
 }
 
-#ifndef __SANITIZE_THREAD__ /* its runtime cannot follow libraries that come and go among threads */
+#ifndef __SANITIZE_THREAD__ /* its runtime does not support libraries that are loaded and unloaded among threads */
 static void *come_and_go(void *unused)
 {
     while (!stop) {
@@ -55,7 +55,7 @@ static unsigned count_lines(const char *path)
     return lines;
 }
 
-/* Under load from four threads, through objects of every kind; one is closed and opened meanwhile. */
+/* Under load from four threads, through objects of every kind; one is closed and opened in the meantime. */
 static void many_cycles_among_threads(void)
 {
     struct object objects[KINDS];
@@ -100,7 +100,7 @@ static void many_cycles_among_threads(void)
     pthread_join(threads[4], NULL);
 #endif
     CHECK(samples > (uint64_t)cycles / 2);
-    CHECK(count_lines("/proc/self/maps") < lines + 60); /* threads' stacks and heaps come and go, too */
+    CHECK(count_lines("/proc/self/maps") < lines + 60); /* threads' stacks and heaps are mapped and unmapped, too */
     for (unsigned i = 0; i < KINDS; i++)
         CHECK(strcmp(kinds[i], "norelro") == 0 || same_image(&images[i]));
 }
@@ -169,7 +169,7 @@ static void a_thread_that_never_comes_back_bars_the_next(void)
     take_image(&images[0], "now");
     arm("period=64");
     void *block = object.take(10000);
-    tm_core.lock = 1; /* a holder that stays away */
+    tm_core.lock = 1; /* a holder that does not return */
     tm_core.lock_owner = &block;
     char why[256] = "";
     CHECK(tidemark_disarm(why, sizeof why) == EBUSY && strncmp(why, "busy: ", 6) == 0);
@@ -212,7 +212,7 @@ static void refusals_touch_nothing(void)
     CHECK(tidemark_disarm(why, sizeof why) == 0);
 }
 
-/* The heap of the attach itself, sampled with chance, comes out right over many attaches. */
+/* The heap of the attach itself, sampled at random, is correct over many attaches. */
 static void sums_are_unbiased_from_the_first_byte(void)
 {
     struct object object = open_object("noplt");

@@ -1,4 +1,4 @@
-/* mappings.c - mappings against a plain page map of what is mapped. */
+/* mappings.c - compares mappings with a plain map of mapped pages. */
 #include <errno.h>
 
 #include "harness.h"
@@ -95,7 +95,7 @@ static void growth_is_who_resizes(void)
     char *start = map(3);
     const struct tm_site *mapper = last_site();
     for (size_t pages = 3; pages < 60; pages += 3) {
-        char *apart = map(1); /* now and then in the way, so that it moves */
+        char *apart = map(1); /* sometimes in the way, so that it moves */
         start = tidemark_test_mremap(start, pages * PAGE, (pages + 3) * PAGE, MREMAP_MAYMOVE);
         CHECK(start != MAP_FAILED);
         tidemark_test_munmap(apart, PAGE);
@@ -162,7 +162,7 @@ static void random_calls_agree_with_a_page_map(void)
         int is_apart = to + wider <= PAGES && (to + wider <= at || to >= at + n);
         if (step % 3 == 2 && already == n && is_apart &&
             tidemark_test_mremap(area + at * PAGE, n * PAGE, wider * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-                                 area + to * PAGE) != MAP_FAILED) { /* one mapping alone can be moved */
+                                 area + to * PAGE) != MAP_FAILED) { /* only a single mapping can be moved */
             CHECK(mmap(area + at * PAGE, n * PAGE, PROT_NONE, ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED);
             memset(mapped + at, 0, n);
             memset(mapped + to, 1, wider);
@@ -195,7 +195,7 @@ static void reservations_do_not_count(void)
     tidemark_test_munmap(lazy, 64 * PAGE);
 }
 
-/* Their sites hold them, the sums of live and allocated memory do not. */
+/* They count for their sites, but not for the sums of live and allocated memory. */
 static void files_are_told_apart(void)
 {
     on();
@@ -222,7 +222,7 @@ static void pieces_are_bounded(void)
     enum { PIECES = 6000 };
     on();
     char *start = map(2 * PIECES);
-    for (int i = 0; i < PIECES; i++) /* every other page: more pieces than there is room for */
+    for (int i = 0; i < PIECES; i++) /* every second page: more pieces than there is room for */
         CHECK(tidemark_test_munmap(start + 2 * (size_t)i * PAGE, PAGE) == 0);
     CHECK(tm_core.fragment_count <= TM_FRAGMENT_COUNT && live_pages() <= PIECES);
     CHECK(tidemark_test_munmap(start, 2 * PIECES * PAGE) == 0);

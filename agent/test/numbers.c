@@ -1,4 +1,4 @@
-/* numbers.c - our logarithm, exponential and gaps against the C library's and theory. */
+/* numbers.c - compares our logarithm, exponential and gaps with the C library and with theory. */
 #include "harness.h"
 
 static void logarithm_agrees(void)

@@ -1,4 +1,4 @@
-/* openings.c - who opened each descriptor, against descriptors whose opener is known. */
+/* openings.c - compares who opened each descriptor with descriptors whose opener is known. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@ int tidemark_test_socketpair(int domain, int type, int protocol, int pair[2]);
 int tidemark_test_pipe2(int pair[2], int flags);
 int tidemark_test_accept4(int listening, struct sockaddr *peer, socklen_t *length, int flags);
 
-#define PLENTY 400 /* more than a stretch of time has stacks for */
+#define PLENTY 400 /* more than an interval has stacks for */
 
 static void on(void)
 {
@@ -20,7 +20,7 @@ static void on(void)
     no_controller();
 }
 
-/* As a reader finds it: 0 if no opener is recorded. */
+/* As a reader sees it: 0 if no opener is recorded. */
 static uint32_t opener(int descriptor)
 {
     const struct tm_section *section = &tm_core.header->sections[TM_SECTION_OPENINGS];
@@ -107,7 +107,7 @@ static void too_many_are_not_known(void)
         close(low);
     }
     CHECK(here() == low && opener(low) == 0);
-    usleep(150000); /* the next stretch */
+    usleep(150000); /* the next interval */
     close(low);
     CHECK(there() == low && opener(low) == before);
 }
@@ -115,7 +115,7 @@ static void too_many_are_not_known(void)
 static void high_numbers(void)
 {
     on();
-    int one = here(), high = dup2(one, 900); /* beyond the records there are at first */
+    int one = here(), high = dup2(one, 900); /* beyond the initial number of records */
     CHECK(high == 900 && opener(high) == 0);
     for (int descriptor = one + 1; descriptor < 900; descriptor++)
         dup2(one, descriptor);
@@ -161,7 +161,7 @@ static void a_forked_child_has_its_own(void)
     uint32_t count = tm_core.header->sections[TM_SECTION_OPENINGS].count;
     pid_t child = fork();
     if (child == 0) {
-        CHECK(there() == ours + 1); /* not recording yet: not seen */
+        CHECK(there() == ours + 1); /* not recording yet, so not seen */
         CHECK(tm_core.header == NULL);
         _exit(0);
     }

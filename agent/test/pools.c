@@ -100,7 +100,7 @@ static void a_stuck_lock_ends_it(void)
 {
     agent_on("period=64", 5);
     void *block = tidemark_test_malloc(10000);
-    tm_core.lock = 1; /* a holder that never comes back */
+    tm_core.lock = 1; /* a holder that never returns */
     tm_core.lock_owner = &block;
     for (int i = 0; i < 200; i++)
         tidemark_test_free(tidemark_test_malloc(10000));

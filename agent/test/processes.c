@@ -1,4 +1,4 @@
-/* processes.c - threads, forks, and readers beside the writer. */
+/* processes.c - threads, forks, and readers that run beside the writer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -23,7 +23,7 @@ static void *churn(void *argument)
     return NULL;
 }
 
-/* Ends of samples that a thread could not note, for the lock was held too long on a busy machine. */
+/* Ends of samples that a thread could not record, because the lock was held too long on a busy machine. */
 static void drain(void)
 {
     CHECK(tm_lock());
@@ -35,7 +35,7 @@ static void threads_leave_nothing_behind(void)
 {
     pthread_t threads[8];
     agent_on("period=4K", 5);
-    no_controller(); /* every thread must come to its sample, however slow the machine */
+    no_controller(); /* every thread must reach its sample, however slow the machine */
     for (uintptr_t i = 0; i < 8; i++)
         CHECK(pthread_create(&threads[i], NULL, churn, (void *)i) == 0);
     for (int i = 0; i < 8; i++)
@@ -73,7 +73,7 @@ static void frees_by_other_threads_are_seen(void)
     }
     pthread_join(thread, NULL);
     drain();
-    uint64_t samples = tm_core.header->samples; /* on a busy machine a thread may wait without a result */
+    uint64_t samples = tm_core.header->samples; /* on a busy machine a thread may wait without success */
     CHECK(samples + tm_core.header->samples_lost == 4096 && samples > 4000);
     CHECK(tm_core.header->frees_seen == samples && site_sums().live_samples == 0);
 }
@@ -85,8 +85,8 @@ void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
 #endif
 
-/* A forked child's memory is a copy, and its one thread alone in it. ThreadSanitizer goes on comparing
- * it with what the parent's threads last did before the fork, and calls that a race. */
+/* A forked child's memory is a copy in which only its one thread runs. ThreadSanitizer still compares it with
+ * what the parent's threads last did before the fork, and reports a race. */
 static void beyond_parents_threads(int begin)
 {
 #ifdef __SANITIZE_THREAD__
@@ -99,7 +99,7 @@ static void beyond_parents_threads(int begin)
 #endif
 }
 
-/* A child has the parent's heap but not its profile; a free of inherited memory means nothing to it. */
+/* A child has the parent's heap but not its profile; freeing inherited memory has no effect. */
 static int child_starts_empty(void *inherited, uint64_t parent_samples)
 {
     tidemark_test_free(inherited);
@@ -152,8 +152,8 @@ static void forks_among_threads(void)
     CHECK(site_sums().live_samples == 0);
 }
 
-/* Each takes its own sample of one allocation that is sampled about every other time: were the
- * parent's countdown theirs, all would take it or none. */
+/* Each child decides by itself whether to sample an allocation that is sampled about every second time. If they
+ * shared the parent's countdown, all would sample it or none would. */
 static void forked_children_sample_apart(void)
 {
     agent_on("period=1M", 5);
@@ -194,7 +194,7 @@ static void *hold_loader(void *unused)
     return unused;
 }
 
-/* The loader's lock is copied as held, and its holder is not: a child that waited would never end. */
+/* The loader's lock is copied while held, but its holder is not: a child that waited would never end. */
 static void forks_while_the_loader_is_busy(void)
 {
     pthread_t holder;
@@ -236,7 +236,7 @@ static void clones_without_handlers(void)
     CHECK(tm_is_sampled(block));
 }
 
-/* Between vfork and exec the child runs in our memory with another number. */
+/* Between vfork and exec the child runs in our memory with another pid. */
 static void vfork_writes_nothing(void)
 {
     agent_on("period=1", 5);
@@ -274,14 +274,14 @@ static int read_whole(int pool, void *to, size_t bytes, uint64_t offset, int *wh
 
 #define WHOLE_RECORDS 1000
 
-/* With every allocation 1000 bytes at weight 1, a whole record obeys live_bytes = 1000 live_samples. */
+/* If every allocation has 1000 bytes and weight 1, a whole record satisfies live_bytes = 1000 live_samples. */
 static int watch(const char *path)
 {
     int pool = open(path, O_RDONLY);
     struct tm_pool_header head;
     struct tm_segment_header header;
     unsigned whole = 0, torn = 0;
-    /* A writer that is put off its core within a record leaves it torn for as long. */
+    /* A writer that loses its core within a record leaves it torn until it continues. */
     for (int look = 0; look < 20000 || whole <= WHOLE_RECORDS; look++) {
         if (!read_at(pool, &head, sizeof head, 0) || !read_at(pool, &header, sizeof header, head.slots_offset))
             return 2;

@@ -1,5 +1,5 @@
-"""One interpreter under the agent, for the checks: a folder that it sees, runs in it, and figures held
-against what the program knows."""
+"""One interpreter under the agent, for the checks: a folder that it sees, runs in it, and figures compared
+with what the program knows."""
 
 import math
 import os
@@ -11,7 +11,7 @@ from python_segment import read_pool
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVENT_PERIOD = 3
-# How often a right estimate may be called wrong. Every run looks at some hundred.
+# How often a correct estimate may be called wrong. Every run checks a few hundred.
 FALSE_ALARMS = 1e-8
 
 

@@ -1,18 +1,19 @@
-/* sampling.c - are the sums right? Programs that know what they allocated, many
- * runs with fixed seeds: the estimates' mean must be the true value, their scatter the stated
- * one, and their 95 % intervals must contain it in 95 % of the runs.
+/* sampling.c - checks the sums. Programs that know what they allocated run many times with fixed seeds: the
+ * mean of the estimates must be the true value, their scatter the stated one, and their 95 % intervals must
+ * contain it in 95 % of the runs.
  *
- * Seeds determine every case but the thinned one: thinning draws in the order of the table, which
- * depends on the addresses that the kernel hands out. The bounds below are for that one: a correct
- * implementation misses any of them less than once in a million runs. */
+ * Seeds determine every case except the thinned one: thinning draws in the order of the table, which depends on
+ * the addresses that the kernel assigns. The limits below are for that one: a correct implementation misses any
+ * of them less than once in a million runs. */
 #include <errno.h>
 
 #include "harness.h"
 
-#define REPLICATES 120       /* of a case whose every run is the same */
-#define MOST_REPLICATES 1000 /* of a case that chance decides */
-/* Least share of 95 % intervals that must hold. Of MOST_REPLICATES a right implementation (0.94:
- * the width comes from some hundred samples itself) comes short of it once in ten million runs. */
+#define REPLICATES 120       /* for a case whose runs are all the same */
+#define MOST_REPLICATES 1000 /* for a case that chance decides */
+/* Minimum share of 95 % intervals that must contain the true value. With MOST_REPLICATES, a correct
+ * implementation (0.94, because the width itself comes from a few hundred samples) misses it once in ten
+ * million runs. */
 #define LEAST_HELD 0.88
 
 struct outcome {
@@ -72,8 +73,8 @@ static void judge(int replicates, const double *estimates, const double *varianc
     double mean = sum / replicates, scatter = squares / replicates;
     double sigmas = replicates == MOST_REPLICATES ? 5.45 : 3.5; /* normal: 5e-8, 5e-4 */
     CHECK_NEAR(mean, truth, sigmas * sqrt(scatter / replicates) + 1e-6 * truth);
-    /* At a period of some bytes nothing is missed, and nothing scatters. A normal's square scatters by
-     * sqrt(2) of its mean. */
+    /* With a period of a few bytes nothing is missed, and nothing scatters. The square of a normal variable
+     * scatters by sqrt(2) of its mean. */
     if (!isinf(stated) && stated > replicates * truth)
         CHECK_NEAR(squares / stated, 1, sigmas * sqrt(2.5 / replicates));
     if (held < replicates * LEAST_HELD)
@@ -105,7 +106,7 @@ static void judge_mix(int replicates, uint64_t period, unsigned count, const siz
     judge(replicates, live, live_variance, outcome.truth_live);
     judge(replicates, allocated, allocated_variance, outcome.truth_allocated);
     for (int i = 0; i < replicates; i++)
-        unknown[i] = INFINITY; /* objects carry no variance: only the mean is judged */
+        unknown[i] = INFINITY; /* objects have no variance: only the mean is checked */
     judge(replicates, objects, unknown, outcome.truth_objects);
 }
 
@@ -118,7 +119,7 @@ static void large_objects(void) { judge_mix(REPLICATES, 65536, 120, large, 1, NU
 static void mixed_objects(void) { judge_mix(REPLICATES, 16384, 2000, mixed, 9, NULL, NULL); }
 static void every_byte(void) { judge_mix(REPLICATES, 1, 300, mixed, 9, NULL, NULL); }
 
-/* The period rises and falls between allocations, as the controller would have it. */
+/* The period rises and falls between allocations, as the controller would change it. */
 static void wander(unsigned at)
 {
     if (at % 500 != 250)
@@ -129,7 +130,7 @@ static void wander(unsigned at)
 }
 static void changing_period(void) { judge_mix(REPLICATES, 16384, 4000, mixed, 9, wander, NULL); }
 
-/* What lives is thinned halfway, twice. */
+/* Live samples are thinned halfway, twice. */
 static void thin_midway(unsigned at)
 {
     if (at != 1000 && at != 1500)
@@ -147,7 +148,7 @@ static void reset_period(void)
 }
 static void thinned(void) { judge_mix(MOST_REPLICATES, 8192, 2000, mixed, 9, thin_midway, reset_period); }
 
-/* Small sizes of which nothing stayed, before some of them stay. */
+/* Small sizes of which no block stayed, before some blocks stay. */
 static void churn_before(void)
 {
     CHECK(tm_lock());

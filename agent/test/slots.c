@@ -1,7 +1,7 @@
-/* slots.c - the pointers that loaded objects hold: of every kind, lazy ones, later objects', other tools'. */
+/* slots.c - the pointers in loaded objects: of every kind, lazy ones, in later objects, of other tools. */
 #include "late/objects.h"
 
-/* Lazy slots are tried both ways: never resolved before the attach, and resolved. */
+/* Lazy slots are tested both ways: never resolved before the attach, and resolved. */
 static void every_kind(int used_before)
 {
     struct object objects[KINDS];
@@ -11,7 +11,7 @@ static void every_kind(int used_before)
             use_unseen(&objects[i]);
         take_image(&images[i], kinds[i]);
     }
-    void *old = objects[0].take(70000); /* from before: passes by */
+    void *old = objects[0].take(70000); /* allocated before: not seen */
     if (!used_before)
         take_image(&images[0], kinds[0]);
     for (int round = 0; round < 3; round++) {
@@ -114,7 +114,7 @@ static void another_tools_slots_are_left_alone(void)
     CHECK(tidemark_arm("period=1", NULL, 0) == EALREADY);
     disarm();
     take_image(&images[0], "norelro");
-    /* Somebody else's function over ours: it stays when we leave, and when we come again. */
+    /* Another tool's function over ours: it stays when we leave, and when we come again. */
     void *(**slot)(size_t) = find_slot("norelro", tidemark_test_malloc);
     CHECK(slot == NULL);
     arm("period=1");
@@ -125,7 +125,7 @@ static void another_tools_slots_are_left_alone(void)
     CHECK(*slot == somebody_elses);
     arm("period=1");
     no_controller();
-    use(&object); /* theirs goes on to ours, as such wrappers do */
+    use(&object); /* their function calls ours, as such wrappers do */
     CHECK(*slot == somebody_elses && calls_of_somebody_elses > 0);
     disarm();
     CHECK(*slot == somebody_elses);
@@ -136,7 +136,7 @@ static void somebodys_free(void *address)
     free(address);
 }
 
-/* The C library's own behind it: what we sampled ends without us. */
+/* Behind it the C library's own function: our samples end without us. */
 static void what_another_tool_covers_ends(void)
 {
     struct object object = open_object("norelro");
@@ -148,7 +148,7 @@ static void what_another_tool_covers_ends(void)
 
     void *kept = object.take(1000);
     CHECK(site_sums().live_bytes >= 1000);
-    *take = somebody_elses; /* goes on to ours: we see */
+    *take = somebody_elses; /* calls ours, so we see it */
     *give = (void *)somebodys_free;
     tm_look_for_cover();
     CHECK(!tm_covered() && !(tm_settings.limits & TM_LIMIT_COVERED) && site_sums().live_bytes >= 1000);
@@ -161,7 +161,7 @@ static void what_another_tool_covers_ends(void)
     CHECK(tm_covered() && tm_settings.limits & TM_LIMIT_COVERED);
     CHECK(site_sums().live_bytes == 0 && site_sums().freed_bytes >= 1000);
     object.give(kept);
-    kept = tidemark_test_malloc(1000); /* of an object that is not covered */
+    kept = tidemark_test_malloc(1000); /* in an object that is not covered */
     CHECK(site_sums().live_bytes == 0);
     tidemark_test_free(kept);
 
@@ -170,7 +170,7 @@ static void what_another_tool_covers_ends(void)
     CHECK(*take == tidemark_test_malloc);
     tm_look_for_cover();
     CHECK(!tm_covered());
-    kept = object.take(1 << 20); /* more than what passes by after nothing was sampled */
+    kept = object.take(1 << 20); /* more than what is not seen after nothing was sampled */
     kept = object.change(kept, 1 << 21);
     CHECK(site_sums().live_bytes >= 1 << 20);
     object.give(kept);
@@ -178,8 +178,8 @@ static void what_another_tool_covers_ends(void)
     disarm();
     use_unseen(&object);
 }
-/* Tools that patch slots leave pages open that the loader had made read-only: such an object cannot be
- * told from one that is being loaded, until it has been like that for a while. */
+/* Tools that patch slots leave pages writable that the loader had made read-only. Such an object cannot be
+ * distinguished from one that is being loaded, until it has been in that state for a while. */
 static int open_guarded(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
@@ -208,7 +208,7 @@ static void objects_that_stay_writable_wait(void)
     CHECK(tm_slots_count().waiting == 2 && same_image(&images[1]) && same_image(&images[4]));
     use(&objects[2]);
     use_unseen(&objects[1]);
-    dlclose(objects[3].handle); /* its slots are dropped while others come to the end of the list */
+    dlclose(objects[3].handle); /* its slots are dropped while others move to the end of the list */
     for (int i = 0; i < 3000 && tm_slots_count().waiting; i++) {
         usleep(11000);
         objects[2].give(objects[2].take(1000));

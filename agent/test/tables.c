@@ -116,7 +116,7 @@ static void strings_are_bounded(void)
     CHECK(hello && tm_intern_string("hello", 5) == hello && tm_intern_string("hell", 4) != hello);
     char text[3000];
     memset(text, 'x', sizeof text);
-    memcpy(text + 999, "\xe2\x82\xac", 3); /* a character across the cut */
+    memcpy(text + 999, "\xe2\x82\xac", 3); /* a character across the truncation */
     uint32_t length;
     uint32_t id = tm_intern_string(text, sizeof text);
     memcpy(&length, tm_at(TM_SECTION_STRINGS, id * 8), 4);
@@ -180,7 +180,7 @@ static void peak_holds_what_lived_then(void)
     CHECK(strstr(status, "\"liveBytes\":0,\"peakBytes\":1000000,\"periodBytes\":1,\"coarsestPeriodBytes\":1,") != NULL);
 }
 
-/* The bucket that took one more; TM_LIFETIME_BUCKETS: none, or more than one. */
+/* The bucket that gained one; TM_LIFETIME_BUCKETS: none, or more than one. */
 static unsigned bucket_filled(const struct tm_site *before, const struct tm_site *after)
 {
     unsigned filled = TM_LIFETIME_BUCKETS, count = 0;
@@ -190,8 +190,8 @@ static unsigned bucket_filled(const struct tm_site *before, const struct tm_site
     return count == 1 ? filled : TM_LIFETIME_BUCKETS;
 }
 
-/* Bucket b holds lifetimes from 2^(b-1) to 2^b ms. Each is determined by clocks read before and after,
- * for on a busy machine anything may come between. */
+/* Bucket b contains lifetimes from 2^(b-1) to 2^b ms. Each is determined by clocks read before and after,
+ * because on a busy machine anything may happen in between. */
 static void lifetimes_fall_into_their_buckets(void)
 {
     static const long pauses_ms[] = {0, 3, 20, 70};
@@ -246,7 +246,7 @@ static void a_lock_that_is_never_released_turns_the_agent_off(void)
 {
     agent_on("period=64K", 5);
     lock();
-    tm_core.lock_owner = &tm_core; /* another thread's, which will not return */
+    tm_core.lock_owner = &tm_core; /* held by another thread, which will not return */
     tm_core.lock_timeouts = 18;
     CHECK(!tm_lock() && tm_armed()); /* the nineteenth wait in a row */
     CHECK(!tm_lock() && !tm_armed());
@@ -256,7 +256,7 @@ static void a_lock_that_is_never_released_turns_the_agent_off(void)
 static void the_end_waits_for_nobody(void)
 {
     agent_on("period=64K", 5);
-    lock(); /* as by a thread that is off its core */
+    lock(); /* as by a thread that has lost its core */
     tm_end();
     CHECK(tm_core.header->state == TM_STATE_ENDED && !tm_armed());
 }
@@ -265,7 +265,7 @@ static void controller_answers_to_debt(void)
 {
     agent_on("period=1K", 5);
     tm_core.credit_ns = -1000000;
-    tm_core.header->slow_path_ns += 3600000000000ull; /* an hour spent: no clock can outrun it */
+    tm_core.header->slow_path_ns += 3600000000000ull; /* an hour spent: more than any clock can add */
     for (int i = 0; i < 20000; i++)
         tidemark_test_free(tidemark_test_malloc(1000));
     CHECK(tm_core.header->period_bytes > 1024 && tm_core.header->samples > 0);

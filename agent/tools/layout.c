@@ -1,12 +1,12 @@
-/* layout.c - prints segment.h as JSON, so that the reader's tables are generated from
- * the one description and never typed twice.
+/* layout.c - prints segment.h as JSON, so the reader's tables are generated from this one description and never
+ * typed twice.
  *
  *   {"structs":{"tm_site":{"size":256,"fields":{"stack":{"offset":4,"size":4,"type":"u32"},...}}},
  *    "constants":{"TM_SEGMENT_VERSION":1,...}}
  *
- * Array fields carry "count" and the element's type. Integers above 2^53 are strings
- * in hexadecimal. A member of a struct that this list forgets is an error: the fields
- * must follow each other with nothing but alignment between them.
+ * Array fields have "count" and the element's type. Integers above 2^53 are strings in hexadecimal. A member of
+ * a struct that is missing in this list is an error: the fields must follow each other with only alignment
+ * between them.
  */
 #include <stddef.h>
 #include <stdio.h>

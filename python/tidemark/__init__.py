@@ -131,7 +131,7 @@ _agent = _find_agent()
 
 
 def _use_agent(path: str) -> None:
-    """From now on labels and steps are told to the agent that was loaded from ``path``."""
+    """From now on labels and steps are passed to the agent that was loaded from ``path``."""
     global _agent, _library_path
     if _agent is None or isinstance(_agent, _AttachedAgent):
         import importlib
@@ -141,7 +141,7 @@ def _use_agent(path: str) -> None:
 
 
 def _expect_agent(path: str) -> None:
-    """An agent was attached, loaded from ``path``: labels and steps are told to it from now on."""
+    """An agent was attached, loaded from ``path``: labels and steps are passed to it from now on."""
     global _agent
     if _agent is None:
         _agent = _AttachedAgent(path)

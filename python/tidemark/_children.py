@@ -190,7 +190,7 @@ def _uss(pid: int) -> int:
                 if row.startswith((b"Private_Clean:", b"Private_Dirty:", b"Private_Hugetlb:")):
                     total += int(row.split()[1]) * 1024
     except OSError:
-        pass  # it has ended, or is not ours to read
+        pass  # it has ended, or may not be read
     return total
 
 

@@ -14,7 +14,7 @@ Started by remote exec between any two byte codes of the program's main thread, 
 lock: so the main thread waits for nothing here. All that may wait is done in this thread, and a
 call into torch that waits for the allocator waits without the interpreter's lock.
 
-What fails is told once and ends the thread; nothing is raised, printed or logged in the program.
+A failure is reported once and ends the thread; nothing is raised, printed or logged in the program.
 """
 
 import base64
@@ -44,7 +44,7 @@ _PATIENCE = 30.0
 def run(options: Options) -> None:
     """The thread's body. ``options``: address of the socket; ``watch``: what to watch for, or None;
     ``snapshot``: path of an empty file to write one into, or None; ``profile``: whether JAX's is wanted;
-    ``arrays_from``: of JAX's arrays, the smallest that is told."""
+    ``arrays_from``: of JAX's arrays, the smallest that is reported."""
     line = _Line(options["address"])
     try:
         watch = options.get("watch")

@@ -223,7 +223,7 @@ def _jax(jax: Any, arrays_from: Optional[int]) -> Figures:
 
 
 def _jax_arrays(jax: Any, least: int, devices: Set[int]) -> List[List[Any]]:
-    """The largest first. No array of the program's is kept or waited for: what one is stands beside its data."""
+    """The largest first. No array of the program's is kept or waited for: its description is next to its data."""
     rows = [_optional(lambda: _jax_array(array, devices)) for array in jax.live_arrays()]
     large = [row for row in rows if row is not None and row[2] >= least]
     return sorted(large, key=lambda row: -row[2])[:_MOST_ARRAYS]

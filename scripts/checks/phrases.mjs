@@ -42,6 +42,14 @@ export const PHRASES = [
     instead: "a few, several; or the number",
   },
   { phrase: "(look-up|look-ups)", instead: "lookup" },
+  { phrase: "(told|tell|tells|telling) apart", instead: "distinguish, distinguished" },
+  { phrase: "held against", instead: "compared with" },
+  { phrase: "(stand|stands|stood) (there|beside|around)", instead: "is there; is next to; occurs" },
+  { phrase: "some (hundred|thousand|kib|mib)", instead: "a few, several; about; or the number" },
+  { phrase: "over and over", instead: "repeatedly" },
+  { phrase: "by the (hundred|thousand)", instead: "hundreds of, thousands of" },
+  { phrase: "not ours to (read|see|change|open)", instead: "may not be read, changed" },
+  { phrase: "unhurt", instead: "unaffected" },
 ];
 
 /** Files whose text is not written here, or that only quote it. */

@@ -10,6 +10,8 @@ test.each([
   ["it stands still", "stands still"],
   ["some milliseconds", "some milliseconds"],
   ["ways from roots", "ways from roots"],
+  ["Blocks are told\n * apart by address", "told apart"],
+  ["'peak' stands there twice", "stands there"],
   ["the way from a root", "way from a root"],
   ["What it Tells Of them", "Tells Of"],
 ])("%s", (text, phrase) => {

@@ -1,4 +1,4 @@
-/** A diagnosis held against its label. */
+/** Compares a diagnosis with its label. */
 import { basename } from "node:path";
 
 /**

@@ -55,7 +55,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "fleet",
     group: "fleet",
-    summary: "ask a server about its services and their instances",
+    summary: "query a server about its services and their instances",
     load: () => import("./commands/fleet.js"),
   },
   {
@@ -127,7 +127,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "serve",
     group: "fleet",
-    summary: "keep the recordings of many programs, and answer questions about them",
+    summary: "keep the recordings of many programs, and show their services",
     load: () => import("./commands/serve.js"),
   },
   {

@@ -1,4 +1,4 @@
-/** CPython read and entered from outside. */
+/** Reads CPython from outside, and runs code in it. */
 
 export { locatePython, type PythonRuntime } from "./interpreter/locate.js";
 export { LAYOUTS, type PythonLayout } from "./layouts/index.js";

@@ -1,4 +1,4 @@
-/** A program's memory as it was, page by page as it was asked for: to be damaged and read again. */
+/** A copy of a program's memory, page by page as it was requested, which can be damaged and read again. */
 import type { Mapping, Memory } from "../linux/index.js";
 
 const PAGE = 4096;
@@ -8,7 +8,7 @@ export class MemoryCopy implements Memory {
   readonly name = "a copy";
   readonly mappings: readonly Mapping[];
   readonly pages = new Map<number, Uint8Array>();
-  /** Changes what a read sees; the copy stays as it is. */
+  /** Changes what a read returns; the copy stays unchanged. */
   damage: (page: number, bytes: Uint8Array) => Uint8Array = (_, bytes) => bytes;
 
   readonly #original: Memory;
@@ -39,7 +39,7 @@ export class MemoryCopy implements Memory {
     return done;
   }
 
-  /** Empty for a hole, and for what was never asked for while the program lived. */
+  /** Empty for a hole, and for pages that were not requested while the program ran. */
   #page(page: number): Uint8Array {
     let bytes = this.pages.get(page);
     if (bytes === undefined) {

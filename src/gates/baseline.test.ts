@@ -43,7 +43,7 @@ test.each([
   ["another unit", GOOD.replace(/100\.0 MiB /, "100.0 GiB "), /line 3: .* is no figure/],
   ["a rate as a size", GOOD.replaceAll("MiB/h", "MiB"), /line 5: .* is no figure/],
   ["a range that ends below its start", GOOD.replace("to 103.0", "to 1.0"), /ends below its start/],
-  ["a figure twice", `${GOOD}${GOOD.split("\n")[2]}\n`, /'peak' stands there twice/],
+  ["a figure twice", `${GOOD}${GOOD.split("\n")[2]}\n`, /'peak' occurs twice/],
   ["a site without a name", `${GOOD}site 1.0 MiB from 1.0 MiB to 2.0 MiB\n`, /is no figure/],
 ])("%s ends in one line", (_name, text, message) => {
   const read = () => parseBaseline(text, "memory.txt");

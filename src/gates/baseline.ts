@@ -126,7 +126,7 @@ export function parseBaseline(text: string, path: string): Baseline {
     if (name === "site") {
       sites.set(site, interval);
     } else if (figures.has(name)) {
-      throw badUsage(`${path}, line ${index + 1}: '${name}' stands there twice`, "remove one");
+      throw badUsage(`${path}, line ${index + 1}: '${name}' occurs twice`, "remove one");
     } else {
       figures.set(name, interval);
     }

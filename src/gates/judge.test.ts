@@ -25,7 +25,7 @@ describe("peak", () => {
     expect(over.holder).toBe("nothing any more: it was freed before the end");
   });
 
-  test("what the line made and is still live is its holder's", () => {
+  test("memory from the line that is still live at the end is shown as held", () => {
     const of = measured({ groups: [group("load", 12, 80 * MIB, 80 * MIB)] });
     expect(one({ peakBytes: MIB }, of).holder).toBe("80.0 MiB of it live at the end");
   });
@@ -100,7 +100,7 @@ describe("growth", () => {
     });
   });
 
-  test("of a few pages, or with single jumps, does not go on", () => {
+  test("of a few pages, or with single jumps, does not continue", () => {
     const pages = { value: 20 * MIB, low: 19 * MIB, high: 21 * MIB };
     const few = one(limit, measured({ growth: growing(sixty, pages) }));
     expect(few).toMatchObject({ passed: true, decided: true });
@@ -109,7 +109,7 @@ describe("growth", () => {
     expect(one(limit, measured({ growth: jumps }))).toMatchObject({ passed: true });
   });
 
-  test("a short program is not decided, unless it lies below the limit as a whole", () => {
+  test("a short program is not decided unless its whole interval is below the limit", () => {
     const short = { durationMs: 4000, verdict: "insufficient-evidence" } as const;
     for (const growth of [null, grows, growing({ value: 0, low: -90 * MIB, high: 90 * MIB })]) {
       const gate = one(limit, measured({ ...short, growth }));
@@ -171,7 +171,7 @@ describe("baseline", () => {
     expect(judge({ ...none, baseline }, less).every(({ passed }) => passed)).toBe(true);
   });
 
-  test("what lies above a range fails, and the line that came to it is named", () => {
+  test("a figure above its range fails, and the line that was added is named", () => {
     const more = measured({
       peak: exactly(150 * MIB),
       live: exactly(130 * MIB),

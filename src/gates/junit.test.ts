@@ -30,7 +30,7 @@ function check(...gates: GateJson[]): CheckJson {
   };
 }
 
-test("one case a gate, with the counts that servers show", () => {
+test("one case for each gate, with the counts that servers show", () => {
   const xml = junitXml(
     check(
       gate({}),

@@ -32,7 +32,7 @@ const TENSOR_WORDS = 9;
  * For each tensor, and later tensors with the same name, the most blocks found behind it while it was the
  * result of a graph; 0 if it never was.
  */
-export function graphsBehind(objects: ObjectGraph, tensors: readonly NodeId[]): number[] {
+export function graphSizes(objects: ObjectGraph, tensors: readonly NodeId[]): number[] {
   const memory = objects.copy.source;
   const named = tensors.map((tensor) => nameOf(objects, tensor));
   const sizes = tensors.map(() => 0);
@@ -47,7 +47,7 @@ export function graphsBehind(objects: ObjectGraph, tensors: readonly NodeId[]): 
     named.forEach((now, n) => {
       const tensor = now();
       if (isMadeByGraph(memory, tensor)) {
-        sizes[n] = Math.max(itemAt(sizes, n), blocks.countBehind(tensor));
+        sizes[n] = Math.max(itemAt(sizes, n), blocks.countReachableBlocks(tensor));
       }
     });
   }
@@ -82,7 +82,7 @@ class LiveBlocks {
     this.#regions = heapRegions(this.memory);
   }
 
-  countBehind(tensor: Address): number {
+  countReachableBlocks(tensor: Address): number {
     const met = new Set<Address>();
     const waiting: Float64Array[] = [];
     const follow = (words: Float64Array | null) => words !== null && waiting.push(words);
@@ -107,7 +107,7 @@ class LiveBlocks {
     return met.size;
   }
 
-  /** The malloc block that begins there; null if none does, or it is a large one. */
+  /** The malloc block that begins there; null if none does, or if it is a large one. */
   #wordsOf(block: Address): Float64Array | null {
     const head = readWords(this.memory, block - 8, 1)?.[0] ?? 0;
     const bytes = head - (head % 16) - 8;

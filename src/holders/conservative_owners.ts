@@ -15,11 +15,11 @@ import type { NodeId } from "../model/heap/heap_graph.js";
 
 /** Storage, tensor, object: a tensor's buffer is three steps away; only memory kept by a graph is further. */
 const MOST_PASSES = 3;
-/** Largest offset of a pointer in a structure. */
+/** Largest offset of a pointer within a structure. */
 const STRUCTURE_BYTES = 160;
 /** Offsets in a block at which a target may begin: after headers, and aligned. */
 const BLOCK_STARTS = [0, 16, 32, 48, 64];
-/** Most words that point to one address; more are coincidence. */
+/** Most words that may point to one address; more are a coincidence. */
 const MOST_LEADS = 24;
 
 /** For each address the object that leads to it; 0 if there is none. */
@@ -57,8 +57,7 @@ export function conservativeOwners(
 }
 
 /**
- * A bit filter over the words of 32 MiB, wherever in memory they are. It rejects most of the many millions of
- * words quickly.
+ * A bit filter over words, 32 MiB in size. It quickly rejects most of the many millions of words.
  */
 const FILTER_BITS = 2 ** 22;
 

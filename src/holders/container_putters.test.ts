@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { CodeUses } from "../cpython/heap/objects/code_uses.js";
 import { isOwnFile, puttersInto } from "./container_putters.js";
 
-/** Each line: the names that it loads, "=" where it stores under a key. */
+/** Each line lists the names that it loads, with "=" if it stores under a key. */
 const uses = (name: string, ...lines: string[]): CodeUses => ({
   function: name,
   file: "/srv/app.py",

@@ -13,7 +13,7 @@ import { present } from "../model/base/present.js";
 import { isOwn } from "../model/documents/own_code.js";
 import type { Putter } from "../recording/types.js";
 
-/** With more candidates, any of them may be the one. */
+/** With more candidates than this, any of them could be the one. */
 const MOST_PUTTERS = 3;
 /** Adding methods of lists, deques, sets, dicts and queues, and common names in registries. */
 const ADDING: ReadonlySet<string> = new Set([

@@ -12,15 +12,15 @@ import { isMadeByGraph } from "../cpython/heap/objects/tensor.js";
 import { float64At, itemAt } from "../model/base/columns.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import { pathTo } from "../model/heap/heap_paths.js";
-import { graphsBehind } from "./autograd_graphs.js";
-import { wayOf } from "./holding_kind.js";
+import { graphSizes } from "./autograd_graphs.js";
+import { holdingKindOf } from "./holding_kind.js";
 
 const TENSOR = "torch.Tensor";
 const MOST_TENSORS = 400;
 const MOST_HELD = 20_000;
 /** With more results than this, their container is the holder. */
 const MOST_RANKED = 48;
-/** With more held tensors, only those that the copy shows as results. */
+/** With more held tensors than this, only those that the copy shows as results are considered. */
 const MOST_WATCHED = 256;
 /** Number of C++ blocks behind the result of one step of a small model. */
 const BLOCKS_OF_A_STEP = 400;
@@ -43,7 +43,7 @@ export function isOfGraph({ graph, copy, paths, end }: ObjectGraph, node: NodeId
 export function graphHolder(objects: ObjectGraph): Holder | null {
   const tensors = nodesOfType(objects, TENSOR);
   const held = evenly(
-    tensors.filter((node) => wayOf(objects, node) === "held" && !isPassing(objects, node)),
+    tensors.filter((node) => holdingKindOf(objects, node) === "held" && !isPassing(objects, node)),
     MOST_HELD,
   );
   const results = held.filter((node) => isOfGraph(objects, node));
@@ -70,7 +70,7 @@ function isPassing({ graph, paths, frames }: ObjectGraph, node: NodeId): boolean
  * of one step. If there is only one candidate, the other was not found.
  */
 function largestGraphs(objects: ObjectGraph, nodes: readonly NodeId[]): NodeId[] {
-  const blocks = graphsBehind(objects, nodes);
+  const blocks = graphSizes(objects, nodes);
   const most = Math.max(1, ...blocks);
   const largest = nodes.filter((_, n) => itemAt(blocks, n) >= most / 2);
   return largest.length === 1 && most < BLOCKS_OF_A_STEP ? [] : largest;

@@ -1,4 +1,4 @@
-/** Sampled objects that are a part of a handle tell which stack makes the handles. */
+/** Sampled objects that are part of a handle show which stack creates the handles. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { anyInterpreter } from "../../test/environment.js";
 import { startPython, type Waiting } from "../../test/python_program.js";
@@ -56,7 +56,7 @@ test("a common holder, unrelated objects, and no objects give no result", () => 
   expect(makerOf(objects, handles, [])).toBeNull();
 });
 
-test("what holds all of a few handles is no part of one", () => {
+test("an object that holds all of a few handles is not part of one of them", () => {
   const few = handleObjects(objects, new Set(["shmemRssBytes"])).nodes;
   expect(few).toHaveLength(4);
   const holder = address("maps");

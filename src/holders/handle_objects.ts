@@ -19,7 +19,7 @@ const TOLD_BY: Readonly<Record<string, readonly Metric[]>> = {
   "ssl.SSLSocket": ["openSockets"],
   "threading.Thread": ["threads"],
 };
-/** Fewer are normal for a program. For mappings, not the number matters but the mapped size. */
+/** Fewer are normal for a program. For mappings, the mapped size matters and not the number. */
 const FEWEST = 15;
 const FEWEST_MAPPINGS = 4;
 export const MOST_OF_TYPE = 400;

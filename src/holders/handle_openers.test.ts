@@ -1,4 +1,4 @@
-/** Of descriptors that are open, the stack that opened most of one kind makes them. */
+/** Among the open descriptors of one kind, the stack that opened most of them is found. */
 import { closeSync, openSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -11,7 +11,7 @@ const [ACCEPT, READ, WARM] = [7, 9, 11];
 const files: number[] = [];
 const servers: Server[] = [];
 
-/** Of this very process. */
+/** A descriptor of this process. */
 beforeAll(async () => {
   files.push(...Array.from({ length: 6 }, () => openSync("/dev/null", "r")));
   for (let n = 0; n < 4; n++) {

@@ -49,9 +49,9 @@ import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
 import { makerOf } from "./handle_makers.js";
 import { evenly, handleObjects, MOST_OF_TYPE } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
-import { type Way, wayOf } from "./holding_kind.js";
+import { type HoldingKind, holdingKindOf } from "./holding_kind.js";
 import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
-import { tells, tellsAll } from "./lookup_quality.js";
+import { informativeness, isConclusive } from "./lookup_quality.js";
 import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./lookup_request.js";
 import { structureOwners } from "./native_structures.js";
 import { stillRunning } from "./still_running.js";
@@ -68,11 +68,11 @@ const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 const LARGEST_AGAIN: Bytes = 2 ** 28;
 const MOST_LOOKS = 2;
 /**
- * Most lookups for objects that are replaced all the time, which may be under construction or already freed
- * during a lookup.
+ * Maximum number of lookups for objects that are replaced all the time, which may be under construction or
+ * already freed during a lookup.
  */
 const MOST_LOOKS_AT_NEW = 3;
-/** Most objects per container entry; with more, the entries themselves grow. */
+/** Maximum number of objects per container entry; with more, the entries themselves grow. */
 const MOST_OF_ENTRY = 100;
 /** Bytes copied at once. */
 const PIECE: Bytes = 2 ** 18;
@@ -113,13 +113,16 @@ function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
   const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
   let best = lookUp(memory, request, isAnew);
   const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_LOOKS;
-  for (let look = 1; look < mostLooks && !tellsAll(best.batch.rows, sites); look++) {
+  for (let look = 1; look < mostLooks && !isConclusive(best.batch.rows, sites); look++) {
     const expectedMs = cpu() * (1 + 1 / look);
     if (best.copiedBytes > LARGEST_AGAIN || expectedMs > mostMs || !memory.refresh()) {
       break;
     }
     const next = orNull(() => lookUp(memory, request, true));
-    if (next !== null && tells(next.batch.rows, sites) > tells(best.batch.rows, sites)) {
+    if (
+      next !== null &&
+      informativeness(next.batch.rows, sites) > informativeness(best.batch.rows, sites)
+    ) {
       best = next;
     }
   }
@@ -149,8 +152,8 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
       return { ...row, putters };
     }),
   };
-  const told = new Set(ofLibraries.map(({ type }) => type));
-  return { batch, census: censusBatch(pid, countGraph(objects), told), copiedBytes };
+  const libraryTypes = new Set(ofLibraries.map(({ type }) => type));
+  return { batch, census: censusBatch(pid, countGraph(objects), libraryTypes), copiedBytes };
 }
 
 function ownCode(objects: ObjectGraph, python: PythonRuntime): CodeUses[] {
@@ -230,7 +233,7 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
   // No known object holds it, or only an object that C code refers to, such as bytes behind an Arrow buffer.
   const isLoose = (address: Address) => {
     const owner = owners.get(address);
-    return owner === undefined || wayOf(objects, owner) === "native";
+    return owner === undefined || holdingKindOf(objects, owner) === "native";
   };
   const isUnheld = (site: LookupSite) =>
     site.addresses.filter(isLoose).length > site.addresses.length / 2;
@@ -259,7 +262,7 @@ function rowOf(
   graphs: (() => Holder | null) | null,
 ): FoundRow {
   const found = addresses.flatMap((address) => owners.get(address) ?? []);
-  const isHeld = (node: NodeId) => wayOf(objects, node) === "held";
+  const isHeld = (node: NodeId) => holdingKindOf(objects, node) === "held";
   // An object that is replaced all the time may no longer be at its address; a word that still points there is
   // coincidence.
   const isLarge = (node: NodeId) =>
@@ -270,8 +273,8 @@ function rowOf(
       : [];
   const moved = swelling !== null && (newBlocks.length > 0 || !found.some(isHeld));
   const nodes = moved ? newBlocks : found;
-  const ways = nodes.map((node) => wayOf(objects, node));
-  const count = (wanted: Way) => ways.filter((way) => way === wanted).length;
+  const ways = nodes.map((node) => holdingKindOf(objects, node));
+  const count = (wanted: HoldingKind) => ways.filter((way) => way === wanted).length;
   const held = count("held");
   const garbage = count("garbage");
   // An unknown part of an object does not show who holds it. A malloc block does, and so does a block of
@@ -298,8 +301,8 @@ const WITH_TABLE: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Objects of such a size that are reachable by name; others are gone or still under construction. None if there
- * are more than one and its successor.
+ * Objects of such a size that are reachable by name; others are freed or still under construction. None if
+ * there is more than one such object and its successor.
  */
 function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
   const { graph, types, paths, frames } = objects;
@@ -361,7 +364,7 @@ function libraryRow(
 }
 
 function heldOf(objects: ObjectGraph, nodes: readonly NodeId[]): Omit<FoundRow, "site" | "madeAt"> {
-  const held = nodes.filter((node) => wayOf(objects, node) === "held");
+  const held = nodes.filter((node) => holdingKindOf(objects, node) === "held");
   const counts = { looked: nodes.length, held: held.length, garbage: 0, graph: 0 };
   return { ...counts, ...wordsOf(objects, holderOf(objects, held)) };
 }

@@ -9,7 +9,7 @@ import { countObjects } from "../cpython/heap/index.js";
 import { locatePython } from "../cpython/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import { threadCpu } from "../linux/this_process/clock.js";
-import { giveWay } from "../linux/this_process/thread_priority.js";
+import { lowerPriority } from "../linux/this_process/thread_priority.js";
 import type { Pid } from "../model/base/units.js";
 import { TidemarkError } from "../model/errors/errors.js";
 import { censusBatch } from "../recording/census_batch.js";
@@ -18,7 +18,7 @@ import { lookUpHolders } from "./holder_lookup.js";
 import type { LookupAnswer, LookupRequest } from "./lookup_request.js";
 import { stillRunning } from "./still_running.js";
 
-giveWay();
+lowerPriority();
 const cpu = threadCpu();
 const request = workerData as LookupRequest;
 const { batch, census } = lookUpHolders(request);

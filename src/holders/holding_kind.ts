@@ -4,13 +4,13 @@ import type { ObjectGraph } from "../cpython/heap/index.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import { pathTo } from "../model/heap/heap_paths.js";
 
-export type Way = "held" | "garbage" | "native";
+export type HoldingKind = "held" | "garbage" | "native";
 
 /**
  * An object that is reachable only because its reference count is higher than its known references is held by
  * native code, not by Python.
  */
-export function wayOf({ paths, end }: ObjectGraph, node: NodeId): Way {
+export function holdingKindOf({ paths, end }: ObjectGraph, node: NodeId): HoldingKind {
   const path = pathTo(paths, node);
   if (path[0] === ROOT_GARBAGE) {
     return "garbage";

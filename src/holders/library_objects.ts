@@ -13,7 +13,7 @@ import { uint32At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
-/** Least objects of a type; fewer do not indicate growth. */
+/** Minimum number of objects of a type; fewer do not indicate growth. */
 const FEWEST = 8;
 const MOST_TYPES = 32;
 /** Include/cpython/object.h; the same from 3.9 to 3.15. */
@@ -34,7 +34,7 @@ export function libraryObjects(
     ({ executable, path }) => executable && folders.has(dirname(path)),
   );
   const isOfLibrary = Array.from({ length: code.length === 0 ? 0 : types.count }, (_, row) =>
-    lies(code, copy.word(types.of(row).address + TP_DEALLOC)),
+    isInside(code, copy.word(types.of(row).address + TP_DEALLOC)),
   );
   const byType = new Map<string, NodeId[]>();
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
@@ -53,6 +53,6 @@ export function libraryObjects(
     .map(([type, nodes]) => ({ type, nodes }));
 }
 
-function lies(code: readonly Mapping[], address: Address): boolean {
+function isInside(code: readonly Mapping[], address: Address): boolean {
   return code.some(({ start, end }) => address >= start && address < end);
 }

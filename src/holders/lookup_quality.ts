@@ -1,4 +1,4 @@
-/** The quality of one lookup: whether another lookup is worth its cost, and which of two is more informative. */
+/** The quality of one lookup: whether another lookup is justified, and which of two is more informative. */
 
 import { ROOT_STACKS } from "../cpython/heap/graph/graph.js";
 import { ROOT_NAMES, ROOT_NATIVE } from "../cpython/heap/index.js";
@@ -7,7 +7,7 @@ import type { HolderRow } from "../recording/types.js";
 import type { LookupSite } from "./lookup_request.js";
 
 /** Most are held by something with a name, so another lookup is unnecessary. */
-export function tellsAll(rows: readonly HolderRow[], sites: readonly LookupSite[]): boolean {
+export function isConclusive(rows: readonly HolderRow[], sites: readonly LookupSite[]): boolean {
   const isOpen = (row: HolderRow) => isLooseGraph(row) || isNameless(row);
   return heldByPython(rows, sites) >= LEAST_HELD && !rows.some(isOpen);
 }
@@ -28,7 +28,7 @@ function isNameless({ path }: HolderRow): boolean {
  * Higher if the result is more informative: the share of held objects, minus that of graphs and of holders
  * without a name.
  */
-export function tells(rows: readonly HolderRow[], sites: readonly LookupSite[]): number {
+export function informativeness(rows: readonly HolderRow[], sites: readonly LookupSite[]): number {
   const graphs = rows.filter(({ graph }) => graph > 0);
   const holders = rows.filter(({ path }) => path.length > 0);
   return heldByPython(rows, sites) - shareOf(graphs, isLooseGraph) - shareOf(holders, isNameless);

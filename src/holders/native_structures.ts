@@ -1,6 +1,6 @@
 /**
- * Finds the object that owns native memory, however deep in C or C++ structures: follows the words of each
- * object whose type may own native memory, block by block, visiting each block once.
+ * Finds the object that owns native memory, however deep in C or C++ structures. It follows the words of each
+ * object whose type may own native memory, block by block, and visits each block once.
  *
  *     SSLContext ──> SSL_CTX ──> X509_STORE ──> stack ──> X509 ──> ... ──> wanted
  *     object         blocks of malloc's, each pointed at by a word of the one before
@@ -35,7 +35,7 @@ import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
-/** Most bytes of all blocks together; deeper blocks are not followed. */
+/** Maximum size of all blocks together; deeper blocks are not followed. */
 const MOST_BYTES: Bytes = 2 ** 29;
 const MOST_BLOCKS = 2 ** 22;
 /** Largest block: structures are not larger, and data is not searched. */
@@ -53,7 +53,7 @@ const CONTROL_GROUP: Bytes = 16;
 const MOST_ROUNDING: Bytes = 32;
 const MOST_OF_PAGES: Bytes = 4096 + MOST_ROUNDING;
 const LEAST_IN_PAGES: Bytes = 2 ** 16;
-/** Types whose native memory is fully known, or not owned by a single object. */
+/** Types whose native memory is fully known or is not owned by a single object. */
 const KNOWN: ReadonlySet<number> = new Set([
   SHAPE_INT,
   SHAPE_LIST,
@@ -129,13 +129,13 @@ class Structures {
       const word = copy.word(place);
       if (word > 0 && word % 16 === 0) {
         // Tables first: the last bucket, just before the control bytes, can look like the head of a block.
-        this.#meet(this.#tableAround(word, place) || word, owner);
+        this.#addBlock(this.#tableAround(word, place) || word, owner);
       }
     }
   }
 
   /** Does nothing if no block begins there or it was already visited. */
-  #meet(block: Address, owner: NodeId): void {
+  #addBlock(block: Address, owner: NodeId): void {
     const { copy, layout, index } = this.objects;
     if (this.#met.find(block) >= 0) {
       return;

@@ -1,8 +1,8 @@
 /**
- * Where the parts of this installation are. This file stays exactly one folder below `src/`: compiled, it runs
- * from `dist/linux/` and, joined with the rest of the program, from `dist/program/`; both are two levels below the
- * installation's folder. That folder is a clone, the Python package `tidemark_profiler` in site-packages, or the
- * npm package `tidemark-profiler`, whose native parts are a package of their own.
+ * Where the parts of this installation are. This file stays exactly one folder below `src/`: when compiled, it
+ * runs from `dist/linux/` or, bundled with the rest of the program, from `dist/program/`. Both are two levels
+ * below the installation's folder. That folder is a clone, the Python package `tidemark_profiler` in
+ * site-packages, or the npm package `tidemark-profiler`, whose native parts are in a separate package.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -15,15 +15,15 @@ const NATIVE_FOLDER = findNativeFolder();
 
 export const LIBRARY_PATH = `${NATIVE_FOLDER}/libtidemark.so`;
 export const GUARD_PATH = `${NATIVE_FOLDER}/tidemark-guard`;
-/** What the launcher gives to Node. */
+/** Options that the launcher passes to Node. */
 export const PROGRAM_PATH = `${FOLDER}dist/program/main.js`;
 /** The launcher. */
 export const LAUNCHER_PATH = `${FOLDER}bin/tidemark`;
-/** The report page, with an empty place for its data. */
+/** The report page without data. */
 export const PAGE_PATH = `${FOLDER}dist/web/index.html`;
 /** The pages of a server: index.html and assets/. */
 export const FLEET_PAGES_PATH = `${FOLDER}dist/web/fleet`;
-/** Sources of the Python package that a running program is given. */
+/** The Python package that is loaded into a running program. */
 export const PYTHON_FOLDER = `${FOLDER}python/tidemark`;
 
 /** The version of this Tidemark. */

@@ -1,7 +1,7 @@
 /**
- * Allocators built into a library, such as mimalloc in libarrow and jemalloc in polars, without a file or
- * mapping of their own name. But each contains user messages, whose beginnings are in the read-only data of
- * every build. They are read from the files, so that the program's own pages are not touched.
+ * Allocators built into a library, such as mimalloc in libarrow and jemalloc in polars, which have no file or
+ * named mapping of their own. They are recognised by their messages to users, whose first words are in the
+ * read-only data of every build. The files are read, so the program's own pages are not touched.
  */
 import { closeSync, fstatSync, readSync } from "node:fs";
 import { basename } from "node:path";
@@ -27,7 +27,7 @@ const LONGEST_MESSAGE = Math.max(...MESSAGES.map(([, message]) => message.length
 const INTERPRETER = /^(?:lib)?python\d/;
 const PIECE_BYTES = 1 << 22;
 
-/** Of all code that is mapped; each file once. */
+/** All mapped code, each file once. */
 export function bundledAllocators(memory: Memory): BundledAllocator[] {
   const files = new Map<string, Mapping>();
   for (const mapping of memory.mappings) {
@@ -58,7 +58,7 @@ function allocatorsIn(memory: Memory, mapping: Mapping): string[] {
     }
     return [...found];
   } catch {
-    return []; // its disk fails, or it was cut meanwhile
+    return []; // an I/O error, or the file was truncated in the meantime
   } finally {
     closeSync(file);
   }

@@ -5,7 +5,7 @@
  *                              62 u16 the section of their names
  *   section header, 64 bytes   0 u32 name   4 u32 type   24 u64 offset   32 u64 size   40 u32 link
  *
- * Every offset and size is checked against the file's, for a mapped path may lead to any bytes.
+ * Every offset and size is checked against the file size, because a mapped path may lead to any bytes.
  */
 
 import { readSync } from "node:fs";
@@ -15,7 +15,7 @@ const SECTION_HEADER_BYTES = 64;
 const MOST_NAMES_BYTES = 2 ** 24;
 
 export interface Section {
-  /** "" where it is not known. */
+  /** "" if unknown. */
   readonly name: string;
   readonly type: number;
   readonly offset: number;
@@ -23,7 +23,7 @@ export interface Section {
   readonly link: number;
 }
 
-/** None where it is no ELF64 little-endian file, or is damaged. */
+/** Empty if it is not an ELF64 little-endian file, or if it is damaged. */
 export function readSections(fd: number, fileSize: number): Section[] {
   const head = readRange(fd, fileSize, 0, FILE_HEADER_BYTES);
   // Magic, then 64-bit and little-endian.
@@ -34,7 +34,7 @@ export function readSections(fd: number, fileSize: number): Section[] {
     return [];
   }
   const offset = Number(head.readBigUInt64LE(40));
-  // More than 65279 sections are counted in the first one's size.
+  // If there are more than 65279 sections, the first one's size holds their number.
   const first = readRange(fd, fileSize, offset, SECTION_HEADER_BYTES);
   const count = head.readUInt16LE(60) || Number(first?.readBigUInt64LE(32) ?? 0);
   const table = readRange(fd, fileSize, offset, count * SECTION_HEADER_BYTES);
@@ -67,7 +67,7 @@ function nameIn(names: Buffer | null, at: number): string {
   return end > at ? names.toString("latin1", at, end) : "";
 }
 
-/** The bytes, or null where the file does not hold all of them. */
+/** The bytes, or null if the file does not contain all of them. */
 export function readRange(
   fd: number,
   fileSize: number,
@@ -82,7 +82,7 @@ export function readRange(
   while (done < length) {
     const count = readSync(fd, bytes, done, length - done, offset + done);
     if (count === 0) {
-      return null; // it was cut meanwhile
+      return null; // it was truncated in the meantime
     }
     done += count;
   }

@@ -1,12 +1,12 @@
 /**
- * Names of functions of an ELF64 object, by address: from .symtab, else .dynsym.
- * Source: elf(5); System V ABI, chapter 4 (string table, symbol table).
+ * Names of the functions of an ELF64 object by address, from .symtab, otherwise from .dynsym. Source: elf(5);
+ * System V ABI, chapter 4 (string table, symbol table).
  *
  *   symbol, 24 bytes            0 u32 name   4 u8 info (type: low half)   6 u16 section   8 u64 value   16 u64 size
  *
  * The table is read once for all requested addresses, in pieces: sorting an index of half a million symbols
- * takes longer than a hundred passes, and would stay in memory. Every offset and size is checked against
- * the file's, for a mapped path may lead to any bytes.
+ * takes longer than a hundred passes, and the index would stay in memory. Every offset and size is checked
+ * against the file size, because a mapped path may lead to any bytes.
  */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
@@ -21,10 +21,10 @@ const FUNCTION = 2;
 const INDIRECT_FUNCTION = 10;
 const GLOBAL_BINDING = 1;
 const MOST_SYMBOLS = 2 ** 21;
-/** Read at once. */
+/** Number of symbols read at once. */
 const PIECE_SYMBOLS = 2 ** 13;
 const LONGEST_NAME = 16_384;
-/** How far a symbol without a size (hand-written assembly) reaches at most. */
+/** Maximum length of a symbol without a size (hand-written assembly). */
 const UNSIZED_REACH = 65_536;
 
 export class ElfSymbols {
@@ -36,7 +36,7 @@ export class ElfSymbols {
 
   /**
    * Symbols of the object at `path`; null if it is not an ELF64 little-endian file, is damaged, has no symbols
-   * or cannot be read; such an object is shown by its name.
+   * or cannot be read. Such an object is shown by its file name.
    */
   static open(path: string): ElfSymbols | null {
     return withFile(path, (fd, fileSize) => {
@@ -53,8 +53,10 @@ export class ElfSymbols {
     });
   }
 
-  /** Mangled names of the functions that hold the addresses (virtual, as the file has them); "" where
-   * none does. */
+  /**
+   * Mangled names of the functions that contain the addresses (virtual addresses as in the file); "" if there
+   * is none.
+   */
   names(addresses: readonly number[]): string[] {
     const wanted = Float64Array.from(new Set(addresses)).sort();
     const names = withFile(this.path, (fd) => {
@@ -71,18 +73,18 @@ interface FoundFunction {
   start: number;
   size: number;
   isGlobal: boolean;
-  /** Offset of its name among the strings; -1: there is none. */
+  /** Offset of the name in the string table; -1 if there is none. */
   name: number;
 }
 
-/** For each of the addresses, ascending, the function that holds it. */
+/** For each of the addresses, ascending, the function that contains it. */
 function nearestFunctions(
   fd: number,
   table: Section,
   strings: Section,
   wanted: Float64Array,
 ): FoundFunction[] {
-  // Of the symbols between a wanted address and the one before it, the last.
+  // The last symbol between a requested address and the one before it.
   const found = Array.from(
     wanted,
     (): FoundFunction => ({ start: -1, size: 0, isGlobal: false, name: -1 }),
@@ -95,7 +97,7 @@ function nearestFunctions(
       if (
         (type !== FUNCTION && type !== INDIRECT_FUNCTION) ||
         start > last ||
-        uint32At(words, at + 1) >>> 16 === 0 || // in no section: another object's
+        uint32At(words, at + 1) >>> 16 === 0 || // in no section: defined by another object
         words[at + 3] !== 0 ||
         start === 0 ||
         uint32At(words, at) >= strings.size
@@ -104,7 +106,7 @@ function nearestFunctions(
       }
       const nearest = itemAt(found, firstAtLeast(wanted, start));
       const isGlobal = (uint32At(words, at + 1) & 0xff) >>> 4 === GLOBAL_BINDING;
-      // Of two names of one place the global one, else the first.
+      // If two symbols have the same address, the global one counts, otherwise the first.
       if (start > nearest.start || (start === nearest.start && isGlobal && !nearest.isGlobal)) {
         nearest.start = start;
         nearest.size = uint32At(words, at + 4) + uint32At(words, at + 5) * 2 ** 32;
@@ -123,7 +125,7 @@ function nearestFunctions(
   });
 }
 
-/** The table's words, some thousand symbols at a time; the same array each time. */
+/** The words of the table, a few thousand symbols at a time; returns the same array each time. */
 function* piecesOf(fd: number, table: Section): Generator<Uint32Array> {
   const bytes = new Uint8Array(PIECE_SYMBOLS * SYMBOL_BYTES);
   const symbols = Math.min(Math.floor(table.size / SYMBOL_BYTES), MOST_SYMBOLS);
@@ -132,14 +134,14 @@ function* piecesOf(fd: number, table: Section): Generator<Uint32Array> {
     const got = readSync(fd, bytes, 0, Math.min(bytes.length, end - at), at);
     const whole = Math.floor(got / SYMBOL_BYTES);
     if (whole === 0) {
-      return; // it was cut meanwhile
+      return; // the file was truncated in the meantime
     }
     yield new Uint32Array(bytes.buffer, 0, whole * SYMBOL_WORDS);
     at += whole * SYMBOL_BYTES;
   }
 }
 
-/** Index of the first value that is no smaller; there is one. */
+/** Index of the first value that is not smaller; there must be one. */
 function firstAtLeast(values: Float64Array, least: number): number {
   let low = 0;
   let high = values.length - 1;
@@ -157,7 +159,7 @@ function firstAtLeast(values: Float64Array, least: number): number {
 function nameAt(fd: number, strings: Section, name: number): string {
   const offset = strings.offset + name;
   const length = Math.min(LONGEST_NAME, strings.size - name);
-  // Nearly every name is short; only a long one costs a second read.
+  // Nearly every name is short; only a long one needs a second read.
   for (const wanted of [Math.min(256, length), length]) {
     const bytes = Buffer.alloc(wanted);
     const read = readSync(fd, bytes, 0, wanted, offset);
@@ -169,14 +171,14 @@ function nameAt(fd: number, strings: Section, name: number): string {
   return "";
 }
 
-/** null where the file cannot be opened, is none, or fails to be read. */
+/** null if the file cannot be opened, is not a regular file, or cannot be read. */
 function withFile<Result>(
   path: string,
   use: (fd: number, size: number) => Result | null,
 ): Result | null {
   let fd: number;
   try {
-    // A FIFO would wait for its writer.
+    // Opening a FIFO would wait for its writer.
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
     return null;

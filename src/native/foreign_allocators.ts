@@ -3,17 +3,17 @@ import type { Mapping } from "../linux/memory/memory.js";
 /** libjemalloc.so.2, libtcmalloc_minimal.so.4, libmimalloc-secure.so.2.0, librpmalloc.so... */
 const LIBRARY =
   /\/lib(jemalloc|tcmalloc|mimalloc|rpmalloc|hoard|snmalloc|tbbmalloc)[^/]*\.so[^/]*$/;
-/** Names that an allocator gives its mappings (prctl PR_SET_VMA_ANON_NAME). */
+/** Names that allocators give to their mappings (prctl PR_SET_VMA_ANON_NAME). */
 const NAMED = /^\[anon:(?:je_|(tcmalloc|mimalloc|jemalloc|scudo))/;
 
-/** Whether the file is an allocator's own library. */
+/** Whether the file is the library of an allocator. */
 export function isAllocatorLibrary({ path }: Mapping): boolean {
   return LIBRARY.test(path);
 }
 
 /**
- * Allocators other than glibc's that a program has loaded, by name, each once. Their state depends on the
- * version and lacks invariants for reading it from outside, so their memory is opaque.
+ * Names of the allocators other than glibc's that a program has loaded, each once. Their state depends on the
+ * version and has no invariants by which it could be read from outside, so their memory is opaque.
  */
 export function foreignAllocators(mappings: readonly Mapping[]): string[] {
   const names = new Set<string>();

@@ -40,7 +40,7 @@ const sum = (values: Iterable<number>): number => {
   return total;
 };
 
-/** A heap with holes, three arenas of threads, blocks with mappings of their own, a thread's cache. */
+/** A heap with holes, three thread arenas, blocks with their own mappings, and a thread cache. */
 const MIXED = `
 kept = [libc.malloc(64 + i * 37 % 5000) for i in range(40_000)]
 for at in kept[::3]: libc.free(at)
@@ -72,7 +72,7 @@ describe("compared with glibc's own figures", () => {
       expect(sum(heap.arenas.map((arena) => arena.fastbinBytes))).toBe(truth.fsmblks);
       expect(heap.mmapped.ranges.length).toBe(truth.hblks);
     }
-    // arenas: the main one and three of threads
+    // the main arena and three of threads
     expect(full.arenas.length).toBeGreaterThanOrEqual(4);
   });
 });

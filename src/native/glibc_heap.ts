@@ -1,5 +1,5 @@
 /**
- * A program's glibc heap, read from outside: memory in use, and memory that is free but retained.
+ * Reads a program's glibc heap from outside: memory in use, and memory that is free but retained.
  *
  *   libc's data --> main_arena, mp_ (glibc_layout)
  *       arenas  --> regions of chunks (glibc_heaps)
@@ -8,7 +8,7 @@
  *       mp_     --> blocks with mappings of their own (glibc_mmapped)
  *
  * With another C library, or if libc's data is swapped out, the result is null. Torn or damaged parts are left
- * out, counted in `unreadBytes` and named in `problems`; every walk and list is bounded.
+ * out, counted in `unreadBytes` and named in `problems`. Every walk and list is bounded.
  */
 
 import type { AddressRange, Memory } from "../linux/memory/memory.js";
@@ -22,9 +22,11 @@ import { findMmappedChunks, type MmappedChunks } from "./glibc_mmapped.js";
 import { ChunkPieces, walkRegion } from "./glibc_walk.js";
 import { RangeColumns } from "./range_columns.js";
 
-/** "arenas": the circle of arenas broke off; "regions": memory of an arena was not found; "lists": a list
- * of free chunks broke off; "chunks": parts of a region could not be walked; "bins-cut", "mmapped-cut": the
- * bound of a cheap look was reached; "mmapped": fewer blocks with own mappings than mp_ counts. */
+/**
+ * "arenas": the circular list of arenas is broken; "regions": memory of an arena was not found; "lists": a list
+ * of free chunks is broken; "chunks": parts of a region could not be walked; "bins-cut", "mmapped-cut": a cheap
+ * reading reached its limit; "mmapped": fewer blocks with their own mappings were found than mp_ counts.
+ */
 type GlibcProblem =
   | "arenas"
   | "regions"
@@ -38,14 +40,14 @@ interface GlibcArena {
   readonly address: Address;
   readonly main: boolean;
   readonly regions: readonly HeapRegion[];
-  /** From the kernel, by the arena's own account. */
+  /** Bytes from the kernel, according to the arena. */
   readonly systemBytes: Bytes;
-  /** In the bins, and the top chunk: `mallinfo2().fordblks` less the fastbins. */
+  /** Bytes in the bins and the top chunk: `mallinfo2().fordblks` minus the fastbins. */
   readonly freeBytes: Bytes;
   readonly topBytes: Bytes;
   readonly fastbinBytes: Bytes;
   readonly largestFreeBytes: Bytes;
-  /** Chunks in use, of a full look (those of caches and fastbins are among them); else 0. */
+  /** Chunks in use, including those in thread caches and fastbins. Only for a full reading, otherwise 0. */
   readonly usedChunks: number;
   readonly unreadBytes: Bytes;
 }
@@ -53,11 +55,11 @@ interface GlibcArena {
 export interface GlibcHeap {
   readonly depth: "cheap" | "full";
   readonly arenas: readonly GlibcArena[];
-  /** Free memory by address: bins, top, fastbins, threads' caches; ascending and apart. */
+  /** Free memory by address (bins, top, fastbins, thread caches), ascending and without overlaps. */
   readonly free: RangeColumns;
-  /** Free chunks of the bins and the main arena's top: what malloc_trim(0) works on. */
+  /** Free chunks of the bins and the main arena's top, which malloc_trim(0) can return. */
   readonly trimmable: RangeColumns;
-  /** In threads' caches: glibc itself counts it as used. Of a full look; else 0. */
+  /** Bytes in thread caches, which glibc counts as used. Only for a full reading, otherwise 0. */
   readonly cacheBytes: Bytes;
   readonly mmapped: MmappedChunks;
   /** Their totals according to mp_; null if mp_ was not found. */
@@ -65,7 +67,7 @@ export interface GlibcHeap {
   readonly problems: ReadonlySet<GlibcProblem>;
 }
 
-/** Of a cheap look: some 50 ms at most. */
+/** Limits of a cheap reading, about 50 ms at most. */
 const CHEAP_CHUNKS = 20_000;
 const CHEAP_PAGES = 20_000;
 const CHEAP_SPACE = 2 ** 34;
@@ -74,18 +76,21 @@ const FULL_PAGES = 2 ** 26;
 const FULL_SPACE = 2 ** 39;
 const ALL = Number.POSITIVE_INFINITY;
 /**
- * A running program may be caught in the middle of a change; for one that grows and shrinks its heap at every
- * step, this happens in one of four attempts.
+ * A running program may be read in the middle of a change. For a program that grows and shrinks its heap at
+ * every step, this happens in one of four attempts.
  */
 const TRIES = 12;
-/** Of a cheap look; the program runs on, and threads that free much change lists faster than they are read. */
+/**
+ * For a cheap reading: the program keeps running, and threads that free a lot change lists faster than they are
+ * read.
+ */
 const CHEAP_LOOKS = 5;
 const TORN: readonly GlibcProblem[] = ["arenas", "regions", "lists"];
 
 /**
- * @param known ranges that are something else, ascending (Python's arenas): no blocks are looked for there.
- * @param place where the process's main arena was found before
- * @returns null where there is no glibc heap to be read.
+ * @param known ranges with other contents, ascending (Python's arenas), which are not searched for blocks
+ * @param place where the process's main arena was found earlier
+ * @returns null if there is no glibc heap that can be read
  */
 export function readGlibcHeap(
   memory: Memory,
@@ -93,10 +98,10 @@ export function readGlibcHeap(
   known: readonly AddressRange[],
   place = new GlibcPlace(),
 ): GlibcHeap | null {
-  let best = lookAtHeap(memory, depth, known, place);
+  let best = readHeapOnce(memory, depth, known, place);
   for (let look = 1; depth === "cheap" && look < CHEAP_LOOKS && isTorn(best); look++) {
     memory.refresh();
-    const next = lookAtHeap(memory, depth, known, place);
+    const next = readHeapOnce(memory, depth, known, place);
     // Only free memory can be missed, never memory in use.
     if (next !== null && (!isTorn(next) || freeIn(next) > freeIn(best))) {
       best = next;
@@ -113,7 +118,7 @@ function freeIn({ arenas }: GlibcHeap): Bytes {
   return arenas.reduce((sum, { freeBytes }) => sum + freeBytes, 0);
 }
 
-function lookAtHeap(
+function readHeapOnce(
   memory: Memory,
   depth: "cheap" | "full",
   known: readonly AddressRange[],
@@ -122,7 +127,7 @@ function lookAtHeap(
   const words = new ResidentWords(memory);
   let state = findGlibcState(memory, words, place);
   for (let again = 1; state === null && again < TRIES; again++) {
-    // The heap may have grown out of what was mapped when that was last read.
+    // The heap may have grown beyond the mappings that were last read.
     memory.refresh();
     words.forget();
     state = findGlibcState(memory, words, place);
@@ -143,7 +148,7 @@ function lookAtHeap(
     pieces: new ChunkPieces(memory),
   };
   const arenas = state.arenas.map((arena) => readArena(look, arena));
-  // The words read so far are of a moment before the walk; caches change fastest.
+  // The words read so far are older than the walk; caches change fastest.
   const caches = readCaches(new ResidentWords(memory), look.candidates);
   append(look.free, caches.free);
   const mmapped = readMmapped(look, arenas, known);
@@ -265,7 +270,7 @@ function readMmapped(
   const [pages, space] = depth === "full" ? [FULL_PAGES, FULL_SPACE] : [CHEAP_PAGES, CHEAP_SPACE];
   let found = findMmappedChunks(memory, apart, chunks, pages, space);
   if (found.ranges.length < chunks && chunks !== ALL && !found.cut) {
-    memory.refresh(); // some came after the mappings were read
+    memory.refresh(); // some were created after the mappings were read
     found = findMmappedChunks(memory, apart, chunks, pages, space);
   }
   if (found.cut) {

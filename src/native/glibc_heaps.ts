@@ -1,12 +1,12 @@
 /**
- * The memory that an arena has from the kernel.
+ * The memory that an arena got from the kernel.
  *
  *   main arena   [sbrk_base ............................. top ... top's end)        one region, by brk
  *   others       heap_info | malloc_state | chunks ... | fenceposts                 first heap
  *                heap_info | chunks .......................... top ...)             newest heap
  *
  *   heap_info    0 ar_ptr   8 prev   16 size   24 mprotect_size   (2.35: 32 pagesize); the heap begins at a
- *                multiple of 64 MiB, or of four huge pages where glibc was told to use them
+ *                multiple of 64 MiB, or of four huge pages if glibc is set to use them
  *
  * Source: glibc's malloc/arena.c.
  */
@@ -24,22 +24,24 @@ import {
   STATE_END,
 } from "./glibc_layout.js";
 
-/** One stretch of chunks that lie end to end. */
+/** A range of adjacent chunks. */
 export interface HeapRegion {
-  /** Of the whole stretch, its own headers included. */
+  /** The whole range, including its headers. */
   readonly start: Address;
   readonly end: Address;
-  /** Where the first chunk begins. */
+  /** Address of the first chunk. */
   readonly firstChunk: Address;
-  /** The arena's top chunk, where it lies here; else 0. */
+  /** The arena's top chunk if it is in this region; otherwise 0. */
   readonly top: Address;
 }
 
 const HEAP_ALIGNMENTS = [64 * 2 ** 20, 8 * 2 ** 20, 4 * 2 ** 30, 128 * 2 ** 20, 2 ** 20];
 const MOST_HEAPS = 65_536;
 
-/** Regions by address; empty where nothing can be believed. `torn`: some of the arena's memory was not
- * found (changed while it was read, or the program moved the break itself). */
+/**
+ * Regions by address; empty if nothing is plausible. `torn`: some of the arena's memory was not found, because
+ * it changed while it was read or because the program moved the break itself.
+ */
 export function regionsOf(
   memory: Memory,
   words: ResidentWords,
@@ -68,13 +70,13 @@ function mainRegion(
   const last = present(mappingOf(memory.mappings, arena.top));
   const brk = base > 0 && base < arena.top && mappingOf(memory.mappings, base)?.path === last.path;
   if (brk) {
-    // All of it by brk: where it ends needs no look at the top chunk, which changes all the time. Where its
-    // account changed while it was read, it ends with its mapping.
+    // All memory came from brk, so its end is known without reading the top chunk, which changes all the time.
+    // If the total changed while it was read, the region ends with its mapping.
     const end = wholeByBrk ? systemEnd : last.end;
     const region = { start: base, end, firstChunk: base, top: arena.top };
     return { regions: [region], torn: !wholeByBrk };
   }
-  // Without brk (something else in its way) the heap continues in mappings of its own.
+  // If brk fails because something else is in its way, the heap continues in separate mappings.
   const byTop = arena.top + sizeOf(words, arena.top);
   const end = byTop > arena.top && byTop <= last.end ? byTop : last.end;
   const { start } = last;
@@ -120,7 +122,7 @@ function heapRegions(
   return { regions: regions.reverse(), torn: systemBytes < arena.systemBytes };
 }
 
-/** Size of a chunk from its header; NaN where it cannot be read or believed. */
+/** Size of a chunk from its header; NaN if it cannot be read or is not plausible. */
 export function sizeOf(words: ResidentWords, chunk: Address): number {
   const word = isChunkAddress(chunk) ? words.word(chunk + 8) : Number.NaN;
   return word - (word % 8);

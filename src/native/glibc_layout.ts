@@ -1,7 +1,7 @@
 /**
- * Finds glibc's heap without symbols: in the writable data of libc, by its invariants.
+ * Finds glibc's heap without symbols, by its invariants in the writable data of libc.
  *
- *   malloc_state (main_arena; each other arena in its first heap, behind heap_info)
+ *   malloc_state (main_arena; every other arena in its first heap, after heap_info)
  *     -96   fastbins[10]                singly linked, sizes 32, 48, ... 176; until glibc 2.42
  *     -16   top                         the chunk at the heap's end
  *     - 8   last_remainder
@@ -20,8 +20,8 @@
  *       0      sbrk_base                where the main heap begins
  *       8      tcache_bins (or tcache_small_bins)
  *
- * All offsets are from what is recognised (bins, sbrk_base), not from the structure's beginning, which
- * moves with the version. Source: glibc's malloc/malloc.c and malloc/arena.c, 2.28 to 2.43.
+ * All offsets are relative to what is recognised (bins, sbrk_base), not to the beginning of the structure,
+ * which moves with the version. Source: glibc's malloc/malloc.c and malloc/arena.c, 2.28 to 2.43.
  */
 import { findMapping } from "../linux/memory/maps.js";
 import type { Mapping, Memory } from "../linux/memory/memory.js";
@@ -36,49 +36,52 @@ const MAX_SYSTEM_MEMORY = 2080;
 export const STATE_END = 2088;
 export const FASTBINS = -96;
 export const FASTBIN_COUNT = 10;
-/** From an arena's beginning to its bins: 112 while it had fastbins; less, with less before them. */
+/**
+ * Distance from the beginning of an arena to its bins: 112 while there were fastbins; less if less precedes the
+ * bins.
+ */
 const LEAST_HEAD = 24;
 const MOST_HEAD = 160;
-/** Limits of believable structures: beyond, it is something else or damaged. */
+/** Limits of plausible structures; beyond them, the structure is damaged or something else. */
 const MOST_ARENAS = 65_536;
-/** Bins that may be caught while a chunk goes in or out; the circle of arenas settles the doubt. */
+/** Number of bins that may be changing while they are read; the circular list of arenas confirms the match. */
 const MOST_CHANGING = 6;
 const LARGEST_DATA = 16 * 2 ** 20;
 
-/** One arena, by the address of its first bin. */
+/** An arena, identified by the address of its first bin. */
 export interface ArenaState {
   readonly bins: Address;
-  /** The malloc_state's own address. */
+  /** Address of its malloc_state. */
   readonly start: Address;
   readonly main: boolean;
   readonly top: Address;
   readonly systemBytes: Bytes;
 }
 
-/** What `mp_` says. */
+/** The values in `mp_`. */
 interface MallocParameters {
   readonly sbrkBase: Address;
-  /** Blocks with a mapping of their own, now. */
+  /** Current number of blocks with their own mappings. */
   readonly mmappedChunks: number;
-  /** Their bytes; glibc 2.43 counts 16 too many for each that was freed. */
+  /** Their size in bytes; glibc 2.43 counts 16 bytes too many for each freed one. */
   readonly mmappedBytes: Bytes;
 }
 
 export interface GlibcState {
   readonly arenas: readonly ArenaState[];
-  /** The circle of arenas could not be followed to its end. */
+  /** The circular list of arenas could not be followed to its end. */
   readonly arenasTorn: boolean;
-  /** null where it was not recognised (no brk heap, swapped out). */
+  /** null if it was not recognised (no brk heap, swapped out). */
   readonly parameters: MallocParameters | null;
 }
 
-/** Where a process's main arena was found; it never moves, so the next reading begins there. */
+/** Where a process's main arena was found. It never moves, so the next reading starts there. */
 export class GlibcPlace {
-  /** Address of the first bin; 0: not known. */
+  /** Address of the first bin; 0 if unknown. */
   bins: Address = 0;
 }
 
-/** null where no glibc heap is in use: another C library, or all of it swapped out. */
+/** null if no glibc heap is in use: the program has another C library, or the heap is swapped out. */
 export function findGlibcState(
   memory: Memory,
   words: ResidentWords,
@@ -96,7 +99,7 @@ export function findGlibcState(
   return null;
 }
 
-/** Writable data of libc; of the program itself where libc is linked into it. */
+/** Writable data of libc, or of the program itself if libc is linked statically. */
 function dataOfLibc(mappings: readonly Mapping[]): Mapping[] {
   const data = mappings.filter(
     (mapping) =>
@@ -126,7 +129,7 @@ function findIn(
   return null;
 }
 
-/** null where the main arena's bins do not begin at `bins`. */
+/** null if the main arena's bins do not begin at `bins`. */
 function stateAt(
   memory: Memory,
   words: ResidentWords,
@@ -139,12 +142,12 @@ function stateAt(
   }
   const heap =
     memory.mappings.find(({ path }) => path === "[heap]") ??
-    // A core names no mappings but files.
+    // A core contains only the names of files.
     (memory.pid === null ? mappingOf(memory.mappings, words.word(bins + TOP)) : undefined);
   return { ...circle, parameters: findParameters(words, mapping, heap) };
 }
 
-/** The first words of almost all bins hold up; a few may be changing just now, for the program runs. */
+/** The first words of almost all bins must be valid; a few may be changing, because the program runs. */
 function looksLikeBins(words: ResidentWords, bins: Address): boolean {
   let doubtful = 0;
   for (let index = BIN_COUNT - 1; index >= 0; index--) {
@@ -165,7 +168,7 @@ export function isChunkAddress(address: number): boolean {
   return address % 16 === 0 && address >= 4096 && address < 2 ** 47;
 }
 
-/** Follows `next` from main_arena around: the one that comes back to just before these bins. */
+/** Follows `next` from main_arena until it returns to a place shortly before these bins. */
 function followCircle(
   memory: Memory,
   words: ResidentWords,
@@ -174,7 +177,7 @@ function followCircle(
   const seen = new Set<Address>();
   let next = words.word(mainBins + NEXT);
   let head = 0;
-  // main_arena's own address closes the circle, and tells how far before its bins it begins.
+  // main_arena's own address closes the circle and shows how far before its bins it begins.
   while (head === 0) {
     const distance = mainBins - next;
     if (distance >= LEAST_HEAD && distance <= MOST_HEAD && distance % 8 === 0) {
@@ -185,7 +188,7 @@ function followCircle(
       break;
     }
     seen.add(next);
-    // Not knowing yet how long the head is, take the one for which this arena is believable.
+    // As long as the length of the header is unknown, the one with which this arena is plausible is used.
     const bins = [112, 96, 32, 24, 40, 104, 120, 128].find((candidate) =>
       isArena(memory, words, next + candidate),
     );
@@ -210,7 +213,7 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
   const top = words.word(bins + TOP);
   const system = words.word(bins + SYSTEM_MEMORY);
   const most = words.word(bins + MAX_SYSTEM_MEMORY);
-  // Before its first use an arena has no top but its own first bin.
+  // Before an arena is used for the first time, its top is its own first bin.
   const unused = system === 0 && (top === 0 || top === bins - 16);
   return (
     system >= 0 &&
@@ -222,8 +225,10 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
   );
 }
 
-/** A heap that grows is often larger than what was mapped when that was last read: then it is read again,
- * after the words that contain the address. */
+/**
+ * A growing heap is often larger than the mapping that was last read. Then the mappings are read again, after
+ * the words that contain the address.
+ */
 export function isMapped(memory: Memory, address: Address): boolean {
   return (
     mappingOf(memory.mappings, address) !== undefined ||
@@ -231,7 +236,7 @@ export function isMapped(memory: Memory, address: Address): boolean {
   );
 }
 
-/** Empty, or a list whose one end or other leads back here (one may be changing). */
+/** The list is empty, or at least one of its ends leads back here (the other may be changing). */
 function isBin(words: ResidentWords, at: Address): boolean {
   const forward = words.word(at);
   const backward = words.word(at + 8);
@@ -253,14 +258,13 @@ function readArena(words: ResidentWords, bins: Address, head: Bytes, main: boole
   };
 }
 
-/** The mapping that holds the address. */
+/** The mapping that contains the address. */
 export function mappingOf(mappings: readonly Mapping[], address: Address): Mapping | undefined {
   const found = mappings[findMapping(mappings, address)];
   return found !== undefined && found.start <= address ? found : undefined;
 }
 
-/** sbrk_base is the one word of libc's data that names the beginning of [heap], with counts around it
- * that can be true. */
+/** sbrk_base is the only word in libc's data that is the start of [heap] and is next to plausible counts. */
 function findParameters(
   words: ResidentWords,
   mapping: Mapping,
@@ -275,7 +279,7 @@ function findParameters(
     const bytes = words.word(at - 16);
     const mostBytes = words.word(at - 8);
     const tcacheBins = words.word(at + 8);
-    // hp_flags, an int, pushed the four counts back by one place.
+    // hp_flags, an int, moved the four counts by one place.
     const counts = [-36, -32].find((offset) => words.word32(at + offset + 4) === 65_536);
     const chunks = words.word32(at + (counts ?? -32));
     const mostChunks = words.word32(at + (counts ?? -32) + 8);

@@ -1,16 +1,15 @@
 /**
- * Free chunks by the lists that hold them.
+ * Reads free chunks from the lists that contain them.
  *
  *   bins        circular, doubly linked: fd at chunk+16, bk at chunk+24
  *   fastbins    singly linked through chunk+16; since 2.32 the link is stored as link ^ (its address >> 12)
- *   tcache      one a thread, itself a chunk of the thread's arena; links lead to chunk+16, stored likewise
+ *   tcache      one per thread, a chunk of the thread's arena; links point to chunk+16, stored in the same way
  *
  *   tcache_perthread_struct   2.26-2.29    u8  counts[64]      entries[64]
  *                             2.30-2.41    u16 counts[64]      entries[64]
  *                             since 2.42   u16 num_slots[76]   entries[76]     room that is left
  *
- * Every list is bounded by what the arena can hold, so that a torn one ends. Source: glibc's
- * malloc/malloc.c.
+ * Every list is limited by the size of the arena, so a torn list also ends. Source: glibc's malloc/malloc.c.
  */
 
 import type { ResidentWords } from "../linux/memory/resident_words.js";
@@ -29,9 +28,9 @@ interface ListedChunks {
   readonly free: RangeColumns;
   readonly bytes: Bytes;
   readonly largestBytes: Bytes;
-  /** A list did not end where it should, or held what is no chunk: changed while it was read. */
+  /** A list did not end where it should, or contained something other than a chunk: it changed while it was read. */
   readonly torn: boolean;
-  /** The bound of chunks was reached: there are more. */
+  /** The limit on chunks was reached: there are more. */
   readonly cut: boolean;
 }
 
@@ -46,18 +45,21 @@ const CACHE_LAYOUTS: readonly CacheLayout[] = [
   { chunkBytes: 0x290, countBytes: 2, bins: 64 },
   { chunkBytes: 0x300, countBytes: 2, bins: 76 },
 ];
-/** Chunk sizes that a thread's cache has in one version or another. */
+/** Chunk sizes that a thread cache contains in any version. */
 export const CACHE_SIZES: ReadonlySet<number> = new Set(
   CACHE_LAYOUTS.map(({ chunkBytes }) => chunkBytes),
 );
-/** Bins of one size each; the larger ones hold ranges of sizes, in use only when a tunable says so. */
+/**
+ * Bins that hold one size each. The larger ones hold ranges of sizes, and are used only if a tunable enables
+ * them.
+ */
 const SMALL_CACHE_BINS = 64;
 const LEAST_CHUNK = 32;
-/** Longest list of a thread's cache that its count can tell. */
+/** Longest list of a thread cache that its count can represent. */
 const MOST_CACHED = 65_535;
 const TRIES = 4;
 
-/** All chunks of an arena's bins, `most` at most. A list that breaks off is read again: the program runs. */
+/** All chunks in an arena's bins, up to `most`. A broken list is read again, because the program runs. */
 export function readBins(words: ResidentWords, arena: ArenaState, most: number): ListedChunks {
   const free = new RangeColumns();
   let bytes = 0;
@@ -78,7 +80,7 @@ export function readBins(words: ResidentWords, arena: ArenaState, most: number):
       bytes += size;
       largestBytes = Math.max(largestBytes, size);
     }
-    // Lists that lead into each other would count chunks twice: no arena has more than it got.
+    // Lists that lead into each other would count chunks twice: no arena has more memory than it received.
     if (bytes > arena.systemBytes) {
       return { free: new RangeColumns(), bytes: 0, largestBytes: 0, torn: true, cut };
     }
@@ -112,7 +114,7 @@ function readBin(words: ResidentWords, arena: ArenaState, index: number, most: n
   return { chunks, torn: false, cut: false };
 }
 
-/** Fastbins; none in versions that have none. */
+/** Fastbins; empty in versions that have none. */
 export function readFastbins(words: ResidentWords, arena: ArenaState): ListedChunks {
   const free = new RangeColumns();
   let bytes = 0;
@@ -140,7 +142,7 @@ export function readFastbins(words: ResidentWords, arena: ArenaState): ListedChu
   return { free, bytes, largestBytes: 0, torn, cut: false };
 }
 
-/** What the threads' caches hold, of the candidates that are caches. */
+/** What the thread caches hold; candidates that are not caches are skipped. */
 export function readCaches(words: ResidentWords, candidates: readonly Address[]): ListedChunks {
   const free = new RangeColumns();
   let bytes = 0;
@@ -159,7 +161,7 @@ export function readCaches(words: ResidentWords, candidates: readonly Address[])
   return { free, bytes, largestBytes: 0, torn: false, cut: false };
 }
 
-/** null where the counts and the lists contradict each other: some other 640 bytes. */
+/** null if the counts and the lists contradict each other, so these 640 bytes are something else. */
 function readCache(
   words: ResidentWords,
   cache: Address,
@@ -167,7 +169,7 @@ function readCache(
 ): { chunk: Address; size: Bytes }[] | null {
   const entries = cache + bins * countBytes;
   const found: { chunk: Address; size: Bytes }[] = [];
-  // Since 2.42 a bin tells the room left, so that length and room add up to the same in every bin.
+  // Since 2.42 a bin stores its free slots, so length and free slots add up to the same number in every bin.
   const room = bins === SMALL_CACHE_BINS ? null : largestCount(words, cache, bins);
   for (let index = 0; index < bins; index++) {
     const entry = words.word(entries + index * 8);
@@ -184,7 +186,7 @@ function readCache(
       const size = sizeOf(words, chunk);
       return small === 0 ? size > LEAST_CHUNK + SMALL_CACHE_BINS * 16 : size === small;
     });
-    // One more or less: the thread is at work.
+    // One more or less is possible while the thread runs.
     if (list === null || Math.abs(list.length - length) > 1) {
       return null;
     }
@@ -210,7 +212,7 @@ function countAt(words: ResidentWords, cache: Address, index: number, size: 1 | 
 }
 
 interface ListShape {
-  /** Where a node keeps its link: a fastbin's node is the chunk, a cache's is the chunk's data. */
+  /** Where a node keeps its link: a fastbin's node is the chunk, a cache's node is the chunk's data. */
   readonly link: Bytes;
   readonly chunk: Bytes;
 }
@@ -218,8 +220,10 @@ interface ListShape {
 const FASTBIN_LIST: ListShape = { link: 16, chunk: 0 };
 const CACHE_LIST: ListShape = { link: 0, chunk: -16 };
 
-/** Chunks of a singly linked list, its links stored plainly or shifted and mixed; null where it holds what
- * is no such chunk, or does not end. */
+/**
+ * Chunks of a singly linked list whose links are stored plainly or mangled; null if it contains something that
+ * is not such a chunk, or does not end.
+ */
 function followList(
   words: ResidentWords,
   first: number,
@@ -233,7 +237,7 @@ function followList(
     while (isChunkAddress(node) && chunks.length <= most && belongs(node + chunk)) {
       chunks.push(node + chunk);
       const stored = words.word(node + link);
-      node = mixed ? unmix(stored, node + link) : stored;
+      node = mixed ? unmangle(stored, node + link) : stored;
     }
     if (node === 0 && chunks.length <= most) {
       return chunks;
@@ -244,8 +248,8 @@ function followList(
 
 const HIGH = 2 ** 32;
 
-/** link ^ (place >> 12), without integers of 64 bits; NaN stays NaN. */
-function unmix(stored: number, place: Address): number {
+/** link ^ (place >> 12), without 64-bit integers; NaN stays NaN. */
+function unmangle(stored: number, place: Address): number {
   const shifted = Math.floor(place / 4096);
   const low = ((stored % HIGH) ^ (shifted % HIGH)) >>> 0;
   const high = (Math.floor(stored / HIGH) ^ Math.floor(shifted / HIGH)) >>> 0;

@@ -1,11 +1,11 @@
 /**
- * Blocks that malloc gave mappings of their own (NumPy's and PyTorch's buffers). The kernel merges
- * neighbouring mappings, so one line of /proc/PID/maps may hold many, and NumPy's madvise parts others;
- * they are found by their headers, at the beginnings of pages (src/linux/memory/mapped_chunk.ts); memalign moves
- * a header on, and leaves this one as it was.
+ * Blocks to which malloc gave their own mappings, such as NumPy's and PyTorch's buffers. The kernel merges
+ * adjacent mappings, so one line of /proc/PID/maps may contain many blocks, and NumPy's madvise splits others.
+ * The blocks are found by their headers, which are at the beginnings of pages
+ * (src/linux/memory/mapped_chunk.ts). memalign writes a second header further on and leaves this one unchanged.
  *
- * Data of the program's own may look so, too. mp_ knows how many there are and their bytes: both are
- * handed on for the comparison, and the search ends when that many were found.
+ * Data of the program may look the same. mp_ holds the number and total size of the blocks: both are returned
+ * for comparison, and the search ends when that many were found.
  */
 
 import { mappedChunkBytes } from "../linux/memory/mapped_chunk.js";
@@ -18,21 +18,21 @@ export interface MmappedChunks {
   /** Their whole mappings, ascending. */
   readonly ranges: RangeColumns;
   readonly bytes: Bytes;
-  /** The bound of pages to look at was reached. */
+  /** The limit on pages was reached. */
   readonly cut: boolean;
 }
 
 const PAGE = 4096;
 const PIECE_PAGES = 256;
-/** Residency is asked for so much at once: the inside of a large block is never asked for. */
+/** Residency is requested for this many bytes at once; it is never requested for the inside of a large block. */
 const SLICE = 2 ** 28;
 
 /**
- * @param known ranges that are something else, ascending and apart (heaps, Python's arenas).
- * @param chunks how many there are by mp_; the search ends there.
- * @param mostPages pages whose beginning is looked at, at most.
- * @param mostSpace address space that is asked about, at most: a program may reserve a thousand times what
- *   it uses, so that small gaps come before large ones.
+ * @param known ranges with other contents, ascending and without overlaps (heaps, Python's arenas)
+ * @param chunks number of blocks according to mp_, at which the search ends
+ * @param mostPages maximum number of pages whose beginning is read
+ * @param mostSpace maximum address space whose residency is requested. A program may reserve a thousand times
+ *   what it uses, so small gaps are searched before large ones.
  */
 export function findMmappedChunks(
   memory: Memory,
@@ -61,8 +61,10 @@ export function findMmappedChunks(
   };
 }
 
-/** Neighbouring anonymous mappings as one: NumPy asks for huge pages inside a large block (madvise), which
- * parts the block's mapping in two. */
+/**
+ * Adjacent anonymous mappings are joined: NumPy requests huge pages inside a large block (madvise), which
+ * splits the block's mapping in two.
+ */
 function anonymousRuns(mappings: readonly Mapping[]): AddressRange[] {
   const runs: AddressRange[] = [];
   for (const mapping of mappings) {
@@ -87,13 +89,13 @@ function isAnonymous({ readable, writable, shared, inode, path }: Mapping): bool
 
 interface Search {
   bytes: Bytes;
-  /** Resident pages that may still be looked at, and address space that may be asked about. */
+  /** Resident pages that may still be read, and address space whose residency may still be requested. */
   pages: number;
   space: Bytes;
   readonly buffer: Uint8Array;
 }
 
-/** Page by page until a header shows how far its block reaches; behind it the next one may begin. */
+/** Reads page by page until a header shows how long its block is; the next block may begin after it. */
 function searchGap(
   memory: Memory,
   gap: AddressRange,
@@ -111,7 +113,7 @@ function searchGap(
   }
 }
 
-/** @returns the end of the last block found, or the beginning of `gap`. */
+/** @returns the end of the last block found, or the beginning of `gap` */
 function searchResident(
   memory: Memory,
   resident: readonly AddressRange[],
@@ -126,7 +128,7 @@ function searchResident(
     let page = Math.max(start, from);
     let pieceStart = 0;
     let pieceEnd = 0;
-    // After a found block the next is likely just behind it: small reads first, larger ones as they fail.
+    // After a block, the next one is probably adjacent: small reads first, larger ones if they find nothing.
     let pieceBytes = PAGE;
     while (page < end && ranges.length < chunks && search.pages > 0) {
       if (page >= pieceEnd) {
@@ -156,11 +158,11 @@ function searchResident(
   return from;
 }
 
-/** The run less what is known, ascending. */
+/** The range without the known ranges, ascending. */
 function without(run: AddressRange, known: readonly AddressRange[]): AddressRange[] {
   const gaps: AddressRange[] = [];
   let start = run.start;
-  for (let index = firstBehind(known, run.start); index < known.length; index++) {
+  for (let index = firstAfter(known, run.start); index < known.length; index++) {
     const range = itemAt(known, index);
     if (range.start >= run.end) {
       break;
@@ -173,7 +175,7 @@ function without(run: AddressRange, known: readonly AddressRange[]): AddressRang
   return start < run.end ? [...gaps, { start, end: run.end }] : gaps;
 }
 
-function firstBehind(known: readonly AddressRange[], address: number): number {
+function firstAfter(known: readonly AddressRange[], address: number): number {
   let low = 0;
   let high = known.length;
   while (low < high) {

@@ -1,14 +1,13 @@
 /**
- * A region's chunks from the first to the last, read in large pieces.
+ * Reads the chunks of a region from first to last, in large pieces.
  *
- *   chunk  0 prev_size   size of the chunk before, where that one is free (else its data)
+ *   chunk  0 prev_size   size of the previous chunk if that one is free (otherwise its data)
  *          8 size | 1 PREV_INUSE | 2 IS_MMAPPED | 4 NON_MAIN_ARENA
  *         16 data; of a free chunk: fd, bk
  *
- * The chunk before is free where PREV_INUSE is clear: so each header tells about its predecessor. What
- * sits in a thread's cache or a fastbin looks used here. The program may run meanwhile: where headers
- * stop making sense the walk looks for the next place from which several chunks lie end to end, and says
- * how many bytes it could not read as chunks.
+ * PREV_INUSE of a header is clear if the chunk before it is free. Chunks in a thread cache or a fastbin look
+ * used here. The program may run meanwhile: where headers are no longer valid, the walk searches for the next
+ * place from which several chunks are adjacent, and counts the bytes that it could not read as chunks.
  */
 
 import type { Memory } from "../linux/memory/memory.js";
@@ -18,16 +17,16 @@ import type { HeapRegion } from "./glibc_heaps.js";
 import { RangeColumns } from "./range_columns.js";
 
 interface RegionWalk {
-  /** Free chunks, ascending, top left out. */
+  /** Free chunks, ascending, without the top. */
   readonly free: RangeColumns;
-  /** Chunks in use, and their bytes with headers. */
+  /** Number of used chunks, and their size including headers. */
   readonly usedChunks: number;
   readonly usedBytes: Bytes;
   readonly freeBytes: Bytes;
   readonly largestFreeBytes: Bytes;
-  /** Where a thread's cache may be: used chunks of exactly the sizes asked for. */
+  /** Possible thread caches: used chunks of exactly the requested sizes. */
   readonly candidates: Address[];
-  /** Not readable as chunks: swapped out, or changed while it was read. */
+  /** Bytes not readable as chunks: swapped out, or changed while they were read. */
   readonly unreadBytes: Bytes;
 }
 
@@ -35,19 +34,22 @@ const PIECE = 2 ** 20;
 const LEAST_CHUNK = 32;
 const FENCEPOST = 16;
 const MOST_CANDIDATES = 100_000;
-/** Chunks end to end that are taken for a real sequence. */
+/** Number of adjacent chunks that count as a real sequence. */
 const CERTAIN = 8;
-/** How far behind a break the next sequence is looked for, and how many breaks are worth it. */
+/** How far after a break to search for the next sequence, and how many breaks to accept. */
 const SEARCH = 4 * 2 ** 20;
 const MOST_BREAKS = 64;
 const HIGH = 2 ** 32;
 const PREVIOUS_IN_USE = 1;
 const MMAPPED = 2;
 
-/** One for all walks of this thread, which go one after the other: a new one for each walk would cause page faults. */
+/**
+ * One buffer for all walks of this thread, which run one after the other: a new one for each walk would cause
+ * page faults.
+ */
 let piece: Uint8Array | null = null;
 
-/** Its content is good from {@link ChunkPieces.enter} to the end of one walk. */
+/** Its contents are valid from {@link ChunkPieces.enter} to the end of one walk. */
 export class ChunkPieces {
   readonly #memory: Memory;
   readonly #bytes: Uint8Array;
@@ -72,8 +74,7 @@ export class ChunkPieces {
     this.#end = 0;
   }
 
-  /** Index of the two 64-bit words at a 16-aligned address in {@link words}, or -1. Cheap where addresses
-   * ascend. */
+  /** Index of the two 64-bit words at a 16-aligned address in {@link words}, or -1. Fast if addresses ascend. */
   at(address: Address): number {
     if (address < this.#start || address + 16 > this.#end) {
       if (!this.#load(address)) {
@@ -83,7 +84,7 @@ export class ChunkPieces {
     return (address - this.#start) / 4;
   }
 
-  /** Whether {@link at} answers for the address without reading. */
+  /** Whether {@link at} can answer for the address without reading. */
   holds(address: Address): boolean {
     return address >= this.#start && address + 16 <= this.#end;
   }
@@ -94,7 +95,7 @@ export class ChunkPieces {
 
   #load(address: Address): boolean {
     if (this.#next > 0 && (this.#resident[this.#next - 1]?.end ?? 0) > address) {
-      this.#next = 0; // a step back, after a search
+      this.#next = 0; // a step back after a search
     }
     while (
       this.#next < this.#resident.length &&
@@ -114,7 +115,7 @@ export class ChunkPieces {
   }
 }
 
-/** @param cacheSizes chunk sizes of tcache_perthread_struct in the versions known. */
+/** @param cacheSizes chunk sizes of tcache_perthread_struct in the known versions */
 export function walkRegion(
   pieces: ChunkPieces,
   region: HeapRegion,
@@ -131,7 +132,7 @@ export function walkRegion(
   let largestFreeBytes = 0;
   let unreadBytes = 0;
   let breaks = 0;
-  let before = 0; // address of the chunk before; 0 for none
+  let before = 0; // address of the previous chunk; 0 if there is none
   let at = region.firstChunk;
   while (at < end || (at === end && before !== 0 && region.top !== 0)) {
     const index = pieces.at(at);
@@ -186,13 +187,13 @@ function isHeader(low: number, size: number, room: Bytes): boolean {
   return size >= LEAST_CHUNK && size <= room && size % 16 === 0 && (low & MMAPPED) === 0;
 }
 
-/** The next address from which chunks lie end to end; `end` where there is none near. */
+/** The next address from which chunks are adjacent; `end` if there is none nearby. */
 function findSequence(pieces: ChunkPieces, from: Address, end: Address): Address {
   const last = Math.min(end, from + SEARCH);
   for (let start = from; start < last; start += 16) {
     let at = start;
     let count = 0;
-    // A sequence is followed inside what is at hand: no step of the search reads anything again.
+    // A sequence is followed only within the current piece, so the search reads nothing twice.
     while (at < end && count < CERTAIN && (at === start || pieces.holds(at))) {
       const index = pieces.at(at);
       const low = index < 0 ? 0 : (pieces.words[index + 2] ?? 0);

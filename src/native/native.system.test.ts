@@ -38,7 +38,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Addresses as nm(1) has them. */
+/** Addresses as nm(1) prints them. */
 function addressesOf(path: string, ...options: string[]): Map<string, number> {
   const lines = execFileSync("nm", [...options, path], { encoding: "utf8" }).split("\n");
   return new Map(
@@ -50,7 +50,7 @@ function addressesOf(path: string, ...options: string[]): Map<string, number> {
 }
 
 describe("ElfSymbols", () => {
-  it("finds the function around an address, static ones too", () => {
+  it("finds the function that contains an address, even a static one", () => {
     const addresses = addressesOf(program);
     const symbols = present(ElfSymbols.open(program));
     const wanted = ["main", "hidden_step", "loads_of_work", "_ZN4math3addEii"];
@@ -58,7 +58,7 @@ describe("ElfSymbols", () => {
     expect(symbols.names([0, 1, 2 ** 40])).toEqual(["", "", ""]);
   });
 
-  it("takes the dynamic symbols of a stripped object", () => {
+  it("uses the dynamic symbols of a stripped object", () => {
     const addresses = addressesOf(stripped, "-D");
     const symbols = present(ElfSymbols.open(stripped));
     expect(symbols.names([present(addresses.get("loads_of_work"))])).toEqual(["loads_of_work"]);
@@ -123,7 +123,7 @@ describe("Symboliser", () => {
     }
     const symboliser = new Symboliser();
     const exported = present(addressesOf(program, "-D").get("loads_of_work"));
-    // Gone: the file must be older than the process was.
+    // The process has ended: the file must be older than the process.
     expect(symboliser.names(present(child.pid), startedMs, program, [exported])).toEqual([""]);
     expect(symboliser.names(present(child.pid), Date.now() + 1000, program, [exported])).toEqual([
       "loads_of_work",

@@ -1,7 +1,7 @@
 import { float64At } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 
-/** Address ranges as two growing columns; millions of free chunks are usual. */
+/** Address ranges in two growing columns; millions of free chunks are common. */
 export class RangeColumns {
   #starts = new Float64Array(256);
   #ends = new Float64Array(256);
@@ -30,8 +30,8 @@ export class RangeColumns {
   }
 
   /**
-   * The same memory by address, in ranges that do not overlap (memory that changed while it was read does). Starts and
-   * ends are sorted by themselves: as many ranges cover each place as before.
+   * The same memory by address, in ranges that do not overlap (ranges read from changing memory may overlap).
+   * Starts and ends are sorted separately, which leaves the number of ranges that cover each address unchanged.
    */
   sorted(): RangeColumns {
     const starts = this.starts.slice().sort();

@@ -7,13 +7,13 @@ import type { Address, Pid, TimeMs } from "../model/base/units.js";
 import { demangle } from "./demangle.js";
 import { ElfSymbols } from "./elf_symbols.js";
 
-/** Reading a process's mappings holds it up for a moment, so the objects of one look share one reading. */
+/** Reading a process's mappings delays the process for a moment, so all objects of one call share one reading. */
 const MAPPINGS_HOLD_MS = 1000;
-/** Objects whose index is kept; the one unused for longest goes first. */
+/** Number of cached indexes of objects; the least recently used one is removed first. */
 const MOST_OBJECTS = 64;
 
 export class Symboliser {
-  /** By device, inode and time of change: one file in many places is read once. */
+  /** Keyed by device, inode and time of change, so a file that is mapped in many places is read once. */
   readonly #objects = new Map<string, ElfSymbols | null>();
   #mapped: {
     readonly pid: Pid;
@@ -21,23 +21,26 @@ export class Symboliser {
     readonly inodes: Set<number> | null;
   } | null = null;
 
-  /** Demangled names of the functions at `addresses` (virtual, as the object has them) of the object that
-   * process `pid`, started at `startedMs`, knows as `path`. "" where there is no symbol, or where the
-   * file was deleted or replaced since: a wrong name is worse than none. */
+  /**
+   * Demangled names of the functions at `addresses` (virtual, as in the object), in the object that process
+   * `pid`, started at `startedMs`, knows as `path`. "" if there is no symbol, or if the file was deleted or
+   * replaced since then: a wrong name is worse than none.
+   */
   names(pid: Pid, startedMs: TimeMs, path: string, addresses: readonly Address[]): string[] {
     const file = path.startsWith("/") ? this.#fileOf(pid, startedMs, path) : null;
     const symbols = file === null ? null : this.#symbols(file);
     return symbols === null ? addresses.map(() => "") : symbols.names(addresses).map(demangle);
   }
 
-  /** Where the object's file is for us: through the process's own root while it lives. */
+  /** Path of the object's file for this process: through the other process's own root while it runs. */
   #fileOf(pid: Pid, startedMs: TimeMs, path: string): ObjectFile | null {
     const mapped = this.#mappedInodes(pid);
     if (mapped !== null) {
       const file = statFile(`/proc/${pid}/root${path}`);
       return file !== null && mapped.has(file.inode) ? file : null;
     }
-    // It is gone, and nothing says which file it had mapped: only one that is older than the process.
+    // The process has ended, and nothing shows which file it had mapped. Only a file that is older than the
+    // process is used.
     const file = statFile(path);
     return file !== null && file.changedMs <= startedMs ? file : null;
   }
@@ -67,7 +70,7 @@ interface ObjectFile {
   readonly path: string;
   readonly key: string;
   readonly inode: number;
-  /** Also set when a file is moved into the place of another, unlike its time of modification. */
+  /** Unlike the modification time, it also changes when a file is moved to the place of another. */
   readonly changedMs: TimeMs;
 }
 

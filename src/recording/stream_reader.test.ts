@@ -44,7 +44,7 @@ describe("a stream", () => {
     expect(reader.offset).toBe(bytes.length);
   });
 
-  it("is refused where a frame is cut off, damaged, repeated, or follows the end", () => {
+  it("is refused if a frame is truncated, damaged, repeated, or follows the end", () => {
     const refusal = (given: Buffer) => () => new StreamReader("it", LIMITS).take(given);
     expect(refusal(bytes.subarray(0, bytes.length - 1))).toThrow(/is cut off/);
     const damaged = Buffer.from(bytes);
@@ -61,7 +61,7 @@ describe("a stream", () => {
     expect(refusal(Buffer.from("GET / HTTP/1.1\r\n\r\n"))).toThrow(/not a Tidemark recording/);
   });
 
-  it("is refused where a frame inflates beyond the limit", () => {
+  it("is refused if a frame inflates beyond the limit", () => {
     const payload = deflateSync(Buffer.alloc(64 << 20));
     const head = Buffer.alloc(FRAME_HEAD_BYTES);
     head.writeUInt32LE(payload.length, 0);
@@ -74,7 +74,7 @@ describe("a stream", () => {
     expect(() => new StreamReader("it", LIMITS).take(bomb)).toThrow(/does not inflate/);
   });
 
-  it("ends with its last whole frame", () => {
+  it("ends after its last whole frame", () => {
     const starts = frameStarts();
     const [last = 0] = starts.slice(-1);
     expect(wholeFrames(bytes.subarray(0, bytes.length - 1), 0, "it")).toBe(last);

@@ -144,7 +144,7 @@ export class StreamReader {
       demand(!this.#ended, "it comes after the recording's end");
       demand(
         head.kind === FrameKind.meta || this.#meta !== null,
-        "it stands before the recording's description",
+        "it precedes the recording's description",
       );
       demand(Number.isFinite(head.timeMs), "it has no time");
       return batch === undefined ? null : this.#read(head, batch);

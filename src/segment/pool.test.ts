@@ -26,7 +26,7 @@ describe("a pool", () => {
     expect(reader.header().leaseUntilMs).toBe(123_456_789_012);
   });
 
-  it("hands on a freed slot without its last owner's id: the next has none until it signs", () => {
+  it("reuses a freed slot without its last owner's id: the next owner has none until it signs", () => {
     pool = new PoolFixture();
     pool.segment(1, 42);
     const descriptor = pool.open();

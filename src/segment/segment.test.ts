@@ -126,7 +126,7 @@ describe("a segment", () => {
     }
   });
 
-  it("follows what its owner writes between looks", () => {
+  it("follows what its owner writes between readings", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
@@ -219,7 +219,7 @@ describe("a segment", () => {
     expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([7, 111, 0]);
   });
 
-  it("takes the kept figures of a site that changed after a peak newer than the header's", () => {
+  it("uses the figures that a site kept when it changed after a newer peak than the header's", () => {
     const segment = pythonProcess();
     segment.rewrite(1, { live: 5, peak: 111, peakNumber: 2 });
     expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([400_000, 111, 0]);

@@ -134,7 +134,7 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(total(await profile("shop"), "allocatedBytes")).toBeCloseTo(6_000_000, 3);
   });
 
-  it("stores a profile without samples where nothing has changed, and reads it all the same", async () => {
+  it("stores a profile without samples if nothing has changed, and still reads it", async () => {
     const same = "main;load 1048576 variance=1000000\nmain;work 2048 variance=1000000";
     await give({
       service: "shop",
@@ -184,7 +184,7 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(await all()).toEqual(before);
   });
 
-  it("goes on with a stream after a restart", async () => {
+  it("continues a stream after a restart", async () => {
     const plan: StreamPlan = {
       service: "shop",
       pid: 1,
@@ -207,7 +207,7 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(total(await profile("shop"), "allocatedBytes")).toBeCloseTo(6_000_000, 3);
   });
 
-  it("says exactly what is left out", async () => {
+  it("states exactly what is left out", async () => {
     const lines = Array.from(
       { length: 50 },
       (_, at) => `main;f${at} ${(at + 1) * 1000} variance=1`,
@@ -252,7 +252,7 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(await store.instance("0".repeat(32))).toBeNull();
   });
 
-  it("removes the oldest days first, and says which", async () => {
+  it("removes the oldest days first, and names them", async () => {
     const day = 24 * HOUR;
     for (const [pid, startedMs] of [
       [1, START - 3 * day],

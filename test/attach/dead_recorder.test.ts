@@ -68,7 +68,7 @@ test("of 'attach', whose recording another program reads", async () => {
   reader.kill();
 });
 
-test("of 'run', whose guard lives on", async () => {
+test("of 'run', whose guard keeps running", async () => {
   const path = join(scratch, "run.tidemark");
   const target = await startCommand([
     tidemark,

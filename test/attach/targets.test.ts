@@ -78,7 +78,7 @@ time.sleep(600)`,
     expect((await exec(target.pid)).text).toBe("ran");
   });
 
-  test("a main thread in C code that holds the lock: refused, undone, and the program goes on", async () => {
+  test("a main thread in C code that holds the lock: refused, undone, and the program continues", async () => {
     const target = await start(
       python,
       // The shell says "up": the main thread is in C by then.
@@ -124,7 +124,7 @@ print("well")`,
     expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
   });
 
-  test("a zombie, and one that ends meanwhile", async () => {
+  test("a zombie, and a process that ends while it is read", async () => {
     const zombie = await start(
       python,
       `import os, time
@@ -147,7 +147,7 @@ time.sleep(600)`,
     await expect(answer).rejects.toThrow(/TM-E020/);
   });
 
-  test("one that calls exec over and over: entered or refused, never harmed", async () => {
+  test("one that calls exec repeatedly: entered or refused, never damaged", async () => {
     const target = await start(
       python,
       `import os, sys, time\nprint("up")\ntime.sleep(0.05)\nos.execv(sys.executable, [sys.executable] + sys.orig_argv[1:])`,

@@ -71,7 +71,7 @@ describe("in this process", () => {
     expect(readAll(path)).toBe("read");
   });
 
-  test("cut at every byte", () => {
+  test("truncated at every byte", () => {
     const path = join(folder, "cut.tidemark");
     writeFileSync(path, whole);
     // From the end: each cut only shortens the file. Every byte where frames are small, and so many in all.
@@ -157,7 +157,7 @@ describe("by the commands: exit code 2 and one line", () => {
     expect(directory.stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  test("cut at any place or changed at any byte: what is readable, and one line for what is missing", async () => {
+  test("truncated at any place or changed at any byte: what is readable, and one line for what is missing", async () => {
     const path = join(folder, "hurt.tidemark");
     writeFileSync(join(folder, "whole.tidemark"), whole);
     const readers = [
@@ -199,7 +199,7 @@ describe("by the commands: exit code 2 and one line", () => {
     }
   });
 
-  test("a cut recording: its figures, and one line that it is cut", async () => {
+  test("a truncated recording: its figures, and one line that says it is truncated", async () => {
     const path = join(folder, "half.tidemark");
     writeFileSync(path, whole.subarray(0, Math.floor(whole.length * 0.7)));
     const { status, stdout, stderr } = await execute([tidemark, "summary", path]);

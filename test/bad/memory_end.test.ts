@@ -48,7 +48,7 @@ work()`;
 });
 
 describe("a worker in a control group at its limit", () => {
-  test.skipIf(group === null)("is killed, and its master lives on", async () => {
+  test.skipIf(group === null)("is killed, and its master keeps running", async () => {
     const program = `${fill}
 worker = os.fork()
 if worker == 0:

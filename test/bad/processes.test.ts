@@ -134,7 +134,7 @@ os._exit(0)
     return bytesByLine(recorded.open().profileAt("end"), "live");
   };
 
-  test("workers that end just before the program, by themselves: nothing of theirs is live at its end", async () => {
+  test("workers that end just before the program, by themselves: none of their memory is live at its end", async () => {
     const lines = await liveOf("ended");
     expect(lines.get("work <string>:5")?.bytes ?? 0).toBe(0);
     expectEstimate(lines.get("<module> <string>:2"), 20 * MIB + 33);
@@ -160,7 +160,7 @@ os._exit(0)
     expect(summary.sites.slice(1).every(({ liveBytes }) => liveBytes < 4 * MIB)).toBe(true);
   });
 
-  test("an exec of a program without an agent: its predecessor's memory is gone", async () => {
+  test("an exec of a program without an agent: its predecessor's memory no longer counts", async () => {
     const alone = `import os
 kept = bytes(30 << 20)
 os.execve("/bin/sleep", ["sleep", "3"], {})`;
@@ -182,7 +182,7 @@ os.execve("/bin/sleep", ["sleep", "3"], {})`;
     }
   });
 
-  test("a tree of subprocesses: shells between, each Python with its own line", async () => {
+  test("a tree of subprocesses with shells in between: each Python has its own line", async () => {
     const leaf =
       "import os, time\ndef leaf():\n    return bytes(20 << 20)\nkept = leaf()\ntime.sleep(1)\nprint('leaf', flush=True)\nos._exit(0)";
     const middle = `import subprocess, sys, os\nkept = bytes(10 << 20)\nsubprocess.run(["sh", "-c", '"$0" -c "$1"; exit 3', sys.executable, ${JSON.stringify(leaf)}])\nprint("middle", flush=True)\nos._exit(0)`;
@@ -275,7 +275,7 @@ os._exit(0)
     expect(topPlaces(recorded.open().profileAt("end"), "live")[0]).toBe("after <string>:5");
   });
 
-  test("daemonises: Tidemark ends with its program, the daemon goes on unhurt", async () => {
+  test("daemonises: Tidemark ends with its program, the daemon continues", async () => {
     const run = async (under: boolean) => {
       const note = join(scratch(), "note");
       const program = `import os, sys, time
@@ -365,7 +365,7 @@ os._exit(0)
     );
   });
 
-  test("had an LD_PRELOAD of its own: both are loaded", async () => {
+  test("has its own LD_PRELOAD: both libraries are loaded", async () => {
     const cc = present(environment.tools.cc);
     const folder = scratch();
     writeFileSync(
@@ -389,7 +389,7 @@ os._exit(0)
     expect(topPlaces(recorded.open().profileAt("end"), "live")[0]).toBe("keep <string>:3");
   });
 
-  test("wipes its environment and execs: behaves as alone", async () => {
+  test("clears its environment and calls exec: behaves as without Tidemark", async () => {
     const program =
       "import os, sys\nos.execve(sys.executable, [sys.executable, '-c', 'import os; kept = bytes(20 << 20); print(sorted(os.environ)); os._exit(0)'], {'ONLY': 'this'})";
     const plain = await execute([python, "-c", program]);

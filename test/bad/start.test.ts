@@ -82,7 +82,7 @@ describe("cannot be started: one line, the shell's exit code, no recording", () 
 });
 
 describe("runs as ever, without the agent: a line says why", () => {
-  test("a program that is not Python is recorded, native", async () => {
+  test("a program that is not Python: its native memory is recorded", async () => {
     await expectNative([await build("hello"), "one", "two words"]);
   });
 
@@ -126,7 +126,7 @@ describe("runs as ever, without the agent: a line says why", () => {
     await expectUnseen([script, "word"], /statically linked/);
   });
 
-  test("a program of musl, by the loader that its header names", async () => {
+  test("a musl program, recognised by the loader in its header", async () => {
     // This machine's own loader under musl's name: the program runs, and its header says musl.
     const loader = join(folder, "lib", "ld-musl-x86_64.so.1");
     mkdirSync(join(folder, "lib"), { recursive: true });

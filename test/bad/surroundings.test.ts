@@ -120,7 +120,7 @@ os._exit(0)
 });
 
 describe("limits", () => {
-  test("ulimit -f: a recording that must stay short says so; the program is not hurt", async () => {
+  test("ulimit -f: a recording that must stay short says so; the program is not affected", async () => {
     // In blocks of 512 bytes; the program writes a file just below it.
     const program = `${keeps.replace("os._exit(5)", "")}
 import tempfile, time
@@ -187,7 +187,7 @@ os._exit(5)`;
     expect(recorded.stdout).toBe("no more memory True\n");
   });
 
-  test("ulimit -v below what the recorder needs: it is the program's bound, not the recorder's", async () => {
+  test("ulimit -v below what the recorder needs: the limit applies to the program, not to the recorder", async () => {
     await expectRecorded({ before: inShell("ulimit -S -v 700000") });
   });
 
@@ -259,7 +259,7 @@ os._exit(40 + sum(is_open(number) << number for number in range(6)))
     expect(recorded.stdout).toMatch(/seventh/);
   });
 
-  test("a reader that leaves: SIGPIPE ends the program as ever", async () => {
+  test("a reader that closes its pipe: SIGPIPE ends the program as usual", async () => {
     const command = [
       python,
       "-c",
@@ -295,7 +295,7 @@ os._exit(5)
     expect(recorded.stdout).toBe(plain.stdout);
   });
 
-  test("nohup around Tidemark, and below it", async () => {
+  test("nohup around Tidemark, and under it", async () => {
     const program = `import signal\nprint(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)\n${keeps}`;
     const { recorded } = await compare([python, "-c", program], { before: ["nohup"] });
     expect(recorded.stdout).toMatch(/True\nkept/);
@@ -335,11 +335,11 @@ os._exit(5)
 });
 
 describe.skipIf(!isRoot)("another user", () => {
-  test("runs Tidemark himself", async () => {
+  test("runs a program under Tidemark", async () => {
     const folder = scratch();
     const recording = join(folder, "run.tidemark");
     const own = environment.interpreters.find(({ path }) => path.startsWith("/usr/"))?.path;
-    // An interpreter below a home that only its owner may enter is not for him.
+    // An interpreter below a home that only its owner may enter is not accessible to that user.
     const settings = { before: asNobody, recording, env: { HOME: folder } };
     const { recorded } = await compare(
       [own ?? "/bin/true", ...(own ? ["-c", keeps] : [])],
@@ -349,7 +349,7 @@ describe.skipIf(!isRoot)("another user", () => {
     expect((await recorded.summary()).processes[0]?.profiled).toBe(true);
   });
 
-  test("may not read a recording that is not his", async () => {
+  test("may not read another user's recording", async () => {
     const recorded = await record(["true"]);
     const { status, stdout, stderr } = await execute(["chmod", "600", recorded.path]);
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "", stderr: "" });

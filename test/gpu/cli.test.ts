@@ -125,7 +125,7 @@ test("two are compared, three are ranks", async () => {
   await json("gpu_ranks", [...ranks.slice(0, 2), "--ranks"]);
 });
 
-test("a message in a log, from a file and from a pipe, held against a snapshot", async () => {
+test("a message in a log, from a file and from a pipe, compared with a snapshot", async () => {
   const { status, stdout } = await gpu([
     "oom",
     file("train.log"),

@@ -61,7 +61,7 @@ describe.skipIf(environment.torchPython === null)("JAX", () => {
     }
   });
 
-  test("on a CPU it has no device; its own profile is written all the same", async () => {
+  test("on a CPU it has no device; its own profile is still written", async () => {
     const program = await start(ARRAYS);
     const profile = join(scratch(), "devices.pb.gz");
     try {

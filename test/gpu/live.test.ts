@@ -107,7 +107,7 @@ async function refusesPage(pid: number, why: RegExp): Promise<void> {
 const filesOf = (pid: number) =>
   readdirSync("/tmp").filter((name) => name.startsWith(`.tidemark-${pid}-`));
 
-test("gpu PID -o by the stand-in: the page of a snapshot that the program writes", async () => {
+test("gpu PID -o with the stand-in: the page of a snapshot that the program writes", async () => {
   const folder = scratch();
   const program = await standIn(
     folder,
@@ -161,7 +161,7 @@ function withoutHistory() {
   return { ...snapshot, device_traces: [[]] };
 }
 
-test("gpu PID by the stand-in: totals, waste, fragmentation; cache is not fragmentation", async () => {
+test("gpu PID with the stand-in: totals, waste, fragmentation; cache is not fragmentation", async () => {
   const program = await standIn(scratch(), "torch.begin()\nsay({})");
   try {
     const document = await gpuOf(program.pid);
@@ -205,7 +205,7 @@ def rank(name, runs_out):
     time.sleep(1.5)
 `;
 
-test("run --gpu by the stand-in: heartbeats, the snapshot before the error, the other rank's too", async () => {
+test("run --gpu with the stand-in: heartbeats, the snapshot before the error, and the other rank's", async () => {
   const folder = scratch();
   const recording = join(folder, "ranks.tidemark");
   const program = join(folder, "ranks.py");
@@ -287,7 +287,7 @@ rank(os.environ["RANK"], os.environ["RANK"] == "5")
   expect(written.map(({ detail }) => detail.split(":")[0])).toEqual(["peer"]);
 });
 
-test("attach --gpu by the stand-in: everything it switched on is switched off again", async () => {
+test("attach --gpu with the stand-in: everything it switched on is switched off again", async () => {
   const folder = scratch();
   const program = await standIn(
     folder,

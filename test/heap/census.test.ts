@@ -1,4 +1,4 @@
-/** The census of every CPython here, held against what the interpreter itself counts. */
+/** Compares the census of every CPython on this machine with what the interpreter itself counts. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

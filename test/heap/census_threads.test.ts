@@ -91,7 +91,7 @@ describe("a program of a few hundred MiB", () => {
     await Promise.all(helpers.map((helper) => helper.terminate()));
   });
 
-  test("they also count a moment that does not fit a copy", async () => {
+  test("they also count a heap that does not fit in a copy", async () => {
     const { census, pauseMs } = await countObjectsExactly(memory, NO_ROOM);
     expect(pauseMs).toBeGreaterThan(0);
     expect(census.objects).toEqual(takeCensus(memory, layout).objects);

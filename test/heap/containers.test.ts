@@ -1,4 +1,4 @@
-/** Retained sizes of containers as programs have them, held against the interpreter's own account. */
+/** Compares retained sizes of common containers with the interpreter's own sizes. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

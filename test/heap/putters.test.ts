@@ -55,7 +55,7 @@ describe.each(
     expect(found).toEqual([putter]);
   });
 
-  test("by their first lines, in the program's own files alone", () => {
+  test("by their first lines, only in the program's own files", () => {
     const [place] = puttersInto(["module __main__", "STATS", ".history"], uses);
     expect(place).toMatchObject({
       file: FILE,

@@ -259,7 +259,7 @@ describe("source that is none", () => {
     return lint(name);
   };
 
-  test("null bytes, and text in no encoding, end in one line each", async () => {
+  test("null bytes, and text in an unknown encoding, are reported in one line each", async () => {
     expect(await check("nulls.py", "x = 1\0\n")).toMatchObject({
       status: 2,
       stderr: "tidemark: nulls.py has null bytes: it is no Python source, and was not checked\n",

@@ -116,7 +116,7 @@ print(tidemark_profiler.label.__module__)`;
     expect(started.status).toBe(0);
   });
 
-  test("an image with the agent alone leaves a profile that the tool reads elsewhere", async () => {
+  test("an image with only the agent leaves a profile that Tidemark reads elsewhere", async () => {
     const agent = "/usr/local/lib/libtidemark.so";
     await machine.must([
       ...[

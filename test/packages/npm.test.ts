@@ -60,7 +60,7 @@ describe.skipIf(noMachineBecause() !== null)("npm install", () => {
     ]);
   });
 
-  test("names what an export to DuckDB needs, where the registry did not give it", async () => {
+  test("names what an export to DuckDB needs if the registry did not provide it", async () => {
     const { status, stderr } = await npx("export", "run.tidemark", "--format", "duckdb");
     expect(status).toBe(4);
     expect(stderr).toMatch(/TM-E012 [^\n]*npm install -g @duckdb\/node-api\n/);

@@ -53,7 +53,7 @@ describe.each(
     },
   );
 
-  test("Python, native and mapped memory are told apart", () => {
+  test("Python, native and mapped memory are distinguished", () => {
     expect(domainBytes(end, "native")).toBeGreaterThan(10e6);
     expect(domainBytes(end, "mapped")).toBeGreaterThan(32 * 2 ** 20 * 0.8);
     const python = domainBytes(end, "python");

@@ -476,7 +476,7 @@ def test_plain(): pass
     expect(outcome.stderr.trim().split("\n")).toHaveLength(1);
   });
 
-  test("tests that fork, exit, run threads on, fail, skip; the next test is measured all the same", async () => {
+  test("tests that fork, exit, leave threads running, fail or skip; the next test is still measured", async () => {
     const outcome = await pytest(
       {
         "pytest.ini": "[pytest]\ntidemark_limit_memory = 5 MiB\n",
@@ -543,7 +543,7 @@ def test_small(): bytes(1 << 20)
     expect(outcome.stderr).toBe("");
   });
 
-  test("under tidemark run nothing is checked, and that is said", async () => {
+  test("under tidemark run nothing is checked, and a warning says so", async () => {
     const folder = scratch();
     writeFileSync(
       join(folder, "test_app.py"),

@@ -60,7 +60,7 @@ describe.each(
     .filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded)
     .map((interpreter) => [interpreter.version, interpreter] as const),
 )("Python %s", (_version, interpreter) => {
-  test("a chain of native blocks is held by the objects at its start; a ring of them, and raw blocks, by nobody", async () => {
+  test("a chain of native blocks is held by the objects at its start; a ring of blocks, and raw blocks, have no holder", async () => {
     waiting = await startPython(interpreter, program);
     const {
       deepest,

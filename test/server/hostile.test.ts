@@ -1,4 +1,4 @@
-/** What nobody should send: each is refused with one line, nothing of it is stored, and the server lives on. */
+/** Invalid and hostile requests: each is refused with one line, nothing of it is stored, and the server keeps running. */
 import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -156,7 +156,7 @@ test("bytes that differ from what is stored are refused, and the stream goes on 
   });
 });
 
-test("a thousand idle connections keep nobody out", async () => {
+test("a thousand idle connections lock nobody out", async () => {
   const { hostname, port } = new URL(server.url);
   const idle = Array.from({ length: 1000 }, () => connect(Number(port), hostname));
   await Promise.all(

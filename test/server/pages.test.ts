@@ -79,7 +79,7 @@ const words = async (selector: string) =>
 const drawn = () => page.waitForSelector("[data-testid=flame][data-frames]");
 
 describe("the pages", () => {
-  test("say which command fills them, and follow the server without being read again", async () => {
+  test("name the command that fills them, and update without a reload", async () => {
     await page.goto(server.url);
     await expect.poll(() => words("main")).toContain("tidemark run --to");
     await give({ service: "checkout", version: "41", pid: 1 });

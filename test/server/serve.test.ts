@@ -100,7 +100,7 @@ describe("run --to", () => {
     server = null;
   });
 
-  test("is not hurt by a server that is away, and says once what was not sent", async () => {
+  test("is not affected by an unreachable server, and reports once what was not sent", async () => {
     const { status, stderr } = await run("http://127.0.0.1:9", "2");
     expect(status).toBe(3);
     const lines = stderr.split("\n").filter((line) => line.includes("127.0.0.1:9"));
@@ -111,7 +111,7 @@ describe("run --to", () => {
     expect(openRecording(join(folder, "app.tidemark")).complete).toBe(true);
   });
 
-  test("is not hurt by a server that never answers", async () => {
+  test("is not affected by a server that never answers", async () => {
     const silent = createServer(() => {});
     silent.listen(0, "127.0.0.1");
     await sleep(100);
@@ -123,7 +123,7 @@ describe("run --to", () => {
     expect(stderr).toContain("it does not answer in time");
   });
 
-  test("goes on where it was when the server comes back", async () => {
+  test("continues from the same offset when the server returns", async () => {
     server = await startServer(data());
     const { url } = server;
     const outcome = run(url, "8");
@@ -248,7 +248,7 @@ async function freeUrl(): Promise<string> {
 }
 
 describe("tokens", () => {
-  test("let in by scope", async () => {
+  test("are admitted by scope", async () => {
     const file = join(folder, "tokens");
     writeFileSync(
       file,
@@ -278,7 +278,7 @@ describe("tokens", () => {
 });
 
 describe("fleet", () => {
-  test("says in one line that no server is there, and which question is not known", async () => {
+  test("reports in one line that no server answers, or that a question is unknown", async () => {
     const url = await freeUrl();
     const away = await fleet("services", "--server", url);
     expect([away.status, away.stdout]).toEqual([4, ""]);

@@ -31,7 +31,7 @@ struct tm_thread_state {
     uint64_t period;      /* mean with which the countdown was drawn; 0: not drawn yet */
     uint64_t random;      /* state of this thread's generator; never 0 once seeded */
     uint32_t inside;      /* > 0: inside the agent, hooks pass through */
-    uint32_t domain;      /* enum tm_domain of what reaches our malloc now, plus 1; 0: native */
+    uint32_t domain;      /* enum tm_domain of the calls that reach our malloc now, plus 1; 0: native */
     uint32_t incarnation; /* of the process image that `thread` belongs to */
     uint32_t thread;      /* index in the threads section */
     uint32_t reads;       /* non-zero: this thread is reading the interpreter's memory */

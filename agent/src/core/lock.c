@@ -67,7 +67,7 @@ int tm_lock_always(void)
     return taken();
 }
 
-/* A thread that enters after the recording ended must find the tables shut: they are zeroed then. */
+/* A thread that enters after the recording ended must find the tables locked, because they are zeroed then. */
 int tm_lock(void)
 {
     if (!tm_lock_always())

@@ -8,8 +8,8 @@ int tm_try_lock(void);    /* 0: another thread holds it; never waits */
 void tm_unlock(void);
 int tm_lock_is_mine(void);
 
-/* Called with a sentence when the lock is not released for long: turns the agent off. Set before the lock is
- * first contended; NULL: nobody is told. */
+/* Called with a sentence if the lock is not released for long; it turns the agent off. Set before the lock is
+ * first contended; NULL: nothing is called. */
 extern void (*tm_lock_stuck)(const char *why) __attribute__((visibility("hidden")));
 
 #endif

@@ -1,8 +1,8 @@
-/* measure.c - timers of the slow path, for `npm run bench -- sample` alone (measure.h).
+/* measure.c - timers of the slow path, only for `npm run bench -- sample` (measure.h).
  *
- * TIDEMARK_MEASURE=FILE names the file that is written when the program ends. With TIDEMARK_MEASURE_BY=parts the counter is
- * read at every change of part, else only at both ends, because reading it takes time itself. What the kernel counts for
- * the thread is read outside the measured time.
+ * TIDEMARK_MEASURE=FILE names the file that is written when the program ends. With TIDEMARK_MEASURE_BY=parts
+ * the counter is read at every change of part, otherwise only at both ends, because reading it takes time
+ * itself. The kernel's counts for the thread are read outside the measured time.
  *
  *   file       uint64 ns, ticks of the whole program; ticks of one reading; number of records
  *              records: uint32 what, page faults, context switches, ticks of parts [TM_PART_COUNT] (without parts: all
@@ -30,7 +30,7 @@ static struct {
     uint64_t used;
     uint64_t began_ns, began_ticks;
     uint64_t since;
-    struct rusage usage; /* when it began, or went on */
+    struct rusage usage; /* when it began or continued */
     uint32_t faults, switches;
     uint64_t ticks[TM_PART_COUNT];
     enum tm_part part;
@@ -40,7 +40,7 @@ static struct {
 __attribute__((constructor(102))) static void begin(void)
 {
     const char *by = getenv("TIDEMARK_MEASURE_BY");
-    memset(records, 1, sizeof records); /* touched now, not while it is measured */
+    memset(records, 1, sizeof records); /* touched now, so that it is not touched while measuring */
     measure.by_parts = by && strcmp(by, "parts") == 0;
     measure.began_ns = tm_now_ns();
     measure.began_ticks = tm_ticks();
@@ -58,7 +58,7 @@ enum tm_part tm_part(enum tm_part part)
 {
     enum tm_part before = measure.part;
     if (part == before || (before == TM_PART_OUTSIDE && part != TM_PART_ENTRY))
-        return before; /* parts of something else: of an opening, of a look at the clock */
+        return before; /* parts of something else: an opening, or a check of the clock */
     int is_border = before == TM_PART_OUTSIDE || part == TM_PART_OUTSIDE;
     if (before == TM_PART_OUTSIDE)
         getrusage(RUSAGE_THREAD, &measure.usage);

@@ -1,4 +1,4 @@
-/* number.c - random numbers and the two functions of analysis that sampling needs.
+/* number.c - random numbers, and the logarithm and exponential that sampling needs.
  *
  * libm is not linked: its symbols changed version in glibc 2.29, and loading it into a
  * program that does not use it would change that program.
@@ -23,7 +23,7 @@ double tm_random_unit(struct tm_thread_state *thread)
     return (double)((tm_random(thread) >> 11) + 1) * 0x1p-53;
 }
 
-/* 1/k: a division takes as long as a whole term without it. */
+/* 1/k: a division takes as long as the whole term without it. */
 static const double inverse[] = {0,        1.0 / 1,  1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,
                                  1.0 / 8,  1.0 / 9,  1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15,
                                  1.0 / 16, 1.0 / 17, 1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22, 1.0 / 23};
@@ -54,7 +54,7 @@ double tm_chance(double bytes, double period)
     double x = bytes / period;
     if (x > 40.0)
         return 1.0;
-    if (x < 0.5) { /* alternating series, no cancellation at the small end; most samples are small */
+    if (x < 0.5) { /* alternating series without cancellation for small values; most samples are small */
         double sum = 0.0;
         for (int k = x < 0x1p-6 ? 7 : 16; k >= 1; k--)
             sum = (1.0 - sum) * x * inverse[k];
@@ -72,8 +72,8 @@ double tm_chance(double bytes, double period)
     return 1.0 - (1.0 + sum) * scale.value;
 }
 
-/* The floor keeps the chance exact: floor(E) < s exactly when E < s for whole s, and what
- * is left of a gap that was not reached is such a gap again. */
+/* The floor keeps the probability exact: floor(E) < s exactly if E < s for whole s, and the rest of a gap that
+ * was not reached is again such a gap. */
 uint64_t tm_draw(struct tm_thread_state *thread, uint64_t period)
 {
     double gap = -tm_logarithm(tm_random_unit(thread)) * (double)period;

@@ -1,4 +1,4 @@
-/* number.h - random numbers, and the functions of analysis that sampling needs (number.c). */
+/* number.h - random numbers, and the logarithm and exponential that sampling needs (number.c). */
 #ifndef TIDEMARK_NUMBER_H
 #define TIDEMARK_NUMBER_H
 
@@ -8,7 +8,7 @@
 
 uint64_t tm_random(struct tm_thread_state *thread);
 double tm_random_unit(struct tm_thread_state *thread); /* in (0, 1] */
-double tm_logarithm(double x);                         /* natural, x > 0 */
+double tm_logarithm(double x);                         /* natural logarithm, x > 0 */
 /* 1 - exp(-bytes / period): the probability that an allocation of `bytes` is sampled. */
 double tm_chance(double bytes, double period);
 /* Whole bytes of an exponential gap of mean `period`. */

@@ -1,4 +1,4 @@
-/* state.h - everything the sampling core remembers, and who may access it.
+/* state.h - all state of the sampling core, and who may access it.
  *
  *   tm_core      one process image; on MADV_WIPEONFORK pages: a forked child, however
  *                it was made, finds zeros, which reads as "no segment yet". What belongs to
@@ -36,8 +36,8 @@
 
 /* The countdown of a thread on the slow path: no allocation is that large. */
 #define TM_HELD (1ull << 62)
-/* Bytes that a thread allocates between two checks whether the agent was armed. They are not seen if it
- * was armed in between, so they are no more than one sample usually represents. */
+/* Bytes that a thread allocates between two checks whether the agent was armed. They are not seen if it was
+ * armed in between, so they are at most what one sample usually represents. */
 #define TM_IDLE TM_DEFAULT_PERIOD
 
 enum tm_phase {
@@ -55,7 +55,7 @@ struct tm_size {
     uint32_t shift;        /* (atomic) log2 of how much coarser the period of this size is */
 };
 
-/* A section as this process trusts it: the copy in the segment is for readers only. */
+/* A section as this process trusts it; the copy in the segment is only for readers. */
 struct tm_room {
     uint32_t stride;
     uint32_t count;    /* records written (live: slots in use or on the free list) */
@@ -78,8 +78,8 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     const void *lock_owner;
     uint32_t lock_timeouts; /* in a row */
     uint32_t is_first;      /* this is the image into which the library was loaded, not a fork of it */
-    uint32_t arming;        /* a thread arms, disarms or rewrites slots */
-    uint32_t unhooking;     /* recording has ended, Python's hooks are still set */
+    uint32_t arming;        /* a thread is arming, disarming or rewriting slots */
+    uint32_t unhooking;     /* recording has ended, but Python's hooks are still set */
     uint8_t *segment;
     struct tm_segment_header *header;
 
@@ -87,7 +87,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint32_t incarnation; /* first field that the end of a recording zeroes */
     uint64_t period, configured_period;
     uint64_t large_period; /* of allocations of the configured period and more */
-    uint64_t coarsest;     /* the period of no size is coarser, unless the budget demands it */
+    uint64_t coarsest;     /* the period of no size is coarser unless the budget requires it */
     uint32_t index_version; /* odd while the live index is being rearranged */
     uint32_t index_bits;    /* log2 of its size; 0: none yet */
     uint32_t fragment_count;
@@ -105,7 +105,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint32_t slot; /* of the pool */
     struct tm_room rooms[TM_SECTION_COUNT];
     uint64_t growth_failed_ms;
-    uint64_t table_period; /* set by thinning: the controller goes no lower */
+    uint64_t table_period; /* set by thinning: the controller does not go lower */
 
     uint32_t index_used;
     uint32_t live_count;
@@ -115,8 +115,8 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* controller */
     uint64_t slow_ticks;
     uint64_t beside_ticks; /* of openings, which have a share of their own */
-    uint64_t large_ticks;  /* of large allocations: likewise */
-    uint64_t large_ns;     /* of them, since the last check */
+    uint64_t large_ticks;  /* of large allocations, which also have a share of their own */
+    uint64_t large_ns;     /* of large allocations, since the last check */
     int32_t slow_samples;  /* since the last check */
     uint64_t passed_bytes; /* (atomic) allocated since the last check, in steps of gaps */
     uint64_t thinned_samples; /* (atomic) samples discarded because of the coarser period of their size */
@@ -124,17 +124,17 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
     int64_t large_credit_ns;
-    int64_t start_ns;      /* (atomic) left of what the start may cost beyond its share */
-    int64_t start_debt_ns; /* (atomic) taken of it, and not paid back yet */
-    double cost; /* ns per sample taken, smoothed; 0: not known yet */
-    double rate; /* bytes allocated per ns of the budget, smoothed; 0: not known yet */
+    int64_t start_ns;      /* (atomic) rest of what the start may cost beyond its share */
+    int64_t start_debt_ns; /* (atomic) part of that which was used and is not paid back yet */
+    double cost; /* ns per sample taken, smoothed; 0: unknown */
+    double rate; /* bytes allocated per ns of the budget, smoothed; 0: unknown */
 
-    /* what stays live, by size */
+    /* how much stays live, by size */
     struct tm_size sizes[TM_SIZES];
-    uint32_t most_shift; /* of all sizes */
+    uint32_t most_shift; /* over all sizes */
     double mix[TM_SHIFTS]; /* bytes that recent samples of sizes with each shift represent */
 
-    /* of this recording until now, for the status: the segment keeps its peak in steps of 2 % */
+    /* of this recording so far, for the status: the segment updates its peak in steps of 2 % */
     double highest_live_bytes;
     uint64_t coarsest_period;
 };
@@ -149,13 +149,13 @@ struct tm_pool_place {
 
 struct tm_settings {
     uint32_t enabled;  /* a new number each time the agent is enabled; 0: inert */
-    int own_pool;  /* every image makes its own */
+    int own_pool;  /* every image creates its own pool */
     int native;
-    int fixed_period;  /* (atomic) asked for, whatever it costs: only a full table makes it coarser */
+    int fixed_period;  /* (atomic) was requested, whatever it costs: only a full table makes it coarser */
     int malloc_unseen; /* another allocator precedes ours */
-    int attached;      /* armed late, by request: leaves without a trace */
+    int attached;      /* armed late, by request: leaves no trace when it ends */
     uint32_t loaded_by; /* pid of the process into which the library was loaded */
-    uint64_t period; /* 0: as the pool says */
+    uint64_t period; /* 0: as the pool specifies */
     char directory[400];
     struct tm_pool_place pool;
     uint32_t incarnations; /* handed out so far, by this image and its ancestors */

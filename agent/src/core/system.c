@@ -81,8 +81,8 @@ size_t tm_read_file(const char *path, char *buffer, size_t capacity)
     return length;
 }
 
-/* Field 22 of /proc/self/stat (proc(5)). Field 2 is the command in parentheses and may
- * hold spaces and parentheses itself: count from the last one. */
+/* Field 22 of /proc/self/stat (proc(5)). Field 2 is the command in parentheses and may itself contain spaces
+ * and parentheses, so count from the last one. */
 uint64_t tm_start_ticks_of_process(void)
 {
     char text[1024];

@@ -24,7 +24,7 @@ void *tm_real_mmap(void *address, size_t length, int protection, int flags, int 
 int tm_real_munmap(void *address, size_t length);
 void *tm_real_mremap(void *address, size_t old_length, size_t new_length, int flags, void *new_address);
 
-/* Reads up to `capacity` bytes; returns the number read, 0 when the file cannot be opened. */
+/* Reads up to `capacity` bytes; returns the number read, 0 if the file cannot be opened. */
 size_t tm_read_file(const char *path, char *buffer, size_t capacity);
 /* Writes a printf-like subset (%s %d %u %x %p); always NUL-terminated; returns the length. */
 size_t tm_format(char *buffer, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));

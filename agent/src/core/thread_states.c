@@ -1,15 +1,16 @@
-/* thread_states.c - where the state of one thread is kept.
+/* thread_states.c - where the state of a thread is stored.
  *
- * In static TLS or, when built with TM_KEYED_STATES, in a table of the library's own:
+ * In static TLS or, if built with TM_KEYED_STATES, in a table of the library:
  *
  *   key of this thread ──> states[i] { state, owner }      owner 0: free; else a thread's id
  *
- * Dynamic TLS is no alternative. The loader allocates it at the first use, with the `malloc` that the executable
- * names; where that is a stub in the executable itself (a static Python's), it leads to our hook, endlessly.
+ * Dynamic TLS is no alternative. The loader allocates it at the first use, with the `malloc` that the
+ * executable names. If that is a stub in the executable itself (a static Python's), it leads to our hook,
+ * endlessly.
  *
- * Setting a key may allocate too (the C library's second level of keys). A thread that re-enters from there finds
- * its id in `beginning` and gets a state that samples nothing; so does a thread for which there is no room. A thread
- * that ends gives its state back. In a forked child, the states of the other threads stay taken.
+ * Setting a key may also allocate (the C library's second level of keys). A thread that re-enters from there
+ * finds its id in `beginning` and gets a state that samples nothing; so does a thread for which there is no
+ * room. A thread that ends returns its state. In a forked child, the states of the other threads stay taken.
  */
 #include "core/state.h"
 #include "core/system.h"
@@ -48,7 +49,7 @@ static void give_back(void *state)
     atomic_store_explicit(&kept->owner, 0, memory_order_release);
 }
 
-/* Before any other constructor of ours asks for a state. */
+/* Before any other constructor of this library needs a state. */
 __attribute__((constructor(101))) static void make_key(void)
 {
     has_key = pthread_key_create(&key, give_back) == 0;
@@ -79,7 +80,7 @@ static struct kept *claim(uint32_t thread)
     return NULL;
 }
 
-/* Index at which this thread is noted; -1: it is not, or there is no room. */
+/* Index of this thread's entry; -1: it has none, or there is no room. */
 static int note(uint32_t thread)
 {
     for (unsigned i = 0; i < BEGINNING; i++)

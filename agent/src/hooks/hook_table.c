@@ -1,8 +1,8 @@
 /* hook_table.c - which functions of the program ours replace, and where the real ones are.
  *
- * A slot is ours to change when it holds the first definition in the program's global scope:
- * the one that its calls go to. Another allocator's own definition (bound by RTLD_DEEPBIND, by
- * -Bsymbolic, within a library that contains one) belongs to another heap.
+ * A slot may be changed if it holds the first definition in the program's global scope, to which its calls go.
+ * Another allocator's own definition (bound by RTLD_DEEPBIND, by -Bsymbolic, within a library that contains
+ * one) belongs to another heap.
  */
 #include <string.h>
 
@@ -90,7 +90,8 @@ void tm_hooks_find(void)
     struct search search = {.first = {NULL}};
     tm_each_object(search_object, &search);
     for (unsigned i = 0; i < TM_HOOK_COUNT; i++) {
-        /* Ours make the system call themselves, which would bypass another wrapper: such a slot is left alone. */
+        /* Our functions make the system call themselves, which would bypass another wrapper: such a slot is
+         * left alone. */
         int stands = !is_system_call(tm_hooks[i].name) || search.in_libc[i];
         tm_hooks[i].real = tm_hooks[i].ours && stands ? search.first[i] : NULL;
     }

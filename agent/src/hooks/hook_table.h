@@ -8,14 +8,14 @@
 #define TM_NO_HOOK 0xffu
 #define TM_HOOK_FREE 0u
 
-/* Functions that end allocations are hooked before, and restored after, those that begin them. */
+/* Functions that end allocations are hooked before those that begin them, and restored after them. */
 enum tm_slot_group { TM_SLOTS_ENDS = 0, TM_SLOTS_BEGINNINGS = 1 };
 
 /* A function of the program and the one of ours that replaces it. */
 struct tm_hook {
     const char *name;
     void *ours;
-    void *real; /* what a slot must hold for us to change it; NULL: left alone */
+    void *real; /* what a slot must contain for us to change it; NULL: it is left alone */
     enum tm_slot_group group;
 };
 extern struct tm_hook tm_hooks[TM_HOOK_COUNT] __attribute__((visibility("hidden")));

@@ -1,7 +1,7 @@
 /* hooks.h - the functions behind ours, and the names of ours.
  *
- * In the library the entry points carry the C library's names. In the core's tests they
- * carry a prefix, because a sanitizer's interposer and ours cannot both come first.
+ * In the library the entry points have the C library's names. In the core's tests they have a prefix, because a
+ * sanitizer's interposer and ours cannot both come first.
  */
 #ifndef TIDEMARK_HOOKS_H
 #define TIDEMARK_HOOKS_H
@@ -20,12 +20,12 @@
 #define TM_EXPORT __attribute__((visibility("default")))
 #define TM_TEXT(name) #name
 #define TM_TEXT_OF(name) TM_TEXT(name)
-/* A second name for an entry point, tm_own_NAME, that only we define: which definition the first
- * name resolves to depends on the process. */
+/* A second name for an entry point, tm_own_NAME, that only we define: the definition to which the first name
+ * resolves depends on the process. */
 #define TM_OWN(name)                                                                          \
     __asm__(".globl tm_own_" #name "\n.hidden tm_own_" #name "\n.set tm_own_" #name ", " TM_TEXT_OF(TM_ENTRY(name)))
 
-/* The functions behind ours (resolve.c); until they are known, functions that find them. */
+/* The functions behind ours (resolve.c). Until they are known, functions that find them. */
 struct tm_real {
     void *(*malloc)(size_t);
     void *(*calloc)(size_t, size_t);
@@ -56,12 +56,12 @@ extern struct tm_real tm_real __attribute__((visibility("hidden")));
 
 /* Finds them all; idempotent, safe in any thread, allocates nothing. */
 void tm_resolve(void);
-/* Non-zero when malloc is another allocator's, not the C library's. Its mappings are then
- * containers of what we count; the range is that of its object. */
+/* Non-zero if malloc belongs to another allocator than the C library's. Its mappings then contain what we
+ * count; the range is that of its object. */
 int tm_foreign_allocator(uintptr_t *start, uintptr_t *end);
-/* Non-zero when an object before ours (preloaded earlier, or the executable) defines malloc. */
+/* Non-zero if an object before ours (preloaded earlier, or the executable) defines malloc. */
 int tm_stands_behind(void);
-/* Non-zero when the library was loaded into a running program: no name leads to ours by itself. */
+/* Non-zero if the library was loaded into a running program: no name resolves to ours by itself. */
 int tm_came_late(void);
 
 #endif

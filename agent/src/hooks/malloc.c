@@ -1,9 +1,8 @@
 /* malloc.c - malloc and its family in front of the program's allocator.
  *
- * The hot path is one subtraction and a jump; free() reads one byte and jumps. Everything else
- * is behind tm_spend() and tm_maybe_sampled(). A sampled allocation is recorded after
- * the real one succeeded. A sampled address is forgotten before the real free, because the
- * allocator may hand it out again at once.
+ * The hot path is one subtraction and a jump; free() reads one byte and jumps. Everything else follows
+ * tm_spend() and tm_maybe_sampled(). A sampled allocation is recorded after the real one succeeded. A sampled
+ * address is removed before the real free, because the allocator may hand it out again at once.
  *
  * operator new and delete are not exported. C++ libraries that Python loads privately
  * bind them to whatever the global scope holds, ours would have to call
@@ -64,7 +63,7 @@ TM_EXPORT void *TM_ENTRY(calloc)(size_t count, size_t size)
 {
     size_t bytes;
     if (TM_UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
-        return tm_real.calloc(count, size); /* which fails, in its own way */
+        return tm_real.calloc(count, size); /* which fails in its own way */
     if (TM_UNLIKELY(tm_spend(bytes)))
         return sampled_calloc(count, size, __builtin_return_address(0));
     return tm_real.calloc(count, size);
@@ -77,7 +76,7 @@ TM_EXPORT void TM_ENTRY(free)(void *address)
     tm_real.free(address);
 }
 
-/* A realloc ends one allocation and begins another; a failed one does neither. */
+/* A realloc ends one allocation and begins another; a failed realloc does neither. */
 static __attribute__((noinline)) void *watched_realloc(void *address, size_t bytes, int spent, const void *caller)
 {
     struct tm_live taken;
@@ -104,8 +103,8 @@ TM_EXPORT void *TM_ENTRY(realloc)(void *address, size_t bytes)
     return any_realloc(address, bytes, __builtin_return_address(0));
 }
 
-/* An allocator before ours need not define reallocarray and strdup: then those calls reach us, and
- * must be served, as the C library's are, by the malloc and realloc that go with its free. */
+/* An allocator before ours need not define reallocarray and strdup. Those calls then reach us and must be
+ * served, like those of the C library, by the malloc and realloc that match its free. */
 TM_EXPORT void *TM_ENTRY(reallocarray)(void *address, size_t count, size_t size)
 {
     size_t bytes;

@@ -7,9 +7,8 @@
  * whose content is counted already: pymalloc's arenas (its hook passes through here with
  * `inside` set), and whatever the program's own malloc maps when it is not the C library's.
  *
- * A call that touches a tracked piece (live/mapping.c) runs under the core lock. Otherwise the
- * kernel could give the range to another thread, which would record it before the old piece
- * is removed.
+ * A call that touches a tracked piece (live/mapping.c) runs under the core lock. Otherwise the kernel could
+ * give the range to another thread, which would record it before the old piece is removed.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -29,7 +28,7 @@ static size_t page_up(size_t bytes)
     return (bytes + TM_PAGE - 1) & ~(size_t)(TM_PAGE - 1);
 }
 
-/* While anything is tracked, a call that may end a piece is worth the lock. */
+/* While anything is tracked, a call that may end a piece takes the lock. */
 static int may_end_a_piece(size_t bytes)
 {
     return tm_mapping_any() && bytes != 0 && tm_armed() && tm_core.pid == tm_own_pid() && !tm_own_thread.inside;
@@ -89,8 +88,8 @@ TM_EXPORT int TM_ENTRY(munmap)(void *address, size_t length)
     return result;
 }
 
-/* The domain as the kernel lists the mapping; 0: a reservation, which does not count. A mapping that cannot be read
- * counts as memory. */
+/* The domain, according to how the kernel lists the mapping; 0: a reservation, which does not count. A mapping
+ * that cannot be read counts as memory. */
 static int listed_domain(uintptr_t address, enum tm_domain *domain)
 {
     struct tm_maps maps;

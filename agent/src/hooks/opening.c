@@ -3,13 +3,13 @@
  *   open(), socket(), ... --> descriptor N --> record N of the openings: the stack that opened it last
  *
  * A handle is a few small objects, so a leak of handles is too little memory for samples to show it. Therefore
- * every opening is recorded. Its end is not, and need not be: the kernel assigns the lowest free number, so the
- * next opening overwrites the record, and a reader compares the records with what is open (/proc/PID/fd).
+ * every opening is recorded. Its closing is not, and need not be: the kernel assigns the lowest free number, so
+ * the next opening overwrites the record, and a reader compares the records with what is open (/proc/PID/fd).
  *
- * Capturing a shallow stack takes a microsecond or two, about as long as a system call that opens something. In a
- * program that opens thousands a second, only some of the stacks are captured; the other records say that the
- * stack is unknown, because their previous content described an earlier opening. Not seen: descriptors that the
- * C library opens for itself, that arrive in another process's message, and that fcntl() or dup() copies.
+ * Capturing a shallow stack takes a microsecond or two, about as long as a system call that opens something. In
+ * a program that opens thousands per second, only some of the stacks are captured. The other records are marked
+ * as unknown, because their previous contents described an earlier opening. Not seen: descriptors that the C
+ * library opens for itself, that arrive in another process's message, and that fcntl() or dup() copies.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +30,8 @@
 #include "segment/sections.h"
 #include "stacks/stack.h"
 
-/* Stacks captured per interval: 200 a second, while they take no more than 0.05 % of a core; a server's
- * are deep, and expensive. At least one; up to this much unused time is kept for a burst. */
+/* Stacks captured per interval: 200 per second, as long as they take no more than 0.05 % of a core; a server's
+ * stacks are deep and expensive. At least one; up to this much unused time is kept for a burst. */
 #define STRETCH_MS 100
 #define MOST_STACKS 20
 #define NS_A_MS 500
@@ -74,7 +74,7 @@ static void write_unknown(const struct opening *opening)
     tm_unlock();
 }
 
-/* Lock-free. Reads the header's words, because they stay readable whatever ends meanwhile. */
+/* Lock-free. Reads the header's words, because they stay readable whatever ends in the meantime. */
 static int is_unknown(uint32_t descriptor)
 {
     const struct tm_section *section = &tm_core.header->sections[TM_SECTION_OPENINGS];
@@ -87,7 +87,7 @@ static int is_unknown(uint32_t descriptor)
 static int may_take_stack(uint64_t now_ms)
 {
     uint64_t since = __atomic_load_n(&tm_core.openings_since_ms, __ATOMIC_RELAXED);
-    if ((int64_t)(now_ms - since) >= STRETCH_MS) { /* another thread may be a moment ahead */
+    if ((int64_t)(now_ms - since) >= STRETCH_MS) { /* another thread may be slightly ahead */
         int64_t credit = __atomic_load_n(&tm_core.openings_credit_ns, __ATOMIC_RELAXED);
         uint64_t more = (now_ms - since) * NS_A_MS;
         credit = (credit < 0 ? 0 : credit) + (int64_t)(more < MOST_CREDIT_NS ? more : MOST_CREDIT_NS);

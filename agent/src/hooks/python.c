@@ -1,15 +1,15 @@
 /* python.c - sees Python's objects through PyMem_SetAllocator, at almost no cost.
  *
- * Only functions that allocate are hooked; free stays the interpreter's own. For a small block that is
- * sampled we request SAMPLED_SIZE bytes: one more than pymalloc serves, so it comes
- * from malloc, and our free sees its end like any other. Larger blocks reach malloc
- * anyway and are counted there, once; the hook only marks them as Python's.
+ * Only functions that allocate are hooked; free stays the interpreter's own. For a small block that is sampled,
+ * we request SAMPLED_SIZE bytes: one more than pymalloc serves. The block then comes from malloc, and our free
+ * sees its end like any other. Larger blocks reach malloc anyway and are counted there, once; the hook only
+ * marks them as Python's.
  *
- * A hook that is set again keeps the context of the allocator it covers. So the fields of the
- * interpreter's table may be read torn (3.12+: interpreters with GILs of their own) and
- * still fit: any mix of old and new functions takes the same context. The covered functions
- * are kept beside the hook, one record for each time it is set. Records are never reused:
- * wrappers may have saved a hook's address and may call it at any later time.
+ * A hook that is set again keeps the context of the allocator it covers. So the fields of the interpreter's
+ * table may be read torn (3.12+: interpreters with their own GILs) and still fit: any mix of old and new
+ * functions takes the same context. The covered functions are stored next to the hook, one record for each time
+ * it is set. Records are never reused: wrappers may have saved a hook's address and may call it at any later
+ * time.
  *
  *   PyObject_Malloc -> [tracemalloc ->] hook (record i) -> pymalloc -> malloc (513 bytes) -> record
  */
@@ -57,8 +57,8 @@ static __attribute__((noinline)) void *python_realloc(const struct tm_python_rec
     return block;
 }
 
-/* The slow path: one of the three, selected by `old` and `zeroed`. NULL: not sampled, or no
- * memory; the caller then does what it would have done without us. */
+/* The slow path: one of the three, selected by `old` and `zeroed`. NULL: not sampled, or no memory; the caller
+ * then does what it would have done without us. */
 static __attribute__((noinline)) void *sample(const struct tm_python_record *covered, void *context, void *old, size_t size,
                                               int zeroed)
 {
@@ -125,7 +125,7 @@ static inline void *uncounted_realloc(const struct tm_python_record *covered, vo
     return block;
 }
 
-/* What was sampled of the old block ends here. */
+/* Ends the old block's sample. */
 static __attribute__((noinline)) void *watched_realloc(const struct tm_python_record *covered, void *context, void *old,
                                                        size_t size, int spent)
 {
@@ -148,7 +148,7 @@ static inline void *hooked_realloc(const struct tm_python_record *covered, void 
 
 struct tm_python_record tm_python_records[TM_PYTHON_HOOKED_DOMAINS][TM_PYTHON_RECORDS];
 
-/* Each setting needs functions of its own, because the context is not ours to use. */
+/* Each setting needs its own functions, because we may not use the context. */
 #define HOOK(d, i)                                                                                         \
     static void *malloc_##d##i(void *c, size_t n) { return hooked_malloc(&tm_python_records[d][i], c, n); }          \
     static void *calloc_##d##i(void *c, size_t k, size_t n) { return hooked_calloc(&tm_python_records[d][i], c, k, n); } \
@@ -171,8 +171,7 @@ static void *arena_alloc(void *context, size_t size)
 {
     if (size < SMALLEST_ARENA || !atomic_load_explicit(&arenas_are_containers, memory_order_relaxed))
         return covered_arenas.alloc(context, size);
-    /* It does not count: neither as a sample nor as bytes of the countdown, which would
-     * bias a gap drawn at random. */
+    /* It counts neither as a sample nor as bytes of the countdown, because that would bias a gap drawn at random. */
     uint64_t left = tm_own_thread.countdown;
     tm_own_thread.countdown = TM_HELD;
     tm_own_thread.inside++;

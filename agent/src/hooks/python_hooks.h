@@ -41,10 +41,10 @@ struct tm_python_record {
 
 /* The two domains that are hooked: PyMem_ and PyObject_. */
 #define TM_PYTHON_HOOKED_DOMAINS 2u
-/* Each setting of a hook needs functions and a record of its own. */
+/* Each setting of a hook needs its own functions and record. */
 #define TM_PYTHON_RECORDS 4u
 
-/* By domain and setting. A record is written before its hook is set, and never again. */
+/* By domain and setting. A record is written before its hook is set, and never changed. */
 extern struct tm_python_record tm_python_records[TM_PYTHON_HOOKED_DOMAINS][TM_PYTHON_RECORDS];
 extern const struct tm_python_allocator tm_python_hooks[TM_PYTHON_HOOKED_DOMAINS][TM_PYTHON_RECORDS];
 
@@ -52,9 +52,9 @@ extern const struct tm_python_allocator tm_python_hooks[TM_PYTHON_HOOKED_DOMAINS
 int tm_python_is_covered_arenas(const struct tm_python_arenas *arenas);
 /* Covers the allocator of arenas; returns the one to be set in its place, with its context. */
 struct tm_python_arenas tm_python_cover_arenas(struct tm_python_arenas covered);
-/* 1: `arenas` were ours, and are now what we covered. 0: they are another tool's. */
+/* 1: `arenas` were ours, and are now what we covered. 0: they belong to another tool. */
 int tm_python_uncover_arenas(struct tm_python_arenas *arenas);
-/* Pools are counted object by object: their arenas are containers, not allocations. */
+/* Pools are counted object by object, so their arenas are containers and not allocations. */
 void tm_python_arenas_are_containers(int containers);
 
 /* ---- python_install.c ------------------------------------------------------------------ */
@@ -63,17 +63,16 @@ void tm_python_arenas_are_containers(int containers);
  * tm_set_python(). */
 void tm_python_probe(void);
 
-/* Called on the slow path every now and then, not locked, by a thread that may or may
- * not hold the GIL: checks that the hooks are still ours and sets them again if that
- * is safe. */
+/* Called on the slow path from time to time, not locked, by a thread that may or may not hold the GIL: checks
+ * that the hooks are still ours and sets them again if that is safe. */
 void tm_python_verify(void);
 
-/* In a running program, with the GIL held: finds the interpreter, or remembers it from an
- * earlier recording, and hooks its allocators. */
+/* In a running program, with the GIL held: finds the interpreter, or remembers it from an earlier recording,
+ * and hooks its allocators. */
 void tm_python_attach(void);
 
-/* Removes the hooks wherever they are still ours; hooks that another tool has covered stay and call
- * what they cover. 0: this thread does not hold the GIL, and nothing was done. */
+/* Removes the hooks wherever they are still ours. Hooks that another tool has covered stay and call what they
+ * cover. 0: this thread does not hold the GIL, and nothing was done. */
 int tm_python_unhook(void);
 
 #endif

@@ -21,15 +21,15 @@ static void (*get_allocator)(int domain, struct tm_python_allocator *allocator);
 static void (*set_allocator)(int domain, struct tm_python_allocator *allocator);
 static void (*get_arenas)(struct tm_python_arenas *arenas);
 static void (*set_arenas)(struct tm_python_arenas *arenas);
-static const char *(*current_name)(void); /* "pymalloc"; NULL where wrapped or unknown */
+static const char *(*current_name)(void); /* "pymalloc"; NULL if wrapped or unknown */
 static int arenas_covered;
 static uintptr_t interpreter_start, interpreter_end;
-static struct tm_python_allocator pymalloc[2]; /* by domain less DOMAIN_MEMORY; malloc NULL: not seen bare */
+static struct tm_python_allocator pymalloc[2]; /* by domain minus DOMAIN_MEMORY; malloc NULL: never seen unwrapped */
 static unsigned settings[2];         /* records in use */
 static int unlearned; /* a running interpreter's own allocator is unknown; guarded by tm_python_try_exclusive() */
 static _Atomic int can_hook;
 
-/* The record of one of our hooks; NULL: the function is no hook. */
+/* The record of one of our hooks; NULL: the function is not a hook. */
 static const struct tm_python_record *find_record(void *(*function)(void *, size_t))
 {
     for (unsigned domain = 0; domain < 2; domain++)
@@ -48,7 +48,7 @@ static int is_known_function(uintptr_t function)
 /* The allocator that a wrapper of the interpreter covers, if its context shows it:
  *   tracemalloc        context -> struct tm_python_allocator
  *   debug allocator    context -> 'r', 'm' or 'o' in a word, then struct tm_python_allocator
- * 0: no such wrapper. 1: tracemalloc's kind. 2: debug. */
+ * 0: no such wrapper. 1: like tracemalloc's. 2: debug. */
 static int unwrap(const struct tm_python_allocator *outer, struct tm_python_allocator *inner)
 {
     uint64_t words[6];
@@ -65,7 +65,7 @@ static int unwrap(const struct tm_python_allocator *outer, struct tm_python_allo
     return 0;
 }
 
-/* What is at the bottom of `allocator` of a domain. *hooked: one of our hooks is in its chain. */
+/* The allocator at the bottom of a domain's `allocator`. *hooked: one of our hooks is in its chain. */
 static enum tm_python_bottom find_bottom(int domain, struct tm_python_allocator allocator, int *hooked)
 {
     struct tm_python_allocator raw, inner;
@@ -94,7 +94,7 @@ static enum tm_python_bottom find_bottom(int domain, struct tm_python_allocator 
     return TM_BOTTOM_FOREIGN;
 }
 
-/* The number of a record that covers exactly this: of an earlier setting, or a new one. */
+/* The number of a record that covers exactly this, from an earlier setting or new. */
 static unsigned find_or_make_record(int domain, const struct tm_python_allocator *allocator, enum tm_python_bottom bottom)
 {
     struct tm_python_record *records = tm_python_records[domain - 1];
@@ -127,7 +127,7 @@ static enum tm_python_bottom hook_domain(int domain)
         return bottom;
     unsigned index = find_or_make_record(domain, &allocator, bottom);
     if (index == TM_PYTHON_RECORDS)
-        return TM_BOTTOM_FOREIGN; /* replaced once too often */
+        return TM_BOTTOM_FOREIGN; /* replaced too often */
     allocator.malloc = tm_python_hooks[domain - 1][index].malloc;
     allocator.calloc = tm_python_hooks[domain - 1][index].calloc;
     allocator.realloc = tm_python_hooks[domain - 1][index].realloc;
@@ -135,7 +135,7 @@ static enum tm_python_bottom hook_domain(int domain)
     return bottom;
 }
 
-static void tell(enum tm_python_bottom bottom, int settled)
+static void report_bottom(enum tm_python_bottom bottom, int settled)
 {
     switch (bottom) {
     case TM_BOTTOM_PYMALLOC:
@@ -156,8 +156,8 @@ static void tell(enum tm_python_bottom bottom, int settled)
     }
 }
 
-/* If another tool has covered ours since, ours is still below it; if what we covered is back, the
- * runtime was initialised again (3.12 on). */
+/* If another tool has covered ours in the meantime, ours is still below it. If the allocator that we covered is
+ * back, the runtime was initialised again (3.12 on). */
 static void cover_arenas(void)
 {
     struct tm_python_arenas arenas;
@@ -169,9 +169,9 @@ static void cover_arenas(void)
     arenas_covered = 1;
 }
 
-/* Hooks what is not hooked, and reports what is seen then if that has changed.
- * `settled`: nothing but the program itself will replace the allocators any more. */
-static _Atomic int told = -1;
+/* Hooks what is not hooked, and reports what is seen then if that has changed. `settled`: only the program
+ * itself can still replace the allocators. */
+static _Atomic int reported = -1;
 
 static void hook_both(int settled)
 {
@@ -179,10 +179,10 @@ static void hook_both(int settled)
     hook_domain(DOMAIN_MEMORY);
     enum tm_python_bottom bottom = hook_domain(DOMAIN_OBJECT);
     int now = (int)bottom * 2 + settled;
-    if (atomic_exchange(&told, now) == now)
+    if (atomic_exchange(&reported, now) == now)
         return;
     tm_python_arenas_are_containers(bottom == TM_BOTTOM_PYMALLOC);
-    tell(bottom, settled);
+    report_bottom(bottom, settled);
 }
 
 /* Whether an interpreter that starts now keeps its default allocator. */
@@ -195,7 +195,7 @@ static int default_is_kept(void)
     return 1;
 }
 
-/* Removes wrappers of tracemalloc's kind from around an allocator; returns whether there was any. */
+/* Removes wrappers like tracemalloc's from around an allocator; returns whether there was any. */
 static int bare(int domain, struct tm_python_allocator *allocator)
 {
     struct tm_python_allocator inner;
@@ -206,10 +206,9 @@ static int bare(int domain, struct tm_python_allocator *allocator)
     return wrapped != 0;
 }
 
-/* Learns which functions are pymalloc's. A running interpreter names its allocator, unless
- * tracemalloc wraps it: then it is what the environment chose. Before it runs (3.12
- * cannot be asked then) the default applies, which is pymalloc except in builds without it and
- * debug builds. */
+/* Determines which functions are pymalloc's. A running interpreter names its allocator, unless tracemalloc
+ * wraps it; then it is the one chosen by the environment. Before it runs (3.12 cannot be asked then) the
+ * default applies, which is pymalloc except in builds without it and debug builds. */
 static void remember_pymalloc(int running)
 {
     struct tm_python_allocator raw, objects, memory, inner;
@@ -306,7 +305,7 @@ static void hook_again(void)
     if (!get_arenas || tm_settings.malloc_unseen)
         return;
     unlearned = 1;
-    atomic_store(&told, -1);
+    atomic_store(&reported, -1);
     atomic_store(&can_hook, 1);
 }
 

@@ -117,8 +117,8 @@ static int search_object(const struct tm_object *object, void *data)
     return 0;
 }
 
-/* When preloaded, we precede the allocator behind ours. When loaded into a running program, we come
- * after the C library, and the program's calls go to the first definition of all. */
+/* When preloaded, we precede the allocator behind ours. When loaded into a running program, we come after the C
+ * library, and the program's calls go to the first definition of all. */
 void tm_resolve(void)
 {
     struct search search = {.past_us = 0};
@@ -138,7 +138,7 @@ void tm_resolve(void)
 }
 
 #ifdef TM_TEST_ENTRIES
-int tm_test_late; /* the core's tests hold it in the executable */
+int tm_test_late; /* in the core's tests it is in the executable */
 #else
 #define tm_test_late 0
 #endif
@@ -164,7 +164,7 @@ int tm_stands_behind(void)
 
 /* ---- dlsym (dlsym.S) -------------------------------------------------------------------- */
 
-/* The entry point that dlsym(handle, name) asks for: everything else is a tail jump. */
+/* The entry point for dlsym(handle, name); everything else is a tail jump. */
 static const struct tm_hook *hook_named(const char *name)
 {
     for (size_t i = 0; name && i < TM_HOOK_COUNT; i++)
@@ -181,8 +181,8 @@ __attribute__((visibility("hidden"))) int tm_dlsym_concerns(const char *name)
 }
 
 #ifndef TM_TEST_ENTRIES
-/* If the symbol of an explicit handle is the C library's allocator, or its mmap: return ours, so that its
- * callers are seen. Any other answer (an allocator of the library's own) stays as it is: ours in its place
+/* If the symbol of an explicit handle is the C library's allocator, or its mmap, returns ours, so that its
+ * callers are seen. Any other answer (an allocator of the library's own) is not changed: ours in its place
  * would change which allocator the caller gets. */
 __attribute__((visibility("hidden"))) void *tm_dlsym_allocator(void *handle, const char *name)
 {

@@ -1,4 +1,4 @@
-/* arming.h - between the two ways of arming the agent, at load (start.c) and on request (attach.c). */
+/* arming.h - shared by the two ways of arming the agent: at load (start.c) and on request (attach.c). */
 #ifndef TIDEMARK_ARMING_H
 #define TIDEMARK_ARMING_H
 
@@ -13,7 +13,7 @@ void tm_note_other_allocators(void);
 void tm_enable(int on);
 int tm_begin_image(void); /* by one thread, in phase CLAIMING */
 void tm_begin_sampling(void);
-/* Marks this image's pages so that forked children find them zeroed; 0: the kernel cannot. */
+/* Marks this image's pages so that forked children find them zeroed; 0: the kernel cannot do this. */
 int tm_wipe_on_fork(void);
 /* (locked, after recording has ended) Zeroes what belongs to one recording. */
 void tm_forget_recording(void);

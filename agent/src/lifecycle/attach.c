@@ -5,10 +5,10 @@
  *   leave   recording ends -> Python's hooks -> slots, in reverse order -> private memory
  *           in the pool's place, tables zeroed
  *
- * Meanwhile a thread may be anywhere in the agent, and may have saved the address of any of
- * its functions. So the library stays mapped, its functions always call the program's allocator,
- * and a thread that takes the core lock after the end finds it shut (core/lock.c). Addresses
- * within the segment stay valid, and the next recording gets the same ones.
+ * Meanwhile a thread may be anywhere in the agent, and may have saved the address of any of its functions. So
+ * the library stays mapped, its functions always call the program's allocator, and a thread that takes the core
+ * lock after the end finds the tables locked (core/lock.c). Addresses within the segment stay valid, and the
+ * next recording gets the same ones.
  *
  * The next arming finds what the first one found: the same copy, the same addresses, no additional
  * thread-local data, mapping or descriptor. `tm_core.arming` lets one thread at a time
@@ -57,15 +57,15 @@ static void end(void)
 static void restore_slots(void)
 {
     if (!tm_came_late() || !tm_loader_answers())
-        return; /* they lead to ours, which go on to the program's own */
+        return; /* they lead to our functions, which call the program's own */
     uint32_t stayed = tm_slots_restore(TM_SLOTS_BEGINNINGS);
     stayed += tm_slots_restore(TM_SLOTS_ENDS);
     if (!stayed)
         tm_slots_forget();
 }
 
-/* Returns 0 when the lock was never released: recording has ended and everything is restored, but a thread
- * may still write into the tables, so that they cannot be used again. */
+/* Returns 0 if the lock was never released: recording has ended and everything is restored, but a thread may
+ * still write to the tables, so they cannot be used again. */
 static int leave(void)
 {
     uint32_t armed = TM_PHASE_ARMED;
@@ -129,7 +129,7 @@ void tm_attach_look(int objects_changed)
     end();
 }
 
-/* Another tool wrote over ours and left: nothing known about the slots is valid any more. */
+/* Another tool overwrote our functions and left: nothing known about the slots is valid any more. */
 void tm_write_slots_anew(void)
 {
     if (!begin())
@@ -233,7 +233,7 @@ static int find_first_copy(const struct tm_object *object, void *data)
 static void *first_copy(const char *name)
 {
     struct other_copy other = {name, NULL};
-    if (tm_loader_answers() || !tm_settings.attached) /* an attached agent has checked before */
+    if (tm_loader_answers() || !tm_settings.attached) /* an attached agent has checked this before */
         tm_each_object(find_first_copy, &other);
     return other.function;
 }

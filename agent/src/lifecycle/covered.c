@@ -60,10 +60,10 @@ int tm_covered(void)
 
 struct reading {
     uintptr_t malloc, free;
-    int is_stub; /* the loader's, which has not been asked yet */
+    int is_stub; /* the loader's, which has not been called yet */
 };
 
-/* In the loader's walk: the interpreter's object may be unloaded at any other time. */
+/* In the loader's walk, because the interpreter's object may be unloaded at any other time. */
 static int read_slots(const struct tm_object *object, void *data)
 {
     struct reading *reading = data;
@@ -75,7 +75,7 @@ static int read_slots(const struct tm_object *object, void *data)
     return 1;
 }
 
-/* As the interpreter would call it at this very point. */
+/* As the interpreter would call it at this point. */
 static int reaches_us(const struct reading *reading)
 {
     uint64_t left = tm_own_thread.countdown;

@@ -8,8 +8,8 @@
  *   PyModuleDef   PyObject head | m_init | m_index | m_copy | name | doc | size | methods | slots ...
  *   PyMethodDef   name | function | flags | doc
  *
- * PyInit returns a definition, not a module (PEP 489): of a module created at once, the interpreter would
- * keep a copy for each path from which it was ever imported.
+ * PyInit returns a definition, not a module (PEP 489): if it created a module at once, the interpreter would
+ * keep a copy for each path from which the module was ever imported.
  */
 #include <stdint.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static void *call_arm(void *module, void *argument)
     char why[1024];
     const char *options = python.read_text(argument, &length);
     if (!options)
-        return NULL; /* TypeError, or what an odd str raises */
+        return NULL; /* TypeError, or the error of an unusual str */
     if (strlen(options) != (size_t)length)
         return refuse("options: they hold a null character");
     return tidemark_arm(options, why, sizeof why) == 0 ? status() : refuse(why);
@@ -131,7 +131,7 @@ TIDEMARK_EXPORT void *PyInit__tidemark_agent(void)
     struct importer importer = {.caller = (uintptr_t)__builtin_return_address(0)};
     tm_each_object(read_importer, &importer);
     if (!python.raise || !python.import_error)
-        return NULL; /* not called by an interpreter: there is no way to report an error */
+        return NULL; /* not called by an interpreter, so an error cannot be reported */
     if (!python.define || !python.make_text || !python.read_text || !python.runtime_error)
         importer.problem = "tidemark: this interpreter does not export what an extension module needs";
     if (importer.problem) {

@@ -1,5 +1,5 @@
-/* objects_check.c - what a sampling point checks from time to time: which objects have been loaded since, and
- * whether Python's hooks are still set.
+/* objects_check.c - what a sampling point checks from time to time: which objects were loaded in the meantime,
+ * and whether Python's hooks are still set.
  */
 #include "core/state.h"
 #include "hooks/python_hooks.h"

@@ -1,4 +1,4 @@
-/* options.c - reads the words of TIDEMARK:
+/* options.c - parses the value of TIDEMARK:
  *
  *   pool=/proc/PID/fd/N[,native]        the recorder's pool
  *   period=512K[,dir=/path][,native]    a pool of the process's own

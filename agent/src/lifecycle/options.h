@@ -1,4 +1,4 @@
-/* options.h - what TIDEMARK, or a late arm request, may ask for. */
+/* options.h - what TIDEMARK, or a late request to arm, may specify. */
 #ifndef TIDEMARK_OPTIONS_H
 #define TIDEMARK_OPTIONS_H
 
@@ -9,10 +9,10 @@ struct tm_options {
     int native;                             /* "native" */
     int no_follow;                          /* "nofollow" */
     int fixed;                              /* "fixed" */
-    uint64_t period;                        /* "period=512K"; 0: as the pool says */
-    char pool[sizeof tm_settings.pool.path]; /* "pool=/proc/PID/fd/N"; empty: a pool of its own */
-    char directory[sizeof tm_settings.directory]; /* "dir=/path": where that pool's file goes */
-    char unknown[64];                       /* the last word that was not understood */
+    uint64_t period;                        /* "period=512K"; 0: as the pool specifies */
+    char pool[sizeof tm_settings.pool.path]; /* "pool=/proc/PID/fd/N"; empty: create a pool */
+    char directory[sizeof tm_settings.directory]; /* "dir=/path": the folder of that pool's file */
+    char unknown[64];                       /* the last unknown word */
 };
 
 /* Reads "word,word=value,...". Unknown words are ignored; the last one is kept. */

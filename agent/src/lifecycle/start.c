@@ -1,5 +1,5 @@
-/* start.c - arms the agent in a new image and in a forked child, and ends it at exit.
- * options.c reads what the environment asks for; attach.c arms the agent in a running program.
+/* start.c - arms the agent in a new image and in a forked child, and ends it at exit. options.c parses the
+ * environment's settings; attach.c arms the agent in a running program.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -47,16 +47,16 @@ static uint64_t first_period(void)
     return period == 0 || period > 1ull << 40 ? TM_DEFAULT_PERIOD : period;
 }
 
-/* In the child of fork(). Otherwise it would continue its parent's countdown, as all its siblings would: a
- * thousand workers would sample or miss the same allocation together, and their sum would be far off
- * its standard error. (Children of a raw clone() still do.) Touches this thread's own state alone. */
+/* In the child of fork(). Otherwise it would continue its parent's countdown, like all its siblings: a thousand
+ * workers would sample or miss the same allocation together, and their sum would be far off its standard error.
+ * (Children of a raw clone() still do.) Touches only this thread's own state. */
 static void part_ways(void)
 {
     struct tm_thread_state *thread = &tm_own_thread;
     if (thread->period == 0 || thread->inside)
         return; /* no gap drawn yet */
     thread->random = (tm_ticks() ^ (uint64_t)tm_own_pid() << 32) | 1;
-    for (int i = 0; i < 8; i++) /* a sparse seed takes some steps to spread */
+    for (int i = 0; i < 8; i++) /* a sparse seed takes several steps to spread */
         tm_random(thread);
     tm_begin_gap(thread, first_period());
 }
@@ -93,8 +93,8 @@ static int arm(void)
     return why == 0;
 }
 
-/* One thread of the image may claim. A thread that saw the agent enabled and then slept through an
- * end and a new beginning finds another number, and gives up. */
+/* Only one thread of the image may claim. A thread that saw the agent enabled and then slept through an end and
+ * a new beginning finds another number, and gives up. */
 static int begin_claiming(void)
 {
     uint32_t unborn = TM_PHASE_UNBORN, claiming = TM_PHASE_CLAIMING;
@@ -145,7 +145,7 @@ int tm_wipe_on_fork(void)
 void tm_forget_recording(void)
 {
     madvise(__start_tm_wiped, (size_t)(__stop_tm_wiped - __start_tm_wiped), MADV_DONTNEED);
-    uint64_t *words = (uint64_t *)&tm_core; /* one by one: threads that are leaving still read some */
+    uint64_t *words = (uint64_t *)&tm_core; /* one by one, because threads that are leaving still read some */
     for (size_t i = offsetof(struct tm_core, incarnation) / sizeof *words; i < sizeof tm_core / sizeof *words; i++)
         __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
 }
@@ -156,14 +156,14 @@ int tm_open_pool(const struct tm_options *options)
     tm_settings.period = options->period;
     __atomic_store_n(&tm_settings.fixed_period, options->fixed, __ATOMIC_RELAXED);
     memcpy(tm_settings.directory, options->directory, sizeof tm_settings.directory);
-    tm_settings.own_pool = !options->pool[0] && !tm_settings.attached; /* late: one for all that it forks */
+    tm_settings.own_pool = !options->pool[0] && !tm_settings.attached; /* late: one for all processes that it forks */
     return options->pool[0] ? tm_pool_open_given(options->pool)
                             : tm_pool_make_own((options->native ? TM_OPTION_NATIVE : 0) |
                                                (options->no_follow ? TM_OPTION_NO_FOLLOW : 0));
 }
 
-/* Another definition may precede ours (preloaded earlier, or in the executable): a wrapper
- * passes calls on to us, an allocator does not. The call is made as the program would make it. */
+/* Another definition may precede ours (preloaded earlier, or in the executable): a wrapper passes calls on to
+ * us, an allocator does not. The call is made as the program would make it. */
 static int malloc_reaches_us(void)
 {
     tm_own_thread.countdown = TM_HELD;
@@ -215,8 +215,8 @@ void tm_start(void)
     int saved = errno;
     tm_resolve();
     if (!tm_came_late())
-        tm_hooks_find(); /* what dlsym() answers; when loaded late, attach.c asks when it arms */
-    tm_loader_begin(); /* inert or not: a child may be armed late */
+        tm_hooks_find(); /* what dlsym() returns; when loaded late, attach.c asks when it arms */
+    tm_loader_begin(); /* even if inert: a child may be armed late */
     tm_core.is_first = 1;
     tm_settings.loaded_by = tm_own_pid();
     const char *text = tm_came_late() ? NULL : getenv("TIDEMARK");
@@ -225,7 +225,7 @@ void tm_start(void)
         tm_read_options(text, &options);
     if (text && *text && options.on && tm_wipe_on_fork()) {
         if (options.unknown[0])
-            tm_log("TIDEMARK: \"%s\" is not understood and was passed over", options.unknown);
+            tm_log("TIDEMARK: \"%s\" is not a known option and was ignored", options.unknown);
         tm_own_thread.inside = 1;
         come_on(&options);
         tm_own_thread.inside = 0;
@@ -236,13 +236,13 @@ void tm_start(void)
     errno = saved;
 }
 
-/* Exit handlers run: what is live now is the final state. Nothing is freed, because threads may
- * still be inside; a child between vfork and exec that calls exit() is not this image.
+/* Exit handlers run, so what is live now is the final state. Nothing is freed, because threads may still be
+ * inside; a child between vfork and exec that calls exit() is not this image.
  *
- * A few stores into pages already mapped, and no waiting: a thread inside the lock may be off its
- * core for long. Such a thread finishes its record; only the slow path's time then remains that of the
- * controller's last check. If an interpreter ended, no system call either: one is enough for a daemon
- * thread to come back to it (sampling/ending.c). Values that need one were written when the end began. */
+ * Only a few stores to mapped pages, and no waiting, because a thread inside the lock may not get a core for
+ * long. Such a thread finishes its record; only the slow path's time then remains that of the controller's last
+ * check. If an interpreter ended, there is no system call either: one is enough for a daemon thread to come
+ * back to it (sampling/ending.c). Values that need a system call were written when the end began. */
 #ifndef TM_TEST_ENTRIES
 __attribute__((destructor))
 #endif
@@ -253,7 +253,7 @@ void tm_end(void)
     if (!tm_armed() || (!finalised && tm_core.pid != tm_own_pid()))
         return;
     if (tm_settings.attached)
-        tm_enable(0); /* no need to leave now: the process ends in a moment */
+        tm_enable(0); /* no need to stop now: the process ends in a moment */
     __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
     if (!finalised && tm_try_lock()) {
         tm_control_report();

@@ -68,7 +68,7 @@ static void put_bytes(struct writer *writer, const char *name, double bytes)
         put(writer, &digits[--count], 1);
 }
 
-/* The figures of the recording so far, frees that waited for the lock included. */
+/* The figures of the recording so far, including frees that waited for the lock. */
 static void put_figures(struct writer *writer, int armed)
 {
     if (armed && !tm_own_thread.inside && tm_lock()) {

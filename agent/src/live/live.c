@@ -5,11 +5,11 @@
  *   index    address << 16 | slot, open addressing; read without the lock
  *   live     the records, in the segment; a freed slot is reused first
  *
- * Reading the index without the lock: an entry is one 64-bit load. A removal shifts later
- * entries back, and a reader in between could miss one. `index_version` is odd during a removal
- * and different afterwards; a reader that found nothing searches again when it has changed.
- * So the address of a live sample is always found: the allocator hands an address to its user
- * only after the insertion, and a program orders an allocation before its own free.
+ * Reading the index without the lock: an entry is one 64-bit load. A removal shifts later entries back, and a
+ * reader in between could miss one. `index_version` is odd during a removal and different afterwards; a reader
+ * that found nothing searches again if it has changed. So the address of a live sample is always found: the
+ * allocator hands an address to its user only after the insertion, and a program orders an allocation before
+ * its own free.
  */
 #include <string.h>
 
@@ -81,7 +81,7 @@ uint32_t tm_live_slot(const void *address)
 
 int tm_is_sampled(const void *address)
 {
-    return tm_live_slot(address) != TM_NONE; /* the index kept changing: let the lock decide */
+    return tm_live_slot(address) != TM_NONE; /* the index kept changing: retry under the lock */
 }
 
 static void rearrange_begin(void)
@@ -120,7 +120,7 @@ static void index_grow(void)
     rearrange_end();
 }
 
-/* Empties a position and shifts back what had been pushed past it. */
+/* Empties a position and shifts back the entries that had been displaced by it. */
 static void index_remove(uint32_t hole)
 {
     uint32_t bits = tm_core.index_bits, mask = (1u << bits) - 1;
@@ -175,7 +175,7 @@ static uint32_t take_slot(void)
         return free_slots[--tm_core.free_slot_count];
     uint32_t slot = tm_core.rooms[TM_SECTION_LIVE].count;
     if (!tm_room_for(TM_SECTION_LIVE, slot)) {
-        tm_thin(); /* memory is short: continue with what there is */
+        tm_thin(); /* memory is short: continue with the current table */
         return tm_core.free_slot_count ? free_slots[--tm_core.free_slot_count] : TM_NONE;
     }
     tm_core.rooms[TM_SECTION_LIVE].count = slot + 1;
@@ -196,7 +196,7 @@ static void write_record(uint32_t slot, const struct tm_live *values)
     tm_record_changed(TM_SECTION_LIVE, slot);
 }
 
-/* Puts a record into a slot; its site's figures are the caller's to change. */
+/* Puts a record into a slot; the caller updates its site's figures. */
 static uint32_t add(const struct tm_live *values, int indexed)
 {
     uint32_t slot = take_slot();
@@ -214,7 +214,7 @@ static uint32_t add(const struct tm_live *values, int indexed)
     return slot;
 }
 
-/* Empties a slot. 0: the record was overwritten, and is not to be used. */
+/* Empties a slot. 0: the record was overwritten and must not be used. */
 static int drop(uint32_t slot, struct tm_live *copy)
 {
     struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
@@ -236,7 +236,7 @@ uint32_t tm_live_insert(const struct tm_live *values, int indexed)
     return add(values, indexed);
 }
 
-/* Removes what is indexed under an address; its site's figures are the caller's to change. */
+/* Removes the entry of an address; the caller updates its site's figures. */
 static int take(const void *address, struct tm_live *taken)
 {
     uint32_t at = tm_core.index_bits ? search((uintptr_t)address, tm_core.index_bits) : TM_NONE;
@@ -313,7 +313,7 @@ void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms)
 
 /* ---- thinning ----------------------------------------------------------------------------------- */
 
-/* A sample taken at p stays with p'/p and then weighs 1/p': the sums stay unbiased. */
+/* A sample taken with probability p stays with p'/p and then weighs 1/p': the sums stay unbiased. */
 static void thin_slot(uint32_t slot, double period)
 {
     struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);

@@ -27,10 +27,10 @@ static inline int tm_maybe_sampled(const void *address)
 /* Lock-free: the slot of an address; TM_NONE: no live sample; TM_LIVE_COUNT: it could not be determined. */
 uint32_t tm_live_slot(const void *address);
 int tm_is_sampled(const void *address);
-/* (locked) A slot for a new sample; TM_NONE when none is available. The caller counts it (live/site.h). `indexed`: its
- * end is found by its address; not so for a mapping. */
+/* (locked) A slot for a new sample; TM_NONE if none is available. The caller counts it (live/site.h).
+ * `indexed`: its end is found by its address, which does not apply to mappings. */
 uint32_t tm_live_insert(const struct tm_live *values, int indexed);
-/* (locked) Removes the sample at an address; its record as it was is copied to `taken`. */
+/* (locked) Removes the sample at an address, and copies its record to `taken`. */
 int tm_live_take(const void *address, struct tm_live *taken);
 void tm_live_end(const struct tm_live *taken, uint64_t now_ms);
 /* (locked) Removes the sample at an address, if there is one, and counts its end; returns its bytes. */

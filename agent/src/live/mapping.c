@@ -8,8 +8,8 @@
  *   mremap    |-- mapper's stack --|-- resizer's stack --|     the pieces move with their mapping
  *   mremap    |-- mapper's stack --|-- resize                  a smaller mapping loses its end
  *
- * Ranges that are unmapped while the interpreter is finalised (sampling/ending.c) are only noted,
- * and cut if the process lives on: until then the process is reported as holding them.
+ * Ranges that are unmapped while the interpreter is finalised (sampling/ending.c) are only noted, and removed
+ * if the process continues: until then the process is reported as holding them.
  */
 #include <string.h>
 
@@ -111,7 +111,7 @@ void tm_mapping_cut(uintptr_t start, uintptr_t end)
         uintptr_t rest_start = end, rest_end = piece->end;
         if (piece->start < start && piece->end > end) { /* a hole in the middle */
             piece->end = start;
-            insert_piece(rest_start, rest_end, slot); /* no room: the rest counts as gone */
+            insert_piece(rest_start, rest_end, slot); /* no room: the rest counts as unmapped */
         } else if (piece->start < start) {
             piece->end = start;
         } else if (piece->end > end) {
@@ -163,7 +163,7 @@ static void split(uintptr_t address)
     uintptr_t end = fragments[at].end;
     fragments[at].end = address;
     if (!insert_piece(address, end, slot))
-        resize(slot); /* no room: the rest counts as gone */
+        resize(slot); /* no room: the rest counts as unmapped */
 }
 
 static void reverse(uint32_t first, uint32_t end)
@@ -211,7 +211,7 @@ void tm_mapping_moved(uintptr_t old_start, size_t old_length, uintptr_t new_star
     if (new_start == old_start) {
         tm_mapping_cut(new_start + kept, new_start + new_length); /* unmapped where we could not see it */
     } else {
-        tm_mapping_cut(new_start, new_start + new_length); /* MREMAP_FIXED maps over what was there */
+        tm_mapping_cut(new_start, new_start + new_length); /* MREMAP_FIXED maps over existing mappings */
         shift(old_start, old_start + kept, new_start);
     }
 }

@@ -1,4 +1,4 @@
-/* mapping.h - sampled mappings, which end piece by piece (mapping.c). All (locked) but tm_mapping_any(). */
+/* mapping.h - sampled mappings, which end piece by piece (mapping.c). All are (locked) except tm_mapping_any(). */
 #ifndef TIDEMARK_MAPPING_H
 #define TIDEMARK_MAPPING_H
 
@@ -9,11 +9,11 @@
 
 /* Whether a live slot belongs to a mapping (mappings are not in the address index). */
 int tm_mapping_owns(uint32_t slot);
-/* Forgets the pieces of a slot that was thinned out; 0: the slot was no mapping. */
+/* Removes the pieces of a slot that was thinned out; 0: the slot was not a mapping. */
 int tm_mapping_forget(uint32_t slot);
-/* Remembers the range of a new sample; 0: no room, the sample must be dropped. */
+/* Stores the range of a new sample; 0: no room, the sample must be dropped. */
 int tm_mapping_add(uintptr_t start, size_t bytes, uint32_t slot);
-/* The process lives on after its interpreter's end: ends what was unmapped in the meantime. */
+/* The process continues after its interpreter's end: ends what was unmapped in the meantime. */
 void tm_mapping_end_the_noted(void);
 
 /* Non-zero while any piece is tracked. Not locked. */

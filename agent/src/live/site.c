@@ -1,8 +1,8 @@
 /* site.c - the figures of each (stack, label, thread, domain). (locked)
  *
- * Sums are updated as samples come and end. What a sample added is computed again from its
- * own record when it ends, so both updates use the same numbers. Rounding errors are cleared
- * whenever the last live sample of a site ends.
+ * Sums are updated as samples begin and end. What a sample added is recomputed from its own record when it
+ * ends, so both updates use the same numbers. Rounding errors are cleared when the last live sample of a site
+ * ends.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void put(uint32_t hash, uint32_t site)
 static void make_room(void)
 {
     if (fill.used < fill.size / 4 * 3 || fill.size == SITE_INDEX)
-        return; /* at its bound the index has twice as many entries as there can be sites */
+        return; /* at its limit the index has twice as many entries as there can be sites */
     fill.size = fill.size ? fill.size * 2 : 256;
     memset(site_index, 0, (size_t)fill.size * sizeof *site_index);
     fill.used = 0;
@@ -125,7 +125,7 @@ static void keep_peak(struct tm_site *record)
     record->peak_variance = record->live_variance;
 }
 
-/* The header's sums count memory: a mapped file is address space, resident only where it was read. */
+/* The header's sums count memory: a mapped file is address space, which is resident only where it was read. */
 static int is_memory(const struct tm_site *record)
 {
     return record->domain != TM_DOMAIN_FILES;
@@ -222,8 +222,8 @@ void tm_site_freed(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms)
     end(record, site);
 }
 
-/* A new high by 2 %: this moment's live figures are those at the peak from now on. No site is rewritten: each keeps
- * its own when it changes. */
+/* A new high by 2 %: from now on, this moment's live figures are those at the peak. No site is rewritten; each
+ * site keeps its own figures when it changes. */
 void tm_check_peak(uint64_t now_ms)
 {
     struct tm_segment_header *header = tm_core.header;

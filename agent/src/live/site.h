@@ -13,13 +13,13 @@ struct tm_weight {
 struct tm_weight tm_weigh(uint64_t weight_bytes, uint64_t bytes, double period);
 /* A new sample: allocated and live. */
 void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms);
-/* A sample is no longer live: removed, and perhaps restored after that; or ended after it was removed; or both at
- * once: freed. */
+/* A sample is no longer live: it was removed (and may be restored), it ended after it was removed, or both at
+ * once (freed). */
 void tm_site_removed(uint32_t site, struct tm_weight weight);
 void tm_site_restored(uint32_t site, struct tm_weight weight);
 void tm_site_ended(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms);
 void tm_site_freed(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms);
-/* A live sample counts for more, or for less. */
+/* The weight of a live sample changes. */
 void tm_site_changed(uint32_t site, struct tm_weight before, struct tm_weight after);
 void tm_check_peak(uint64_t now_ms);
 

@@ -1,16 +1,17 @@
-/* churn.c - samples sizes of which few blocks stay live more rarely, in favour of the others.
+/* churn.c - samples sizes whose blocks rarely stay live less often, in favour of the others.
  *
- * Most of what a busy program allocates is freed in a moment: numbers, frames, temporary strings. Users ask
- * for what stays, and the slow path's share pays for a limited number of samples. Only the stack identifies the
- * site, and the stack is the expensive part; the size is known before it. So while the period in force is above
- * the configured one, a size of whose samples the share s was not freed again has a period of its own:
+ * Most blocks that a busy program allocates are freed in a moment: numbers, frames, temporary strings. Users
+ * look for the ones that stay, and the slow path's share pays for a limited number of samples. Only the stack
+ * identifies the site, and the stack is the expensive part; the size is known before it. So while the period in
+ * force is above the configured one, a size gets its own period if only a share s of its samples was not freed
+ * again:
  *
  *     period in force / sqrt(s)        in powers of two, at most 2^(TM_SHIFTS - 1) times
  *
- * (A given number of samples reveals most of what stays when they are distributed this way: by the square root of
- * the bytes that stay per byte allocated.) Each record keeps the period it was sampled with, and the period
- * of a size depends on earlier blocks alone, so the sums stay unbiased. The controller spends what is saved
- * on a finer period for all sizes.
+ * (With a given number of samples, this distribution finds most of what stays: it follows the square root of
+ * the bytes that stay per allocated byte.) Each record keeps the period with which it was sampled, and the
+ * period of a size depends only on earlier blocks, so the sums stay unbiased. The controller spends what is
+ * saved on a finer period for all sizes.
  */
 #include "core/state.h"
 #include "period/period.h"
@@ -20,7 +21,7 @@
 #define FEWEST_SAMPLES 32u
 #define MEMORY_SAMPLES 512u
 #define MIX_MEMORY 256.0
-/* What a discarded sample costs, as a part of one that is kept. */
+/* Cost of a discarded sample, as a part of the cost of one that is kept. */
 #define DISCARDED 0.06
 
 static struct tm_size *size_of(uint64_t bytes)
@@ -31,9 +32,10 @@ static struct tm_size *size_of(uint64_t bytes)
     return &tm_core.sizes[size < TM_SIZES ? size : TM_SIZES - 1];
 }
 
-/* Not while the period in force is the configured one, except at the start, whose allowance lasts longer then. Beyond
- * that, up to four times coarser than the factor by which it was raised: what is saved is spent on a finer period for the
- * others, which cannot be finer than configured, and each sample that is discarded costs time, too. */
+/* Only while the period in force is above the configured one, or at the start, whose allowance then lasts
+ * longer. The period is up to four times coarser than the factor by which the period in force was raised: what
+ * is saved is spent on a finer period for the others, which cannot be finer than configured, and each discarded
+ * sample also costs time. */
 static uint64_t shifted(uint64_t period, uint32_t shift)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
@@ -101,7 +103,7 @@ void tm_churn_taken(uint64_t bytes, double period)
 void tm_churn_ended(uint64_t bytes)
 {
     struct tm_size *size = size_of(bytes);
-    size->ended += size->ended < size->taken; /* those of long ago are forgotten, their ends are none of late */
+    size->ended += size->ended < size->taken; /* old samples are forgotten: their ends do not count as recent ones */
 }
 
 void tm_publish_period(void)

@@ -1,9 +1,9 @@
 /* control.c - keeps the slow path under its share of the process's own CPU time. (locked)
  *
- * A program that mostly waits has little CPU time to take a share of, and its samples are expensive:
- * after each wait the caches are cold. Yet a thousandth of a core is negligible, and a slow
- * leak in such a program is what users look for. So the time of which the share is taken (`budget`)
- * is the process's CPU time or FLOOR of the elapsed time, whichever is more.
+ * A program that mostly waits has little CPU time to take a share of, and its samples are expensive, because
+ * the caches are cold after each wait. Yet a thousandth of a core is negligible, and users look for slow leaks
+ * in such programs. So the share is taken of `budget`: the process's CPU time or FLOOR of the elapsed time,
+ * whichever is more.
  *
  * The cost of the next interval can be predicted: `rate` bytes are allocated per nanosecond of
  * the budget, and one sample costs `cost` ns, both smoothed over the recent past. How many samples a byte takes follows
@@ -11,43 +11,42 @@
  *
  *     spent, in shares = cost * rate * samples(period) / share
  *
- * The period follows in powers of
- * two, up and down at once: an expensive start leaves no coarse profile behind. An account
- * (the share of every nanosecond is added, what was spent is subtracted) corrects it:
- * credit allows a finer period, debt a coarser one. The period is never finer than configured, nor than
- * thinning has set it while the live table is still that full. A configured period of 1 asks for every
- * allocation, and `fixed` for the period as it is: only a full table makes them coarser.
+ * The period follows in powers of two, up and down at once, so an expensive start leaves no coarse profile
+ * behind. An account (the share of every nanosecond is added, what was spent is subtracted) corrects it: credit
+ * allows a finer period, debt a coarser one. The period is never finer than configured, nor than thinning has
+ * set it while the live table is still that full. A configured period of 1 requests every allocation, and
+ * `fixed` requests the period unchanged: only a full table makes them coarser.
  *
- * Two exceptions favour what stays. Imports, models and data are loaded at the start, so a program that has just
- * begun has an allowance: until that is spent, the period does not rise. It is paid back later, by a quarter of the
- * share. And a place that is not listed may hold up to 3.7 periods unseen, so no period is coarser than COARSEST unless
- * samples would then take HARDEST times the share.
+ * Two exceptions favour allocations that stay. Imports, models and data are loaded at the start, so a program
+ * that has just begun has an allowance: until it is spent, the period does not rise. A quarter of the share
+ * later pays it back. And a site that is not listed may hold up to 3.7 periods unseen, so no period is coarser
+ * than COARSEST unless samples would then take HARDEST times the share.
  */
 #include "core/state.h"
 #include "core/system.h"
 #include "period/period.h"
 #include "segment/sections.h"
 
-/* Of the 0.3 % that the slow path may take; its clock does not see the rest: the entry
- * (tm_enter) and the colder caches it leaves. */
+/* Part of the 0.3 % that the slow path may take. The clock does not see the rest: the entry (tm_enter), and the
+ * colder caches afterwards. */
 #define SHARE 0.0015
 #define FLOOR 0.67 /* SHARE of it is 0.1 % of a core */
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
-#define FIRST_CREDIT_NS 2000000ll /* code that is seen for the first time is expensive, and is seen at the start */
+#define FIRST_CREDIT_NS 2000000ll /* code that runs for the first time is expensive, and that happens at the start */
 #define START_NS 23000000ll       /* the allowance: with FIRST_CREDIT_NS, 25 ms */
 #define PAID_BACK 0.25
 #define COARSEST (1ull << 20)
 #define HARDEST 2.0
 #define SAMPLES_A_CHECK 32
 #define TICKS_A_CHECK 300000000ull /* about 100 ms */
-#define PREEMPTED_NS 100000u       /* longer than any slow path: the thread was off its core */
+#define PREEMPTED_NS 100000u       /* longer than any slow path: the thread had lost its core */
 #define COST_MEMORY 64.0           /* samples over which `cost` is smoothed */
 #define RATE_MEMORY_NS 100e6       /* budget over which `rate` is smoothed */
-/* At a GiB allocated a second, 128 samples: always affordable, and a coarser profile would be useless.
- * (Thinning goes beyond it where the table is full.) */
+/* At a GiB allocated per second, 128 samples: always affordable, and a coarser profile would be useless.
+ * (Thinning goes beyond it if the table is full.) */
 #define LARGEST_PERIOD (8ull << 20)
-/* With PYTHONMALLOC or -X dev, Python's allocators are replaced after the constructor's hooks were set,
- * and only a sample detects it: until then the first ones keep coming, whatever they cost. */
+/* With PYTHONMALLOC or -X dev, Python's allocators are replaced after the constructor's hooks were set, and
+ * only a sample detects it. Until then the first samples are taken whatever they cost. */
 #define SAMPLES_FOR_PYTHON 1000u
 
 void tm_control_begin(void)
@@ -69,7 +68,7 @@ int tm_is_fixed(void)
            __atomic_load_n(&tm_settings.fixed_period, __ATOMIC_RELAXED);
 }
 
-/* The counter's rate is measured over the process's own life; the first guess is 3 GHz. */
+/* The counter's rate is measured over the life of the process; the first guess is 3 GHz. */
 static double ns_a_tick(void)
 {
     uint64_t ticks = tm_ticks() - tm_core.ticks_start, ns = tm_now_ns() - tm_core.ticks_start_ns;
@@ -100,7 +99,7 @@ static double share_now(void)
     return credit > 0 ? share + credit / RATE_MEMORY_NS : share / (1.0 - 3.0 * credit / (double)CREDIT_NS);
 }
 
-/* What the interval took beyond its share comes from the allowance, and is paid back when that is spent.
+/* What the interval took beyond its share is taken from the allowance; once that is spent, it is paid back.
  * Returns what is left to be charged to the account. */
 static double charge_start(double slow, double regular)
 {
@@ -137,7 +136,7 @@ static uint64_t coarsest_now(void)
     return coarsest;
 }
 
-/* A finer period that takes hardly more samples: those whose period is bounded take them. */
+/* A finer period that takes hardly more samples, because sizes whose period is limited take them anyway. */
 #define FREE 1.15
 
 /* The power of two times the period that spends about one share; a small deviation is left as it is. `load`: shares for
@@ -163,7 +162,7 @@ static uint64_t follow(uint64_t period, double load, int may_rise)
     return period;
 }
 
-/* Time since the last check of which the slow path may take its share, in ns. */
+/* Time since the last check, in ns, of which the slow path may take its share. */
 static double budget_since(void)
 {
     uint64_t cpu = tm_core.header->process_cpu_ns, wall = tm_now_ns();
@@ -173,14 +172,14 @@ static double budget_since(void)
     return used > passed * FLOOR ? used : passed * FLOOR;
 }
 
-/* An interval, as samples of small allocations: those taken, and those expected at the period in force, which may be a
- * fraction of one. */
+/* An interval, in samples of small allocations: those taken, and those expected at the period in force, which
+ * may be a fraction. */
 struct interval {
     double taken, expected;
 };
 
-/* `whole`: a full round of samples, enough to distinguish an expensive slow path from an expensive moment; after fewer
- * the period only falls. */
+/* `whole`: a full round of samples, enough to distinguish an expensive slow path from an expensive moment.
+ * After fewer samples, the period can only fall. */
 static void check(struct interval interval, int whole)
 {
     struct tm_segment_header *header = tm_core.header;
@@ -206,7 +205,7 @@ static void check(struct interval interval, int whole)
     tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !tm_is_fixed()));
 }
 
-/* Excludes the time that others had the core meanwhile. */
+/* Excludes the time in which other threads had the core. */
 static uint64_t own_ticks(uint64_t ticks)
 {
     uint64_t most = (uint64_t)(PREEMPTED_NS / 0.33);
@@ -265,8 +264,8 @@ void tm_control_look(void)
 void tm_control(uint64_t ticks, uint64_t bytes)
 {
     tm_control_spent(ticks, bytes);
-    /* After a costly start the period is coarse and samples are rare: to lower it, they do not wait
-     * for 31 others; otherwise it would stay coarse until the program has allocated 32 periods. */
+    /* After an expensive start the period is coarse and samples are rare. To lower it, they do not wait for 31
+     * others; otherwise it would stay coarse until the program has allocated 32 periods. */
     uint64_t now = tm_ticks();
     int is_large = tm_is_large(bytes);
     int32_t samples = tm_core.slow_samples += !is_large;

@@ -1,13 +1,13 @@
 /* gap.c - the bytes that a thread allocates between two samples.
  *
- * A gap of a raised period is counted down in steps of less than the configured one. Otherwise a program that allocates
- * little after an expensive start would not notice for minutes that it may be sampled as finely as configured. And a
- * large allocation, which exceeds every step, is not counted but decided about by itself (large.c).
+ * A gap of a raised period is counted down in steps of less than the configured one. Otherwise a program that
+ * allocates little after an expensive start could not be sampled as finely as configured for minutes. A large
+ * allocation, which exceeds every step, is not counted; it is decided separately (large.c).
  *
- * No thread can be told that a recording has ended, so each carries its gap into the next one. What is left of a gap is as
- * long as a new one of the same period, so this distorts nothing; but a gap of a period that was configured much
- * coarser would leave the next recording without samples for long. So no step of a coarse gap is longer than TM_IDLE,
- * and after it a gap of the period in force is drawn.
+ * No thread can be notified that a recording has ended, so each thread carries its gap into the next recording.
+ * The rest of a gap is as long as a new one of the same period, so this distorts nothing. But a gap of a much
+ * coarser configured period would leave the next recording without samples for long. So no step of a coarse gap
+ * is longer than TM_IDLE, and after it a gap of the period in force is drawn.
  *
  *   countdown     rest
  *   |--- step ---|-------- ... --------| sample
@@ -55,7 +55,7 @@ void tm_step_gap(struct tm_thread_state *thread)
     tm_renew_gap(thread);
 }
 
-/* What is left of a gap is a gap again, so another may be drawn for it. */
+/* The rest of a gap is again such a gap, so a new one may be drawn for it. */
 void tm_renew_gap(struct tm_thread_state *thread)
 {
     int saved = errno;

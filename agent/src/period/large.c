@@ -1,12 +1,13 @@
-/* large.c - allocations of the configured period and more have a period of their own.
+/* large.c - allocations of at least the configured period have a separate period.
  *
- * They are few and carry most of a program's bytes, so they are sampled at the configured period whatever the
- * small ones cost: their samples have a share of CPU time of their own, some thousand samples a second. Only beyond
- * that, and when the live table is full, does their period rise; it is never coarser than that of a small allocation.
+ * They are few and make up most of a program's bytes, so they are sampled at the configured period whatever the
+ * small ones cost: their samples have a separate share of CPU time, a few thousand samples per second. Their
+ * period rises only beyond that, and when the live table is full; it is never coarser than that of a small
+ * allocation.
  *
- * While the period in force is the configured one, gaps decide about them as about all others. While it is raised,
- * gaps count the bytes of small allocations alone, in steps of less than the configured period (gap.c). So every
- * large allocation exceeds the countdown and gets here, where a random number decides.
+ * While the period in force is the configured one, gaps decide about them as about all others. While it is
+ * raised, gaps count only the bytes of small allocations, in steps of less than the configured period (gap.c).
+ * So every large allocation exceeds the countdown and reaches this code, where a random number decides.
  */
 #include "core/number.h"
 #include "core/state.h"

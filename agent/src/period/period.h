@@ -1,5 +1,5 @@
-/* period.h - the sampling period: one for the process (control.c), coarser ones for sizes of which little
- * stays live (churn.c), a finer one for large allocations (large.c), and the gaps that threads draw (gap.c). */
+/* period.h - the sampling period: one for the process (control.c), coarser ones for sizes whose blocks rarely
+ * stay live (churn.c), a finer one for large allocations (large.c), and the gaps that threads draw (gap.c). */
 #ifndef TIDEMARK_PERIOD_H
 #define TIDEMARK_PERIOD_H
 
@@ -18,32 +18,32 @@ void tm_control_begin(void);
  * adjusts the period. */
 void tm_control_spent(uint64_t ticks, uint64_t bytes);
 void tm_control(uint64_t ticks, uint64_t bytes);
-/* (locked) Books time that no sample took; returns it in ns. */
+/* (locked) Books time in which no sample was taken; returns it in ns. */
 int64_t tm_control_beside(uint64_t ticks);
-/* Not locked: a step of a gap ended, in which nothing was sampled. */
+/* Not locked: a step of a gap ended without a sample. */
 void tm_control_passed(uint64_t bytes);
 /* Not locked: a sample was discarded because of the coarser period of its size. */
 void tm_control_thinned(void);
 int tm_control_is_due(void);
-/* Non-zero if the configured period was asked for whatever it costs. */
+/* Non-zero if the configured period was requested whatever it costs. */
 int tm_is_fixed(void);
 /* Non-zero while the start of the process is paid from its allowance. */
 int tm_control_starts(void);
 /* (locked) After steps: the period may fall. */
 void tm_control_look(void);
 void tm_control_report(void);
-/* (locked) Whether a period may fall by half: not below the configured one, nor below what thinning has set while the
- * live table is still that full. */
+/* (locked) Whether a period may be halved: not below the configured one, nor below what thinning has set while
+ * the live table is still that full. */
 int tm_may_halve(uint64_t period);
 
 /* ---- churn.c ----------------------------------------------------------------------------- */
 
-/* The period of a size: the one in force, or a coarser one where little of the size stays live. */
+/* The period of a size: the one in force, or a coarser one if little of the size stays live. */
 uint64_t tm_churn_period(uint64_t bytes, uint64_t in_force);
-/* (locked) How many samples of each allocated byte (small allocations) that period in force would take, by the sizes
- * seen lately; discarded ones count in part. */
+/* (locked) How many samples of each allocated byte (small allocations) a period in force would take, according
+ * to recent sizes; discarded ones count partly. */
 double tm_churn_samples(uint64_t period);
-/* (locked) The coarsest of all sizes. */
+/* (locked) The coarsest period of all sizes. */
 uint64_t tm_churn_coarsest(uint64_t in_force);
 /* (locked) A block of this size was sampled; a sampled one was freed. */
 void tm_churn_taken(uint64_t bytes, double period);
@@ -55,12 +55,12 @@ void tm_large_begin(void);
 int tm_is_large(uint64_t bytes);
 /* The period of an allocation. */
 uint64_t tm_period_of(uint64_t bytes, uint64_t in_force);
-/* Non-zero: the thread's gap does not count this allocation, tm_large_is_sampled() decides about it. */
+/* Non-zero: the thread's gap does not count this allocation; tm_large_is_sampled() decides about it. */
 int tm_decides_large(const struct tm_thread_state *thread, uint64_t bytes);
 int tm_large_is_sampled(struct tm_thread_state *thread, uint64_t bytes);
-/* (locked) The account of the interval since the last check. */
+/* (locked) Settles the account of the interval since the last check. */
 void tm_large_check(double budget_ns, double spent_ns);
-/* (locked) The live table was full. */
+/* (locked) Call this if the live table was full. */
 void tm_large_thinned(uint64_t period);
 
 /* ---- gap.c ------------------------------------------------------------------------------- */

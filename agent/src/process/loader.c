@@ -1,17 +1,17 @@
 /* loader.c - whether the list of loaded objects can be read without a deadlock.
  *
- * dl_iterate_phdr() takes a lock of the dynamic loader. fork() copies that lock as it is: if
- * another thread of the parent held it at that moment, no thread of the child will ever release it,
- * and a child that only allocates memory would hang in our slow path. So a forked image checks the
- * lock first. The lock is in _rtld_global (ld.so's own data, exported under GLIBC_PRIVATE), at an offset
- * that differs by version. It is found once, at start, while this thread holds it:
+ * dl_iterate_phdr() takes a lock of the dynamic loader. fork() copies that lock as it is: if another thread of
+ * the parent held it at that moment, no thread of the child will ever release it, and a child that only
+ * allocates memory would hang in our slow path. So a forked image checks the lock first. The lock is in
+ * _rtld_global (ld.so's own data, exported under GLIBC_PRIVATE), at an offset that differs by version. It is
+ * found once, at start, while this thread holds it:
  *
  *   word 0   futex    0 free, 1 held        (struct __pthread_mutex_s of glibc, x86-64)
  *   word 1   count    depth of the holder
  *   word 2   owner    thread id of the holder
  *
- * If it is not found (other versions, no such mutex), forked images do not read the list: their native
- * frames then have no object, and nothing else is lost.
+ * If it is not found (other versions, no such mutex), forked images do not read the list: their native frames
+ * then have no object, and nothing else is lost.
  */
 #include <string.h>
 
@@ -67,6 +67,6 @@ void tm_loader_begin(void)
 int tm_loader_answers(void)
 {
     if (tm_core.is_first)
-        return 1; /* not forked: the thread that holds the lock is alive */
+        return 1; /* not forked: the thread that holds the lock is running */
     return lock_word && __atomic_load_n(lock_word, __ATOMIC_RELAXED) == 0;
 }

@@ -1,8 +1,8 @@
 /* objects.c - the loaded objects of this process, and their symbols found in their own tables.
  *
- * Not with dlsym(): the agent replaces it, it allocates for its error texts, and with
- * RTLD_NEXT it needs libdl on older C libraries. dl_iterate_phdr() and the dynamic
- * section (System V gABI, chapter 5; DT_GNU_HASH as binutils writes it) are enough.
+ * dlsym() is not used: the agent replaces it, it allocates for its error texts, and with RTLD_NEXT it needs
+ * libdl on older C libraries. dl_iterate_phdr() and the dynamic section (System V gABI, chapter 5; DT_GNU_HASH
+ * as binutils writes it) are enough.
  */
 #include <elf.h>
 #include <link.h>
@@ -95,7 +95,7 @@ static int read_dynamic(const struct tm_object *object, struct symbols *symbols)
     return symbols->table && symbols->names;
 }
 
-/* A definition that others may bind to, in its default version (bit 15: hidden). */
+/* A definition that other objects may bind to, in its default version (bit 15: hidden). */
 static int defines(const struct symbols *symbols, uint32_t index, const char *name)
 {
     const ElfW(Sym) *symbol = &symbols->table[index];

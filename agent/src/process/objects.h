@@ -11,7 +11,7 @@
 /* A loaded object as dl_iterate_phdr() describes it; valid while it stays loaded. */
 struct tm_object {
     uintptr_t bias;
-    uintptr_t start, end; /* of all its loaded segments */
+    uintptr_t start, end; /* range of all its loaded segments */
     const char *path;     /* as the loader names it; "" for the executable */
     const void *program_headers;
     uint32_t program_header_count;

@@ -1,7 +1,7 @@
 /* protection.c - whether a page may be written now.
  *
- * Only the kernel knows: an object's program headers say what the loader intends to do with its
- * RELRO part, not whether it has done so yet.
+ * Only the kernel knows: an object's program headers say what the loader will do with its RELRO part, not
+ * whether it has done so yet.
  *
  *   Linux 5.14 on   madvise(MADV_POPULATE_WRITE) fails with EINVAL where writing is not allowed; it does
  *                   not change a part that the loader has already written
@@ -21,7 +21,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The kernel's usual bound is 65,530; memory is touched only as far as it is used. */
+/* The kernel's usual limit is 65,530; memory is touched only as far as it is used. */
 #define MOST_RANGES (1u << 20)
 
 struct range {

@@ -7,9 +7,9 @@
  *   R_X86_64_64                    symbol's address plus addend: a pointer in data
  *   R_X86_64_IRELATIVE             what the object's own resolver function chose
  *
- * (System V ABI, AMD64 supplement, table 4.9.) A slot is identified by what the word holds, not by the
- * symbol's name: a slot bound to another allocator's address is not ours. Only for a lazy slot
- * (a JUMP_SLOT that still points to the object's own stub) there is nothing but the name.
+ * (System V ABI, AMD64 supplement, table 4.9.) A slot is identified by the contents of the word, not by the
+ * symbol's name: a slot bound to another allocator's address is not ours. Only a lazy slot (a JUMP_SLOT that
+ * still points to the object's own stub) is identified by the name.
  */
 #include <elf.h>
 #include <link.h>
@@ -101,8 +101,8 @@ static uint8_t hook_of_value(uintptr_t value)
     return TM_NO_HOOK;
 }
 
-/* A stub resolves to the first definition in the program's global scope. (An object opened
- * with RTLD_DEEPBIND may mean another: it then both allocates and frees with ours.) */
+/* A stub resolves to the first definition in the program's global scope. (An object opened with RTLD_DEEPBIND
+ * may have another: it then both allocates and frees with ours.) */
 static uint8_t hook_of_stub(const struct tm_object *object, const struct tables *tables, const ElfW(Rela) *entry,
                             uintptr_t value)
 {
@@ -115,7 +115,7 @@ static uint8_t hook_of_stub(const struct tm_object *object, const struct tables 
     return TM_NO_HOOK;
 }
 
-/* Gives 0 when `found` wants no more. */
+/* Returns 0 if `found` wants no more. */
 static int look(const struct tm_object *object, const struct tables *tables, const ElfW(Rela) *entry, size_t count,
                 int (*found)(const struct tm_slot_place *, void *), void *data)
 {

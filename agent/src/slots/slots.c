@@ -1,6 +1,6 @@
 /* slots.c - writes our functions into the slots of loaded objects, and restores them.
  *
- * What may go wrong, and what prevents it:
+ * Possible problems, and their solutions:
  *
  *   an object is unloaded     all work is done inside the loader's walk, whose lock unloading needs; a
  *                             slot is touched only when its object was met in this very walk
@@ -36,10 +36,10 @@ struct known_object {
     uintptr_t bias, start, end;
     uint64_t path_hash;
     uintptr_t guarded_start, guarded_end; /* whole pages that the loader made read-only; equal: none */
-    uint64_t seen_ms;                     /* when it was first met */
-    uint32_t first, count;                /* of its slots */
-    uint32_t walk;                        /* in which it was last met */
-    uint8_t waiting;                      /* not known yet whether the loader is done with it */
+    uint64_t seen_ms;                     /* when it was first seen */
+    uint32_t first, count;                /* number of its slots */
+    uint32_t walk;                        /* the walk in which it was last seen */
+    uint8_t waiting;                      /* unknown whether the loader is done with it */
 };
 
 struct known_slot {
@@ -68,15 +68,14 @@ static int is_guarded(const struct known_object *object, const struct known_slot
     return !object->waiting && address >= object->guarded_start && address < object->guarded_end;
 }
 
-/* Another allocator than the C library's is in use: a restored stub could be resolved
- * to a different one than has served so far. */
+/* Another allocator than the C library's is in use: a restored stub could resolve to a different one than before. */
 static uintptr_t value_to_restore(const struct known_slot *slot)
 {
     uintptr_t start, end;
     return slot->lazy && tm_foreign_allocator(&start, &end) ? (uintptr_t)tm_hooks[slot->hook].real : slot->before;
 }
 
-/* 1: the slot holds what it should, or is not ours to change. 0: its page is guarded. */
+/* 1: the slot contains what it should, or may not be changed. 0: its page is protected. */
 static int write_slot(struct known_slot *slot, int restore, int open)
 {
     const struct tm_hook *hook = &tm_hooks[slot->hook];
@@ -88,7 +87,7 @@ static int write_slot(struct known_slot *slot, int restore, int open)
     if (!open)
         return 0;
     if (!restore)
-        slot->before = now; /* the loader may have resolved it since */
+        slot->before = now; /* the loader may have resolved it in the meantime */
     __atomic_compare_exchange_n(slot->address, &now, wanted, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     if (slot->lazy && !restore)
         __atomic_store_n(&look_again_ms, tm_now_ms() + WAIT_MS, __ATOMIC_RELAXED);
@@ -117,7 +116,7 @@ struct walk {
     enum tm_slot_group group;
     int why;
     uint32_t stayed;
-    uint32_t next; /* the object that is probably met next: the loader's order hardly changes */
+    uint32_t next; /* the object that probably comes next: the loader's order hardly changes */
     uint64_t now_ms;
 };
 
@@ -175,7 +174,7 @@ static int add_slot(const struct tm_slot_place *place, void *data)
     return 1;
 }
 
-/* An object that does not fit completely is left alone completely: its allocations and frees are not seen. */
+/* An object that does not fit completely is skipped completely: its allocations and frees are not seen. */
 static void find_slots(const struct tm_object *object, struct known_object *known)
 {
     known->first = slot_count;
@@ -241,7 +240,7 @@ static int visit_to_write(const struct tm_object *object, void *data)
     if (known->waiting && walk->group == TM_SLOTS_ENDS)
         settle(object, known, walk);
     if (!known->waiting && write_object(known, walk->group, 0) != 0) {
-        /* Its pages cannot be made writable: it is left alone completely, like one that does not fit. */
+        /* Its pages cannot be made writable: it is skipped completely, like one that does not fit. */
         write_object(known, TM_SLOTS_BEGINNINGS, 1);
         write_object(known, TM_SLOTS_ENDS, 1);
         known->count = 0;

@@ -15,7 +15,7 @@ int _PyRuntime; /* represents the interpreter's object */
 #if defined(KIND_data)
 static void *(*const table_malloc)(size_t) = malloc;
 static void (*table_free)(void *) = free;
-void change_table(void (*function)(void *)); /* so that the compiler must read it */
+void change_table(void (*function)(void *)); /* forces the compiler to read it */
 void change_table(void (*function)(void *))
 {
     table_free = function;

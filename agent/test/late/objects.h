@@ -1,5 +1,5 @@
-/* objects.h - a running program: libraries with pointers to allocators of each kind (object.c),
- * and the core entered as if it had been loaded late. The libraries are in ../late beside the test.
+/* objects.h - a running program: libraries with pointers to allocators of each kind (object.c), and the core
+ * entered as if it had been loaded late. The libraries are in ../late beside the test.
  */
 #ifndef TIDEMARK_LATE_OBJECTS_H
 #define TIDEMARK_LATE_OBJECTS_H
@@ -42,7 +42,7 @@ static inline struct object open_object(const char *kind)
     return object;
 }
 
-/* In the case's own process: to the children that it forks the library is inherited. */
+/* In the case's own process: the children that it forks inherit the library. */
 static inline void load(void)
 {
     static int loaded;

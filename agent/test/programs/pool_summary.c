@@ -1,4 +1,4 @@
-/* pool_summary.c - one line a claimed slot of a pool file, for the checks in run.sh. */
+/* pool_summary.c - prints one line for each claimed slot of a pool file, for the checks in run.sh. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

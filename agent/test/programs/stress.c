@@ -1,5 +1,5 @@
-/* stress.c - threads x forks x dlopen x signals that allocate x small stacks, then exit()
- * while threads still run. Every block carries its own number: a wrong byte ends it. */
+/* stress.c - threads x forks x dlopen x signals that allocate x small stacks, then exit() while threads still
+ * run. Every block contains its own number; a wrong byte ends the program. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -100,5 +100,5 @@ int main(void)
     for (int i = 0; i < THREADS / 2; i++)
         pthread_detach(threads[i]);
     puts("fine");
-    exit(0); /* the threads go on through our destructor */
+    exit(0); /* the threads keep running during our destructor */
 }

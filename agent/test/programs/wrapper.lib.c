@@ -1,5 +1,5 @@
-/* wrapper.lib.c - a library of the kind that people preload beside us: it finds the allocator
- * below it by RTLD_NEXT, and its malloc is the one that we precede. */
+/* wrapper.lib.c - a library of the kind that people preload beside us: it finds the allocator below it by
+ * RTLD_NEXT, and ours precedes its malloc. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* barrier.c - from the exit handlers on, this process may end, write and give memory back, and no more.
+/* barrier.c - from the exit handlers on, this process may only end, write and return memory.
  *
- * By the time exit() calls its handlers an interpreter has ended; the destructors of libraries come after them.
- * A call that is not let through ends the process with SIGSYS.
+ * An interpreter has ended when exit() calls its handlers; the destructors of libraries run after them. A
+ * forbidden call ends the process with SIGSYS.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -22,7 +22,7 @@ static struct sock_filter filter[] = {
     LET_THROUGH(SYS_write),
     LET_THROUGH(SYS_munmap),
     LET_THROUGH(SYS_brk),
-    /* Where the kernel has no page that tells the time, reading it is a call; the CPU's clock is one everywhere. */
+    /* If the kernel has no page with the time, reading it is a system call; the CPU clock always is one. */
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 0, 3),
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1 /* CLOCK_MONOTONIC */, 0, 1),
@@ -34,10 +34,10 @@ static void raise_barrier(void)
 {
     struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        _exit(1); /* without it nothing would be told */
+        _exit(1); /* without it nothing would be reported */
 }
 
-/* 0, or the error number where the system has no filters to give. */
+/* 0, or the errno if the system has no filters. */
 int bar_system_calls(void)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||

@@ -1,4 +1,4 @@
-/* A host that loads libpython late and for itself alone (RTLD_LOCAL), as plug-ins do.
+/* A host that loads libpython late and privately (RTLD_LOCAL), as plug-ins do.
  *     host LIBRARY SCRIPT */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@ int main(int count, char **arguments)
 {
     if (count < 3)
         return 2;
-    usleep(20000); /* the agent looks for new objects from time to time */
+    usleep(20000); /* the agent searches for new objects from time to time */
     for (int i = 0; i < 100; i++)
         free(malloc(100000));
     void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);

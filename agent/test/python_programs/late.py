@@ -195,7 +195,7 @@ def trace():
 
 
 def cycles():
-    """Armed and disarmed under load, by the thousand: nothing grows, nothing breaks."""
+    """Armed and disarmed thousands of times under load: nothing grows, nothing breaks."""
     count = int(os.environ["CYCLES"])
     agent = load()
     stop, errors = threading.Event(), []

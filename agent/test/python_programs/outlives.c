@@ -1,7 +1,7 @@
-/* A host that outlives its interpreter: finalises it, continues without, and initialises another.
- * Holds at its end: 310000000 bytes of its own, allocated between the two, and what the second
- * interpreter holds. In between, it waits for a while as an idle service does. With BRIEF set, the first
- * interpreter allocates next to nothing and is gone before it can be observed.
+/* A host that outlives its interpreter: finalises it, continues without it, and initialises another. At its end
+ * it holds 310000000 bytes of its own, allocated between the two, and what the second interpreter holds. In
+ * between, it waits for a while like an idle service. With BRIEF set, the first interpreter allocates next to
+ * nothing and has ended before it can be observed.
  *     outlives LIBRARY */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void run(const char *text)
         _exit(4);
 }
 
-/* In blocks as large as the coarsest period: however slow the machine, each is looked at soon. */
+/* In blocks as large as the coarsest period, so that each is sampled soon, however slow the machine. */
 static void work_for(time_t seconds)
 {
     time_t end = time(NULL) + seconds;
@@ -40,7 +40,7 @@ int main(int count, char **arguments)
         return 5;
     work_for(3);
     void *own = malloc(310000000);
-    /* An interpreter is found at a sample some 10 ms after it began. */
+    /* An interpreter is found at a sample about 10 ms after it began. */
     run("import time\nfor _ in range(50):\n  bytes(16 << 20)\n  time.sleep(0.002)\n"
         "def second():\n  return bytes(320000000 - bytes().__sizeof__())\nkept = second()");
     puts("fine");

@@ -1,6 +1,6 @@
-/* Exports the names of an interpreter, with a version or offsets that cannot be trusted:
- * VERSION and COOKIE are given by the compiler's command line. Allocates, and ends. With NUMBER it is a
- * library for host.c, and that number its Py_Version: not even Py_GetVersion may be called. */
+/* Exports the names of an interpreter with an untrustworthy version or offsets: VERSION and COOKIE are set on
+ * the compiler's command line. Allocates, and ends. With NUMBER it is a library for host.c, and NUMBER is its
+ * Py_Version: not even Py_GetVersion may be called. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ EXPORT const char *Py_GetVersion(void)
 }
 #endif
 
-/* Nothing of it may be called: who is not trusted is left alone. */
+/* None of its functions may be called, because an untrusted interpreter is left alone. */
 #define NEVER(name)          \
     EXPORT void *name(void)  \
     {                        \
@@ -55,7 +55,7 @@ EXPORT int main(void)
     void *kept[2000];
     for (int i = 0; i < 2000; i++)
         memset(kept[i] = malloc(10000), i, 10000);
-    for (int i = 0; i < 1000; i++) { /* the agent looks for new objects from time to time */
+    for (int i = 0; i < 1000; i++) { /* the agent searches for new objects from time to time */
         if (i % 100 == 0)
             usleep(20000);
         free(malloc(100000));

@@ -58,29 +58,32 @@ export function buildCommand(): Command {
     )
     .option(
       "--peak <bytes>",
-      "highest memory of the program and its children, as in 2GiB",
+      "fail if the program and its children use more than this, such as 2GiB",
       parseLimit,
     )
     .option(
       "--growth <rate>",
-      "growth after the first third of the run, as in 10MiB/h; caches that fill and warm-up pass",
+      "fail if memory grows faster after the first third of the run, such as 10MiB/h; caches that fill and warm-up pass",
       parseGrowth,
     )
-    .option("--leak", "no verdict of a leak")
-    .option("--baseline <file>", "the ranges that --save-baseline wrote")
+    .option("--leak", "fail if the verdict is a leak")
+    .option(
+      "--baseline <file>",
+      "fail if a figure is above its range in this file, which --save-baseline wrote",
+    )
     .option(
       "--save-baseline <file>",
-      "write what the program used as a baseline, a small text file",
+      "write the memory that the program used as a baseline, a small text file",
     )
-    .option("--allow-undecided", "let a gate pass for which the program ran too short")
+    .option("--allow-undecided", "pass a gate that cannot decide because the program ran too short")
     .option("-o, --output <recording>", "keep the recording here (default: kept after a finding)")
-    .option("-f, --force", "overwrite the files that are to be written")
-    .option("--native", "record native (C, C++, Rust) frames too")
+    .option("-f, --force", "overwrite existing output files")
+    .option("--native", "also record native (C, C++, Rust) frames")
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
-    .addOption(new Option("--no-follow", "leave child processes unprofiled"))
-    .option("--junit <file>", "write the gates as JUnit's XML")
+    .addOption(new Option("--no-follow", "do not profile child processes"))
+    .option("--junit <file>", "write the gates as JUnit XML")
     .option("--json <file>", "write the result as JSON to this file")
-    .option("--quiet", "no word about gates that passed")
+    .option("--quiet", "print nothing about gates that pass")
     .option("--debug", "show the stack of an error");
   withProgram(command);
   return withExamples(

@@ -28,18 +28,18 @@ const DEFAULT_ROWS = 50;
 
 export const about: CommandAbout = {
   group: "fleet",
-  summary: "ask a server about its services and their instances",
+  summary: "query a server about its services and their instances",
   rows: "sized",
 };
 
 export function buildCommand(): Command {
   const command = new Command("fleet")
     .description(
-      "What a server (tidemark serve) knows: all services with their memory, growth and verdict, or one\n" +
-        "service with its instances.",
+      "Query a server (tidemark serve): all services with their memory, growth and verdict, or one\n" +
+        "service with its instances. The server shows the same in the browser at its address.",
     )
     .addArgument(new Argument("<question>", "what to ask").choices(["services", "service"]))
-    .argument("[name]", "of the service")
+    .argument("[name]", "name of the service, for `service`")
     .addOption(
       new Option("--server <url>", "the server's address")
         .default(DEFAULT_SERVER)

@@ -41,17 +41,17 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("lint")
     .description(
-      "Leak patterns in Python source: containers that only grow, caches that keep instances,\n" +
-        "tensors that keep their graph, clients made for each request. docs/lint.md explains each rule.",
+      "Find leak patterns in Python source: containers that only grow, caches that keep instances,\n" +
+        "tensors that keep their graph, clients made for each request. docs/lint_rules.md explains each rule.",
     )
-    .argument("[paths...]", "Python files, and folders with such files", ["."])
-    .option("--select <rules>", "only these rules: ids, beginnings of ids, or names", words)
+    .argument("[paths...]", "Python files, or folders that contain them", ["."])
+    .option("--select <rules>", "only these rules: ids, prefixes of ids, or names", words)
     .option("--ignore <rules>", "not these rules", words)
     .option("--exclude <patterns>", "leave out these paths, as in .gitignore", words)
     .addOption(
       new Option(
         "--fail-on <severity>",
-        "exit code 1 for findings of this severity (default warning)",
+        "exit code 1 for findings of at least this severity (default: warning)",
       ).choices(["error", "warning", "never"]),
     )
     .option("--fix", "change the source where that is safe")
@@ -64,7 +64,7 @@ export function buildCommand(): Command {
     )
     .option(
       "--recording <recording>",
-      "rank findings by what a .tidemark file measured at their lines",
+      "rank findings by the memory that this recording measured at their lines",
     )
     .option("--rules", "list the rules")
     .option("--top <n>", "at most this many findings (default: all)", parseCount)

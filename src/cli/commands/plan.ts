@@ -45,21 +45,21 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("plan")
     .description(
-      "How much device memory training or serving a model takes, part by part with its formula, and what\n" +
-        "each technique would save. MODEL is a folder with config.json (and weight files, of which the headers\n" +
-        "are read), or one such file: .json, .safetensors, .gguf. Nothing is downloaded.",
+      "How much device memory training or serving a model takes, each part with its formula, and what each\n" +
+        "technique would save. MODEL is a folder with config.json (and weight files, whose headers are\n" +
+        "read), or one file: .json, .safetensors, .gguf. Nothing is downloaded.",
     )
     .argument("<model>", "folder with config.json, or one file");
   withPlanOptions(command);
   command
     .option(
       "--config <file>",
-      "adapter_config.json, or a configuration of DeepSpeed or accelerate;\nmay be repeated, and other options go before it",
+      "adapter_config.json, or a configuration of DeepSpeed or accelerate;\nmay be repeated; other options take precedence",
       (file: string, files: readonly string[] = []) => [...files, file],
     )
-    .option("--fit", "which methods, batches and lengths fit, on --gpu or on common GPUs")
-    .option("--compare <file>", "an allocator snapshot or a recording: planned against measured")
-    .option("--check <log>", "with --serve: the start-up log of vLLM against the plan")
+    .option("--fit", "list the methods, batches and lengths that fit on --gpu, or on common GPUs")
+    .option("--compare <file>", "compare the plan with an allocator snapshot or a recording")
+    .option("--check <log>", "with --serve: compare the plan with a start-up log of vLLM")
     .option("-o, --output <file>", "write a self-contained HTML page that recomputes plans");
   withForceOption(command);
   withCommonOptions(command, "stdout");

@@ -31,45 +31,46 @@ const DEFAULT_DISK: Bytes = 10 * 2 ** 30;
 
 export const about: CommandAbout = {
   group: "fleet",
-  summary: "keep the recordings of many programs, and answer questions about them",
+  summary: "keep the recordings of many programs, and show their services",
   rows: "none",
 };
 
 export function buildCommand(): Command {
   const command = new Command("serve")
     .description(
-      "A server that takes recordings while they grow (tidemark run --to URL), keeps them in a folder,\n" +
-        "and answers questions about services, versions and instances: tidemark fleet services, or its\n" +
-        "HTTP API. Without a token it listens on loopback alone. Ctrl-C or SIGTERM ends it.",
+      "A server that receives recordings while programs run (tidemark run --to URL), keeps them in a\n" +
+        "folder, and shows services, versions and instances: in the browser at its address, in the\n" +
+        "terminal (tidemark fleet services), and by HTTP. Without --token-file it accepts only loopback\n" +
+        "addresses. Ctrl-C or SIGTERM ends it.",
     )
     .addOption(
-      new Option("--listen <address>", "where it listens; port 0: any that is free")
+      new Option("--listen <address>", "address of the server and its pages; port 0: any free port")
         .default({ host: "127.0.0.1", port: DEFAULT_PORT }, `127.0.0.1:${DEFAULT_PORT}`)
         .argParser(parseAddress),
     )
     .option(
       "--store <store>",
-      "where it keeps them, as in duckdb:FOLDER (default in ~/.local/share)",
+      "where to keep recordings, such as duckdb:FOLDER (default: a folder in ~/.local/share)",
     )
     .option("--load <recordings...>", "load these recordings first")
     .option(
       "--token-file <file>",
-      "lines of a scope (ingest, read or admin) and a token: requests need one of them",
+      "accept only requests with a token of this file; each line holds a scope (ingest, read or admin) and a token",
     )
     .addOption(
-      new Option("--keep <time>", "remove what is older")
+      new Option("--keep <time>", "remove data that is older")
         .default(DEFAULT_KEEP_MS, formatDuration(DEFAULT_KEEP_MS))
         .argParser(parseDuration),
     )
     .addOption(
-      new Option("--max-disk <bytes>", "remove the oldest beyond this size of all files")
+      new Option("--max-disk <bytes>", "remove the oldest data if all files are larger than this")
         .default(DEFAULT_DISK, formatBytes(DEFAULT_DISK))
         .argParser(parseBytes),
     )
     .addOption(
       new Option(
         "--log <what>",
-        "lines of JSON on stderr: requests, or warnings alone (the default on a terminal)",
+        "JSON lines on stderr: all requests, or only warnings (the default on a terminal)",
       ).choices(["requests", "warnings"]),
     );
   withCommonOptions(command, "stdout");

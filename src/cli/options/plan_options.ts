@@ -118,84 +118,94 @@ function parseShare(text: string): number {
 export function withPlanOptions(command: Command): void {
   const choice = (flags: string, about: string, choices: readonly string[]) =>
     command.addOption(new Option(flags, about).choices([...choices]));
-  command.option("--train", "one training step (the default)").option("--serve", "inference");
+  command
+    .option("--train", "plan one training step (the default)")
+    .option("--serve", "plan inference");
   choice(
     "--method <method>",
-    "what is trained (default: full; qlora of a quantised model)",
+    "what is trained (default: full; qlora for a quantised model)",
     METHODS,
   );
-  choice("--optimizer <name>", "default: adamw", OPTIMIZERS);
+  choice("--optimizer <name>", "the optimizer (default: adamw)", OPTIMIZERS);
   command
     .option("--batch <n>", "sequences on one device (default: 1)", parseSize)
     .option(
       "--seq <n>",
-      "tokens of each, also 4k (default: 2048); of a vision model: none",
+      "tokens per sequence, such as 4k (default: 2048); not for vision models",
       parseSize,
     );
-  choice("--checkpointing <kind>", "recomputed activations (default: none; full with qlora)", [
-    "none",
-    "selective",
-    "full",
-  ]);
-  choice("--quantize <type>", "linear layers are quantised when they are loaded", QUANTIZATIONS);
-  choice("--dtype <type>", "of products (default: that of the checkpoint)", COMPUTE_DTYPES);
+  choice(
+    "--checkpointing <kind>",
+    "which activations are recomputed (default: none; full with qlora)",
+    ["none", "selective", "full"],
+  );
+  choice("--quantize <type>", "quantise linear layers when they are loaded", QUANTIZATIONS);
+  choice(
+    "--dtype <type>",
+    "type of matrix products (default: that of the checkpoint)",
+    COMPUTE_DTYPES,
+  );
   choice(
     "--weights <width>",
-    "fp32 weights under 16-bit products, or 16-bit weights\n(default: as the checkpoint; fp32 with full and --fsdp or --zero)",
+    "width of the weights if products are 16-bit\n(default: as in the checkpoint; fp32 with full and --fsdp or --zero)",
     ["fp32", "16bit"],
   );
-  choice("--attention <kernel>", "default: sdpa", ["eager", "sdpa", "flash"]);
+  choice("--attention <kernel>", "the attention kernel (default: sdpa)", [
+    "eager",
+    "sdpa",
+    "flash",
+  ]);
   choice(
     "--loss <kind>",
-    "how logits and loss are computed\n(default: full; chunked of torchtune and litgpt)",
+    "how logits and loss are computed\n(default: full; chunked with torchtune and litgpt)",
     ["full", "chunked", "fused"],
   );
   choice(
     "--library <name>",
-    "whose code trains: it decides which kernels are fused\n(default: transformers)",
+    "the library that trains; it decides which kernels are fused\n(default: transformers)",
     LIBRARIES,
   );
   command
-    .option("--compile", "torch.compile")
+    .option("--compile", "use torch.compile")
     .option("--accumulation <n>", "batches before each optimizer step (default: 1)", parseSize)
     .option("--optimizer-in-backward", "the optimizer consumes each gradient as it appears")
-    .option("--offload-activations", "inputs of checkpointed layers go to host memory")
-    .option("--lora-rank <n>", "default: 8", parseSize)
+    .option("--offload-activations", "keep the inputs of checkpointed layers in host memory")
+    .option("--lora-rank <n>", "rank of the adapters (default: 8)", parseSize)
     .option(
       "--lora-targets <names>",
-      "attention, all, or q_proj,v_proj\n(default: attention; all with qlora)",
+      "layers with adapters: attention, all, or names such as q_proj,v_proj\n(default: attention; all with qlora)",
     )
-    .option("--lora-dropout", "the adapters' inputs have dropout")
-    .option("--ddp <n>", "copies on so many devices", parseSize)
-    .option("--fsdp <n>", "FSDP over so many devices", parseSize);
+    .option("--lora-dropout", "apply dropout to the adapters' inputs")
+    .option("--ddp <n>", "data parallel: a copy on each of this many devices", parseSize)
+    .option("--fsdp <n>", "FSDP over this many devices", parseSize);
   command.addOption(
     new Option("--zero <stage>", "DeepSpeed ZeRO over --devices")
       .choices(["1", "2", "3"])
       .argParser(parseStage),
   );
-  command.option("--devices <n>", "devices of --zero (default: 8)", parseSize);
-  choice("--offload <what>", "of --fsdp or --zero to host memory", ["optimizer", "all"]);
+  command.option("--devices <n>", "number of devices for --zero (default: 8)", parseSize);
+  choice("--offload <what>", "what --fsdp or --zero keeps in host memory", ["optimizer", "all"]);
   command
-    .option("--tp <n>", "tensor parallelism", parseSize)
-    .option("--cp <n>", "context parallelism", parseSize)
-    .option("--pp <n>", "pipeline stages (1F1B)", parseSize)
+    .option("--tp <n>", "tensor parallelism over this many devices", parseSize)
+    .option("--cp <n>", "context parallelism over this many devices", parseSize)
+    .option("--pp <n>", "number of pipeline stages (1F1B)", parseSize)
     .option(
       "--virtual-stages <n>",
       "interleaved 1F1B: pieces of the model on each stage",
       parseSize,
     )
-    .option("--ep <n>", "expert parallelism", parseSize)
+    .option("--ep <n>", "expert parallelism over this many devices", parseSize)
     .option("--workers <n>", "DataLoader workers, for host memory", parseNone)
     .option(
       "--gpu <name>",
-      "h100, a100-40gb, 4090... or a size such as 24GiB\n(default: a100-80gb)",
+      "the device: h100, a100-40gb, 4090... or a size such as 24GiB\n(default: a100-80gb)",
       parseGpu,
     );
-  choice("--engine <name>", "with --serve (default: transformers)", ENGINES);
+  choice("--engine <name>", "with --serve: the engine (default: transformers)", ENGINES);
   command
     .option("--context <n>", "with --serve: tokens of one sequence (default: 2048)", parseSize)
     .option("--concurrency <n>", "with --serve: sequences at once (default: 1)", parseSize);
-  choice("--kv-dtype <type>", "with --serve: of the cache (default: auto)", [
+  choice("--kv-dtype <type>", "with --serve: type of the cache (default: auto)", [
     "auto",
     "fp8",
     "int8",
@@ -206,11 +216,11 @@ export function withPlanOptions(command: Command): void {
   command
     .option(
       "--utilization <share>",
-      "with --serve: of the device (default: the engine's)",
+      "with --serve: share of the device that the engine uses (default: the engine's)",
       parseShare,
     )
-    .option("--batched-tokens <n>", "with --serve: tokens of one pass (default: 8192)", parseSize)
-    .option("--no-cuda-graphs", "with --serve: none are captured");
+    .option("--batched-tokens <n>", "with --serve: tokens per pass (default: 8192)", parseSize)
+    .option("--no-cuda-graphs", "with --serve: capture no CUDA graphs");
 }
 
 function parseStage(text: string): number {

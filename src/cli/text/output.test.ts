@@ -54,7 +54,7 @@ describe("without a terminal", () => {
     expect(screen(10, false).wrap(sentence, 0)).toEqual(["one two", "three", LONG, "four"]);
   });
 
-  it("nothing is cut", () => {
+  it("nothing is truncated", () => {
     const wide = screen(40, false);
     const path = `/srv/${LONG}/${LONG}/${LONG}.py:41`;
     const columns = [{ title: "SITE", flexible: "cutMiddle" as const }, { title: "SIZE" }];
@@ -64,7 +64,7 @@ describe("without a terminal", () => {
 });
 
 describe("pictures", () => {
-  it("draws a bar in eighths, and a small value always visibly", () => {
+  it("draws a bar in eighths, and a small value is always visible", () => {
     expect(bar(1, 4)).toBe("████");
     expect(bar(0.5, 4)).toBe("██");
     expect(bar(0.0001, 4)).toBe("▏");

@@ -309,7 +309,7 @@ function withPublished(
   return { ...table, ...merged };
 }
 
-/** The debugger's seven slots are at the same place in every build of a minor version. */
+/** The debugger's seven slots have the same offsets in every build of a minor version. */
 function readDebugger(
   reader: MemoryReader,
   runtime: Address,

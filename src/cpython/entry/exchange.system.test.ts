@@ -1,4 +1,4 @@
-/** The files of an exchange, with a real Python as the process: whose word is first decides. */
+/** The files of an exchange, with a real Python as the process: the first word in the file decides. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => exchange.close());
 
-/** What the process prints that runs the script. */
+/** The output of the process that runs the script. */
 function run(): string {
   return spawnSync("python3", ["-c", exchange.source], { encoding: "utf8" }).stdout;
 }

@@ -66,7 +66,7 @@ export class Exchange {
     return this.#folder.there(".py");
   }
 
-  /** Runs the script's file in its own namespace; never raises, even if the file is gone. */
+  /** Runs the script's file in its own namespace; never raises, even if the file has been removed. */
   get source(): string {
     return `try:exec(open(${pythonText(this.scriptPath)}).read(),{})\nexcept BaseException:pass\n`;
   }
@@ -76,7 +76,7 @@ export class Exchange {
     try {
       text = readFileSync(this.#folder.here(""), "utf8");
     } catch {
-      return { state: "waiting" }; // somebody else removed it
+      return { state: "waiting" }; // another process removed it
     }
     const match = /^taken\n(?:withdrawn\n)?(?:(done|raised)\n([\s\S]*)\n\.\n)?/.exec(text);
     if (match === null) {
@@ -95,7 +95,7 @@ export class Exchange {
     try {
       appendFileSync(this.#folder.here(""), WITHDRAWN);
     } catch {
-      return true; // somebody else removed the file; without it nothing begins
+      return true; // another process removed the file, and without it nothing begins
     }
     return this.read().state === "waiting";
   }
@@ -152,7 +152,7 @@ answer()
   return `exec(compile(${pythonText(source)}, "<tidemark>", "exec"), {})\n`;
 }
 
-/** A string literal of Python. */
+/** A Python string literal. */
 export function pythonText(text: string): string {
   return JSON.stringify(text).replace(
     /[\u007f-\uffff]/g,

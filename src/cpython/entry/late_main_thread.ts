@@ -20,7 +20,7 @@ const CALLERS_SHOWN = 2;
 /** Functions that only enter the kernel. */
 const SYSTEM_LIBRARY = /^(?:libc|libpthread|ld-linux-x86-64)[.-]|^\[vdso\]$/;
 
-/** ", at sorts (native.so) called by calls (native.so)": up to the evaluator that called them. */
+/** ", at sorts (native.so) called by calls (native.so)": the frames up to the evaluator that called them. */
 function describePlace(frames: readonly NativeFrame[]): string {
   const evaluator = frames.findIndex((frame) => isEvaluator(frame.function));
   const called = evaluator < 0 ? frames : frames.slice(0, evaluator);
@@ -49,7 +49,7 @@ export class LateMainThread {
     this.#openUnwinder = openUnwinder;
   }
 
-  /** Call it while the process is paused. */
+  /** Call this while the process is paused. */
   async copy(holder: { registers(): Promise<ThreadRegisters[]> }): Promise<void> {
     if (this.#openUnwinder !== undefined) {
       const main = (await holder.registers()).filter(({ tid }) => tid === this.#pid);

@@ -47,13 +47,13 @@ export class PatientHolder {
   /** False if the time was over or the wait ended early. Throws like ProcessHolder. */
   async hold(deadline: Millis): Promise<boolean> {
     const begun = performance.now();
-    for (let told = false; !(await this.#tryHold()); ) {
+    for (let isReported = false; !(await this.#tryHold()); ) {
       const now = performance.now();
       if (now >= deadline || this.#patience.signal?.aborted) {
         return false;
       }
-      if (!told && now - begun > this.#lateMs) {
-        told = true;
+      if (!isReported && now - begun > this.#lateMs) {
+        isReported = true;
         this.#patience.onWaiting?.(this.hanging);
       }
       await new Promise((resolve) => setTimeout(resolve, HANG_CHECK_MS));

@@ -136,7 +136,7 @@ class RemoteExec {
         taken = await this.#taken(Math.min(performance.now() + 1_000, deadline));
         taken ||= (await this.#layCall()) && (await this.#taken(deadline));
       }
-      if (!taken && !(await this.#takeBack())) {
+      if (!taken && !(await this.#withdrawRequest())) {
         taken = await this.#taken(performance.now() + 1_000); // it began at the last moment
       }
       if (!taken && this.#exchange.withdraw()) {
@@ -148,7 +148,7 @@ class RemoteExec {
       }
       return this.#answer(await this.#ended());
     } catch (error) {
-      await this.#takeBack().catch(() => {}); // the process has ended, or is traced by another tool
+      await this.#withdrawRequest().catch(() => {}); // the process has ended, or is traced by another tool
       this.#exchange.withdraw();
       throw error;
     }
@@ -225,7 +225,7 @@ class RemoteExec {
   }
 
   /** True if nothing is left in the process; false if it was executed in the meantime. */
-  async #takeBack(): Promise<boolean> {
+  async #withdrawRequest(): Promise<boolean> {
     const request = this.#request;
     if (request === null) {
       return this.#exchange.read().state === "waiting";

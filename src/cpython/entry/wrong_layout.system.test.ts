@@ -1,6 +1,6 @@
 /**
- * Tables that are not the process's own end in a refusal before the first write: each field a word off, each
- * structure a word off, another version's table, and memory that holds anything at all.
+ * A table that does not belong to the process must lead to a refusal before the first write: each field off by
+ * a word, each structure off by a word, another version's table, and memory with any contents.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -19,7 +19,7 @@ let memory: Memory;
 let point: EntryPoint;
 
 beforeAll(async () => {
-  // Its threads sleep, so that the memory that is read does not change.
+  // Its threads sleep, so the memory that is read does not change.
   child = spawn(anyInterpreter().path, [
     "-uc",
     "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\nprint('up')\ntime.sleep(600)",
@@ -51,8 +51,10 @@ const USED: Readonly<Record<Group, readonly string[]>> = {
   gil: [],
 };
 
-/** Tries to write with a table, on a process that does not exist. True where it was refused before, or where
- * the table is wrong in words that were read as they should be and would have led to the right places. */
+/**
+ * Tries to write with a table to a process that does not exist. True if the write was refused before, or if the
+ * wrong words of the table are read correctly and would have led to the right places.
+ */
 function refused(layout: PythonLayout): boolean {
   const wrong: EntryPoint = { ...point, pid: 2 ** 22 + 1, layout };
   try {
@@ -108,7 +110,7 @@ test("every other version's table", () => {
   const own = `3.${point.minor}.`;
   for (const layout of LAYOUTS.filter(({ version }) => !version.startsWith(own))) {
     const answer = refused(layout);
-    // 3.9 and 3.10 differ in one word alone, which the version tells apart before.
+    // 3.9 and 3.10 differ in only one word, which the version check distinguishes earlier.
     if (!(point.minor <= 10 && /^3\.(9|10)\./.test(layout.version))) {
       expect(answer, layout.version).toBe(true);
     }
@@ -133,7 +135,7 @@ test("arbitrary memory: a typed error, in bounded time", () => {
       close() {},
       readInto(address, target) {
         const got = memory.readInto(address, target);
-        // Bytes of _PyRuntime and of what it leads to, here and there.
+        // The bytes of _PyRuntime and of the structures that it points to, at their addresses.
         if (address + got > start) {
           for (let hit = 0; hit < 40; hit++) {
             target[random() % Math.max(1, got)] = random();

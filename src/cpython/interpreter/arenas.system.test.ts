@@ -39,7 +39,7 @@ test.each(environment.interpreters)(
     expect(pools.unread).toBe(0);
     const blocks = pools.usedBlocks.reduce((sum, used) => sum + used, 0);
     const truth = (await program.go()) as unknown as number;
-    // Python counts large blocks, which malloc serves, with the small ones.
+    // Python counts large blocks, which malloc serves, together with small ones.
     expect(blocks).toBeLessThanOrEqual(truth + 100);
     expect(blocks).toBeGreaterThan(truth * 0.98);
   },
@@ -56,7 +56,7 @@ except ImportError:
 say(0)
 `;
 
-/** From 3.12 on an interpreter may have a GIL, and an allocator's state, of its own. */
+/** From 3.12 on, each interpreter may have its own GIL and allocator state. */
 const withOwnState = environment.interpreters.filter(
   ({ version, freeThreaded }) => !freeThreaded && Number(version.split(".")[1]) >= 12,
 );

@@ -1,6 +1,6 @@
 /**
- * pymalloc's arenas of a live CPython or a core, found without symbols: somewhere in the interpreter's
- * data stands the address of an array like this, and every live entry of it must hold up.
+ * Finds pymalloc's arenas in a live CPython or a core without symbols: somewhere in the interpreter's data is
+ * the address of an array like this, and every used entry of it must be valid.
  *
  *   arena_object, 48 bytes     0 address        of the arena; 0: not allocated
  *                              8 pool_address   first pool that was never used
@@ -14,10 +14,10 @@
  *   pool     0 used blocks u32   8 freeblock   32 arena's index u32   36 size class u32
  *            48 blocks of (size class + 1) * 16 bytes, as many as fit
  *
- * Until 3.11 the array's address is a static variable of its own, from 3.12 on it lies in the main
- * interpreter's state, which is in the interpreter's data, too. Interpreters with a GIL of their own (3.12
- * on) have arenas of their own: their states, which lie anywhere, are asked for them where the interpreter's
- * layout is known. Source: Objects/obmalloc.c, pycore_obmalloc.h, pycore_interp.h.
+ * Until 3.11 the array's address is a separate static variable. From 3.12 on it is in the main interpreter's
+ * state, which is also part of the interpreter's data. Interpreters with their own GIL (3.12 on) have their own
+ * arenas. Their states may be anywhere, and are read if the interpreter's layout is known. Source:
+ * Objects/obmalloc.c, pycore_obmalloc.h, pycore_interp.h.
  */
 
 import { findMapping } from "../../linux/memory/maps.js";
@@ -35,7 +35,7 @@ const SHAPES = [
   { poolBytes: 16_384, arenaBytes: 2 ** 20 },
   { poolBytes: 4096, arenaBytes: 2 ** 18 },
 ] as const;
-/** Entries that the array has at first; it doubles when full. */
+/** Initial number of entries in the array; it doubles when full. */
 const FIRST_ENTRIES = 16;
 const MOST_ENTRIES = 2 ** 21;
 const MOST_POOLS = 64;
@@ -46,32 +46,34 @@ const HIGH = 2 ** 32;
 
 type ArenaShape = (typeof SHAPES)[number];
 
-/** Arenas in the order of the array; each column holds one entry an arena. */
+/** Arenas in the order of the array; each column has one entry per arena. */
 export interface PythonArenas {
   readonly poolBytes: Bytes;
   readonly arenaBytes: Bytes;
   readonly addresses: Float64Array;
-  /** Row of the array, which the arena's pools name. */
+  /** Index in the array, which is stored in the arena's pools. */
   readonly indexes: Uint32Array;
-  /** First pool, and first one that was never used. */
+  /** The first pool, and the first one that was never used. */
   readonly firstPools: Float64Array;
   readonly unusedFrom: Float64Array;
   readonly freePools: Uint32Array;
   readonly totalPools: Uint32Array;
 }
 
-/** Where a process's arenas were found: handed in again, it spares the next look the search. */
+/** Where a process's arenas were found; passing it to the next call saves the search. */
 export class ArenaPlaces {
-  /** Words of the interpreter's data that held the array's address. Some of them may come to lead elsewhere,
-   * as what points to its first entry does; the one that always holds it is among them. */
+  /**
+   * Words of the interpreter's data that held the array's address. Some of them may change, such as a pointer
+   * to its first entry; the word that always holds it is among them.
+   */
   words: readonly Address[] = [];
-  /** False: the main interpreter's alone. To find the others takes longer than all else. */
+  /** False: only those of the main interpreter. Finding the others takes longer than everything else. */
   ofOthers = true;
-  /** undefined: not looked for yet; null: nothing is known of it. */
+  /** undefined: not searched yet; null: unknown. */
   python: Pick<PythonRuntime, "layout" | "address" | "mainInterpreter"> | null | undefined;
 }
 
-/** null where there are none: no CPython, `PYTHONMALLOC=malloc`, a free-threaded build (mimalloc). */
+/** null if there are none: not CPython, `PYTHONMALLOC=malloc`, or a free-threaded build (mimalloc). */
 export function findArenas(memory: Memory, places = new ArenaPlaces()): PythonArenas | null {
   const words = new ResidentWords(memory);
   let found = largestOf(words, places.words);
@@ -100,14 +102,17 @@ function search(memory: Memory, words: ResidentWords, places: ArenaPlaces): Pyth
   for (const range of data) {
     const array = searchData(memory, words, range);
     if (array !== null) {
-      places.words = data.flatMap((other) => wordsThatHold(memory, other, array));
+      places.words = data.flatMap((other) => wordsContaining(memory, other, array));
       return readArray(words, array);
     }
   }
   return null;
 }
 
-/** Of interpreters beside the main one; none where they use its arenas, or where nothing is known of them. */
+/**
+ * Arenas of interpreters other than the main one; none if they use the main one's arenas or nothing is known
+ * about them.
+ */
 function arenasOfOthers(
   memory: Memory,
   words: ResidentWords,
@@ -165,7 +170,7 @@ function joined(several: readonly PythonArenas[]): PythonArenas {
       };
 }
 
-/** Writable data of libpython, with what follows it for the zeroed part; else the program's own. */
+/** Writable data of libpython, including the zeroed part that follows it; otherwise of the program. */
 function interpreterData(mappings: readonly Mapping[]): AddressRange[] {
   const library = mappings.some(({ path }) => LIBRARY.test(path));
   const program = mappings.find(({ inode, path }) => inode !== 0 && path.startsWith("/"))?.path;
@@ -182,7 +187,7 @@ function interpreterData(mappings: readonly Mapping[]): AddressRange[] {
 
 const LIBRARY = /\/libpython3[^/]*\.so[^/]*$/;
 
-/** The address of the largest array of arenas that a word of the range leads to. */
+/** The address of the largest array of arenas that a word of the range points to. */
 function searchData(memory: Memory, words: ResidentWords, range: AddressRange): Address | null {
   let best: Address | null = null;
   let most = 0;
@@ -191,7 +196,7 @@ function searchData(memory: Memory, words: ResidentWords, range: AddressRange): 
     if (!seen.has(target)) {
       seen.add(target);
       const arenas = readArray(words, target)?.addresses.length ?? 0;
-      // A pointer into the array's middle would show fewer of them.
+      // A pointer into the middle of the array would show fewer arenas.
       if (arenas > most) {
         [best, most] = [target, arenas];
       }
@@ -200,7 +205,7 @@ function searchData(memory: Memory, words: ResidentWords, range: AddressRange): 
   return best;
 }
 
-function wordsThatHold(memory: Memory, range: AddressRange, wanted: Address): Address[] {
+function wordsContaining(memory: Memory, range: AddressRange, wanted: Address): Address[] {
   const found: Address[] = [];
   visitPointers(memory, range, (target, place) => {
     if (target === wanted) {
@@ -210,8 +215,10 @@ function wordsThatHold(memory: Memory, range: AddressRange, wanted: Address): Ad
   return found;
 }
 
-/** Words of resident memory that may be the address of an array of arenas: of memory that is no program's or
- * library's own, as code and constants are, which most of these words lead to. */
+/**
+ * Words of resident memory that may be the address of an array of arenas. They must not point into the files of
+ * programs and libraries, as most words do (code and constants).
+ */
 function visitPointers(
   memory: Memory,
   { start, end }: AddressRange,
@@ -237,10 +244,10 @@ function visitPointers(
   }
 }
 
-/** null where the address holds no array of arenas. */
+/** null if there is no array of arenas at the address. */
 function readArray(words: ResidentWords, array: Address): PythonArenas | null {
   const rows: Row[] = [];
-  let ends = 0; // entries that end the chain of free ones
+  let ends = 0; // entries that end the list of free ones
   let shape: ArenaShape | null = null;
   for (let size = FIRST_ENTRIES; size <= MOST_ENTRIES; size *= 2) {
     const from = size === FIRST_ENTRIES ? 0 : size / 2;
@@ -292,7 +299,7 @@ function readRow(words: ResidentWords, entry: Address, index: number, address: n
   return possible ? { index, address, unusedFrom, free, total } : null;
 }
 
-/** By the headers of the arena's first and last used pools; null where neither size fits. */
+/** From the headers of the arena's first and last used pools; null if neither size fits. */
 function shapeOf(words: ResidentWords, row: Row): ArenaShape | null {
   return (
     SHAPES.find((shape) => {
@@ -316,7 +323,7 @@ function firstPool(address: Address, { poolBytes }: ArenaShape): Address {
   return Math.ceil(address / poolBytes) * poolBytes;
 }
 
-/** Never used pools are among the free ones. */
+/** The free pools include those that were never used. */
 function fits(row: Row, shape: ArenaShape): boolean {
   const used = (row.unusedFrom - firstPool(row.address, shape)) / shape.poolBytes;
   return Number.isInteger(used) && used <= row.total && row.total - used <= row.free;
@@ -337,17 +344,17 @@ function finish(rows: readonly Row[], shape: ArenaShape | null): PythonArenas | 
   };
 }
 
-/** Blocks of all pools that were ever used; one entry a pool, by arena and address. */
+/** Blocks of all pools that were ever used; one entry per pool, by arena and address. */
 export interface PoolCounts {
   readonly addresses: Float64Array;
-  /** Bytes in use with the pool's header and what is left over at its end; 0 for a free pool. */
+  /** Bytes in use, including the pool's header and the rest at its end; 0 for a free pool. */
   readonly usedBytes: Float64Array;
   readonly usedBlocks: Uint32Array;
-  /** Pools whose header was not resident, or not as it must be: taken for used as a whole. */
+  /** Number of pools whose header was not resident or was invalid; they count as fully used. */
   readonly unread: number;
 }
 
-/** Reads each pool's header. */
+/** Reads the header of each pool. */
 export function countPools(memory: Memory, arenas: PythonArenas): PoolCounts {
   const { poolBytes, firstPools, unusedFrom, indexes } = arenas;
   const most = firstPools.reduce(

@@ -20,7 +20,7 @@ interface DictEntry {
   readonly value: Address;
 }
 
-/** The entries of a dict in their order, those that were deleted left out. */
+/** The entries of a dict in order, without deleted ones. */
 export function* dictEntries(python: PythonMemory, dict: Address): Generator<DictEntry> {
   const { reader, layout } = python;
   if (!isA(python, dict, TypeFlag.Dict)) {
@@ -34,7 +34,7 @@ export function* dictEntries(python: PythonMemory, dict: Address): Generator<Dic
   );
 }
 
-/** @param values where the values lie if not beside their keys */
+/** @param values address of the values if they are not next to their keys */
 function* keyEntries(
   python: PythonMemory,
   keys: Address,
@@ -86,7 +86,7 @@ function entryTable({ reader, layout }: PythonMemory, keys: Address): EntryTable
   };
 }
 
-/** The value under a str key; null if there is none. Looks at every entry. */
+/** The value of a str key; null if there is none. Reads all entries. */
 export function dictGet(python: PythonMemory, dict: Address, name: string): Address | null {
   return find(python, dictEntries(python, dict), name);
 }
@@ -100,7 +100,7 @@ function find(python: PythonMemory, entries: Iterable<DictEntry>, name: string):
   return null;
 }
 
-/** An instance's own attribute, wherever its version of CPython keeps it; null where it has none. */
+/** An instance's own attribute, wherever its version of CPython keeps it; null if it has none. */
 export function instanceAttribute(
   python: PythonMemory,
   object: Address,

@@ -79,7 +79,8 @@ export function checkFingerprint(python: PythonMemory, memory: Memory, runtime: 
   const threads = check("its threads do not lead back to their interpreter", () =>
     interpreters.flatMap((interpreter) => [...walkThreads(python, interpreter)]),
   );
-  // A list that ends too early closes as well; the main thread is its oldest, and so its last.
+  // A list that ends too early would also be consistent, but the main thread is the oldest and therefore the
+  // last entry.
   check("its main thread is not among its threads", () => {
     const mainThread = reader.pointer(runtime + layout.runtime.mainThread);
     return threads.some(
@@ -112,7 +113,7 @@ export function checkFingerprint(python: PythonMemory, memory: Memory, runtime: 
   return { version, interpreters, mainInterpreter, typeType };
 }
 
-/** All interpreters, the main one first; null for a list that is none. Throws TM-E024. */
+/** All interpreters, the main one first; null if the list is invalid. Throws TM-E024. */
 export function listInterpreters(
   { reader, layout }: PythonMemory,
   runtime: Address,
@@ -130,7 +131,7 @@ export function listInterpreters(
   return list.includes(main) ? [main, ...list.filter((each) => each !== main)] : null;
 }
 
-/** &PyType_Type, by way of a dict: its type is "dict", that one's is "type", which is its own. */
+/** &PyType_Type, found from a dict: its type is "dict", whose type is "type", which is its own type. */
 function typeOfTypes(python: PythonMemory, dict: Address): Address | null {
   const dictType = typeOf(python, dict);
   const type = typeOf(python, dictType);

@@ -1,4 +1,4 @@
-/** The interpreter is found wherever it hides, and refused where anything does not fit. */
+/** The interpreter is found wherever it is, and refused if anything does not fit. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";
@@ -92,13 +92,14 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
     ];
     for (const path of paths) {
       for (const change of [-8, 8]) {
-        // What an interpreter publishes would win over the table: this is one that publishes nothing.
+        // Published offsets would take precedence over the table, so this interpreter publishes none.
         const wrong = changed({ ...right, published: null }, path, change);
         let reached: unknown = null;
         const id = idOf(() => {
           reached = threadsOf(locatePython(silent(memory), [wrong]));
         });
-        // Some words say the same as their neighbours: the first interpreter is the main one as well.
+        // Some words have the same value as their neighbours; the first interpreter, for example, is also the
+        // main one.
         if (id === "found") {
           expect(reached, `${path} ${change}`).toEqual(threadsOf(python));
         } else {
@@ -119,7 +120,7 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
     const rounds = 12;
     for (let round = 0; round < rounds; round++) {
       const damaged = new Map<number, Uint8Array>();
-      // Of some pages nothing may hang; of all of them, in the last round, nothing can be believed.
+      // The result may not depend on some of the pages. In the last round, no page is valid.
       const last = round === rounds - 1;
       for (let count = last ? used.length : 3 + random(40); count > 0; count--) {
         const page = itemAt(used, last ? count - 1 : random(used.length));
@@ -148,7 +149,7 @@ function seenThrough(memory: Memory, readInto: Memory["readInto"]): Memory {
   };
 }
 
-/** A memory whose runtime does not open with the cookie. */
+/** A memory whose runtime does not begin with the cookie. */
 function silent(memory: Memory): Memory {
   return seenThrough(memory, (address, target) => {
     const length = memory.readInto(address, target);
@@ -172,7 +173,7 @@ function changed(layout: PythonLayout, path: string, by: number): PythonLayout {
   return copy as unknown as PythonLayout;
 }
 
-/** Random bytes, another page's content, words that point anywhere, huge numbers, a cut. */
+/** Random bytes, the contents of another page, words that point anywhere, huge numbers, a truncation. */
 function damage(copy: MemoryCopy, page: number, random: (below: number) => number): Uint8Array {
   const bytes = Uint8Array.from(copy.pages.get(page) ?? []);
   const pages = [...copy.pages.values()];
@@ -202,7 +203,7 @@ function damage(copy: MemoryCopy, page: number, random: (below: number) => numbe
   }
 }
 
-/** Park and Miller's, so that a failure comes again. */
+/** Park and Miller's generator, so that a failure is reproducible. */
 function generator(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {

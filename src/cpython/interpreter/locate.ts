@@ -32,7 +32,7 @@ import { minorOf } from "./version_facts.js";
 
 export interface PythonRuntime extends PythonMemory {
   readonly memory: Memory;
-  /** Of the interpreter itself: "3.11.7", "3.14.0rc2". `layout.version` is that of the table's headers. */
+  /** Version of the interpreter itself: "3.11.7", "3.14.0rc2". `layout.version` is that of the table's headers. */
   readonly version: string;
   /** &_PyRuntime. */
   readonly address: Address;
@@ -41,12 +41,14 @@ export interface PythonRuntime extends PythonMemory {
   readonly mainInterpreter: Address;
   /** &PyType_Type. */
   readonly typeType: Address;
-  /** False where the structures' sizes (published from 3.13 on) are not those of the table: then only what
-   * is published, and what was checked by itself, may be relied on. */
+  /**
+   * False if the sizes of the structures (published from 3.13 on) differ from those in the table. Then only
+   * published offsets, and what was checked separately, may be relied on.
+   */
   readonly sizesAgree: boolean;
 }
 
-/** @param layouts the tables to try; others than all in tests only */
+/** @param layouts the tables to try; tests pass fewer */
 export function locatePython(
   memory: Memory,
   layouts: readonly PythonLayout[] = LAYOUTS,
@@ -71,7 +73,7 @@ export function locatePython(
 interface Doubt {
   readonly version: string;
   readonly detail: string;
-  /** How many checks had passed: the table that came furthest is the one to speak of. */
+  /** Number of passed checks: the error is about the table that got furthest. */
   readonly passed: number;
 }
 
@@ -94,12 +96,12 @@ function tryPlace(
     throw unknownInterpreter(memory.name, `Python ${published.version}`);
   }
   const fitting: PythonRuntime[] = [];
-  // That of the version that its files are named after comes first: the others are then left out.
+  // The version in the names of its files comes first; if it fits, the others are skipped.
   const named = namedMinor(memory);
   const rank = (layout: PythonLayout) => (minorOf(layout.version) === named ? 0 : 1);
   let open = candidates.map(withSizes).sort((a, b) => rank(a.layout) - rank(b.layout));
-  // Threads come and go while they are read: what runs, and fits thus far, is asked again. Not so the tables
-  // of other versions, once one says which it is.
+  // Threads start and end while they are read, so a running interpreter that fits so far is checked again.
+  // Tables of other versions are not tried again once the version is known.
   for (let tries = 1; open.length > 0 && tries <= MOST_TRIES; tries++) {
     if (tries > 1) {
       reader.forget();
@@ -110,7 +112,7 @@ function tryPlace(
       if (known !== undefined && minorOf(known.version) !== minorOf(layout.version)) {
         return false;
       }
-      const proof = proveFit({ reader, layout }, memory, address);
+      const proof = checkFit({ reader, layout }, memory, address);
       if ("detail" in proof) {
         const last = memory.pid === null || tries === MOST_TRIES || proof.passed < PROMISING;
         if (last) {
@@ -133,7 +135,7 @@ function tryPlace(
   return closest(fitting);
 }
 
-/** Of "libpython3.12.so.1.0" or "python3.12", mapped; undefined where no file is named so. */
+/** From the name of a mapped file such as "libpython3.12.so.1.0" or "python3.12"; undefined if there is none. */
 function namedMinor({ mappings }: Memory): ReturnType<typeof minorOf> | undefined {
   for (const { path, inode } of mappings) {
     const [, version] = inode === 0 ? [] : (/python(3\.\d+)[^/]*$/.exec(path) ?? []);
@@ -148,7 +150,7 @@ function withSizes(candidate: PythonLayout | { layout: PythonLayout; sizesAgree:
   return "layout" in candidate ? candidate : { layout: candidate, sizesAgree: true };
 }
 
-function proveFit(python: PythonMemory, memory: Memory, address: Address): Proof | Doubt {
+function checkFit(python: PythonMemory, memory: Memory, address: Address): Proof | Doubt {
   try {
     return checkFingerprint(python, memory, address);
   } catch (error) {
@@ -164,7 +166,7 @@ const MOST_TRIES = 20;
 /** Checks that no other table passes by chance. */
 const PROMISING = 3;
 
-/** Of the tables that fit: one whose sizes agree, of the version itself or the nearest before it. */
+/** Among the tables that fit: one with the same sizes, of the same version or the nearest earlier one. */
 function closest(fitting: readonly PythonRuntime[]): PythonRuntime | null {
   return [...fitting].sort((a, b) => distanceOf(a) - distanceOf(b))[0] ?? null;
 }
@@ -188,7 +190,7 @@ function refusal(
   sawPlace: boolean,
   doubts: readonly Doubt[],
 ): Error {
-  // A version too old to have what is looked for is known by its file.
+  // A version that is too old for this search is recognised by its file.
   const version = memory.pid === null ? "" : (readInterpreter(memory.pid)?.version ?? "");
   if (version !== "" && layouts.every((layout) => minorOf(layout.version) !== minorOf(version))) {
     return unknownInterpreter(memory.name, `Python ${version}`);

@@ -1,6 +1,6 @@
 /**
- * Python objects read from outside: types, texts, small numbers, sequences. Every read is bounded, and
- * ends in TM-E024 where the memory does not hold what it must.
+ * Reads Python objects from outside: types, strings, small integers, sequences. Every read is bounded, and
+ * throws TM-E024 if the memory is not valid.
  */
 
 import type { MemoryReader } from "../../linux/index.js";
@@ -8,7 +8,7 @@ import type { Address } from "../../model/base/units.js";
 import { unreadableMemory } from "../../model/errors/errors.js";
 import type { PythonLayout } from "../layouts/index.js";
 
-/** An interpreter's memory together with where things lie in it. */
+/** An interpreter's memory together with its layout. */
 export interface PythonMemory {
   readonly reader: MemoryReader;
   readonly layout: PythonLayout;
@@ -31,7 +31,7 @@ export function typeNameOf(python: PythonMemory, object: Address): string {
   return typeName(python, typeOf(python, object));
 }
 
-/** Flags of Include/object.h, of a type. */
+/** Flags of a type, from Include/object.h. */
 export const TypeFlag = {
   InlineValues: 1 << 2,
   ManagedDict: 1 << 4,
@@ -44,15 +44,15 @@ export const TypeFlag = {
   Dict: 1 << 29,
 } as const;
 
-/** Whether an object's type, or one of its bases, is the built-in that the flag stands for. */
+/** Whether an object's type, or one of its bases, is the built-in type of the flag. */
 export function isA(python: PythonMemory, object: Address, flag: number): boolean {
   const { reader, layout } = python;
   return (reader.uint32(typeOf(python, object) + layout.type.flags) & flag) !== 0;
 }
 
 /**
- * A str, cut behind `limit` code points. Layout (Include/cpython/unicodeobject.h): compact texts follow
- * their structure; others are pointed to. 1, 2 or 4 bytes a code point.
+ * A str, truncated after `limit` code points. Layout (Include/cpython/unicodeobject.h): the text of a compact
+ * str follows the structure; otherwise the structure points to it. A code point takes 1, 2 or 4 bytes.
  */
 export function readText(python: PythonMemory, address: Address, limit = 4096): string {
   const { reader, layout } = python;
@@ -91,14 +91,14 @@ function decode(bytes: Uint8Array, kind: 1 | 2 | 4): string {
   return text;
 }
 
-/** The value of a small int (below 2^60, never negative); null for others. */
+/** The value of a small int (0 to 2^60); null for others. */
 export function readSmallInteger(python: PythonMemory, address: Address): number | null {
   const { reader, layout } = python;
   if (!isA(python, address, TypeFlag.Long)) {
     return null;
   }
-  // Up to 3.11 ob_size counts the 30-bit digits and bears the sign; after it lv_tag does: digits << 3,
-  // two bits for the sign.
+  // Up to 3.11, ob_size is the number of 30-bit digits, with the sign; later, lv_tag is digits << 3, with two
+  // bits for the sign.
   const { tag, digit } = layout.long;
   const size = tag === null ? reader.int64(address + layout.object.variableSize) : null;
   const word = tag === null ? 0 : reader.uint64(address + tag);
@@ -113,7 +113,7 @@ export function readSmallInteger(python: PythonMemory, address: Address): number
   return value;
 }
 
-/** The items of a tuple or a list; throws where it has more than 65,536. */
+/** The items of a tuple or a list; throws if it has more than 65,536. */
 export function readItems(python: PythonMemory, sequence: Address): Address[] {
   const { reader, layout } = python;
   const count = reader.int64(sequence + layout.object.variableSize);

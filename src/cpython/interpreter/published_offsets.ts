@@ -19,12 +19,12 @@ interface Published {
 }
 
 export const COOKIE = "xdebugpy";
-/** No structure is larger than this; an offset beyond it is none. */
+/** No structure is larger than this, so a larger offset is invalid. */
 const LARGEST_OFFSET = 2 ** 22;
-/** Fields whose published value must be the table's for the rest of the table to be trusted. */
+/** Fields whose published value must be equal to that in the table, or the rest of the table is not trusted. */
 const SIZES = ["runtime.size", "interpreter.size", "thread.size"];
 
-/** null: nothing is published there (before 3.13, or no runtime). */
+/** null if nothing is published there (before 3.13, or no runtime). */
 export function readPublished(reader: MemoryReader, address: Address): Published | null {
   try {
     if (Buffer.from(reader.bytes(address, COOKIE.length)).toString("latin1") !== COOKIE) {
@@ -51,7 +51,7 @@ export function versionOf(hex: number): string {
   return `${major}.${minor}.${patch}${level === undefined ? "" : `${level}${hex & 0xf}`}`;
 }
 
-/** The tables of the published minor version, each with the published offsets in place of its own. */
+/** The tables of the published minor version, with their offsets replaced by the published ones. */
 export function applyPublished(
   reader: MemoryReader,
   address: Address,

@@ -2,11 +2,11 @@
  * Possible addresses of a program's `_PyRuntime`.
  *
  * 1. Under that name in the dynamic symbols of a loaded object: libpython, or an executable that exports
- *    itself to extension modules. Read from memory, so that stripped and deleted files serve as well.
+ *    itself to extension modules. Read from memory, so stripped and deleted files also work.
  * 2. Objects that hide it (embedded, linked statically without exports): its bytes are searched for in the
  *    writable data of every object, those named after Python first. From 3.13 on it opens with a cookie. Before,
  *    it holds the first and the main interpreter side by side, which are one and the same unless there
- *    are subinterpreters, behind the flags of a runtime that is initialized.
+ *    are subinterpreters, after the flags of an initialized runtime.
  */
 import { DynamicSymbols, type Mapping, type Memory, MemoryReader } from "../../linux/index.js";
 import type { Address } from "../../model/base/units.js";
@@ -15,17 +15,17 @@ import { COOKIE } from "./published_offsets.js";
 
 interface RuntimePlace {
   readonly address: Address;
-  /** It bears the name or the cookie. */
+  /** Whether it has the name or the cookie. */
   readonly certain: boolean;
 }
 
 const NAME = "_PyRuntime";
 const PIECE = 2 ** 20;
-/** Pieces overlap, so that what crosses their border is seen whole. */
+/** Pieces overlap, so a match across their border is not missed. */
 const OVERLAP = 64;
 const MOST_PLACES = 1024;
 
-/** The likeliest first: the search costs the more the longer it goes on. */
+/** Most likely candidates first, because the search is long. */
 export function* runtimePlaces(
   memory: Memory,
   layouts: readonly PythonLayout[],
@@ -56,7 +56,7 @@ export function* runtimePlaces(
   }
 }
 
-/** Where the list's head and the flag lie, of the versions without a cookie. */
+/** Offsets of the head of the list and of the flag, in versions without a cookie. */
 interface Shape {
   readonly head: number;
   readonly initialized: number;
@@ -115,7 +115,7 @@ function isFlag(reader: MemoryReader, address: Address): boolean {
   }
 }
 
-/** Private writable parts of mapped files, each with the zeroed part behind it; Python's own first. */
+/** Private writable parts of mapped files, each with the zeroed part after it; those of Python first. */
 function writableData(mappings: readonly Mapping[]): { start: Address; end: Address }[] {
   const program = mappings.find(({ path }) => path.startsWith("/"))?.path;
   const found = mappings.flatMap((mapping, index) => {

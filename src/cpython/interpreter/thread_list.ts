@@ -15,17 +15,19 @@ export interface ThreadState {
   readonly interpreter: Address;
   /** pthread_self() of the thread. */
   readonly pthread: Address;
-  /** The thread's id as its own pid namespace has it; null where it cannot be told. */
+  /** The thread's id in its own pid namespace; null if unknown. */
   readonly tid: number | null;
 }
 
 const MOST_THREADS = 1 << 16;
-/** tcbhead_t opens glibc's `struct pthread` (sysdeps/x86_64/nptl/tls.h): 0 tcb, 16 self: both its own
- * address. Behind 704 bytes of it and a list node stands `pid_t tid` (nptl/descr.h). */
+/**
+ * tcbhead_t is at the start of glibc's `struct pthread` (sysdeps/x86_64/nptl/tls.h): 0 tcb, 16 self, both its
+ * own address. `pid_t tid` follows 704 bytes and a list node (nptl/descr.h).
+ */
 const TCB_SELF = 16;
 const PTHREAD_TID = 720;
 
-/** Newest first. Throws TM-E024 where the list is none. */
+/** Newest first. Throws TM-E024 if the list is invalid. */
 export function* walkThreads(python: PythonMemory, interpreter: Address): Generator<ThreadState> {
   const { reader, layout } = python;
   const { thread } = layout;
@@ -63,6 +65,6 @@ function threadId(
       reader.pointer(pthread + TCB_SELF) === pthread;
     return isThread ? reader.int32(pthread + PTHREAD_TID) || null : null;
   } catch {
-    return null; // it has ended, and its stack with it
+    return null; // it has ended, and its stack no longer exists
   }
 }

@@ -10,25 +10,38 @@ import type { Bytes } from "../../model/base/units.js";
 export interface VersionFacts {
   /** The x of 3.x. */
   readonly minor: number;
-  /** A function that this version added to the API, exported by every build since. It identifies the version of an
-   * interpreter that exports no Py_Version; null: Py_Version is exported. Source: Include/cpython/. */
+  /**
+   * A function that this version added to the API and that every build since then exports. It identifies the
+   * version of an interpreter that exports no Py_Version; null: Py_Version is exported. Source:
+   * Include/cpython/.
+   */
   readonly addedFunction: string | null;
-  /** Offset of `debugger_support` in _Py_DebugOffsets (PEP 768); null: the version has no such thing.
-   * Source: Include/internal/pycore_debug_offsets.h. */
+  /**
+   * Offset of `debugger_support` in _Py_DebugOffsets (PEP 768); null if the version does not have it. Source:
+   * Include/internal/pycore_debug_offsets.h.
+   */
   readonly debuggerSupport: Bytes | null;
-  /** Encoding of co_lnotab or co_linetable: see code_lines.ts. Source: Objects/lnotab_notes.txt (3.9, 3.10),
-   * Objects/locations.md (later InternalDocs/code_objects.md). */
+  /**
+   * Encoding of co_lnotab or co_linetable; see code_lines.ts. Source: Objects/lnotab_notes.txt (3.9, 3.10),
+   * Objects/locations.md (later InternalDocs/code_objects.md).
+   */
   readonly lineTable: "pairs" | "ranges" | "locations";
-  /** Bytes of code that one step of a frame object's f_lasti counts. Source: Objects/frameobject.c. */
+  /** Number of bytes of code for one step of a frame object's f_lasti. Source: Objects/frameobject.c. */
   readonly lastInstructionUnit: Bytes;
-  /** A frame object's f_lineno is 0 while no debugger traces it; false: an old line may remain there.
-   * Source: Objects/frameobject.c (PyFrame_GetLineNumber). */
+  /**
+   * A frame object's f_lineno is 0 unless a debugger traces it; false: an old line may remain there. Source:
+   * Objects/frameobject.c (PyFrame_GetLineNumber).
+   */
   readonly clearsFrameLine: boolean;
-  /** Bytes from the top of a suspended frame's stack down to the object that it awaits, where the frame keeps a
-   * pointer to the top. Source: Objects/genobject.c (_PyGen_yf), Python/bytecodes.c (SEND). */
+  /**
+   * Distance in bytes from the top of a suspended frame's stack down to the object that it awaits, if the frame
+   * keeps a pointer to the top. Source: Objects/genobject.c (_PyGen_yf), Python/bytecodes.c (SEND).
+   */
   readonly awaitedBelowTop: Bytes;
-  /** Where instances keep attributes that are in no dict: see references.ts. "dict": nowhere.
-   * Source: Include/internal/pycore_object.h, Objects/dictobject.c. */
+  /**
+   * Where instances keep attributes that are not in a dict; see references.ts. "dict": there are none. Source:
+   * Include/internal/pycore_object.h, Objects/dictobject.c.
+   */
   readonly values: "dict" | "pointer" | "tagged" | "inline";
   /** The upper half of the reference count holds flags. Source: Include/refcount.h. */
   readonly countFlags: boolean;
@@ -36,7 +49,7 @@ export interface VersionFacts {
   readonly leastDigits: 0 | 1;
   /** An exception has `notes` among its fields. Source: Include/cpython/pyerrors.h (PyException_HEAD). */
   readonly exceptionNotes: boolean;
-  /** A bytearray's bytes are an object of their own. Source: Objects/bytearrayobject.c (ob_bytes_object). */
+  /** A bytearray's bytes are a separate object. Source: Objects/bytearrayobject.c (ob_bytes_object). */
   readonly byteArrayHoldsObject: boolean;
 }
 
@@ -89,7 +102,7 @@ const PYTHON_3_15: VersionFacts = {
   ...PYTHON_3_14,
   minor: 15,
   debuggerSupport: 840,
-  awaitedBelowTop: 16, // a word of SEND's own (an index, or NULL) is on top
+  awaitedBelowTop: 16, // a word that belongs to SEND (an index, or NULL) is on top
   byteArrayHoldsObject: true,
 };
 
@@ -109,16 +122,16 @@ export function minorOf(version: string): number {
   return Number(version.split(".")[1]);
 }
 
-/** null for a minor version that is not known. */
+/** null for an unknown minor version. */
 export function knownFacts(minor: number): VersionFacts | null {
   return VERSION_FACTS.find((facts) => facts.minor === minor) ?? null;
 }
 
-/** The facts of a version that has a table of offsets, such as "3.11.2". Throws where it has no facts. */
+/** The facts of a version that has a table of offsets, such as "3.11.2". Throws if it has no facts. */
 export function factsOf(version: string): VersionFacts {
   const facts = knownFacts(minorOf(version));
   if (facts === null) {
-    throw new Error(`no version facts for Python ${version}`); // version_facts.test.ts shows that none is missing
+    throw new Error(`no version facts for Python ${version}`); // version_facts.test.ts checks that none is missing
   }
   return facts;
 }

@@ -1,4 +1,4 @@
-/** Code objects: the name, the file and the lines of a function, read once and kept. */
+/** Code objects: name, file and lines of a function, read once and cached. */
 
 import type { Address } from "../../model/base/units.js";
 import { unreadableMemory } from "../../model/errors/errors.js";
@@ -8,14 +8,14 @@ import { factsOf, type VersionFacts } from "../interpreter/version_facts.js";
 import { lineAt } from "./code_lines.js";
 
 export interface Code {
-  /** co_qualname; co_name before 3.11, which has no other. */
+  /** co_qualname, or co_name before 3.11, which has no co_qualname. */
   readonly function: string;
   readonly file: string;
   readonly firstLine: number;
   readonly lines: Uint8Array;
-  /** Instructions before it belong to no line of the function; 0 before 3.11. */
+  /** Instructions before this offset belong to no line of the function; 0 before 3.11. */
   readonly firstTraceable: number;
-  /** Words of the object: other ones say that another object lies there now. */
+  /** Words of the object; if they change, another object is there now. */
   readonly identity: readonly number[];
 }
 
@@ -24,7 +24,7 @@ const LONGEST_TABLE = 2 ** 24;
 
 export class CodeReader {
   readonly #known = new Map<Address, Code>();
-  /** What was compared with the memory since the last {@link forget}. */
+  /** Entries that were compared with the memory since the last {@link forget}. */
   readonly #compared = new Set<Address>();
   readonly #lineTable: VersionFacts["lineTable"];
   #codeType: Address = 0;
@@ -33,12 +33,15 @@ export class CodeReader {
     this.#lineTable = factsOf(python.layout.version).lineTable;
   }
 
-  /** What is kept is compared with the memory again before it is used: code comes and goes. */
+  /**
+   * A cached entry is compared with the memory before it is used again, because code objects are created and
+   * freed.
+   */
   forget(): void {
     this.#compared.clear();
   }
 
-  /** Throws TM-E024 where no code object lies there. */
+  /** Throws TM-E024 if there is no code object. */
   read(address: Address): Code {
     const known = this.#known.get(address);
     if (known !== undefined && this.#compared.has(address)) {

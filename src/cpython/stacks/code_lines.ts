@@ -12,8 +12,8 @@
 import { uint8At } from "../../model/base/columns.js";
 import type { VersionFacts } from "../interpreter/version_facts.js";
 
-/** @param offset of the instruction in bytes; below 0: before the first one
- * @returns 0 where the instruction has no line */
+/** @param offset of the instruction in bytes; negative: before the first one
+ * @returns 0 if the instruction has no line */
 export function lineAt(
   encoding: VersionFacts["lineTable"],
   table: Uint8Array,
@@ -97,7 +97,7 @@ function lineOfLocations(table: Uint8Array, firstLine: number, offset: number): 
   return 0;
 }
 
-/** Groups of 6 bits, lowest first, bit 6: one more follows; the lowest bit of all is the sign. */
+/** Groups of 6 bits, lowest first, with bit 6 set if another follows; the lowest bit of the value is the sign. */
 function signedVarint(table: Uint8Array, start: number): number {
   let value = 0;
   let shift = 0;

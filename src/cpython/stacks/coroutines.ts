@@ -2,7 +2,7 @@
  * Coroutines, generators and what they await. A suspended one keeps the object that it awaits on top of its
  * frame's stack (_PyGen_yf, Objects/genobject.c).
  *
- *   3.9, 3.10   PyGenObject.gi_frame ──> PyFrameObject; 3.9 f_stacktop, 3.10 f_stackdepth tell the top
+ *   3.9, 3.10   PyGenObject.gi_frame ──> PyFrameObject; the top is in f_stacktop (3.9) or f_stackdepth (3.10)
  *   3.11+       the _PyInterpreterFrame lies in the PyGenObject; 3.11 - 3.13 stacktop, 3.14+ stackpointer
  */
 import type { Address } from "../../model/base/units.js";
@@ -10,7 +10,7 @@ import { type PythonMemory, typeNameOf } from "../interpreter/objects.js";
 import { factsOf } from "../interpreter/version_facts.js";
 
 const KINDS = new Set(["coroutine", "generator", "async_generator"]);
-/** Objects that stand between, whose first field is what they drive (Objects/genobject.c). */
+/** Objects in between, whose first field is the object that they drive (Objects/genobject.c). */
 const WRAPPERS = new Set(["coroutine_wrapper", "async_generator_asend", "async_generator_athrow"]);
 const FIRST_FIELD = 16;
 const DEEPEST_WRAPPER = 8;
@@ -34,7 +34,7 @@ export function coroutineFrame(python: PythonMemory, object: Address): Address {
   return object + layout.generator.frame;
 }
 
-/** The coroutine or generator that `object` awaits; null if it awaits none of these. */
+/** The coroutine or generator that `object` awaits; null if it awaits no such object. */
 export function awaited(python: PythonMemory, object: Address): Address | null {
   const frame = coroutineFrame(python, object);
   const top = frame === 0 ? 0 : topOfStack(python, frame);

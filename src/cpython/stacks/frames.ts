@@ -5,9 +5,9 @@
  *   3.11, 3.12   PyThreadState.cframe ──> _PyCFrame.current_frame ──> _PyInterpreterFrame ── previous ──> ...
  *   3.13+        PyThreadState.current_frame ──> _PyInterpreterFrame ── previous ──> ...
  *
- * From 3.12 on the evaluator puts frames of its own between, which have no Python code (their owner says
- * so), and from 3.11 on a frame whose function has not begun is none yet: sys._current_frames() leaves both
- * out, and so does this.
+ * From 3.12 on, the evaluator inserts its own frames, which have no Python code (their owner shows this). From
+ * 3.11 on, a frame whose function has not begun does not count. sys._current_frames() leaves both out, and so
+ * does this.
  */
 
 import type { Address } from "../../model/base/units.js";
@@ -17,7 +17,7 @@ import { factsOf } from "../interpreter/version_facts.js";
 import type { Code, CodeReader } from "./code.js";
 
 export interface PythonFrame {
-  /** _PyInterpreterFrame; PyFrameObject before 3.11. */
+  /** _PyInterpreterFrame, or PyFrameObject before 3.11. */
   readonly address: Address;
   readonly code: Code;
   /** 0 if the instruction has none. */
@@ -25,8 +25,9 @@ export interface PythonFrame {
 }
 
 /**
- * A thread's frames, and which call of the evaluator ran which: up to 3.10 each its own; since, a Python
- * function's call of another stays in the same one, and from 3.12 on a frame without code begins it.
+ * A thread's frames, and which call of the evaluator runs which. Up to 3.10 each frame has its own call. Later,
+ * a Python function that calls another one stays in the same call, and from 3.12 on a frame without code begins
+ * each call.
  */
 export interface PythonStack {
   /** Innermost first. */
@@ -36,18 +37,18 @@ export interface PythonStack {
 }
 
 export interface Evaluation {
-  /** Index in `frames` behind its last frame; it begins where the one before ends, and may be empty. */
+  /** Index in `frames` after its last frame. It begins where the previous one ends, and may be empty. */
   readonly end: number;
-  /** Something in the native frame of the evaluator that runs it; null where nothing is known to be. */
+  /** An address in the native frame of the evaluator that runs it; null if none is known. */
   readonly anchor: Address | null;
 }
 
-/** Recursion ends long before by itself. */
+/** Python's recursion limit is reached long before. */
 const MOST_FRAMES = 2 ** 17;
 const INSTRUCTION_BYTES = 2;
 const OWNED_BY_GENERATOR = 1;
 
-/** Throws TM-E024 where the chain leads elsewhere. */
+/** Throws TM-E024 if the chain is broken. */
 export function readStack(codes: CodeReader, thread: Address): PythonStack {
   const { reader, layout } = codes.python;
   const frames: PythonFrame[] = [];
@@ -71,20 +72,20 @@ export function readStack(codes: CodeReader, thread: Address): PythonStack {
   return { frames, evaluations };
 }
 
-/** The frame is 0 where the thread runs no Python code. */
+/** The frame is 0 if the thread runs no Python code. */
 export function innermostFrame(
   { reader, layout }: PythonMemory,
   thread: Address,
 ): { address: Address; anchor: Address | null } {
   const frame = reader.pointer(thread + layout.thread.frame);
   const { cframeFrame } = layout.thread;
-  // A _PyCFrame is a local variable of the evaluator, but the first one, which is in the thread's state.
+  // A _PyCFrame is a local variable of the evaluator, except for the first one, which is in the thread's state.
   return cframeFrame === null || frame === 0
     ? { address: frame, anchor: null }
     : { address: reader.pointer(frame + cframeFrame), anchor: frame };
 }
 
-/** From 3.12 on: a local variable of the evaluator, or the first frame of a thread's state. */
+/** From 3.12 on: a local variable of the evaluator, or the first frame in a thread's state. */
 function isShim({ reader, layout }: PythonMemory, address: Address): boolean {
   const { owner, firstShimOwner } = layout.frame;
   return (
@@ -97,7 +98,7 @@ function beginsEvaluation({ reader, layout }: PythonMemory, address: Address): b
   return owner === null || (isEntry !== null && reader.uint8(address + isEntry) !== 0);
 }
 
-/** null: one that CPython itself does not show. */
+/** null: a frame that CPython itself does not show. */
 export function readFrame(codes: CodeReader, address: Address): PythonFrame | null {
   const { reader, layout } = codes.python;
   const { owner } = layout.frame;
@@ -126,7 +127,7 @@ function readFrameObject(codes: CodeReader, address: Address): PythonFrame {
   const last = reader.int32(address + frame.instruction);
   const line = frame.line === null ? 0 : reader.int32(address + frame.line);
   const { lastInstructionUnit, clearsFrameLine } = factsOf(layout.version);
-  // While a debugger traces, the line itself is kept in the frame.
+  // While a debugger traces, the frame contains the line itself.
   const traced =
     clearsFrameLine || (frame.trace !== null && reader.pointer(address + frame.trace) !== 0);
   const offset = last * lastInstructionUnit;

@@ -1,6 +1,6 @@
 /**
- * Native and Python frames in one stack, as the agent merges them (agent/src/stacks/stack.c): each native frame of the
- * evaluator gives way to the Python frames that it runs.
+ * Merges native and Python frames into one stack, as the agent does (agent/src/stacks/stack.c): each native
+ * frame of the evaluator is replaced by the Python frames that it runs.
  *
  *   native, leaf first        evaluations of the thread state           together
  *     read                                                                read
@@ -10,8 +10,9 @@
  *     evaluator  <─ anchor ──  2: <module>                                <module>
  *     Py_RunMain                                                          Py_RunMain
  *
- * Anchors (from 3.12 on; in 3.11 the innermost) make it exact. Without one, an evaluator's native frame is recognised
- * by its symbol, and both lists are read from the leaf: there a greenlet or a stack that is cut differ least.
+ * With anchors (from 3.12 on; in 3.11 only for the innermost), the merge is exact. Without one, an evaluator's
+ * native frame is recognised by its symbol, and both lists are matched from the leaf, where a greenlet or a
+ * truncated stack makes the least difference.
  */
 import { itemAt } from "../../model/base/columns.js";
 import type { NativeFrame, NativeStack } from "../../model/profile/native_stack.js";
@@ -20,7 +21,7 @@ import type { Evaluation, PythonFrame, PythonStack } from "./frames.js";
 export type MixedFrame =
   | { readonly kind: "python"; readonly frame: PythonFrame }
   | { readonly kind: "native"; readonly frame: NativeFrame }
-  /** Frames are missing here; `text` says why. */
+  /** Frames are missing here; `text` gives the reason. */
   | { readonly kind: "mark"; readonly text: string };
 
 /** Compilers split rarely run code off into "....cold". */
@@ -28,7 +29,7 @@ export function isEvaluator(name: string): boolean {
   return /^_PyEval_EvalFrameDefault(?:\.|$)/.test(name);
 }
 
-/** Builds whose evaluator is a function for each instruction: they stand for it, too. */
+/** Builds whose evaluator is a function for each instruction; these functions also count as the evaluator. */
 const INSTRUCTION = /^_TAIL_CALL_/;
 
 /** Leaf first. */
@@ -57,13 +58,13 @@ export function mergeStacks(python: PythonStack, native: NativeStack): MixedFram
   if (native.cut !== null) {
     merged.push({ kind: "mark", text: native.cut });
   } else if (evaluation === 0 && python.frames.length > 0) {
-    merged.length = 0; // none of its functions is known as the evaluator: nothing says what called what
+    merged.length = 0; // none of its functions is known to be the evaluator, so it is unknown which frame called which
   }
   showUntil(python.frames.length);
   return merged;
 }
 
-/** Its native frame must have been nearer the leaf: it is missing. */
+/** Its native frame must have been nearer to the leaf, and is missing. */
 function isPassed(evaluation: Evaluation | undefined, { low }: NativeFrame): boolean {
   return evaluation !== undefined && evaluation.anchor !== null && evaluation.anchor < low;
 }
@@ -74,7 +75,7 @@ function isRunBy(evaluation: Evaluation | undefined, frame: NativeFrame): boolea
   }
   const { anchor } = evaluation;
   const named = isEvaluator(frame.function);
-  // Where a stack is cut, nothing says how far its last frame reaches.
+  // If a stack is truncated, the extent of its last frame is unknown.
   return anchor === null ? named : anchor < frame.high || (named && frame.high === frame.low);
 }
 

@@ -1,4 +1,4 @@
-/** Compares stacks read from outside with those that the program itself reports, on every interpreter. */
+/** Compares stacks that are read from outside with those that the program itself reports, for every interpreter. */
 
 import { afterEach, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";
@@ -35,7 +35,7 @@ type Row = [string, string, number];
 const rowsOf = (frames: readonly PythonFrame[]): Row[] =>
   frames.map(({ code, line }) => [code.function, code.file, line]);
 
-/** Threads that stand in every kind of frame; `stacks()` is the interpreter's own word, by thread id. */
+/** Threads in every kind of frame; `stacks()` returns the interpreter's own answer, by thread id. */
 const ODD_STACKS = `
 import contextlib, functools, time
 gate = threading.Barrier(9)
@@ -124,7 +124,7 @@ test.each(interpreters)(
       const { name, rows } = truth[thread.tid ?? 0] ?? { name: "", rows: [] };
       expect(thread.name).toBe(name);
       expect(thread.task?.tid).toBe(thread.tid);
-      // The main thread has left stacks() since, for say().
+      // The main thread has returned from stacks() and is now in say().
       const main = thread.tid === program.pid;
       expect(
         rowsOf(frames)
@@ -278,7 +278,7 @@ say(len(threading.enumerate()))
     expect(threads.map(({ thread }) => thread.name).sort()).toEqual(
       ["MainThread", ...Array.from({ length: 200 }, (_, n) => `t${n}`)].sort(),
     );
-    // Let go, each thread wakes to stop again: nobody but the kernel's memory of the stop sends it back.
+    // When released, each thread wakes up only to stop again.
     await expect.poll(() => stateOf(program.pid), { timeout: 60_000 }).toBe("T");
   },
   120_000,

@@ -32,7 +32,7 @@ interface ThreadStack {
   readonly thread: PythonThread;
   /** Innermost first. */
   readonly frames: readonly PythonFrame[];
-  /** With the native frames among them; null if they were not asked for, or are unavailable. */
+  /** With native frames; null if they were not requested or are unavailable. */
   readonly mixed: readonly MixedFrame[] | null;
 }
 
@@ -47,7 +47,7 @@ export interface Stacks {
   /** Pause of the program; 0 if it was read while running. */
   readonly pauseMs: Millis;
   readonly threads: readonly ThreadStack[];
-  /** Empty where native frames were not asked for. */
+  /** Empty if native frames were not requested. */
   readonly nativeThreads: readonly NativeThread[];
   readonly tasks: readonly PythonTask[];
   /** What could not be read, and why. */
@@ -58,7 +58,7 @@ export interface Stacks {
 const LONGEST_PAUSE_MS = 500;
 const MOST_LOOKS = 50;
 
-/** `unwinder`: for native frames, too. Throws TM-E020, TM-E024. */
+/** `unwinder`: also reads native frames. Throws TM-E020, TM-E024. */
 export async function readStacks(
   python: PythonRuntime,
   unwinder: ThreadUnwinder | null = null,
@@ -67,7 +67,7 @@ export async function readStacks(
   const { pid } = python.memory;
   const lists = orFailure(() => findTaskLists(python));
   const look = () =>
-    orFailure(() => takeLook(codes, python, lists instanceof TidemarkError ? [] : lists));
+    orFailure(() => readOnce(codes, python, lists instanceof TidemarkError ? [] : lists));
   if (pid === null) {
     return describe(python, thrown(look()), { pauseMs: 0, atMs: Date.now() });
   }
@@ -85,7 +85,7 @@ export async function readStacks(
   let copies: readonly HeldThread[] = [];
   let released: { readonly pauseMs: Millis; readonly lapsed: boolean };
   try {
-    const registers = room === null ? null : hold.registers(); // they come while Python's frames are read
+    const registers = room === null ? null : hold.registers(); // they are added while Python's frames are read
     seen = look();
     copies = room && registers ? copyThreads(python.memory, await registers, room) : [];
   } finally {
@@ -98,12 +98,12 @@ export async function readStacks(
     ]);
   }
   const stacks = describe(python, thrown(seen), { pauseMs: released.pauseMs, atMs, tasks });
-  python.memory.refresh(); // libraries may have been loaded since
+  python.memory.refresh(); // libraries may have been loaded in the meantime
   const natives = copies.map((copy) => unwinder?.unwind(copy)).filter((native) => native != null);
   return unwinder === null ? stacks : withNative(stacks, thrown(seen), tasks, natives);
 }
 
-/** A thread of two interpreters has two thread states, and each the whole native stack around its frames. */
+/** A thread with two interpreters has two thread states, each with the whole native stack around its frames. */
 function withNative(
   stacks: Stacks,
   seen: Look,
@@ -160,8 +160,8 @@ interface Look {
   readonly limits: readonly string[];
 }
 
-/** Mappings may have come since they were read last; they are read again only where one is missed. */
-function takeLook(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Look {
+/** Mappings may have been added since they were read last; they are read again only if one is missing. */
+function readOnce(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Look {
   try {
     return walk(codes, python, lists);
   } catch (error) {
@@ -195,7 +195,7 @@ function walk(codes: CodeReader, python: PythonRuntime, lists: readonly TaskList
   };
 }
 
-/** Reads until two in a row agree on every thread, a bounded number of times. */
+/** Reads until two consecutive readings agree on every thread, a limited number of times. */
 function readRunning(
   python: PythonRuntime,
   look: () => Look | TidemarkError,
@@ -224,7 +224,7 @@ function readRunning(
   return describe(python, before, { pauseMs: 0, atMs: Date.now(), limits: [...limits, ...doubt] });
 }
 
-/** Threads of `b` whose stack is not as in `a`. */
+/** Threads of `b` whose stack differs from `a`. */
 function differing(a: Look, b: Look): number {
   let count = 0;
   for (const [thread, { frames }] of b.stacks) {
@@ -245,7 +245,7 @@ function differing(a: Look, b: Look): number {
 interface Circumstances {
   readonly pauseMs: Millis;
   readonly atMs: TimeMs;
-  /** As they were before the program was held: a stop and its end wake all of them. */
+  /** Their states before the pause, because pausing and releasing wakes all threads. */
   readonly tasks?: ReadonlyMap<number, Task>;
   readonly limits?: readonly string[];
 }

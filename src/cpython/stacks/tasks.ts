@@ -1,17 +1,18 @@
 /**
- * asyncio's tasks, and where each waits: the frames of its coroutine and of those it awaits.
+ * asyncio's tasks, and where each one waits: the frames of its coroutine and of the coroutines that it awaits.
  *
  *   task ── task_coro ──> coroutine ── frame, top of its stack ──> coroutine ── ... ──> future
  *     └──── task_fut_waiter ──> the future, or task, that will wake it
  *
- * Where tasks are listed, by version of CPython:
+ * Where CPython lists tasks, by version:
  *   3.9 - 3.11   asyncio.tasks._all_tasks, a WeakSet
  *   3.12, 3.13   asyncio.tasks._scheduled_tasks, a WeakSet, and _eager_tasks, a set
  *   3.14+        lists through the tasks themselves, headed in each thread state and the interpreter
  *
- * TaskObj is declared in Modules/_asynciomodule.c and in no header, so its fields are found by what they
- * hold: a coroutine, then a name, then a Context, with what it waits for before them. Loops of other
- * makers (uvloop) use the same tasks; trio and curio have none of them, and their coroutines are not shown.
+ * TaskObj is declared in Modules/_asynciomodule.c and not in a header, so its fields are found by their
+ * contents: a coroutine, then a name, then a Context, and before them the object that the task waits for. Other
+ * event loops (uvloop) use the same tasks. trio and curio have no such tasks, so their coroutines are not
+ * shown.
  */
 
 import type { Address } from "../../model/base/units.js";
@@ -37,15 +38,15 @@ import { moduleAttribute } from "./threads.js";
 export interface PythonTask {
   readonly address: Address;
   readonly name: string;
-  /** PyThreadState of the thread that runs it now; null: it waits. */
+  /** PyThreadState of the thread that runs it now; null if it waits. */
   readonly runsOn: Address | null;
-  /** Innermost first; of a running task up to its outermost coroutine. */
+  /** Innermost first; for a running task, up to its outermost coroutine. */
   readonly frames: readonly PythonFrame[];
   /** The tasks that it waits for directly, or through asyncio.gather. */
   readonly waitsFor: readonly Address[];
 }
 
-/** Where an interpreter keeps its tasks: looked up while the program runs, for that takes long. */
+/** Where an interpreter keeps its tasks. It is looked up while the program runs, because that takes long. */
 export interface TaskLists {
   readonly interpreter: Address;
   /** _asyncio.Task. */
@@ -73,7 +74,7 @@ export function findTaskLists(python: PythonRuntime): TaskLists[] {
   });
 }
 
-/** @param stacks of all threads: a task that runs is found on one */
+/** @param stacks of all threads; a running task is found on one of them */
 export function readTasks(
   python: PythonRuntime,
   codes: CodeReader,
@@ -150,7 +151,7 @@ function* linkedTasks(python: PythonMemory, head: Address, type: Address): Gener
   }
 }
 
-/** Where in a task its node lies: so far behind the word that names its type. */
+/** Offset of the list node in a task, relative to the word with its type. */
 function nodeOffset(
   python: PythonMemory,
   node: Address,
@@ -171,7 +172,7 @@ function nodeOffset(
   return null;
 }
 
-/** Members of a WeakSet that live, or of a set. */
+/** Live members of a WeakSet or of a set. */
 function* membersOf(python: PythonMemory, set: Address): Generator<Address> {
   if (typeNameOf(python, set) === "set") {
     yield* setMembers(python, set);
@@ -199,7 +200,7 @@ function isTask(python: PythonMemory, object: Address, type: Address): boolean {
 }
 
 class TaskReader {
-  /** Of task_coro in TaskObj; task_fut_waiter stands before it, task_name behind. */
+  /** Offset of task_coro in TaskObj; task_fut_waiter precedes it, task_name follows it. */
   #coroutineOffset: number | null = null;
 
   constructor(
@@ -208,7 +209,7 @@ class TaskReader {
     readonly stacks: ReadonlyMap<Address, PythonStack>,
   ) {}
 
-  /** null: it is done, or its fields were not found. */
+  /** null if it is done or its fields were not found. */
   read(task: Address): PythonTask | null {
     const { python } = this.codes;
     const { reader } = python;
@@ -254,7 +255,7 @@ class TaskReader {
     return null;
   }
 
-  /** Later versions keep a number and make the name of it when asked. */
+  /** Later versions store a number and create the name when it is requested. */
   #name(name: Address): string {
     const { python } = this.codes;
     return isA(python, name, TypeFlag.Unicode)
@@ -262,7 +263,7 @@ class TaskReader {
       : `Task-${readSmallInteger(python, name) ?? ""}`;
   }
 
-  /** The part of a thread's stack that belongs to the coroutine, where one runs it. */
+  /** The part of a thread's stack that belongs to the coroutine, if the thread runs it. */
   #running(frame: Address): { thread: Address; frames: readonly PythonFrame[] } | null {
     for (const [thread, { frames }] of frame === 0 ? [] : this.stacks) {
       const index = frames.findIndex(({ address }) => address === frame);

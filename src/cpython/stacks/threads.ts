@@ -14,14 +14,14 @@ import {
 import { type ThreadState, walkThreads } from "../interpreter/thread_list.js";
 
 export interface PythonThread extends ThreadState {
-  /** The kernel's entry; null where the thread has ended, or for a core. */
+  /** The kernel's entry; null if the thread has ended, or for a core. */
   readonly task: Task | null;
-  /** threading's name, else what the kernel knows it by; "" where neither is known. */
+  /** The name from threading, otherwise the kernel's; "" if neither is known. */
   readonly name: string;
   readonly holdsGil: boolean;
 }
 
-/** All threads of all interpreters, the oldest first. Throws TM-E024. */
+/** All threads of all interpreters, oldest first. Throws TM-E024. */
 export function listThreads(python: PythonRuntime): PythonThread[] {
   const { pid } = python.memory;
   const tasks = new Map((pid === null ? [] : readTasks(pid)).map((task) => [task.ownTid, task]));
@@ -40,8 +40,10 @@ export function listThreads(python: PythonRuntime): PythonThread[] {
   });
 }
 
-/** threading's names of the threads of all interpreters, by thread id (in the process's own pid namespace).
- * Throws TM-E024. */
+/**
+ * Names that threading gives to the threads of all interpreters, by thread id (in the process's own pid
+ * namespace). Throws TM-E024.
+ */
 export function threadNames(python: PythonRuntime): Map<number, string> {
   const byTid = new Map<number, string>();
   for (const interpreter of python.interpreters) {
@@ -57,8 +59,8 @@ export function threadNames(python: PythonRuntime): Map<number, string> {
 }
 
 /**
- * The PyThreadState that holds the interpreter's GIL; 0 if none does. From 3.12 on each interpreter may have
- * its own.
+ * The PyThreadState that holds the interpreter's GIL; 0 if none does. From 3.12 on, each interpreter may have
+ * its own GIL.
  */
 export function gilHolder(python: PythonRuntime, interpreter: Address): Address {
   const { reader, layout, address } = python;
@@ -76,7 +78,7 @@ export function gilHolder(python: PythonRuntime, interpreter: Address): Address 
 
 const LONGEST_NAME = 256;
 
-/** pthread_self() -> name, of threading._active: threads that were not made by it are not in it. */
+/** pthread_self() -> name, from threading._active, which contains only threads that threading knows. */
 function threadingNames(python: PythonMemory, interpreter: Address): Map<Address, string> {
   const names = new Map<Address, string>();
   try {
@@ -92,7 +94,7 @@ function threadingNames(python: PythonMemory, interpreter: Address): Map<Address
     if (!(error instanceof TidemarkError)) {
       throw error;
     }
-    // It changes while we read, so the kernel's names are used.
+    // It changes while it is read, so the kernel's names are used.
   }
   return names;
 }
@@ -110,7 +112,7 @@ export function moduleAttribute(
   return dict === 0 ? null : dictGet(python, dict, name);
 }
 
-/** sys.modules[module], whatever that is; null if there is none. */
+/** sys.modules[module], whatever it is; null if there is none. */
 export function moduleEntry(
   python: PythonMemory,
   interpreter: Address,

@@ -8,7 +8,7 @@ const growing = "anonRssBytes 40 + 1/s\ncensus app.Session 5 + 0.8/s\ncensus str
 describe("beside an agent", () => {
   const text = `${growing}\nsite record keeps 1/s`;
 
-  test("the sites are accused, and the census shows the types that grow", () => {
+  test("the sites are suspects, and the census shows the types that grow", () => {
     const { verdict, suspects, evidence, census } = diagnose(evidenceOf(text));
     expect(verdict.kind).toBe("python-leak");
     expect(suspects.map(({ type }) => type)).toEqual([undefined]);
@@ -21,7 +21,7 @@ describe("beside an agent", () => {
     expect((census?.types[0]?.addedBytes ?? 0) / 2 ** 20).toBeCloseTo(44.8, 1);
   });
 
-  test("a census alone accuses nothing", () => {
+  test("a census alone makes nothing a suspect", () => {
     const { verdict, evidence } = diagnose(
       evidenceOf("anonRssBytes 90\nsite parse churns 5\ncensus app.Row 5 + 0.1/s"),
     );

@@ -26,7 +26,7 @@ describe("gpu-leak", () => {
     expect(document.advice.map(({ id }) => id)).toEqual(["TM-A106"]);
   });
 
-  test("10 MB count on a device of any size; less does not", () => {
+  test("10 MB count on a device of any size, smaller amounts do not", () => {
     expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 60000 + 0.5/s`)).toBe("gpu-leak");
     expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 60000 + 0.05/s`)).toBe("steady");
   });

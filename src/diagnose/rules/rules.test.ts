@@ -19,7 +19,7 @@ describe("age-cohorts", () => {
     expect(verdict.summary).toContain("record (app.py:7)");
   });
 
-  test("temporary objects accuse nothing", () => {
+  test("temporary objects make nothing a suspect", () => {
     const text = "anonRssBytes 60\nsite parse churns 30";
     expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "silent" });
     expect(verdict(text)).toBe("steady");
@@ -69,7 +69,7 @@ describe("plateau and bounded-holder", () => {
     expect(ruleSays("bounded-holder", bounded)).toMatchObject({ says: "no leak" });
     expect(verdict(bounded)).toBe("cache-plateau");
     expect(verdict(bounded.replace("bound=1000", "bound=0"))).toBe("python-leak");
-    // What it holds is held against what was live then: it may have filled since.
+    // Its current contents are compared with what was live then, because it may have filled in the meantime.
     const little = bounded.replace("bound=1000", "bound=1000 retained=3");
     expect(verdict(little)).toBe("python-leak");
     expect(verdict(`${little} at=5s`)).toBe("cache-plateau");

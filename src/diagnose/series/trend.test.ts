@@ -4,7 +4,7 @@ import { median, theilSen } from "./trend.js";
 const steps = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 describe("Theil-Sen", () => {
-  test("a line, exactly", () => {
+  test("an exact line", () => {
     const x = steps(50);
     expect(
       theilSen(
@@ -23,7 +23,7 @@ describe("Theil-Sen", () => {
     expect(trend.slope).toBeCloseTo(5, 0);
   });
 
-  test("noise without a trend has none", () => {
+  test("noise without a trend shows no trend", () => {
     const x = steps(1000);
     const { slope } = theilSen(
       x,

@@ -11,12 +11,12 @@ function swelling(live: readonly number[]) {
 }
 
 describe("a block that is replaced by larger ones", () => {
-  /** Looks that fall into the making of a new block have both; numpy.concatenate, fifty times a second. */
+  /** A snapshot taken while a new block is created contains both blocks; numpy.concatenate, fifty times a second. */
   const concatenated = [
     0, 9, 11, 13, 30, 17, 37, 40, 22, 48, 26, 28, 31, 34, 72, 40, 87, 48, 105, 115,
   ];
 
-  test("swells, although the last snapshots contain the old and the new block", () => {
+  test("is found, although the last snapshots contain the old and the new block", () => {
     const found = swelling(concatenated);
     expect((found?.keptBytes ?? 0) / MIB).toBeGreaterThan(25);
     expect((found?.keptBytes ?? 0) / MIB).toBeLessThan(45);

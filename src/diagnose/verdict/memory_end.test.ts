@@ -62,7 +62,7 @@ test("of several workers, the one whose allocations were recorded", () => {
   expect(verdict.summary).toMatch(/batch .*150 MiB/);
 });
 
-test("a worker that was killed while its master lives on", () => {
+test("a worker that was killed while its master keeps running", () => {
   const { verdict, suspects } = killed(
     "anonRssBytes 50\nchild 43 anonRssBytes 200\nsite batch fills 150 by 5s pid=43",
     43,

@@ -61,7 +61,7 @@ test.each([{ events: 2500 }, { events: 2500, ring: 600 }, { events: 2500, expand
 );
 
 describe("a training program", () => {
-  test("the peak is what lives when the optimizer's state is made, by category", async () => {
+  test("the peak is what is live when the optimizer's state is created, by category", async () => {
     const { allocator } = trainingRun({ steps: 6 });
     const [device] = (await analysed([allocator])).devices;
     const peak = present(device).peak;
@@ -131,7 +131,7 @@ describe("out of memory", () => {
     expect(ids(document)).toContain("TM-A101");
   });
 
-  test("full: genuine", async () => {
+  test("a full device is out of memory", async () => {
     const document = await analysed([runOut({ pieces: false })]);
     expect(itemAt(document.devices, 0).outOfMemory[0]).toMatchObject({
       kind: "genuine",

@@ -70,7 +70,7 @@ describe("XLA on a TPU", () => {
   ]);
 });
 
-test("TensorFlow's own log of a host's allocator that ran out: warning, dump, operation and error are one", async () => {
+test("TensorFlow's log of a host allocator that ran out of memory: warning, dump, operation and error are one message", async () => {
   const file = new URL("../../../test/data/gpu/tensorflow_cpu.log", import.meta.url);
   const events = await eventsOf(readFileSync(file, "utf8"));
   expect(events).toMatchObject([

@@ -314,7 +314,7 @@ describe("JAX and TensorFlow", () => {
     });
   });
 
-  test("TensorFlow's exception alone", async () => {
+  test("TensorFlow's exception without its log", async () => {
     const text =
       "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[25088,4096] and type half on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc";
     expect(await only(text)).toMatchObject({

@@ -107,11 +107,11 @@ describe("upper bound for unlisted sites", () => {
 });
 
 describe("figures of the whole run", () => {
-  test("RSS: the kernel's own mark if it is above every poll", () => {
+  test("RSS: the kernel's high-water mark counts if it is above every poll", () => {
     expect(summarize(small, "end").rss).toMatchObject({ peakBytes: 77 * MIB, endBytes: 33 * MIB });
   });
 
-  test("RSS: a mark well above the last poll's came after it, one a little above is that poll's", () => {
+  test("RSS: a high-water mark well above the last poll was reached after it; one slightly above belongs to that poll", () => {
     expect(summarize(small, "end").rss.peakMs).toBe(small.endMs);
     const polled = small.series[0]?.values.get("treeRssBytes") ?? new Float64Array();
     const highest = Math.max(...[...polled].filter((value) => !Number.isNaN(value)));

@@ -40,7 +40,7 @@ def train(model, loader, criterion, optimizer):
     return total / len(loader)
 `,
   ignore: "The sum itself is what `backward` is called on, after a bounded number of steps.",
-  proof: "`tidemark run` reports the kind `autograd-graph`, with the line that keeps it.",
+  proof: "`tidemark run` reports the kind `graph-retention`, with the line that keeps it.",
   *check(file) {
     if (!file.tensors.usesTorch) {
       return;

@@ -45,7 +45,7 @@ def train(model, loader, criterion, optimizer):
     return losses
 `,
   ignore: "The list is stacked into the loss on which `backward` is called, in the same step.",
-  proof: "`tidemark run` reports the kind `autograd-graph`, with the line that appends.",
+  proof: "`tidemark run` reports the kind `graph-retention`, with the line that appends.",
   *check(file) {
     if (!file.tensors.usesTorch) {
       return;

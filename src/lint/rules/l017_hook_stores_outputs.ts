@@ -35,7 +35,7 @@ def save(module, inputs, output):
 model.layer1.register_forward_hook(save)
 `,
   ignore: "The stored tensors are part of the loss, and are dropped after each step.",
-  proof: "`tidemark run` reports the kind `autograd-graph`, with the hook as the holder.",
+  proof: "`tidemark run` reports the kind `graph-retention`, with the hook as the holder.",
   *check(file) {
     const hooks = new Set<Scope>();
     for (const call of file.module.callsOf(

@@ -11,7 +11,7 @@ export const metricPerRequest: Rule = {
   finds:
     "A Prometheus or OpenTelemetry instrument, a tracer provider or an exporter made in a handler or a loop.",
   why: "Registries keep every instrument; providers start a thread with a queue.",
-  speed: "Some KiB for each call, and a thread for each provider.",
+  speed: "A few KiB for each call, and a thread for each provider.",
   before: `
 from prometheus_client import Counter, CollectorRegistry
 

@@ -8,7 +8,7 @@ export const gcLeftDisabled: Rule = {
   finds:
     "`gc.disable()` without `gc.enable()`, `gc.freeze()` in code that runs again, or a threshold of 0.",
   why: "Objects in cycles - exceptions with frames, closures, most object graphs - are then never freed.",
-  speed: "All garbage in cycles: in a web service some KiB for each request.",
+  speed: "All garbage in cycles: in a web service a few KiB for each request.",
   before: `
 import gc
 
@@ -27,7 +27,7 @@ def load_index(path):
         gc.enable()
 `,
   ignore: "The program collects by hand, or ends soon.",
-  proof: "`tidemark diagnose PID` reports the kind `garbage-cycles`.",
+  proof: "`tidemark diagnose PID` reports the kind `cycle-garbage`.",
   *check(file) {
     const { module, names, repeats } = file;
     const calls = (name: string) =>

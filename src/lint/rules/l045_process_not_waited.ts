@@ -23,7 +23,7 @@ def handle(request):
 `,
   ignore: "Another part of the program reaps its children.",
   proof:
-    "`tidemark ps` lists the children; `diagnose` reports the kind `children` or `handle-leak`.",
+    "`tidemark ps` lists the children; `diagnose` reports the kind `child-growth` or `handle-leak`.",
   *check(file) {
     for (const call of callsMatching(STARTERS, file)) {
       const repeat = madeAgain(call, file);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { VERDICT_KINDS } from "../../model/documents/diagnosis_document.js";
 import { checkSource } from "../check_source.js";
 import { pythonParser } from "../grammar.js";
 import { RULES } from "./index.js";
@@ -29,5 +30,13 @@ describe("each rule", () => {
       RULES.map((_rule, at) => `TM-L${String(at + 1).padStart(3, "0")}`),
     );
     expect(new Set(RULES.map(({ name }) => name)).size).toBe(RULES.length);
+  });
+
+  it("names only existing kinds of verdicts as proof", () => {
+    const named = RULES.flatMap(({ proof }) =>
+      [...proof.matchAll(/kind `([\w-]+)`(?: or `([\w-]+)`)?/g)].flatMap(([, ...kinds]) => kinds),
+    ).filter((kind) => kind !== undefined);
+    expect(named.length).toBeGreaterThan(3);
+    expect(named.filter((kind) => !VERDICT_KINDS.some((known) => known === kind))).toEqual([]);
   });
 });

@@ -5,9 +5,9 @@
  *   program headers   LOAD: address, bytes in memory, bytes in the file (fewer: not dumped)
  *                     NOTE: the process, and which file was mapped where (core_file_notes.ts)
  *
- * What was not dumped of a mapped file is read from that file when it is here and its build id is the one
- * in the core; where that was not dumped either, its headers must be the same. Missing data is counted and
- * reported; nothing is guessed.
+ * If part of a mapped file was not dumped, it is read from that file, provided that the file exists here and
+ * has the build id that the core contains. If the build id was not dumped either, the headers must be the same.
+ * Missing data is counted and reported; nothing is guessed.
  *
  * Sources: elf(5), Linux fs/binfmt_elf.c, include/uapi/linux/elf.h.
  */
@@ -33,11 +33,11 @@ const PAGE = 4096;
 
 /** What is missing from a core file. */
 export interface CoreGaps {
-  /** Bytes that its headers claim beyond its end. */
+  /** Bytes that the headers claim beyond the end of the file. */
   readonly truncatedBytes: Bytes;
   /** Bytes of mappings that were not written, usually unchanged file pages. */
   readonly leftOutBytes: Bytes;
-  /** Mapped files that are missing here, or have another build id. */
+  /** Mapped files that do not exist here or have another build id. */
   readonly missingFiles: readonly string[];
 }
 
@@ -45,9 +45,9 @@ export interface CoreMemory extends Memory {
   readonly gaps: CoreGaps;
   /** Pid of the process; 0 if the core does not contain it. */
   readonly leftBy: Pid;
-  /** When it was written; 0 where that is not known. */
+  /** When the core was written; 0 if unknown. */
   readonly writtenMs: TimeMs;
-  /** Of its threads. */
+  /** The process's threads. */
   readonly stackPointers: readonly Address[];
 }
 
@@ -55,7 +55,7 @@ export interface CoreMemory extends Memory {
 export function openCoreFile(path: string): CoreMemory {
   let descriptor: number;
   try {
-    // A FIFO would wait for a writer.
+    // Opening a FIFO would wait for a writer.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code, message } = reasonOf(error);
@@ -153,7 +153,10 @@ class CoreFile implements CoreMemory {
     );
   }
 
-  /** `readUndumped`: what the core does not hold of a mapping, from `within` on; 0 where it cannot be read. */
+  /**
+   * `readUndumped` reads the part of a mapping that the core does not contain, from `within` on; it returns 0
+   * if it cannot.
+   */
   #read(
     address: Address,
     target: Uint8Array,
@@ -187,14 +190,14 @@ class CoreFile implements CoreMemory {
   #readFile(index: number, within: Bytes, target: Uint8Array): Bytes {
     const mapping = itemAt(this.mappings, index);
     if (mapping.inode === 0 || mapping.writable) {
-      return 0; // what the program wrote there is lost
+      return 0; // pages that the program had written to are lost
     }
     const file = this.#fileOf(mapping);
     const length = Math.min(target.length, mapping.end - mapping.start - within);
     return file === null ? 0 : readFully(file, target.subarray(0, length), mapping.offset + within);
   }
 
-  /** A descriptor on the file of a mapping, kept; null where it is not here as it was. */
+  /** A cached descriptor of the mapped file; null if the file does not exist here or has changed. */
   #fileOf(mapping: Mapping): number | null {
     let file = this.#files.get(mapping.path);
     if (file === undefined) {
@@ -220,7 +223,7 @@ class CoreFile implements CoreMemory {
     try {
       file = openSync(path, "r");
     } catch {
-      return null; // it is not here
+      return null; // the file does not exist here
     }
     const isFile = fstatSync(file).isFile();
     if (isFile && isImageOf(held, (offset, length) => readAt(file, offset, length))) {

@@ -5,7 +5,7 @@ const ID = "00112233445566778899aabbccddeeff00112233";
 const PAGE = 0x1000;
 
 /**
- * A library whose headers a tool has changed: its note lies in a segment behind all others.
+ * A library whose headers were changed by a tool: its note is in a segment after all others.
  *
  *   file      0 headers | 0x2000 note
  *   memory    0 headers | 0x7000 note
@@ -50,7 +50,7 @@ test("a build id is at the place given in the headers: in a file by offset, in m
   expect(readBuildId(reader(image), "file")).toBeNull();
 });
 
-test("a program that is not moved about in memory", () => {
+test("a program that is not position-independent", () => {
   const { image } = patchedLibrary();
   for (const [row, address] of [0n, 0x7000n, 0x7000n].entries()) {
     image.writeBigUInt64LE(0x400000n + address, 64 + 56 * row + 16);

@@ -1,6 +1,6 @@
 /**
- * The build id of an ELF file or of its image in memory (the linker's --build-id): the note NT_GNU_BUILD_ID
- * of the owner "GNU", in hexadecimal. Two files with one id are the same.
+ * The build id of an ELF file or of its image in memory (the linker's --build-id): the note NT_GNU_BUILD_ID of
+ * the owner "GNU", in hexadecimal. Two files with the same build id are the same.
  */
 import type { ReadAt } from "../elf/elf_header.js";
 
@@ -13,9 +13,10 @@ const MOST_HEADERS = 64;
 const MOST_NOTE_BYTES = 4096;
 
 /**
- * null: no ELF file, no such note, or it is not there to read.
- * @param readAt of a file by its offsets, of an image by the distance from where its first page is mapped: tools
- * that change a library's headers (patchelf, and so most wheels) move its notes away from there.
+ * Returns null if it is not an ELF file, has no such note, or the note cannot be read.
+ * @param readAt reads a file at its offset, or an image at the distance from the address of its first page.
+ * These differ for notes: tools that change a library's headers (patchelf, and therefore most wheels) move the
+ * notes.
  */
 export function readBuildId(readAt: ReadAt, from: "file" | "image"): string | null {
   const all = headersOf(readAt) ?? Buffer.alloc(HEADER_BYTES);
@@ -36,8 +37,10 @@ export function readBuildId(readAt: ReadAt, from: "file" | "image"): string | nu
   return null;
 }
 
-/** Whether an image was made of a file: by the build id; where the image does not hold that, by the headers, for
- * sizes, offsets and addresses of all segments are among them. */
+/**
+ * Whether an image was loaded from a file, according to the build id. If the image does not contain it, the
+ * headers decide, because they include the sizes, offsets and addresses of all segments.
+ */
 export function isImageOf(image: ReadAt, file: ReadAt): boolean {
   const wanted = readBuildId(image, "image");
   if (wanted !== null) {
@@ -47,7 +50,7 @@ export function isImageOf(image: ReadAt, file: ReadAt): boolean {
   return ours !== null && theirs !== null && ours.equals(theirs);
 }
 
-/** The ELF header and all program headers behind it; null: no ELF file, or they are not there to read. */
+/** The ELF header and the program headers that follow it; null if it is not an ELF file or they cannot be read. */
 function headersOf(readAt: ReadAt): Buffer | null {
   const head = readAt(0, HEADER_BYTES);
   if (head.length < HEADER_BYTES || head.readUInt32BE(0) !== 0x7f454c46 || head[4] !== 2) {

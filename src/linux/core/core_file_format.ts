@@ -1,4 +1,4 @@
-/** The headers of core files, as core_file.ts describes them. */
+/** The headers of core files; core_file.ts describes the layout. */
 import { readSync } from "node:fs";
 import type { Address, Bytes } from "../../model/base/units.js";
 import { damagedInput, notOurs } from "../../model/errors/errors.js";
@@ -31,7 +31,7 @@ export function readHeaders(descriptor: number, path: string, size: Bytes): Prog
   const at = Number(head.readBigUInt64LE(32));
   let count = head.readUInt16LE(56);
   if (count === MANY_HEADERS) {
-    // So many that the first section header counts them.
+    // There are so many that the first section header holds the number.
     const section = readAt(descriptor, Number(head.readBigUInt64LE(40)), HEADER_BYTES);
     count = section.length < HEADER_BYTES ? 0 : section.readUInt32LE(SECTION_HEADER_INFO);
   }

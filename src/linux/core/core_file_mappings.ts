@@ -1,4 +1,4 @@
-/** What was mapped in a program that left a core file: its segments, under the names that its notes know. */
+/** The mappings of a program that left a core file: its segments, with the file names from its notes. */
 
 import { itemAt } from "../../model/base/columns.js";
 import { present } from "../../model/base/present.js";
@@ -9,16 +9,18 @@ import type { CoreNotes, MappedFile } from "./core_file_notes.js";
 
 export interface CoreSegment extends AddressRange {
   readonly offset: Bytes;
-  /** Bytes of it that the file holds, from its start on. */
+  /** Number of bytes that the core contains, from the start of the mapping. */
   readonly held: Bytes;
-  /** Bytes that were never written to the file. */
+  /** Number of bytes that were not written to the core. */
   readonly leftOut: Bytes;
-  /** Of the program header: 1 executable, 2 writable, 4 readable; null where it has none. */
+  /** Flags of the program header: 1 executable, 2 writable, 4 readable; null if there is no header. */
   readonly flags: number | null;
 }
 
-/** What was mapped and has no header of its own: gcore leaves out what the program never changed. Both are
- * ascending. */
+/**
+ * Mapped ranges without a program header, because gcore leaves out mappings that the program never changed.
+ * Both lists are ascending.
+ */
 export function notDumped(
   segments: readonly CoreSegment[],
   files: readonly MappedFile[],
@@ -27,7 +29,7 @@ export function notDumped(
   let first = 0;
   let behind = 0;
   for (const file of files) {
-    let at = Math.max(file.start, behind); // a damaged note may tell the same range twice
+    let at = Math.max(file.start, behind); // a damaged note may name the same range twice
     behind = Math.max(behind, file.end);
     const add = (end: Address) => {
       if (at < end) {
@@ -49,10 +51,10 @@ export function notDumped(
 
 const LIBRARY = /\.so(\.[^/]*)?$/;
 
-/** One for each segment. */
+/** One mapping for each segment. */
 export function mappingsOf(segments: readonly CoreSegment[], notes: CoreNotes): Mapping[] {
   const { files } = notes;
-  // A core tells no inodes: every path gets one of its own.
+  // A core contains no inodes, so each path gets a made-up one.
   const inodes = new Map<string, number>();
   for (const { path } of files) {
     inodes.set(path, inodes.get(path) ?? inodes.size + 1);
@@ -62,7 +64,7 @@ export function mappingsOf(segments: readonly CoreSegment[], notes: CoreNotes): 
     const { start, end, flags } = segment;
     const file = files[findMapping(files, start)];
     const path = file?.path ?? kernelName(segment, notes);
-    // What was not written of a program or a library is its code and its constants, as a rule.
+    // The parts of a program or a library that were not written are usually its code and constants.
     const isCode = path === program || LIBRARY.test(path);
     return {
       start,
@@ -70,7 +72,7 @@ export function mappingsOf(segments: readonly CoreSegment[], notes: CoreNotes): 
       readable: flags === null || (flags & 4) !== 0,
       writable: flags !== null && (flags & 2) !== 0,
       executable: flags === null ? isCode : (flags & 1) !== 0,
-      // A core does not tell; what it holds of shared memory is read as any other.
+      // A core does not say whether memory was shared; shared memory in it is read like any other.
       shared: /^\/(?:dev\/|memfd:|SYSV)/.test(path),
       offset: file === undefined ? 0 : file.offset + start - file.start,
       device: "00:00",
@@ -81,7 +83,7 @@ export function mappingsOf(segments: readonly CoreSegment[], notes: CoreNotes): 
   });
 }
 
-/** As /proc/PID/maps would name it. */
+/** The name that /proc/PID/maps would show. */
 function kernelName({ start, end }: AddressRange, { onStack, inKernelCode }: CoreNotes): string {
   if (onStack >= start && onStack < end) {
     return "[stack]";

@@ -7,8 +7,9 @@
  *     NT_AUXV     6    pairs of words, as the program was given them by the kernel
  *     NT_FILE "FILE"   u64 count  u64 page size  count * { start, end, offset / page size }  names
  *
- * The names "CORE" and "LINUX" are not told apart: these types occur under the one alone. What does not
- * fit is left out: the memory may be read without. Sources: elf(5), include/uapi/linux/elfcore.h.
+ * The names "CORE" and "LINUX" are not distinguished, because each of these types occurs under only one of
+ * them. Invalid notes are ignored, because the memory can be read without them. Sources: elf(5),
+ * include/uapi/linux/elfcore.h.
  */
 import type { Address, Bytes, Pid } from "../../model/base/units.js";
 import type { AddressRange } from "../memory/memory.js";
@@ -18,8 +19,10 @@ const NT_PRPSINFO = 3;
 const NT_AUXV = 6;
 const NT_FILE = 0x46494c45;
 const STACK_POINTER = 112 + 19 * 8;
-/** Of the auxiliary vector: the end, the program's headers, 16 random bytes on the main thread's stack, the
- * kernel's own library. */
+/**
+ * Types in the auxiliary vector: end, program headers, 16 random bytes on the main thread's stack, the kernel's
+ * own library (vDSO).
+ */
 const AT_NULL = 0;
 const AT_PHDR = 3;
 const AT_RANDOM = 25;
@@ -35,11 +38,10 @@ export interface MappedFile extends AddressRange {
 
 export class CoreNotes {
   readonly files: MappedFile[] = [];
-  /** 0: no note says it. */
+  /** 0 if no note contains it. */
   leftBy: Pid = 0;
   readonly stackPointers: Address[] = [];
-  /** Addresses in the program's file, on the main thread's stack, in the kernel's own library; 0 where they
-   * are not told. */
+  /** Addresses in the program's file, on the main thread's stack, and in the vDSO; 0 if unknown. */
   inProgram: Address = 0;
   onStack: Address = 0;
   inKernelCode: Address = 0;

@@ -1,5 +1,5 @@
 /**
- * Symbols that the loaded objects of a program export, read from its memory as the dynamic loader reads
+ * Exported symbols of the objects that a program has loaded, read from its memory as the dynamic loader reads
  * them: stripped objects, deleted files and other mount namespaces make no difference.
  *
  *   first mapping of an object    0 "\x7fELF"   16 u16 type   32 u64 program headers   54 u16 size   56 u16 count
@@ -27,7 +27,7 @@ const MOST_ENTRIES = 512;
 const MOST_CHAIN = 1 << 16;
 const LONGEST_NAME = 512;
 
-/** One loaded object whose dynamic symbols can be asked for. */
+/** One loaded object and its dynamic symbols. */
 export class DynamicSymbols {
   readonly #reader: MemoryReader;
   readonly #bias: Address;
@@ -35,7 +35,7 @@ export class DynamicSymbols {
 
   private constructor(
     reader: MemoryReader,
-    /** Where its file begins in memory. */
+    /** Address at which the file begins in memory. */
     readonly mapping: Mapping,
     bias: Address,
     tags: ReadonlyMap<number, number>,
@@ -45,7 +45,7 @@ export class DynamicSymbols {
     this.#tags = tags;
   }
 
-  /** Every object of the program that exports symbols; what cannot be read is passed over. */
+  /** All objects of the program that export symbols; objects that cannot be read are skipped. */
   static *all(memory: Memory): Generator<DynamicSymbols> {
     const reader = new MemoryReader(memory);
     for (const mapping of memory.mappings) {
@@ -94,11 +94,11 @@ export class DynamicSymbols {
         ? new DynamicSymbols(reader, mapping, bias, tags)
         : null;
     } catch {
-      return null; // no ELF file, a damaged one, or gone meanwhile
+      return null; // not an ELF file, damaged, or unmapped in the meantime
     }
   }
 
-  /** Address of a symbol that this object defines; null where it does not. */
+  /** Address of a symbol that this object defines; null if it does not. */
   find(name: string): Address | null {
     try {
       return this.#tags.has(DT_GNU_HASH) ? this.#findByGnuHash(name) : this.#findByHash(name);
@@ -159,7 +159,7 @@ export class DynamicSymbols {
     return null;
   }
 
-  /** Its address where it is called `name` and is defined here. */
+  /** The symbol's address if it is called `name` and is defined here. */
   #symbol(index: number, name: string): Address | null {
     const reader = this.#reader;
     const at = this.#at(DT_SYMTAB) + index * 24;
@@ -169,7 +169,7 @@ export class DynamicSymbols {
       : null;
   }
 
-  /** An address of the dynamic section: the loader has added the bias, but not in every object. */
+  /** An address from the dynamic section. The loader has added the bias to it, but not in every object. */
   #at(tag: number): Address {
     const value = present(this.#tags.get(tag));
     return value < this.#bias ? value + this.#bias : value;

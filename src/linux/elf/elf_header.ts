@@ -1,5 +1,5 @@
 /**
- * The head of an ELF file (elf(5), System V ABI): for which machine it is and who loads it.
+ * The header of an ELF file (elf(5), System V ABI): the machine that it is for, and its loader.
  *
  *   0   7f 'E' 'L' 'F'   4 class (1: 32-bit, 2: 64-bit)   5 data (1: little-endian)
  *   16  u16 type   18 u16 machine   32 u64 program headers' offset   54 u16 their size   56 u16 their count
@@ -10,9 +10,9 @@ import { itemAt } from "../../model/base/columns.js";
 export interface ElfHeader {
   readonly bits: 32 | 64;
   readonly machine: number;
-  /** Path of the dynamic loader; null: static. */
+  /** Path of the dynamic loader; null for a static program. */
   readonly interpreter: string | null;
-  /** It has a dynamic section (a static-pie has one, too, and no interpreter). */
+  /** Whether it has a dynamic section. A static-pie also has one, but no interpreter. */
   readonly dynamic: boolean;
 }
 
@@ -24,10 +24,10 @@ const TYPE_INTERPRETER = 3;
 const MOST_HEADERS = 1024;
 const LONGEST_PATH = 4096;
 
-/** Reads `length` bytes at `offset`; fewer at the file's end. */
+/** Reads `length` bytes at `offset`; fewer at the end of the file. */
 export type ReadAt = (offset: number, length: number) => Buffer;
 
-/** null: not an ELF file, or cut off. */
+/** null if it is not an ELF file or is truncated. */
 export function parseElfHeader(readAt: ReadAt): ElfHeader | null {
   const head = readAt(0, 64);
   if (head.length < 20 || head.readUInt32BE(0) !== 0x7f454c46) {

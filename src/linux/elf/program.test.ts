@@ -1,4 +1,4 @@
-/** Programs of every kind, made here: what a preloaded library would meet. */
+/** Classifies programs of every kind, created here, by whether a library can be preloaded. */
 import {
   chmodSync,
   chownSync,
@@ -20,7 +20,7 @@ let genuine: Buffer;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "tidemark-program-"));
-  genuine = readFileSync("/bin/sh"); // dynamic, of glibc, wherever these tests run
+  genuine = readFileSync("/bin/sh"); // dynamic and linked to glibc on every machine that runs these tests
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -35,7 +35,7 @@ function kindOf(...command: string[]) {
   return inspectProgram(command, { path: `${folder}:/usr/bin:/bin`, cwd: folder }).kind;
 }
 
-/** A program whose loader's path is another one of the same length or less. */
+/** A program with another loader path of the same length or less. */
 function withLoader(name: string, loader: string): string {
   const bytes = Buffer.from(genuine);
   const at = bytes.indexOf("/lib64/ld-linux-x86-64.so.2\0");
@@ -61,7 +61,7 @@ describe("ELF files", () => {
     expect(kindOf(withLoader("foreign", "/system/bin/linker64"))).toBe("foreign-loader");
   });
 
-  test("the loader, started by its own name: what it loads is reached", () => {
+  test("the loader, started under its own name: the program that it loads is reached", () => {
     expect(kindOf("/lib64/ld-linux-x86-64.so.2")).toBe("glibc");
   });
 
@@ -77,7 +77,7 @@ describe("ELF files", () => {
     expect(kindOf(path)).toBe("static");
   });
 
-  test("32-bit, of another machine", () => {
+  test("32-bit programs, and programs for another machine", () => {
     expect(kindOf(changed("small", (bytes) => bytes.writeUInt8(1, 4)))).toBe("32-bit");
     expect(kindOf(changed("arm", (bytes) => bytes.writeUInt16LE(183, 18)))).toBe("other-machine");
   });
@@ -97,7 +97,7 @@ describe("ELF files", () => {
     }
   });
 
-  test("cut at every byte of its headers: an answer, never an exception", () => {
+  test("truncated at every byte of its headers: an answer, never an exception", () => {
     for (let length = 0; length < 1000; length += 7) {
       expect(typeof kindOf(file("cut", genuine.subarray(0, length)))).toBe("string");
     }
@@ -133,7 +133,7 @@ describe("scripts", () => {
     expect(kindOf("env")).toBe("glibc");
   });
 
-  test("that run themselves end somewhere", () => {
+  test("that run themselves are stopped at a limit", () => {
     const path = join(folder, "ring");
     file("ring", `#!${path}\n`);
     expect(typeof kindOf(path)).toBe("string");
@@ -148,7 +148,7 @@ describe("scripts", () => {
 });
 
 describe("looking up", () => {
-  test("along PATH, past what is not executable", () => {
+  test("along PATH, skipping files that are not executable", () => {
     const early = join(folder, "early");
     mkdirSync(early);
     writeFileSync(join(early, "tool"), "#!/bin/sh\n", { mode: 0o644 });

@@ -20,38 +20,38 @@ type ProgramKind =
   /** Loaded by glibc's loader: a preloaded library takes effect. */
   | "glibc"
   | "musl"
-  /** Dynamic, by a loader that is neither's. */
+  /** Dynamic, with a loader that is neither glibc's nor musl's. */
   | "foreign-loader"
   | "static"
   | "32-bit"
   | "other-machine"
-  /** It gets another user or group: the loader then drops LD_PRELOAD. */
+  /** It runs as another user or group, so the loader drops LD_PRELOAD. */
   | "setuid"
   | "missing"
   | "not-executable"
-  /** Executable, not ELF and without "#!": a shell runs it. */
+  /** Executable, not ELF and without "#!", so a shell runs it. */
   | "unknown";
 
 export interface ProgramAnswer {
   readonly kind: ProgramKind;
-  /** The file that the kernel will load in the end: through PATH, "#!" lines and `env`. */
+  /** The file that the kernel loads in the end, after PATH, "#!" lines and `env`. */
   readonly path: string;
-  /** The files on the way there, the named one first. */
+  /** All files up to that one, starting with the one that was named. */
   readonly chain: readonly string[];
 }
 
-/** Where a program is looked for. */
+/** Where to search for a program. */
 export interface ProgramContext {
   /** The variable PATH: folders separated by colons. */
   readonly path: string;
   readonly cwd: string;
 }
 
-/** As the kernel bounds it (BINPRM_MAX_RECURSION), and one more for `env`. */
+/** The kernel's limit (BINPRM_MAX_RECURSION), plus one for `env`. */
 const DEEPEST = 6;
 const LONGEST_SCRIPT_LINE = 256;
 
-/** Looks up `command[0]` as execvp would, and follows scripts to what runs them. Never throws. */
+/** Looks up `command[0]` as execvp would, and follows scripts to their interpreters. Never throws. */
 export function inspectProgram(
   command: readonly string[],
   context: ProgramContext = { path: process.env.PATH ?? "/bin:/usr/bin", cwd: process.cwd() },
@@ -71,8 +71,8 @@ function follow(
   }
   const along = [...chain, found];
   if (basename(found) === "env") {
-    const behind = behindEnv(command.slice(1), context);
-    // `env` is reached by the library, as is what it starts: that is the program that matters.
+    const behind = commandOfEnv(command.slice(1), context);
+    // The library is preloaded into `env` and into what `env` starts, which is the program that matters.
     if (behind !== null && along.length < DEEPEST) {
       return follow(behind.command, behind.context, along);
     }
@@ -84,7 +84,7 @@ function follow(
   return follow([...file.script, found, ...command.slice(1)], context, along);
 }
 
-/** The file that execvp would start for a word: its absolute path, or why there is none. Never throws. */
+/** The file that execvp would start for a name: its absolute path, or the reason why there is none. Never throws. */
 export function findProgram(
   name: string,
   context: ProgramContext,
@@ -116,7 +116,7 @@ function executable(path: string): "yes" | "no" | "missing" {
       return "no";
     }
     accessSync(path, constants.X_OK);
-    return (stats.mode & 0o111) === 0 ? "no" : "yes"; // root may read anything, and run only what has the bit
+    return (stats.mode & 0o111) === 0 ? "no" : "yes"; // root may read any file, but can run only a file with the executable bit
   } catch (error) {
     return reasonOf(error).code === "EACCES" ? "no" : "missing";
   }
@@ -124,7 +124,7 @@ function executable(path: string): "yes" | "no" | "missing" {
 
 interface Description {
   readonly kind: ProgramKind;
-  /** Words of the "#!" line. */
+  /** Arguments of the "#!" line. */
   readonly script: readonly string[] | null;
 }
 
@@ -133,7 +133,7 @@ function describe(path: string): Description {
   try {
     descriptor = openSync(path, "r");
   } catch {
-    // Executable and not readable: nothing speaks against a preload but that we cannot tell.
+    // It is executable but not readable, so its kind is unknown; a preload may still work.
     return { kind: "unknown", script: null };
   }
   try {
@@ -165,7 +165,7 @@ function changesIdentity(stats: Stats): boolean {
   return user || group;
 }
 
-/** A program that names no loader is static, or is the loader itself, started by its own name. */
+/** A program without a loader path is static, or it is the loader itself, started under its own name. */
 function kindOf(path: string, header: ElfHeader, secure: boolean): ProgramKind {
   if (header.bits === 32) {
     return "32-bit";
@@ -186,7 +186,7 @@ function kindOf(path: string, header: ElfHeader, secure: boolean): ProgramKind {
   return /^ld-(linux|\d)|^ld\.so/.test(loader) ? "glibc" : "foreign-loader";
 }
 
-/** "#! interpreter one-argument": the kernel passes all after the first word as one argument. */
+/** "#! interpreter one-argument": the kernel passes everything after the first word as one argument. */
 function scriptLine(head: Buffer): string[] | null {
   if (head[0] !== 0x23 || head[1] !== 0x21) {
     return null;
@@ -199,8 +199,8 @@ function scriptLine(head: Buffer): string[] | null {
   return match[2] === undefined ? [present(match[1])] : [present(match[1]), match[2]];
 }
 
-/** The command that `env ARGS...` runs; null where it runs none or its options are not known here. */
-function behindEnv(
+/** The command that `env ARGS...` runs; null if it runs none or has options that are not known here. */
+function commandOfEnv(
   words: readonly string[],
   context: ProgramContext,
 ): { command: string[]; context: ProgramContext } | null {

@@ -6,8 +6,9 @@
  *          stack pointer ──> frames of the innermost function, of its caller, ...      copied
  *   high   end of the mapping, or 1 MiB: what lies above is not seen
  *
- * A signal's handler may run on a stack of its own (sigaltstack(2)); what it interrupted has another, which is
- * copied as well. The kernel's frame there describes both (uapi/asm-generic/ucontext.h, uapi/asm/sigcontext.h):
+ * A signal handler may run on its own stack (sigaltstack(2)). The code that it interrupted has another stack,
+ * which is also copied. The kernel's frame on the handler's stack describes both (uapi/asm-generic/ucontext.h,
+ * uapi/asm/sigcontext.h):
  *
  *   16 uc_stack: 0 its own stack's start   8 u32 flags   16 its size        160 rsp, 168 rip of the interrupted
  */
@@ -22,16 +23,22 @@ import type { ThreadRegisters } from "./hold.js";
 interface StackCopy {
   readonly start: Address;
   readonly bytes: Uint8Array;
-  /** It goes on behind the copy. */
+  /** Whether the stack continues beyond the copy. */
   readonly cut: boolean;
 }
 
 export interface HeldThread extends ThreadRegisters {
-  /** Of the frame that runs first. Empty: its stack pointer leads to no memory (it has just begun, or ends). */
+  /**
+   * The stack of the frame that runs now. Empty if its stack pointer points to no memory (the thread has just
+   * begun or is ending).
+   */
   readonly stacks: readonly StackCopy[];
 }
 
-/** Makes native frames of a copy: `Unwinder` of src/native, for rooms that do not know it. */
+/**
+ * Creates native frames from a copy. `Unwinder` in src/native implements it; rooms that may not import
+ * src/native use this interface.
+ */
 export interface ThreadUnwinder {
   unwind(thread: HeldThread): NativeStack;
   close(): void;
@@ -39,17 +46,17 @@ export interface ThreadUnwinder {
 
 const STACK_POINTER = 7;
 const RED_ZONE = 128;
-/** A thousand nested calls of Python functions in C take about half of it. */
+/** A thousand nested calls of Python functions in C use about half of it. */
 const LONGEST_STACK: Bytes = 2 ** 20;
-/** For all threads together: at most a few milliseconds of copying. Thousands of threads share it. */
+/** Limit for all threads together, which bounds copying to a few milliseconds. Thousands of threads share it. */
 const MOST_BYTES: Bytes = 32 * 2 ** 20;
-/** A handler's frames up to the kernel's. */
+/** A signal handler's frames up to the kernel's frame. */
 const MOST_SEARCHED: Bytes = 64 * 2 ** 10;
 const LEAST_STACK: Bytes = 16 * 2 ** 10;
-/** Copies go to buffers of this size: fresh memory costs more than the copying itself. */
+/** Size of the buffers for copies: allocating new memory costs more than copying. */
 const BUFFER_BYTES: Bytes = 2 ** 20;
 
-/** Room for stacks, made before a process stands: its pages are there already. */
+/** Memory for stacks, allocated and touched before the process is paused. */
 export class StackRoom {
   #buffer = new Uint8Array(BUFFER_BYTES).fill(1);
   #used = 0;
@@ -64,13 +71,13 @@ export class StackRoom {
     return piece;
   }
 
-  /** Gives back the end of the piece taken last. */
+  /** Returns the unused end of the piece that was taken last. */
   giveBack(length: Bytes): void {
     this.#used -= length;
   }
 }
 
-/** Of every thread, while the process stands. */
+/** Copies the stacks of all threads while the process is paused. */
 export function copyThreads(
   memory: Memory,
   registers: readonly ThreadRegisters[],
@@ -84,7 +91,7 @@ export function copyThreads(
   const copy = (pointer: Address): StackCopy | null => {
     const from = pointer - RED_ZONE;
     if (!fresh && findMapping(memory.mappings, from) < 0) {
-      fresh = true; // a thread that began, or a stack that grew, since the mappings were read
+      fresh = true; // the thread started, or its stack grew, after the mappings were read
       memory.refresh();
     }
     return copyStack(memory, from, share, room);
@@ -110,14 +117,15 @@ function copyStack(memory: Memory, from: Address, most: Bytes, room: StackRoom):
   return got === 0 ? null : { start: from, bytes: bytes.subarray(0, got), cut: rest > got };
 }
 
-/** The stack pointer that a handler on a stack of its own returns to; null where it runs on no such stack. */
+/** The stack pointer to which a handler on its own stack will return; null if it does not run on such a stack. */
 function interruptedStack({ start, bytes }: StackCopy, pointer: Address): Address | null {
   const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const word = (at: number) => words.getUint32(at, true) + words.getUint32(at + 4, true) * 2 ** 32;
   const own = Math.floor(pointer / 2 ** 32);
   const last = Math.min(bytes.length, MOST_SEARCHED) - 160;
   for (let at = (8 - (start % 8)) % 8; at < last; at += 8) {
-    // Its start is not far from the pointer: one half of a word rules nearly all of them out.
+    // The frame is close to the stack pointer, and half of one word is enough to exclude nearly all other
+    // values.
     const high = words.getUint32(at + 4, true);
     if (high === own || high === own - 1) {
       const low = word(at);

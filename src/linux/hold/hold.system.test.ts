@@ -1,4 +1,4 @@
-/** Real processes made to stand: threads, refusals, the time limit, the guard's death. */
+/** Pauses real processes: threads, refusals, the time limit, a guard that is killed. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ afterEach(() => {
   }
 });
 
-/** A Python of the system's, once it has printed a line. */
+/** One of the system's Python interpreters, after it has printed a line. */
 async function python(source: string): Promise<number> {
   const child = spawn("python3", ["-Ec", source], { stdio: ["pipe", "pipe", "inherit"] });
   started.push(child);
@@ -66,7 +66,7 @@ describe("a paused process", () => {
     await until(() => states(pid).every((state) => state !== "t"));
   });
 
-  test("what job control has stopped stays stopped", async () => {
+  test("a process that job control has stopped stays stopped", async () => {
     const pid = await python(SPINNING);
     process.kill(pid, "SIGSTOP");
     await until(() => readStat(pid)?.state === "T");
@@ -86,7 +86,7 @@ while True: pass`);
     const child = present(started.at(-1));
     for (let round = 0; round < 20; round++) {
       const said = new Promise((resolve) => child.stdout?.once("data", resolve));
-      process.kill(pid, "SIGUSR1"); // now and then it is caught with the signal in its hands
+      process.kill(pid, "SIGUSR1"); // sometimes it is paused while it handles the signal
       const held = await holdProcess(pid, 10_000);
       await held.release();
       expect(String(await said)).toBe("got");

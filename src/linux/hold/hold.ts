@@ -1,7 +1,7 @@
 /**
- * Pauses a process while it is read or written: the client of `tidemark-guard hold`
- * (agent/guard/hold.c), which stops every task without a signal and without touching a register. It continues
- * when it is released, when the time is over, or when this process or the guard dies.
+ * Pauses a process while it is read or written. This is the client of `tidemark-guard hold`
+ * (agent/guard/hold.c), which stops every thread without a signal and without changing a register. The process
+ * continues when it is released, when the time limit has passed, or when this process or the guard ends.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -19,9 +19,9 @@ import { GUARD_PATH } from "../installation.js";
 import { explainPtraceBarred, readAttachPermission } from "../process/permission.js";
 import { readStat } from "../process/process.js";
 
-/** Functions of the program, for {@link ProcessHolder.layCall}. */
+/** Functions of the program for {@link ProcessHolder.layCall}. */
 interface CallAddresses {
-  /** `mov $15, %rax; syscall` in its C library: the return path of signal handlers. */
+  /** `mov $15, %rax; syscall` in the program's C library: the return path of signal handlers. */
   readonly restorer: Address;
   /** PyGILState_Ensure, PyRun_SimpleString, PyGILState_Release. */
   readonly acquire: Address;
@@ -29,31 +29,33 @@ interface CallAddresses {
   readonly release: Address;
 }
 
-/** Of one thread that stands. */
+/** Registers of one paused thread. */
 export interface ThreadRegisters {
-  /** As our pid namespace has it. */
+  /** Thread id in our pid namespace. */
   readonly tid: number;
-  /** By DWARF's numbers (System V ABI for x86-64, figure 3.36): rax rdx rcx rbx rsi rdi rbp rsp r8-r15, and
-   * rip as 16. What exceeds 2^53 is rounded, and is no address. */
+  /**
+   * Indexed by DWARF register number (System V ABI for x86-64, figure 3.36): rax rdx rcx rbx rsi rdi rbp rsp
+   * r8-r15, and rip at 16. Values above 2^53 are rounded; they are not addresses.
+   */
   readonly values: Float64Array;
 }
 
 const REGISTERS = 17;
 
 export interface Held {
-  /** Of every thread, while it stands; empty where the time was over before. */
+  /** The registers of every thread while the process is paused; empty if the time limit has passed. */
   registers(): Promise<ThreadRegisters[]>;
   /**
-   * Releases the process. Returns the pause in ms. `lapsed` is true if the process ran again earlier because
-   * the time given to {@link holdProcess} was over.
+   * Releases the process and returns the length of the pause in ms. `lapsed` is true if the process continued
+   * earlier because the time limit given to {@link holdProcess} had passed.
    */
   release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }>;
 }
 
 /**
- * Stops every thread of a process for at most `longestMs`. What is read between this and `release` is one
- * moment, as long as `lapsed` is false. Throws TidemarkError: gone, not permitted, traced by another tool, or
- * a thread that cannot be stopped now.
+ * Stops every thread of a process for at most `longestMs`. Everything that is read before `release` is from one
+ * moment, unless `lapsed` is true. Throws TidemarkError if the process has ended, may not be accessed, is
+ * traced by another tool, or has a thread that cannot be stopped now.
  */
 export async function holdProcess(pid: Pid, longestMs: Millis): Promise<Held> {
   const holder = new ProcessHolder(pid);
@@ -75,9 +77,12 @@ export async function holdProcess(pid: Pid, longestMs: Millis): Promise<Held> {
   };
 }
 
-/** One guard for several stops of the same process. Starting it costs some ms, a stop some tenths. */
+/**
+ * One guard for several pauses of the same process. Starting the guard takes a few ms, and each pause a few
+ * tenths of a ms.
+ */
 export class ProcessHolder {
-  /** The guard has ended: another may hold the process from now on. */
+  /** Ends the guard; another one can then hold the process. */
   readonly ended: Promise<void>;
   readonly #guard: ChildProcess;
   #received = "";
@@ -85,7 +90,7 @@ export class ProcessHolder {
   #wake: (() => void) | null = null;
   #failure: Error | null = null;
   #lapse: Millis | null = null;
-  /** Of this process before it held. */
+  /** CPU time of this process before the pause. */
   #priority: number | null = null;
 
   readonly #pid: Pid;
@@ -93,14 +98,15 @@ export class ProcessHolder {
   constructor(pid: Pid) {
     this.#pid = pid;
 
-    // In a session of its own: a terminal's Ctrl-C is for this process, which lets the other go in order.
+    // In a new session, because Ctrl-C in a terminal is meant for this process, which then releases the other
+    // one properly.
     this.#guard = spawn(GUARD_PATH, ["hold", String(pid)], {
       stdio: ["pipe", "pipe", "ignore"],
       detached: true,
     });
     this.#guard.stdout?.setEncoding("latin1");
-    this.#guard.stdout?.on("data", (text: string) => this.#hear(text));
-    this.#guard.stdin?.on("error", () => {}); // its end says it
+    this.#guard.stdout?.on("data", (text: string) => this.#receive(text));
+    this.#guard.stdin?.on("error", () => {}); // the exit event reports it
     this.ended = new Promise((resolve) => {
       this.#guard.on("close", resolve).on("error", resolve);
     });
@@ -108,22 +114,23 @@ export class ProcessHolder {
     this.#guard.on("close", () => this.#fail(internalError(new Error("the guard has ended"))));
   }
 
-  /** Throws as {@link holdProcess} does. */
+  /** Throws the same errors as {@link holdProcess}. */
   async hold(longestMs: Millis): Promise<void> {
     this.#lapse = null;
-    this.#hurry();
+    this.#raisePriority();
     this.#say("hold", String(Math.ceil(longestMs)));
     const answer = await this.#answer();
     if (answer[0] !== "held") {
-      this.#unhurry();
+      this.#restorePriority();
       throw this.#refusal(answer);
     }
   }
 
   /**
-   * Lays a call of PyRun_SimpleString(source) into the main thread, which must stand in a wait and not hold
-   * the interpreter's lock (the guard checks the first; the second is the caller's to know). It runs once the
-   * process is released, whatever becomes of this one. Answers why not, or null. Only while held.
+   * Makes the main thread call PyRun_SimpleString(source) once the process is released, even if this process
+   * ends. The thread must be waiting in a system call and must not hold the GIL: the guard checks the former,
+   * the caller must know the latter. Returns the reason for a refusal, or null. Only while the process is
+   * paused.
    */
   async layCall(addresses: CallAddresses, source: string): Promise<string | null> {
     const hex = (address: Address) => address.toString(16);
@@ -133,7 +140,7 @@ export class ProcessHolder {
     return answer[0] === "calling" ? null : (answer[1] ?? "it is already running again");
   }
 
-  /** Only while held. */
+  /** Only while the process is paused. */
   async registers(): Promise<ThreadRegisters[]> {
     this.#say("registers");
     const [verb, ...fields] = await this.#answer();
@@ -155,25 +162,25 @@ export class ProcessHolder {
     if (this.#lapse === null) {
       this.#say("go");
       const [verb, microseconds] = await this.#answer();
-      this.#unhurry();
+      this.#restorePriority();
       return { pauseMs: Number(microseconds) / 1000, lapsed: verb === "lapsed" };
     }
-    this.#unhurry();
+    this.#restorePriority();
     return { pauseMs: this.#lapse, lapsed: true };
   }
 
-  /** What stands waits for this process, too: it goes first meanwhile, where it may. */
-  #hurry(): void {
+  /** Gives this process a higher priority during the pause, if permitted, because the paused process waits for it. */
+  #raisePriority(): void {
     try {
       const before = getPriority();
       setPriority(constants.priority.PRIORITY_HIGHEST);
       this.#priority = before;
     } catch {
-      // Only root and who has CAP_SYS_NICE.
+      // Needs root or CAP_SYS_NICE.
     }
   }
 
-  #unhurry(): void {
+  #restorePriority(): void {
     if (this.#priority !== null) {
       setPriority(this.#priority);
       this.#priority = null;
@@ -182,7 +189,7 @@ export class ProcessHolder {
 
   /** Releases the process if it is still paused. */
   close(): void {
-    this.#unhurry();
+    this.#restorePriority();
     this.#failure ??= internalError(new Error("the guard was closed"));
     this.#guard.stdin?.end();
     this.#guard.unref();
@@ -215,14 +222,14 @@ export class ProcessHolder {
     }
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     this.#received += text;
     const lines = this.#received.split("\n");
     this.#received = lines.pop() as string;
     for (const line of lines) {
       const fields = line.split("\t");
       if (fields[0] === "lapsed") {
-        this.#lapse = Number(fields[1]) / 1000; // unasked: whatever is asked next is answered by it
+        this.#lapse = Number(fields[1]) / 1000; // an unsolicited message: it also answers the next request
       } else {
         this.#answers.push(fields);
       }

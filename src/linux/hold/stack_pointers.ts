@@ -1,9 +1,11 @@
 import type { Address, Pid } from "../../model/base/units.js";
 import { readNames, readText } from "../process/proc_files.js";
 
-/** Where the stacks of a process's threads are: the stack pointer of each thread that waits in the kernel.
- * A running thread has no entry. Source: /proc/PID/task/TID/syscall, whose last two words are it and the
- * program counter (proc_pid_syscall(5)). */
+/**
+ * Stack pointers of the threads of a process that wait in the kernel; a running thread has no entry. Source:
+ * /proc/PID/task/TID/syscall, whose last two words are the stack pointer and the program counter
+ * (proc_pid_syscall(5)).
+ */
 export function readStackPointers(pid: Pid): Address[] {
   const pointers: Address[] = [];
   for (const task of readNames(`/proc/${pid}/task`) ?? []) {

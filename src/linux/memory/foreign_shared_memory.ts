@@ -1,7 +1,7 @@
 /**
- * Which files of /dev/shm belong to other programs. A file counts as another program's where no process of the
- * watched tree runs as its owner, or where only processes outside the tree have it open or mapped. A file that nobody
- * holds any more may be anyone's and is not counted here.
+ * Which files in /dev/shm belong to other programs. A file belongs to another program if no process of the
+ * watched tree runs as the file's owner, or if only processes outside the tree have it open or mapped. A file
+ * that no process holds may belong to any program and is not counted here.
  */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -17,16 +17,16 @@ interface File {
 }
 
 const BLOCK_BYTES = 512;
-/** Searches of all processes for one file whose holder is not known yet. */
+/** Number of searches through all processes for one file whose holder is still unknown. */
 const MOST_SEARCHES = 4;
 const FOLDER = "/dev/shm/";
 
 export class ForeignSharedMemory {
-  /** By device and inode: true for another program's, false for the tree's own. */
+  /** By device and inode: true for a file of another program, false for one of the tree. */
   readonly #known = new Map<string, boolean>();
   readonly #searches = new Map<string, number>();
 
-  /** Bytes of other programs' files in the /dev/shm of the tree's first process. */
+  /** Total size of other programs' files in the /dev/shm of the tree's first process. */
   bytesOf(tree: readonly Pid[]): Bytes {
     const [root] = tree;
     if (root === undefined) {
@@ -54,7 +54,7 @@ export class ForeignSharedMemory {
     for (const { key } of files) {
       this.#searches.set(key, (this.#searches.get(key) ?? 0) + 1);
     }
-    // The tree is asked last: what it holds is its own, whoever else holds it.
+    // The tree is checked last: a file that it holds is its own, even if others hold it too.
     const pids = listPids().filter((pid) => !tree.has(pid) && pid !== process.pid);
     for (const pid of [...pids, ...tree]) {
       for (const name of heldBy(pid)) {
@@ -92,7 +92,7 @@ function userOf(pid: Pid): number {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid ?? -1;
 }
 
-/** Paths in /dev/shm that a process has open or mapped; none where that is not ours to read. */
+/** Paths in /dev/shm that a process has open or mapped; empty if they may not be read. */
 function heldBy(pid: Pid): string[] {
   const open = (readNames(`/proc/${pid}/fd`) ?? []).map((descriptor) =>
     readLink(`/proc/${pid}/fd/${descriptor}`),

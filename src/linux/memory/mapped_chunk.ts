@@ -9,11 +9,11 @@ import type { Bytes } from "../../model/base/units.js";
 
 const PAGE = 4096;
 const IS_MAPPED = 2;
-/** In front of the data. */
+/** Bytes before the data. */
 export const MAPPED_HEAD: Bytes = 16;
 const MISSING = 16;
 
-/** Whole pages of the block whose head's first u32 is `words[index]`; 0 for anything else. */
+/** Whole pages of the block whose header starts with the u32 `words[index]`; 0 if it is not such a header. */
 export function mappedChunkBytes(words: Uint32Array, index: number): Bytes {
   const low = words[index + 2] ?? 0;
   if (words[index] !== 0 || words[index + 1] !== 0 || (low & 7) !== IS_MAPPED) {
@@ -22,7 +22,7 @@ export function mappedChunkBytes(words: Uint32Array, index: number): Bytes {
   return mappedBlockBytes(low - IS_MAPPED + (words[index + 3] ?? 0) * 2 ** 32);
 }
 
-/** Of a size without its flags; 0 where it is no mapped block's. */
+/** From a size without its flags; 0 if it is not the size of a mapped block. */
 export function mappedBlockBytes(size: Bytes): Bytes {
   const bytes = size % PAGE === 0 ? size : size + MISSING;
   return bytes % PAGE === 0 && bytes < 2 ** 47 ? bytes : 0;

@@ -11,8 +11,8 @@ const LINE = /^([0-9a-f]+)-([0-9a-f]+) (.{4}) ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) 
 const DELETED = " (deleted)";
 
 /**
- * Mappings in ascending order. The kernel writes the text piece by piece, so that a mapping which grew
- * between two pieces may come twice: what overlaps its forerunner is left out, and so is a cut line.
+ * Mappings in ascending order. The kernel writes the text piece by piece, so a mapping that grew between two
+ * pieces may occur twice. A mapping that overlaps the one before it is left out, and so is a truncated line.
  */
 export function parseMaps(text: string): Mapping[] {
   const mappings: Mapping[] = [];
@@ -36,7 +36,7 @@ function parseLine(line: string): Mapping | null {
     ...string[],
   ] &
     [string, string, string, string, string, string, string, string];
-  // Only a file can be deleted; the kernel puts the words behind the name of one that was.
+  // Only a file can be deleted; the kernel appends these words to its name.
   const deleted = inode !== "0" && name.endsWith(DELETED);
   return {
     start: Number.parseInt(start, 16),
@@ -53,7 +53,7 @@ function parseLine(line: string): Mapping | null {
   };
 }
 
-/** Index of the mapping that holds `address`, -1 where none does. */
+/** Index of the mapping that contains `address`; -1 if there is none. */
 export function findMapping(mappings: readonly AddressRange[], address: number): number {
   let low = 0;
   let high = mappings.length;

@@ -1,11 +1,11 @@
 /**
- * Reads small values from a {@link Memory}, for following pointers: pages of 4 KiB, kept in one pool of a
- * fixed size, so that a walk of any length costs no allocation and few system calls.
+ * Reads small values from a {@link Memory}, for following pointers. It keeps pages of 4 KiB in a pool of fixed
+ * size, so a walk of any length needs no allocation and few system calls.
  *
  *   address ── page number ──> slot of the pool (direct-mapped) ──> value
  *
  * A read of missing memory throws TM-E024 and never returns a guess. Pages are cached until `forget`, which
- * must precede a second reading of a running process.
+ * must be called before a running process is read again.
  */
 
 import { uint8At, uint16At } from "../../model/base/columns.js";
@@ -15,7 +15,10 @@ import type { Memory } from "./memory.js";
 
 const PAGE = 4096;
 const SLOTS = 512;
-/** Pointers of user space end at 2^47, of five-level page tables at 2^56: more than a Number can count. */
+/**
+ * Pointers of user space end at 2^47, or at 2^56 with five-level page tables, which a Number cannot represent
+ * exactly.
+ */
 const ADDRESS_LIMIT = 2 ** 53;
 const MOST_BYTES = 64 * 2 ** 20;
 
@@ -30,7 +33,7 @@ export class MemoryReader {
 
   constructor(readonly memory: Memory) {}
 
-  /** Drops what was read before. */
+  /** Drops all cached pages. */
   forget(): void {
     this.#pages.fill(-1);
   }
@@ -53,7 +56,7 @@ export class MemoryReader {
     return this.uint32(address) | 0;
   }
 
-  /** A u64; what exceeds 2^53 is rounded, and is no address of user space. */
+  /** A u64. Values above 2^53 are rounded; they are not addresses in user space. */
   uint64(address: Address): number {
     const at = this.#locate(address, 8);
     const view = at < 0 ? this.#straddleView : this.#view;
@@ -69,19 +72,19 @@ export class MemoryReader {
     return view.getUint32(from, true) + view.getInt32(from + 4, true) * 2 ** 32;
   }
 
-  /** A pointer as it stands there, 0 for NULL. */
+  /** A pointer as stored, 0 for NULL. */
   pointer(address: Address): Address {
     return this.uint64(address);
   }
 
-  /** A fresh copy of `length` bytes, all of them; at most 64 MiB. */
+  /** A new copy of exactly `length` bytes; at most 64 MiB. */
   bytes(address: Address, length: Bytes): Uint8Array {
     if (!(length >= 0 && length <= MOST_BYTES)) {
       throw unreadableMemory(this.memory.name, address, `${length} bytes are wanted at once`);
     }
     if (length > PAGE) {
-      // Page by page through the pool would throw out what the walk still needs. Asked in pieces, so
-      // that a damaged length does not cost memory for what is not there.
+      // Reading through the pool would evict pages that the walk still needs. The range is read in pieces, so a
+      // damaged length does not allocate memory for missing data.
       return this.#largeBytes(address, length);
     }
     const copy = new Uint8Array(length);
@@ -89,7 +92,7 @@ export class MemoryReader {
     return copy;
   }
 
-  /** Bytes up to the first NUL as UTF-8 text; throws where there is none within `limit` bytes. */
+  /** Bytes up to the first NUL as UTF-8 text; throws if there is none within `limit` bytes. */
   cstring(address: Address, limit: Bytes): string {
     const text: number[] = [];
     for (let index = 0; index < limit; index++) {
@@ -125,7 +128,7 @@ export class MemoryReader {
     }
   }
 
-  /** Index in the pool of `length` bytes at `address`; -1: they lie across two pages and in #straddle. */
+  /** Index in the pool of `length` bytes at `address`; -1 if they extend over two pages and are in #straddle. */
   #locate(address: Address, length: Bytes): number {
     if (!(address > 0 && address < ADDRESS_LIMIT)) {
       throw unreadableMemory(this.memory.name, address);

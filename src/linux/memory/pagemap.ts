@@ -1,5 +1,5 @@
 /**
- * Which pages of a process are in memory: /proc/PID/pagemap, one u64 a page (Linux,
+ * Which pages of a process are in memory. /proc/PID/pagemap has one u64 per page (Linux,
  * Documentation/admin-guide/mm/pagemap.rst): bit 63 present, bit 62 swapped out, bit 61 file or shared.
  */
 
@@ -11,15 +11,15 @@ import type { AddressRange } from "./memory.js";
 const PAGE_BYTES = 4096;
 const ENTRY_BYTES = 8;
 const ENTRIES_AT_ONCE = 8192;
-/** Bit 63, as the last of an entry's eight bytes has it. */
+/** Bit 63 in the last of an entry's eight bytes. */
 const PRESENT = 0x80;
 
 const entries = new Uint8Array(ENTRIES_AT_ONCE * ENTRY_BYTES);
 
 /**
- * Appends the present parts of [start, end) to `found`, merging with its last one. A page that was
- * swapped out is not present: reading it would bring it back.
- * @param pagemap an open /proc/PID/pagemap; it ends early where the process is gone
+ * Appends the present parts of [start, end) to `found`, merging with its last range. A page that was swapped
+ * out is not present, because reading it would swap it in.
+ * @param pagemap an open /proc/PID/pagemap; it ends early if the process has ended
  */
 export function appendPresent(
   pagemap: number,
@@ -53,7 +53,7 @@ function appendPage(address: Address, found: { start: Address; end: Address }[])
   }
 }
 
-/** Cuts `ranges` to [start, end), in place. */
+/** Clips `ranges` to [start, end), in place. */
 export function clip(
   ranges: { start: Address; end: Address }[],
   start: Address,

@@ -19,7 +19,7 @@ afterEach(() => {
   }
 });
 
-/** Starts Python with `source`, which prints one line when it is ready; answers the pid and that line. */
+/** Starts Python with `source`, which prints one line when it is ready; returns the pid and that line. */
 async function startPython(source: string, options: object = {}) {
   const child = spawn(anyInterpreter().path, ["-c", source], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -86,7 +86,7 @@ sys.stdin.read()`,
     expect(Buffer.from(reader.bytes(text, 20_000)).toString()).toBe("tide".repeat(5000));
     expect(reader.cstring(text, 20_001)).toBe("tide".repeat(5000));
     expect(idOf(() => reader.cstring(text, 100))).toBe("TM-E024");
-    // Every distance from a page's end: values that lie across two pages, too.
+    // Every distance from the end of a page, including values that extend over two pages.
     for (let offset = 0; offset < 8192; offset++) {
       const expected = Buffer.from("tidetidetide").subarray(offset % 4);
       expect(reader.uint32(text + offset)).toBe(expected.readUInt32LE(0));
@@ -150,7 +150,7 @@ ctypes.CDLL(None).syscall(60, 0)`,
     }
   });
 
-  test("a mapped file is opened also when its name is gone", async () => {
+  test("a mapped file can be opened even if its name was removed", async () => {
     const folder = mkdtempSync(join(tmpdir(), "tidemark-memory-"));
     try {
       const name = join(folder, "a file\nof two lines");
@@ -178,7 +178,7 @@ sys.stdin.read()`,
       expect(read()).toBe("the first");
       rmSync(name);
       copyFileSync("/bin/true", name); // another file of the same name
-      // map_files leads to a file without a name, where the kernel lets us use it.
+      // map_files leads to a file without a name if the kernel permits it.
       expect([null, "the first"]).toContain(read());
       if (isRoot) {
         expect(read()).toBe("the first");

@@ -7,16 +7,16 @@
  *     ├─ pagemap  which pages are there: asked before anything large is read
  *     └─ mem      pread
  *
- * All three are bound to the address space that they were opened on. When the program calls exec they read as
- * empty, as if the process had ended, so that two programs' memory is never mixed.
+ * All three are bound to the address space that they were opened on. When the program calls exec, they read as
+ * empty, as if the process had ended, so the memory of two programs is never mixed.
  *
  * | failure | outcome |
  * |---|---|
  * | no such process, a zombie, a kernel thread | TM-E020 |
- * | another user's, Yama, not dumpable, a container's rules | TM-E021 with the reason and the remedy |
+ * | another user's process, Yama, not dumpable, a container's rules | TM-E021 with the reason and the remedy |
  * | main thread ended, others run | their entry under task/ is opened: the main thread's reads as empty |
- * | device memory, PROT_NONE | never read: a register may act on being read |
- * | a mapping goes while it is read | a short length |
+ * | device memory, PROT_NONE | never read: reading a device register may have an effect |
+ * | a mapping is removed while it is read | a short length |
  * | no pagemap (gVisor) | private memory counts as resident, shared memory does not |
  */
 
@@ -33,7 +33,7 @@ import { appendPresent, clip } from "./pagemap.js";
 /** Throws TM-E020 or TM-E021. */
 export function openProcessMemory(pid: Pid): Memory {
   let refusal: string | null = null;
-  // The main thread has no memory any more where it has ended and others go on.
+  // If the main thread has ended and others continue, it no longer has memory.
   for (const place of tasksOf(pid)) {
     const opened: number[] = [];
     try {
@@ -79,7 +79,7 @@ function open(path: string, opened: number[]): number {
 
 function openOrNull(path: string): number | null {
   try {
-    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // a FIFO would wait for its writer
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // opening a FIFO would wait for its writer
   } catch {
     return null;
   }
@@ -87,7 +87,7 @@ function openOrNull(path: string): number | null {
 
 const MAPS_PIECE_BYTES = 65_536;
 
-/** /proc gives its text in pieces of a page or less. "" where the address space is gone. */
+/** /proc returns its text in pieces of a page or less. "" if the address space no longer exists. */
 function readWhole(descriptor: number): string {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -111,15 +111,15 @@ function readOrNothing(
   try {
     return readSync(descriptor, target, 0, length, position);
   } catch (error) {
-    if (isNothing(error)) {
+    if (isHole(error)) {
       return 0;
     }
     throw error;
   }
 }
 
-/** A hole, or the process went. */
-function isNothing(error: unknown): boolean {
+/** A hole, or the process has ended. */
+function isHole(error: unknown): boolean {
   return ["EIO", "EFAULT", "ESRCH", "EINVAL"].includes(reasonOf(error).code);
 }
 
@@ -132,12 +132,12 @@ interface Descriptors {
 class ProcessMemory implements Memory {
   readonly name: string;
   #mappings: readonly Mapping[];
-  /** The mapping that answered last: the next address is most often in it, too. */
+  /** The last mapping found: the next address is usually in it, too. */
   #last = 0;
 
   constructor(
     readonly pid: Pid,
-    /** /proc/PID, or one of its tasks. */
+    /** /proc/PID, or the directory of one of its tasks. */
     readonly place: string,
     mappings: readonly Mapping[],
     readonly descriptors: Descriptors,
@@ -162,11 +162,11 @@ class ProcessMemory implements Memory {
     return length === 0 ? 0 : readOrNothing(this.descriptors.memory, target, length, address);
   }
 
-  readBeside(address: Address, target: Uint8Array): Promise<Bytes> {
+  readConcurrently(address: Address, target: Uint8Array): Promise<Bytes> {
     const length = Math.min(target.length, this.#readableFrom(address));
     return new Promise((resolve, reject) => {
       read(this.descriptors.memory, target, 0, length, address, (error, got) => {
-        if (error !== null && !isNothing(error)) {
+        if (error !== null && !isHole(error)) {
           reject(error);
         } else {
           resolve(error === null ? got : 0);
@@ -175,7 +175,7 @@ class ProcessMemory implements Memory {
     });
   }
 
-  /** Bytes from `address` to the end of the mappings that adjoin and may be read; 0 for a hole. */
+  /** Bytes from `address` to the end of the adjacent readable mappings; 0 for a hole. */
   #readableFrom(address: Address): Bytes {
     const mappings = this.#mappings;
     let index = this.#last;
@@ -219,8 +219,9 @@ class ProcessMemory implements Memory {
       return null;
     }
     const { start, end, path } = mapping;
-    // The first needs a capability; the second serves a deleted program; the third needs the name to lead
-    // to the same file still. Through the process's own root: in a container the path means another here.
+    // The first path needs a capability. The second works for a program whose file was deleted. The third works
+    // if the name still leads to the same file; it goes through the process's own root, because in a container
+    // the path may mean another file here.
     const candidates = [
       `${this.place}/map_files/${start.toString(16)}-${end.toString(16)}`,
       `${this.place}/exe`,
@@ -250,7 +251,7 @@ class ProcessMemory implements Memory {
   }
 }
 
-/** Memory of devices is left alone; /dev/shm is a file system, /dev/zero plain memory. */
+/** Device memory is never read. /dev/shm is a file system, and /dev/zero is plain memory. */
 function mayRead(mapping: Mapping): boolean {
   const { path } = mapping;
   return (

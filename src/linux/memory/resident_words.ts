@@ -1,24 +1,27 @@
 /**
- * Single words of a program's memory, read through small cached pages. Only resident pages are read, so that
- * reading does not enlarge the program. A page is read once, so that one reading sees one state of it; create a
- * new reader for the next reading.
+ * Single words of a program's memory, read through small cached pages. Only resident pages are read, so reading
+ * does not enlarge the program. A page is read only once, so one reading sees one state of it; create a new
+ * reader for the next reading.
  */
 import { itemAt, uint32At } from "../../model/base/columns.js";
 import type { Address } from "../../model/base/units.js";
 import type { Memory } from "./memory.js";
 
 const PAGE = 4096;
-/** Pages kept; a power of two. Room for them is made a few at a time: most looks read few. */
+/**
+ * Number of cached pages; a power of two. Memory for them is allocated a few at a time, because most readings
+ * need few.
+ */
 const SLOTS = 256;
 const SLOTS_A_SLAB = 16;
 const WORDS_A_PAGE = PAGE / 4;
-/** Residency is asked for this much at once. */
+/** Number of bytes whose residency is requested at once. */
 const STRETCH = 2 ** 21;
 const HIGH = 2 ** 32;
 
 export class ResidentWords {
   readonly #memory: Memory;
-  /** Of {@link SLOTS_A_SLAB} pages each. */
+  /** Slabs of {@link SLOTS_A_SLAB} pages each. */
   readonly #slabs: Uint32Array[] = [];
   /** Index of the word that was located last. */
   #at = 0;
@@ -29,14 +32,16 @@ export class ResidentWords {
     this.#memory = memory;
   }
 
-  /** Reads again from here on: for a second attempt after the first met an unfinished change. */
+  /** Drops the cached pages, for a second attempt after the first saw an unfinished change. */
   forget(): void {
     this.#pages.fill(-1);
     this.#present.clear();
   }
 
-  /** The 64-bit word at an 8-aligned address; NaN where the page is not resident or not readable. Words
-   * above 2^53 lose their lowest bits: no address and no size is one. */
+  /**
+   * The 64-bit word at an 8-aligned address; NaN if the page is not resident or not readable. Words above 2^53
+   * lose their lowest bits; they are neither addresses nor sizes.
+   */
   word(address: Address): number {
     const slab = this.#locate(address);
     const at = this.#at;
@@ -49,7 +54,7 @@ export class ResidentWords {
     return slab === null ? Number.NaN : uint32At(slab, this.#at);
   }
 
-  /** The slab that holds an address, and in `#at` the index into it; null: it cannot be read. */
+  /** The slab that contains an address, with the index in `#at`; null if it cannot be read. */
   #locate(address: Address): Uint32Array | null {
     if (!(address >= PAGE && address < 2 ** 47 && address % 4 === 0)) {
       return null;

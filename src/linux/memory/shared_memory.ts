@@ -4,9 +4,11 @@ import { readText } from "../process/proc_files.js";
 import { isLeaving, readStat } from "../process/process.js";
 import { listPids } from "../process/tree.js";
 
-/** Processes, started at `sinceTicks` or later, that have mapped the memfd of this name and inode: one walk
- * through /proc. `ended`: the listed ones that ended before they were read; what such a one forked last is
- * in neither list. */
+/**
+ * Processes, started at `sinceTicks` or later, that have mapped the memfd of this name and inode, from one walk
+ * through /proc. `ended` lists those that ended before they were read. Neither list contains processes that
+ * those forked last.
+ */
 export function processesMapping(
   name: string,
   inode: number,
@@ -28,23 +30,29 @@ export function processesMapping(
   return { mapping, ended };
 }
 
-/** Whether a process has mapped the memfd of this name and inode, or a file of that inode which an agent made for a
- * pool (tidemark-PID.pool); null where its mappings cannot be read. */
+/**
+ * Whether a process has mapped the memfd of this name and inode, or a file with this inode that an agent
+ * created for a pool (tidemark-PID.pool); null if its mappings cannot be read.
+ */
 export function isMapping(pid: Pid, name: string, inode: number): boolean | null {
   const maps = readText(`/proc/${pid}/maps`);
   const mapped = new RegExp(` ${inode} +(?:/memfd:${name} |/.*/tidemark-\\d+\\.pool\\b)`);
   return maps === null || maps === "" ? null : mapped.test(maps);
 }
 
-/** Whether a process has mapped a memfd or a file whose name, without its folders, matches; false where its
- * mappings cannot be read. */
+/**
+ * Whether a process has mapped a memfd or a file whose name, without folders, matches; false if its mappings
+ * cannot be read.
+ */
 export function isMappingNamed(pid: Pid, name: RegExp): boolean {
   const maps = readText(`/proc/${pid}/maps`) ?? "";
   return maps.split("\n").some((line) => name.test(/[^/:]*$/.exec(line)?.[0] ?? ""));
 }
 
-/** Bytes that all files of the process's /dev/shm take: shared memory that nobody unlinked counts here even
- * when no process maps it any more. null where there is none to see. */
+/**
+ * Total size of all files in the process's /dev/shm: shared memory that was not unlinked counts here even if no
+ * process maps it any more. null if there is none to see.
+ */
 export function sharedMemoryUsed(pid: Pid): Bytes | null {
   try {
     const { blocks, bfree, bsize } = statfsSync(`/proc/${pid}/root/dev/shm`);
@@ -54,7 +62,7 @@ export function sharedMemoryUsed(pid: Pid): Bytes | null {
   }
 }
 
-/** Inode of the memfd of this name that a process has mapped; null where it maps none, or cannot be read. */
+/** Inode of the memfd of this name that a process has mapped; null if there is none or it cannot be read. */
 export function mappedMemfd(pid: Pid, name: string): number | null {
   const maps = readText(`/proc/${pid}/maps`) ?? "";
   const inode = new RegExp(` (\\d+) +/memfd:${name} `).exec(maps)?.[1];

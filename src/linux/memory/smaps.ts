@@ -1,6 +1,6 @@
 /**
- * Resident memory by mapping (/proc/PID/smaps; Linux, Documentation/filesystems/proc.rst). Reading walks
- * every page of the process under its own memory lock, about 5 ms per GiB, so read it at growing intervals.
+ * Resident memory by mapping (/proc/PID/smaps; Linux, Documentation/filesystems/proc.rst). Reading walks every
+ * page of the process under its memory lock, about 5 ms per GiB, so read it at growing intervals.
  */
 import { itemAt } from "../../model/base/columns.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
@@ -8,20 +8,20 @@ import { readNames, readText } from "../process/proc_files.js";
 import { parseMaps } from "./maps.js";
 import type { Mapping } from "./memory.js";
 
-/** Pages of one mapping, or of all together. */
+/** Pages of one mapping, or of all mappings together. */
 interface ResidentBytes {
   readonly rssBytes: Bytes;
-  /** Shared pages in the process's share of them. */
+  /** PSS: each shared page counts by this process's share of it. */
   readonly pssBytes: Bytes;
-  /** Shared: mapped by others, too. Dirty: changed, or without a file to be read again from. */
+  /** Shared: also mapped by other processes. Dirty: changed, or without a file to read it from again. */
   readonly sharedCleanBytes: Bytes;
   readonly sharedDirtyBytes: Bytes;
   readonly privateCleanBytes: Bytes;
   readonly privateDirtyBytes: Bytes;
   readonly swapBytes: Bytes;
-  /** Transparent huge pages; a part of RSS. */
+  /** Transparent huge pages, which are part of RSS. */
   readonly anonymousHugeBytes: Bytes;
-  /** Pages of hugetlbfs; no part of RSS. */
+  /** Pages of hugetlbfs, which are not part of RSS. */
   readonly hugetlbBytes: Bytes;
 }
 
@@ -29,7 +29,7 @@ export interface ResidentMapping extends Mapping, ResidentBytes {}
 
 /** Ascending; null if the process has ended or is not readable. */
 export function readSmaps(pid: Pid): ResidentMapping[] | null {
-  // Where the main thread has ended and others run, only theirs has anything in it.
+  // If the main thread has ended and others run, only their files have contents.
   const places = [`/proc/${pid}`].concat(
     (readNames(`/proc/${pid}/task`) ?? []).map((task) => `/proc/${pid}/task/${task}`),
   );
@@ -42,7 +42,7 @@ export function readSmaps(pid: Pid): ResidentMapping[] | null {
   return null;
 }
 
-/** All mappings together, which the kernel adds up itself; null as with {@link readSmaps}. */
+/** All mappings together, as summed by the kernel; null as with {@link readSmaps}. */
 export function readSmapsTotal(pid: Pid): ResidentBytes | null {
   const text = readText(`/proc/${pid}/smaps_rollup`);
   return text === null || text === "" ? null : parseFigures(text.split("\n"));

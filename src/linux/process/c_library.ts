@@ -10,7 +10,7 @@ export interface CLibrary {
   readonly version: string;
 }
 
-/** null where none is mapped (a static program), or the process is not ours to read. */
+/** null if none is mapped (a static program) or the process may not be read. */
 export function readCLibrary(pid: Pid): CLibrary | null {
   for (const line of (readText(`/proc/${pid}/maps`) ?? "").split("\n")) {
     const slash = line.indexOf("/");
@@ -20,14 +20,17 @@ export function readCLibrary(pid: Pid): CLibrary | null {
       return { kind: "musl", version: "" };
     }
     if (/^libc(?:\.so\.6|-2\.\d+\.so)$/.test(name)) {
-      // Through the process's own root: in a container the path means another file here.
+      // Through the process's own root, because in a container the path may mean another file here.
       return { kind: "glibc", version: versionIn(`/proc/${pid}/root${path}`) };
     }
   }
   return null;
 }
 
-/** Of what `libc.so.6` prints when it is run: "GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36." */
+/**
+ * In the text that `libc.so.6` prints when it is run: "GNU C Library (Debian GLIBC 2.36-9) stable release
+ * version 2.36."
+ */
 function versionIn(path: string): string {
   try {
     const file = readFileSync(path);

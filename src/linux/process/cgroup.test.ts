@@ -137,7 +137,7 @@ describe("the effective limit", () => {
     });
   });
 
-  test("a group that went", () => {
+  test("a control group that was removed", () => {
     expect(readLimiting({ version: 2, directories: [join(root, "gone")] })).toBeNull();
   });
 

@@ -1,32 +1,35 @@
 /**
- * Memory control groups, version 1 and 2 (Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst).
- * The effective limit is the smallest of the process's group and its ancestors; the nearest group that
- * has it also has the usage and the events that matter. And the container that a process's group is of.
+ * Memory control groups, versions 1 and 2 (Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst). The
+ * effective limit is the smallest one among the process's group and its ancestors. The nearest group with that
+ * limit also has the relevant usage and events. This file also finds the container of a process's group.
  */
 import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 
 export interface CgroupMemory {
-  /** Directory of the group that limits; of the process's own group where none does. */
+  /** Directory of the group with the effective limit, or of the process's own group if there is no limit. */
   readonly directory: string;
-  /** null: no limit. */
+  /** null if there is no limit. */
   readonly limitBytes: Bytes | null;
   readonly usageBytes: Bytes;
-  /** How many of its processes were killed because it was out of memory; null where the kernel does not count. */
+  /**
+   * Number of its processes that were killed because it was out of memory; null if the kernel does not count
+   * them.
+   */
   readonly oomKills: number | null;
-  /** Times the group was throttled at `memory.high`, and times it ran into its limit. */
+  /** How often the group was throttled at `memory.high`, and how often it reached its limit. */
   readonly highEvents: number | null;
   readonly maxEvents: number | null;
 }
 
-/** Where a process's memory group is mounted: `directories` from its own up to the mount's root. */
+/** Where a process's memory group is mounted: `directories` lead from its own group up to the root of the mount. */
 export interface CgroupPlace {
   readonly version: 1 | 2;
   readonly directories: readonly string[];
 }
 
-/** Finds the group once; {@link readLimiting} then reads it again and again. */
+/** Finds the group once; {@link readLimiting} then reads it repeatedly. */
 export function findCgroup(pid: Pid): CgroupPlace | null {
   const membership = readText(`/proc/${pid}/cgroup`);
   const mounts = readText("/proc/self/mountinfo");
@@ -45,14 +48,15 @@ export function placeOf(membership: string, mounts: string): CgroupPlace | null 
         : path === mount.root
           ? "/"
           : null;
-      // A path outside the mount (a container that sees only its own group): the mount's root is ours.
+      // The path is outside the mount, as in a container that sees only its own group: the root of the mount is
+      // our group.
       return { version, directories: upwards(mount.point, inside ?? "/") };
     }
   }
   return null;
 }
 
-/** Controller -> path; "" stands for version 2's single hierarchy. */
+/** Controller -> path; "" stands for the single hierarchy of version 2. */
 function parseMembership(text: string): Map<string, string> {
   const groups = new Map<string, string>();
   for (const line of text.split("\n")) {
@@ -98,7 +102,7 @@ function upwards(point: string, inside: string): string[] {
   return directories;
 }
 
-/** Reads the group that limits; null where the process's own group has no memory figures. */
+/** Reads the group with the effective limit; null if the process's own group has no memory figures. */
 export function readLimiting(place: CgroupPlace): CgroupMemory | null {
   const limitName = place.version === 2 ? "memory.max" : "memory.limit_in_bytes";
   let nearest: { directory: string; limitBytes: Bytes } | null = null;
@@ -126,8 +130,8 @@ export function readLimiting(place: CgroupPlace): CgroupMemory | null {
 }
 
 /**
- * Bytes that may still be charged to the group before the kernel kills: the least among the group and its ancestors. The
- * pages of files that the kernel would take back count as free. null: none of them has a limit.
+ * Bytes that may still be charged to the group before the kernel kills: the minimum over the group and its
+ * ancestors. File pages that the kernel would reclaim count as free. null if none of them has a limit.
  */
 export function roomOf({ version, directories }: CgroupPlace): Bytes | null {
   const [limitName, usageName] =
@@ -146,14 +150,14 @@ export function roomOf({ version, directories }: CgroupPlace): Bytes | null {
   return least;
 }
 
-/** Pages of files in memory, without those of tmpfs and of shared memory. */
+/** File pages in memory, without those of tmpfs and shared memory. */
 function reclaimableBytes(directory: string): Bytes {
   const text = readText(`${directory}/memory.stat`);
   const figure = (name: string) => count(text, `total_${name}`) ?? count(text, name) ?? 0;
   return figure("active_file") + figure("inactive_file");
 }
 
-/** "max", and version 1's largest multiple of a page, mean none. */
+/** "max" means no limit, and so does the largest multiple of a page in version 1. */
 export function parseLimit(text: string | null): Bytes | null {
   const limit = text === null || text.trim() === "" ? Number.NaN : Number(text);
   return Number.isFinite(limit) && limit < 2 ** 62 ? limit : null;
@@ -184,15 +188,17 @@ function count(text: string | null, name: string): number | null {
   return found ? Number(found[1]) : null;
 }
 
-/** File pages that count against a control group: its directory as {@link CgroupMemory} has it. null where
- * the kernel does not tell. Source: memory.stat of version 2 ("file") and 1 ("total_cache"). */
+/**
+ * File pages that are charged to a control group; the argument is the directory from {@link CgroupMemory}. null
+ * if the kernel does not report it. Source: memory.stat of version 2 ("file") and 1 ("total_cache").
+ */
 export function readPageCache(directory: string): Bytes | null {
   const text = readText(`${directory}/memory.stat`) ?? "";
   const found = /^(?:file|total_cache) (\d+)$/m.exec(text);
   return found ? Number(found[1]) : null;
 }
 
-/** The container's id, else the pod's uid, from a process's cgroup; "" outside one or where it is gone. */
+/** The container's id, otherwise the pod's uid, from a process's cgroup; "" if it is in no container or has ended. */
 export function readContainer(pid: Pid): string {
   return containerOf(readText(`/proc/${pid}/cgroup`) ?? "");
 }

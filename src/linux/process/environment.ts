@@ -1,8 +1,10 @@
 import type { Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 
-/** The variables that a process was started with; none where they are not ours to read. What it sets in itself later is
- * not seen. */
+/**
+ * The environment variables that a process was started with; none if they may not be read. Variables that it
+ * sets later are not included.
+ */
 export function readEnvironment(pid: Pid): Record<string, string> {
   const entries = (readText(`/proc/${pid}/environ`) ?? "").split("\0").flatMap((entry) => {
     const at = entry.indexOf("=");

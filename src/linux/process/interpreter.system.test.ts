@@ -10,7 +10,7 @@ import { present } from "../../model/base/present.js";
 import { findLibrary, findVersion, readInterpreter } from "./interpreter.js";
 import { readAttachPermission } from "./permission.js";
 
-/** Every python3 that is on the PATH, under pyenv or in /usr/bin. */
+/** Every python3 on the PATH, in pyenv and in /usr/bin. */
 function interpreters(): string[] {
   const pyenv = join(process.env.PYENV_ROOT ?? join(homedir(), ".pyenv"), "versions");
   const installed = existsSync(pyenv)
@@ -36,7 +36,8 @@ async function withPython<Value>(python: string, look: (pid: number) => Value): 
 }
 
 it.each(interpreters())("reports the same full version as %s itself", async (python) => {
-  // Launchers (pyenv's shims) are scripts that exec the interpreter: what runs in the end counts.
+  // Launchers, such as pyenv's shims, are scripts that exec the interpreter; the program that finally runs
+  // counts.
   const version = execFileSync(
     python,
     ["-c", "import platform; print(platform.python_version())"],
@@ -51,7 +52,7 @@ it.each(interpreters())("reports the same full version as %s itself", async (pyt
   ).trim();
   const seen = await withPython(python, readInterpreter);
   expect(seen).toMatchObject({ version, debug: false, freeThreaded: false });
-  // Debian's own is built shared and links its executable statically all the same.
+  // Debian's Python is built shared, but its executable is linked statically.
   expect(["shared", "static"]).toContain(seen?.linking);
   expect(seen?.linking === "static" || shared === "1").toBe(true);
 });
@@ -88,7 +89,7 @@ it("does not mistake a longer text for a version", () => {
 it("may read its own processes, and reports that another one has ended", async () => {
   const python = itemAt(interpreters(), 0);
   const own = await withPython(python, readAttachPermission);
-  // Yama may forbid even this, and then a reason and a remedy are due.
+  // Yama may forbid even this; then a reason and a remedy are expected.
   expect(own.ok || (own.reason !== "" && own.remedy !== "")).toBe(true);
   expect(readAttachPermission(2 ** 22 + 1)).toMatchObject({ ok: false, reason: /ended/ });
 });

@@ -1,4 +1,4 @@
-/** Which CPython a process runs, read from outside: its mapped library and the version inside. */
+/** The CPython that a process runs, read from outside: its mapped library and the version in it. */
 
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -7,12 +7,11 @@ import type { Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 import { readCommand, readExecutable } from "./process.js";
 
-/** What runs a process's Python code. */
+/** The interpreter of a process. */
 export interface Interpreter {
-  /** Whole ("3.11.7"), the minor version where that is all there is to read ("3.11"), "" where it cannot be
-   * told. */
+  /** The full version ("3.11.7"), the minor version if only that can be read ("3.11"), or "" if unknown. */
   readonly version: string;
-  /** "shared": a libpython; "static": the executable is the interpreter; "" where it cannot be told. */
+  /** "shared": a libpython; "static": the executable is the interpreter; "" if unknown. */
   readonly linking: "shared" | "static" | "";
   /** Built with Py_DEBUG (--with-pydebug). */
   readonly debug: boolean;
@@ -25,7 +24,7 @@ export function readInterpreter(pid: Pid): Interpreter | null {
   const executable = readExecutable(pid);
   const library = executable === null ? null : findLibrary(readText(`/proc/${pid}/maps`) ?? "");
   if (library !== null) {
-    // Through the process's own root: in a container the path means another file here.
+    // Through the process's own root, because in a container the path may mean another file here.
     return { linking: "shared", ...readFile(`/proc/${pid}/root${library}`, library) };
   }
   if (executable !== null) {
@@ -33,7 +32,7 @@ export function readInterpreter(pid: Pid): Interpreter | null {
       ? { linking: "static", ...readFile(`/proc/${pid}/exe`, executable) }
       : null;
   }
-  // Another user's: its command line is all that everybody may read.
+  // A process of another user: only its command line is readable by all.
   const program = readCommand(pid)?.[0] ?? "";
   return isPythonName(program)
     ? { version: minorOf(program), linking: "", ...buildOf(program) }
@@ -58,7 +57,7 @@ function isPythonName(path: string): boolean {
   return /^-?python3?(?:\.\d+)?[a-z]*(?:-dbg)?$/.test(basename(path.replace(/ \(deleted\)$/, "")));
 }
 
-/** ABI flags behind the version: "python3.13t", "libpython3.13d.so.1.0", Debian's "python3.13-dbg". */
+/** ABI flags after the version: "python3.13t", "libpython3.13d.so.1.0", Debian's "python3.13-dbg". */
 function buildOf(path: string): { readonly debug: boolean; readonly freeThreaded: boolean } {
   const [, flags = "", debian] = /python3\.\d+([a-z]*)(-dbg)?/.exec(basename(path)) ?? [];
   return {
@@ -67,36 +66,36 @@ function buildOf(path: string): { readonly debug: boolean; readonly freeThreaded
   };
 }
 
-/** "3.11" of ".../libpython3.11.so.1.0" or ".../python3.11"; "" where the name has none. */
+/** "3.11" from ".../libpython3.11.so.1.0" or ".../python3.11"; "" if the name has none. */
 function minorOf(path: string): string {
   return /python(3\.\d+)/.exec(basename(path))?.[1] ?? "";
 }
 
-/** What the file itself says, which may be called anything: "python3.13" is as often without the GIL as with it. */
-interface Told {
+/** What the file's contents say, because it may have any name: "python3.13" may be built with or without the GIL. */
+interface Build {
   readonly version: string;
   readonly freeThreaded: boolean;
 }
 
-/** By device and inode: one read serves every process of an interpreter. */
-const files = new Map<string, Told>();
+/** By device and inode: one read serves all processes of an interpreter. */
+const files = new Map<string, Build>();
 const LARGEST_FILE = 512 * 2 ** 20;
-/** Of what Py_GetVersion prints; no build with the GIL holds it. */
+/** Part of the text that Py_GetVersion prints; builds with the GIL do not contain it. */
 const FREE_THREADED = "free-threading build (";
 
-/** `name`: the file's own, for what cannot be read in it. */
+/** `name`: the file's name, used for what its contents do not say. */
 function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
   const build = buildOf(name);
-  const told = toldBy(path, minorOf(name));
+  const contents = readBuild(path, minorOf(name));
   return {
-    version: told?.version ?? minorOf(name),
+    version: contents?.version ?? minorOf(name),
     debug: build.debug,
-    freeThreaded: build.freeThreaded || told?.freeThreaded === true,
+    freeThreaded: build.freeThreaded || contents?.freeThreaded === true,
   };
 }
 
-/** null where the file cannot be read. */
-function toldBy(path: string, minor: string): Told | null {
+/** null if the file cannot be read. */
+function readBuild(path: string, minor: string): Build | null {
   let descriptor: number;
   try {
     descriptor = openSync(path, "r");
@@ -111,12 +110,12 @@ function toldBy(path: string, minor: string): Told | null {
       return known;
     }
     const file = stats.size > LARGEST_FILE ? Buffer.alloc(0) : readFileSync(descriptor);
-    const told = {
+    const contents = {
       version: findVersion(file, minor) ?? minor,
       freeThreaded: file.includes(FREE_THREADED),
     };
-    files.set(key, told);
-    return told;
+    files.set(key, contents);
+    return contents;
   } catch {
     return null;
   } finally {
@@ -124,7 +123,7 @@ function toldBy(path: string, minor: string): Told | null {
   }
 }
 
-/** PY_VERSION as Py_GetVersion prints it: a string of its own, "3.11.7" and a NUL. */
+/** PY_VERSION as Py_GetVersion prints it: a separate string, "3.11.7" and a NUL. */
 export function findVersion(file: Buffer, minor: string): string | null {
   const start = `${minor === "" ? "3" : minor}.`;
   for (let at = file.indexOf(start); at >= 0; at = file.indexOf(start, at + 1)) {

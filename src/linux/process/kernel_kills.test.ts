@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { kernelKillsOf } from "./kernel_kills.js";
 
-/** As /dev/kmsg has them, one second after the other. */
+/** Records as /dev/kmsg returns them, one second apart. */
 const log = (lines: readonly string[]) =>
   lines.map((line, i) => `6,${i},${(i + 1) * 1_000_000},-;${line}\n SUBSYSTEM=none\n`).join("");
 

@@ -1,5 +1,5 @@
 /**
- * The kernel log's reports of its OOM killer (mm/oom_kill.c). By kernel:
+ * Reports of the OOM killer in the kernel log (mm/oom_kill.c). By kernel version:
  *
  *   4.x   Memory cgroup out of memory: Kill process 91 (python3) score 990 or sacrifice child
  *         Killed process 91 (python3) total-vm:75160kB, anon-rss:65152kB, file-rss:6664kB, shmem-rss:0kB
@@ -14,12 +14,15 @@ import { reasonOf } from "../../model/errors/reason.js";
 
 export interface KernelKill {
   readonly pid: Pid;
-  /** Of the kernel's clock since boot. */
+  /** Time on the kernel's clock since boot. */
   readonly atMs: Millis;
   readonly cause: "cgroup" | "machine";
-  /** The kernel's path of the group whose limit was reached; "" unknown, or the machine. */
+  /**
+   * The kernel's path of the group whose limit was reached; "" if unknown or if the whole machine was out of
+   * memory.
+   */
   readonly group: string;
-  /** Of that group; 0: the log does not say. */
+  /** The limit of that group; 0 if the log does not contain it. */
   readonly limitBytes: Bytes;
   readonly usedBytes: Bytes;
   readonly rssBytes: Bytes;
@@ -27,12 +30,12 @@ export interface KernelKill {
 
 const RECORD_BYTES = 8_192;
 const MOST_RECORDS = 100_000;
-/** Inode of the initial pid namespace (PROC_PID_INIT_INO): the log's pids are of that one. */
+/** Inode of the initial pid namespace (PROC_PID_INIT_INO), to which the pids in the log belong. */
 const INITIAL_NAMESPACE = "pid:[4026531836]";
-/** The log's clock and CLOCK_MONOTONIC differ by little (printk uses local_clock()). */
+/** The log's clock and CLOCK_MONOTONIC differ slightly (printk uses local_clock()). */
 const CLOCK_SLACK_MS: Millis = 2_000;
 
-/** Kills since a time of CLOCK_MONOTONIC; null where the log cannot be read or its pids are another namespace's. */
+/** Kills since a time of CLOCK_MONOTONIC; null if the log cannot be read or its pids belong to another namespace. */
 export function readKernelKills(sinceMs: Millis): KernelKill[] | null {
   try {
     if (readlinkSync("/proc/self/ns/pid") !== INITIAL_NAMESPACE) {
@@ -47,7 +50,7 @@ export function readKernelKills(sinceMs: Millis): KernelKill[] | null {
     : kernelKillsOf(text).filter(({ atMs }) => atMs >= sinceMs - CLOCK_SLACK_MS);
 }
 
-/** One read is one record; EPIPE: records were overwritten meanwhile, and the next one is read. */
+/** One read returns one record. EPIPE means that records were overwritten; the next read continues after them. */
 function readKernelLog(): string | null {
   let descriptor: number;
   try {
@@ -82,7 +85,7 @@ const MEMORY = /^memory: usage (\d+)kB, limit (\d+)kB/;
 const GROUP = /(?:oom_memcg=([^,]*),|killed as a result of limit of (\S+))/;
 const KILLED = /Killed process (\d+) \(.*?\)/;
 
-/** Records as /dev/kmsg has them: "priority,sequence,microseconds,flags;text". */
+/** Records of /dev/kmsg: "priority,sequence,microseconds,flags;text". */
 export function kernelKillsOf(log: string): KernelKill[] {
   const kills: KernelKill[] = [];
   const none = { group: "", limitBytes: 0, usedBytes: 0, isGroup: false };

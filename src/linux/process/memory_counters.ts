@@ -5,18 +5,24 @@ import { readText } from "./proc_files.js";
 
 export interface GroupCounters {
   readonly directory: string;
-  /** null: none. */
+  /** null if there is none. */
   readonly limitBytes: Bytes | null;
   readonly usedBytes: Bytes;
-  /** Highest usage since the group was made, or its mark was reset; 0: the kernel does not keep it. */
+  /** Highest usage since the group was created or the value was reset; 0 if the kernel does not record it. */
   readonly peakBytes: Bytes;
-  /** Processes killed; version 1 counts in the group of the process, version 2 in all groups above it, too. */
+  /**
+   * Number of killed processes. Version 1 counts them in the group of the process, version 2 also in all groups
+   * above it.
+   */
   readonly kills: number;
   /** How often usage reached the limit (memory.failcnt; `max` of memory.events). */
   readonly failures: number;
 }
 
-/** The group's counters and those of the groups above it, its own first; a group without figures is left out. */
+/**
+ * The counters of the group and of the groups above it, starting with its own; groups without figures are left
+ * out.
+ */
 export function readGroupCounters({ version, directories }: CgroupPlace): GroupCounters[] {
   return directories.flatMap((directory) => {
     const read = (name: string) => readText(`${directory}/${name}`);
@@ -43,18 +49,21 @@ export function readGroupCounters({ version, directories }: CgroupPlace): GroupC
   });
 }
 
-/** A line "NAME COUNT" of memory.events or memory.oom_control; 0 where there is none. */
+/** The value in a line "NAME COUNT" of memory.events or memory.oom_control; 0 if there is none. */
 export function counter(text: string | null, name: string): number {
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text ?? "")?.[1] ?? 0);
 }
 
-/** Processes killed on this machine since it started, in groups or not (Linux 4.13 and later); null before. */
+/**
+ * Number of processes killed on this machine since it booted, in groups or not (Linux 4.13 and later); null
+ * before 4.13.
+ */
 export function readMachineKills(): number | null {
   const text = readText("/proc/vmstat");
   return text === null || !/^oom_kill /m.test(text) ? null : counter(text, "oom_kill");
 }
 
-/** MemTotal and what of it is not MemAvailable; 0 where they cannot be read. */
+/** MemTotal, and the part of it that is not MemAvailable; 0 if they cannot be read. */
 export function readMachineMemory(): { readonly totalBytes: Bytes; readonly usedBytes: Bytes } {
   const text = readText("/proc/meminfo") ?? "";
   const figure = (name: string) =>
@@ -63,7 +72,7 @@ export function readMachineMemory(): { readonly totalBytes: Bytes; readonly used
 }
 
 export interface MemoryRlimits {
-  /** Soft limits; null: none. */
+  /** Soft limits; null if there is none. */
   readonly addressSpaceBytes: Bytes | null;
   readonly dataBytes: Bytes | null;
 }

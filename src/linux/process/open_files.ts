@@ -3,8 +3,10 @@ import type { Pid } from "../../model/base/units.js";
 import { readInode, readLink, readNames } from "./proc_files.js";
 import { listPids } from "./tree.js";
 
-/** Paths of the regular files that any process holds open and whose name ends so, with who holds them; what
- * is not ours to read is left out. One system call a descriptor of the host. */
+/**
+ * Paths of regular files whose name ends with this suffix and that any process holds open, with those
+ * processes. Files that may not be read are left out. One system call per descriptor on the host.
+ */
 export function openFilesEnding(ending: string): { readonly pid: Pid; readonly path: string }[] {
   const found: { pid: Pid; path: string }[] = [];
   for (const pid of listPids()) {
@@ -18,15 +20,15 @@ export function openFilesEnding(ending: string): { readonly pid: Pid; readonly p
   return found;
 }
 
-/** A process that holds a memfd open, or might: its descriptors are not ours to read. */
+/** A process that holds a memfd open, or might hold it because its descriptors may not be read. */
 export interface MemfdHolder {
   readonly pid: Pid;
-  /** File name of its program; "" where it is not ours to read. */
+  /** File name of its program; "" if it may not be read. */
   readonly program: string;
   readonly readable: boolean;
 }
 
-/** Who holds the memfd of this name and inode open, and whose descriptors cannot be read. */
+/** The processes that hold the memfd of this name and inode open, and those whose descriptors cannot be read. */
 export function memfdHolders(name: string, inode: number): MemfdHolder[] {
   const holds = (path: string) =>
     readLink(path)?.startsWith(`/memfd:${name} `) === true && readInode(path) === inode;

@@ -14,7 +14,7 @@ import { userName } from "./users.js";
 
 export interface AttachAnswer {
   readonly ok: boolean;
-  /** The reason if not; "" if it may. */
+  /** The reason if it may not; "" if it may. */
   readonly reason: string;
   /**
    * The remedy for the environment of this process (a shell, Docker, Kubernetes); "" if nothing is needed or
@@ -30,15 +30,15 @@ const KERNEL_THREAD: AttachAnswer = {
   remedy: "",
 };
 
-/** It runs no program; a process that is ending also has no memory, but does not count. */
+/** It runs no program. A process that is ending also has no memory, but is not meant here. */
 export function isKernelThread(pid: Pid): boolean {
   const stat = readStat(pid);
   return stat !== null && !isLeaving(stat) && readStatus(pid)?.vmsBytes === 0;
 }
 
 /**
- * Asks the kernel by opening /proc/PID/mem, which makes the check that ptrace makes (uid,
- * dumpable, capabilities, Yama and other security modules; ptrace(2)) and touches nothing.
+ * Asks the kernel by opening /proc/PID/mem. The kernel then makes the same check as for ptrace (uid, dumpable,
+ * capabilities, Yama and other security modules; ptrace(2)), and nothing is touched.
  */
 export function readAttachPermission(pid: Pid): AttachAnswer {
   try {
@@ -56,13 +56,13 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
   }
 }
 
-/** Why ptrace(2) is refused although the process's memory is readable: a filter of this container. */
+/** Why ptrace(2) is refused although the process's memory is readable: a seccomp filter of this container. */
 export function explainPtraceBarred(pid: Pid): AttachAnswer {
   const facts = readFacts(pid, "EPERM");
   return { ok: false, ...explainRefusal({ ...facts, memoryReadable: true }) };
 }
 
-/** The kernel's rules for a process that this one did not start, of the same or another user. */
+/** The kernel's rules for a process that was not started by this one, of the same or another user. */
 export function expectPermission(user: "same" | "other"): AttachAnswer {
   const facts = readFacts(process.pid, "EPERM");
   const uid = user === "same" ? facts.ownUid : facts.ownUid + 1;
@@ -80,15 +80,15 @@ export function expectPermission(user: "same" | "other"): AttachAnswer {
 /** The permissions of this process, according to the kernel. */
 export interface Privileges {
   readonly uid: number;
-  /** CAP_SYS_PTRACE is held. */
+  /** Whether it has CAP_SYS_PTRACE. */
   readonly mayTrace: boolean;
-  /** kernel.yama.ptrace_scope; null where there is no Yama. */
+  /** kernel.yama.ptrace_scope; null without Yama. */
   readonly ptraceScope: number | null;
-  /** System calls of this process pass a filter (a container's). */
+  /** Whether system calls of this process pass a seccomp filter, as in a container. */
   readonly seccompFiltered: boolean;
-  /** Of the security module ("docker-default (enforce)"); "" without one, or unconfined. */
+  /** Label of the security module ("docker-default (enforce)"); "" if there is none or it is unconfined. */
   readonly profile: string;
-  /** /proc is mounted with hidepid: processes of other users cannot be seen. */
+  /** Whether /proc is mounted with hidepid, which hides processes of other users. */
   readonly hidesOthers: boolean;
 }
 
@@ -135,7 +135,7 @@ function ownerOf(pid: Pid): number | null {
   try {
     return statSync(`/proc/${pid}`).uid;
   } catch {
-    return null; // gone, or hidden by the mount option hidepid
+    return null; // ended, or hidden by the mount option hidepid
   }
 }
 

@@ -1,4 +1,4 @@
-/** Each rule of the kernel's, by the facts that tell it; and two refusals that the kernel itself makes. */
+/** Each of the kernel's rules is recognised by its facts; two refusals come from the kernel itself. */
 import { spawn, spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { explainRefusal, type PtraceFacts } from "./permission_reason.js";
@@ -55,7 +55,7 @@ test.runIf(process.getuid?.() === 0)("another user's process, as the kernel sees
   await new Promise((resolve) => sleeper.once("spawn", resolve));
   try {
     const module = new URL("../../../dist/linux/process/permission.js", import.meta.url).href;
-    // Imported before the uid goes: the checkout may lie in a folder of root's.
+    // Imported before the uid changes, because the checkout may be in a folder of root's.
     const source = `
       const { readAttachPermission } = await import(${JSON.stringify(module)});
       process.setgid(65534);

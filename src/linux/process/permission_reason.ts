@@ -12,23 +12,23 @@
 export type Place = "shell" | "docker" | "kubernetes";
 
 export interface PtraceFacts {
-  /** errno's name. */
+  /** Name of the errno. */
   readonly code: string;
-  /** Its memory may be opened, but ptrace(2) is refused. */
+  /** Whether its memory may be opened although ptrace(2) is refused. */
   readonly memoryReadable: boolean;
   readonly ownUid: number;
   readonly ownCapabilities: bigint;
-  /** This process is in the machine's first user namespace. */
+  /** Whether this process is in the machine's initial user namespace. */
   readonly ownNamespaceIsInitial: boolean;
   readonly seccompFiltered: boolean;
-  /** Of the security module ("docker-default (enforce)"); "" without one. */
+  /** Label of the security module ("docker-default (enforce)"); "" if there is none. */
   readonly profile: string;
   /** null if the process has ended or is hidden. */
   readonly uid: number | null;
   readonly userName: string;
-  /** Owner of its files in /proc. */
+  /** Owner of the process's files in /proc. */
   readonly owner: number | null;
-  /** Permitted ones of the process. */
+  /** Permitted capabilities of the process. */
   readonly capabilities: bigint;
   /** null if unknown. */
   readonly sameUserNamespace: boolean | null;
@@ -38,7 +38,7 @@ export interface PtraceFacts {
 }
 
 export const SYS_PTRACE = 1n << 19n;
-/** include/uapi/linux/capability.h; the most common ones. */
+/** The most common capabilities of include/uapi/linux/capability.h. */
 const NAMES: ReadonlyMap<number, string> = new Map([
   [1, "CAP_DAC_OVERRIDE"],
   [2, "CAP_DAC_READ_SEARCH"],

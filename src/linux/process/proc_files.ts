@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { reasonOf } from "../../model/errors/reason.js";
 
-/** Why /proc did not answer: the process went, or it is another user's. */
+/** Why /proc did not answer: the process has ended, or it belongs to another user. */
 const EXPECTED = new Set([
   "ENOENT",
   "ESRCH",
@@ -28,12 +28,12 @@ export function readLink(path: string): string | null {
   return orNull(() => readlinkSync(path));
 }
 
-/** The size that the kernel tells, or null where it is gone or not ours to see. */
+/** The size that the kernel reports; null if the file is gone or hidden. */
 export function readSize(path: string): number | null {
   return orNull(() => statSync(path).size);
 }
 
-/** The inode, or null where it is gone or not ours to see. */
+/** The inode; null if the file is gone or hidden. */
 export function readInode(path: string): number | null {
   return orNull(() => statSync(path).ino);
 }

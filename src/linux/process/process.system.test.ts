@@ -1,4 +1,4 @@
-/** /proc as we read it, beside what the processes know of themselves. */
+/** Compares /proc with what processes know about themselves. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ afterEach(() => {
   }
 });
 
-/** Starts a Python program that prints one line of JSON and waits; gives that line. */
+/** Starts a Python program that prints one line of JSON and waits; returns that line. */
 async function python(program: string): Promise<{ pid: number; says: Record<string, unknown> }> {
   const child = spawn("python3", ["-c", `${program}\nsys.stdin.read()`], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -131,7 +131,7 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
 });
 
 describe("trees", () => {
-  test("children of every thread, and theirs", async () => {
+  test("children of every thread, and their children", async () => {
     const { pid, says } = await python(`import json, os, subprocess, sys, threading
 found = []
 def start(): found.append(subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True))

@@ -21,7 +21,7 @@ interface ProcessStatus {
   readonly vmHwmBytes: Bytes;
   readonly vmDataBytes: Bytes;
   readonly threads: number;
-  /** The pid in each pid namespace from the reader's inward; empty on kernels without NSpid. */
+  /** The pid in each pid namespace, from the reader's namespace inward; empty on kernels without NSpid. */
   readonly namespacePids: readonly Pid[];
 }
 
@@ -31,27 +31,29 @@ export interface ProcessStat {
   /** R, S, D, T (stopped), t (traced), Z (zombie), X... */
   readonly state: string;
   readonly parentPid: Pid;
-  /** Clock ticks (1/100 s) from boot to the process's start: tells a reused pid. */
+  /** Start time in clock ticks (1/100 s) since boot, which distinguishes a reused pid. */
   readonly startTicks: number;
   readonly userMs: Millis;
   readonly systemMs: Millis;
-  /** Address of the stack's start: another one after exec. 0 where not ours to read. */
+  /** Start address of the stack, which changes with exec. 0 if it may not be read. */
   readonly stackStart: number;
   readonly threads: number;
-  /** The kernel is taking it down: its memory goes before it turns into a zombie. */
+  /** The kernel is ending it: its memory is freed before it becomes a zombie. */
   readonly exiting: boolean;
 }
 
 /** From /proc/PID/smaps_rollup. */
 interface MemoryRollup {
-  /** Shared pages counted in the share of this process. */
+  /** PSS: shared pages count by this process's share. */
   readonly pssBytes: Bytes;
-  /** Private pages: what would come back if it ended. */
+  /** USS: private pages, which would be freed if the process ended. */
   readonly ussBytes: Bytes;
 }
 
-/** All that a process has written since its start, to files, pipes and sockets (/proc/PID/io, wchar); null where it
- * may not be read. */
+/**
+ * All bytes that a process has written to files, pipes and sockets since its start (/proc/PID/io, wchar); null
+ * if it may not be read.
+ */
 export function readWrittenBytes(pid: Pid): Bytes | null {
   const written = /^wchar: (\d+)/m.exec(readText(`/proc/${pid}/io`) ?? "")?.[1];
   return written === undefined ? null : Number(written);
@@ -99,7 +101,7 @@ export function readStat(pid: Pid): ProcessStat | null {
   return text === null ? null : parseStat(text);
 }
 
-/** null for text that is not a stat line. The name may hold spaces and brackets: the last ")" ends it. */
+/** null if the text is not a stat line. The name may contain spaces and parentheses; the last ")" ends it. */
 export function parseStat(text: string): ProcessStat | null {
   const open = text.indexOf("(");
   const close = text.lastIndexOf(")");
@@ -120,18 +122,20 @@ export function parseStat(text: string): ProcessStat | null {
   };
 }
 
-/** True once nothing of the process runs. Where only its main thread has ended, /proc calls it a zombie,
- * too, and its other threads run on. null: there is no such process. */
+/**
+ * True if no thread of the process runs any more. If only its main thread has ended, /proc also calls it a
+ * zombie, but its other threads continue. null if there is no such process.
+ */
 export function hasEnded(stat: ProcessStat | null): boolean {
   return stat === null || ("ZX".includes(stat.state) && stat.threads <= 1);
 }
 
-/** Has ended, or is being taken down: no code of it runs any more. */
+/** It has ended or is ending: none of its code runs any more. */
 export function isLeaving(stat: ProcessStat | null): boolean {
   return stat === null || hasEnded(stat) || (stat.exiting && stat.state !== "Z");
 }
 
-/** Walks every page of the process under its memory lock: about 5 ms a GiB. */
+/** Walks every page of the process under its memory lock, which takes about 5 ms per GiB. */
 export function readRollup(pid: Pid): MemoryRollup | null {
   const text = readText(`/proc/${pid}/smaps_rollup`);
   return text === null ? null : parseRollup(text);
@@ -146,8 +150,10 @@ export function parseRollup(text: string): MemoryRollup | null {
   return Number.isNaN(pss + uss) ? null : { pssBytes: pss * 1024, ussBytes: uss * 1024 };
 }
 
-/** What each open descriptor leads to, as the kernel words it: a path, "socket:[4711]", "anon_inode:[eventpoll]";
- * "" for one that was closed meanwhile. One system call a descriptor. */
+/**
+ * The target of each open descriptor as the kernel writes it: a path, "socket:[4711]",
+ * "anon_inode:[eventpoll]"; "" for one that was closed in the meantime. One system call per descriptor.
+ */
 export function readDescriptors(pid: Pid): ReadonlyMap<number, string> | null {
   const names = readNames(`/proc/${pid}/fd`);
   return names === null
@@ -155,8 +161,10 @@ export function readDescriptors(pid: Pid): ReadonlyMap<number, string> | null {
     : new Map(names.map((name) => [Number(name), readLink(`/proc/${pid}/fd/${name}`) ?? ""]));
 }
 
-/** How many descriptors are open; null where that is not ours to see. From Linux 6.2 on
- * the kernel tells the number as the folder's size, before that 0. */
+/**
+ * Number of open descriptors; null if it may not be read. From Linux 6.2 on, the kernel reports it as the size
+ * of the folder, before that 0.
+ */
 export function countOpenFiles(pid: Pid): number | null {
   const folder = `/proc/${pid}/fd`;
   return readSize(folder) || (readNames(folder)?.length ?? null);
@@ -167,7 +175,7 @@ export function isSocket(link: string): boolean {
   return link.startsWith("socket:");
 }
 
-/** How many open descriptors are sockets. One system call a descriptor. */
+/** Number of open descriptors that are sockets. One system call per descriptor. */
 export function countSockets(pid: Pid): number | null {
   const descriptors = readDescriptors(pid);
   return descriptors && [...descriptors.values()].filter(isSocket).length;
@@ -185,12 +193,12 @@ export function readCommand(pid: Pid): string[] | null {
   return (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
 }
 
-/** Path of the running program, with " (deleted)" where it was removed; null if not readable. */
+/** Path of the running program, with " (deleted)" if it was removed; null if not readable. */
 export function readExecutable(pid: Pid): string | null {
   return readLink(`/proc/${pid}/exe`);
 }
 
-/** Ms since 1970 of a process's start, to 10 ms, from its start ticks. */
+/** Start time of a process in ms since 1970, precise to 10 ms, computed from its start ticks. */
 export function startTimeMs(startTicks: number): number {
   const uptimeSeconds = Number((readText("/proc/uptime") ?? "0").split(" ", 1)[0]);
   return Math.round(Date.now() - (uptimeSeconds * 1000 - startTicks * MS_PER_TICK));

@@ -1,4 +1,4 @@
-/** The Python processes of the host, as far as /proc is readable. */
+/** The Python processes of the host, as far as /proc may be read. */
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readContainer } from "./cgroup.js";
@@ -21,16 +21,16 @@ export interface PythonProcess {
   readonly pssBytes: Bytes;
   readonly ussBytes: Bytes;
   readonly threads: number;
-  /** Processes whose parent it is, Python or not. */
+  /** Number of child processes, Python or not. */
   readonly children: number;
-  /** Clock ticks from boot to its start: together with the pid, unique until the next boot. */
+  /** Start time in clock ticks since boot; together with the pid, it is unique until the next boot. */
   readonly startTicks: number;
   readonly attach: AttachAnswer;
 }
 
 /**
- * All Python processes but this one, ascending by pid. `shares` reads PSS and USS too, which walks every
- * page of each process (about 5 ms a GiB): omit it for frequent polls.
+ * All Python processes except this one, ascending by pid. `shares` also reads PSS and USS, which walks every
+ * page of each process (about 5 ms per GiB): omit it for frequent polls.
  */
 export function readPythonProcesses(shares: boolean): PythonProcess[] {
   const found: Omit<PythonProcess, "children">[] = [];
@@ -65,7 +65,7 @@ export function readPythonProcesses(shares: boolean): PythonProcess[] {
   return found.map((row) => ({ ...row, children: children.get(row.pid) ?? 0 }));
 }
 
-/** The kernel's word, and whether the interpreter is one that Tidemark knows. */
+/** Combines the kernel's answer with whether Tidemark supports the interpreter. */
 function attachAnswer(pid: Pid, interpreter: Interpreter): AttachAnswer {
   const permission = readAttachPermission(pid);
   if (!permission.ok) {

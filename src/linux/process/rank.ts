@@ -1,12 +1,17 @@
-/** A process's rank in a distributed job, as its launcher wrote it into the environment. */
+/** A process's rank in a distributed job, from the environment variables that its launcher set. */
 import type { Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 
-/** torchrun, deepspeed and accelerate set RANK, and LOCAL_RANK for the ranks of one host; Open MPI, MPICH their own. */
+/**
+ * torchrun, deepspeed and accelerate set RANK, and LOCAL_RANK for the ranks of one host; Open MPI and MPICH
+ * have their own variables.
+ */
 const VARIABLES = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK"];
 
-/** null if the environment names none or is not ours to read. It is the one that the process was started with: what it
- * sets in itself later is not seen. */
+/**
+ * null if the environment contains no rank or may not be read. It is the environment that the process was
+ * started with, so variables that the process sets later are not included.
+ */
 export function readRank(pid: Pid): number | null {
   return rankIn(readText(`/proc/${pid}/environ`) ?? "");
 }

@@ -3,11 +3,11 @@ import type { Pid } from "../../model/base/units.js";
 import { readNames, readText } from "./proc_files.js";
 
 export interface Task {
-  /** As our pid namespace has it. */
+  /** Thread id in our pid namespace. */
   readonly tid: number;
-  /** As the process's own namespace has it. */
+  /** Thread id in the process's own pid namespace. */
   readonly ownTid: number;
-  /** At most 15 bytes; what the thread calls itself. */
+  /** The thread's name, at most 15 bytes. */
   readonly name: string;
   /** R, S, D, T (stopped), t (traced), Z (zombie), X. */
   readonly state: string;
@@ -18,7 +18,7 @@ export function readTasks(pid: Pid): Task[] {
   return (readNames(`/proc/${pid}/task`) ?? []).flatMap((name) => {
     const status = readText(`/proc/${pid}/task/${name}/status`);
     if (status === null) {
-      return []; // it ended meanwhile
+      return []; // it ended in the meantime
     }
     const field = (key: string) => new RegExp(`^${key}:[ \\t]*(.*)$`, "m").exec(status)?.[1] ?? "";
     const tid = Number(name);
@@ -31,7 +31,7 @@ export function readTasks(pid: Pid): Task[] {
   });
 }
 
-/** The threads' ids as the process's own namespace has them. */
+/** Thread ids in the process's own pid namespace. */
 export function taskIds(pid: Pid): Set<number> {
   return new Set(readTasks(pid).map(({ ownTid }) => ownTid));
 }

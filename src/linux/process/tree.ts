@@ -31,7 +31,7 @@ function fromMap(children: Map<Pid, Pid[]>): (pid: Pid) => Pid[] {
   return (pid) => children.get(pid) ?? [];
 }
 
-/** Each thread has a list of its own. Empty once the process is gone. */
+/** Each thread has its own list of children. Empty if the process has ended. */
 function childrenFromTasks(pid: Pid): Pid[] {
   const children: Pid[] = [];
   for (const tid of readNames(`/proc/${pid}/task`) ?? []) {
@@ -46,13 +46,13 @@ function childrenFromTasks(pid: Pid): Pid[] {
 
 let childrenFiles: boolean | undefined;
 
-/** The files exist where the kernel was built with CONFIG_PROC_CHILDREN. */
+/** The files exist if the kernel was built with CONFIG_PROC_CHILDREN. */
 function hasChildrenFiles(): boolean {
   childrenFiles ??= readText(`/proc/self/task/${process.pid}/children`) !== null;
   return childrenFiles;
 }
 
-/** Every process's children, from one walk through /proc. */
+/** The children of every process, from one walk through /proc. */
 export function childrenByScan(): Map<Pid, Pid[]> {
   const children = new Map<Pid, Pid[]>();
   for (const pid of listPids()) {

@@ -2,7 +2,7 @@ import { readText } from "./proc_files.js";
 
 let names: Map<number, string> | undefined;
 
-/** The user's name from /etc/passwd, else the number. */
+/** The user's name from /etc/passwd, otherwise the number. */
 export function userName(uid: number): string {
   names ??= parsePasswords(readText("/etc/passwd") ?? "");
   return names.get(uid) ?? String(uid);

@@ -1,6 +1,6 @@
 import type { Millis, TimeMs } from "../../model/base/units.js";
 
-/** CLOCK_MONOTONIC in ms, whole: the clock of segments and leases. */
+/** CLOCK_MONOTONIC in whole ms: the clock of segments and leases. */
 export function monotonicMs(): Millis {
   return Number(process.hrtime.bigint() / 1_000_000n);
 }
@@ -12,7 +12,10 @@ export function nowMs(): TimeMs {
   return anchor + monotonicMs();
 }
 
-/** CPU time that this process, all its threads, takes from now on: to be asked at any later moment. */
+/**
+ * Returns a function that reports how much CPU time this process, with all its threads, has taken since this
+ * call.
+ */
 export function processCpu(): () => Millis {
   const before = process.cpuUsage();
   return () => {
@@ -22,8 +25,9 @@ export function processCpu(): () => Millis {
 }
 
 /**
- * CPU time that what this thread does without a pause takes from now on. Only the process's can be asked,
- * a worker that looks up holders meanwhile included: so it counts no further than the time that passes.
+ * CPU time that a synchronous step of this thread takes from now on. Only the whole process's CPU time is
+ * available, which includes a worker that looks up holders at the same time, so the result is limited to the
+ * elapsed time.
  */
 export function threadCpu(): () => Millis {
   const cpu = processCpu();

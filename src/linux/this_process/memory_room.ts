@@ -8,8 +8,9 @@ export class MemoryRoom {
   readonly #place: CgroupPlace | null = findCgroup(process.pid);
 
   /**
-   * Bytes that this process and the rest of its control group may have beside what the rest has now: what is free, what
-   * the kernel would take back before it kills, and this process's own memory. Without a limit, the machine's.
+   * Bytes that this process may use if the rest of its control group uses no more than now: free memory, memory
+   * that the kernel would reclaim before it kills, and this process's own memory. Without a limit, the machine
+   * counts instead of the group.
    */
   read(): Bytes {
     const group = this.#place === null ? null : roomOf(this.#place);

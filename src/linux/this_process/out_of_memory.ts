@@ -8,10 +8,10 @@ const FIRST_TO_BE_KILLED = "1000";
  * Makes this process, and those that it starts from now on, the first to be killed when memory is short: a
  * recorder must never cause the program to be killed. No permission is needed to raise the adjustment.
  */
-export function dieFirstOfMemory(): void {
+export function raiseOomScore(): void {
   try {
     writeFileSync("/proc/self/oom_score_adj", FIRST_TO_BE_KILLED);
   } catch {
-    // No /proc, or a security module forbids it: the kernel's own choice applies.
+    // Without /proc, or if a security module forbids it, the kernel's own choice applies.
   }
 }

@@ -1,13 +1,13 @@
 /** Lowers the priority of background work, which must not slow down the recorded program. */
 import { setPriority } from "node:os";
 
-/** A third of the time of a core that somebody else wants, too; all of one that is idle. */
+/** It gets a third of a core for which another thread competes, and all of an idle one. */
 const NICE = 5;
-/** setpriority(2): on Linux of this thread, not of its process. */
+/** setpriority(2): on Linux it applies to this thread, not to its process. */
 const THIS_THREAD = 0;
 
-/** For a worker's thread: lets others go first from now on. */
-export function giveWay(): void {
+/** Lowers the priority of the calling worker thread from now on. */
+export function lowerPriority(): void {
   try {
     setPriority(THIS_THREAD, NICE);
   } catch {

@@ -152,7 +152,7 @@ describe("durations and times", () => {
     expect(formatElapsed(1e12 + ms, 1e12)).toBe(text),
   );
 
-  it("a clock on the wall shows local time", () => {
+  it("wall-clock times are in local time", () => {
     const at = new Date(2026, 2, 1, 9, 4, 6).getTime();
     expect(formatWallClock(at)).toBe("09:04:06");
     expect(formatWallClock(at, true)).toBe("03-01 09:04");

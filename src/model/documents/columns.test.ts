@@ -23,7 +23,7 @@ const document = {
 };
 
 describe("encodeColumns and decodeColumns", () => {
-  it("give back what went in, with its classes", () => {
+  it("return what was encoded, with its classes", () => {
     expect(decodeColumns(encodeColumns(document), "test")).toEqual(document);
   });
 

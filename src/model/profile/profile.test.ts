@@ -75,7 +75,7 @@ describe("calleesBelow", () => {
     );
   });
 
-  it("keeps native code without symbols apart by address", () => {
+  it("distinguishes native code without symbols by address", () => {
     const profile = profileOf(`
       libx.so+10 1
       libx.so+20 2

@@ -41,7 +41,7 @@ function groups(key: string, of = profile): Record<string, number[]> {
 }
 
 describe("selectSites", () => {
-  it("takes process, thread, allocator and label", () => {
+  it("selects by process, thread, allocator and label", () => {
     expect(where("")).toEqual([1, 2, 4]);
     expect(where("process=43")).toEqual([4]);
     expect(where("process=app.py")).toEqual([1, 2, 4]);
@@ -55,14 +55,14 @@ describe("selectSites", () => {
     expect(where("endpoint=/y")).toEqual([]);
   });
 
-  it("takes a thread by its tid, and the main one by that word", () => {
+  it("selects a thread by its tid, and the main thread by 'main'", () => {
     const [main, other] = profile.threads;
     expect(where(`thread=${other?.tid}`)).toEqual([2]);
     expect(where(`thread=${main?.tid}`)).toEqual([1]);
     expect(where("thread=main")).toEqual([1, 4]);
   });
 
-  it("takes the rank of the process", () => {
+  it("uses the rank of the process", () => {
     const ranks = profile.processes.map((process, rank) => ({ ...process, rank }));
     expect(where("rank=1", { ...profile, processes: ranks })).toEqual([4]);
     expect(where("rank=1")).toEqual([]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { identityOf } from "./identity.js";
 
 describe("the identity of a program", () => {
-  it("is the program's name where the environment names no service", () => {
+  it("is the program's name if the environment names no service", () => {
     expect(identityOf({}, "app")).toMatchObject({ service: "app", version: "", env: "" });
   });
 

@@ -3,14 +3,14 @@
  * caller's registers. Source: DWARF 5, sections 6.4.2 and 6.4.3; the System V ABI for x86-64, section 3.7.
  *
  *   top two bits   1 advance by the rest   2 register's offset: uleb * data alignment   3 restore register
- *   else           an instruction of its own with operands behind it
+ *   else           a separate instruction, followed by its operands
  */
 import type { MemoryReader } from "../../linux/index.js";
 import type { Address } from "../../model/base/units.js";
 import { DamagedUnwinding, DwarfCursor } from "./dwarf_cursor.js";
 import type { FrameDescription, Program } from "./frame_description.js";
 
-/** As DWARF numbers them: rax rdx rcx rbx rsi rdi rbp rsp r8-r15, and the return address. */
+/** Register numbers of DWARF: rax rdx rcx rbx rsi rdi rbp rsp r8-r15, and the return address. */
 export const REGISTER_COUNT = 17;
 export const RBP = 6;
 export const RSP = 7;
@@ -18,12 +18,12 @@ export const RETURN_ADDRESS = 16;
 
 /** Where the caller's value of a register is. */
 export type RegisterRule =
-  /** As it is in this frame: what no program says. */
+  /** The same value as in this frame, which is the default. */
   | { readonly kind: "same" }
   | { readonly kind: "undefined" }
-  /** At the canonical frame address and `offset`. */
+  /** At the canonical frame address plus `offset`. */
   | { readonly kind: "at-offset"; readonly offset: number }
-  /** Is the canonical frame address and `offset`. */
+  /** The value is the canonical frame address plus `offset`. */
   | { readonly kind: "offset"; readonly offset: number }
   | { readonly kind: "register"; readonly register: number }
   | { readonly kind: "at-expression"; readonly expression: Program }
@@ -36,7 +36,7 @@ type FrameAddressRule =
 
 export interface UnwindRow {
   readonly frameAddress: FrameAddressRule;
-  /** By register; absent: "same". */
+  /** By register; absent means "same". */
   readonly rules: ReadonlyMap<number, RegisterRule>;
   readonly returnRegister: number;
   readonly isSignalFrame: boolean;
@@ -74,7 +74,7 @@ export function rowAt(
   };
 }
 
-/** What one run of a program works on. */
+/** The state of one run of a program. */
 interface RunOf {
   readonly program: Program;
   /** Changed in place. */
@@ -90,7 +90,7 @@ type Instruction = (run: ProgramRun) => void;
 class ProgramRun {
   readonly cursor: DwarfCursor;
   readonly common: FrameDescription["common"];
-  /** The address that the row made so far is valid from. */
+  /** The first address for which the current row is valid. */
   location: Address;
   readonly #state: State;
   readonly #initial: ReadonlyMap<number, RegisterRule>;
@@ -108,7 +108,7 @@ class ProgramRun {
     this.#initial = initial;
   }
 
-  /** Runs until the program ends or a row starts behind `target`. */
+  /** Runs until the program ends or a row starts after `target`. */
   to(target: Address): void {
     while (!this.cursor.done && this.location <= target) {
       const byte = this.cursor.uint8();
@@ -140,7 +140,7 @@ class ProgramRun {
 
   set(register: number, rule: RegisterRule): void {
     if (register < REGISTER_COUNT) {
-      this.#state.rules.set(register, rule); // the others are vector registers and the like
+      this.#state.rules.set(register, rule); // the others are vector registers and similar
     }
   }
 
@@ -153,7 +153,7 @@ class ProgramRun {
     }
   }
 
-  /** `units`: of the data alignment. */
+  /** `units` of the data alignment. */
   atOffset(units: number): RegisterRule {
     return { kind: "at-offset", offset: units * this.common.dataAlignment };
   }
@@ -169,7 +169,7 @@ class ProgramRun {
     this.#state.frameAddress = rule;
   }
 
-  /** null: that half of the rule stays. */
+  /** null: that half of the rule stays unchanged. */
   moveFrameAddress(register: number | null, offset: number | null): void {
     const before = this.#state.frameAddress;
     if ((register === null || offset === null) && (before === null || "expression" in before)) {

@@ -7,8 +7,10 @@ import { evaluate } from "./dwarf_expression.js";
 import type { Program } from "./frame_description.js";
 import type { ThreadView } from "./thread_view.js";
 
-/** null: the row has no caller. Registers whose place is not in the copy are NaN. Throws
- * DamagedUnwinding, TM-E024. */
+/**
+ * null if the row has no caller. Registers whose location is not in the copy are NaN. Throws DamagedUnwinding,
+ * TM-E024.
+ */
 export function callerByRow(
   reader: MemoryReader,
   view: ThreadView,

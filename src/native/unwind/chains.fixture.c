@@ -1,7 +1,7 @@
 /* Threads that stand in known chains of calls: the truth for the unwinder's tests. Each is named as the chain
  * that it is in; "ready" is printed when all were started, and the program ends with its standard input.
  *
- * Built without frame pointers, so that nothing but call frame information tells who called whom. */
+ * Built without frame pointers, so only call frame information shows which function called which. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <pthread.h>

@@ -1,4 +1,7 @@
-/** Bytes that are no unwinding information, and registers that lead anywhere: an end in words, always. */
+/**
+ * Damaged unwinding information, and registers that point anywhere, must always lead to an end with a stated
+ * reason.
+ */
 
 import { afterAll, afterEach, expect, test } from "vitest";
 import { type Mapping, type Memory, openProcessMemory } from "../../linux/index.js";
@@ -11,11 +14,11 @@ const programs = new Programs();
 afterEach(() => programs.stop());
 afterAll(() => programs.remove());
 
-/** Memory whose unwinding information is damaged; nothing comes from files. */
+/** Memory whose unwinding information is damaged; nothing is read from files. */
 class Damaged implements Memory {
   readonly pid: number | null;
   readonly name: string;
-  /** Address -> what is read there. */
+  /** Changed words by address. */
   readonly bytes = new Map<number, number>();
   reads = 0;
 
@@ -58,7 +61,7 @@ class Damaged implements Memory {
   close(): void {}
 }
 
-/** A generator of its own (Marsaglia's xorshift): the same damage every time. */
+/** A deterministic generator (Marsaglia's xorshift), so the damage is the same every time. */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -86,7 +89,7 @@ test("damaged unwinding information ends a stack with a message, however it is d
   for (let round = 0; round < 150; round++) {
     const damaged = new Damaged(memory);
     for (const { start, end, path } of constant) {
-      // Of libc's, the part that these stacks need is small: far more bytes must be hit.
+      // These stacks need only a small part of libc's unwinding information, so far more bytes must be damaged.
       const hits = path.includes("libc") ? 2000 : 100;
       for (let hit = 0; hit < hits; hit++) {
         damaged.bytes.set(start + next(end - start), next(4) === 0 ? 0xff : next(256));

@@ -1,6 +1,6 @@
 /**
- * DWARF's primitives, one after the other, out of a program's read-only memory. Every read stays below `end`.
- * Source: DWARF 5, section 7.6 (LEB128); Linux Standard Base, "DWARF Extensions" (pointer encodings):
+ * Reads DWARF's primitive values one after the other from a program's read-only memory. Every read stays below
+ * `end`. Source: DWARF 5, section 7.6 (LEB128); Linux Standard Base, "DWARF Extensions" (pointer encodings):
  *
  *   encoding   low half    00 address  01 uleb128  02 u16  03 u32  04 u64  09 sleb128  0a s16  0b s32  0c s64
  *              bits 4-6    00 as it is  10 relative to its own place  30 relative to a base
@@ -9,7 +9,7 @@
 import type { MemoryReader } from "../../linux/index.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 
-/** Bytes that are no unwinding information: the unwinding of a stack ends there. */
+/** The bytes are not unwinding information; the stack ends there. */
 export class DamagedUnwinding extends Error {}
 
 export const NO_POINTER = 0xff;
@@ -94,7 +94,7 @@ export class DwarfCursor {
     this.#take(length);
   }
 
-  /** A pointer in the given encoding; `base` is what "relative to a base" means here. */
+  /** A pointer in the given encoding; `base` is what "relative to a base" refers to. */
   pointer(encoding: number, base: Address): Address {
     const place = this.at;
     const value = this.#encoded(encoding & 0xf);

@@ -1,24 +1,24 @@
 /**
- * A DWARF expression, as unwinding information has it: a stack machine of 64-bit words. The entries of a procedure
- * linkage table and the frames of signal handlers use it; nothing in a loop does, so words are BigInt here.
- * Source: DWARF 5, section 2.5; operations by their numbers of section 7.7.1.
+ * A DWARF expression in unwinding information: a program for a stack machine of 64-bit words. Entries of a
+ * procedure linkage table and frames of signal handlers use it. It is never in a hot loop, so words are BigInt
+ * here. Source: DWARF 5, section 2.5; operation numbers in section 7.7.1.
  */
 import type { MemoryReader } from "../../linux/index.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import { DamagedUnwinding, DwarfCursor } from "./dwarf_cursor.js";
 import type { Program } from "./frame_description.js";
 
-/** What an expression may ask for. Both throw or answer NaN for what is not known. */
+/** The values that an expression may read. Both functions throw, or return NaN, for unknown values. */
 interface ExpressionContext {
   register(number: number): number;
-  /** A word of `length` bytes in the thread's stack, or elsewhere in its memory. */
+  /** A word of `length` bytes in the thread's stack or elsewhere in its memory. */
   read(address: Address, length: Bytes): number;
 }
 
 const MOST_STEPS = 4096;
 const DEEPEST = 64;
 
-/** The top of the stack at its end; it begins with `first`, where there is one. */
+/** The top of the stack after the last operation. If `first` is given, the stack starts with it. */
 export function evaluate(
   reader: MemoryReader,
   { start, end }: Program,
@@ -124,7 +124,7 @@ class ExpressionMachine {
     return value;
   }
 
-  /** The entry `depth` below the top. */
+  /** The entry at `depth` below the top. */
   peek(depth: number): bigint {
     const value = this.#stack[this.#stack.length - 1 - depth];
     if (value === undefined) {
@@ -185,7 +185,7 @@ function pushed(machine: ExpressionMachine, ...values: readonly bigint[]): void 
   }
 }
 
-/** The top goes below the next two. */
+/** Moves the top below the next two entries. */
 function rotate(machine: ExpressionMachine): void {
   const [top, second, third] = [machine.pop(), machine.pop(), machine.pop()];
   pushed(machine, top, third, second);

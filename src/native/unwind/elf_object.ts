@@ -1,5 +1,5 @@
 /**
- * A loaded ELF object: where its code lies, and its frame descriptions by address.
+ * A loaded ELF object: the range of its code, and its frame descriptions by address.
  *
  *   file header, 64 bytes      32 u64 program headers   40 u64 section headers   54 u16 size  56 u16 count
  *                              58 u16 size of a section header   60 u16 count   62 u16 section of the names
@@ -9,8 +9,8 @@
  *   .eh_frame_hdr   u8 version 1   u8 encoding of the next   u8 of the count   u8 of the table
  *                   pointer to .eh_frame   count   table: (start of code, its description), ascending
  *
- * A program linked with -static has no .eh_frame_hdr: its section is found by name in the file and read once.
- * Source: System V ABI, chapters 4 and 5; Linux Standard Base, section .eh_frame_hdr.
+ * A program linked with -static has no .eh_frame_hdr, so its section is found by name in the file and read
+ * once. Source: System V ABI, chapters 4 and 5; Linux Standard Base, section .eh_frame_hdr.
  */
 
 import { readSync } from "node:fs";
@@ -28,12 +28,12 @@ const SECTION_HEADER_BYTES = 64;
 const MOST_HEADERS = 1024;
 const MOST_SECTIONS = 65_536;
 const LONGEST_SECTION_NAME = 64;
-/** Of 32-bit distances from .eh_frame_hdr: what every linker writes. */
+/** 32-bit distances from .eh_frame_hdr, which all linkers write. */
 const SORTED_TABLE = 0x3b;
 const ROW_BYTES = 8;
 const MOST_DESCRIPTIONS = 2 ** 22;
 
-/** Descriptions ascending by the start of their code. */
+/** Descriptions, ascending by the start of their code. */
 interface DescriptionTable {
   readonly length: number;
   startOf(row: number): Address;
@@ -43,13 +43,13 @@ interface DescriptionTable {
 export class ElfObject {
   #table: DescriptionTable | null = null;
 
-  /** .eh_frame_hdr; 0 where there is none. */
+  /** .eh_frame_hdr; 0 if there is none. */
   readonly #header: Address;
   readonly #file: number | null;
 
   private constructor(
     readonly reader: MemoryReader,
-    /** What is added to the file's addresses. */
+    /** The difference between addresses in memory and in the file. */
     readonly bias: Address,
     header: Address,
     file: number | null,
@@ -58,8 +58,10 @@ export class ElfObject {
     this.#file = file;
   }
 
-  /** `first`: the mapping of the object's beginning; `file`: its own bytes, if available. null if
-   * it is not a 64-bit ELF object. Throws TM-E024 if memory is unmapped meanwhile. */
+  /**
+   * `first`: the mapping of the object's beginning; `file`: the file's bytes, if available. null if it is not a
+   * 64-bit ELF object. Throws TM-E024 if memory is unmapped in the meantime.
+   */
   static read(reader: MemoryReader, first: Mapping, file: number | null): ElfObject | null {
     const { start } = first;
     if (reader.uint32(start) !== 0x464c457f || reader.uint8(start + 4) !== 2) {
@@ -86,8 +88,10 @@ export class ElfObject {
       : new ElfObject(reader, bias, frames === null ? 0 : bias + frames, file);
   }
 
-  /** What describes the frames of the code at `address`; null where nothing does. Throws DamagedUnwinding,
-   * TM-E024. */
+  /**
+   * The description of the frames of the code at `address`; null if there is none. Throws DamagedUnwinding,
+   * TM-E024.
+   */
   describe(address: Address): FrameDescription | null {
     this.#table ??= this.#readTable();
     const table = this.#table;
@@ -138,7 +142,7 @@ export class ElfObject {
     };
   }
 
-  /** Reads all descriptions, up to the end of the section or the mark there. */
+  /** Reads all descriptions up to the end of the section or its end mark. */
   #scan(start: Address, end: Address): DescriptionTable {
     const header = this.#header;
     const { reader } = this;
@@ -165,7 +169,7 @@ export class ElfObject {
     };
   }
 
-  /** Sections are not loaded: only the file tells. */
+  /** Section headers are not loaded, so the file is needed. */
   #sectionByName(name: string): { readonly start: Address; readonly end: Address } | null {
     const head = this.#fileBytes(0, 64);
     const offset = Number(head.readBigUInt64LE(40));

@@ -1,5 +1,5 @@
 /**
- * One entry of .eh_frame: what a range of code does with the stack (FDE), and what it has in common with others
+ * One entry of .eh_frame: how a range of code uses the stack (FDE), or what several such entries have in common
  * (CIE). Source: Linux Standard Base, "DWARF Extensions", section .eh_frame; DWARF 5, section 6.4.1.
  *
  *   u32 length (ffffffff: u64 length follows; 0: the end)
@@ -32,25 +32,25 @@ interface CommonInformation {
 export interface FrameDescription {
   readonly common: CommonInformation;
   readonly start: Address;
-  /** First address behind it. */
+  /** The address after the last byte. */
   readonly end: Address;
   readonly program: Program;
 }
 
-/** Where an entry lies. */
+/** Address of the entry. */
 interface EntryExtent {
-  /** Behind the length. */
+  /** Address after the length. */
   readonly body: Address;
   readonly end: Address;
   /** 0 for a CIE; else how far before `body` it is. */
   readonly distance: Bytes;
 }
 
-/** The largest that compilers write are some KiB. */
+/** The largest ones that compilers write are a few KiB. */
 const LONGEST_ENTRY: Bytes = 2 ** 20;
 const LONGEST_AUGMENTATION = 16;
 
-/** null: the section ends here. */
+/** null at the end of the section. */
 export function entryAt(reader: MemoryReader, at: Address): EntryExtent | null {
   const short = reader.uint32(at);
   if (short === 0) {
@@ -112,7 +112,7 @@ function readCommonInformation(reader: MemoryReader, at: Address): CommonInforma
         cursor.skip(1);
       } else if (letter === "P") {
         const encoding = cursor.uint8();
-        // Where it leads does not matter, and what it is relative to neither.
+        // The pointer is skipped, so neither its value nor its base matters.
         cursor.pointer(encoding === NO_POINTER ? 0 : encoding & 0xf, 0);
       } else {
         throw new DamagedUnwinding(`unknown augmentation ${JSON.stringify(letters)}`);
@@ -131,7 +131,7 @@ function readCommonInformation(reader: MemoryReader, at: Address): CommonInforma
   };
 }
 
-/** "" or "z..."; anything else has a layout that nothing tells. */
+/** The augmentation is "" or "z..."; any other one has an unknown layout. */
 function readLetters(cursor: DwarfCursor): string {
   let letters = "";
   for (let byte = cursor.uint8(); byte !== 0; byte = cursor.uint8()) {

@@ -1,8 +1,8 @@
 /**
- * A program's code and its unwinding information, by the addresses that they have in the program: read from the
- * mapped files where there are any, for reading them in the process would make its RSS grow by pages that it
- * never touched. What has no file (the vdso, code made at run time, a deleted file that we may not open) is read
- * from the process.
+ * A program's code and its unwinding information, at their addresses in the program. They are read from the
+ * mapped files if possible, because reading them in the process would make pages resident that it never
+ * touched. Code without a file (the vDSO, code created at run time, a deleted file that may not be opened) is
+ * read from the process.
  */
 import { closeSync, readSync } from "node:fs";
 import { findMapping } from "../../linux/memory/maps.js";
@@ -12,7 +12,7 @@ import type { Address, Bytes } from "../../model/base/units.js";
 export class MappedCode implements Memory {
   readonly pid: Memory["pid"];
   readonly name: string;
-  /** By device and inode; null: it cannot be opened. */
+  /** By device and inode; null if it cannot be opened. */
   readonly #files = new Map<string, number | null>();
 
   constructor(readonly memory: Memory) {
@@ -46,7 +46,7 @@ export class MappedCode implements Memory {
     }
   }
 
-  /** A descriptor that lives as long as this; null where the file is out of reach. */
+  /** A descriptor that stays open as long as this object; null if the file is not accessible. */
   fileOf(mapping: Mapping): number | null {
     if (mapping.inode === 0) {
       return null;
@@ -68,7 +68,7 @@ export class MappedCode implements Memory {
     return this.memory.openFile(mapping);
   }
 
-  /** Closes the files; the memory is its opener's. */
+  /** Closes the files; the caller closes the memory. */
   close(): void {
     for (const file of this.#files.values()) {
       if (file !== null) {

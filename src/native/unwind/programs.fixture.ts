@@ -1,4 +1,4 @@
-/** Programs to unwind: compiled by the tests, made to stand, copied. */
+/** Programs to unwind: compiled by the tests, paused and copied. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -25,7 +25,7 @@ export class Programs {
   readonly directory = mkdtempSync(join(tmpdir(), "tidemark-unwind-"));
   readonly #started: ChildProcess[] = [];
 
-  /** @param source name of a fixture in C beside this file */
+  /** @param source name of a fixture in C in this folder */
   compile(source: string, name: string, options: readonly string[]): string {
     const path = join(this.directory, name);
     const from = fileURLToPath(new URL(`./${source}.fixture.c`, import.meta.url));
@@ -33,7 +33,7 @@ export class Programs {
     return path;
   }
 
-  /** Its pid, once it says that it is ready. */
+  /** The pid, once the program reports that it is ready. */
   async run(path: string): Promise<number> {
     const child = spawn(path, { stdio: ["pipe", "pipe", "inherit"] });
     this.#started.push(child);
@@ -70,7 +70,7 @@ export async function copyOnce(memory: Memory, pid: number): Promise<HeldThread[
   }
 }
 
-/** By the thread's name. */
+/** By the name of the thread. */
 export async function stacksOf(pid: number): Promise<Map<string, NativeStack>> {
   const names = new Map(readTasks(pid).map(({ tid, name }) => [tid, name]));
   const memory = openProcessMemory(pid);
@@ -86,7 +86,7 @@ export async function stacksOf(pid: number): Promise<Map<string, NativeStack>> {
 
 const NOWHERE = "code outside any object file";
 
-/** What the program's own functions are in each thread, leaf first. */
+/** The program's own functions in each thread, leaf first. */
 export const CHAINS: Readonly<Record<string, readonly string[]>> = {
   nested: ["sleeps", "nested_inner", "nested_middle", "nested"],
   frames: ["sleeps", "with_alloca", "with_alignment", "with_both", "with_large_frame", "frames"],
@@ -120,7 +120,7 @@ const OWN = new Set([...Object.values(CHAINS).flat(), "main"]);
 export const ownFrames = ({ frames }: NativeStack) =>
   frames.map((frame) => frame.function).filter((name) => OWN.has(name));
 
-/** Threads are ready when they were started; where they stand a moment later, all chains must be right. */
+/** Threads are ready once they were started. Wherever they are a moment later, all call chains must be correct. */
 export async function settled(pid: number): Promise<Map<string, NativeStack>> {
   let stacks = new Map<string, NativeStack>();
   await expect
@@ -133,6 +133,6 @@ export async function settled(pid: number): Promise<Map<string, NativeStack>> {
       },
       { timeout: 60_000 },
     )
-    .toBe(Object.keys(CHAINS).length + 2); // and main, and the deep one
+    .toBe(Object.keys(CHAINS).length + 2); // and main, and the deep thread
   return stacks;
 }

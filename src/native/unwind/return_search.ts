@@ -1,14 +1,14 @@
 /**
  * Finds the caller of a function without unwinding information by following its code to its return: kernels
- * written in assembly (MKL, OpenBLAS), code made at run time (oneDNN, trampolines). Wherever a function is, the way
- * to its `ret` must put the stack pointer and the registers of its caller back.
+ * written in assembly (MKL, OpenBLAS), code created at run time (oneDNN, trampolines). From any point in a
+ * function, the path to its `ret` must restore the caller's stack pointer and registers.
  *
  *   instruction ──> next ──> ... ──> ret       loops are left by not jumping back; calls are stepped over
  *          at a branch: straight on first, the other way kept for when this one ends
  *
- * Only what moves the stack pointer or restores a register is executed, on the copy of the stack. A way that ends
- * in nothing, or in a `ret` to what is no call's successor, is given up for the next one kept.
- * Source of the instructions' meaning: iced-x86, and Intel's manual, volume 2.
+ * Only instructions that move the stack pointer or restore a register are executed, on the copy of the stack. A
+ * path that leads nowhere, or to a `ret` whose target does not follow a call, is abandoned for the next saved
+ * one. Source of the instructions' meaning: iced-x86, and Intel's manual, volume 2.
  */
 
 import { createRequire } from "node:module";
@@ -21,25 +21,25 @@ import type { ThreadView } from "./thread_view.js";
 type Iced = typeof import("iced-x86");
 let loaded: Iced | null = null;
 
-/** Its WebAssembly takes some 50 ms: most stacks do without. */
+/** Loading its WebAssembly takes about 50 ms, and most stacks do not need it. */
 function decoderLibrary(): Iced {
   loaded ??= createRequire(import.meta.url)("iced-x86") as Iced;
   return loaded;
 }
 
-/** A large kernel has some thousand instructions, unrolled. */
+/** A large unrolled kernel has a few thousand instructions. */
 const MOST_INSTRUCTIONS = 8_192;
 const MOST_BRANCHES = 32;
-/** Of the registers that a function saves at its beginning; what it computes does not matter. */
+/** The registers that a function saves at its beginning; the values that it computes do not matter. */
 const MOST_STORED = 64;
 const WINDOW = 1024;
 const LONGEST_INSTRUCTION = 15;
-/** rax rdx rcx rsi rdi r8-r11, by DWARF's numbers: a call may leave anything there. */
+/** rax rdx rcx rsi rdi r8-r11 by DWARF number: a call may change them. */
 const CALLER_SAVED = [0, 1, 2, 4, 5, 8, 9, 10, 11];
-/** DWARF's numbers in the order of the instructions' own: rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
+/** DWARF's numbers in the order of the instruction encoding: rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
 const DWARF_NUMBERS = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/** How many more instructions may be decoded for all frames of a program together: a few seconds of work. */
+/** Number of instructions that may still be decoded for all frames of a program together: a few seconds of work. */
 export interface Effort {
   left: number;
 }
@@ -49,11 +49,11 @@ export const ALL_EFFORT = 500_000;
 interface Way {
   at: Address;
   readonly registers: Float64Array;
-  /** Words stored on the way, which the copy of the stack has not. */
+  /** Words stored on this path, which the copy of the stack does not contain. */
   readonly stored: Map<Address, number>;
 }
 
-/** The caller's registers; null where no way out is found. */
+/** The caller's registers; null if no path out was found. */
 export function followOut(
   code: MemoryReader,
   view: ThreadView,
@@ -139,7 +139,7 @@ class WayOut {
             return outcome;
           }
           if (way.at !== next) {
-            break; // it jumped
+            break; // a jump
           }
         }
         if (way.at === before) {
@@ -151,12 +151,12 @@ class WayOut {
     }
   }
 
-  /** A whole window may end in the middle of an instruction; a short one ends with the memory. */
+  /** A full window may end in the middle of an instruction; a short one ends with the memory. */
   #least(bytes: Uint8Array): number {
     return bytes.length === WINDOW ? LONGEST_INSTRUCTION : 1;
   }
 
-  /** Empty where no code is. */
+  /** Empty if there is no code. */
   #window(at: Address): Uint8Array {
     if (!Number.isSafeInteger(at)) {
       return new Uint8Array(0);
@@ -165,13 +165,13 @@ class WayOut {
       try {
         return this.#code.bytes(at, Math.min(length, WINDOW));
       } catch {
-        // The memory ends before.
+        // The memory ends earlier.
       }
     }
     return new Uint8Array(0);
   }
 
-  /** Moves the way on; answers the caller's registers where it returns, null where the way ends. */
+  /** Continues the path. Returns the caller's registers if the function returns, or null if the path ends. */
   #step(way: Way, next: Address): Float64Array | null | "on" {
     const { FlowControl } = this.#iced;
     way.at = next;
@@ -237,7 +237,7 @@ class WayOut {
     } else if (this.#destination() >= 0) {
       const value = this.#result(way);
       if (mnemonic === Mnemonic.Pop) {
-        registers[RSP] = stack + 8; // before the register, which may be this one
+        registers[RSP] = stack + 8; // read before the register is set, which may be the same one
       }
       if (value === null) {
         this.#forget(registers);
@@ -251,7 +251,7 @@ class WayOut {
     }
   }
 
-  /** What the instruction leaves in its register of 64 bits; null: nobody computes that here. */
+  /** The value that the instruction writes to its 64-bit register; null if this code does not compute it. */
   #result(way: Way): number | null {
     const { Mnemonic } = this.#iced;
     switch (this.#instruction.mnemonic) {
@@ -266,7 +266,7 @@ class WayOut {
       case Mnemonic.Sub:
         return this.#operand(way, 0) - this.#operand(way, 1);
       case Mnemonic.And: {
-        // Alignment: to a power of two.
+        // Alignment to a power of two.
         const size = -this.#operand(way, 1);
         const value = this.#operand(way, 0);
         return size > 0 ? value - (value % size) : Number.NaN;
@@ -276,7 +276,7 @@ class WayOut {
     }
   }
 
-  /** Registers that any other instruction writes hold what nobody computes here. */
+  /** Registers written by any other instruction have a value that this code does not compute. */
   #forget(registers: Float64Array): void {
     const instruction = this.#instruction;
     const iced = this.#iced;
@@ -299,7 +299,7 @@ class WayOut {
     }
   }
 
-  /** The register that the instruction writes as a whole, by DWARF's number; -1: none. */
+  /** DWARF number of the register that the instruction overwrites completely; -1 if none. */
   #destination(): number {
     const instruction = this.#instruction;
     const iced = this.#iced;
@@ -336,13 +336,13 @@ class WayOut {
     return stored.get(address) ?? this.#view.word(address);
   }
 
-  /** Where the instruction's memory operand is; NaN where that is not known. */
+  /** Address of the instruction's memory operand; NaN if unknown. */
   #place({ registers }: Way): Address {
     const instruction = this.#instruction;
     const iced = this.#iced;
     const { memoryBase, memoryIndex } = instruction;
     if (instruction.segmentPrefix !== iced.Register.None) {
-      return Number.NaN; // in the thread's own storage
+      return Number.NaN; // in thread-local storage
     }
     const value = (register: number) =>
       register === iced.Register.None ? 0 : (registers[this.#numberOf(register)] ?? Number.NaN);
@@ -353,7 +353,7 @@ class WayOut {
     );
   }
 
-  /** Of a 64-bit register, by DWARF; -1 for any other. */
+  /** DWARF number of a 64-bit register; -1 for any other register. */
   #numberOf(register: number): number {
     return DWARF_NUMBERS[register - this.#iced.Register.RAX] ?? -1;
   }

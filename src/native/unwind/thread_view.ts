@@ -1,4 +1,4 @@
-/** A thread as it stood in one of its frames: registers, and the copy of its stack. */
+/** A paused thread in one of its frames: registers, and the copy of its stack. */
 
 import type { HeldThread, MemoryReader } from "../../linux/index.js";
 import { float64At } from "../../model/base/columns.js";
@@ -13,12 +13,12 @@ interface StackView {
 export class ThreadView {
   readonly #stacks: readonly StackView[];
 
-  /** What is in no copy: constant memory alone makes sense there. */
+  /** Memory that is in no copy; only constant memory is valid here. */
   readonly #code: MemoryReader;
 
   constructor(
     thread: HeldThread,
-    /** By DWARF's numbers; NaN: not known in this frame. */
+    /** By DWARF number; NaN if unknown in this frame. */
     public registers: Float64Array,
     code: MemoryReader,
   ) {
@@ -42,7 +42,7 @@ export class ThreadView {
     return this.registers[number] ?? Number.NaN;
   }
 
-  /** A word of the stack; NaN where no copy holds it. */
+  /** A word of the stack; NaN if no copy contains it. */
   word(address: Address): number {
     const stack = this.#holding(address, 8);
     if (stack === undefined) {
@@ -52,8 +52,10 @@ export class ThreadView {
     return stack.words.getUint32(at, true) + stack.words.getUint32(at + 4, true) * 2 ** 32;
   }
 
-  /** `length` bytes, 8 at most, for expressions. Throws TM-E024 where neither a stack nor the program's constant
-   * memory holds them. */
+  /**
+   * `length` bytes, at most 8, for expressions. Throws TM-E024 if neither a stack nor the program's constant
+   * memory contains them.
+   */
   read(address: Address, length: Bytes): number {
     const stack = this.#holding(address, length);
     let value = 0;

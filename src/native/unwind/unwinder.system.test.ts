@@ -1,4 +1,4 @@
-/** Native stacks beside the truth: programs whose threads stand in chains of calls that are known. */
+/** Compares native stacks with the truth: programs whose threads are paused in known chains of calls. */
 
 import { unlinkSync } from "node:fs";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -64,7 +64,7 @@ describe("threads in known chains", () => {
     expect((large?.high ?? 0) - (large?.low ?? 0)).toBeGreaterThan(100_000);
   }, 120_000);
 
-  test("a stripped program whose file is deleted: the same frames, by their places", async () => {
+  test("a stripped program whose file is deleted: the same frames, named by offset", async () => {
     const whole = programs.compile("chains", "whole", OPTIMISED);
     const stripped = programs.compile("chains", "stripped", [...OPTIMISED, "-s"]);
     const expected = await settled(await programs.run(whole));
@@ -96,7 +96,7 @@ describe("threads in known chains", () => {
   }, 120_000);
 });
 
-/** Whom a function of the running program may have been called by. */
+/** Possible callers of a function of the running program. */
 const CALLERS: Readonly<Record<string, readonly string[]>> = {
   leaf: ["middle", "by_library"],
   by_library: ["middle"],
@@ -121,7 +121,7 @@ test("a program paused anywhere: every stack is complete, and every call in it e
     }
     expect(names.at(-1)).toBe("_start");
     seen.add(frames[0]?.address ?? 0);
-    await new Promise((resolve) => setTimeout(resolve, 1)); // it goes on a little
+    await new Promise((resolve) => setTimeout(resolve, 1)); // it runs on for a moment
   }
   holder.close();
   unwinder.close();

@@ -1,5 +1,5 @@
 /**
- * The native stacks of threads, unwound outside from a copy of their registers and stacks.
+ * Native stacks of threads, unwound from outside from a copy of their registers and stacks.
  *
  *   HeldThread (src/linux)         registers, and the stack from its pointer up, of one moment
  *     │  instruction ──> mapping ──> ELF object ──> frame description ──> row of rules
@@ -9,15 +9,15 @@
  *
  * | what | outcome |
  * |---|---|
- * | stripped object | .eh_frame stays; functions are named by its dynamic symbols, else by place |
- * | deleted file, other mount namespace | opened through /proc/PID/map_files and root; else read from memory |
+ * | stripped object | .eh_frame is still there; functions are named by dynamic symbols, otherwise by offset |
+ * | deleted file, other mount namespace | opened through /proc/PID/map_files and root; otherwise read from memory |
  * | the vdso, files out of reach | read from memory |
- * | code without a description (made at run time, assembly) | followed to its return, else its frame pointer |
- * | a signal's handler | its frame holds all registers; on a stack of its own, too |
- * | damaged or hostile descriptions | the stack ends there, and says so: every step must go up the stack, every
+ * | code without a description (created at run time, assembly) | followed to its return, otherwise its frame pointer |
+ * | a signal's handler | its frame holds all registers, even on a separate stack |
+ * | damaged or hostile descriptions | the stack ends there, with the reason: every step must go up the stack, every
  *   program and expression is bounded |
- * | a stack longer than its copy | ends there, and says so |
- * | the thread has just begun, or ends | no frames, and says so |
+ * | a stack longer than its copy | ends there, with the reason |
+ * | the thread has just begun or is ending | no frames, and the reason |
  */
 
 import {
@@ -57,18 +57,18 @@ interface Caller {
   readonly isSignalFrame: boolean;
 }
 
-/** A frame before it has a name. */
+/** A frame before it is named. */
 type Place = Pick<NativeFrame, "address" | "low" | "high">;
 
-/** Why a step cannot be made, for people. */
+/** Why a step is not possible, in words for users. */
 class StackCut extends Error {}
 
 export class Unwinder implements ThreadUnwinder {
   readonly #code: MappedCode;
   readonly #reader: MemoryReader;
-  /** By the start of the object's first mapping; null: no ELF object. */
+  /** By the start of the object's first mapping; null if it is not an ELF object. */
   readonly #objects = new Map<Address, LoadedObject | null>();
-  /** Threads wait at few places: what is known of an address serves all of them. */
+  /** Threads wait in few places, so what is known about an address is reused for all threads. */
   readonly #rows = new Map<Address, UnwindRow | null>();
   readonly #names = new Map<Address, Pick<NativeFrame, "function" | "file">>();
 
@@ -94,13 +94,13 @@ export class Unwinder implements ThreadUnwinder {
     return { tid: thread.tid, frames, cut };
   }
 
-  /** Answers why it ends before the thread's first function; null where it does not. */
+  /** Returns why the stack ends before the thread's first function; null if it does not. */
   #walk(thread: HeldThread, places: Place[]): string | null {
     const view = new ThreadView(thread, thread.values, this.#reader);
     if (thread.stacks.length === 0) {
       return "its stack pointer leads to no memory";
     }
-    let exact = true; // the instruction itself, not the one behind a call
+    let exact = true; // the instruction itself, not the one after a call
     let signals = 0;
     for (;;) {
       const address = exact ? view.instruction : view.instruction - 1;
@@ -135,7 +135,7 @@ export class Unwinder implements ThreadUnwinder {
     }
   }
 
-  /** null: it is the thread's first function. Throws StackCut, DamagedUnwinding, TM-E024. */
+  /** null if it is the thread's first function. Throws StackCut, DamagedUnwinding, TM-E024. */
   #callerOf(view: ThreadView, address: Address): Caller | null {
     const row = this.#rowAt(address);
     if (row !== null) {
@@ -177,7 +177,7 @@ export class Unwinder implements ThreadUnwinder {
     return object;
   }
 
-  /** The mapping that the object begins with. A file may be mapped several times: the nearest one below. */
+  /** The first mapping of the object. A file may be mapped several times: the nearest one below counts. */
   #firstOf(mapping: Mapping): Mapping | null {
     if (mapping.path === "[vdso]") {
       return mapping;
@@ -204,7 +204,7 @@ export class Unwinder implements ThreadUnwinder {
         };
   }
 
-  /** Names what has none yet, object by object. */
+  /** Names the frames that have no name yet, object by object. */
   #name(addresses: readonly Address[]): void {
     const byObject = new Map<LoadedObject, Address[]>();
     for (const address of new Set(addresses)) {
@@ -246,7 +246,7 @@ export class Unwinder implements ThreadUnwinder {
 
 const NOWHERE = { function: "code outside any object file", file: "" };
 
-/** Whether a word just below `address` lies behind the end of a copy that is not the whole stack. */
+/** Whether a word just below `address` is beyond the end of a copy that is not the whole stack. */
 function beyond({ stacks }: HeldThread, address: Address): boolean {
   return stacks.some(
     ({ start, bytes, cut }) => cut && address > start + bytes.length && start <= address,

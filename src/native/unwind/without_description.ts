@@ -1,6 +1,6 @@
 /**
- * The caller of code that no frame description covers: code made at run time, and assembly by hand. In the order
- * in which they can be trusted:
+ * Finds the caller of code that has no frame description: code created at run time, and hand-written assembly.
+ * The methods, most reliable first:
  *
  *   the return path of signal handlers, by its bytes      the kernel left all registers above the stack pointer
  *   what the code does before it returns                  return_search.ts
@@ -17,15 +17,15 @@ const SIGNAL_RETURNS = [
   [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
   [0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
 ];
-/** Where struct ucontext (uapi/asm/ucontext.h, sigcontext.h) holds each register, by DWARF's numbers. */
+/** Offset of each register in struct ucontext (uapi/asm/ucontext.h, sigcontext.h), by DWARF number. */
 const SIGNAL_CONTEXT: readonly number[] = [
   144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88, 96, 168,
 ];
 
-/** Where code is; a return address outside of it is none. */
+/** Where code is; a return address must be inside. */
 type IsCode = (address: Address) => boolean;
 
-/** The caller's registers; null where nothing tells. */
+/** The caller's registers; null if they cannot be determined. */
 export function callerWithoutDescription(
   code: MemoryReader,
   view: ThreadView,
@@ -42,7 +42,7 @@ export function callerWithoutDescription(
   return registers === null ? null : { registers, isSignalFrame: false };
 }
 
-/** Whether the instruction before may be a call: e8 with a distance, or ff /2 with any operand. */
+/** Whether the preceding instruction may be a call: e8 with a distance, or ff /2 with any operand. */
 function followsCall(code: MemoryReader, address: Address): boolean {
   const before = bytesAt(code, address - 7, 7);
   const indirect = (length: number) =>
@@ -76,7 +76,7 @@ function framePointerCaller(view: ThreadView, isReturn: IsCode): Float64Array | 
   return registers;
 }
 
-/** Fewer where the memory ends. */
+/** Fewer if the memory ends. */
 function bytesAt(code: MemoryReader, address: Address, length: number): number[] {
   const bytes: number[] = [];
   try {
@@ -84,7 +84,7 @@ function bytesAt(code: MemoryReader, address: Address, length: number): number[]
       bytes.push(code.uint8(address + index));
     }
   } catch {
-    // What could be read serves.
+    // What was read is enough.
   }
   return bytes;
 }

@@ -27,7 +27,7 @@ export function readModel(path: string): ModelShape {
   return readShape(readJson(path), basename(dirname(resolve(path))), path);
 }
 
-/** vLLM writes some hundred lines before it serves; a log of requests may follow. */
+/** vLLM writes a few hundred lines before it serves; a log of requests may follow. */
 const LARGEST_LOG = 256 * 2 ** 20;
 
 /** A log as text. @throws TidemarkError TM-E003, TM-E004, TM-E008 */

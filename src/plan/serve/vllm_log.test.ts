@@ -21,7 +21,7 @@ INFO 07-01 10:00:50 [gpu_model_runner.py:2326] Graph capturing finished in 20 se
     });
   });
 
-  it("reads the wording before", () => {
+  it("reads the older wording", () => {
     const log = `the current vLLM instance can use total_gpu_memory (22.17GiB) x gpu_memory_utilization (0.90) = 19.95GiB
 model weights take 14.99GiB; non_torch_memory takes 0.06GiB; PyTorch activation peak memory takes 1.26GiB; the rest of the memory reserved for KV Cache is 3.64GiB.
 # GPU blocks: 1864, # CPU blocks: 2048`;

@@ -35,7 +35,7 @@ import {
 import { LIBRARY_PATH, TIDEMARK_VERSION } from "../../linux/installation.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import { MemoryRoom } from "../../linux/this_process/memory_room.js";
-import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
+import { raiseOomScore } from "../../linux/this_process/out_of_memory.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached, recorderDied } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
@@ -131,7 +131,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
     (options.native ? CONSTANTS.TM_OPTION_NATIVE : 0) |
       (options.follow === false ? CONSTANTS.TM_OPTION_NO_FOLLOW : 0),
   );
-  dieFirstOfMemory(); // after the keeper was started, which must outlive it
+  raiseOomScore(); // after the keeper was started, which must outlive it
   try {
     keeper.pool.setLease(monotonicMs() + options.waitMs + FIRST_LEASE_MS);
     const armOptions: ArmOptions = {

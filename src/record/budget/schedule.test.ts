@@ -30,7 +30,7 @@ function play(
 }
 
 describe("polls", () => {
-  test("four a second in the first minute, more at its begin, fewer later", () => {
+  test("four per second in the first minute, more at its beginning, fewer later", () => {
     const schedule = new PollSchedule();
     expect([0, 40, 100, 400].map((at) => schedule.distance(at))).toEqual([25, 25, 50, 200]);
     expect(

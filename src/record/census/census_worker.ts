@@ -6,7 +6,7 @@ import { countObjects } from "../../cpython/heap/index.js";
 import { lookUpHolders } from "../../holders/holder_lookup.js";
 import { openProcessMemory } from "../../linux/index.js";
 import { threadCpu } from "../../linux/this_process/clock.js";
-import { giveWay } from "../../linux/this_process/thread_priority.js";
+import { lowerPriority } from "../../linux/this_process/thread_priority.js";
 import type { Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import type { Metric } from "../../model/profile/series.js";
@@ -19,7 +19,7 @@ const remembered = new ObjectAddresses();
 /** Files that contain an allocator; null: not searched yet. */
 let carriers: readonly string[] | null = null;
 
-giveWay();
+lowerPriority();
 
 parentPort?.on("message", (question: CensusQuestion) => {
   const begun = performance.now();

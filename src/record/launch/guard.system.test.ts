@@ -166,14 +166,14 @@ print(",".join(seen))`;
     },
   );
 
-  test("one to the whole group comes once", async () => {
+  test("a signal to the whole group arrives once", async () => {
     const { child, output } = await startReady(["python3", "-c", counter, "1"]);
     process.kill(-present(child.pid), "SIGTERM");
     expect(await ended(child)).toEqual({ code: 0, signal: null });
     expect(output()).toBe("ready\nSIGTERM\n");
   });
 
-  test("twice, each way: the second is not taken for the first", async () => {
+  test("twice, in both ways: the second is not mistaken for the first", async () => {
     const { child, output } = await startReady(["python3", "-c", counter, "2"]);
     process.kill(-present(child.pid), "SIGUSR1");
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -198,7 +198,7 @@ print("foreground", os.tcgetpgrp(0) == os.getpgrp())
 for number in range(600):
     print("tick", number, flush=True); time.sleep(0.1)`;
 
-  test("Ctrl-Z, jobs, fg and Ctrl-C do what they do without the guard", () => {
+  test("Ctrl-Z, jobs, fg and Ctrl-C work as without the guard", () => {
     writeFileSync(join(folder, "ticker.py"), ticker);
     const command = ["python3", join(folder, "ticker.py")];
     const drive = (words: readonly string[]) =>

@@ -13,7 +13,7 @@ import { PoolFixture, START_REALTIME_MS } from "../../segment/pool.fixture.js";
 import { openRecording } from "../process/open_recording.js";
 import { finishOrphan } from "./orphan.js";
 
-/** Some thousand foldings take their time on a busy machine. */
+/** Aggregating several thousand times takes long on a busy machine. */
 const PATIENCE_MS = 3_600_000;
 let folder: string;
 let left: string;
@@ -92,7 +92,7 @@ test("complete: merged", () => {
 });
 
 test(
-  "cut at many bytes",
+  "truncated at many bytes",
   () => {
     const step = Math.max(1, Math.floor(usedBytes / inject("counts").orphanBytes));
     for (let length = 0; length < usedBytes; length += length < 200 ? 1 : step) {
@@ -106,7 +106,7 @@ test(
 );
 
 test(
-  "a byte changed, anywhere",
+  "any byte changed",
   () => {
     const step = Math.max(1, Math.floor(usedBytes / inject("counts").orphanBytes));
     for (let offset = 0; offset < usedBytes; offset += offset < 128 ? 1 : step) {
@@ -121,7 +121,7 @@ test(
 );
 
 test(
-  "garbage in the place of a header's fields, a section, all of it",
+  "garbage instead of a header's fields, a section, or everything",
   () => {
     let state = 4711;
     const noise = (length: number) =>
@@ -143,7 +143,7 @@ test(
   PATIENCE_MS,
 );
 
-test("another version: of the pool it is refused, of a segment it is reported", () => {
+test("another version of the pool is refused, another version of a segment is reported", () => {
   const other = CONSTANTS.TM_SEGMENT_VERSION + 41;
   const pool = Buffer.from(whole);
   pool.writeUInt32LE(other, POOL_HEADER.version);

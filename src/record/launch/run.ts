@@ -5,7 +5,7 @@ import { readStat } from "../../linux/index.js";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import { nowMs } from "../../linux/this_process/clock.js";
 import { MemoryRoom } from "../../linux/this_process/memory_room.js";
-import { dieFirstOfMemory } from "../../linux/this_process/out_of_memory.js";
+import { raiseOomScore } from "../../linux/this_process/out_of_memory.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { programName } from "../../model/profile/program_name.js";
@@ -51,7 +51,7 @@ const WATCH_GUARD_MS = 2_000;
  * prevents the program from running; `notes` report them. Throws TidemarkError if there is no guard.
  */
 export async function runUnderAgent(options: RunOptions): Promise<RunResult> {
-  dieFirstOfMemory();
+  raiseOomScore();
   const guard = new GuardClient(options.guardDescriptor);
   const ignore = () => {};
   for (const signal of PROGRAM_SIGNALS) {

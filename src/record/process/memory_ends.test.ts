@@ -33,7 +33,7 @@ describe("killed, by the counters alone", () => {
     );
   });
 
-  test("a group with room: the machine had none", () => {
+  test("a group below its limit: the machine was out of memory", () => {
     const end = killedByCounters(ended, [group(4000)], machine);
     expect(end.cause).toBe("machine");
     expect(memoryEndSentence(end, 1)).toMatch(/^Its process 42 was killed by the OOM killer: the/);
@@ -52,7 +52,7 @@ describe("an error at an rlimit", () => {
     });
   });
 
-  test("is none where the program succeeded, was terminated, or was far from the limit", () => {
+  test("is none if the program succeeded, was terminated, or was far from the limit", () => {
     expect(stoppedByRlimit(ended, limits, { exitCode: 0, signal: null })).toBeNull();
     expect(stoppedByRlimit(ended, limits, { exitCode: null, signal: 15 })).toBeNull();
     expect(stoppedByRlimit(ended, { ...limits, addressSpaceBytes: 4096 * MIB }, failed)).toBeNull();

@@ -160,7 +160,7 @@ export class SampleRows {
     return found === before.sites.length && difference <= Math.sqrt(variance);
   }
 
-  /** Sites of ended processes may have been added up as one: takes back what stands there again. */
+  /** Sites of ended processes may have been merged into one: removes those that are stored again. */
   #takeBack(
     look: LookRows,
     { sites, owners: ownersBefore }: KnownSites,

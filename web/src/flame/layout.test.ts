@@ -25,12 +25,12 @@ describe("layOut", () => {
     expect([...layout.parent]).toEqual([0, 0, 0, 1, 1]);
   });
 
-  test("a tree without any width has no rows", () => {
+  test("a tree without width has no rows", () => {
     expect(layOut({ length: 6, parent }, new Float64Array(6)).rows).toBe(0);
     expect(layOut({ length: 0, parent: new Uint32Array(0) }, new Float64Array(0)).rows).toBe(0);
   });
 
-  test("children never reach over their parent, whatever rounding does", () => {
+  test("children never extend beyond their parent, despite rounding", () => {
     const many = 1000;
     const widths = new Float64Array(many + 1).fill(0.1);
     widths[0] = 99.99999;

@@ -1,4 +1,4 @@
-/** What stands around every page: the way back, the range of time, the colours; and what stands in the place of one. */
+/** The frame of every page: path, range of time, colours; and what is shown instead of a page. */
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { formatWallClock } from "../format/numbers.js";

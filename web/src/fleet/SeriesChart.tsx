@@ -8,7 +8,7 @@ import { axes, chartColours, followWidth } from "../timeline/chart.js";
 import type { TimeRange } from "./timeRange.js";
 
 const HEIGHT = 230;
-/** More groups are hard to tell apart; the largest are drawn, and the rest is said. */
+/** More groups are hard to distinguish; the largest are drawn, and the number of others is shown. */
 const MOST_LINES = 12;
 
 interface SeriesChartProps {

@@ -3,7 +3,7 @@ import { rangeIn } from "./timeRange.js";
 
 const HOUR = 3_600_000;
 
-it("reads a range from the address, and takes the last hour where it names none", () => {
+it("reads a range from the address, and uses the last hour if it names none", () => {
   expect(rangeIn("", 10 * HOUR)).toEqual({
     span: "1h",
     range: { startMs: 9 * HOUR, endMs: 10 * HOUR },

@@ -4,7 +4,7 @@ import { framesMatching } from "./frameNames.js";
 
 const { tables } = serviceReport();
 
-test("search takes parts, file:line and patterns, and refuses a broken pattern", () => {
+test("search accepts substrings, file:line and patterns, and refuses an invalid pattern", () => {
   const count = (text: string) => framesMatching(tables, text)?.reduce((a, b) => a + b, 0);
   expect(count("REMEMBER")).toBe(1);
   expect(count("history.py:41")).toBe(1);

@@ -41,7 +41,7 @@ export interface Census {
   /** Module of the type: "builtins" for those. */
   readonly modules: readonly string[];
   readonly objects: Float64Array;
-  /** Sum of sys.getsizeof. */
+  /** "builtins" for built-in types. */
   readonly bytes: Float64Array;
   /** In addition to `bytes`: memory that the objects own but getsizeof does not count (tensors' storages). */
   readonly bufferBytes: Float64Array;
@@ -52,7 +52,7 @@ export interface Census {
 
 /** The counts of one thread. Rows in the order in which types were found; some names occur several times. */
 export interface CensusShare extends Census {
-  /** Storages of tensors, which several may share: a row of the share, the data's address, bytes. */
+  /** Storages of tensors, which several tensors may share: row in this share, address of the data, bytes. */
   readonly storages: readonly Storage[];
   /** Addresses of arrays' data, which a tensor may also use. */
   readonly arrayData: Float64Array;
@@ -179,7 +179,7 @@ const FOLLOWS: ReadonlyMap<number, number> = new Map([
   [SHAPE_TENSOR, FOLLOW],
 ]);
 
-/** Of a dict's table, as small_objects.ts draws it. */
+/** The header of a dict's table; small_objects.ts shows the layout. */
 const TABLE_HEAD: Bytes = 40;
 
 class CensusCounter implements HeapVisitor {

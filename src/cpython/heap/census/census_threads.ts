@@ -1,11 +1,11 @@
 /**
- * A census by several threads: each takes the next part of the heap while there is one, and their shares are
- * joined.
+ * A census by several threads: each thread takes the next part of the heap until none is left, and the results
+ * are joined.
  *
  *   helpers started ── interpreter found ── heap split ──┬── this thread: parts 0, 3, 4 ...──┬── join
- *    (they load their code meanwhile)                    └── helper:      parts 1, 2, 5 ...──┘
+ *    (helpers load their code)                           └── helper:      parts 1, 2, 5 ...──┘
  *
- * If a helper fails, its parts are lost. Then this thread counts everything again alone, and reports errors as
+ * If a helper fails, its parts are lost. This thread then counts everything again alone, and reports errors as
  * if there had been no helpers.
  */
 
@@ -24,17 +24,17 @@ const LEAST_BYTES: Bytes = 256 * 2 ** 20;
 /** With more threads, memory bandwidth is the limit. */
 const MOST_THREADS = 4;
 
-/** A worker's thread id then. */
+/** Thread id of a worker that has ended. */
 const ENDED = -1;
 
-/** What a helper is asked to do; `taken` counts the parts that threads have taken. */
+/** The request to a helper; `taken` counts the parts that threads have taken. */
 export interface ShareRequest {
   readonly layout: HeapLayout;
   readonly parts: readonly HeapPart[];
   readonly taken: SharedArrayBuffer;
 }
 
-/** Does something with helpers, and ends them. */
+/** Calls a function with helpers, and ends them. */
 export async function withHelpers<Result>(
   memory: Memory,
   work: (helpers: readonly Worker[]) => Promise<Result>,
@@ -47,7 +47,7 @@ export async function withHelpers<Result>(
   }
 }
 
-/** As many as are worth starting for the program's size and this machine. */
+/** Number of helpers that are useful for the program's size on this machine. */
 export function startHelpers(pid: Pid): Worker[] {
   const large = (readStatus(pid)?.rssBytes ?? 0) >= LEAST_BYTES;
   const helpers = large ? Math.min(availableParallelism(), MOST_THREADS) - 1 : 0;
@@ -84,7 +84,7 @@ export function* untaken({ parts, taken }: ShareRequest): Generator<HeapPart> {
   }
 }
 
-/** null: it failed. */
+/** null if it failed. */
 function shareOf(helper: Worker, request: ShareRequest): Promise<CensusShare | null> {
   return new Promise((resolve) => {
     if (helper.threadId === ENDED) {

@@ -64,7 +64,7 @@ interface TakeOptions {
 export interface TakenCensus {
   readonly census: Census;
   readonly python: PythonRuntime;
-  /** 0: the program was not paused. */
+  /** 0 if the program was not paused. */
   readonly pauseMs: Millis;
 }
 
@@ -159,7 +159,7 @@ export function rootPlaces(python: PythonRuntime, copy: HeapCopy): RootPlaces {
   };
 }
 
-/** As in the copy; if a thread was starting or ending at that moment, as in the program now. */
+/** As in the copy. If a thread was starting or ending at that moment, as in the program now. */
 function threadsOf(python: PythonRuntime, copied: PythonRuntime): ThreadState[] {
   const walk = (from: PythonRuntime) =>
     python.interpreters.flatMap((interpreter) => [...walkThreads(from, interpreter)]);
@@ -174,7 +174,7 @@ function threadsOf(python: PythonRuntime, copied: PythonRuntime): ThreadState[] 
   return threads;
 }
 
-/** _PyStackChunk: 0 previous  8 size  16 top  24 data; one chain a thread. */
+/** _PyStackChunk: 0 previous  8 size  16 top  24 data; each thread has one chain. */
 function dataStacks(python: PythonRuntime, copied: PythonRuntime, copy: HeapCopy): AddressRange[] {
   const { dataStack } = python.layout.thread;
   if (dataStack === null) {
@@ -199,7 +199,7 @@ function layoutOf(python: PythonRuntime): HeapLayout {
   const minor = Number(/^3\.(\d+)/.exec(python.version)?.[1]);
   const layout = heapLayout(minor);
   if (layout === null) {
-    throw new Error(`no heap layout for Python ${python.version}`); // the locator knows no other versions
+    throw new Error(`no heap layout for Python ${python.version}`); // the locator supports no other versions
   }
   return layout;
 }
@@ -239,13 +239,16 @@ async function copyHeap(
   allow(await copy.tryOut(momentRanges(memory, leftOut), TRIAL_BYTES));
   const held = await holdProcess(memory.pid, maxPauseMs);
   const { pauseMs } = await whileHeld(memory, held, maxPauseMs, () =>
-    copy.fillAtOnce(momentRanges(memory, leftOut)),
+    copy.fillConcurrently(momentRanges(memory, leftOut)),
   );
   copy.fill(libraryRanges(memory));
   return { copy, pauseMs };
 }
 
-/** Does something while the program is paused, and releases it. Throws TM-E053 if it ran again before. */
+/**
+ * Calls a function while the program is paused, and then releases it. Throws TM-E053 if the program continued
+ * earlier.
+ */
 async function whileHeld<Result>(
   memory: Memory,
   held: Held,

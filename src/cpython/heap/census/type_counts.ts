@@ -1,4 +1,4 @@
-/** Objects counted by type: those of a graph, without another pass over the memory, and those of a census. */
+/** Objects counted by type: those of a graph, without another pass over the memory, or those of a census. */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Bytes, Objects } from "../../../model/base/units.js";
@@ -13,8 +13,8 @@ export function countGraph({ graph, end }: ObjectGraph): TypeCounts {
     counts.set(name, count);
     return count;
   });
-  // A storage is a node of its own here; its bytes are those of the first tensor that has it.
-  const told = new Uint8Array(graph.nodes - end);
+  // A storage is a separate node here; its bytes count for the first tensor that has it.
+  const isCounted = new Uint8Array(graph.nodes - end);
   for (let node = FIRST_OBJECT; node < end; node++) {
     const count = byRow[uint32At(graph.type, node)];
     if (count === undefined) {
@@ -22,14 +22,14 @@ export function countGraph({ graph, end }: ObjectGraph): TypeCounts {
     }
     count.objects += 1;
     count.bytes += float64At(graph.shallow, node);
-    if (told.length === 0) {
+    if (isCounted.length === 0) {
       continue;
     }
     const stop = uint32At(graph.edgeStart, node + 1);
     for (let edge = uint32At(graph.edgeStart, node); edge < stop; edge++) {
       const to = uint32At(graph.edgeTo, edge);
-      if (to >= end && told[to - end] === 0) {
-        told[to - end] = 1;
+      if (to >= end && isCounted[to - end] === 0) {
+        isCounted[to - end] = 1;
         count.bytes += float64At(graph.shallow, to);
       }
     }

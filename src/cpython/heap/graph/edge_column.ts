@@ -1,4 +1,4 @@
-/** Node numbers, appended by the hundred million: pieces of a fixed size, joined once at the end. */
+/** A column of node numbers, up to hundreds of millions: pieces of a fixed size, joined once at the end. */
 import { itemAt } from "../../../model/base/columns.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 
@@ -25,7 +25,7 @@ export class EdgeColumn {
     return this.#pieces[Math.floor(row / PIECE)]?.[row % PIECE] ?? 0;
   }
 
-  /** Takes back what was appended behind a length. */
+  /** Removes what was appended beyond a length. */
   shorten(length: number): void {
     this.length = length;
     this.#free = length % PIECE;
@@ -36,7 +36,7 @@ export class EdgeColumn {
     }
   }
 
-  /** A copy in one piece. */
+  /** A copy as one array. */
   view(): Uint32Array {
     const whole = new Uint32Array(this.length);
     for (const [piece, values] of this.#pieces.entries()) {

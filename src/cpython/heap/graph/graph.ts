@@ -161,7 +161,7 @@ interface Nodes {
   readonly end: NodeId;
   readonly address: Float64Array;
   readonly type: Uint32Array;
-  /** Without buffers elsewhere. */
+  /** Size without buffers elsewhere. */
   readonly shallow: Float64Array;
   /** By object, from the first object on. */
   readonly room: Uint32Array;
@@ -193,7 +193,7 @@ function nodesOf(copy: HeapCopy, types: TypeTable, columns: ObjectColumns): Node
 interface Followed {
   readonly references: References;
   readonly edges: EdgeColumn;
-  /** By node: where its edges begin. */
+  /** By node: index of its first edge. */
   readonly edgeStart: Uint32Array;
   readonly buffers: OwnedBuffers;
 }
@@ -288,7 +288,7 @@ export function typeRetained({ graph, tree }: ObjectGraph): Map<string, Bytes> {
   return new Map([...groups].map(([name, group]) => [name, bytes[group] ?? 0]));
 }
 
-/** The same graph with the roots' edges before the objects'. */
+/** The same graph with the edges of the roots before those of the objects. */
 function withRoots(graph: HeapGraph, roots: readonly NodeId[][], types: TypeTable): HeapGraph {
   const kinds = roots.slice(1).map((_, kind) => kind + 1);
   const extra = kinds.length + roots.reduce((sum, nodes) => sum + nodes.length, 0);

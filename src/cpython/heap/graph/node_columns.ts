@@ -1,4 +1,4 @@
-/** The first pass over a copy: every object becomes a row, in the order of addresses. */
+/** The first pass over a copy: every object becomes a row, in address order. */
 
 import { growingFloat64, growingUint32 } from "../../../model/base/growing_column.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
@@ -13,13 +13,13 @@ const MOST_ROOM = 0xffffffff;
 export interface ObjectRow {
   readonly address: Address;
   readonly type: TypeRow;
-  /** Without tables elsewhere. */
+  /** Size without tables elsewhere. */
   readonly shallow: Bytes;
-  /** Bytes from the object to its block's end; the largest u32 where it is more. */
+  /** Bytes from the object to the end of its block; the largest u32 if there are more. */
   readonly room: Bytes;
 }
 
-/** Objects as columns, in the order of addresses. */
+/** Objects as columns, in address order. */
 export interface ObjectColumns {
   readonly address: Float64Array;
   readonly type: Uint32Array;
@@ -62,7 +62,7 @@ export class NodeColumns implements HeapVisitor {
   }
 }
 
-/** The same with a few more objects, inserted in order or replacing others. */
+/** The same columns with a few more objects, inserted in order or replacing others. */
 export function withObjects(columns: ObjectColumns, more: readonly ObjectRow[]): ObjectColumns {
   const rowOf = ({ address }: ObjectRow, { address: all }: ObjectColumns) =>
     lastAtMost(all.length, (row) => all[row] ?? 0, address);

@@ -1,5 +1,5 @@
 /**
- * From an address to the object there, in a handful of instructions: one bit for every 16 bytes of the copy
+ * Maps an address to the object there in a few instructions: each 16 bytes of the copy have one bit, which
  * marks the start of an object, and each 32 bits are stored with the number of objects before them.
  */
 import type { NodeId } from "../../../model/heap/heap_graph.js";
@@ -7,12 +7,12 @@ import type { HeapCopy } from "../memory/heap_copy.js";
 
 const GROUPS_A_PAGE = 8;
 /**
- * One byte per MiB over 256 GiB: most words do not point to an object, which is detected here without reading
- * their page.
+ * One byte per MiB over 256 GiB. Most words do not point to an object, and this table detects that without
+ * reading their page.
  */
 const PLACES = 2 ** 18;
 
-/** Returns the object at an address given in halves; 0: none. */
+/** Returns the object at an address given in halves; 0 if there is none. */
 export interface ObjectIndex {
   find(low: number, high: number): NodeId;
 }
@@ -43,7 +43,7 @@ export class NodeIndex implements ObjectIndex {
     }
   }
 
-  /** The object that begins at an address given in halves; 0 if none does. */
+  /** The object that begins at an address given in halves; 0 if there is none. */
   find(low: number, high: number): NodeId {
     if ((low & 15) !== 0 || this.#places[placeOf(low, high)] === 0) {
       return 0;

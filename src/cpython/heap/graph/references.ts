@@ -1,7 +1,7 @@
 /**
- * The second pass: the references of each object, exactly for the containers that every program is made
- * of, and by the words of the object itself for all others. A word is a reference when an object begins where
- * it points; borrowed ones (a weak reference's target, an object's list of them) are left out.
+ * The second pass finds the references of each object: exactly for the common containers, and for all other
+ * objects from their words. A word is a reference if an object begins at the address that it holds. Borrowed
+ * references (the target of a weak reference, an object's list of weak references) are left out.
  */
 
 import type { Address, Bytes } from "../../../model/base/units.js";
@@ -50,7 +50,7 @@ const MOST_STATE_BYTES = 16 * 1024;
 /** PyTypeObject.tp_weaklist. */
 const TYPE_WEAK_LIST = 368;
 const MOST_WORDS = 2 ** 34;
-/** An element's children, a pickler's memo: a structure, and the table that it leads to. */
+/** The children of an element or the memo of a pickler: a structure, and the table that it points to. */
 const TABLES_DEEP = 2;
 
 export class References {
@@ -77,7 +77,7 @@ export class References {
     const { shape, basicSize: basic } = types.of(row);
     switch (shape) {
       case SHAPE_STR:
-        // For a subclass: its fields follow the pointer to its characters, which ends a PyUnicodeObject.
+        // In a subclass, the fields follow the pointer to the characters, which ends a PyUnicodeObject.
         this.#rest(object, this.layout.compactBytes + 8, row);
         return;
       case SHAPE_INT:
@@ -150,7 +150,7 @@ export class References {
     }
   }
 
-  /** All words of an object of an unknown type. */
+  /** Every word of an object of unknown type. */
   #fields(object: Address, row: TypeRow, room: Bytes): void {
     const { shape, basicSize, itemSize } = this.types.of(row);
     if (shape === SHAPE_C_DATA) {
@@ -221,7 +221,7 @@ export class References {
     }
   }
 
-  /** Offset of an object's weak references, which refer to it, not it to them; 0: none. */
+  /** Offset of an object's weak references, which refer to the object and not the reverse; 0 if there are none. */
   #weakList(object: Address, row: TypeRow): Address {
     const offset = this.types.of(row).weakOffset;
     return offset > 0 ? object + offset : 0;
@@ -237,7 +237,7 @@ export class References {
     return at < 0 ? 0 : signedWordAt(this.copy.words, at);
   }
 
-  /** Fields that a subclass adds after its builtin base: slots and a dict. */
+  /** Fields that a subclass adds after its built-in base: slots and a dict. */
   #rest(object: Address, from: Bytes, row: TypeRow): void {
     const basic = this.types.of(row).basicSize;
     if (basic > from) {
@@ -246,7 +246,7 @@ export class References {
   }
 
   /**
-   * Attributes that are not in a field of the object.
+   * Attributes outside the fields of the object.
    *   3.11          -32 values, -24 dict
    *   3.12          -32 weak list, -24 dict, or values - 1
    *   3.13 and on   -32 weak list, -24 dict; behind the object: capacity u8 size u8 embedded u8 valid u8, values
@@ -255,7 +255,7 @@ export class References {
     const { types, layout } = this;
     const offset = types.of(row).dictOffset;
     if (offset < 0) {
-      // From the end of a variable object, whose items are counted by ob_size.
+      // Counted from the end of a variable-size object, whose items are counted by ob_size.
       const items = Math.abs(this.#count(object + 16));
       const end = types.of(row).basicSize + items * types.of(row).itemSize;
       this.range(object + Math.ceil(end / 8) * 8 + offset, 8);
@@ -321,7 +321,7 @@ export class References {
     this.#entries(keys, keys.entryBytes === 24 ? 8 : 0);
   }
 
-  /** Keys and values of a table: every word but the hash. */
+  /** Keys and values of a table: every word except the hash. */
   #entries(keys: KeysTable, first: Bytes): void {
     const { copy, index, sink } = this;
     const { words } = copy;
@@ -341,7 +341,7 @@ export class References {
     }
   }
 
-  /** The names that a class's instances share. */
+  /** The attribute names that the instances of a class share. */
   #sharedKeys(address: Address): void {
     const keys = this.#keys(address > 0 ? address : 0);
     if (keys !== null) {
@@ -354,7 +354,7 @@ export class References {
     const items = this.#word(object + 24);
     const count = this.#count(object + 16);
     if (items !== 0 && count > 0) {
-      this.sink.owns(items, 0); // its size is in the list's own
+      this.sink.owns(items, 0); // its size is part of the list's size
       this.range(items, count * 8);
     }
   }
@@ -379,7 +379,7 @@ export class References {
     }
   }
 
-  /** block: 0 left link  8 64 items  520 right link; items from `leftindex` of the first on. */
+  /** block: 0 left link  8 64 items  520 right link; the first block's items start at `leftindex`. */
   #deque(object: Address): void {
     let left = this.#count(object + 16);
     let block = this.#word(object + 24);

@@ -2,7 +2,7 @@
  * A program that runs while it is copied moves growing containers: a list may be copied with the address of an
  * array whose memory was copied before the array existed, so the list's items seem unreachable.
  *
- *   copy      list (late) ──> items     copied early: memory of something else then
+ *   copy      list (late) ──> items     copied early, when other data was there
  *   renewed   list, now   ──> items, now
  *
  * So larger containers are read again, each with its table, between two steps of the program. Items added since
@@ -29,21 +29,21 @@ import {
   type TypeTable,
 } from "../objects/type_table.js";
 
-/** Smaller ones hold little. */
+/** Smaller containers hold little. */
 const FEWEST_ITEMS = 32;
-/** Attempts to catch a moment in which it does not move. */
+/** Number of attempts to read the container while it does not change. */
 const MOST_ATTEMPTS = 8;
-/** Limit for all containers together; few move at any moment. */
+/** Limit for all containers together; few change at any moment. */
 const MOST_RETRIES = 200;
 const FILLED = 0.9;
-/** Each costs a few reads. */
+/** Each container costs a few reads. */
 const MOST_CONTAINERS = 20_000;
-/** Heads of lists, dicts and sets; a set's first small table stands in itself, and is none. */
+/** Headers of lists, dicts and sets. A set's first small table is inside the set and is not a separate one. */
 const HEAD_WORDS = 6;
 
 /**
- * `address` and `row`: columns of the objects of the copy. Reports objects that are gone or under construction;
- * their referrers may refer to others by now.
+ * `address` and `row`: columns of the objects of the copy. Reports objects that no longer exist or are under
+ * construction; their referrers may refer to other objects by now.
  */
 export function renewContainers(
   copy: HeapCopy,
@@ -85,7 +85,7 @@ export function renewContainers(
       left -= table.bytes;
       copy.renew(table.address, table.bytes);
       copy.renew(object, HEAD_WORDS * 8);
-      // It was the container's table during the whole read, and not a new one being filled.
+      // The table belonged to the container during the whole read, and was not a new one being filled.
       const whole = copy.index(table.address + table.bytes - 8) >= 0;
       const { knownBy } = table;
       const own = knownBy === null || copy.word(object + knownBy) === table.address;
@@ -97,7 +97,7 @@ export function renewContainers(
   return gone;
 }
 
-/** A dict or a set that grows puts its items into the new table one by one, with the table known as its own. */
+/** A dict or a set that grows puts its items into the new table one by one, after that table became its own. */
 function isFilled(copy: HeapCopy, object: Address, { items, stride, end, count }: Table): boolean {
   let found = 0;
   for (let at = items; at < end; at += stride) {
@@ -140,16 +140,19 @@ const SHAPES: ReadonlySet<number> = new Set([
 interface Table {
   readonly address: Address;
   readonly bytes: Bytes;
-  /** Where its address, and the number of its items, stand in the container; null: it is a part of that. */
+  /**
+   * Offsets of the table's address and of the number of items in the container; null if the table is part of
+   * the container.
+   */
   readonly knownBy: Bytes | null;
   readonly count: Bytes;
-  /** The first item's word, those that follow, and behind the last. */
+  /** The first item's word, the number of items, and the end of the items. */
   readonly items: Address;
   readonly stride: Bytes;
   readonly end: Address;
 }
 
-/** Where its items stand; null where they are nowhere of their own. */
+/** Where the items are; null if they are not in a separate block. */
 function tableOf(
   memory: Memory,
   layout: HeapLayout,

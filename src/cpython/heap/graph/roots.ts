@@ -16,7 +16,7 @@ export const ROOT_NATIVE = 4;
 export const ROOT_GARBAGE = 5;
 export const FIRST_OBJECT = 6;
 
-/** Of a root, on screen and in documents. */
+/** The name of a root on screen and in documents. */
 export const ROOT_NAMES = [
   "roots",
   "modules",
@@ -26,21 +26,21 @@ export const ROOT_NAMES = [
   "unreachable cycles",
 ] as const;
 
-/** From 2^30 on a count means "immortal" (3.12 and newer), not the number of references. */
+/** A count of 2^30 or more means "immortal" (3.12 and newer) and is not a number of references. */
 const LEAST_IMMORTAL = 2 ** 30;
 
 interface FoundPlaces {
-  /** The first node that is no object of Python's. */
+  /** The first node that is not a Python object. */
   readonly end: NodeId;
   readonly stacks: readonly AddressRange[];
   readonly modules: NodeId;
-  /** Frame objects that run. */
+  /** Frame objects that are running. */
   readonly frames: readonly NodeId[];
 }
 
 /**
- * Objects that each root refers to. Only objects with more references than the graph accounts for are roots:
- * words on stacks and in variables are often stale, and only show where a reference may be.
+ * The objects that each root refers to. Only objects with more references than the graph accounts for are
+ * roots. Words on stacks and in variables are often stale, and only show where a reference may be.
  */
 export function findRoots(
   copy: HeapCopy,
@@ -119,7 +119,7 @@ function variablesOf(copy: HeapCopy): AddressRange[] {
   });
 }
 
-/** What is reached from the nodes that were named so far. */
+/** The nodes reachable from the nodes that are already named. */
 class Reached {
   readonly #reached: Uint8Array;
   readonly #stack: Uint32Array;

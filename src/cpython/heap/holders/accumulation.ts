@@ -28,11 +28,14 @@ import {
   SHAPE_TYPE,
 } from "../objects/type_table.js";
 
-/** Share of the paths through a node that must share the next node for it to be followed. */
+/**
+ * Minimum share of the paths through a node that must continue to the same next node, for that node to be
+ * followed.
+ */
 const MOST = 0.6;
-/** Share of all looked-up objects that must be reachable through the holder. */
+/** Minimum share of all looked-up objects that must be reachable through the holder. */
 const LEAST_SHARE = 0.25;
-/** An object at which paths split into more is not a fixed structure: a node of a tree, a C table. */
+/** An object at which paths split into more is not a fixed structure, but a node of a tree or a C table. */
 const MOST_FIELDS = 4;
 /** This many links form a chain even if no path ends along it. */
 const SURE_LINKS = 24;
@@ -60,7 +63,7 @@ export function accumulationPoint(
   names: StepNames,
   nodes: readonly NodeId[],
 ): NodeId {
-  let ways = nodes.map((node) => wayTo(objects.paths, node)).filter((way) => way.length > 0);
+  let ways = nodes.map((node) => pathNodes(objects.paths, node)).filter((way) => way.length > 0);
   const least = Math.max(1, LEAST_SHARE * nodes.length);
   const steps: Step[] = [];
   for (let depth = 0; ; depth++) {
@@ -73,8 +76,8 @@ export function accumulationPoint(
       break;
     }
     const last = steps.at(-1)?.node ?? 0;
-    // All ways lead to one object: what is asked for is what holds it, unless it is a container itself, or one
-    // that keeps growing in its own buffer. Where ways were cut they only seem to.
+    // If all paths lead to one object, its holder is wanted, unless it is a container or keeps growing in its
+    // own buffer. If paths were truncated, they only seem to lead to one object.
     if (depth + 1 < DEEPEST && through.every((way) => way.length === depth + 1)) {
       const before = steps.at(-2)?.node ?? 0;
       const itself =
@@ -92,7 +95,7 @@ export function accumulationPoint(
   if (end === ROOT_MODULES && areMany(byStep(ways, steps.length), nodes)) {
     return objects.modules;
   }
-  // Before 3.11 ways along a chain may end in the attributes of one of its links.
+  // Before 3.11, paths along a chain may end in the attributes of one of its links.
   const link = firstLink(objects, names, steps, SURE_LINKS);
   const isNone = end < FIRST_OBJECT || isNamespace(objects, names, end, before);
   return link ?? (isNone ? 0 : end);
@@ -120,7 +123,7 @@ function byStep(ways: readonly Uint32Array[], depth: number): [NodeId, Uint32Arr
   return [...next].sort((a, b) => b[1].length - a[1].length);
 }
 
-/** The last node followed holds things by name, not in number. */
+/** The last node that was followed holds a fixed set of named objects. */
 function isFixed(
   objects: ObjectGraph,
   names: StepNames,
@@ -135,7 +138,7 @@ function isFixed(
   return !isContainer(objects, names, last, holder) && parts <= MOST_FIELDS;
 }
 
-/** What holds things by their names: a module, a class, their dicts. */
+/** Objects that hold others by name: a module, a class, their dicts. */
 export function isNamespace(
   objects: ObjectGraph,
   names: StepNames,
@@ -165,12 +168,15 @@ function isContainer(
   );
 }
 
-/** With what goes with it alone, buffers included: a bytearray, an array. A tensor tells more than its storage. */
+/**
+ * Whether the object is large together with everything that only it keeps alive, such as the buffer of a
+ * bytearray. A storage does not count, because its tensor is more informative.
+ */
 function isLarge({ tree, end }: ObjectGraph, node: NodeId): boolean {
   return node >= FIRST_OBJECT && node < end && float64At(tree.retained, node) >= LARGE;
 }
 
-/** Of a way to one object: the innermost container, else the object before it. */
+/** On a path to one object, the innermost container, otherwise the object before it. */
 function nearestContainer(objects: ObjectGraph, names: StepNames, steps: readonly Step[]): NodeId {
   const container = steps.findLast(({ node }, n) =>
     isContainer(objects, names, node, steps[n - 1]?.node ?? 0),
@@ -179,7 +185,10 @@ function nearestContainer(objects: ObjectGraph, names: StepNames, steps: readonl
   return node >= FIRST_OBJECT ? node : 0;
 }
 
-/** Of a way that runs along a chain. `sure`: so many links make it one where no way is seen to end along it. */
+/**
+ * The first link of a chain along which a path runs. `sure`: this many links form a chain even if no path is
+ * seen to end along it.
+ */
 function firstLink(
   objects: ObjectGraph,
   names: StepNames,
@@ -209,8 +218,8 @@ function shapeOf({ graph, types }: ObjectGraph, node: NodeId): number {
   return node < FIRST_OBJECT ? -1 : types.of(uint32At(graph.type, node)).shape;
 }
 
-/** Nodes from a root to `node`, both included, at most the first {@link DEEPEST}: chains may be long. */
-function wayTo({ before, reached }: PathTree, node: NodeId): Uint32Array {
+/** Nodes from a root to `node`, both included, at most the first {@link DEEPEST}, because chains may be long. */
+function pathNodes({ before, reached }: PathTree, node: NodeId): Uint32Array {
   let length = 0;
   for (let at = reached[node] === 0 ? 0 : node; at !== 0; at = uint32At(before, at)) {
     length += 1;

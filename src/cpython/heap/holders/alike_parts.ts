@@ -17,21 +17,24 @@ import { chainFrom } from "../names/chains.js";
 import type { StepNames } from "../names/step_names.js";
 import { accumulationPoint } from "./accumulation.js";
 
-/** Ways a part must have in the mean: with fewer it is an entry like many others. */
+/** Mean number of paths that a part must have; with fewer, it is an entry like many others. */
 const FEWEST_WAYS = 3;
-/** Of the ways, what must go on alike. */
+/** Share of the paths that must continue in the same way. */
 const MOST = 0.6;
 
 export interface AlikeParts {
-  /** The containers that grow, or the first links of chains, that of most ways first. */
+  /** The containers that grow, or the first links of chains; the one with the most paths comes first. */
   readonly ends: readonly NodeId[];
-  /** Objects of the ends' types on the longest way of each part, the ends included: of a chain its links. */
+  /**
+   * Number of objects of the ends' types on the longest path of each part, including the ends; for a chain, its
+   * links.
+   */
   readonly links: number;
-  /** From an entry of the container to the one that grows. */
+  /** The path from an entry of the container to the one that grows. */
   readonly words: readonly string[];
 }
 
-/** null where the ways to `nodes` that lead through `container` do not go on so. */
+/** null if the paths to `nodes` through `container` do not continue in this way. */
 export function alikeParts(
   objects: ObjectGraph,
   names: StepNames,
@@ -71,7 +74,7 @@ interface Alike extends AlikeParts {
   ways: number;
 }
 
-/** Of the nodes below `container`, those of each of its entries; the most first. */
+/** The nodes below `container`, grouped by its entries; the largest group first. */
 function partsAt(
   { paths }: ObjectGraph,
   container: NodeId,
@@ -91,7 +94,7 @@ function partsAt(
   return [...parts.values()].sort((a, b) => b.length - a.length);
 }
 
-/** An attribute, a key or a variable: what a reader finds in the program's text. */
+/** An attribute, a key or a variable: something that a reader can find in the source. */
 function isName(word: string): boolean {
   return /^\.|\["|^(?:closure|context) variable |^local |^default of /.test(word);
 }

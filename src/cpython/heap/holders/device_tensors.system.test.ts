@@ -1,5 +1,7 @@
-/** Real tensors of a real program. There is no device, so their data is in host memory, and the program itself reports
- * the blocks that a device's allocator would report. */
+/**
+ * Real tensors of a real program. There is no device, so their data is in host memory, and the program itself
+ * reports the blocks that a device's allocator would report.
+ */
 
 import { expect, test } from "vitest";
 import { environment } from "../../../../test/environment.js";

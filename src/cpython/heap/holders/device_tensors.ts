@@ -1,8 +1,8 @@
 /**
- * Tensors whose data lies in given allocations, found in the object graph from outside: the allocator of a
- * device tells its blocks, the graph tells which objects of the program lead there. However many tensors
- * view one block, it counts once and is named after the tensor that covers most of it; among equals, after one that
- * outlives the functions that run now.
+ * Finds tensors whose data lies in given allocations, in the object graph from outside. The device's allocator
+ * reports its blocks; the graph shows which objects of the program refer to them. If several tensors view one
+ * block, it counts once and is named after the tensor that covers most of it; among equals, after one that
+ * outlives the functions that are running.
  */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
@@ -18,31 +18,34 @@ import { SHAPE_TENSOR } from "../objects/type_table.js";
 
 interface DeviceBlock {
   readonly address: Address;
-  /** As the allocator rounded it. */
+  /** As rounded by the allocator. */
   readonly bytes: Bytes;
 }
 
 export interface DeviceTensor {
   readonly address: Address;
-  /** Of the storage. */
+  /** Bytes of the storage. */
   readonly bytes: Bytes;
-  /** Empty for one element, and where it could not be read: then `dtype` is "". */
+  /** Empty for one element, or if it could not be read; then `dtype` is "". */
   readonly shape: readonly number[];
   readonly dtype: string;
   /** The object's type: "torch.Tensor", "torch.nn.parameter.Parameter". */
   readonly type: string;
-  /** Tensors of Python that lie in this storage. */
+  /** Number of Python tensors in this storage. */
   readonly views: number;
-  /** From a root: "module app", "model". */
+  /** Path from a root: "module app", "model". */
   readonly path: readonly string[];
 }
 
-/** Of a block, what its storage fills at least: a size is rounded up to the next power of two at most. */
+/**
+ * Minimum share of a block that its storage fills: the allocator rounds a size up to the next power of two at
+ * most.
+ */
 const LEAST_FILLED = 0.5;
-/** Views of one storage that are looked at. */
+/** Maximum number of views of one storage to consider. */
 const MOST_VIEWS = 256;
 
-/** One row a block that a tensor of Python leads to, largest first. */
+/** One row for each block that a Python tensor refers to, largest first. */
 export function findDeviceTensors(
   objects: ObjectGraph,
   blocks: readonly DeviceBlock[],
@@ -73,16 +76,19 @@ export function findDeviceTensors(
     .sort((a, b) => b.bytes - a.bytes);
 }
 
-/** An object that says itself what it holds on a device. */
+/** An object that reports itself how much device memory it holds. */
 interface DeviceArray {
-  /** Of the object. */
+  /** Address of the object. */
   readonly object: Address;
   readonly bytes: Bytes;
   readonly shape: readonly number[];
   readonly dtype: string;
 }
 
-/** One row an array, in their order; `address` is the object's. An object that the graph has not has no path. */
+/**
+ * One row for each array, in the given order; `address` is the object's. An object that is not in the graph has
+ * no path.
+ */
 export function findDeviceArrays<One extends DeviceArray>(
   objects: ObjectGraph,
   arrays: readonly One[],
@@ -107,7 +113,7 @@ export function isTensor({ graph, types }: ObjectGraph, node: NodeId): boolean {
   return types.of(uint32At(graph.type, node)).shape === SHAPE_TENSOR;
 }
 
-/** Of a tensor that is a row of indices (int64), how many; null where it is none. */
+/** Number of indices in a tensor that is a row of indices (int64); null if it is not one. */
 export function rowLengthOf({ graph, copy }: ObjectGraph, node: NodeId): number | null {
   for (const at of IMPLEMENTATION_AT) {
     const implementation = copy.word(float64At(graph.address, node) + at);

@@ -32,24 +32,24 @@ export interface Holder {
   /** From a root to the holder: "module app", "running_stats". */
   readonly path: readonly string[];
   readonly retainedBytes: Bytes;
-  /** Of a container; 0 of anything else. */
+  /** Entries of a container; 0 for anything else. */
   readonly entries: Objects;
   /** Objects that would be freed with it. */
   readonly objects: Objects;
 }
 
 interface FoundObject {
-  /** As it was asked for. */
+  /** The requested address. */
   readonly address: Address;
-  /** The object there, or the one that owns the buffer there. */
+  /** The object there, or the owner of the buffer there. */
   readonly node: NodeId;
   readonly type: string;
 }
 
-/** The object at, or around, an address, or the one that owns the buffer that begins there; 0: none. */
+/** The object at or around an address, or the owner of the buffer that begins there; 0 if there is none. */
 export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
   const { index, buffers, graph } = objects;
-  // A sampled address is a block's: the object begins behind its GC head and what precedes that.
+  // A sampled address is that of a block: the object begins after its GC head and what precedes it.
   for (const before of [0, 16, 32, 48]) {
     const node = index.at(address + before);
     if (node !== 0 && blockStart(objects, node) <= address) {
@@ -60,7 +60,7 @@ export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
   if (owner !== 0) {
     return owner;
   }
-  // Within an object: the last one that begins before, if it reaches so far.
+  // Within an object: the last one that begins before the address, if it is long enough.
   const objectAddresses = graph.address.subarray(FIRST_OBJECT, objects.end);
   const row = lastAtMost(objectAddresses.length, (n) => float64At(objectAddresses, n), address);
   return row >= 0 &&
@@ -69,7 +69,7 @@ export function nodeAt(objects: ObjectGraph, address: Address): NodeId {
     : 0;
 }
 
-/** What these count as theirs lies elsewhere, for the most part: a table, items, data. */
+/** Most of what counts for these types is elsewhere: a table, items, data. */
 const KEPT_ELSEWHERE: ReadonlySet<number> = new Set([
   SHAPE_LIST,
   SHAPE_DICT,
@@ -84,7 +84,7 @@ const KEPT_ELSEWHERE: ReadonlySet<number> = new Set([
   SHAPE_TABLED,
 ]);
 
-/** From an object's address to the end of the object itself. */
+/** Bytes from an object's address to the end of the object itself. */
 export function bytesInPlace({ graph, types }: ObjectGraph, node: NodeId): Bytes {
   const row = uint32At(graph.type, node);
   return KEPT_ELSEWHERE.has(types.of(row).shape)
@@ -96,7 +96,7 @@ function blockStart({ graph, types }: ObjectGraph, node: NodeId): Address {
   return float64At(graph.address, node) - types.of(uint32At(graph.type, node)).preHeader - 16;
 }
 
-/** For each address what is there. Addresses of nothing known are left out. */
+/** What is at each address. Addresses without a known object are left out. */
 export function findObjects(
   objects: ObjectGraph,
   addresses: readonly Address[],
@@ -108,7 +108,7 @@ export function findObjects(
   });
 }
 
-/** Who holds most of the objects: where they accumulate. null where nothing but roots does. */
+/** The holder of most of the objects, where they accumulate; null if only roots hold them. */
 export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
   const names = new StepNames(objects);
   const node = accumulationPoint(objects, names, nodes);
@@ -117,7 +117,7 @@ export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder
   }
   const alike = alikeParts(objects, names, node, nodes);
   const together = alike === null ? null : togetherOf(objects, names, node, alike);
-  // What has more entries than each of its entries has, or links, is what grows.
+  // The object with more entries or links than each of its entries has is the one that grows.
   const least = (alike?.ends.length ?? 0) * entriesOf(objects, node);
   if (alike && together && Math.max(together.entries, alike.links) > least) {
     return together;
@@ -129,7 +129,10 @@ export function holderOf(objects: ObjectGraph, nodes: readonly NodeId[]): Holder
   return { ...holder, path, ...retainedBy(objects, retains) };
 }
 
-/** Containers that are alike, reported as one: the path to what contains them, and the path on from each entry. */
+/**
+ * Similar containers, reported as one: the path to the object that contains them, and the path from each entry
+ * onwards.
+ */
 function togetherOf(
   objects: ObjectGraph,
   names: StepNames,
@@ -149,8 +152,10 @@ function togetherOf(
   };
 }
 
-/** The holder, or the first object before it on its way that alone keeps most of them: a cache keeps each
- * entry in its dict and in its order, so that neither of these does. */
+/**
+ * The holder, or the first object before it on its path that alone keeps most of them: a cache keeps each entry
+ * both in its dict and in its order, so neither of the two does.
+ */
 function retainerOf(
   objects: ObjectGraph,
   names: StepNames,
@@ -185,7 +190,7 @@ function retainedBy(
   };
 }
 
-/** An object that holds something by itself, as the holder of that. */
+/** An object that holds something directly, as the holder of it. */
 export function itselfAsHolder(objects: ObjectGraph, node: NodeId): Holder {
   return describeHolder(objects, new StepNames(objects), node);
 }
@@ -202,7 +207,7 @@ function describeHolder(objects: ObjectGraph, names: StepNames, node: NodeId): H
   };
 }
 
-/** ma_used, ob_size or `used` of the builtin containers: all stand behind the type. */
+/** ma_used, ob_size or `used` of the built-in containers, which all follow the type. */
 function entriesOf({ graph, types, copy }: ObjectGraph, node: NodeId): Objects {
   const address = float64At(graph.address, node);
   const place = ENTRIES_AT[types.of(uint32At(graph.type, node)).shape];
@@ -218,12 +223,12 @@ const ENTRIES_AT: Readonly<Record<number, Bytes>> = {
   [SHAPE_SET]: 24,
 };
 
-/** Share of all retained memory; holders of less are not listed. */
+/** Minimum share of all retained memory; smaller holders are not listed. */
 const LEAST_GATHERED = 1 / 5000;
 
 /**
  * The objects that retain most while none of their retained objects retains nearly as much. Among those with
- * the same path, such as items of a list, only the largest: they would hide all others.
+ * the same path, such as items of a list, only the largest is listed; they would hide all others.
  */
 export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
   const { graph, tree, types, paths, end } = objects;
@@ -232,7 +237,8 @@ export function largestHolders(objects: ObjectGraph, most: number): Holder[] {
   for (let n = tree.order.length - 1; n > 0; n--) {
     const node = uint32At(tree.order, n);
     const above = uint32At(tree.dominator, node);
-    // A storage of one tensor alone is a part of that; one that several share gathers memory by itself.
+    // The storage of a single tensor is part of that tensor; one that several tensors share is a holder of its
+    // own.
     const isPart = node >= end && types.of(uint32At(graph.type, above)).shape === SHAPE_TENSOR;
     if (!isPart) {
       largestChild[above] = Math.max(

@@ -5,7 +5,7 @@ import { openProcessMemory } from "../../../linux/index.js";
 import { present } from "../../../model/base/present.js";
 import { countObjects, findKvPools, takeGraph } from "../index.js";
 
-/** The books as the servers' classes keep them; the classes themselves need a device to be loaded. */
+/** The bookkeeping as the servers' classes do it; the classes themselves need a device to be loaded. */
 const NUMBERS = `
 class KvQueue:
     def __init__(self, free): self.num_free_blocks = free
@@ -38,8 +38,10 @@ pools = [BlockPool(12_000, 3_000), BlockPool(500, 3), LogicalAllocator(), KvCach
 say({})
 `;
 
-/** Indices are a tensor there, on a device; in host memory here. What is freed and not sorted yet stands apart, in
- * another tensor or in a list beside its count, by version. */
+/**
+ * The indices are a device tensor in the servers, and in host memory here. Blocks that were freed but not
+ * sorted yet are kept separately, in another tensor or in a list with its own count, depending on the version.
+ */
 const INDICES = `
 import torch
 def allocator(module, name, **books):

@@ -23,17 +23,17 @@ export interface KvPool {
 
 interface PoolBooks {
   readonly type: string;
-  /** Attribute of how many blocks there are. */
+  /** Attribute with the number of blocks. */
   readonly all: string;
-  /** Attributes of those that are free, which add up: a number, or the row of their indices, a tensor. */
+  /** Attributes of the free blocks, which are added up: a number, or the row of their indices, a tensor. */
   readonly free: string;
-  /** The same of those that are freed and not yet among them; a version may lack them. */
+  /** The same for blocks that were freed but not yet added to those; a version may lack them. */
   readonly freed?: readonly string[];
 }
 
 const SGLANG_FREED = ["release_pages", "num_staged_pages"];
 
-/** Where each class keeps how many blocks there are, and how many are free. */
+/** Where each class keeps the number of blocks and of free blocks. */
 const POOLS: readonly PoolBooks[] = [
   // vllm/v1/core/block_pool.py, kv_cache_utils.py
   {
@@ -41,8 +41,8 @@ const POOLS: readonly PoolBooks[] = [
     all: "num_gpu_blocks",
     free: "free_block_queue.num_free_blocks",
   },
-  // sglang: python/sglang/srt/mem_cache/allocator.py, later allocator/token.py and paged.py. A block is a token,
-  // or a page of them.
+  // sglang: python/sglang/srt/mem_cache/allocator.py, later allocator/token.py and paged.py. A block is a token
+  // or a page of tokens.
   ...["", ".token"].map((module) => ({
     type: `sglang.srt.mem_cache.allocator${module}.TokenToKVPoolAllocator`,
     all: "size",
@@ -61,7 +61,7 @@ const POOLS: readonly PoolBooks[] = [
     all: "_gpu_allocator._num_blocks",
     free: "_gpu_allocator._free_count",
   },
-  // lightllm/common/kv_cache_mem_manager/mem_manager.py, later its part in allocator.py. A block is a token.
+  // lightllm/common/kv_cache_mem_manager/mem_manager.py, later partly in allocator.py. A block is a token.
   ...["mem_manager.MemoryManager", "allocator.KvCacheAllocator"].map((name) => ({
     type: `lightllm.common.kv_cache_mem_manager.${name}`,
     all: "size",
@@ -97,7 +97,7 @@ function freeOf(objects: ObjectGraph, node: NodeId, { free, freed = [] }: PoolBo
     : freed.reduce((sum, way) => sum + (lengthAt(objects, node, way) ?? 0), ready);
 }
 
-/** A number, or of how many indices a tensor is a row. */
+/** A number, or the number of indices in a tensor. */
 function lengthAt(objects: ObjectGraph, node: NodeId, way: string): number | null {
   const address = addressAt(objects, node, way);
   const found = address === null ? 0 : objects.index.at(address);

@@ -1,6 +1,7 @@
 /**
  * The contents of a copy of a program's memory: resident pages of its heaps, and of the data of the program and
- * its libraries. Large buffers of plain figures (arrays, weights) are left out: no reference is in them.
+ * its libraries. Large buffers of plain numbers (arrays, weights) are left out, because they contain no
+ * references.
  */
 
 import { mappedChunkBytes } from "../../../linux/memory/mapped_chunk.js";
@@ -10,31 +11,31 @@ import type { Address, Bytes } from "../../../model/base/units.js";
 import { heapRegions } from "./heap_regions.js";
 
 const PAGE = 4096;
-/** Chunks of malloc's own mappings from this size on are copied only where they hold references. */
+/** Mapped malloc chunks of at least this size are copied only if they contain references. */
 const LARGE_CHUNK = 256 * 1024;
 const SAMPLE_WORDS = 64;
 
 export interface CopyPlan {
-  /** Large buffers without references: left out. Ascending. */
+  /** Large buffers without references, which are left out. Ascending. */
   readonly leftOut: readonly AddressRange[];
-  /** Bytes to copy. */
+  /** Number of bytes to copy. */
   readonly bytes: Bytes;
 }
 
-/** What a copy would hold: resident pages of heaps, and of data of programs and libraries. */
+/** What a copy would contain: resident pages of heaps, and of data of programs and libraries. */
 export function planCopy(memory: Memory): CopyPlan {
   const leftOut: AddressRange[] = [];
   const head = new Uint8Array(SAMPLE_WORDS * 8);
   const ofBreak = memory.mappings.find(({ path }) => path === "[heap]");
   for (const region of heapRegions(memory)) {
     if (region.start === ofBreak?.start) {
-      continue; // malloc's chunks there are no mappings of their own
+      continue; // malloc's chunks in these are not separate mappings
     }
     for (const { start, end } of memory.resident(region.start, region.end)) {
       for (let at = start; end - at >= LARGE_CHUNK; ) {
         const size = largeChunkAt(memory, at, end, head);
         if (size > 0 && !chunkHoldsReferences(memory, at, size, head)) {
-          // Its head stays: an object may begin there.
+          // Its first page stays, because an object may begin there.
           leftOut.push({ start: at + PAGE, end: at + size });
         }
         at += size > 0 ? size : PAGE;
@@ -48,12 +49,15 @@ export function sumOf(ranges: readonly AddressRange[]): Bytes {
   return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
 }
 
-/** All there is to copy now, without what the plan leaves out. */
+/** All memory that can be copied now, without what the plan leaves out. */
 export function copyRanges(memory: Memory, leftOut: readonly AddressRange[]): AddressRange[] {
   return rangesOf(memory, memory.mappings.filter(isData), leftOut);
 }
 
-/** What of it must be of one moment: heaps, and the interpreter's own data. Quick: the program may be standing. */
+/**
+ * The part that must be from one moment: heaps, and the interpreter's own data. Fast, because the program may
+ * be paused.
+ */
 export function momentRanges(memory: Memory, leftOut: readonly AddressRange[]): AddressRange[] {
   const own = interpreterFiles(memory);
   const data = memory.mappings.filter((mapping) => isData(mapping) && own.has(mapping.path));
@@ -97,8 +101,10 @@ function largeChunkAt(memory: Memory, at: Address, end: Address, head: Uint8Arra
   return bytes >= LARGE_CHUNK && at + bytes <= end ? bytes : 0;
 }
 
-/** Whether it may hold references: the first words look so, or those at some other place in it do. A set's
- * table is sparse, and half of it hashes. */
+/**
+ * Whether the range may contain references: its first words look like references, or those at another place in
+ * it do. A set's table is sparse, and half of it are hashes.
+ */
 function chunkHoldsReferences(memory: Memory, at: Address, size: Bytes, head: Uint8Array): boolean {
   if (holdsReferences(head, true)) {
     return true;
@@ -106,7 +112,7 @@ function chunkHoldsReferences(memory: Memory, at: Address, size: Bytes, head: Ui
   const sample = new Uint8Array(head.length);
   return SAMPLED_AT.some((share) => {
     const place = at + Math.floor((size * share) / PAGE) * PAGE;
-    // Reading must make nothing resident.
+    // Reading must not make anything resident.
     const present = memory.resident(place, place + PAGE).length > 0;
     return (
       present && memory.readInto(place, sample) === sample.length && holdsReferences(sample, false)
@@ -116,8 +122,10 @@ function chunkHoldsReferences(memory: Memory, at: Address, size: Bytes, head: Ui
 
 const SAMPLED_AT = [0.25, 0.5, 0.75, 0.9];
 
-/** Where at least a third of the words that are not zero could be addresses, or, at its beginning, one of
- * the first few is a small count. */
+/**
+ * True if at least a third of the nonzero words could be addresses or, at the beginning, one of the first few
+ * words is a small count.
+ */
 function holdsReferences(sample: Uint8Array, beginning: boolean): boolean {
   const words = new Uint32Array(sample.buffer);
   let addresses = 0;
@@ -131,7 +139,7 @@ function holdsReferences(sample: Uint8Array, beginning: boolean): boolean {
       addresses += 1;
     }
   }
-  // A dict's table begins with a count of one and its sizes, then indices that look like nothing.
+  // A dict's table begins with a count of one and its sizes, followed by indices that match no pattern.
   const table =
     beginning &&
     (words[4] ?? 0) >= 1 &&
@@ -149,7 +157,7 @@ export function libraryRanges(memory: Memory): AddressRange[] {
     .flatMap(({ start, end }) => memory.resident(start, end));
 }
 
-/** The program, and libpython where it is a library. */
+/** The program, and libpython if it is a shared library. */
 function interpreterFiles({ mappings }: Memory): ReadonlySet<string> {
   const program = mappings.find(({ inode, path }) => inode !== 0 && path.startsWith("/"))?.path;
   const libraries = mappings.map(({ path }) => path).filter((path) => LIBPYTHON.test(path));
@@ -158,7 +166,7 @@ function interpreterFiles({ mappings }: Memory): ReadonlySet<string> {
 
 const LIBPYTHON = /\/libpython3[^/]*\.so[^/]*$/;
 
-/** Private and writable parts of files: .data, .bss that a file's pages begin. */
+/** Private and writable parts of files: .data, and .bss that begins on a page of the file. */
 function isData({ readable, writable, shared, inode, path }: Mapping): boolean {
   return readable && writable && !shared && inode !== 0 && !path.startsWith("/dev/");
 }

@@ -1,4 +1,4 @@
-/** A set of addresses that numbers its members in the order of their coming: open addressing over columns. */
+/** A set of addresses that numbers its members in order of insertion: open addressing over columns. */
 import type { Address } from "../../../model/base/units.js";
 
 const EMPTY = 0xffffffff;
@@ -8,7 +8,7 @@ export class HashedAddresses {
   #addresses = new Float64Array(1024);
   #slots = new Uint32Array(2048).fill(EMPTY);
 
-  /** The number of an address, given one if it is new. */
+  /** The number of an address, which is assigned if the address is new. */
   add(address: Address): number {
     let slot = this.#slotOf(address);
     let number = this.#slots[slot] ?? 0;
@@ -25,7 +25,7 @@ export class HashedAddresses {
     return number;
   }
 
-  /** The number of an address; -1 where it is none of the set. */
+  /** The number of an address; -1 if it is not in the set. */
   find(address: Address): number {
     const number = this.#slots[this.#slotOf(address)] ?? 0;
     return number === EMPTY ? -1 : number;

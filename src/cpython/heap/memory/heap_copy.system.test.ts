@@ -6,7 +6,7 @@ import { HeapCopy } from "./heap_copy.js";
 const GIB = 2 ** 30;
 const START = 0x7000_0000_0000;
 
-/** Memory of which each page begins with its number. */
+/** Memory in which each page begins with its number. */
 function numberedPages(): Memory {
   const gone = () => {
     throw new Error("not asked of a copy's source");

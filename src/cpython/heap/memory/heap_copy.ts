@@ -5,10 +5,10 @@
  *   directory: address / 64 MiB -> table of 16,384 pages -> number of the copied page (0: not copied)
  *   pages      one after the other in one buffer; neighbours in memory are neighbours here
  *
- * Bytes are seen through views of a part: one of all bytes could be no larger than 4 GiB. The buffer is made
- * and touched before the program is stopped: fresh pages of one's own would cost five times the copying. What is
- * copied is the plan's affair (copy_plan.ts). Variables of libraries are copied behind the pause: whether one of
- * them refers to an object decides what a root is called, never what is one.
+ * Bytes are accessed through views of parts, because a single view could not be larger than 4 GiB. The buffer
+ * is allocated and touched before the program is paused: page faults would cost five times as much as the
+ * copying. copy_plan.ts decides what is copied. Variables of libraries are copied after the pause: whether one
+ * of them refers to an object affects only the name of a root, not which objects are roots.
  */
 
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
@@ -20,11 +20,11 @@ const PAGE = 4096;
 const WORDS_A_PAGE = PAGE / 4;
 const PAGES_A_TABLE = 2 ** 14;
 const TABLE_BYTES = PAGE * PAGES_A_TABLE;
-/** Copied at once, in bytes. */
+/** Number of bytes copied at once. */
 const PIECE = 4 * 2 ** 20;
-/** As many as Node has threads for it. */
+/** As many as Node has threads for file operations. */
 const READ_AT_ONCE = 4;
-/** Numbers of its words stay below 2^31: those take part in arithmetic of 32 bits. */
+/** Indexes of its words stay below 2^31, because they are used in 32-bit arithmetic. */
 export const LARGEST_COPY: Bytes = 2 ** 33 - 2 * PAGE;
 
 /** A part of a range, and its place in the copy. */
@@ -46,7 +46,7 @@ export class HeapCopy implements Memory {
   #last: Uint32Array | undefined;
   #pages = 1;
 
-  /** Makes room for `room` bytes, and touches it. */
+  /** Allocates `room` bytes and touches them. */
   constructor(
     readonly source: Memory,
     room: Bytes,
@@ -65,7 +65,7 @@ export class HeapCopy implements Memory {
     return this.#pages;
   }
 
-  /** How fast the first of the ranges are copied now, in bytes a millisecond; nothing of it is kept. */
+  /** Measures how fast the first ranges are copied now, in bytes per millisecond, and discards the result. */
   async tryOut(ranges: readonly AddressRange[], most: Bytes): Promise<number> {
     const first: AddressRange[] = [];
     for (const { start, end } of ranges) {
@@ -75,7 +75,7 @@ export class HeapCopy implements Memory {
       }
     }
     const started = performance.now();
-    await this.fillAtOnce(first);
+    await this.fillConcurrently(first);
     const tookMs = performance.now() - started;
     const bytes = sumOf(this.ranges);
     (this.ranges as AddressRange[]).length = 0;
@@ -85,7 +85,7 @@ export class HeapCopy implements Memory {
     return bytes / Math.max(tookMs, 1e-3);
   }
 
-  /** Copies ranges in their order; what no longer fits is left out. */
+  /** Copies ranges in order; what no longer fits is left out. */
   fill(ranges: readonly AddressRange[]): void {
     for (const piece of this.#pieces(ranges)) {
       this.#keep(piece, this.source.readInto(piece.address, piece.target));
@@ -93,10 +93,10 @@ export class HeapCopy implements Memory {
     this.#sortRanges();
   }
 
-  /** The same in no order, several pieces at once: the program stands. */
-  async fillAtOnce(ranges: readonly AddressRange[]): Promise<void> {
+  /** The same in any order, several pieces at once, while the program is paused. */
+  async fillConcurrently(ranges: readonly AddressRange[]): Promise<void> {
     const { source } = this;
-    if (source.readBeside === undefined) {
+    if (source.readConcurrently === undefined) {
       this.fill(ranges);
       return;
     }
@@ -104,15 +104,17 @@ export class HeapCopy implements Memory {
     const copyPieces = async () => {
       for (let next = pieces.next(); !next.done; next = pieces.next()) {
         const { address, target } = next.value;
-        this.#keep(next.value, (await source.readBeside?.(address, target)) ?? 0);
+        this.#keep(next.value, (await source.readConcurrently?.(address, target)) ?? 0);
       }
     };
     await Promise.all(Array.from({ length: READ_AT_ONCE }, copyPieces));
     this.#sortRanges();
   }
 
-  /** Reads again what lies there now, in as few pieces as it lies in here; pages that were not copied are, where
-   * there is room. */
+  /**
+   * Reads the current contents of a range, in pieces as contiguous as here. Pages that were not copied are
+   * added if there is room.
+   */
   renew(start: Address, bytes: Bytes): void {
     const end = start + bytes;
     const pageOf = (at: Address) => this.pageAt(at >>> 0, Math.floor(at / 2 ** 32));
@@ -161,13 +163,13 @@ export class HeapCopy implements Memory {
     (this.ranges as AddressRange[]).sort((a, b) => a.start - b.start);
   }
 
-  /** Index in `words` of an address given in halves; -1 where it was not copied. */
+  /** Index in `words` of an address given in halves; -1 if it was not copied. */
   indexAt(low: number, high: number): number {
     const page = this.pageAt(low, high);
     return page === 0 ? -1 : page * WORDS_A_PAGE + ((low & (PAGE - 1)) >>> 2);
   }
 
-  /** Number of the copied page that holds an address; 0: none. */
+  /** Number of the copied page that contains an address; 0 if there is none. */
   pageAt(low: number, high: number): number {
     const number = high * 64 + (low >>> 26);
     if (number !== this.#lastTable) {
@@ -181,7 +183,7 @@ export class HeapCopy implements Memory {
     return this.indexAt(address >>> 0, Math.floor(address / 2 ** 32));
   }
 
-  /** A word, as a Number; -1 where it was not copied. */
+  /** A word as a Number; -1 if it was not copied. */
   word(address: Address): number {
     const at = this.index(address);
     return at < 0 ? -1 : wordAt(this.words, at);
@@ -206,8 +208,10 @@ export class HeapCopy implements Memory {
     return true;
   }
 
-  /** From the copy, page by page; what was not copied never changes (code, names of types in it), so it is
-   * read from the program. */
+  /**
+   * Reads from the copy, page by page. Memory that was not copied never changes (code, names of types in it),
+   * so it is read from the program.
+   */
   readInto(address: Address, target: Uint8Array): Bytes {
     let done = 0;
     while (done < target.length) {
@@ -245,6 +249,6 @@ export class HeapCopy implements Memory {
   }
 
   close(): void {
-    // The program's own descriptors belong to whoever opened them.
+    // The program's own descriptors are closed by whoever opened them.
   }
 }

@@ -1,12 +1,12 @@
 /**
- * A heap in parts that several threads may scan, none knowing of the others.
+ * Divides a heap into parts that several threads can scan independently.
  *
  *   region   [malloc's own mapping, 90 MiB][arena][arena][arena] ... [arena][another mapping][arena] ...
  *   parts    |<------------ first ------------------->|<------ second ---->|<-------- third -------- ...
  *
- * A large block is met at its head and skipped as a whole, so no part may begin within one. It may begin where
- * a pool of an arena does: an arena is never inside a block. Where three headers in a row say so, there is one;
- * where none is found, the part goes on.
+ * The scan sees a large block at its header and skips it as a whole, so no part may begin inside one. A part
+ * may begin at a pool of an arena, because an arena is never inside a block. Three consecutive pool headers
+ * identify an arena; if none is found, the part continues.
  */
 
 import type { AddressRange, Memory } from "../../../linux/memory/memory.js";
@@ -16,14 +16,14 @@ import type { Address, Bytes } from "../../../model/base/units.js";
 import { heapRegions } from "./heap_regions.js";
 import type { HeapLayout } from "./layout.js";
 
-/** What one thread scans at a time. */
+/** Number of bytes that one thread scans at a time. */
 export interface HeapPart extends AddressRange {
-  /** Mapped memory around it: what begins in a part may end behind it. */
+  /** The mapped memory around it: an object that begins in a part may end after it. */
   readonly region: AddressRange;
 }
 
 const PART: Bytes = 32 * 2 ** 20;
-/** Of an arena: somewhere in so much memory of arenas stand three pools of one arena in a row. */
+/** In this much memory of arenas, three pools of one arena are adjacent somewhere. */
 const SEARCHED: Bytes = 2 * 2 ** 20;
 const SIZE_CLASSES = 32;
 
@@ -45,7 +45,7 @@ export function splitHeap(memory: Memory, layout: HeapLayout): HeapPart[] {
   });
 }
 
-/** The first pool from an address on that has one of its arena before and behind it. */
+/** The first pool at or after an address that has pools of its own arena before and after it. */
 function poolInArena(
   words: ResidentWords,
   { poolBytes }: HeapLayout,
@@ -66,8 +66,10 @@ function poolInArena(
   return null;
 }
 
-/** The number of the arena that a pool's header names (heap_scan.ts draws it); null where none stands there. A
- * copy of one, in some block, leads to the free blocks of the original. */
+/**
+ * The number of the arena in a pool's header (heap_scan.ts shows the layout); null if there is no pool. A copy
+ * of a header in some block points to the free blocks of the original.
+ */
 function arenaOf(words: ResidentWords, pool: Address, poolBytes: Bytes): number | null {
   const sizeClass = words.word32(pool + 36);
   const free = words.word(pool + 8);

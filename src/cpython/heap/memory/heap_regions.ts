@@ -1,8 +1,8 @@
-/** Where in a program's memory its objects may be. */
+/** Where objects may be in a program's memory. */
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
 import type { Address } from "../../../model/base/units.js";
 
-/** The memory that may hold objects: private, writable, without a file; neighbours merged. */
+/** The memory that may contain objects: private, writable, without a file; adjacent mappings are merged. */
 export function heapRegions(memory: Memory): AddressRange[] {
   const regions: { start: Address; end: Address }[] = [];
   for (const mapping of memory.mappings) {

@@ -3,8 +3,8 @@
  * 64 bit and with a GIL. Everything else that they use has not changed over the supported versions
  * (Include/object.h, Include/cpython/*.h).
  *
- * A table's content is not trusted by itself: before anything is counted, a pool must satisfy its invariants, a type
- * must lead to `type` through its own type, and a dict's table must fit its own figures.
+ * A table's contents are not trusted: before anything is counted, a pool must satisfy its invariants, a type
+ * must lead to `type` through its own type, and a dict's table must match its own figures.
  */
 import type { Bytes } from "../../../model/base/units.js";
 import { knownFacts, minorOf, type VersionFacts } from "../../interpreter/version_facts.js";
@@ -15,7 +15,7 @@ export interface HeapLayout extends VersionFacts {
   readonly poolBytes: Bytes;
   /** ARENA_SIZE. */
   readonly arenaBytes: Bytes;
-  /** sizeof(PyASCIIObject): where an ASCII string's characters begin; of PyCompactUnicodeObject. */
+  /** sizeof(PyASCIIObject), where the characters of an ASCII string begin; sizeof(PyCompactUnicodeObject). */
   readonly asciiBytes: Bytes;
   readonly compactBytes: Bytes;
   /** Offset of a tuple's first item. */
@@ -25,19 +25,19 @@ export interface HeapLayout extends VersionFacts {
   readonly heapTypeBytes: Bytes;
   readonly heapTypeQualname: Bytes;
   readonly heapTypeCachedKeys: Bytes;
-  /** Of a dict's table: "lookup" (its size and a function) or "log2". */
+  /** Format of a dict's table: "lookup" (its size and a function) or "log2". */
   readonly dictKeys: "lookup" | "log2";
-  /** An int's digits are counted above three bits of sign, not in ob_size. */
+  /** An int's digits are counted above three sign bits, not in ob_size. */
   readonly taggedInts: boolean;
-  /** An object may keep its weak list before the GC head. */
+  /** An object may have its weak list before the GC head. */
   readonly managedWeakLists: boolean;
   /** Offset of the first value in the block of an instance's values. */
   readonly valuesStart: Bytes;
-  /** By the headers of that version: frames, whose fields have moved with nearly every one. */
+  /** From the headers of that version: frames, whose fields have moved in nearly every version. */
   readonly python: PythonLayout;
 }
 
-/** null for a minor version that is not known. */
+/** null for an unknown minor version. */
 export function heapLayout(minor: number): HeapLayout | null {
   const python = LAYOUTS.find(({ version, debug }) => minorOf(version) === minor && !debug);
   const facts = knownFacts(minor);
@@ -65,5 +65,5 @@ export function heapLayout(minor: number): HeapLayout | null {
 
 /** sizeof(PyGC_Head), before every object that the collector may track. */
 export const GC_HEAD_BYTES = 16;
-/** Of a dict and a weak list that the object's type keeps before the GC head (from 3.11, 3.12 on). */
+/** Offsets of the dict and the weak list that the object's type keeps before the GC head (from 3.11 and 3.12 on). */
 export const PRE_HEADER_BYTES = 16;

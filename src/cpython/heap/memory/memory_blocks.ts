@@ -1,8 +1,8 @@
 /**
- * How large a block of memory is that something points at, by what its allocator keeps beside it:
+ * Finds the size of the memory block at a pointer, from the data that its allocator keeps next to it:
  *
  *   pymalloc  the pool around it: 36 size class  44 offset of its last block
- *   glibc     -8 size of the chunk, with 1 where the one before is in use, 2 where it is mapped by itself
+ *   glibc     -8 size of the chunk, plus 1 if the previous one is in use, 2 if it is a separate mapping
  */
 
 import type { Address, Bytes } from "../../../model/base/units.js";
@@ -16,8 +16,10 @@ const LARGEST_CHUNK = 2 ** 40;
 /** In the lowest bits of a chunk's size. */
 const FLAGS = 8;
 
-/** Bytes from the address to the block's end; 0 where, as far as can be told, none begins. A block of a pool may be a
- * free one, and a torn head may claim what is not there. */
+/**
+ * Bytes from the address to the end of the block; 0 if, as far as can be determined, none begins there. A block
+ * of a pool may be free, and a torn header may be wrong.
+ */
 export function blockBytes(copy: HeapCopy, layout: HeapLayout, block: Address): Bytes {
   return block > 0 && block % 16 === 0
     ? pooledBytes(copy, layout, block) || chunkBytes(copy, block)

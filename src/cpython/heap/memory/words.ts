@@ -1,4 +1,4 @@
-/** Words of a program's memory, from an array of its 32-bit halves. Words after the end of the array are 0. */
+/** Words of a program's memory, from an array of their 32-bit halves. Words after the end of the array are 0. */
 
 /** An unsigned word, as a Number: exact below 2^53. */
 export function wordAt(halves: Uint32Array, at: number): number {

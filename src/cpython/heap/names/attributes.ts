@@ -1,4 +1,4 @@
-/** Attributes of an instance by name, wherever its class keeps them: a dict, or values in place. */
+/** Attributes of an instance by name, in a dict or in the instance itself. */
 
 import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";
@@ -9,15 +9,15 @@ import { readIntAt } from "./values.js";
 
 const LONGEST_NAME = 200;
 
-/** A whole number at the end of a way of attributes ("queue.length"); null if there is none. */
+/** An integer at the end of an attribute path ("queue.length"); null if there is none. */
 export function countAt(objects: ObjectGraph, from: NodeId, way: string): number | null {
-  // Small numbers are the interpreter's own, and no nodes of the graph.
+  // Small integers belong to the interpreter and are not nodes of the graph.
   const address = addressAt(objects, from, way);
   const text = address !== null && isInt(objects, address) ? readIntAt(objects, address) : null;
   return text === null ? null : Number(text);
 }
 
-/** What a way of attributes leads to; null where an attribute of it is missing. */
+/** The object that an attribute path leads to; null if one of the attributes is missing. */
 export function addressAt(objects: ObjectGraph, from: NodeId, way: string): Address | null {
   let node = from;
   let address: Address | null = null;
@@ -62,8 +62,10 @@ function inPlace(objects: ObjectGraph, node: NodeId, name: string): Address | nu
   return null;
 }
 
-/** The type's shared keys name the values that stand behind an object, or where it points. Addresses of the
- * name, a str, of the value, 0 where it is not set, and of the word that refers to it. */
+/**
+ * The type's shared keys name the values that follow an object or that it points to. Addresses of the name (a
+ * str), of the value (0 if not set), and of the word that refers to it.
+ */
 export function* valuesInPlace(
   { copy, layout, types, graph }: ObjectGraph,
   node: NodeId,

@@ -1,4 +1,4 @@
-/** Chains: an object refers to the next of its type, and so on (tracebacks, linked nodes, steps). */
+/** Chains: an object refers to the next one of its type, and so on (tracebacks, linked nodes, steps). */
 import { uint32At } from "../../../model/base/columns.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
@@ -8,15 +8,15 @@ import type { StepNames } from "./step_names.js";
 export const FEWEST_LINKS = 6;
 
 interface Chain {
-  /** Objects of the head's type on the longest way, the head included. */
+  /** Number of objects of the head's type on the longest path, including the head. */
   readonly links: number;
-  /** From the head to the next of its type; the head alone where that is far. */
+  /** From the head to the next object of its type; only the head if that is far away. */
   readonly link: readonly NodeId[];
 }
 
 const LONGEST_LINK = 16;
 
-/** On the ways from `head` to `nodes`, the one that has most of the head's type on it. */
+/** Among the paths from `head` to `nodes`, the one with the most objects of the head's type. */
 export function chainFrom(
   { graph, paths }: ObjectGraph,
   head: NodeId,
@@ -46,7 +46,7 @@ export function chainFrom(
   return { links: longest.links, link: at === head ? [head, ...link.reverse()] : [head] };
 }
 
-/** How a chain goes on from its head: ".before × 2,100"; null where it is none. */
+/** How a chain continues from its head: ".before × 2,100"; null if it is not a chain. */
 export function chainText(
   objects: ObjectGraph,
   names: StepNames,

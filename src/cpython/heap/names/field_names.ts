@@ -1,11 +1,11 @@
 /**
- * Names of the fields of objects that C code, or `__slots__`, laid out:
+ * Names of the fields of objects that are defined in C code or by `__slots__`:
  *
  *   type ── tp_members 240 ──> { name 0  type i32 8  offset 16  flags 24  doc 32 } ..., ended by a null name
  *    └───── tp_base (whose members the type has, too)
  *
- * A slot of a class is such a member. What exceptions and tracebacks keep has getters of its own instead:
- * those are named by their position. Sources: Include/descrobject.h (structmember.h), pyerrors.h.
+ * A slot of a class is such a member. Fields of exceptions and tracebacks have getters instead and are named by
+ * their position. Sources: Include/descrobject.h (structmember.h), pyerrors.h.
  */
 import { MemoryReader } from "../../../linux/index.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
@@ -29,7 +29,7 @@ const TRACEBACK_FIELDS: readonly (readonly [Bytes, string])[] = [
   [16, "tb_next"],
   [24, "tb_frame"],
 ];
-/** From args on; 3.11 put the notes in front of the traceback. */
+/** The fields from args on; 3.11 put the notes before the traceback. */
 const EXCEPTION_FIELDS = ["args", "__notes__", "__traceback__", "__context__", "__cause__"];
 const EXCEPTION_ARGS = 24;
 
@@ -47,7 +47,7 @@ export class FieldNames {
     this.#reader = new MemoryReader(copy);
   }
 
-  /** The field in which an object of that type holds another; null where none is named. */
+  /** The field in which an object of that type holds another; null if it has no name. */
   nameOf(object: Address, row: TypeRow, held: Address): string | null {
     const field = this.#fieldsOf(row).find(([offset]) => this.copy.word(object + offset) === held);
     return field?.[1] ?? null;
@@ -72,7 +72,7 @@ export class FieldNames {
         if (!(error instanceof TidemarkError)) {
           throw error;
         }
-        // A type that was torn: what was read so far stands.
+        // The type was torn: what was read so far is used.
       }
       type = this.types.of(type).base;
     }

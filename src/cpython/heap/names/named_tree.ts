@@ -16,7 +16,7 @@ export function namedTree(objects: ObjectGraph): NamedHeapTree {
   const { node: nodes, ...cut } = cutTree(graph, tree);
   const names = new StepNames(objects);
   const steps: string[][] = Array.from({ length: cut.rows }, () => []);
-  // Those that one container holds come one after the other: its keys are then read once.
+  // Values of the same container are processed together, so its keys are read once.
   const rows = Array.from({ length: cut.rows }, (_, row) => row);
   rows.sort(
     (a, b) =>
@@ -34,7 +34,7 @@ export function namedTree(objects: ObjectGraph): NamedHeapTree {
   return { ...cut, steps };
 }
 
-/** The part of the path from a root that follows the object's dominator, through which every path leads. */
+/** The part of the path from a root after the object's dominator, through which every path leads. */
 function stepsTo({ tree, paths }: ObjectGraph, names: StepNames, node: NodeId): string[] {
   const dominator = uint32At(tree.dominator, node);
   const way = [node];
@@ -46,7 +46,7 @@ function stepsTo({ tree, paths }: ObjectGraph, names: StepNames, node: NodeId): 
   const cutShort = at !== dominator && at !== 0;
   if (at !== 0) {
     way.push(at);
-    // Of an object's attributes the name alone is told, where the words see whose they are.
+    // Only the name of an object's attribute is shown, because its row is below the owner's row.
     const owner = uint32At(paths.before, at);
     if (owner >= FIRST_OBJECT && names.holdsAttributes(owner, at)) {
       way.push(owner);
@@ -56,7 +56,7 @@ function stepsTo({ tree, paths }: ObjectGraph, names: StepNames, node: NodeId): 
   if (cutShort) {
     return ["…", ...words];
   }
-  // The row above says which root it is.
+  // The row above already names the root.
   const root = dominator > 0 && dominator < FIRST_OBJECT ? ROOT_NAMES[dominator] : undefined;
   return words.length > 1 && words[0] === root ? words.slice(1) : words;
 }

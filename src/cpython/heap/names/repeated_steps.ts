@@ -1,10 +1,10 @@
-/** Steps along a chain (tracebacks, linked nodes) are the same again and again: thousands of them, as a rule. */
+/** The steps along a chain (tracebacks, linked nodes) are the same, often thousands of times. */
 const LONGEST_PERIOD = 3;
 const FEWEST_REPEATS = 4;
 
-/** The steps once, and how many more of the same follow. */
+/** The steps once, and how many repetitions follow. */
 export function withoutRepeats(words: readonly string[]): string[] {
-  const told: string[] = [];
+  const shown: string[] = [];
   for (let at = 0; at < words.length; ) {
     let [length, times] = [1, 1];
     for (let period = 1; period <= LONGEST_PERIOD; period++) {
@@ -20,11 +20,11 @@ export function withoutRepeats(words: readonly string[]): string[] {
         [length, times] = [period, repeats];
       }
     }
-    told.push(...words.slice(at, at + length));
+    shown.push(...words.slice(at, at + length));
     if (times > 1) {
-      told.push(`${times - 1} more of the same`);
+      shown.push(`${times - 1} more of the same`);
     }
     at += length * times;
   }
-  return told;
+  return shown;
 }

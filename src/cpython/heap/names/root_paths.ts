@@ -20,13 +20,13 @@ import { StepNames } from "./step_names.js";
 
 interface RootPath {
   readonly path: readonly string[];
-  /** Nodes of the way as far as all objects of the group share it, roots first. */
+  /** Nodes of the path as far as all objects of the group share it, roots first. */
   readonly nodes: readonly NodeId[];
   readonly objects: Objects;
   readonly retainedBytes: Bytes;
 }
 
-/** So many objects under one container are told together, as "list[...]". */
+/** This many objects in one container are shown as one item, "list[...]". */
 const LEAST_TOGETHER = 8;
 const MOST_LEVELS = 16;
 const MOST_PATHS = 200;
@@ -50,19 +50,19 @@ export function nodesOfType({ graph }: ObjectGraph, type: string): NodeId[] {
   return nodes;
 }
 
-/** Words from a node to its objects; each row of words is there once. */
+/** The steps from a node to its objects; equal sequences of steps are stored once. */
 interface Tail {
   readonly id: number;
   readonly words: readonly string[];
 }
 
-/** Objects whose ways end alike: at one node, and with these words behind it. */
+/** Objects whose paths end in the same way: at one node, followed by these steps. */
 interface Group {
   readonly end: NodeId;
   readonly tail: Tail;
   readonly objects: Objects;
   readonly retainedBytes: Bytes;
-  /** How far it is looked at for others like it; null: no further. */
+  /** The level up to which similar nodes are searched; null: no further. */
   readonly at: { readonly node: NodeId; readonly tail: Tail } | null;
 }
 
@@ -72,14 +72,14 @@ export function findRootPaths(objects: ObjectGraph, nodes: readonly NodeId[]): R
   const groups = grouping
     .run(nodes)
     .sort((a, b) => b.retainedBytes - a.retainedBytes || b.objects - a.objects);
-  const told = groups.slice(0, MOST_PATHS).map(({ end, tail, objects: count, retainedBytes }) => {
+  const shown = groups.slice(0, MOST_PATHS).map(({ end, tail, objects: count, retainedBytes }) => {
     const way = pathTo(objects.paths, end);
     const path = [...grouping.names.words(way), ...tail.words];
     return { path, nodes: way, objects: count, retainedBytes };
   });
   const others = groups.slice(MOST_PATHS);
   return [
-    ...mergeSameWords(told),
+    ...mergeSameWords(shown),
     ...(others.length === 0 ? [] : [{ path: ["other paths"], nodes: [], ...sumsOf(others) }]),
   ];
 }

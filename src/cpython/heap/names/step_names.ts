@@ -32,14 +32,14 @@ const MODULE_DICT = 16;
 const TYPE_DICT = 264;
 const LONGEST_KEY = 60;
 const MOST_ENTRIES = 2 ** 22;
-/** Sooner read than kept. */
+/** Faster to read than to cache. */
 const FEW_ENTRIES = 32;
-/** PyContextVar (pycore_context.h): the head, then var_name. */
+/** PyContextVar (pycore_context.h): the header, then var_name. */
 const CONTEXT_VARIABLE_NAME = 16;
 const CONTEXT_VARIABLE = /(?:^|\.)ContextVar$/;
 
 export class StepNames {
-  /** Of dicts that were read: the key under which each value is held. */
+  /** For dicts that were read: the key of each value. */
   readonly #keys = new Map<NodeId, Map<Address, Address>>();
   #keysHeld = 0;
 
@@ -49,7 +49,7 @@ export class StepNames {
     this.#fields = new FieldNames(objects.copy, objects.layout, objects.types);
   }
 
-  /** Words of a path that begins with a root. */
+  /** The text of a path that begins with a root. */
   words(path: readonly NodeId[]): string[] {
     const words: string[] = [];
     let at = 0;
@@ -94,7 +94,7 @@ export class StepNames {
     return withoutRepeats(words);
   }
 
-  /** From a thread to what its frames hold; `last`: the way ends there. */
+  /** From a thread to the contents of its frames; `last`: the path ends there. */
   #heldByThread(node: NodeId, last: boolean): readonly string[] {
     const words = this.#wordsTo(node);
     if (words !== null) {
@@ -102,14 +102,14 @@ export class StepNames {
     }
     const isFrame = this.#shape(node) === SHAPE_FRAME;
     const thread = isFrame ? this.objects.frames.threadOf(this.#address(node)) : null;
-    // A frame tells its name with the local that it holds.
+    // A frame is named together with the local that holds the object.
     return [
       thread ?? (ROOT_NAMES[ROOT_STACKS] as string),
       ...(last || !isFrame ? [this.describe(node)] : []),
     ];
   }
 
-  /** Up to 3.10 a frame is an object on the way, and many may hold one local: the outermost is told. */
+  /** Up to 3.10 a frame is an object on the path, and several may hold one local: the outermost is named. */
   #localOf(frame: NodeId, node: NodeId): readonly string[] | null {
     const runs =
       this.#shape(frame) === SHAPE_FRAME &&
@@ -123,7 +123,7 @@ export class StepNames {
     return words === null || named ? words : [...words, this.describe(node)];
   }
 
-  /** An object by its kind, where nothing led to it by name: "class app.Cache", "function", "dict". */
+  /** An object by its kind, if no step to it has a name: "class app.Cache", "function", "dict". */
   describe(node: NodeId): string {
     const type = this.typeName(node);
     switch (this.#shape(node)) {
@@ -144,7 +144,7 @@ export class StepNames {
       : this.objects.types.name(uint32At(this.objects.graph.type, node));
   }
 
-  /** Of items from one container that are told together: "list[...]". */
+  /** For items of one container that are shown together: "list[...]". */
   anyOf(container: NodeId): string {
     return `${this.typeName(container)}[...]`;
   }
@@ -161,10 +161,10 @@ export class StepNames {
     }
     if (this.#shape(from) === SHAPE_FRAME) {
       const words = this.objects.frames.wordsBetween(this.#address(from), type, this.#address(to));
-      const told = type === "frame" && this.#shape(before) === SHAPE_FRAME; // by its generator
-      return words?.slice(told ? 1 : 0) ?? [`local of ${type}`];
+      const isNamed = type === "frame" && this.#shape(before) === SHAPE_FRAME; // named by its generator
+      return words?.slice(isNamed ? 1 : 0) ?? [`local of ${type}`];
     }
-    // A cell is where a function keeps a local that inner functions share: no step of its own.
+    // A cell is where a function keeps a local that inner functions share; it is not a separate step.
     return type === "cell" ? [] : [this.#step(from, to)];
   }
 
@@ -211,7 +211,7 @@ export class StepNames {
     return field ? `function ${field[0]}` : "field of function";
   }
 
-  /** By its closure or its defaults, a function holds `value` in a variable of its own. */
+  /** A function holds `value` in one of its own variables, through its closure or its defaults. */
   #functionVariable(from: NodeId, tuple: NodeId, value: NodeId): string | null {
     const { copy, layout, frames } = this.objects;
     if (this.#shape(tuple) !== SHAPE_TUPLE || this.typeName(from) !== "function") {
@@ -235,8 +235,10 @@ export class StepNames {
     return name === undefined ? null : `default of ${name}`;
   }
 
-  /** Nodes of a context keep each value behind its variable (Python/hamt.c); a variable keeps its default and the
-   * value that it was asked for last. */
+  /**
+   * Nodes of a context keep each value after its variable (Python/hamt.c); a variable keeps its default and the
+   * value that was last requested.
+   */
   #contextVariable(from: NodeId, to: NodeId): string | null {
     const { copy, graph, index } = this.objects;
     const type = this.typeName(from);
@@ -265,14 +267,16 @@ export class StepNames {
     return this.#keyText(dict, value) ?? "[...]";
   }
 
-  /** The string key under which a dict holds an object; null: under another kind of key, or as a key. */
+  /** The string key under which a dict holds an object; null if the object is a key or has another kind of key. */
   #keyText(dict: NodeId, value: NodeId): string | null {
     const key = this.#keyFor(dict, this.#address(value));
     return key === undefined ? null : this.#text(key);
   }
 
-  /** The first key counts, where several lead to one value. Those of a large dict are kept, as many ways lead through
-   * it; let go when too many are. */
+  /**
+   * If several keys lead to one value, the first one counts. The keys of a large dict are cached, because many
+   * paths lead through it; the cache is cleared when it becomes too large.
+   */
   #keyFor(dict: NodeId, value: Address): Address | undefined {
     const known = this.#keys.get(dict);
     if (known !== undefined) {
@@ -295,7 +299,7 @@ export class StepNames {
 
   #text(address: Address): string | null {
     const { copy, layout, types } = this.objects;
-    // A key of another type may look like a text: its bytes would be values of the program's.
+    // A key of another type may look like text, but its bytes would be values of the program.
     const type = types.find(...halves(copy.word(address + 8)));
     if (type < 0 || types.of(type).shape !== SHAPE_STR) {
       return null;
@@ -315,7 +319,7 @@ export class StepNames {
     return (entry === undefined ? null : this.#text(entry.value)) ?? "?";
   }
 
-  /** Address of the dict of a module's, class's or instance's attributes; -1 where it has none. */
+  /** Address of the attribute dict of a module, class or instance; -1 if it has none. */
   #attributeDict(node: NodeId): Address {
     if (node < FIRST_OBJECT) {
       return -1;

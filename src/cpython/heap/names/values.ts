@@ -40,7 +40,7 @@ export function readValue(
   }
 }
 
-/** The int at an address that is known to hold one. */
+/** The int at an address that is known to contain one. */
 export function readIntAt(
   { copy, layout }: Pick<ObjectGraph, "copy" | "layout">,
   address: Address,
@@ -48,7 +48,7 @@ export function readIntAt(
   return readInt(copy.words, copy.index(address + 16), layout.taggedInts);
 }
 
-/** Digits of 30 bits, the least first; the sign is the size's, or stands in the tag's lowest two bits. */
+/** Digits of 30 bits, lowest first; the sign is that of the size, or is in the lowest two bits of the tag. */
 function readInt(words: Uint32Array, at: number, tagged: boolean): string | null {
   if (at < 0) {
     return null;

@@ -1,4 +1,4 @@
-/** The data of arrays and of ctypes' objects, which they keep apart from themselves. */
+/** The data of arrays and ctypes objects, which is stored outside the object. */
 
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
@@ -6,10 +6,10 @@ import type { HeapCopy } from "../memory/heap_copy.js";
 import { signedWordAt } from "../memory/words.js";
 import { ownDataBytes, readWords } from "./small_objects.js";
 
-/** Called for each object. */
+/** Receives the references of each object. */
 export interface ReferenceSink {
   edge(to: NodeId): void;
-  /** A buffer that the object owns, beside its own block; `bytes` where it counts for the object's size. */
+  /** A buffer that the object owns outside its own block; `bytes` if it counts for the object's size. */
   owns(buffer: Address, bytes: Bytes): void;
 }
 
@@ -21,11 +21,11 @@ export class BufferReferences {
   constructor(
     readonly copy: HeapCopy,
     readonly sink: ReferenceSink,
-    /** Tells every reference in a range. */
+    /** Reports every reference in a range. */
     readonly range: (start: Address, bytes: Bytes) => void,
   ) {}
 
-  /** arrayobject: 24 items  32 allocated  40 descriptor, with an item's size, an i32, at 4. */
+  /** arrayobject: 24 items  32 allocated  40 descriptor, which has the item size, an i32, at 4. */
   array(object: Address): void {
     const items = wordOf(this.copy, object + 24);
     // Descriptors are constants of a library, which are not copied.

@@ -1,12 +1,12 @@
 /**
- * The names that a function's lines load, and whether they store items under keys: read from the copy,
+ * The names that the lines of a function load, and whether they store items under keys, read from the copy
  * instruction by instruction.
  *
  *   code     names (attributes, globals, methods), variables, constants (code of functions within it)
- *   bytes    two a word: the instruction's number, its argument; from 3.11 on words of a cache behind some
+ *   bytes    two per word: the instruction's number and its argument; from 3.11 on, cache words follow some
  *   lines    which instruction is of which line
  *
- * Invalid code (already freed) uses nothing.
+ * Invalid code, which is already freed, uses nothing.
  */
 
 import { MemoryReader } from "../../../linux/index.js";
@@ -21,25 +21,25 @@ import { type Code, CodeReader } from "../../stacks/code.js";
 import type { HeapCopy } from "../memory/heap_copy.js";
 
 const LONGEST_CODE = 2 ** 20;
-/** Functions within functions. */
+/** Depth of nested functions. */
 const DEEPEST = 4;
 
 export interface CodeUses extends Pick<Code, "function" | "file" | "firstLine"> {
-  /** Those that load something. */
+  /** Lines that load something. */
   readonly lines: readonly LineUses[];
 }
 
 export interface LineUses {
-  /** Of attributes, methods, globals and variables that it loads, in the order of its instructions. */
+  /** The attributes, methods, globals and variables that it loads, in instruction order. */
   readonly names: readonly string[];
-  /** `container[key] = value` is among its instructions. */
+  /** It contains `container[key] = value`. */
   readonly storesItems: boolean;
 }
 
 export class CodeUsesReader {
   readonly #python: PythonRuntime;
   readonly #codes: CodeReader;
-  /** By co_filename: whether code of that file is wanted. */
+  /** Whether code of that file is wanted, by co_filename. */
   readonly #files = new Map<Address, boolean>();
 
   constructor(python: PythonRuntime, copy: HeapCopy) {
@@ -47,7 +47,7 @@ export class CodeUsesReader {
     this.#codes = new CodeReader(this.#python);
   }
 
-  /** Of function objects, and of the functions within them; each code once. `isWanted`: by its file. */
+  /** The code of function objects and of the functions nested in them, each once. `isWanted` decides by file. */
   read(functions: Iterable<Address>, isWanted: (file: string) => boolean): CodeUses[] {
     const { reader, layout } = this.#python;
     const met = new Set<Address>();
@@ -111,7 +111,7 @@ export class CodeUsesReader {
     return { function: name, file, firstLine, lines: [...lines.values()] };
   }
 
-  /** The names that an instruction loads by. */
+  /** The names to which an instruction's argument refers. */
   #namesOf(
     code: Address,
     { names, variables, pairs, cells }: Opcodes,
@@ -119,7 +119,7 @@ export class CodeUsesReader {
     const { code: fields } = this.#python.layout;
     const globals = this.#textsOf(code, fields.names);
     const locals = this.#textsOf(code, fields.localsPlusNames ?? fields.variableNames);
-    // Since 3.11 cells are numbered among the variables.
+    // Since 3.11, cells are numbered among the variables.
     const apart = [
       ...this.#textsOf(code, fields.cellNames),
       ...this.#textsOf(code, fields.freeNames),
@@ -142,7 +142,7 @@ export class CodeUsesReader {
       loaded(instruction, argument).filter((name) => name !== undefined);
   }
 
-  /** Of a tuple of names; none where this version has no such field. */
+  /** From a tuple of names; empty if this version has no such field. */
   #textsOf(code: Address, field: number | null): string[] {
     const { reader } = this.#python;
     return field === null
@@ -152,7 +152,7 @@ export class CodeUsesReader {
         );
   }
 
-  /** From 3.11 on in the object itself, counted in words; before in a bytes object. */
+  /** From 3.11 on in the code object itself, counted in words; before, in a bytes object. */
   #bytesOf(code: Address): Uint8Array {
     const { reader, layout } = this.#python;
     const isInPlace = layout.code.localsPlusNames !== null;
@@ -165,7 +165,7 @@ export class CodeUsesReader {
 }
 
 interface Instruction {
-  /** Bytes from the first. */
+  /** Number of bytes, from the first. */
   readonly at: number;
   readonly instruction: number;
   readonly argument: number;

@@ -1,6 +1,6 @@
 /**
- * What belongs to an object and lies elsewhere: tables of dicts, dimensions of arrays, storages of
- * tensors. Noted while the heap is scanned, read at the end in the order of their addresses.
+ * Memory that belongs to an object and is elsewhere: tables of dicts, dimensions of arrays, storages of
+ * tensors. It is noted while the heap is scanned, and read at the end in address order.
  */
 
 import type { Memory } from "../../../linux/memory/memory.js";
@@ -13,10 +13,10 @@ import { parseKeys, readBytes, readKeys, readWords } from "./small_objects.js";
 import { readStorageOf } from "./tensor.js";
 import type { TypeRow } from "./type_table.js";
 
-type Tell = (row: TypeRow, bytes: Bytes) => void;
+type Report = (row: TypeRow, bytes: Bytes) => void;
 
 const PIECE = 32 * 1024;
-/** So many tables in a piece make its reading worth more than theirs. */
+/** With this many tables in a piece, reading the whole piece is cheaper than reading each table. */
 const FEWEST_NEAR = 5;
 const HEAD_BYTES = 40;
 const NDARRAY_OWNS = 4;
@@ -93,25 +93,28 @@ export class DeferredTables {
     this.#tensors.push({ row, address });
   }
 
-  /** Tells what belongs to each type; of tensors' storages, which several may share, `storages` tells. */
-  resolve(tell: Tell): void {
+  /**
+   * Reports the additional memory of each type. `storages` reports those of tensors, which several tensors may
+   * share.
+   */
+  resolve(report: Report): void {
     for (const [index, code] of this.#dictRows.entries()) {
       const column = itemAt(this.#dicts, index).view();
-      this.#resolveDicts(column, code >>> 1, code % 2 === 1, tell);
+      this.#resolveDicts(column, code >>> 1, code % 2 === 1, report);
     }
     for (const [row, at] of this.#typeKeys) {
       const keys = readWords(this.memory, at, 1)?.[0] ?? 0;
-      tell(row, keys === 0 ? 0 : (readKeys(this.memory, this.layout, keys)?.bytes ?? 0));
+      report(row, keys === 0 ? 0 : (readKeys(this.memory, this.layout, keys)?.bytes ?? 0));
     }
     for (const array of this.#ndarrays) {
-      tell(array.row, this.#ndarrayBytes(array));
+      report(array.row, this.#ndarrayBytes(array));
     }
     for (const { row, allocated, descriptor } of this.#arrays) {
-      tell(row, allocated < 2 ** 40 ? allocated * this.#itemSize(descriptor) : 0);
+      report(row, allocated < 2 ** 40 ? allocated * this.#itemSize(descriptor) : 0);
     }
   }
 
-  /** Every tensor's storage, as often as tensors share it. */
+  /** Every tensor's storage; one that tensors share is reported several times. */
   storages(): Storage[] {
     return this.#tensors.flatMap(({ row, address }) => {
       const storage = readStorageOf(this.memory, address);
@@ -119,13 +122,13 @@ export class DeferredTables {
     });
   }
 
-  /** Data of arrays that own it: a tensor may use it, too. */
+  /** Data of arrays that own it; a tensor may also use it. */
   arrayData(): Float64Array {
     return Float64Array.from(this.#ndarrays.filter(({ owns }) => owns).map(({ data }) => data));
   }
 
-  /** Dicts of one type: tables of their own count whole, of shared ones only the values. */
-  #resolveDicts(tables: Float64Array, row: TypeRow, split: boolean, tell: Tell): void {
+  /** Dicts of one type: unshared tables count in full, shared ones only with their values. */
+  #resolveDicts(tables: Float64Array, row: TypeRow, split: boolean, report: Report): void {
     tables.sort();
     const piece = new Uint8Array(PIECE);
     const words = new Uint32Array(piece.buffer);
@@ -142,7 +145,7 @@ export class DeferredTables {
       }
       if (address < start || address + HEAD_BYTES > start + held) {
         start = address - (address % 8);
-        // Sparse ones are read alone: a whole piece for each would read the heap many times over.
+        // Sparse tables are read one by one: a whole piece for each would read the heap many times over.
         const near = (tables[n + FEWEST_NEAR] ?? Number.POSITIVE_INFINITY) - start < PIECE;
         const wanted = near ? PIECE : 64;
         held = this.memory.readInto(start, piece.subarray(0, wanted));
@@ -153,13 +156,13 @@ export class DeferredTables {
         const keys = parseKeys(this.layout, address, words, (address - start) >>> 2);
         if (keys !== null) {
           const values = split ? (keys.used + keys.usable) * 8 : 0;
-          // Shared tables are counted by the type that keeps them.
+          // Shared tables count for the type that keeps them.
           lastBytes = values + (keys.references === 1 ? keys.bytes : 0);
         }
       }
       sum += lastBytes;
     }
-    tell(row, sum);
+    report(row, sum);
   }
 
   #ndarrayBytes({ dimensions, dimensionsAt, descriptor, owns }: Ndarray): Bytes {
@@ -178,13 +181,13 @@ export class DeferredTables {
     return dimensions * 16 + (bytes < 2 ** 47 ? bytes : 0);
   }
 
-  /** PyArray_Descr keeps elsize as an int at 32 until NumPy 1.26, as a word at 40 from 2.0 on. */
+  /** PyArray_Descr has elsize as an int at 32 until NumPy 1.26, and as a word at 40 from 2.0 on. */
   #ndarrayItemSize(descriptor: Address): Bytes {
     let size = this.#itemSizes.get(descriptor);
     if (size === undefined) {
       const bytes = readBytes(this.memory, descriptor + 32, 16);
       const halves = bytes === null ? new Uint32Array(4) : new Uint32Array(bytes.buffer);
-      // Before 2.0 the alignment, never 0, follows the int; after, flags fill the lower half alone.
+      // Before 2.0, the alignment follows the int and is never 0; later, flags fill only the lower half.
       size = halves[1] !== 0 ? (halves[0] ?? 0) : (halves[2] ?? 0);
       this.#itemSizes.set(descriptor, size);
     }

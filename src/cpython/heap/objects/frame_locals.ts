@@ -27,17 +27,17 @@ import { FrameReferences } from "./frame_references.js";
 
 const MOST_SLOTS = 65_536;
 const MOST_FRAMES = 1 << 17;
-/** From 3.14 on the lowest bits of a slot say how it holds its value. */
+/** From 3.14 on, the lowest bits of a slot encode how it holds its value. */
 const TAG = 8;
 
 /** co_argcount, co_posonlyargcount, co_kwonlyargcount. */
 const ARGUMENT_COUNTS = 12;
 
-/** Kinds of objects that have a frame, by the names of their types. */
+/** Kinds of objects that have a frame, by type name. */
 const GENERATORS = new Set(["generator", "coroutine", "async_generator"]);
 
 interface FunctionVariables {
-  /** Locals, cells, then those of the functions around it. */
+  /** Locals, cells, then the variables of enclosing functions. */
   readonly names: readonly string[];
   readonly positional: number;
 }
@@ -46,13 +46,13 @@ export class FrameLocals {
   readonly #python: PythonRuntime;
   readonly #codes: CodeReader;
   readonly #references: FrameReferences;
-  /** co_localsplusnames of each code, by its address. */
+  /** co_localsplusnames of each code object, by its address. */
   readonly #names = new Map<Address, readonly string[]>();
-  /** Frames that run: "thread MainThread". */
+  /** Running frames: "thread MainThread". */
   readonly #threads = new Map<Address, string>();
-  /** Frames that run, outermost first in each thread. */
+  /** Running frames, outermost first in each thread. */
   readonly #running: PythonFrame[] = [];
-  /** Frame and slot that hold an object, of the frames that run: the outermost. */
+  /** The frame and slot that hold an object, among the running frames: the outermost. */
   #holders: Map<Address, { readonly frame: PythonFrame; readonly slot: number }> | null = null;
 
   constructor(python: PythonRuntime, copy: HeapCopy) {
@@ -68,8 +68,10 @@ export class FrameLocals {
     }
   }
 
-  /** Innermost first. In a copy of a program that runs on, the innermost may be torn: a function that has
-   * returned meanwhile. Those around it stand all the same. */
+  /**
+   * Innermost first. In a copy of a running program, the innermost frame may be torn because its function has
+   * returned. The frames around it are still valid.
+   */
   #framesOf(thread: Address): PythonFrame[] {
     const { reader, layout } = this.#python;
     const frames = new Map<Address, PythonFrame | null>();
@@ -82,20 +84,20 @@ export class FrameLocals {
     return [...frames.values()].filter((frame) => frame !== null);
   }
 
-  /** The copy was renewed: locals are read again. */
+  /** Parts of the copy were read again, so locals are read again. */
   forget(): void {
     this.#python.reader.forget();
     this.#holders = null;
   }
 
-  /** Frame objects that run: none from 3.11 on, where they are no objects. */
+  /** Running frame objects; none from 3.11 on, where frames are not objects. */
   get runningObjects(): Address[] {
     return this.#python.layout.frame.owner === null
       ? this.#running.map(({ address }) => address)
       : [];
   }
 
-  /** How a function that runs holds an object: thread, frame, and its local where it is one. null: none does. */
+  /** How a running function holds an object: thread, frame, and the local if it is in one. null if none does. */
   wordsTo(object: Address): readonly string[] | null {
     this.#holders ??= this.#findHolders();
     const holder = this.#holders.get(object);
@@ -111,13 +113,15 @@ export class FrameLocals {
     ];
   }
 
-  /** The thread that runs a frame object; null where none does. */
+  /** The thread that runs a frame object; null if none does. */
   threadOf(object: Address): string | null {
     return this.#threads.get(this.#frameOf(object, "frame")) ?? null;
   }
 
-  /** How a frame object, a generator or a coroutine holds an object: itself by its function and line, and
-   * the local. null: `kind` has no locals, or holds it otherwise. */
+  /**
+   * How a frame object, a generator or a coroutine holds an object: its function and line, and the local. null
+   * if `kind` has no locals, or holds the object in another way.
+   */
   wordsBetween(object: Address, kind: string, value: Address): readonly string[] | null {
     if (kind !== "frame" && !GENERATORS.has(kind)) {
       return null;
@@ -127,19 +131,19 @@ export class FrameLocals {
       return null;
     }
     if (value === frame.address && kind !== "frame") {
-      return [frameText(kind, frame)]; // up to 3.10 its frame is an object of its own
+      return [frameText(kind, frame)]; // up to 3.10 its frame is a separate object
     }
     const slot = this.#slots(frame).indexOf(value);
     const name = slot < 0 ? undefined : this.#namesOf(frame)[slot];
     return [frameText(kind, frame), name === undefined ? `value of ${kind}` : `local ${name}`];
   }
 
-  /** The variables of a function's code, and how many of the first are arguments by position. */
+  /** The variables of a function's code, and how many of the first ones are positional arguments. */
   ofFunction(object: Address): FunctionVariables | null {
     return orNull(() => {
       const { reader, layout } = this.#python;
       const code = reader.pointer(object + layout.function.code);
-      // Three counts of arguments stand before co_nlocals until 3.10, before co_stacksize from then on.
+      // Three argument counts precede co_nlocals until 3.10, and co_stacksize from 3.11 on.
       const counts = layout.code.localsPlusNames === null ? "localCount" : "stackSize";
       return {
         names: this.#readNames(code),
@@ -148,7 +152,7 @@ export class FrameLocals {
     });
   }
 
-  /** Where a function object keeps what. */
+  /** Offsets in a function object. */
   get functionFields(): PythonLayout["function"] {
     return this.#python.layout.function;
   }
@@ -175,7 +179,7 @@ export class FrameLocals {
         }
       });
     };
-    // Locals first: a slot of an evaluation may still have a value of the past.
+    // Locals first: a slot of the evaluation stack may still contain an old value.
     const slots = this.#running.map((frame) => ({ frame, values: this.#slots(frame) }));
     for (const { frame, values } of slots) {
       enter(frame, 0, values.slice(0, this.#namesOf(frame).length));
@@ -187,7 +191,7 @@ export class FrameLocals {
     return holders;
   }
 
-  /** What a frame holds: its locals, then values of the evaluation. */
+  /** The contents of a frame: its locals, then values of the evaluation stack. */
   #slots(frame: PythonFrame): Address[] {
     const { reader, layout } = this.#python;
     const named = this.#namesOf(frame).length;
@@ -195,7 +199,8 @@ export class FrameLocals {
     const depth = orNull(() => reader.int32(code + layout.code.stackSize)) ?? 0;
     const count = Math.min(MOST_SLOTS, named + Math.max(0, depth));
     const start = frame.address + layout.frame.localsPlus;
-    // What it passed to the function that it called stands above its top, and may be anything by now.
+    // Arguments that it passed to the called function are above the top of its stack, and may have been
+    // overwritten.
     const top = this.#references.topOf(frame.address) ?? start + count * 8;
     const live = Math.max(named, Math.min(count, (top - start) / 8));
     return Array.from({ length: live }, (_, slot) => {

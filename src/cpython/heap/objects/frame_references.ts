@@ -1,13 +1,13 @@
 /**
- * What a frame refers to: its locals and, while it waits, the values of its evaluation up to the top of the stack.
- * Above the top stand words of the past, which are references no more: each would hide one of somebody else's.
+ * What a frame refers to: its locals and, while it is suspended, the values of its evaluation stack up to the
+ * top. Words above the top are stale and no longer references: each would hide a reference of another object.
  *
  *   3.9, 3.10   PyFrameObject      fields | localsplus[] | f_valuestack ... top      (f_stacktop, f_stackdepth)
  *   3.11+       _PyInterpreterFrame      fields | localsplus[] ... top               (stacktop, stackpointer)
  *               in a generator or coroutine, at its end; in a frame object, once its function has returned
  *
- * A frame that runs tells no top, but where it called a function of Python's: else all of it is taken, for it is
- * held by who runs it.
+ * The top of a running frame's stack is unknown unless it has called a Python function; then the whole stack
+ * counts, because the running thread holds it.
  */
 
 import type { Address, Bytes } from "../../../model/base/units.js";
@@ -28,7 +28,7 @@ export class FrameReferences {
     readonly python: PythonLayout,
   ) {}
 
-  /** Where the references of a frame object, a generator or a coroutine stand. `bytes`: of its block. */
+  /** Where the references of a frame object, a generator or a coroutine are. `bytes`: size of its block. */
   ranges(object: Address, isFrameObject: boolean, bytes: Bytes): WordRange[] {
     const { generator } = this.python;
     const end = object + bytes;
@@ -44,13 +44,13 @@ export class FrameReferences {
       : [head, between(frame, this.#endOfFrame(frame, end))];
   }
 
-  /** 0 where a frame object stands for a frame that is elsewhere: what its room holds is of the past. */
+  /** 0 if the frame is elsewhere and the frame object only refers to it: its own space then has old contents. */
   #frameWithin(object: Address, end: Address): Address {
     const frame = this.#wordAt(object, this.python.frame.objectFrame);
     return frame > object && frame < end ? frame : 0;
   }
 
-  /** A generator that has ended keeps nothing but the room. */
+  /** A generator that has ended keeps only the space. */
   #isGone(object: Address): boolean {
     const { frameState, frameGone } = this.python.generator;
     const state = frameState === null ? null : this.#int8(object + frameState);
@@ -62,7 +62,10 @@ export class FrameReferences {
     return top !== null && top < end ? top : end;
   }
 
-  /** Where the values of a frame's evaluation end: it waits, or called a function of Python's. null: it tells none. */
+  /**
+   * The end of the values on a frame's evaluation stack, if it is suspended or has called a Python function;
+   * otherwise null.
+   */
   topOf(frame: Address): Address | null {
     const { localsPlus, stackTop, stackPointer } = this.python.frame;
     const first = frame + localsPlus;
@@ -87,7 +90,7 @@ export class FrameReferences {
     if (top >= first && top <= end) {
       return top;
     }
-    // 3.9 tells no top of a frame that has ended either: then nothing is on its stack.
+    // 3.9 stores no top for a frame that has ended either; then its stack is empty.
     return executing !== null && this.#int8(frame + executing) === 0 ? first : end;
   }
 

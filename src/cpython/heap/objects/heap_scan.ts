@@ -1,27 +1,27 @@
 /**
- * One pass over a program's anonymous memory that meets every Python object in it, once, by address:
- * 1 MiB at a time into one buffer, decoded where it lies. No list of the interpreter's is walked, so a
- * program that runs meanwhile costs accuracy at the edges and never leads astray.
+ * One pass over a program's anonymous memory that finds every Python object once, in address order. It reads
+ * 1 MiB at a time into one buffer and decodes it in place. No list of the interpreter is walked, so a
+ * program that runs meanwhile makes the result inexact at the edges, but never misleads the scan.
  *
  *   anonymous, writable, resident
  *    ├─ pages of pools (Objects/obmalloc.c), known by their header:
  *    │    0 used u32   8 first free block   32 arena u32   36 size class u32   40 next offset u32
  *    │    44 max next offset u32 = pool size - block size     48 blocks of (class + 1) * 16 bytes
  *    │    used blocks = carved ones (below the next offset) that are not on the list of free ones
- *    ├─ chunks that malloc mapped one by one (src/linux/memory/mapped_chunk.ts)      skipped behind their head
- *    └─ other memory, malloc's as a rule: every 16 bytes may begin an object
+ *    ├─ chunks that malloc mapped one by one (src/linux/memory/mapped_chunk.ts)      skipped after their header
+ *    └─ other memory, usually malloc's: an object may begin at every 16 bytes
  *         -16 previous size   -8 size | flags    0 data ...    size: size | previous chunk in use
  *
- * A used block holds an object when a plausible reference count and a type's address stand where that
- * type's objects begin in their block:
+ * A used block contains an object if there is a plausible reference count and the address of a type at the
+ * place where objects of that type begin in their block:
  *
  *   plain           | refcount | type | ...
  *   collected       | GC next | GC previous | refcount | type | ...
  *   with attributes | weak list or values | dict | GC next | GC previous | refcount | type | ...
  *
- * The debug hooks (PYTHONMALLOC=debug) put 16 bytes before all that: a size and seven bytes of 0xFD.
- * In malloc's memory freed objects keep their bytes: there the chunk's own size must fit, and the chunk
- * behind it must say that this one is in use.
+ * The debug hooks (PYTHONMALLOC=debug) put 16 bytes before all that: a size and seven bytes of 0xFD. In
+ * malloc's memory freed objects keep their bytes, so there the chunk's size must fit, and the next chunk must
+ * mark this one as used.
  */
 
 import {
@@ -40,12 +40,14 @@ import { readWords } from "./small_objects.js";
 import type { TypeRow, TypeTable } from "./type_table.js";
 
 export interface HeapVisitor {
-  /** Objects of one window, in the order of their addresses. The columns hold for as long as the call takes. */
+  /** Objects of one window, in address order. The columns are valid only during the call. */
   objects(found: FoundObjects): void;
 }
 
-/** Objects by the thousand, of which the first `count` rows hold: a call of its own for each of them, and a box
- * for its address, take longer than to find it. */
+/**
+ * A batch of objects in the first `count` rows, up to a few thousand. A call for each object, and a boxed
+ * number for its address, would take longer than finding it.
+ */
 export interface FoundObjects {
   readonly count: number;
   readonly types: Int32Array;
@@ -66,37 +68,37 @@ export function addressOf({ base, places }: FoundObjects, n: number): Address {
 }
 
 export interface ScanFigures {
-  /** Bytes that were read. */
+  /** Number of bytes that were read. */
   readBytes: Bytes;
   pools: number;
-  /** Used blocks of pools: sys.getallocatedblocks() without what malloc serves. */
+  /** Used blocks of pools: sys.getallocatedblocks() without the blocks that malloc serves. */
   usedBlocks: number;
   /** Pools that changed while they were read. */
   tornPools: number;
-  /** The blocks carry the marks of the debug hooks. */
+  /** The blocks have the marks of the debug hooks. */
   debugHooks: boolean;
 }
 
-/** Half of what a processor of today keeps for itself: what was just read is decoded from there. */
+/** Half of a typical L2 cache, so data that was just read is decoded from the cache. */
 const WINDOW = 2 ** 20;
-/** Behind the window, for objects that begin at its end. */
+/** Bytes after the window, for objects that begin at its end. */
 const OVERLAP = 64 * 1024;
 const PAGE = 4096;
 const POOL_HEADER = 48;
 const MOST_BLOCKS = 1024;
-/** While what they say still lies in the processor's caches. */
+/** A batch is processed while its data is still in the processor's caches. */
 const MOST_FOUND = 2 * MOST_BLOCKS;
 const CHUNK_MAPPED = 2;
 const HOOK_BYTES = 16;
-/** Objects too large for pools go through the raw allocator, which has hooks of its own. */
+/** Objects that are too large for pools use the raw allocator, which has separate hooks. */
 const HOOKS_IN_MALLOC = [0, HOOK_BYTES, 2 * HOOK_BYTES];
 const MARK = 0xfdfdfdfd;
-/** Weak list or values, dict, GC head: what may stand between a block's start and its object. */
+/** Weak list or values, dict, GC head: the possible contents between a block's start and its object. */
 const MOST_PRE_HEADER = 32;
 const UNKNOWN = -1;
 
-// The window and the columns are the module's own, one for each thread: the compiler knows them then, and a
-// scan takes a quarter less time. Nothing is scanned while something else is.
+// The window and the columns belong to the module, one set for each thread. The compiler can then optimise
+// their use, and a scan takes a quarter less time. Scans must not be nested.
 const windowBytes = new Uint8Array(WINDOW + OVERLAP);
 const words = new Uint32Array(windowBytes.buffer);
 const isFree = new Uint8Array(MOST_BLOCKS);
@@ -121,14 +123,14 @@ export class HeapScan {
     tornPools: 0,
     debugHooks: false,
   };
-  /** First address behind what the window holds. */
+  /** The first address after the contents of the window. */
   #held = 0;
-  /** Mappings below 4 GiB: there an address may look like a count. */
+  /** Mappings below 4 GiB, where an address may look like a count. */
   readonly #lowStart: Address;
   readonly #lowEnd: Address;
-  /** Bits of a count's upper half that no count has. */
+  /** Bits in the upper half of a word that no count has. */
   readonly #countMask: number;
-  /** Another allocator than glibc's serves malloc: chunks have no head to check. */
+  /** malloc is not glibc's, so chunks have no header to check. */
   readonly #chunkHeads: boolean;
 
   constructor(
@@ -180,12 +182,12 @@ export class HeapScan {
     }
   }
 
-  /** Fills the window around `from`, with zeroes where nothing is resident. */
+  /** Fills the window around `from`, with zeros where nothing is resident. */
   #load(from: Address, part: HeapPart, resident: readonly AddressRange[], first: number): void {
     found.base = Math.floor(from / WINDOW) * WINDOW;
     this.#held = Math.min(part.end, found.base + WINDOW);
     const end = Math.min(part.region.end, this.#held + OVERLAP);
-    // What lies before `from` in its window was met already: only a chunk's head is looked for there.
+    // The part of the window before `from` was already scanned; only a chunk's header is read from it.
     let done = Math.max(found.base, part.start, from - PAGE);
     windowBytes.fill(0, 0, done - found.base);
     for (let n = first > 0 ? first - 1 : 0; n < resident.length; n++) {
@@ -207,14 +209,14 @@ export class HeapScan {
     windowBytes.fill(0, done - found.base);
   }
 
-  /** @returns where to go on: behind the window, or behind a large chunk that began in it. */
+  /** @returns where to continue: after the window, or after a large chunk that began in it */
   #scanWindow(from: Address, region: AddressRange): Address {
     const { poolBytes } = this.layout;
-    // A pool begins at a multiple of its size: a region that starts within one has no pool there.
+    // A pool begins at a multiple of its size, so a region that starts inside one has no pool there.
     let at = Math.floor(from / PAGE) * PAGE;
     while (at < this.#held) {
       if (found.count > MOST_FOUND - MOST_BLOCKS) {
-        this.#handOver();
+        this.#deliver();
       }
       const index = (at - found.base) >>> 2;
       if (at % poolBytes === 0 && at + poolBytes <= region.end && this.#isPool(index)) {
@@ -224,14 +226,14 @@ export class HeapScan {
       }
       const bytes = mappedChunkBytes(words, index);
       if (bytes > 0 && at + bytes <= region.end) {
-        this.#meetChunk(at + MAPPED_HEAD, bytes - MAPPED_HEAD);
+        this.#scanChunk(at + MAPPED_HEAD, bytes - MAPPED_HEAD);
         at += bytes;
         continue;
       }
       this.#scanPage(at, index);
       at += PAGE;
     }
-    this.#handOver();
+    this.#deliver();
     return at;
   }
 
@@ -261,7 +263,7 @@ export class HeapScan {
       return;
     }
     isFree.fill(0, 0, carved);
-    // A pool lies within 4 GiB of one upper half: its blocks' addresses differ in the lower alone.
+    // All blocks of a pool have the same upper half of the address, so only the lower half varies.
     const poolLow = address >>> 0;
     const poolHigh = Math.floor(address / 2 ** 32);
     let freed = 0;
@@ -286,14 +288,14 @@ export class HeapScan {
     let first = UNKNOWN;
     for (let block = 0, at = index + POOL_HEADER / 4; block < carved; block++, at += step) {
       if (isFree[block] === 0) {
-        // All blocks of a pool carry the hooks' marks, or none.
+        // All blocks of a pool have the marks of the hooks, or none has.
         first = first === UNKNOWN ? this.#hookBytes(at, size) : first;
-        this.#meetBlock(at, size, first);
+        this.#scanBlock(at, size, first);
       }
     }
   }
 
-  /** Bytes that the debug hooks put before what a block of a pool holds. */
+  /** Number of bytes that the debug hooks put before the contents of a pool's block. */
   #hookBytes(at: number, size: Bytes): Bytes {
     const hooks = size > HOOK_BYTES && this.#isMarked(at);
     if (hooks) {
@@ -310,13 +312,13 @@ export class HeapScan {
     found.count = count + 1;
   }
 
-  #handOver(): void {
+  #deliver(): void {
     this.visitor.objects(found);
     found.count = 0;
   }
 
-  /** A used block, of which the hooks have the first bytes. */
-  #meetBlock(at: number, size: Bytes, first: Bytes): void {
+  /** A used block, whose first bytes belong to the hooks. */
+  #scanBlock(at: number, size: Bytes, first: Bytes): void {
     const { types } = this;
     const last = Math.min(first + MOST_PRE_HEADER, size - 16);
     for (let before = first; before <= last; before += 16) {
@@ -329,12 +331,12 @@ export class HeapScan {
     }
   }
 
-  /** The debug hooks' mark stands before what begins here. */
+  /** Whether the debug hooks' mark precedes the contents. */
   #isMarked(at: number): boolean {
     return words[at + 3] === MARK && (words[at + 2] ?? 0) >>> 8 === 0xfdfdfd;
   }
 
-  /** A plausible reference count stands at `at`. */
+  /** Whether there is a plausible reference count at `at`. */
   #isCount(at: number): boolean {
     const count = words[at] ?? 0;
     if (count === 0 || ((words[at + 1] ?? 0) & this.#countMask) !== 0) {
@@ -344,7 +346,7 @@ export class HeapScan {
     return count < this.#lowStart || count >= this.#lowEnd || (count & 7) !== 0;
   }
 
-  /** The type that a plausible object at `at` has; negative where none is. */
+  /** The type of the plausible object at `at`; negative if there is none. */
   #typeAt(at: number): TypeRow {
     if (!this.#isCount(at)) {
       return -1;
@@ -357,21 +359,21 @@ export class HeapScan {
     return this.types.find(low, high);
   }
 
-  /** Data that malloc mapped by itself: an object's, or raw. */
-  #meetChunk(address: Address, bytes: Bytes): void {
+  /** A separate mapping of malloc: an object, or raw data. */
+  #scanChunk(address: Address, bytes: Bytes): void {
     const at = (address - found.base) >>> 2;
     let first = 0;
     while (first < 2 * HOOK_BYTES && this.#isMarked(at + (first >>> 2))) {
       first += HOOK_BYTES;
     }
-    this.#meetBlock(at, bytes, first);
+    this.#scanBlock(at, bytes, first);
   }
 
-  /** A page of malloc's, or of somebody's own. */
+  /** A page of malloc or of an unknown allocator. */
   #scanPage(address: Address, index: number): void {
     const end = index + PAGE / 4;
     for (let at = index; at < end; at += 4) {
-      // Cheapest first: nearly every place falls to these two.
+      // Cheapest tests first: these two exclude nearly every place.
       if (words[at] === 0 || (words[at + 3] ?? 0) > 0x7fff) {
         continue;
       }
@@ -399,7 +401,7 @@ export class HeapScan {
     }
   }
 
-  /** Bytes from an object in malloc's memory to its chunk's end; 0 where no chunk in use begins there. */
+  /** Bytes from an object in malloc's memory to the end of its chunk; 0 if no used chunk begins there. */
   #roomAt(object: Address, before: Bytes): Bytes {
     for (const hooks of HOOKS_IN_MALLOC) {
       const data = object - before - hooks;
@@ -419,7 +421,7 @@ export class HeapScan {
     return this.#chunkHeads ? 0 : UNKNOWN_ROOM;
   }
 
-  /** A GC head is on no list, or one of its neighbours knows it (a collection borrows one of the links). */
+  /** A GC head is in no list, or one of its neighbours points to it (a collection borrows one of the links). */
   #isLinked(head: Address): boolean {
     const next = this.#wordAt(head);
     if (next === 0) {
@@ -430,7 +432,7 @@ export class HeapScan {
     return back - (back % 4) === head || this.#wordAt(before - (before % 4)) === head;
   }
 
-  /** A word of memory, NaN where there is none; only its lowest bits and its size matter here. */
+  /** A word of memory, NaN if there is none; only its lowest bits and its size matter here. */
   #wordAt(address: Address): number {
     if (address >= found.base && address + 8 <= this.#held) {
       const at = (address - found.base) >>> 2;
@@ -440,6 +442,6 @@ export class HeapScan {
   }
 }
 
-/** Without chunk heads to read: no check by size. */
+/** Without chunk headers, sizes are not checked. */
 const UNKNOWN_ROOM = Number.POSITIVE_INFINITY;
 const OTHER_ALLOCATORS = /\/lib(jemalloc|tcmalloc\w*|mimalloc\w*|hoard|snmalloc\w*)[.-]/;

@@ -1,6 +1,6 @@
 /**
  * The size of an object like sys.getsizeof (including the GC head), and the buffers that it owns in addition.
- * Sizes inside the object are added at once; a dict's table and an array's dimensions are elsewhere, and their
+ * Sizes inside the object are added at once. A dict's table and an array's dimensions are elsewhere; their
  * addresses are returned to the caller.
  */
 
@@ -27,18 +27,20 @@ import {
 /** sizeof(block) of Modules/_collectionsmodule.c: 64 items and two links. */
 const DEQUE_BLOCK_BYTES = 528;
 const DEQUE_BLOCK_ITEMS = 64;
-/** Of one object: inline attributes, a type's members. */
+/** For one object: inline attributes, a type's members. */
 const LARGEST_ATTRIBUTES = 4096;
-/** A chunk's rounding, and a rest too small to be split off. */
+/** A chunk's rounding, and a rest that is too small to be split off. */
 const SLACK = 64;
 const LARGEST_FRAME = 1 << 20;
-/** What a chunk has room for that was asked for 513 bytes, as the agent makes pymalloc ask malloc for, whatever the
- * size of the small object that it samples (agent/src/hooks/python.c). */
+/**
+ * The room in a chunk for a request of 513 bytes. The agent makes pymalloc pass this size to malloc for each
+ * small object that it samples (agent/src/hooks/python.c).
+ */
 const SAMPLED_ROOM = 520;
 /** offsetof(PyLongObject, ob_digit). */
 const INT_HEAD_BYTES = 24;
 
-/** Shapes of which each object must be looked at. */
+/** Kinds for which each object must be read. */
 const VARIABLE: ReadonlySet<number> = new Set([
   SHAPE_STR,
   SHAPE_INT,
@@ -60,8 +62,8 @@ export function fixedBytes({ shape, itemSize, preHeader, basicSize }: TypeFacts)
 }
 
 /**
- * Bytes of an object without what lies in tables elsewhere. `words[at]` is its first u32; `room` bytes
- * follow in its block: a figure that leads beyond is not believed.
+ * Bytes of an object without tables elsewhere. `words[at]` is its first u32, and `room` bytes follow in its
+ * block; a larger size is rejected.
  */
 export function ownBytes(
   { shape, basicSize: basic, itemSize, preHeader: before }: TypeFacts,
@@ -80,7 +82,7 @@ export function ownBytes(
     case SHAPE_DICT:
       return before + basic;
     case SHAPE_ORDERED_DICT:
-      // od_fast_nodes_size words, and a node { key, hash, next, previous } an entry (ma_used).
+      // od_fast_nodes_size words, and a node { key, hash, next, previous } for each entry (ma_used).
       return before + basic + countAt(words, at + 18) * 8 + countAt(words, at + 4) * 32;
     case SHAPE_SET: {
       const slots = countAt(words, at + 8) + 1; // mask
@@ -100,7 +102,7 @@ export function ownBytes(
     case SHAPE_BYTES:
       return before + Math.min(basic + countAt(words, at + 4) * itemSize, room);
     case SHAPE_FRAME:
-      // The size of its frame follows from its code: its block tells, to a word.
+      // The size of its frame follows from its code; its block has the same size, to within a word.
       return before + (room < LARGEST_FRAME ? room : basic);
     case SHAPE_ARRAY:
       return before + basic;
@@ -114,14 +116,16 @@ export function ownBytes(
   }
 }
 
-/** A Py_ssize_t that counts something: 0 where it cannot. */
+/** A Py_ssize_t that counts something; 0 if it is invalid. */
 function countAt(words: Uint32Array, at: number): number {
   const high = words[at + 1] ?? 0;
   return high < 256 ? (words[at] ?? 0) + high * 2 ** 32 : 0;
 }
 
-/** Without what stands before the object. Until 3.11 the sign is ob_size's; from 3.12 on the digits stand above
- * three bits of sign. */
+/**
+ * Without what precedes the object. Until 3.11 the sign is that of ob_size; from 3.12 on the digit count is
+ * above three sign bits.
+ */
 export function intBytes(layout: HeapLayout, basic: Bytes, words: Uint32Array, at: number): Bytes {
   const digits = layout.taggedInts
     ? countAt(words, at + 4) / 8
@@ -130,7 +134,7 @@ export function intBytes(layout: HeapLayout, basic: Bytes, words: Uint32Array, a
   return head + Math.max(Math.floor(digits), layout.leastDigits) * 4;
 }
 
-/** Without what stands before the object. */
+/** Without what precedes the object. */
 export function strBytes(layout: HeapLayout, words: Uint32Array, at: number, room: Bytes): Bytes {
   const length = countAt(words, at + 4);
   const state = words[at + 8] ?? 0;
@@ -140,20 +144,20 @@ export function strBytes(layout: HeapLayout, words: Uint32Array, at: number, roo
   if (compact === 1 && ascii === 1) {
     return Math.min(layout.asciiBytes + length + 1, room);
   }
-  // Where it is known in UTF-8, too, that copy is its own: utf8 and utf8_length end the compact header.
+  // If the UTF-8 form is cached, it is a separate copy: utf8 and utf8_length end the compact header.
   const utf8Length = at + (layout.asciiBytes >>> 2);
   const cached = words[utf8Length + 2] !== 0 || words[utf8Length + 3] !== 0;
   const utf8 = cached ? countAt(words, utf8Length) + 1 : 0;
   if (compact === 1) {
     return Math.min(layout.compactBytes + (length + 1) * kind, room) + utf8;
   }
-  // Of a subclass: the pointer to its characters ends the header.
+  // In a subclass, the pointer to the characters ends the header.
   return layout.compactBytes + 8 + (length + 1) * kind + (ascii ? 0 : utf8);
 }
 
 /**
- * Could a chunk of malloc's with `room` bytes from the object on be this object's own? In memory that was
- * freed, and in tables of addresses, stand words that look like an object in a chunk of any size.
+ * Whether a malloc chunk with `room` bytes from the object on can be this object's own. Freed memory and tables
+ * of addresses contain words that look like an object in a chunk of any size.
  *
  * A chunk of {@link SAMPLED_ROOM} fits any small object.
  */
@@ -165,7 +169,7 @@ export function fitsChunk(
   room: Bytes,
 ): boolean {
   const sampled = room + preHeader === SAMPLED_ROOM;
-  // A compact str takes less than its type's basic size, which is that of one with a pointer.
+  // A compact str takes less than its type's basic size, which includes a pointer.
   if (room < basic && shape !== SHAPE_STR) {
     return false;
   }
@@ -182,11 +186,11 @@ export function fitsChunk(
     default:
       bytes = basic + Math.abs(signedWordAt(words, at + 4)) * itemSize;
       if (shape !== SHAPE_TUPLE && shape !== SHAPE_BYTES) {
-        // What `ob_size` means is the type's own affair: only the least can be asked.
+        // The meaning of `ob_size` depends on the type, so only the minimum can be checked.
         return sampled || room <= Math.max(bytes, basic + LARGEST_ATTRIBUTES) + SLACK;
       }
   }
-  // A subclass keeps attributes behind its items.
+  // A subclass keeps attributes after its items.
   return room + 8 >= bytes && (sampled || room <= bytes + inlineValues + SLACK + room / 8);
 }
 

@@ -7,7 +7,7 @@ import type { NodeId } from "../../../model/heap/heap_graph.js";
 export class OwnedBuffers {
   readonly #addresses = growingFloat64();
   readonly #owners = growingUint32();
-  /** Rows by address. Millions: sorted when somebody asks, for most never do. */
+  /** Rows by address. There may be millions, and most are never requested, so they are sorted on first use. */
   #order: Uint32Array | null = null;
 
   add(address: Address, owner: NodeId): void {
@@ -16,7 +16,7 @@ export class OwnedBuffers {
     this.#order = null;
   }
 
-  /** The owner of the buffer that begins at the address; 0: none. */
+  /** The owner of the buffer that begins at the address; 0 if there is none. */
   ownerOf(address: Address): NodeId {
     const addresses = this.#addresses;
     this.#order ??= Uint32Array.from({ length: addresses.length }, (_, row) => row).sort(
@@ -30,7 +30,7 @@ export class OwnedBuffers {
   }
 }
 
-/** Place of the last of ascending values that is not above; -1: none. */
+/** Index of the last of ascending values that is not larger; -1 if there is none. */
 export function lastAtMost(length: number, at: (place: number) => number, value: number): number {
   let low = 0;
   let high = length;

@@ -1,7 +1,6 @@
 /**
- * Single strings and dicts out of a program's memory: names of types and modules, steps of root paths.
- * Everything large is read by the scan (heap_scan.ts); what is not there, or is not what it should be,
- * answers null here.
+ * Reads single strings and dicts from a program's memory: names of types and modules, steps of root paths. The
+ * scan (heap_scan.ts) reads everything large. Missing or invalid data gives null here.
  *
  *   str   0 head  16 length  32 state: kind at bit 2, compact 5, ascii 6   data behind the header
  *   dict  32 ma_keys  40 ma_values
@@ -18,10 +17,10 @@ import { wordAt } from "../memory/words.js";
 
 const MOST_TEXT_BYTES = 4096;
 const MOST_ENTRY_BYTES = 1 << 22;
-/** 2 ** n: raising to a power takes as long as all else about a dict. */
+/** 2 ** n: raising to a power would take as long as everything else for a dict. */
 const POWERS = Float64Array.from({ length: 48 }, (_, n) => 2 ** n);
 
-/** Bytes of memory, all of them; null where some are missing. */
+/** Bytes of memory, all of them; null if some are missing. */
 export function readBytes(memory: Memory, address: Address, length: Bytes): Uint8Array | null {
   if (!(address > 0 && address < 2 ** 53)) {
     return null;
@@ -40,7 +39,7 @@ function wordsOf(bytes: Uint8Array): Float64Array {
   return Float64Array.from({ length: halves.length >>> 1 }, (_, word) => wordAt(halves, word * 2));
 }
 
-/** Text of a str, cut at `most` characters. */
+/** Text of a str, truncated to `most` characters. */
 export function readStr(
   memory: Memory,
   layout: HeapLayout,
@@ -51,7 +50,7 @@ export function readStr(
   if (head === null) {
     return null;
   }
-  // In halves: behind the state, padding fills the word with whatever stood there.
+  // Read in halves, because padding after the state fills the word with arbitrary bytes.
   const halves = new Uint32Array(head.buffer);
   const whole = wordAt(halves, 4);
   const length = Math.min(whole, most);
@@ -75,7 +74,7 @@ export function readStr(
   return text.toString(kind === 1 ? "latin1" : "utf16le");
 }
 
-/** A C string, cut at `most` bytes. */
+/** A C string, truncated to `most` bytes. */
 export function readCString(memory: Memory, address: Address, most = 256): string | null {
   if (!(address > 0 && address < 2 ** 53)) {
     return null;
@@ -90,21 +89,21 @@ export function readCString(memory: Memory, address: Address, most = 256): strin
     : bytes.toString("utf8", 0, end);
 }
 
-/** The figures of a dict's table of keys. */
+/** The figures in a dict's table of keys. */
 export interface KeysTable {
   readonly address: Address;
-  /** Bytes of the whole table as getsizeof counts them. */
+  /** Size of the whole table as getsizeof counts it. */
   readonly bytes: Bytes;
   readonly entriesAt: Address;
   /** 24 { hash, key, value } or 16 { key, value }. */
   readonly entryBytes: Bytes;
-  /** Entries ever used, dead ones among them. */
+  /** Number of entries ever used, including deleted ones. */
   readonly used: number;
   readonly usable: number;
   readonly references: number;
 }
 
-/** The table's figures from its head; null where they do not fit each other. */
+/** The table's figures from its header; null if they contradict each other. */
 export function parseKeys(
   layout: HeapLayout,
   address: Address,
@@ -155,8 +154,8 @@ export function parseKeys(
 }
 
 /**
- * Bytes of a table that one dict has for itself, from its head at `words[at]`; 0 where it is shared, or is
- * none. The same as {@link parseKeys}, without an object for each of millions.
+ * Size of a table that belongs to one dict, from its header at `words[at]`; 0 if it is shared or invalid. The
+ * same as {@link parseKeys}, without creating an object for each of millions.
  */
 export function ownTableBytes(layout: HeapLayout, words: Uint32Array, at: number): Bytes {
   if (words[at] !== 1 || words[at + 1] !== 0) {
@@ -184,7 +183,7 @@ export function readKeys(memory: Memory, layout: HeapLayout, address: Address): 
   return bytes === null ? null : parseKeys(layout, address, new Uint32Array(bytes.buffer), 0);
 }
 
-/** Addresses of keys and values of a dict with a table of its own, at most `most` of them. */
+/** Addresses of keys and values of a dict with its own table, at most `most` of them. */
 export function readDictEntries(
   memory: Memory,
   layout: HeapLayout,
@@ -210,12 +209,13 @@ export function readDictEntries(
   })).filter(({ key, value }) => key !== 0 && value !== 0);
 }
 
-/** Of the values of 30 attributes, which is as many as a class shares the names of. */
+/** Size of the values of 30 attributes, the most whose names a class shares. */
 const LARGEST_PREFIX: Bytes = 32;
 
 /**
- * In 3.11 and 3.12 the block of values begins before them, with the order in which they were set: bytes, the last of
- * which is that part's size. `before`: the u32 right before the first value. Source: Objects/dictobject.c (new_values).
+ * In 3.11 and 3.12 the block of values begins before them, with the order in which they were set, in bytes. The
+ * last byte is the size of that part. `before`: the u32 before the first value. Source: Objects/dictobject.c
+ * (new_values).
  */
 export function valuesPrefix(layout: HeapLayout, before: number): Bytes {
   const isThere = layout.values === "pointer" || layout.values === "tagged";
@@ -223,8 +223,10 @@ export function valuesPrefix(layout: HeapLayout, before: number): Bytes {
   return bytes % 8 === 0 && bytes <= LARGEST_PREFIX ? bytes : 0;
 }
 
-/** Bytes that an instance of ctypes' types keeps apart from itself: 16 data  24 its own to free, i32  40 size.
- * Small ones stand in the object. Source: Modules/_ctypes/ctypes.h (CDataObject). */
+/**
+ * Bytes that an instance of a ctypes type keeps outside itself: 16 data  24 whether it must free them, i32  40
+ * size. Small ones are in the object. Source: Modules/_ctypes/ctypes.h (CDataObject).
+ */
 export function ownDataBytes(words: Uint32Array, at: number): Bytes {
   const size = wordAt(words, at + 10);
   return words[at + 6] === 1 && size > LARGEST_IN_OBJECT && size < 2 ** 47 ? size : 0;

@@ -1,8 +1,8 @@
 /**
- * Storages of torch tensors as nodes of the graph: views and parameters share them, and whoever lets the last
- * tensor of one go frees it.
+ * Storages of torch tensors as nodes of the graph: views and parameters share them, and a storage is freed with
+ * its last tensor.
  *
- *   tensor ──> storage <── view          a node behind those of Python's objects, known by its data's address
+ *   tensor ──> storage <── view          a node after those of Python's objects, identified by the address of its data
  *   tensor ──> ndarray                    of torch.from_numpy: the array owns the data
  */
 
@@ -21,7 +21,7 @@ export interface Storages {
   readonly ofTensor: ReadonlyMap<NodeId, NodeId>;
 }
 
-/** Bit 2 of an array's flags: its data is its own. */
+/** Bit 2 of an array's flags: it owns its data. */
 const NDARRAY_OWNS = 4;
 const NDARRAY_DATA = 16;
 const NDARRAY_FLAGS = 64;

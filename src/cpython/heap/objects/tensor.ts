@@ -1,14 +1,14 @@
 /**
- * The storage of a torch tensor, without torch's own layouts, which move from release to release:
+ * Finds the storage of a torch tensor without torch's layouts, which change between releases:
  *
  *   TensorImpl   0 vtable   8 refcounts   ... pointer to a StorageImpl within the first words,
  *                                             behind it one to an AutogradMeta, or none
  *   StorageImpl  0 vtable   8 refcounts   16 or 24 data pointer ...   size in bytes behind it
  *   AutogradMeta 0 vtable   8 name, a std::string   gradient   what made it (grad_fn), where a graph did
  *
- * A candidate counts as a storage when its data pointer leads to memory that is there, and the word that
- * should be its size fits the chunk of malloc that holds the data. What lies on a device is not to be read:
- * there the blocks of the device's own allocator take the place of malloc's chunks.
+ * A candidate is a storage if its data pointer leads to mapped memory and the word at the place of its size
+ * matches the malloc chunk that contains the data. Device memory cannot be read; there the blocks of the
+ * device's allocator take the place of malloc's chunks.
  */
 
 import type { Memory } from "../../../linux/memory/memory.js";
@@ -20,7 +20,7 @@ const TENSOR_WORDS = 8;
 const STORAGE_WORDS = 10;
 const FIRST_DATA_WORD = 2;
 const AUTOGRAD_WORDS = 8;
-/** Of a short name, within AutogradMeta. */
+/** Length of a short name in AutogradMeta. */
 const INLINE_CHARACTERS = 24;
 
 interface TensorStorage {
@@ -30,26 +30,26 @@ interface TensorStorage {
 
 interface TensorImplementation {
   readonly storage: TensorStorage;
-  /** Of its AutogradMeta; 0: it has none. */
+  /** Address of its AutogradMeta; 0 if it has none. */
   readonly autograd: Address;
 }
 
-/** Whether an allocation that begins at `data` holds so many bytes. */
+/** Whether an allocation that begins at `data` contains this many bytes. */
 export type Holds = (data: Address, bytes: Bytes) => boolean;
 
 /** THPVariable: the implementation, or a flag before it (torch 1.11 to 2.8). */
 export const IMPLEMENTATION_AT = [16, 24] as const;
 
-/** Of the Python object that is a tensor. */
+/** For the Python object of a tensor. */
 export function readStorageOf(memory: Memory, object: Address): TensorStorage | null {
   return implementationOf(memory, object)?.storage ?? null;
 }
 
-/** Whether operations of a graph made the tensor: kept, it keeps that graph. By its Python object. */
+/** Whether operations of a graph created the tensor, which then keeps that graph alive. By its Python object. */
 export function isMadeByGraph(memory: Memory, object: Address): boolean {
   const autograd = implementationOf(memory, object)?.autograd ?? 0;
   const words = isAddress(autograd) ? readWords(memory, autograd, AUTOGRAD_WORDS) : null;
-  const behindName = words === null ? null : wordsBehindName(memory, words, autograd);
+  const behindName = words === null ? null : wordsAfterName(memory, words, autograd);
   return (
     behindName !== null &&
     isAddress(float64At(behindName, 0)) &&
@@ -69,8 +69,8 @@ function implementationOf(memory: Memory, object: Address): TensorImplementation
   return null;
 }
 
-/** The gradient and what follows it; null where no std::string stands before it. */
-function wordsBehindName(
+/** The gradient and what follows it; null if no std::string precedes it. */
+function wordsAfterName(
   memory: Memory,
   words: Float64Array,
   autograd: Address,
@@ -79,12 +79,15 @@ function wordsBehindName(
   if (characters === autograd + INLINE_CHARACTERS) {
     return words.subarray(5);
   }
-  // Before C++11's strings: one pointer, with length, capacity and count before the characters.
+  // A string before C++11: one pointer, with length, capacity and count before the characters.
   const head = isAddress(characters) ? readWords(memory, characters - 24, 3) : null;
   return head !== null && head[0] === 0 && head[1] === 0 ? words.subarray(2) : null;
 }
 
-/** null where no storage can be told: `holds` knows no such allocation. By default it is one of malloc's. */
+/**
+ * null if no storage can be identified, because `holds` knows no such allocation. By default the allocation is
+ * a malloc chunk.
+ */
 export function readTensorStorage(
   memory: Memory,
   tensor: Address,
@@ -136,7 +139,7 @@ function readStorage(memory: Memory, address: Address, holds: Holds): TensorStor
   return null;
 }
 
-/** Torch aligns data to 64 bytes within chunks of malloc's: the chunk's head stands right before it. */
+/** Torch aligns data to 64 bytes within malloc chunks, so the chunk's header precedes it directly. */
 function fillsChunk(memory: Memory, data: Address, bytes: Bytes): boolean {
   const head = readWords(memory, data - 8, 1)?.[0];
   if (head === undefined) {

@@ -1,4 +1,4 @@
-/** Laid out by hand: the bits beside a tensor's type are torch's to set, or left as malloc gave them. */
+/** Built by hand: the bits next to a tensor's type are set by torch, or are left as malloc returned them. */
 import { expect, test } from "vitest";
 import type { Memory } from "../../../linux/memory/memory.js";
 import { readRowLength, readTensorShape } from "./tensor_shape.js";

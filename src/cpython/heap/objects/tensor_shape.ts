@@ -1,11 +1,11 @@
 /**
- * Shape and type of a torch tensor, read from outside. Fields before the sizes come and go with torch's
+ * Shape and type of a torch tensor, read from outside. The fields before the sizes differ between torch
  * releases, so the sizes are found by what follows them (c10/core/TensorImpl.h, the same since 1.9):
  *
  *   size_t dimensions
  *   int64  sizes[5], strides[5]        in place; of more dimensions a pointer to sizes, then strides
  *   int64  offset into the storage
- *   int64  elements                    the product of the sizes: what tells that this is the place
+ *   int64  elements                    the product of the sizes, which identifies the place
  *   u16    type                        row of the list of scalar types
  */
 
@@ -24,13 +24,15 @@ const WORDS = 32;
 const FIRST_WORD = 3;
 const IN_PLACE = 5;
 const MOST_DIMENSIONS = 64;
-/** Words of the fields above. */
+/** Number of words of the fields above. */
 const OFFSET = 1 + 2 * IN_PLACE;
 const ELEMENTS = OFFSET + 1;
 const TYPE = ELEMENTS + 1;
 
-/** c10/core/ScalarType.h, in its order, with the bytes of an element; the rows of quantised and bit types
- * that no tensor of numbers has are empty. */
+/**
+ * c10/core/ScalarType.h in its order, with the size of an element; the rows of quantised and bit types, which
+ * no tensor of numbers has, are empty.
+ */
 const TYPES: readonly (readonly [name: string, bytes: Bytes])[] = [
   ["uint8", 1],
   ["int8", 1],
@@ -66,12 +68,14 @@ const TYPES: readonly (readonly [name: string, bytes: Bytes])[] = [
 
 interface Fields {
   readonly words: Float64Array;
-  /** The name and the size of an element, by the type that stands in a word. Flags share that word up to its last
-   * bit, so as a float it would have lost the type. */
+  /**
+   * Name and element size of the type in a word. Flags use the word up to its last bit, so as a float it would
+   * lose the type.
+   */
   readonly typeAt: (word: number) => (typeof TYPES)[number] | undefined;
 }
 
-/** null where nothing in it reads like a shape that fits a storage of so many bytes. */
+/** null if nothing in it looks like a shape that fits a storage of this size. */
 export function readTensorShape(
   memory: Memory,
   tensor: Address,
@@ -80,8 +84,10 @@ export function readTensorShape(
   return findIn(memory, tensor, (fields, at) => shapeAt(memory, fields, at, storageBytes));
 }
 
-/** How many elements a row of numbers of 8 bytes has (int64, one dimension), wherever its data lies: a list of
- * indices on a device. null where nothing in it reads like one. */
+/**
+ * Number of elements in a row of 8-byte numbers (int64, one dimension), wherever its data is: a list of indices
+ * on a device. null if nothing in it looks like one.
+ */
 export function readRowLength(memory: Memory, tensor: Address): number | null {
   return findIn(memory, tensor, ({ words, typeAt }, at) => {
     const [dimensions, length] = [float64At(words, at), float64At(words, at + 1)];
@@ -91,7 +97,7 @@ export function readRowLength(memory: Memory, tensor: Address): number | null {
   });
 }
 
-/** The first that is found, trying each word as the one where the sizes begin. */
+/** The first match, trying each word as the place where the sizes begin. */
 function findIn<Found>(
   memory: Memory,
   tensor: Address,
@@ -137,7 +143,7 @@ function shapeAt(
   const stridesAt = inPlace ? IN_PLACE : dimensions;
   const strides = lists.subarray(stridesAt, stridesAt + dimensions);
   const elements = shape.reduce((product, size) => product * size, 1);
-  // The last element that it reaches must lie within the storage.
+  // The last element must be inside the storage.
   const last = shape.reduce((sum, size, axis) => sum + (size - 1) * float64At(strides, axis), 0);
   const [dtype, itemBytes] = type;
   const fits = (float64At(words, at + OFFSET) + last + 1) * itemBytes <= storageBytes;

@@ -1,4 +1,4 @@
-/** A type's name as written in source: `module.qualname`, without `builtins.`; and its module alone. */
+/** A type's name as written in source: `module.qualname`, without `builtins.`; and its module. */
 import type { Memory } from "../../../linux/memory/memory.js";
 import type { Address } from "../../../model/base/units.js";
 import type { HeapLayout } from "../memory/layout.js";
@@ -9,7 +9,7 @@ const TP_DICT = 264;
 
 export interface TypeName {
   readonly name: string;
-  /** "builtins" for those. */
+  /** "builtins" for built-in types. */
   readonly module: string;
 }
 
@@ -57,6 +57,6 @@ function readHeapTypeName(
       return named(module ?? "", text);
     }
   }
-  // A type made from a C specification is named with its module.
+  // A type created from a C specification includes its module in its name.
   return named(full.endsWith(`.${text}`) ? full.slice(0, -text.length - 1) : "", text);
 }

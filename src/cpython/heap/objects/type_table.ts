@@ -1,10 +1,11 @@
 /**
- * Finds which addresses are types, and the properties of their objects. A word is a type's address only when
- * what stands there looks like one and its own type, its type's type and so on end at `type`:
+ * Finds which addresses are types, and the properties of their objects. A word is the address of a type only if
+ * the memory there looks like one, and its own type, the type of that type and so on end at `type`:
  *
  *     object ── ob_type ──> T ── ob_type ──> metaclass ── ... ──> `type` ── ob_type ──> itself
  *
- * Every answer is cached, also negative ones, because the scan of a heap asks hundreds of millions of times.
+ * Every answer is cached, including negative ones, because the scan of a heap asks hundreds of millions of
+ * times.
  */
 
 import type { Memory } from "../../../linux/memory/memory.js";
@@ -38,7 +39,7 @@ export const SHAPE_ORDERED_DICT = 16;
 export const SHAPE_FRAME = 17;
 export const SHAPE_LEAF = 18;
 export const SHAPE_C_DATA = 19;
-/** Keeps references in memory of its own, in a form that C alone knows. */
+/** Keeps references in its own memory, in a form that only its C code knows. */
 export const SHAPE_TABLED = 20;
 
 /** Include/object.h: bits of tp_flags. */
@@ -57,7 +58,7 @@ const SUBCLASS_SHAPES: readonly (readonly [bit: number, shape: number])[] = [
   [29, SHAPE_DICT],
   [31, SHAPE_TYPE],
 ];
-/** By the name of a static type that the type is or comes from. */
+/** By the name of a static type that the type is or derives from. */
 const NAMED_SHAPES: Readonly<Record<string, number>> = {
   set: SHAPE_SET,
   frozenset: SHAPE_SET,
@@ -89,13 +90,13 @@ const NAMED_SHAPES: Readonly<Record<string, number>> = {
   "_pickle.Pickler": SHAPE_TABLED,
 };
 
-// PyTypeObject, the part that no version has moved:
+// PyTypeObject, the part that is the same in all versions:
 //   0 refcount  8 ob_type  16 ob_size  24 tp_name  32 tp_basicsize  40 tp_itemsize  48 tp_dealloc
 //   168 tp_flags  208 tp_weaklistoffset  256 tp_base  264 tp_dict  288 tp_dictoffset
 const TYPE_HEAD_BYTES = 296;
 const LONGEST_CHAIN = 32;
 const LARGEST_BASIC = 1 << 20;
-/** module.Name, as a static type that is none of builtins' has it in tp_name. */
+/** module.Name, as in tp_name of a static type outside builtins. */
 const STATIC_NAME = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/;
 const NOT_A_TYPE = -2;
 const ABSENT = -1;
@@ -111,9 +112,9 @@ export interface TypeFacts {
   readonly isGc: boolean;
   /** The type keeps a dict (and from 3.12 on a weak list) before the GC head. */
   readonly managedDict: boolean;
-  /** Bytes of attributes that follow each object; 0: none. */
+  /** Size of the attributes that follow each object; 0 if there are none. */
   readonly inlineValues: Bytes;
-  /** 0: none; negative until 3.11: from the object's end. */
+  /** 0 if there is none; negative until 3.11, counted from the object's end. */
   readonly dictOffset: number;
   readonly weakOffset: number;
   readonly isHeapType: boolean;
@@ -136,7 +137,7 @@ export class TypeTable {
     readonly layout: HeapLayout,
   ) {}
 
-  /** The row of the type at an address given in halves; negative where none is. */
+  /** The row of the type at an address given in halves; negative if there is none. */
   find(low: number, high: number): TypeRow {
     const mask = this.#slots - 1;
     let slot = Math.imul((low >>> 3) ^ (high << 7), 0x9e3779b1) >>> 4;
@@ -150,7 +151,7 @@ export class TypeTable {
     return row;
   }
 
-  /** A row for what is counted beside Python's objects. */
+  /** A row for what is counted in addition to Python's objects. */
   addKind(name: string): TypeRow {
     const none = { flags: 0, basicSize: 0, itemSize: 0, dictOffset: 0, weakOffset: 0 };
     return this.#add(0, { ...none, baseRow: ABSENT, name: { name, module: "" } });
@@ -165,12 +166,12 @@ export class TypeTable {
     return this.#types[row] ?? missing(row);
   }
 
-  /** `module.qualname`, `builtins.` left out. */
+  /** `module.qualname` without `builtins.`. */
   name(row: TypeRow): string {
     return this.#nameOf(row).name;
   }
 
-  /** "builtins" for those. */
+  /** "builtins" for built-in types. */
   module(row: TypeRow): string {
     return this.#nameOf(row).module;
   }
@@ -197,7 +198,7 @@ export class TypeTable {
     let slot = Math.imul((low >>> 3) ^ (high << 7), 0x9e3779b1) >>> 4;
     for (slot &= mask; this.#rows[slot] !== ABSENT; slot = (slot + 1) & mask) {
       if (this.#keyLow[slot] === low && this.#keyHigh[slot] === high) {
-        return; // found meanwhile, as a metaclass or a base of another
+        return; // found in the meantime, as a metaclass or a base of another type
       }
     }
     this.#keyLow[slot] = low;
@@ -220,7 +221,7 @@ export class TypeTable {
     }
   }
 
-  /** Reads what stands at an address and, if it is a type, gives it a row. */
+  /** Reads the memory at an address and, if it is a type, adds a row for it. */
   #inspect(address: Address, depth: number): TypeRow {
     const head = this.#head;
     if (depth > LONGEST_CHAIN || this.memory.readInto(address, head) < TYPE_HEAD_BYTES) {
@@ -245,7 +246,7 @@ export class TypeTable {
     const base = word(256);
     const dictOffset = Number(view.getBigInt64(288, true));
     const weakOffset = Number(view.getBigInt64(208, true));
-    // From here on the buffer belongs to the types that this one leads to.
+    // From here on, the buffer is used for the types that this one leads to.
     if (meta === address) {
       if (flags >>> 31 !== 1) {
         return NOT_A_TYPE;
@@ -256,14 +257,16 @@ export class TypeTable {
         return NOT_A_TYPE;
       }
     }
-    // `type` comes from `object`, whose type is `type`: its base would lead back here.
+    // `type` derives from `object`, whose type is `type`, so its base would lead back here.
     const baseRow = base === 0 || meta === address ? ABSENT : this.#find(base, depth);
     return this.#add(address, { flags, basicSize, itemSize, baseRow, dictOffset, weakOffset });
   }
 
-  /** A static type that its module never makes ready, as 3.9 does with functools._lru_list_elem
-   * (Modules/_functoolsmodule.c): nothing was filled in, and objects of it live all the same. So little tells it
-   * that its name must be one. */
+  /**
+   * A static type that its module never makes ready, as 3.9 does with functools._lru_list_elem
+   * (Modules/_functoolsmodule.c): its fields are not filled in, but objects of it exist. It is recognised by so
+   * little that its name must match.
+   */
   #isNeverReady(flags: number, word: (at: Bytes) => number): boolean {
     return (
       (flags & FLAG_HEAPTYPE) === 0 &&
@@ -341,13 +344,16 @@ export class TypeTable {
         return shape;
       }
     }
-    // Heap types of the standard library's own modules (array.array, deque since 3.12) are named like it.
+    // Heap types of the standard library's modules (array.array, deque since 3.12) are named in the same way.
     const late = name();
     const ofModule = Object.hasOwn(NAMED_SHAPES, late) && late.includes(".");
     return (ofModule ? NAMED_SHAPES[late] : undefined) ?? SHAPE_PLAIN;
   }
 
-  /** _PyInlineValuesSize of pycore_dict.h: one byte of order and one word an attribute, one word of sizes. */
+  /**
+   * _PyInlineValuesSize of pycore_dict.h: for each attribute one byte of order and one word, plus one word of
+   * sizes.
+   */
   #inlineBytes(type: Address): Bytes {
     const words = new Uint32Array(8);
     const bytes = new Uint8Array(words.buffer);

@@ -1,4 +1,4 @@
-/** The fast picture held against the plain one: every allocation looked at for every column. */
+/** Compares the fast layout with a simple one, which checks every allocation for every column. */
 
 import { describe, expect, test } from "vitest";
 import { float64At, int32At, itemAt, uint32At } from "../../../../src/model/base/columns.js";
@@ -53,7 +53,7 @@ function replayOf(seed: number, events: number, sizeOf: (random: number) => numb
   return { events, requested, allocations } as unknown as GpuReplay;
 }
 
-/** Rows that stand at a column, by their beginning. */
+/** Rows that are drawn in a column, by their beginning. */
 function heldAt({ allocations }: GpuReplay, moment: number): number[] {
   return Array.from({ length: allocations.length }, (_, row) => row)
     .filter(
@@ -119,7 +119,7 @@ describe("the layout of a trace", () => {
     }
   });
 
-  test("allocations thinner than a pixel keep the height of all together", () => {
+  test("allocations thinner than a pixel keep their total height", () => {
     const replay = replayOf(9, 2000, () => 1);
     const top = Math.max(...replay.requested);
     const view: TimelineView = { from: 0, to: 2001, width: 150, height: 20, top };
