@@ -102,11 +102,15 @@ function idOf(value: SyntaxNode): string | null {
       const [first] = argumentsOf(value);
       return first === undefined ? null : idOf(first);
     }
+    if (/(?:headers|cookies|args|params|form|environ)\.get$/.test(callee)) {
+      const [key] = argumentsOf(value);
+      return key?.kind === "string" && isIdKey(key) ? value.text : null;
+    }
     return /uuid\d?$|uuid4|time\.time$|\.now$/.test(callee) ? callee : null;
   }
   if (value.kind === "subscript") {
-    const key = value.child("subscript")?.text.replaceAll(/["']/g, "") ?? "";
-    return ID.test(key) ? value.text : null;
+    const key = value.child("subscript");
+    return key !== null && isIdKey(key) ? value.text : null;
   }
   const last =
     value.kind === "attribute"
@@ -118,6 +122,12 @@ function idOf(value: SyntaxNode): string | null {
   return last !== undefined && !FEW.test(value.text) && (ID.test(last) || isPath)
     ? value.text
     : null;
+}
+
+/** "user_id", and as a header: "X-User-Id". */
+function isIdKey(key: SyntaxNode): boolean {
+  const name = key.text.replaceAll(/["']/g, "").replace(/^x-/i, "").replaceAll("-", "_");
+  return ID.test(name);
 }
 
 function labelOf(call: SyntaxNode): string | null {
