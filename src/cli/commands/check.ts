@@ -23,10 +23,10 @@ import { parseGrowth, parseLimit } from "../options/gates.js";
 import { withExamples } from "../options/options.js";
 import { PERIOD_HELP, parsePeriod } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
-import { type ProgramOptions, runToEnd } from "../run_to_end.js";
 import { checkMarkdown, gateLines, printCheck } from "../screens/check.js";
 import { printNotes, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
+import { type ProgramOptions, runToEnd } from "./run_to_end.js";
 
 interface CheckOptions extends ProgramOptions {
   readonly peak?: Bytes;

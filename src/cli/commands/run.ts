@@ -15,13 +15,13 @@ import {
 import { PERIOD_HELP, parsePeriod } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
 import { selectSites } from "../options/select_sites.js";
-import { type ProgramOptions, runToEnd } from "../run_to_end.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
 import { failedAtOnce, failureLine, summaryContext } from "../screens/summary_context.js";
 import { printNote, printNotes, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
+import { type ProgramOptions, runToEnd } from "./run_to_end.js";
 
 interface RunOptions extends ProgramOptions, ListOptions, DeviceOptions, DestinationOptions {
   readonly json?: string;

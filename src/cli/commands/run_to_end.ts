@@ -7,16 +7,16 @@ import {
   orphanToComplete,
   type RunResult,
   runUnderAgent,
-} from "../inspect/index.js";
-import type { Bytes } from "../model/base/units.js";
-import { badUsage, TidemarkError } from "../model/errors/errors.js";
-import { programNotStarted } from "../model/errors/program_errors.js";
-import { statOf } from "./files/files.js";
-import { type Replacing, requireReplaceable } from "./files/own_files.js";
-import { chooseRecordingPath, requireNoInput, requireWritable } from "./files/recording_path.js";
-import { periodRemarks } from "./options/period.js";
-import { guardDescriptor, requireLinux } from "./options/requirements.js";
-import { printError, printNotes } from "./text/output.js";
+} from "../../inspect/index.js";
+import type { Bytes } from "../../model/base/units.js";
+import { badUsage, TidemarkError } from "../../model/errors/errors.js";
+import { programNotStarted } from "../../model/errors/program_errors.js";
+import { statOf } from "../files/files.js";
+import { type Replacing, requireReplaceable } from "../files/own_files.js";
+import { chooseRecordingPath, requireNoInput, requireWritable } from "../files/recording_path.js";
+import { periodRemarks } from "../options/period.js";
+import { guardDescriptor, requireLinux } from "../options/requirements.js";
+import { printError, printNotes } from "../text/output.js";
 
 export interface ProgramOptions {
   readonly output?: string;
