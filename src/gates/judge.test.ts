@@ -75,6 +75,7 @@ describe("growth", () => {
   test.each([
     ["steady", false],
     ["warm-up", false],
+    ["insufficient-evidence", false],
     ["cache-plateau", true], // a cache that is not full yet
   ] as const)(
     "that goes on to the end fails, although the verdict is %s: passed %s",
@@ -120,8 +121,9 @@ describe("growth", () => {
     expect(one(limit, flat)).toMatchObject({ passed: true, decided: true });
   });
 
-  test("an open verdict on a long program is not decided", () => {
-    const open = measured({ growth: grows, verdict: "insufficient-evidence" });
+  test("an open verdict on growth that does not go on is not decided", () => {
+    const growth = growing(sixty, exactly(0));
+    const open = measured({ growth, verdict: "insufficient-evidence" });
     expect(one(limit, open)).toMatchObject({ passed: false, decided: false });
   });
 });

@@ -150,7 +150,7 @@ function growthGate(gate: GateName, limit: number, measured: Measured): Judged {
   if (durationMs < SETTLED_MS) {
     return { ...undecided(gate, unit, limit, `${what}, but ${ran}`), ...figureOf(growth) };
   }
-  if (kind === "insufficient-evidence") {
+  if (kind === "insufficient-evidence" && !goesOn(growth, limit, kind)) {
     return { ...undecided(gate, unit, limit, `${what}: ${summary}`), ...figureOf(growth) };
   }
   const reason = compared(what, growth, limit, formatGrowth(limit));
@@ -159,7 +159,7 @@ function growthGate(gate: GateName, limit: number, measured: Measured): Judged {
 
 /**
  * A verdict is about what is significant for the whole program; a limit may be smaller. Growth that the verdict calls
- * calm is over the limit all the same if it goes on to the end, unless a cache fills.
+ * calm, or cannot explain yet, is over the limit all the same if it goes on to the end, unless a cache fills.
  */
 function goesOn({ isSteady, late, lateMs }: MeasuredGrowth, limit: number, kind: VerdictKind) {
   const excess = ((late.value - limit) * lateMs) / MS_PER_HOUR;
