@@ -1,5 +1,5 @@
 /**
- * What of the overhead is whose: each workload runs plain and in five ways that add one thing each, in turn.
+ * Splits the overhead by cause: each workload runs plain and in five ways, each of which adds one thing.
  * `npm run bench -- breakdown [--rounds 5] [--repeat 1,5] [--only WORKLOAD,...]`
  *
  *   idle      the library is preloaded and does nothing
@@ -23,7 +23,7 @@ import { markdownTable, writeResults } from "./results.mjs";
 import { formatRatio, median, overall, ratioWithInterval } from "./statistics.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-/** They need the standard library alone. */
+/** Workloads that need only the standard library. */
 const workloads = [
   "json_service",
   "log_analysis",

@@ -344,7 +344,7 @@ static void serve(struct guard *guard) {
                                   {.fd = guard->wire.fd, .events = POLLIN}};
         if (poll(waits, 2, -1) < 0 && errno != EINTR)
             fail("cannot wait");
-        /* What the recorder reported before it ended is processed before its end. */
+        /* Process the recorder's last reports before its end. */
         if (waits[1].revents) {
             bool open = wire_fill(&guard->wire);
             struct message message;

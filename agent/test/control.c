@@ -169,7 +169,7 @@ static void the_start_has_an_allowance(void)
     CHECK(tm_core.start_ns == 0 && tm_core.start_debt_ns == 0);
 }
 
-/* What a place may hold unseen is bounded by the coarsest period, and so is that. */
+/* The coarsest period limits how much memory can go unnoticed, so the period itself must be limited. */
 static void no_period_is_coarser_than_the_budget_demands(void)
 {
     on();

@@ -212,26 +212,34 @@ static void refusals_touch_nothing(void)
     CHECK(tidemark_disarm(why, sizeof why) == 0);
 }
 
+enum { BLOCKS = 2000 };
+
+/* Adds the estimate of BLOCKS live blocks of 1,000 bytes, and its variance; the blocks are freed again. */
+static void add_live(struct object object, double *live, double *variance)
+{
+    static void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = object.take(1000);
+    struct tm_site sums = site_sums();
+    *live += sums.live_bytes;
+    *variance += sums.live_variance;
+    for (int i = 0; i < BLOCKS; i++)
+        object.give(blocks[i]);
+}
+
 /* The heap of the attach itself, sampled at random, is correct over many attaches. */
 static void sums_are_unbiased_from_the_first_byte(void)
 {
     struct object object = open_object("noplt");
     double live = 0, variance = 0;
-    static void *blocks[2000];
     for (int round = 0; round < 40; round++) {
         arm("period=64K");
         no_controller();
-        for (int i = 0; i < 2000; i++)
-            blocks[i] = object.take(1000);
-        struct tm_site sums = site_sums();
-        live += sums.live_bytes;
-        variance += sums.live_variance;
-        for (int i = 0; i < 2000; i++)
-            object.give(blocks[i]);
+        add_live(object, &live, &variance);
         CHECK(site_sums().live_samples < 5);
         disarm();
     }
-    CHECK_NEAR(live, 40 * 2000 * 1000.0, 5.5 * sqrt(variance));
+    CHECK_NEAR(live, 40 * BLOCKS * 1000.0, 5.5 * sqrt(variance));
 }
 
 /* A recording with a very coarse period leaves each thread a gap that would last for most of the next recording. */
@@ -239,7 +247,6 @@ static void a_gap_ends_with_its_recording(void)
 {
     struct object object = open_object("noplt");
     double live = 0, variance = 0;
-    static void *blocks[2000];
     for (int round = 0; round < 40; round++) {
         arm("period=1G");
         no_controller();
@@ -251,16 +258,10 @@ static void a_gap_ends_with_its_recording(void)
         for (int passed = 0; passed <= (int)TM_IDLE; passed += 1000)
             object.give(object.take(1000));
         CHECK(tm_own_thread.period == 64u << 10);
-        for (int i = 0; i < 2000; i++)
-            blocks[i] = object.take(1000);
-        struct tm_site sums = site_sums();
-        live += sums.live_bytes;
-        variance += sums.live_variance;
-        for (int i = 0; i < 2000; i++)
-            object.give(blocks[i]);
+        add_live(object, &live, &variance);
         disarm();
     }
-    CHECK_NEAR(live, 40 * 2000 * 1000.0, 5.5 * sqrt(variance));
+    CHECK_NEAR(live, 40 * BLOCKS * 1000.0, 5.5 * sqrt(variance));
 }
 
 int main(int count, char **arguments)

@@ -76,7 +76,7 @@ describe("run --to", () => {
     const { status, stderr } = await outcome;
     expect(status).toBe(3);
     expect(stderr).not.toContain(url);
-    // Acknowledged frames reach the database within a second or so.
+    // Acknowledged frames reach the database about a second later.
     await expect
       .poll(async () => (await service(url, "shop")).instances[0]?.endedMs, { timeout: 20_000 })
       .toBeDefined();

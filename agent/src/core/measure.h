@@ -5,7 +5,7 @@
 #ifndef TIDEMARK_MEASURE_H
 #define TIDEMARK_MEASURE_H
 
-/* What the slow path is doing. */
+/* The stages of the slow path. */
 enum tm_part {
     TM_PART_OUTSIDE = 0, /* nothing: the program, or its allocator */
     TM_PART_ENTRY,       /* whether this allocation is sampled, and the next gap */

@@ -99,7 +99,7 @@ static double share_now(void)
     return credit > 0 ? share + credit / RATE_MEMORY_NS : share / (1.0 - 3.0 * credit / (double)CREDIT_NS);
 }
 
-/* What the interval took beyond its share is taken from the allowance; once that is spent, it is paid back.
+/* Time beyond the interval's share comes out of the start allowance; once that is spent, it must be paid back.
  * Returns what is left to be charged to the account. */
 static double charge_start(double slow, double regular)
 {

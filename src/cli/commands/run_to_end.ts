@@ -1,4 +1,4 @@
-/** What `run` and `check` share: a program runs under the agent, and the shell gets its exit code. */
+/** Shared by `run` and `check`: runs a program under the agent and returns its exit code to the shell. */
 import { resolve } from "node:path";
 import {
   chooseProgram,
@@ -36,9 +36,9 @@ export interface Ending {
   readonly outputs: readonly (readonly [path: string, replacing: Replacing])[];
   /** Files that are read. */
   readonly inputs?: readonly string[];
-  /** What else is recorded; called once the options are known to be good. */
+  /** Further options of the recording; called once the other options have been checked. */
   readonly recorded?: () => Partial<RunUnderAgent>;
-  /** Tells the end of the program. @returns the exit code */
+  /** Reports how the program ended. @returns the exit code */
   readonly tell: (result: RunResult) => Promise<number>;
   /** The exit code if `tell` fails; without it the program's. */
   readonly untold?: number;

@@ -19,7 +19,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   "--interval": "--period",
   "--rate": "--period",
 };
-/** A process is an argument here, not an option. */
+/** Options of other tools for the process, which is an argument here. */
 const PID_OPTIONS: ReadonlySet<string> = new Set(["--pid", "-p"]);
 
 /**

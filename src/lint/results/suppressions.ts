@@ -3,7 +3,7 @@ import type { Comment } from "../syntax/tree.js";
 /** `# tidemark: ignore[TM-L012] reason`, at the end of the line or alone on the line before; without ids for all rules. */
 const IGNORE = /#\s*tidemark:\s*ignore(-file)?(?:\[([^\]]*)\])?/i;
 
-/** What the same finding is called by ruff, flake8 and pylint. */
+/** Comments that silence the same finding in ruff, flake8 and pylint. */
 const NOQA =
   /#\s*noqa:.*?\b(?:B019|W1518)\b|#\s*pylint:\s*disable=.*?(?:\bmethod-cache-max-size-none\b|\bW1518\b)/i;
 

@@ -75,7 +75,7 @@ export function growingUse(growth: Growth, file: FileFacts): Suspect | null {
       };
 }
 
-/** What an object is made with does not grow. */
+/** Items that a constructor adds are not growth. */
 function isFirst({ scope }: Use, { slot }: Growth): boolean {
   const isOfInstance = slot.kind === "class" && !slot.owner.writes.has(slot.name);
   return isOfInstance && /^__(?:init|post_init)__$/.test(scope.functionAround?.name ?? "");

@@ -71,7 +71,7 @@ def handle(request):
   },
 };
 
-/** What made the receiver shows that it is an instrument, whatever its name is. */
+/** Whether the receiver was created as an instrument, whatever its name. */
 function isInstrument(receiver: SyntaxNode, { names, slots }: FileFacts): boolean {
   const slot = slots.of(receiver);
   const value = (slot === null ? null : slots.valueOf(slot)) ?? names.valueOf(receiver);

@@ -70,7 +70,7 @@ export class Uses {
     return uses;
   }
 
-  /** What removes from an attribute of this name of an object whose class is not seen: `job.owner.running.remove(job)`. */
+  /** Removals from an attribute with this name, on an object of unknown class: `job.owner.running.remove(job)`. */
   throughOthers(slot: Slot): Use[] {
     if (slot.kind !== "class" || !slot.name.startsWith("_")) {
       return [];

@@ -84,7 +84,7 @@ function bytesAt(code: MemoryReader, address: Address, length: number): number[]
       bytes.push(code.uint8(address + index));
     }
   } catch {
-    // What was read is enough.
+    // The bytes read so far are enough.
   }
   return bytes;
 }

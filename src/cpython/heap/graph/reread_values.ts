@@ -52,8 +52,8 @@ const MOST_ATTEMPTS = 8;
 /** If no object is found at an address this often in a row, the reference is stale. */
 const FORGOTTEN = 3;
 /**
- * Objects of C libraries lead to memory that never is an object, and a program may have thousands of them. After so
- * many of a type led to nothing, the others of the type get one attempt each, and later none.
+ * Objects of C libraries lead to memory that never is an object, and a program may have thousands of them. Once
+ * this many objects of a type have led to nothing, the others get one attempt each, and later none.
  */
 const FRUITLESS = 1;
 const MOST_FRUITLESS = 8;
@@ -190,7 +190,7 @@ class ValueRenewal {
   /** References as they are now: tables are read again before their entries are followed. */
   readonly #present: References;
   readonly #head = new Uint32Array(HEAD_BYTES / 4);
-  /** By type: its objects that were read again and led to no new object, since the last one that did. */
+  /** By type: how many of its objects in a row led to no new object. */
   readonly #fruitless = new Map<TypeRow, number>();
   #renewed = 0;
   #pausedMs: Millis = 0;
@@ -251,7 +251,7 @@ class ValueRenewal {
     return !isExact && (this.#fruitless.get(type) ?? 0) >= most;
   }
 
-  /** What is referred to now is an object more; and so on, from each of those. `type`: of what is visited. */
+  /** Adds the objects that are referred to now, and those that they refer to in turn. `type`: the visited object's type. */
   #take(visitAnew: () => void, type: TypeRow): void {
     const waiting = [{ visit: visitAnew, type }];
     for (let next = waiting.pop(); next !== undefined && !this.isOver; next = waiting.pop()) {
@@ -334,7 +334,7 @@ class ValueRenewal {
     }
   }
 
-  /** It is part of a library: there from the start, and never new. */
+  /** A type that is part of a library exists from the start, so it is never a new value. */
   #isStaticType({ address, type }: ObjectRow): boolean {
     const isType = this.types.of(type).shape === SHAPE_TYPE;
     const row = isType ? this.types.find(address >>> 0, Math.floor(address / 2 ** 32)) : -1;

@@ -99,7 +99,7 @@ function isInterpreterFrame(frame: FrameJson): boolean {
   );
 }
 
-/** A kernel compiles each cell under a file name of its own: cells that look alike in a list are one place. */
+/** A Jupyter kernel compiles each cell under its own file name; cells that would be listed alike count as one place. */
 function frameKey(frame: FrameJson): unknown[] {
   const file = isNotebookCell(frame.file) ? readableFile(frame.file) : frame.file;
   return [frame.function, file, frame.line, frame.kind];
