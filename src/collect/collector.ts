@@ -19,13 +19,13 @@
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { diagnoseRecording } from "../inspect/index.js";
-import { PythonScan, type ScannedProcess, startTimeMs } from "../linux/index.js";
-import { monotonicMs } from "../linux/this_process/clock.js";
+import { PythonScan, readStatus, type ScannedProcess } from "../linux/index.js";
+import { monotonicMs, threadCpu } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
 import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
-import { TidemarkError } from "../model/errors/errors.js";
+import { processGone, TidemarkError } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
-import { attachAndRecord, CpuBudget, openRecording, recordFromOutside } from "../record/index.js";
+import { attachAndRecord, CpuBudget, OutsideRecording, openRecording } from "../record/index.js";
 import type { Destination } from "../recording/sender/post_connection.js";
 import { chooseAgents } from "./choice.js";
 import { KeptRecordings } from "./kept_recordings.js";
@@ -64,6 +64,8 @@ export type WatchEvent =
 /** Bounds that the policy may change. */
 interface Bounds {
   readonly warmUpMs: Millis;
+  /** Distance of the polls of a program without the agent. */
+  readonly pollMs: Millis;
   readonly agents: number;
   readonly turnMs: Millis;
   readonly keepMs: Millis;
@@ -73,6 +75,7 @@ interface Bounds {
 export function boundsOf({ defaults }: Policy): Bounds {
   return {
     warmUpMs: defaults.warm_up ?? 60_000,
+    pollMs: defaults.poll ?? 20_000,
     agents: defaults.agents ?? 20,
     turnMs: defaults.turn ?? 600_000,
     keepMs: defaults.keep ?? 86_400_000,
@@ -95,6 +98,9 @@ const LAST_RETRY_MS: Millis = 3_600_000;
 /** First verdict of a recording with an agent; each next one when the recording is this many times as long. */
 const FIRST_VERDICT_MS: Millis = 30_000;
 const VERDICT_FACTOR = 2;
+/** Verdicts take at most this share of a core, and only programs that grew by this much get one. */
+const VERDICT_SHARE = 0.003;
+const LEAST_GROWTH: Bytes = 2 ** 20;
 
 /** A recording that grows. */
 interface Growing {
@@ -102,6 +108,8 @@ interface Growing {
   readonly path: string;
   /** When the agent was loaded, or the recording from outside began. */
   readonly sinceMs: Millis;
+  /** Sum of RSS then. */
+  readonly rssBytes: Bytes;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
 }
@@ -114,6 +122,8 @@ interface Watched {
   turns: number;
   retryMs: Millis;
   retryDistanceMs: Millis;
+  /** No recording could be made: nothing is tried before this. */
+  brokenUntilMs: Millis;
   /** The kind that was reported last; "" while it is calm. */
   verdict: string;
 }
@@ -134,6 +144,8 @@ export class Collector {
   #counts = "";
   #countsMs = 0;
   #judging: Promise<void> | null = null;
+  /** The next verdict is not made before. */
+  #judgeMs = 0;
 
   /** Throws TidemarkError for a policy or a folder that cannot be used. */
   constructor(options: WatchOptions) {
@@ -178,6 +190,7 @@ export class Collector {
           turns: 0,
           retryMs: 0,
           retryDistanceMs: FIRST_RETRY_MS,
+          brokenUntilMs: 0,
           verdict: "",
         });
       } else {
@@ -230,6 +243,7 @@ export class Collector {
         this.#enter(one);
       } else if (
         growing === null &&
+        nowMs >= one.brokenUntilMs &&
         rule.watch !== "never" &&
         ageMs(one.program.root) >= LEAST_AGE_MS
       ) {
@@ -287,20 +301,17 @@ export class Collector {
   #recordOutside(one: Watched): void {
     const { to } = this.#options;
     this.#begin(one, "outside", async (recordingPath, until) => {
-      try {
-        await recordFromOutside({
-          pid: one.program.root.pid,
-          recordingPath,
-          follow: !one.program.hasOthersBelow,
-          ...(to === null ? {} : { to }),
-          budget: this.#budget,
-          until,
-        });
-      } catch (error) {
-        if (!(error instanceof TidemarkError)) {
-          throw error;
-        }
+      const recording = new OutsideRecording({
+        pid: one.program.root.pid,
+        recordingPath,
+        follow: !one.program.hasOthersBelow,
+        ...(to === null ? {} : { to }),
+      });
+      while (recording.poll() && !until.aborted) {
+        const { pollMs } = boundsOf(this.#policy);
+        await sleep(pollMs, undefined, { signal: until }).catch(() => {});
       }
+      await recording.close();
     });
   }
 
@@ -314,7 +325,11 @@ export class Collector {
     const path = this.#kept.newPath(identity.service, pid, Date.now());
     const ended = record(path, stop.signal)
       .catch((error) => {
-        this.#options.onEvent({ kind: "refused", program: one.program, why: whyOf(error) });
+        // It ended at this moment, or its file cannot be written.
+        if (!(error instanceof TidemarkError) || error.id !== processGone(pid).id) {
+          this.#options.onEvent({ kind: "refused", program: one.program, why: whyOf(error) });
+        }
+        one.brokenUntilMs = monotonicMs() + FIRST_RETRY_MS;
       })
       .then(() => {
         this.#kept.closed(path);
@@ -322,27 +337,32 @@ export class Collector {
           one.growing = null;
         }
       });
-    one.growing = { kind, path, sinceMs: monotonicMs(), stop, ended };
+    one.growing = { kind, path, sinceMs: monotonicMs(), rssBytes: rssOf(one.program), stop, ended };
   }
 
-  /** Without a server, verdicts are made here, one at a time. */
+  /** Without a server, verdicts are made here: one at a time, of the program that grew most, at a bounded cost. */
   #judge(nowMs: Millis): void {
-    if (this.#options.to !== null || this.#judging !== null) {
+    if (this.#options.to !== null || this.#judging !== null || nowMs < this.#judgeMs) {
       return;
     }
-    for (const one of this.#watched.values()) {
-      const { growing } = one;
-      if (growing?.kind !== "agent") {
-        continue;
-      }
-      const dueMs = this.#dueMs.get(growing) ?? growing.sinceMs + FIRST_VERDICT_MS;
-      if (nowMs >= dueMs) {
-        this.#dueMs.set(growing, growing.sinceMs + (nowMs - growing.sinceMs) * VERDICT_FACTOR);
-        this.#judging = this.#diagnose(one, growing).finally(() => {
-          this.#judging = null;
-        });
-        return;
-      }
+    const [first] = [...this.#watched.values()]
+      .flatMap((one) => {
+        const { growing } = one;
+        const isDue =
+          growing?.kind === "agent" &&
+          nowMs >= (this.#dueMs.get(growing) ?? growing.sinceMs + FIRST_VERDICT_MS);
+        return isDue ? [{ one, growing, grown: rssOf(one.program) - growing.rssBytes }] : [];
+      })
+      .filter(({ grown }) => grown >= LEAST_GROWTH)
+      .sort((a, b) => b.grown - a.grown);
+    if (first !== undefined) {
+      const { one, growing } = first;
+      this.#dueMs.set(growing, growing.sinceMs + (nowMs - growing.sinceMs) * VERDICT_FACTOR);
+      const cpu = threadCpu();
+      this.#judging = this.#diagnose(one, growing).finally(() => {
+        this.#judging = null;
+        this.#judgeMs = nowMs + cpu() / VERDICT_SHARE;
+      });
     }
   }
 
@@ -403,8 +423,12 @@ export class Collector {
   }
 }
 
-function ageMs({ startTicks }: ScannedProcess): Millis {
-  return Date.now() - startTimeMs(startTicks);
+function rssOf({ processes }: Program): Bytes {
+  return processes.reduce((sum, { pid }) => sum + (readStatus(pid)?.rssBytes ?? 0), 0);
+}
+
+function ageMs({ startedMs }: ScannedProcess): Millis {
+  return Date.now() - startedMs;
 }
 
 /** 0: it cannot be read. */

@@ -12,6 +12,7 @@ select: [{match: {env: prod}, agent: {share: 2.5%}}]
 `);
   expect(boundsOf(policy)).toEqual({
     warmUpMs: 30_000,
+    pollMs: 20_000,
     agents: 3,
     turnMs: 300_000,
     keepMs: 7_200_000,

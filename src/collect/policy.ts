@@ -2,7 +2,7 @@
  * The policy of `tidemark watch`: which programs are recorded, and which of them get the agent. A YAML file:
  *
  *     server: {url: https://tidemark.internal, token_file: /run/secrets/tidemark}
- *     defaults: {warm_up: 1min, agents: 20, turn: 10min, keep: 24h, disk: 2GiB}
+ *     defaults: {warm_up: 1min, poll: 20s, agents: 20, turn: 10min, keep: 24h, disk: 2GiB}
  *     select:
  *       - match: {service: "checkout*", env: prod}
  *         agent: {share: 10%, most: 3}
@@ -61,6 +61,7 @@ const POLICY = z.strictObject({
   defaults: z
     .strictObject({
       warm_up: duration.optional(),
+      poll: duration.optional(),
       agents: count.optional(),
       turn: duration.optional(),
       keep: duration.optional(),

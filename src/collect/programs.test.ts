@@ -26,6 +26,7 @@ function python(
     startTicks: 1,
     attach: { ok: true, reason: "", remedy: "" },
     identity: identityOf({ TIDEMARK_SERVICE: service }, "python"),
+    startedMs: 0,
     ...more,
   } satisfies ScannedProcess;
 }

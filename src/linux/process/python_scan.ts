@@ -1,14 +1,14 @@
 /**
- * The Python processes of the host, read again and again. A scan reads one line of /proc for each process; what
- * does not change while a process runs its program is read once.
+ * The Python processes of the host, read again and again. A scan lists /proc and
+ * reads what is new; whether a known pid still means the same process is asked every few scans.
  */
 
-import type { Pid } from "../../model/base/units.js";
+import type { Pid, TimeMs } from "../../model/base/units.js";
 import { programName } from "../../model/profile/program_name.js";
 import type { ServiceIdentity } from "../../model/wire/identity.js";
 import { identityOf } from "../../model/wire/identity.js";
 import { readEnvironment } from "./environment.js";
-import { hasEnded, readExecutable, readStat } from "./process.js";
+import { hasEnded, readStat, startTimeMs } from "./process.js";
 import { type PythonProcess, readPythonProcess } from "./python_processes.js";
 import { listPids } from "./tree.js";
 
@@ -16,13 +16,17 @@ export interface ScannedProcess extends Omit<PythonProcess, "children"> {
   /** Distinguishes it from a later process with the same pid, and from the program before an exec. */
   readonly key: string;
   readonly identity: ServiceIdentity;
+  readonly startedMs: TimeMs;
 }
 
 interface Known {
+  readonly key: string;
   readonly found: ScannedProcess | null;
-  /** When to examine it again: a program may load Python later, and figures age. */
+  /** When its figures age; for a process without Python, which may load it later, when to look again. */
   dueMs: number;
   distanceMs: number;
+  /** When to ask whether the pid still means this process. */
+  checkMs: number;
 }
 
 /** Figures of a Python process are as old as this at most. */
@@ -30,24 +34,30 @@ const REFRESH_MS = 60_000;
 /** A process without Python is examined again after this time, then after twice as long each time. */
 const FIRST_AGAIN_MS = 2_000;
 const LAST_AGAIN_MS = 600_000;
+/** A pid that is used again, or an exec, is noticed within this time. */
+const CHECK_MS = 12_000;
 
 export class PythonScan {
-  #known = new Map<string, Known>();
+  #known = new Map<Pid, Known>();
 
   /** Ascending by pid, without this process. `nowMs`: any clock that only moves forward. */
   read(nowMs: number): ScannedProcess[] {
-    const known = new Map<string, Known>();
+    const known = new Map<Pid, Known>();
     for (const pid of listPids()) {
+      const before = this.#known.get(pid);
+      if (before !== undefined && nowMs < Math.min(before.dueMs, before.checkMs)) {
+        known.set(pid, before);
+        continue;
+      }
       const stat = pid === process.pid ? null : readStat(pid);
       if (stat === null || hasEnded(stat)) {
         continue;
       }
-      const key = `${pid}:${stat.startTicks}:${readExecutable(pid) ?? stat.name}`;
-      const before = this.#known.get(key);
-      known.set(
-        key,
-        before !== undefined && nowMs < before.dueMs ? before : look(pid, key, before, nowMs),
-      );
+      const key = `${pid}:${stat.startTicks}:${stat.stackStart || stat.name}`;
+      const same = before?.key === key ? before : undefined;
+      const current = same !== undefined && nowMs < same.dueMs ? same : look(pid, key, same, nowMs);
+      current.checkMs = nowMs + CHECK_MS;
+      known.set(pid, current);
     }
     this.#known = known;
     return [...known.values()].flatMap(({ found }) => (found === null ? [] : [found]));
@@ -58,13 +68,15 @@ function look(pid: Pid, key: string, before: Known | undefined, nowMs: number): 
   const python = readPythonProcess(pid, false);
   if (python === null) {
     const distanceMs = Math.min(LAST_AGAIN_MS, (before?.distanceMs ?? FIRST_AGAIN_MS / 2) * 2);
-    return { found: null, dueMs: nowMs + distanceMs, distanceMs };
+    return { key, found: null, dueMs: nowMs + distanceMs, distanceMs, checkMs: 0 };
   }
   const identity =
     before?.found?.identity ?? identityOf(readEnvironment(pid), programName(python.command));
   return {
-    found: { ...python, key, identity },
+    key,
+    found: { ...python, key, identity, startedMs: startTimeMs(python.startTicks) },
     dueMs: nowMs + REFRESH_MS,
     distanceMs: REFRESH_MS,
+    checkMs: 0,
   };
 }

@@ -1,73 +1,102 @@
-/** Records a running program from outside: nothing is loaded into it. */
+/**
+ * Records a running program from outside, at a distance that its caller chooses: nothing is loaded into it, and no
+ * holders are looked up. A poll reads the files of /proc that `Recorder` reads at its cheap polls.
+ */
 import { hasEnded, readStat, startTimeMs } from "../../linux/index.js";
-import { MemoryRoom } from "../../linux/this_process/memory_room.js";
-import type { Millis, Pid } from "../../model/base/units.js";
+import { nowMs } from "../../linux/this_process/clock.js";
+import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { processGone } from "../../model/errors/errors.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
-import type { CpuBudget } from "../budget/cpu_budget.js";
-import { Recorder } from "../launch/recorder.js";
-import { beginRecording } from "./begun_recording.js";
+import type { MetricRow } from "../../recording/writer.js";
+import { MemoryWatch } from "../process/memory_watch.js";
+import { ProcessTree, type TreePoll } from "../process/process_tree.js";
+import { type BegunRecording, beginRecording } from "./begun_recording.js";
 
-export interface OutsideOptions {
+interface OutsideOptions {
   readonly pid: Pid;
   readonly recordingPath: string;
   /** Record its child processes, too. */
   readonly follow: boolean;
   readonly to?: Destination;
-  readonly budget: CpuBudget;
-  /** Ends the recording. */
-  readonly until: AbortSignal;
 }
 
-const CHECK_MS: Millis = 500;
+/** PSS walks every page, so it is read only every this many polls. */
+const POLLS_PER_SHARES = 20;
+/** Readings are written together, so a server gets them this much later at most. */
+const WRITE_MS: Millis = 60_000;
 
-/** Until the program ends or `until` is aborted. Throws TidemarkError if there is no such process. */
-export async function recordFromOutside(options: OutsideOptions): Promise<void> {
-  const { pid, follow, until } = options;
-  const stat = readStat(pid);
-  if (stat === null || hasEnded(stat)) {
-    throw processGone(pid);
-  }
-  const recording = beginRecording(pid, options.recordingPath, null, options.to);
-  const { writer, command, startedMs } = recording;
-  writer.limits(startedMs, [
-    "Recorded from outside: there are no allocation sites, because the program has no agent.",
-  ]);
-  const recorder = new Recorder({
-    writer,
-    pid,
-    startTicks: stat.startTicks,
-    command,
-    startedMs,
-    programStartedMs: Math.min(startedMs, startTimeMs(stat.startTicks)),
-    follow,
-    pool: null,
-    devices: null,
-    budget: options.budget,
-    memory: new MemoryRoom(),
-  });
-  recorder.start();
-  await ended(recorder, until);
-  if (recorder.rootLives) {
-    recorder.leave();
-  } else {
-    await recorder.finish(null);
-  }
-  writer.close();
-  await recording.sendRest();
-}
+export class OutsideRecording {
+  readonly #pid: Pid;
+  readonly #recording: BegunRecording;
+  readonly #tree: ProcessTree;
+  readonly #memory: MemoryWatch;
+  #polls = 0;
+  /** Readings that are not written yet. */
+  #pending: MetricRow[] = [];
+  #writtenMs: TimeMs = 0;
 
-function ended(recorder: Recorder, until: AbortSignal): Promise<void> {
-  return new Promise((resume) => {
-    const timer = setInterval(check, CHECK_MS);
-    until.addEventListener("abort", check);
-    check();
-    function check() {
-      if (until.aborted || !recorder.rootLives) {
-        clearInterval(timer);
-        until.removeEventListener("abort", check);
-        resume();
-      }
+  /** Throws TidemarkError if there is no such process, or the file cannot be opened. */
+  constructor({ pid, recordingPath, follow, to }: OutsideOptions) {
+    const stat = readStat(pid);
+    if (stat === null || hasEnded(stat)) {
+      throw processGone(pid);
     }
-  });
+    this.#pid = pid;
+    this.#recording = beginRecording(pid, recordingPath, null, to);
+    const { writer, command, startedMs } = this.#recording;
+    writer.limits(startedMs, [
+      "Recorded from outside: there are no allocation sites, because the program has no agent.",
+    ]);
+    const programStartedMs = Math.min(startedMs, startTimeMs(stat.startTicks));
+    this.#tree = new ProcessTree(
+      pid,
+      stat.startTicks,
+      command,
+      startedMs,
+      follow,
+      programStartedMs,
+    );
+    this.#memory = new MemoryWatch(pid);
+  }
+
+  /** @returns false once the program has ended; its recording can then be closed. */
+  poll(): boolean {
+    const poll = this.#tree.poll(nowMs(), this.#polls++ % POLLS_PER_SHARES === 0);
+    const lives = this.#tree.livingPids.includes(this.#pid);
+    this.#recording.writer.memoryEnds(poll.timeMs, this.#memory.poll(poll, lives));
+    this.#write(poll);
+    return lives;
+  }
+
+  /** Ends the recording; waits until the server has it, or for a while. */
+  async close(): Promise<void> {
+    const timeMs = nowMs();
+    const { writer } = this.#recording;
+    if (!this.#tree.livingPids.includes(this.#pid)) {
+      this.#write(this.#tree.end(timeMs, this.#tree.outliving().length));
+    }
+    this.#writePending(timeMs);
+    writer.end({ timeMs, exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 });
+    writer.close();
+    await this.#recording.sendRest();
+  }
+
+  #write({ timeMs, rows, events, limits, metrics }: TreePoll): void {
+    const { writer } = this.#recording;
+    if (rows.length > 0) {
+      writer.processes(timeMs, rows);
+    }
+    writer.events(timeMs, events);
+    writer.limits(timeMs, limits);
+    this.#pending.push(...metrics);
+    if (rows.length > 0 || events.length > 0 || timeMs - this.#writtenMs >= WRITE_MS) {
+      this.#writePending(timeMs);
+    }
+  }
+
+  #writePending(timeMs: TimeMs): void {
+    this.#recording.writer.metrics(timeMs, this.#pending);
+    this.#pending = [];
+    this.#writtenMs = timeMs;
+  }
 }
