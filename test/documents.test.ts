@@ -106,7 +106,7 @@ describe("JSON", () => {
       expect(after?.growthBytes).toBeGreaterThan(60 * 2 ** 20);
       expect(after?.ussBytes).toBeGreaterThan(60 * 2 ** 20);
       expect(after?.minRssBytes).toBe(before?.rssBytes);
-      expect(after?.growthBytesPerHour).toBeUndefined(); // two looks within a minute tell no rate
+      expect(after?.growthBytesPerHour).toBeUndefined(); // two profiles within a minute are too few for a rate
       expect(after?.attach).toMatchObject({ ok: true });
     } finally {
       child.kill("SIGKILL");

@@ -10,7 +10,7 @@ import { anyInterpreter } from "./environment.js";
 import { execute, plainEnvironment, removeScratch, scratch, tidemark } from "./run.js";
 import { Terminal } from "./terminal.js";
 
-/** Keeps 4 MiB at every turn, and tells its pid; ends when its input does. */
+/** Keeps 4 MiB in every iteration, and prints its pid; ends when its input does. */
 const GROWING = `import os, select, sys
 print(os.getpid(), flush=True)
 kept = []

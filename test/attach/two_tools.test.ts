@@ -14,7 +14,7 @@ afterAll(removeScratch);
 const python = environment.packagesPython ?? "";
 const pySpy = join(dirname(python), "py-spy");
 
-/** Holds 150 MB more whenever it is told to, allocates and frees besides, and does what its input says. */
+/** Allocates and frees all the time, and obeys commands on its input; "hold" makes it hold 150 MB more. */
 const PROGRAM = `
 import os, sys, threading, time
 held = []
@@ -111,7 +111,7 @@ describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
   test("starts and ends while attached: the gap is reported, and memory held after it is recorded", async () => {
     const target = await run();
     const { leave } = await attached(target);
-    // So much that no period is too coarse to tell it from what comes after the gap.
+    // So much that even a coarse period distinguishes it from allocations after the gap.
     for (let times = 0; times < 3; times++) {
       await tell(target, "hold");
     }

@@ -34,7 +34,7 @@ import {
 const python = present(environment.packagesPython);
 afterAll(removeScratch);
 
-/** Runs a program that tells its truth, and checks every figure of it. */
+/** Runs a program that reports its true figures, and checks each of them. */
 async function recordKnown(
   command: readonly string[],
   settings: RunSettings = {},

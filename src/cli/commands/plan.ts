@@ -107,8 +107,8 @@ async function compared(document: PlanJson, options: PlanCommandOptions): Promis
     return document;
   }
   return isSnapshot(compare)
-    ? withProgress(compare, "MiB", options, (tell) =>
-        planComparedWithSnapshot(document, compare, tell),
+    ? withProgress(compare, "MiB", options, (onProgress) =>
+        planComparedWithSnapshot(document, compare, onProgress),
       )
     : planComparedWithRecording(document, openRecordingAt(compare), compare);
 }
@@ -121,7 +121,9 @@ async function writePage(
 ): Promise<void> {
   requireOtherFile(output, path);
   await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, (file) =>
-    withProgress(output, "MiB", options, (tell) => writeReport(planPage(planned), file, tell)),
+    withProgress(output, "MiB", options, (onProgress) =>
+      writeReport(planPage(planned), file, onProgress),
+    ),
   );
   sayWritten("html", [output], options);
 }

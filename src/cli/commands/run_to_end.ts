@@ -39,8 +39,8 @@ export interface Ending {
   /** Further options of the recording; called once the other options have been checked. */
   readonly recorded?: () => Partial<RunUnderAgent>;
   /** Reports how the program ended. @returns the exit code */
-  readonly tell: (result: RunResult) => Promise<number>;
-  /** The exit code if `tell` fails; without it the program's. */
+  readonly printEnd: (result: RunResult) => Promise<number>;
+  /** The exit code if `printEnd` fails; without it the program's. */
   readonly untold?: number;
 }
 
@@ -71,7 +71,7 @@ export async function runToEnd(
       printError(programNotStarted(command[0] ?? "", result.startFailure, status).message);
     } else {
       exitCode = ending.untold ?? result.exitCode;
-      exitCode = await ending.tell(result);
+      exitCode = await ending.printEnd(result);
     }
   } catch (error) {
     if (!(error instanceof TidemarkError) || options.debug === true) {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 export { FLEET_PAGES_PATH } from "../../linux/installation.js";
 
-/** Where a server of this user keeps everything unless it is told otherwise. */
+/** The default data folder of a server that this user runs. */
 export function defaultServerFolder(): string {
   const base = process.env.XDG_DATA_HOME || join(homedir(), ".local/share");
   return join(base, "tidemark/server");
