@@ -152,7 +152,7 @@ describe("JSON", () => {
   });
 });
 
-test("the example of docs/recording.md reads a recording, and is what the page shows", async () => {
+test("the example of docs/recording.md reads a recording, and matches the page", async () => {
   const example = join(repository, "examples/read_recording.py");
   const { stdout, stderr } = await execute([python, example, recording]);
   expect(stderr).toBe("");

@@ -38,7 +38,7 @@ afterAll(() => {
   removeScratch();
 });
 
-test("by pid: the line that holds most, its growth, and the program's end", async () => {
+test("by pid: the largest line, its growth, and the program's end", async () => {
   const words = [tidemark, "live", String(pid)];
   // The recording opens a moment after the program's start.
   for (let tries = 0; tries < 200 && !existsSync(join(folder, "growing.tidemark")); tries++) {

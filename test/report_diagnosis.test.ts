@@ -149,7 +149,7 @@ function openDiagnosis(evidence: string, change: Partial<DiagnosisJson> = {}): P
 }
 
 describe("every verdict", () => {
-  test("steady: no suspect, nothing to fix", () =>
+  test("a steady program has no suspect and nothing to fix", () =>
     using(openDiagnosis("anonRssBytes 60\nsite parse churns 30"), async (page) => {
       await openTab(page);
       expect(await words(part(page, "Verdict"))).toContain("steady");

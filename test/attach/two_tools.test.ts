@@ -87,7 +87,7 @@ function held(result: AttachResult): Estimate | undefined {
 }
 
 describe.runIf(existsSync(pySpy))("py-spy", () => {
-  test("dumps and records while it is attached to, and is attached to while it records", async () => {
+  test("a program that dumps and records its own history can be attached to, before and after", async () => {
     const target = await run();
     const { leave } = await attached(target);
     const dump = spawnSync(pySpy, ["dump", "--pid", String(target.pid)], { encoding: "utf8" });
@@ -143,7 +143,7 @@ describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
     await endWell(target);
   });
 
-  test("outlasts the recording, and ends after it", async () => {
+  test("a program that outlasts the recording ends after it", async () => {
     const target = await run();
     const { leave } = await attached(target);
     await tell(target, "track");

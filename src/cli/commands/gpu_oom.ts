@@ -44,7 +44,7 @@ async function oom(log: string, _: OomOptions, command: Command): Promise<void> 
   // An option that `gpu` also has is parsed by `gpu` if it precedes this subcommand's name.
   const options = command.optsWithGlobals<OomOptions>();
   if (log === "-" && process.stdin.isTTY === true) {
-    throw badUsage("a log is needed", "name a file, or pipe one in");
+    throw badUsage("no log was given", "name a file, or pipe one in");
   }
   const document = await readLog(log, options);
   if (options.json === true) {

@@ -122,11 +122,11 @@ function start(
   });
 }
 
-/** Throws TidemarkError where two options name one file to be written, whatever --force says, or a file that is read. */
+/** Throws TidemarkError if two options name the same output file, even with --force, or a file that is read. */
 function requireDistinct(written: readonly string[], read: readonly string[]): void {
   for (const [index, path] of written.entries()) {
     if (path === "-") {
-      throw badUsage("'-' is no file: standard output is the program's", "name a file");
+      throw badUsage("'-' is not possible here: the program uses standard output", "name a file");
     }
     const others = [...written.slice(0, index), ...read].map((other) => resolve(other));
     const isDevice = statOf(path)?.isFile() === false; // such as /dev/null
