@@ -3,8 +3,16 @@ import { join } from "node:path";
 
 export { FLEET_PAGES_PATH } from "../../linux/installation.js";
 
-/** The default data folder of a server that this user runs. */
+/** The default of `serve --store`. */
 export function defaultServerFolder(): string {
-  const base = process.env.XDG_DATA_HOME || join(homedir(), ".local/share");
-  return join(base, "tidemark/server");
+  return inDataHome("server");
+}
+
+/** The default of `watch --folder`. */
+export function defaultWatchFolder(): string {
+  return inDataHome("watch");
+}
+
+function inDataHome(name: string): string {
+  return join(process.env.XDG_DATA_HOME || join(homedir(), ".local/share"), "tidemark", name);
 }
