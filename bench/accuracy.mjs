@@ -174,18 +174,18 @@ rmSync(scratch, { recursive: true, force: true });
 const markdown = `## Accuracy
 
 \`npm run bench -- accuracy --runs ${options.runs} --seconds ${options.seconds}\` on ${describeMachine(python)}.
-Live bytes of each site against programs that know them, at the default period of 64 KiB. "Large": sites with ${EXPECTED_SAMPLES} expected
-samples and more at that period.
+Estimated live bytes of each site, compared with the true figures of programs that count them, at the default period of
+64 KiB. "Large" sites have at least ${EXPECTED_SAMPLES} expected samples at that period.
 
 ${markdownTable(
   [
     "program",
     "large: within 10 %",
-    "the worst site",
+    "worst site",
     "large: error, median",
     "largest",
-    `interval holds the truth, sites of ${SAMPLES_FOR_INTERVAL} samples and more`,
-    "not listed: less than, of live bytes, at most",
+    `interval contains the true value, sites of ${SAMPLES_FOR_INTERVAL} samples and more`,
+    "sites not listed: at most this share of live bytes",
     "coarsest period",
   ],
   rows,

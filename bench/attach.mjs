@@ -167,9 +167,10 @@ rmSync(scratch, { recursive: true, force: true });
 const markdown = `## Attach
 
 \`npm run bench -- attach --rounds ${options.rounds}\` on ${describeMachine(python)}. In ms: p50, p99, maximum. The program
-beats every 0.2 ms; its longest gap with an attach and a detach in it, and in 100 ms without.
+does a short piece of work every 0.2 ms. The last two columns are its longest gap while Tidemark attaches and detaches,
+and during 100 ms without.
 
-${markdownTable(["Python", "command to recording", "stands at attach", "stands at detach", "longest gap", "gap without"], rows)}
+${markdownTable(["Python", "command to recording", "pause at attach", "pause at detach", "longest gap", "gap without"], rows)}
 
 ${markdownTable(["beside it", "longest gap", "in 1 s without", "wall time", "failed", "the program ended"], peers)}
 `;

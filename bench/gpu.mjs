@@ -232,7 +232,7 @@ const pageColumns = ["file", "its size", "drawn", "browser's memory", "frame whi
 const markdown = `## Snapshots of a GPU's allocator
 
 \`npm run bench -- gpu\` on ${describeMachine("python3")}. The snapshots are from a simulated
-allocator. Load: by other programs at the beginning, on the processors named here.
+allocator. "Load" is the load by other programs at the start, on the processors named above.
 
 ${markdownTable(
   [
@@ -248,17 +248,18 @@ ${markdownTable(
   reading,
 )}
 
-Each page in a Chromium of its own. "Drawn" is from opening to the first frame with the timeline; memory is the highest
-of all the browser's processes until then (PSS); frames while the wheel zooms in and out 90 times, median / 95 %.
+Each page is opened in a new Chromium. "Drawn" is the time from opening to the first frame with the timeline. Memory is the
+highest PSS of all the browser's processes until then. Frame times are measured while the wheel zooms in and out 90 times:
+median / 95 %.
 
 ${markdownTable(pageColumns, pages)}
 `;
 const torchMarkdown = `### PyTorch's page of the same snapshots
 
 \`npm run bench -- gpu --pytorch-page MemoryViz.js\` on ${describeMachine("python3")}. \`MemoryViz.js\` is
-torch/utils/viz/MemoryViz.js of PyTorch's repository: its page loads that from a server, and the benchmark answers for
-the server, d3 by the npm package (its d3-scale is 2, the page names 1). It draws the largest 15,000 allocations and one
-polygon for the others. A page that has drawn nothing in five minutes is given up.
+torch/utils/viz/MemoryViz.js of PyTorch's repository. PyTorch's page loads it from a server; here the benchmark serves it,
+and d3 from the npm package (with d3-scale 2; the page names 1). The page draws the largest 15,000 allocations and one
+polygon for the others. The benchmark gives up if nothing is drawn within five minutes.
 
 ${markdownTable(pageColumns, torchPages)}
 `;

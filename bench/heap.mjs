@@ -241,8 +241,8 @@ await measure("10 M objects", 10_000_000 / objectsARecord, false);
 const load = `load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} cores at the end`;
 const markdown = `## Census and graph
 
-\`npm run bench -- heap\` on ${describeMachine(python)}, ${load}. Medians of three (one above 2 GiB); each look
-is a process of its own.
+\`npm run bench -- heap\` on ${describeMachine(python)}, ${load}. Medians of three runs (one above
+2 GiB), each in a new process.
 
 ${markdownTable(
   [
@@ -260,21 +260,23 @@ ${markdownTable(
   censusRows,
 )}
 
-"Plain reading" is what the kernel takes to copy the same bytes by /proc/PID/mem for one thread that looks at none of
-them: no census and no pause can be shorter than that, shared by as many threads as there are processors.
+"Plain reading" is the time that one thread needs to copy the same bytes through /proc/PID/mem without looking at them.
+No census and no pause can be shorter than this time divided by the number of processors.
 
-Graph with dominators and retained sizes; the memory that is stated before it starts, and what it took:
+Graph with dominators and retained sizes, with the estimate of its memory ("stated") and the memory that it used:
 
 ${markdownTable(
   ["heap", "objects", "references", "graph", "", "pause", "stated", "own memory"],
   graphRows,
 )}
 
-A loop that changes random records, for ${BEAT_SECONDS} s or until the look is over: its longest pause, and the work that it lost. The child of a bare fork is kept for as long as the copy takes; pages written to meanwhile exist twice.
+The effect on a program whose loop changes random records, for ${BEAT_SECONDS} s or until the reading is over: its longest pause, and the
+work that it lost. The child of a bare fork is kept for as long as the copy takes; pages that are written to in the
+meantime exist twice.
 
 ${markdownTable(["heap", "way", "longest pause", "work lost", "copied on write"], pauseRows)}
 
-Beside it, types alone, without retained sizes (at most ${LONGEST_PEER_MS / 1000} s each):
+Other tools that count types, without retained sizes (at most ${LONGEST_PEER_MS / 1000} s each):
 
 ${markdownTable(["heap", "tool", "takes", "the program"], peerRows)}
 `;

@@ -123,7 +123,8 @@ const markdown = `## Request latency
 
 \`npm run bench -- latency --pairs ${options.pairs} --peer-pairs ${options["peer-pairs"]} --requests ${options.requests}\` on
 ${describeMachine(python)}.
-FastAPI and uvicorn, one connection in a closed loop; plain and under the tool in turn. Ratios with their 95 % interval.
+FastAPI and uvicorn, one connection in a closed loop; runs with and without the tool alternate. Ratios with their 95 %
+interval.
 
 ${markdownTable(["tool", "p50, plain", "ratio", "p99, plain", "ratio", "pairs"], rows)}
 `;

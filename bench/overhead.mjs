@@ -242,10 +242,10 @@ function rowOf(tool) {
 const shown = Object.keys(tools).filter((tool) => rowOf(tool) !== null);
 const markdown = `## Overhead
 
-\`npm run bench -- overhead\`. CPU and wall time as ratios to the plain run just before: geometric mean over the
-workloads with its 95 % interval (none from one pair). Tidemark's figure is the program's own time; its recorder, a separate
-process, is listed next to it. The other tools work inside the program. Measured on ${[...new Set(shown.map((tool) => results[tool].measured))].join("; ")}.
-A run that has not ended after ${RUN_TIMEOUT_MS / 1000} s failed; after two in a row the tool is left alone.
+\`npm run bench -- overhead\`. CPU and wall time are ratios to the plain run just before: the geometric mean over the
+workloads, with its 95 % interval (none if there is only one pair). Tidemark's figure is the program's own time; its
+recorder, a separate process, has its own column. The other tools work inside the program. Measured on ${[...new Set(shown.map((tool) => results[tool].measured))].join("; ")}.
+A run that has not ended after ${RUN_TIMEOUT_MS / 1000} s counts as failed; after two failures in a row, the tool is not run again.
 
 ${markdownTable(
   [

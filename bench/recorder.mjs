@@ -243,12 +243,13 @@ const startLine =
   starts.length === 0
     ? ""
     : `\`run -- python -c pass\` takes ${mean.toFixed(3)} s (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}) more than ` +
-      `\`python -c pass\`, its summary and verdict included; ${starts.length} pairs in turn, median ${median(starts).toFixed(3)} s.`;
+      `\`python -c pass\`, including summary and verdict; ${starts.length} alternating pairs, median ${median(starts).toFixed(3)} s.`;
 const markdown = `## The recorder
 
 \`npm run bench -- recorder\` on ${describeMachine(python)}.
-CPU and RSS of everything but the program: the command, Node with its threads, and what they start. "At rest" is the
-median of four readings a second, "highest" their maximum. "To the verdict" is the time from the program's last act.
+CPU and RSS of everything except the program: the command, Node with its threads, and their child processes. "At rest" is
+the median of four readings a second, "highest" their maximum. "To the verdict" is the time from the end of the program's
+work to the verdict.
 
 ${markdownTable(
   [

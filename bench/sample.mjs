@@ -161,8 +161,9 @@ rmSync(scratch, { recursive: true, force: true });
 
 const markdown = `## A sample
 
-\`npm run bench -- sample --samples ${options.samples}\` on ${describeMachine(python)}. In us. The cost of a sample, and of the end of a
-sampled allocation, on the agent's slow path; the program's own allocator is not part of it. Load of others: ${load}.
+\`npm run bench -- sample --samples ${options.samples}\` on ${describeMachine(python)}. In microseconds. The cost of a
+sample, and of freeing a sampled allocation, on the agent's slow path, without the program's own allocator. Load by other
+programs: ${load}.
 
 ${markdownTable(
   [
@@ -178,7 +179,8 @@ ${markdownTable(
   rows,
 )}
 
-Parts, median / mean. "Lock" is taking and releasing it, "checks" looks for newly loaded objects and for replaced hooks.
+Parts, median / mean. "Lock" is taking and releasing the lock; "checks" looks for newly loaded libraries and replaced
+hooks.
 
 ${markdownTable(["program", ...parts.slice(1)], partRows)}
 `;

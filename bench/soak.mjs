@@ -103,9 +103,9 @@ if ("3.12".startsWith(options.python)) {
 
 const markdown = `## Soak
 
-\`npm run bench -- soak --cycles ${cycles}\` on ${describeMachine(torch)}. A FastAPI service under load, attached and left that
-many times, the recorder killed in one cycle of ten; beside a twin under the same load that is left alone. Times in
-ms: p50, p99, maximum. Counts: after the fifth cycle, at the end.
+\`npm run bench -- soak --cycles ${cycles}\` on ${describeMachine(torch)}. Tidemark
+attaches to a FastAPI service under load and detaches, that many times; in one cycle of ten its recorder is killed. A twin
+under the same load runs without Tidemark. Times in ms: p50, p99, maximum. Counts: after the fifth cycle, at the end.
 
 ${markdownTable(
   [
@@ -114,7 +114,7 @@ ${markdownTable(
     "requests, failed",
     "latency",
     "latency of the twin",
-    "stands at a stop",
+    "pause",
     "command to recording",
     "descriptors",
     "agent's mappings",

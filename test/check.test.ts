@@ -264,7 +264,7 @@ describe("reports", () => {
     expect(await execute([python, "-c", parse, file("gates.xml")])).toMatchObject({ status: 0 });
   });
 
-  test("a gate that is not decided is called so everywhere", async () => {
+  test("every output calls an undecided gate undecided", async () => {
     const words = ["--growth", "10MiB/h", "--junit", "open.xml", "-o", "open.tidemark", "-f"];
     const outcome = await check([...words, "--", python, "-c", ""], {
       env: { GITHUB_STEP_SUMMARY: file("open.md") },
@@ -302,7 +302,7 @@ describe("hostile input ends in one line, and nothing runs", () => {
     [["--growth", "-1MiB/h"], /--growth takes a growth/],
     [["--growth", "1MiB/week"], /--growth takes a growth/],
     [["--growth", "10/h"], /--growth takes a growth such as 10MiB\/h/],
-    [["--peak", "1GiB", "--json", "-"], /'-' is no file/],
+    [["--peak", "1GiB", "--json", "-"], /'-' is not possible here/],
     [["--peak", "1GiB", "--json", "two", "--junit", "./two", "-f"], /two options name \.\/two/],
     [["--peak", "1GiB", "--json", "two", "-o", "two", "-f"], /two options name two/],
     [[], /check has nothing to compare with; add --peak/],

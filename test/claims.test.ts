@@ -15,7 +15,7 @@ const words = (output: string) =>
     .filter((line) => !line.includes("jemalloc"))
     .map((line) => line.replace(/\d[\d.,]*/g, "N").replace(/\s+/g, " "));
 
-describe("a script shows what the page says", () => {
+describe("each script confirms the page", () => {
   test.for(claimNames().filter((name) => !slow.has(name)))("%s", async (name, { skip }) => {
     const { output, shown, skipped } = await runClaim(name, pythonOf(name));
     skip(skipped, output);

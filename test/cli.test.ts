@@ -163,7 +163,7 @@ describe("mistakes", () => {
     }
   });
 
-  test("--debug adds the stack, nothing else does", async () => {
+  test("only --debug prints the stack", async () => {
     expect((await cli(["summary", "missing.tidemark"])).stderr).not.toMatch(/^ +at /m);
     expect((await cli(["summary", "missing.tidemark", "--debug"])).stderr).toMatch(/^ +at /m);
   });

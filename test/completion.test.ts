@@ -112,10 +112,10 @@ async function isInstalled(shell: string): Promise<boolean> {
   return (await execute(["sh", "-c", `command -v ${shell}`])).status === 0;
 }
 
-describe("the answer to a shell", () => {
+describe("the candidates for a shell", () => {
   const answer = async (...words: string[]) => (await cli(["__complete", ...words])).stdout;
 
-  test("contains candidates with descriptions, and which files may follow", async () => {
+  test("contains candidates with descriptions, and the kinds of files that may follow", async () => {
     expect(await answer("zsh", "sum")).toBe(`summary\t${summaryOf("summary")}\n`);
     expect(await answer("fish", "report", "")).toBe(":files\t.tidemark\n");
     expect(await answer("fish", "report", "app.tidemark", "-o", "")).toBe(":files\t\n");

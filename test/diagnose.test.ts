@@ -128,7 +128,7 @@ test("small strings beside a cache with a bound: the dict that keeps them is the
   expect(suspects[0]?.holder?.path.at(-1)).toMatch(/counts/);
 });
 
-/** Each message is a few small objects: of them no sample tells how they grow, of their mappings nearly each does. */
+/** Each message is a few small objects, too few samples to show growth; nearly every sample of their mappings does. */
 const shared = `import sys, time
 from multiprocessing import shared_memory
 blocks = []

@@ -49,7 +49,7 @@ async function doctor(
 }
 type Check = DoctorJson["checks"][number];
 
-describe("a machine", () => {
+describe("on a machine", () => {
   test("on which everything works: a program was recorded, another was read", async () => {
     const { document, status, check } = await doctor([]);
     expect([status, document.ready]).toEqual([0, true]);
@@ -139,7 +139,7 @@ describe("a machine", () => {
   });
 });
 
-describe("strangers named tidemark", () => {
+describe("other software named tidemark", () => {
   let strange: string;
   let env: Record<string, string>;
 

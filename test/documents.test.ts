@@ -106,7 +106,7 @@ describe("JSON", () => {
       expect(after?.growthBytes).toBeGreaterThan(60 * 2 ** 20);
       expect(after?.ussBytes).toBeGreaterThan(60 * 2 ** 20);
       expect(after?.minRssBytes).toBe(before?.rssBytes);
-      expect(after?.growthBytesPerHour).toBeUndefined(); // two looks within a minute tell no rate
+      expect(after?.growthBytesPerHour).toBeUndefined(); // two profiles within a minute are too few for a rate
       expect(after?.attach).toMatchObject({ ok: true });
     } finally {
       child.kill("SIGKILL");
@@ -152,7 +152,7 @@ describe("JSON", () => {
   });
 });
 
-test("the example of docs/recording.md reads a recording, and is what the page shows", async () => {
+test("the example of docs/recording.md reads a recording, and matches the page", async () => {
   const example = join(repository, "examples/read_recording.py");
   const { stdout, stderr } = await execute([python, example, recording]);
   expect(stderr).toBe("");

@@ -99,7 +99,7 @@ describe.each([
         for (const part of ["python.used", "malloc.used", "malloc.free", "anon.other", "shm"]) {
           const name = part as LedgerPartName;
           const difference = bytesOf(core.parts, name) - bytesOf(live.parts, name);
-          // Pages of zeroes within chunks are not told from such as were never touched.
+          // Pages of zeroes within chunks cannot be distinguished from pages that were never touched.
           expect(Math.abs(difference), part).toBeLessThan(
             Math.max(MIB, 0.05 * bytesOf(live.parts, name)),
           );

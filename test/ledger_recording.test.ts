@@ -14,7 +14,7 @@ import { launchBrowser } from "./browser.js";
 import { anyInterpreter, environment } from "./environment.js";
 import { execute, removeScratch, scratch, tidemark } from "./run.js";
 
-/** 48 MiB of blocks and some objects, and a mapping that nobody writes to, until it is told to end. */
+/** 48 MiB of blocks and some objects, and a mapping that is never written to; runs until it is asked to end. */
 const PROGRAM = `import mmap, sys
 space = mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 blocks = [bytearray(b"x") * (4 << 20) for _ in range(12)]

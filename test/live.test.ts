@@ -10,7 +10,7 @@ import { anyInterpreter } from "./environment.js";
 import { execute, plainEnvironment, removeScratch, scratch, tidemark } from "./run.js";
 import { Terminal } from "./terminal.js";
 
-/** Keeps 4 MiB at every turn, and tells its pid; ends when its input does. */
+/** Keeps 4 MiB in every iteration, and prints its pid; ends when its input does. */
 const GROWING = `import os, select, sys
 print(os.getpid(), flush=True)
 kept = []
@@ -38,7 +38,7 @@ afterAll(() => {
   removeScratch();
 });
 
-test("by pid: the line that holds most, its growth, and the program's end", async () => {
+test("by pid: the largest line, its growth, and the program's end", async () => {
   const words = [tidemark, "live", String(pid)];
   // The recording opens a moment after the program's start.
   for (let tries = 0; tries < 200 && !existsSync(join(folder, "growing.tidemark")); tries++) {

@@ -36,14 +36,14 @@ export interface Waiting {
   readonly pid: number;
   /** What the program printed as one line of JSON when it was ready. */
   readonly said: Record<string, unknown>;
-  /** Another line, after telling it to go on. */
+  /** Lets the program continue, and returns its next line. */
   go(): Promise<Record<string, unknown>>;
   stop(): Promise<void>;
   /** Settles when it has ended, by itself or not. */
   readonly ended: Promise<unknown>;
 }
 
-/** Starts Python with `truth()` and `say(value)`: prints a line and waits to be told to go on. */
+/** Starts Python with `truth()` and `say(value)`: prints a line and waits for a signal to continue. */
 export async function startPython(
   { path, chroot }: { readonly path: string; readonly chroot?: string | undefined },
   program: string,

@@ -83,7 +83,7 @@ describe("a recording of a program that leaks", () => {
       expect(verdict).toContain(`${Math.round(said.verdict.confidence * 100)} % sure`);
       expect(verdict).toContain(said.verdict.summary);
       expect(verdict).toMatch(/\+\S+ MiB\/h 95 % interval \+\S+ MiB\/h to \+\S+ MiB\/h/);
-      // Too short for ledgers to tell a growth: the kernel's parts do.
+      // Too short for growth of the ledgers' parts: the kernel's parts are used.
       const parts = await words(part(page, "Growth by part"));
       expect(parts).toMatch(/anonymous \S+ MiB \+\S+ MiB\/h/);
       const rules = part(page, "Evidence").getByRole("listitem");
@@ -149,7 +149,7 @@ function openDiagnosis(evidence: string, change: Partial<DiagnosisJson> = {}): P
 }
 
 describe("every verdict", () => {
-  test("steady: no suspect, nothing to fix", () =>
+  test("a steady program has no suspect and nothing to fix", () =>
     using(openDiagnosis("anonRssBytes 60\nsite parse churns 30"), async (page) => {
       await openTab(page);
       expect(await words(part(page, "Verdict"))).toContain("steady");

@@ -219,7 +219,7 @@ describe("bad input", () => {
     });
   });
 
-  test("no template: says what to run", async () => {
+  test("without a template it names the command to run", async () => {
     await expect(
       writeReport(serviceReport(), join(folder, "x.html"), untold, join(folder, "none.html")),
     ).rejects.toThrow(/TM-E012.*npm run build/);

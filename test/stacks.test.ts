@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const stacks = (...words: string[]) => execute([tidemark, "stacks", ...words]);
 
-test("the document is as its schema says, and names the threads", async () => {
+test("the document matches its schema and names the threads", async () => {
   const { status, stdout, stderr } = await stacks(String(program.pid), "--json");
   expect([status, stderr]).toEqual([0, ""]);
   const document = JSON.parse(stdout) as StacksJson;

@@ -104,7 +104,7 @@ describe("run", () => {
     expect(outcome.stdout).toBe("['a\\udcffb'] __main__ package\n");
   });
 
-  test("a console script of a virtual environment, by its name alone", async () => {
+  test("a console script of a virtual environment, by its name only", async () => {
     const own = environment.packagesPython;
     expect(own, "npm test makes it").not.toBeNull();
     const bin = dirname(own as string);
@@ -158,7 +158,7 @@ describe("run", () => {
 });
 
 describe("without a command", () => {
-  test("a pid that is not there", async () => {
+  test("a pid that does not exist", async () => {
     const outcome = await cli(["2147483646", "--for", "1s"]);
     expect(errorLine(outcome)).toMatch(/TM-E020 .*2147483646/);
     expect(outcome.status).toBe(4);

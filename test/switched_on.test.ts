@@ -30,7 +30,7 @@ async function leavePool(options: string): Promise<{ folder: string; pools: stri
 }
 
 describe("TIDEMARK=dir=DIR", () => {
-  test("leaves a pool that becomes a recording, with the line that allocated", async () => {
+  test("leaves a pool, which becomes a recording with the allocating line", async () => {
     const { folder, pools } = await leavePool("period=256K,dir=DIR");
     expect(pools).toHaveLength(1);
     const recording = join(folder, "app.tidemark");

@@ -33,7 +33,7 @@ sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(s
 const GIVES_UP_AFTER_MS = 60_000;
 
 export interface TerminalSettings {
-  /** The system's for temporary files unless told otherwise. */
+  /** Default: the system's folder for temporary files. */
   readonly cwd?: string;
   readonly columns?: number;
   readonly rows?: number;

@@ -11,7 +11,7 @@ import { execute, removeScratch, repository, scratch, tidemark } from "./run.js"
 import { Terminal } from "./terminal.js";
 
 const before = "$ make coffee\r\ncoffee is ready\r\n$ tidemark top\r\n";
-/** Two of them, parent and child; the parent grows when told. */
+/** Two programs, parent and child; the parent grows on request. */
 const PARENT = `import subprocess, sys
 child = subprocess.Popen([sys.executable, "the-child.py"], stdin=subprocess.PIPE)
 kept = []

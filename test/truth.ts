@@ -36,7 +36,7 @@ export type Figure = "live" | "peak" | "allocated";
 export function truthIn(stdout: string): Truth {
   const line = stdout.split("\n").findLast((text) => text.startsWith('{"pid"'));
   if (line === undefined) {
-    throw new Error(`the program told no truth: ${stdout}`);
+    throw new Error(`the program reported no figures: ${stdout}`);
   }
   return JSON.parse(line) as Truth;
 }

@@ -130,7 +130,7 @@ struct tm_section {
 enum tm_segment_state {
     TM_STATE_EMPTY = 0,
     TM_STATE_ARMED = 1,
-    TM_STATE_DISARMED = 2, /* lease lapsed, told to stop, or turned itself off: see log */
+    TM_STATE_DISARMED = 2, /* lease lapsed, stopped on request, or turned itself off: see log */
     TM_STATE_ENDED = 3,    /* exit handlers ran, or exec is about to replace the image */
 };
 

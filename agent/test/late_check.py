@@ -107,7 +107,7 @@ def check_preloaded(python):
 
 def check_exits(python):
     """A daemon thread that comes back to an interpreter that ended may crash in CPython itself: on a busy machine
-    3.10.13 did in 1 to 2 of 100 ends with no agent at all. Whether the agent adds to it, check_silent tells."""
+    3.10.13 did in 1 to 2 of 100 ends with no agent at all. check_silent shows whether the agent makes it worse."""
     for attempts_left in reversed(range(3)):
         try:
             output, segments = run_late(python, "exits")

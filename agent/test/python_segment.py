@@ -81,7 +81,7 @@ class Segment:
         return frames
 
     def opener(self, descriptor):
-        """The stack that opened it last, leaf first; None: not told."""
+        """The stack that opened it last, leaf first; None: unknown."""
         if descriptor >= self.parts["openings"][2]:
             return None
         stack = self._layout.get(self._data, self._at("openings", descriptor), "tm_opening", "stack")

@@ -15,11 +15,11 @@ def fill_and_empty(keep_every):
 
 full, left, _ = fill_and_empty(0)
 show("400,000 objects: RSS grows by", mib(full))
-show("all of them deleted: of this is left", mib(left))
+show("all of them deleted: remaining", mib(left))
 none_kept = left
 
 full, left, kept = fill_and_empty(500)
-show(f"the same, but {kept} objects are kept ({kept * 333 / 1024:.0f} KiB): is left", mib(left))
+show(f"the same, but {kept} objects are kept ({kept * 333 / 1024:.0f} KiB): remaining", mib(left))
 
 conclude(
     none_kept < 3 * MIB and left > 0.8 * full,

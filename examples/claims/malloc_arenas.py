@@ -47,7 +47,7 @@ def rss_of(program, **environment):
 
 plain = rss_of(THREADS)
 limited = rss_of(THREADS, MALLOC_ARENA_MAX="2")
-show("8 threads, in turn, allocate 15 MB and free nearly all: RSS", mib(plain))
+show("8 threads, one by one, allocate 15 MB, free nearly all: RSS", mib(plain))
 show("the same with MALLOC_ARENA_MAX=2", mib(limited))
 small = rss_of(SMALL)
 show("400,000 small objects, of which 400 are kept: RSS", mib(small))

@@ -23,15 +23,15 @@ def fill_empty_and_trim(make, number):
 
 large_full, large_emptied, large_trimmed = fill_empty_and_trim(lambda: bytearray(5000), 30_000)
 show("30,000 bytearrays of 5,000 bytes (from malloc): RSS grows by", mib(large_full))
-show("one of 100 kept: is left", mib(large_emptied))
-show("after malloc_trim(0): is left", mib(large_trimmed))
+show("one of 100 kept: remaining", mib(large_emptied))
+show("after malloc_trim(0): remaining", mib(large_trimmed))
 
 small_full, small_emptied, small_trimmed = fill_empty_and_trim(lambda: bytes(300), 400_000)
 show("400,000 objects of 333 bytes (from pymalloc): RSS grows by", mib(small_full))
-show("one of 100 kept: is left", mib(small_emptied))
-show("after malloc_trim(0): is left", mib(small_trimmed))
+show("one of 100 kept: remaining", mib(small_emptied))
+show("after malloc_trim(0): remaining", mib(small_trimmed))
 
 conclude(
     large_trimmed < 0.2 * large_emptied and small_trimmed > 0.9 * small_emptied,
-    "it returns what malloc keeps, and nothing of what Python's own allocator keeps",
+    "it returns memory that malloc keeps, but not memory that Python's own allocator keeps",
 )

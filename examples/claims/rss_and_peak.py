@@ -18,7 +18,7 @@ total()
 at_end = rss() - before
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
 show("a JSON document of", mib(len(text)))
-show("sum of its prices, computed in a function: RSS after it", mib(at_end))
-show("RSS at the peak, inside the function", mib(peak))
-show("peak, in sizes of the document", f"{peak / len(text):.1f}")
-conclude(peak > 3 * len(text), "what a limit must allow is the peak, which is gone at the end")
+show("RSS growth after a function that sums its prices", mib(at_end))
+show("RSS growth at the peak, inside the function", mib(peak))
+show("peak as a multiple of the document's size", f"{peak / len(text):.1f}")
+conclude(peak > 3 * len(text), "a limit must allow for the peak, which is gone at the end")

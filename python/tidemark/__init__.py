@@ -1,6 +1,6 @@
 """Labels and steps for programs whose memory Tidemark watches, and measurements from inside.
 
-Tidemark profiles a program as it is; this package is for those who want to say more::
+Tidemark profiles unmodified programs; with this package, a program adds labels and steps to its profile::
 
     import tidemark
 
@@ -12,13 +12,13 @@ Tidemark profiles a program as it is; this package is for those who want to say 
 
     for batch in batches:
         with tidemark.step("train"):  # numbers itself: train 1, train 2, ...
-            train(batch)              # the steps stand on the recording's timeline
+            train(batch)              # the recording's timeline shows the steps
 
-Labels nest; the inner value of a key counts. They belong to the current context
+Labels nest; the innermost value of a key counts. They belong to the current context
 (``contextvars``), so each asyncio task has its own and passes them on to the tasks it
-starts; a new thread starts without, ``asyncio.to_thread`` and ``copy_context().run``
-take them along. Without Tidemark's agent in the process nothing is loaded, looked up or
-kept: ``label`` and ``step`` give objects made once that do nothing.
+starts; a new thread starts without labels, ``asyncio.to_thread`` and ``copy_context().run`` pass them on. Without
+Tidemark's agent in the process nothing is loaded, looked up or kept: ``label`` and ``step``
+return shared objects that do nothing.
 
 A program can also record and measure itself; nothing of this is loaded before it is used::
 
@@ -61,7 +61,7 @@ __all__ = [
 
 
 class _NoStep:
-    """What ``step`` gives without an agent: enters, leaves, does nothing."""
+    """The result of ``step`` without an agent: a context manager that does nothing."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class _NoStep:
 
 
 class _NoLabel(_NoStep):
-    """What ``label`` gives without an agent: as a decorator it gives the function back."""
+    """The result of ``label`` without an agent; as a decorator it returns the function unchanged."""
 
     __slots__ = ()
 
@@ -92,7 +92,8 @@ _NO_LABEL = _NoLabel()
 
 
 class _AttachedAgent:
-    """Stands for the part of the package that talks to the agent until a label or step is first used: loading it takes
+    """Placeholder for the part of the package that talks to the agent, until a label or step is first used: loading
+    it takes
     longer than an attach may pause the program."""
 
     def __init__(self, path: str) -> None:
@@ -120,7 +121,7 @@ def _find_agent() -> Any:
         return None if attached is None else _AttachedAgent(attached)
     try:
         from . import _agent
-    except ImportError:  # no ctypes here, or a preloaded library without our exports
+    except ImportError:  # no ctypes here, or a preloaded library without the agent's exports
         return None
     return _agent
 
@@ -163,7 +164,7 @@ def label(**labels: object) -> Any:
     Values are turned into text by ``str`` at once and cut after 200 characters. Choose keys
     and values with few distinct texts: each new combination is kept for the whole run.
     Works in ``with`` and ``async with``, and decorates functions, coroutine functions and
-    (asynchronous) generator functions: what runs between two yields is the caller's, and
+    (asynchronous) generator functions: code between two yields belongs to the caller, and
     carries the caller's labels. A bare ``with label()`` around a yield would not know that.
     """
     if _agent is None:
@@ -172,7 +173,7 @@ def label(**labels: object) -> Any:
 
 
 def step(name: str) -> Any:
-    """Marks one step of the program on the timeline; steps of a name number themselves from 1.
+    """Marks one step of the program on the timeline; the steps of a name are numbered from 1.
 
     The step begins at the call. As ``with step(name):`` it ends with the block, and the
     allocations in it carry the label ``step=name``. A bare call ``step(name)`` lasts until

@@ -1,7 +1,7 @@
-"""Labels and steps where the agent is in the process; imported only then.
+"""Labels and steps for a process with an agent; imported only if there is one.
 
-The labels in force are one str in a ``ContextVar``: pairs ``key US value``, joined by RS
-(ASCII's unit and record separators). The agent was told the variable and reads it from
+The current labels are one str in a ``ContextVar``: pairs ``key US value``, joined by RS
+(ASCII's unit and record separators). The agent gets the variable and reads it from
 the running context whenever it takes a sample, so setting it is all that a label costs.
 """
 
@@ -36,8 +36,8 @@ for _function in (_step_begin, _step_end):
     _function.restype = None
 
 _labels: ContextVar[str] = ContextVar("tidemark.labels", default="")
-# What to go back to, innermost first: a chain in the context itself, for one Label may be
-# entered by several tasks at a time.
+# The texts to restore, innermost first. The chain is in the context itself, because several tasks may enter one Label
+# at the same time.
 _Chain = Optional[Tuple[str, Any]]
 _outer: ContextVar[_Chain] = ContextVar("tidemark.outer", default=None)
 _set_label_variable(_labels, hash(_labels))
@@ -46,13 +46,13 @@ _set_label_variable(_labels, hash(_labels))
 def _clean(value: object) -> str:
     try:
         text = str(value)
-    except Exception:  # a label must not break what runs without it
+    except Exception:  # a label must not break a program that works without it
         text = type(value).__name__
     return text[:_LONGEST_TEXT].replace(_UNIT, " ").replace(_RECORD, " ")
 
 
 def _extend(outer: str, labels: Mapping[str, str]) -> str:
-    """The text of ``outer`` with ``labels`` added; a key that comes again takes the new value."""
+    """The text of ``outer`` with ``labels`` added; a repeated key gets the new value."""
     pairs = dict(pair.split(_UNIT, 1) for pair in outer.split(_RECORD)) if outer else {}
     for key in labels:
         pairs.pop(key, None)
@@ -162,12 +162,12 @@ def _wrap_async_generator(label: Label, function: Callable[..., Any]) -> Callabl
 
 
 _numbers: Dict[str, "itertools.count[int]"] = {}
-# Steps begun by a bare call, by thread and name: the next of that name ends them.
+# Steps begun by a plain call, by thread and name; the next step of that name ends them.
 _bare: Dict[Tuple[int, str], "Step"] = {}
 
 
 class Step:
-    """One step, begun when made; ended by leaving its block, or by the next bare one."""
+    """One step. It begins at construction, and ends when its block is left or at the next plain call."""
 
     __slots__ = ("_key", "_name", "_number", "_label")
 

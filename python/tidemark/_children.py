@@ -1,13 +1,13 @@
-"""The memory of child processes while a test runs, read by a process beside it. Bytes.
+"""The memory of child processes while a test runs, read by a separate process. Bytes.
 
-    test's process                      watcher, one a process, no child of it
+    test's process                      watcher, one per test process, not its child
       begin POOL  ----------------->      every 10 ms: live bytes here (from the agent's pool) + private memory (USS)
       end         ----------------->      of each descendant; keeps the highest sum
             <--  PEAK CHILDREN COUNT
 
-No thread watches: from 3.12 on, CPython warns of a fork in a process that has several, and what a thread allocates would
-count as the test's. The watcher is no child either, for a test may wait for any child. It ends with the test's process,
-and then removes the pool that a killed test left behind.
+The watcher is not a thread: from 3.12 on, CPython warns about a fork in a process with several threads, and a
+thread's allocations would count for the test. It is not a child either, because a test may wait for any child. It
+ends with the test's process, and then removes the pool that a killed test left behind.
 """
 
 import os
@@ -18,7 +18,7 @@ import subprocess
 import sys
 from typing import Dict, List, Optional, Tuple
 
-#: Seconds between two looks.
+#: Seconds between two readings.
 INTERVAL = 0.01
 _IDLE_SECONDS = 1.0
 # Offsets of agent/include/segment.h.
@@ -29,23 +29,23 @@ _KNOWN_VERSION = 2
 
 
 class ChildWatch:
-    """The test's end. Where no watcher can be started, or one was closed by a test, children count as nothing."""
+    """The test's side. If no watcher can be started, or a test closed its pipes, children count as zero."""
 
     def __init__(self) -> None:
         self._pid = 0
         self._talk: Optional[Tuple[int, int]] = None
 
     def start(self) -> None:
-        """Starts the watcher where there is none, or a test closed its pipes."""
+        """Starts the watcher if there is none, or if a test closed its pipes."""
         if self._pid != os.getpid() or self._ask("end") is None:
             self._start()
 
     def begin(self, pool: str) -> None:
-        """From here to ``end``; the children that are there count with what they grow."""
+        """Measures from here to ``end``; children that exist already count only with their growth."""
         self._ask(f"begin {pool}")
 
     def end(self) -> Tuple[int, int, int]:
-        """The highest sum, the children's part of it, and how many they were; zeros where there were none."""
+        """The highest sum, the children's part of it, and their number; zeros if there were none."""
         answer = (self._ask("end") or "").split()
         return (int(answer[0]), int(answer[1]), int(answer[2])) if len(answer) == 3 else (0, 0, 0)
 
@@ -94,7 +94,7 @@ class _Watcher:
         self._highest = (0, 0, 0)
 
     def serve(self) -> None:
-        """Until the other end closes the pipe, or is gone and has left it to a child."""
+        """Runs until the other side closes the pipe, or has ended and left the pipe to a child."""
         text = b""
         while True:
             ready, _, _ = select.select([0], [], [], INTERVAL if self._pool else _IDLE_SECONDS)
@@ -125,7 +125,7 @@ class _Watcher:
 
     def _look(self) -> None:
         children = _private_bytes(self._pid)
-        # A child of the set-up counts with what it grew.
+        # A child from the set-up counts only with its growth.
         sizes = [max(0, size - self._before.get(pid, 0)) for pid, size in children.items()]
         total = sum(sizes) + (_live_bytes(self._pool) if sizes else 0)
         if total > self._highest[0]:
@@ -138,7 +138,7 @@ class _Watcher:
 
 
 def _live_bytes(pool: str) -> int:
-    """Of the process that the pool's first slot belongs to."""
+    """Live bytes of the process that owns the pool's first slot."""
     try:
         with open(pool, "rb", buffering=0) as file:
             (start,) = struct.unpack("<Q", os.pread(file.fileno(), 8, _POOL_SLOTS))
@@ -150,7 +150,7 @@ def _live_bytes(pool: str) -> int:
 
 
 def _start_ticks(pid: int) -> bytes:
-    """Tells a process from a later one of the same number; b"" for none."""
+    """The start time, which distinguishes a process from a later one with the same pid; b"" if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -160,7 +160,7 @@ def _start_ticks(pid: int) -> bytes:
 
 
 def _private_bytes(pid: int) -> Dict[int, int]:
-    """Of each descendant that can be read."""
+    """USS of each descendant that can be read, by pid."""
     sizes: Dict[int, int] = {}
     waiting = _children_of(pid)
     while waiting:

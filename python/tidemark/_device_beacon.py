@@ -1,4 +1,4 @@
-"""A thread in a program that Tidemark looks into: it tells the devices' figures to whoever sent it.
+"""A thread in a program that Tidemark inspects: it sends the devices' figures to the Tidemark that started it.
 
     tidemark (recorder)                         this thread
       makes a Unix socket, sends the source  -->  connects
@@ -8,11 +8,11 @@
                                              <--  {"snapshot": path, "reason": why}   it was written
                                              <--  {"note": sentence}
       "dump"                                 -->  writes a snapshot (another rank ran out)
-      "stop", or the socket closes           -->  all is switched off, the thread ends
+      "stop", or the socket closes           -->  switches everything off and ends
 
-Started by remote exec between any two byte codes of the program's main thread, which may hold any
-lock: so the main thread waits for nothing here. All that may wait is done in this thread, and a
-call into torch that waits for the allocator waits without the interpreter's lock.
+Remote exec starts it between any two byte codes of the program's main thread, which may hold any lock. So the main
+thread never waits here. Anything that may wait is done in this thread, and a call into torch that waits for the
+allocator does so without the interpreter's lock.
 
 A failure is reported once and ends the thread; nothing is raised, printed or logged in the program.
 """
@@ -43,8 +43,8 @@ _PATIENCE = 30.0
 
 def run(options: Options) -> None:
     """The thread's body. ``options``: address of the socket; ``watch``: what to watch for, or None;
-    ``snapshot``: path of an empty file to write one into, or None; ``profile``: whether JAX's is wanted;
-    ``arrays_from``: of JAX's arrays, the smallest that is reported."""
+    ``snapshot``: path of an empty file for a snapshot, or None; ``profile``: whether to write JAX's profile;
+    ``arrays_from``: bytes of the smallest of JAX's arrays to report."""
     line = _Line(options["address"])
     try:
         watch = options.get("watch")
@@ -63,8 +63,8 @@ def run(options: Options) -> None:
 
 
 def _write_snapshot(path: str) -> Dict[str, Any]:
-    """Of torch's allocator; none of a program that has not begun to use a device. ``path`` is a file that the
-    listener holds open: without its name it is gone when both have closed it, whoever is killed meanwhile."""
+    """Writes a snapshot of torch's allocator, if the program uses a device. ``path`` is a file that the listener holds
+    open. It has no name any more, so it disappears when both sides have closed it, even if either is killed."""
     torch = sys.modules.get("torch")
     if torch is None or not torch_is_initialized(torch):
         return {"written": False}
@@ -75,13 +75,13 @@ def _write_snapshot(path: str) -> Dict[str, Any]:
             torch.cuda.memory._dump_snapshot(f"/proc/self/fd/{file}")
         finally:
             os.close(file)
-    except Exception as error:  # a full disk; an allocator that keeps no such books
+    except Exception as error:  # a full disk, or an allocator without snapshots
         return {"written": False, "refused": f"{type(error).__name__}: {error}"}
     return {"written": True}
 
 
 def _jax_profile(options: Options) -> Optional[str]:
-    """pprof's own format, gzipped; only of a program whose backends are made."""
+    """JAX's profile in pprof's format, gzipped; only if the program has initialized its backends."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     if not options.get("profile") or bridge is None or not bridge.backends_are_initialized():
         return None
@@ -90,7 +90,7 @@ def _jax_profile(options: Options) -> Optional[str]:
 
 
 class _Line:
-    """The connection; the raw socket, for a patched one (gevent) would wait in the program's loop."""
+    """The connection. It uses the raw socket, because a patched one (gevent) would wait in the program's event loop."""
 
     def __init__(self, address: str) -> None:
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -99,17 +99,18 @@ class _Line:
         self._rest = b""
 
     def tell(self, **message: Any) -> bool:
-        """False where nobody listens any more. One send a line: threads do not mix theirs."""
+        """Sends a line of JSON; False if nobody listens any more. One send per line, so that threads do not mix their
+        lines."""
         text = json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
         try:
-            # A broken connection must not raise SIGPIPE, which a program may have set to be deadly.
+            # A broken connection must not raise SIGPIPE, which may kill the program.
             self._socket.sendall(text, _socket.MSG_NOSIGNAL)
             return True
         except OSError:
             return False
 
     def hear(self, seconds: float) -> Optional[str]:
-        """The next word within so many seconds, else None; "stop" where the other end has gone."""
+        """The next word if it arrives within so many seconds, else None; "stop" if the other side has ended."""
         if b"\n" not in self._rest:
             self._socket.settimeout(max(0.001, seconds))
             try:
@@ -117,7 +118,7 @@ class _Line:
             except TimeoutError:
                 return None
             except OSError as error:
-                # Before 3.10 a timeout is an error of its own.
+                # Before 3.10 a timeout has its own exception type.
                 return None if type(error).__name__ == "timeout" else "stop"
             finally:
                 self._socket.settimeout(_PATIENCE)
@@ -165,7 +166,7 @@ class _Beacon:
                 self._watching.close()
 
     def _beat(self) -> float:
-        """Tells the figures; seconds until the next, so that they cost no more than their share."""
+        """Sends the figures; returns the seconds until the next time, which keep the cost below its limit."""
         self._begin_with_torch()
         self._beats += 1
         begun = time.thread_time()
@@ -182,7 +183,7 @@ class _Beacon:
         return max(float(self._watch["period"]), min(_LONGEST_PERIOD, cost / _SHARE))
 
     def _begin_with_torch(self) -> None:
-        """Once torch is there: at once, or in the very moment in which the program begins to use a device."""
+        """Starts when torch is loaded: at once, or at the moment when the program begins to use a device."""
         torch = sys.modules.get("torch")
         if torch is None or self._once.locked():
             return
@@ -193,8 +194,8 @@ class _Beacon:
             torch.cuda._lazy_call(self._begin)
 
     def _begin(self) -> None:
-        """In this thread, or in the one that initialises the devices: raises nothing there."""
-        # A forked child inherits what was asked for, and has no such thread.
+        """Runs in this thread, or in the one that initialises the devices; never raises."""
+        # A forked child inherits the request, but not this thread.
         if self._ended or os.getpid() != self._pid or not self._once.acquire(False):
             return
         try:

@@ -1,16 +1,15 @@
 """The figures that the device allocators of this process report.
 
-Nothing is imported and no device is initialised for it: only modules that the program has loaded
-are asked, and only once it has begun to use a device. Answers are plain dicts for JSON; sizes are
-bytes, None stands for what a version does not tell.
+This imports nothing and initialises no device: it asks only modules that the program has loaded, and only if the
+program has begun to use a device. Answers are plain dicts for JSON; sizes are bytes; None if this version does not report a figure.
 
     torch       initialised?   stats of each device that has a context, pinned host memory
     jax         backends made? memory_stats() of each local device, its large arrays
     tensorflow  context made?  get_memory_info() of each GPU
 
-The free memory of a device is the driver's to tell (cudaMemGetInfo). That call, from any thread,
-spoils the capture of a CUDA graph in another one unless the calling thread's capture mode is
-relaxed: so it is made relaxed first, and where that cannot be done the driver is not asked.
+Only the driver knows the free memory of a device (cudaMemGetInfo). That call, from any thread,
+breaks the capture of a CUDA graph in another one unless the calling thread's capture mode is relaxed. So the mode is
+relaxed first; if that fails, the driver is not asked.
 """
 
 import math
@@ -30,11 +29,11 @@ _thread = threading.local()
 def read_figures(
     with_segments: bool = False, with_pieces: bool = True, arrays_from: Optional[int] = None
 ) -> Figures:
-    """All frameworks that are loaded; a framework that fails says why, the others still speak.
+    """Figures of all loaded frameworks; one that fails reports its error and does not affect the others.
 
     with_pieces    also the largest free block, which walks all blocks of the allocator
     with_segments  also every segment with its blocks
-    arrays_from    also JAX's arrays of so many bytes and more
+    arrays_from    also JAX's arrays of at least so many bytes
     """
     found: Figures = {}
     for name, read in (
@@ -50,7 +49,7 @@ def read_figures(
 
 def torch_is_initialized(torch: Any) -> bool:
     """Whether the program has begun to use a device; never begins it."""
-    cuda = getattr(torch, "cuda", None)  # a module that is being imported has none yet
+    cuda = getattr(torch, "cuda", None)  # a module that is still being imported does not have it yet
     return cuda is not None and hasattr(cuda, "is_initialized") and bool(cuda.is_initialized())
 
 
@@ -118,7 +117,7 @@ def _segments(torch: Any, at_any_cost: bool) -> Optional[List[Any]]:
     try:
         return list(memory.memory_snapshot(include_traces=False))
     except TypeError:
-        # A version that knows no such choice: with the history on, all of that would come along.
+        # A version without this option would also return the whole history.
         recording = getattr(torch._C, "_cuda_isHistoryEnabled", None)
         if not at_any_cost and (recording is None or recording()):
             return None
@@ -126,7 +125,7 @@ def _segments(torch: Any, at_any_cost: bool) -> Optional[List[Any]]:
 
 
 def _pieces(segments: Optional[List[Any]]) -> Figures:
-    """Free memory of segments in use, which cannot go back to the driver, and the largest free block."""
+    """Free memory in segments that are in use, which cannot be returned to the driver, and the largest free block."""
     if segments is None:
         return {"splitBytes": None, "largestFreeBytes": None}
     split = largest = 0
@@ -173,14 +172,14 @@ def _free_bytes(torch: Any, index: int) -> Optional[int]:
 
 
 def _capture_is_relaxed() -> bool:
-    """Whether this thread's capture mode is relaxed: made so once, and it stays."""
+    """Whether this thread's capture mode is relaxed. It is relaxed once and stays so."""
     if not getattr(_thread, "relaxed", False):
         _thread.relaxed = _relax_capture()
     return bool(_thread.relaxed)
 
 
 def _relax_capture() -> bool:
-    """By the runtime library that the program has loaded."""
+    """Uses the runtime library that the program has loaded."""
     try:
         import ctypes
 
@@ -223,15 +222,16 @@ def _jax(jax: Any, arrays_from: Optional[int]) -> Figures:
 
 
 def _jax_arrays(jax: Any, least: int, devices: Set[int]) -> List[List[Any]]:
-    """The largest first. No array of the program's is kept or waited for: its description is next to its data."""
+    """JAX's arrays, the largest first. No array is kept alive or waited for: the description is available without its
+    data."""
     rows = [_optional(lambda: _jax_array(array, devices)) for array in jax.live_arrays()]
     large = [row for row in rows if row is not None and row[2] >= least]
     return sorted(large, key=lambda row: -row[2])[:_MOST_ARRAYS]
 
 
 def _jax_array(array: Any, devices: Set[int]) -> Optional[List[Any]]:
-    """Address of the object, device, bytes, shape and type of elements; of an array that lies on several devices,
-    its part on the first."""
+    """Address of the object, device, bytes, shape and element type; for an array on several devices, its part on the
+    first."""
     here = sorted({device.id for device in array.sharding.addressable_devices} & devices)
     if not here:
         return None
@@ -262,7 +262,7 @@ def _tensorflow(tensorflow: Any) -> Figures:
 
 
 def _optional(read: Callable[[], Any]) -> Any:
-    """What a version, a backend or a driver may refuse to tell."""
+    """A figure that a version, a backend or a driver may not provide."""
     try:
         return read()
     except Exception:

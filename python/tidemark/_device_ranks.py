@@ -1,14 +1,14 @@
-"""The ranks of a job: one's trouble is all of theirs, so that whoever writes a snapshot asks the others.
+"""The ranks of a job: when one of them writes a snapshot, the others write theirs, too.
 
     rank 3 runs out of memory    tidemark-JOB-rank3-PID-oom-1.pickle appears in the folder of the snapshots
-    each rank, at each look      has the folder changed? is a snapshot of the job new there, and no answer
+    each rank, at each reading   has the folder changed? is there a new snapshot of the job that is not an answer
                                  itself? then it writes its own: tidemark-JOB-rank0-PID-peer-1.pickle
 
-The snapshots alone are the word. So ranks of several hosts hear of each other where they write into one
-folder; no port is opened, the job's own store (torch.distributed) is not spoken to, and nothing is left.
+The snapshots themselves are the only messages. So ranks on several hosts notice each other if they write into one
+folder. No port is opened, the job's own store (torch.distributed) is not used, and no other files are left.
 
-JOB is made of the address at which the ranks meet, and torchrun's id of the run. Two jobs that meet at
-"localhost" on two hosts are two.
+JOB is derived from the address at which the ranks meet and torchrun's id of the run. Two jobs that meet at
+"localhost" on two hosts are different jobs.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _HERE = ("localhost", "127.", "::1")
 
 
 class Ranks:
-    """The other ranks, as far as their snapshots lie in ``directory``."""
+    """The other ranks that write their snapshots into ``directory``."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -31,23 +31,23 @@ class Ranks:
         self._known: Optional[Set[str]] = None
 
     def stem(self) -> str:
-        """What the names of this process's snapshots begin with."""
+        """The beginning of the names of this process's snapshots."""
         job, rank = self._job(), self._rank()
         names = ["tidemark", job, None if job is None or rank is None else f"rank{rank}"]
         return "-".join([name for name in names if name is not None] + [str(os.getpid())])
 
     def asked(self) -> bool:
-        """Whether a snapshot of another rank is new since the last time. The first time tells what was there
-        before. In a folder that is not there, or cannot be read, nothing is."""
+        """Whether another rank has written a snapshot since the last call. The first call only records the existing
+        ones. False if the folder does not exist or cannot be read."""
         job = self._job()
         if job is None:
             return False
         try:
-            # Opened, not only looked at: a network's file system asks its server then.
+            # Open the folder instead of calling stat: then a network file system asks its server.
             folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 changed = os.fstat(folder).st_mtime_ns
-                # Once more after a change: two may bear the same time.
+                # List again after a change: two changes may have the same time.
                 if changed == self._changed and self._settled:
                     return False
                 self._settled = changed == self._changed
@@ -81,7 +81,7 @@ class Ranks:
         return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:6]
 
     def _rank(self) -> Optional[str]:
-        """By torch.distributed, where the program has set it up; else by its launcher."""
+        """The rank from torch.distributed if the program has set it up; else from its launcher."""
         distributed = sys.modules.get("torch.distributed")
         try:
             if distributed is not None and distributed.is_initialized():

@@ -2,8 +2,8 @@
 ``tidemark run --gpu`` share.
 
     Devices     torch's own functions: history, observer, reserved shares, writing a snapshot
-    Watching    when one is written: threshold, another rank's, cooldown, budget of bytes; nothing raises
-                into the program
+    Watching    decides when to write one: threshold, another rank's snapshot, cooldown, budget of
+                bytes; it never raises in the program
 """
 
 import os
@@ -21,7 +21,7 @@ def _warn(text: str) -> None:
 
 
 class NoDevices:
-    """Where there is nothing to watch."""
+    """Used if there is nothing to watch."""
 
     def reserved_shares(self) -> List[float]:
         return []
@@ -34,8 +34,8 @@ class NoDevices:
 
 
 class Devices:
-    """The devices of this process, by torch's own functions. History that the program itself has
-    switched on stays as it is."""
+    """The devices of this process, read with torch's own functions. A history that the program has switched on itself
+    stays as it is."""
 
     def __init__(self, torch: Any, max_entries: int) -> None:
         self._cuda = torch.cuda
@@ -54,7 +54,7 @@ class Devices:
             record(True, trace_alloc_max_entries=max_entries, trace_alloc_record_context=True)
 
     def reserved_shares(self) -> List[float]:
-        """Reserved memory by device, as a share of what the device has; costs microseconds."""
+        """Reserved memory by device, as a share of the device's memory; costs microseconds."""
         return [
             self._cuda.memory_reserved(device)
             / self._cuda.get_device_properties(device).total_memory
@@ -62,8 +62,8 @@ class Devices:
         ]
 
     def on_out_of_memory(self, call: Callable[[], Any]) -> None:
-        """Before the error is raised, in the thread that asked for memory. torch keeps its observers
-        for ever: after ``close`` this one does nothing."""
+        """Called before the error is raised, in the thread that requested memory. torch never removes its observers, so
+        after ``close`` this one does nothing."""
         if self._attach is not None:
             # device, bytes asked for, the device's total and its free bytes
             self._attach(lambda *_: call() if self._open else None)
@@ -82,7 +82,7 @@ class Devices:
 
 
 class Watching:
-    """What ``watch`` began; a context manager that ends it."""
+    """The result of ``watch``: a context manager that ends the watching."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Watching:
         told: Optional[Callable[[str, str], Any]] = None,
         warned: Callable[[str], Any] = _warn,
     ) -> None:
-        """``told`` hears of each snapshot, its reason and path; ``warned`` once of what goes wrong."""
+        """``told`` is called with the reason and path of each snapshot; ``warned`` once if something fails."""
         self._devices = devices
         self._threshold = threshold
         self._directory = directory
@@ -111,14 +111,14 @@ class Watching:
         self._thread: Optional[threading.Thread] = None
 
     def start(self, period: float) -> None:
-        """Look at the reserved memory every ``period`` seconds, in a thread of its own."""
+        """Check the reserved memory every ``period`` seconds, in a separate thread."""
         self._thread = threading.Thread(
             target=self._run, args=(period,), name="tidemark-gpu", daemon=True
         )
         self._thread.start()
 
     def look(self, now: Optional[float] = None) -> Optional[str]:
-        """One look: the path of a snapshot where the threshold is passed and the cooldown over, or where
+        """One check: writes a snapshot and returns its path if the threshold is passed and the cooldown is over, or if
         another rank of the job wrote one."""
         moment = time.monotonic() if now is None else now
         if self._ranks.asked():
@@ -131,7 +131,8 @@ class Watching:
         return self.dump("threshold")
 
     def answer(self, now: Optional[float] = None) -> Optional[str]:
-        """Another rank wrote a snapshot: write this one's, once however many ways that is heard."""
+        """Write this rank's snapshot after another rank wrote one; only once, even if this is called for several
+        reasons."""
         moment = time.monotonic() if now is None else now
         if self._rests(self._answered, moment):
             return None
@@ -142,7 +143,7 @@ class Watching:
         return last is not None and moment - last < self._cooldown
 
     def dump(self, reason: str = "asked") -> Optional[str]:
-        """Write a snapshot now; its path, or None where that was not possible."""
+        """Write a snapshot now. Returns its path, or None if that was not possible."""
         # Never wait: an out-of-memory observer runs within the allocation of any thread.
         if not self._lock.acquire(blocking=False):
             return None
@@ -172,7 +173,7 @@ class Watching:
             self._warn("the budget of bytes is used up, no further snapshot is written")
             return None
         name = f"{self._ranks.stem()}-{reason}-{self._written + 1}.pickle"
-        # A reader never meets half a snapshot.
+        # A reader never sees half a snapshot.
         handle, part = self._part()
         os.close(handle)
         path = os.path.join(os.path.dirname(part), name)
@@ -190,7 +191,7 @@ class Watching:
         return path
 
     def _part(self) -> Tuple[int, str]:
-        """Where it was asked to go, or else where temporary files go."""
+        """The requested folder, else the folder for temporary files."""
         try:
             os.makedirs(self._directory, exist_ok=True)
             return tempfile.mkstemp(suffix=".part", dir=self._directory)

@@ -1,7 +1,7 @@
-"""What a snapshot holds and how two are compared. All sizes are bytes, estimated from samples.
+"""The contents of a snapshot, and the comparison of two. All sizes are bytes, estimated from samples.
 
-An estimate comes with its standard error; two of them differ where the difference is more than
-two standard errors of it.
+Each estimate has a standard error; two estimates differ if their difference is more than two of its standard
+errors.
 """
 
 import linecache
@@ -24,20 +24,20 @@ class Frame(NamedTuple):
 
 
 class Site(NamedTuple):
-    """What the allocations of one call stack hold. ``stack``: innermost frame first."""
+    """The figures of one call stack's allocations. ``stack``: innermost frame first."""
 
     stack: Tuple[Frame, ...]
     live_bytes: float
     live_objects: float
     allocated_bytes: float
     error_bytes: float
-    #: At the moment when the most was live.
+    #: At the moment with the most live memory.
     peak_bytes: float = 0.0
     peak_error_bytes: float = 0.0
 
 
 class Line(NamedTuple):
-    """One source line: what its allocations, and those of the libraries that it calls, hold."""
+    """The figures of one source line: of its allocations and those of the libraries that it calls."""
 
     file: str
     line: int
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 
 class Snapshot:
-    """The memory that was live at one moment, of what was allocated since recording began."""
+    """The memory that was allocated since recording began and was live at one moment."""
 
     def __init__(self, sites: Iterable[Site], rss_bytes: int) -> None:
         self.sites: List[Site] = sorted(sites, key=lambda site: -site.live_bytes)
@@ -101,7 +101,7 @@ class Change(NamedTuple):
 
 
 class Comparison:
-    """What grew from one snapshot to another: changes beyond their error first, the largest first."""
+    """The changes between two snapshots: first those beyond their error, the largest first."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         for each in (before, after):
@@ -136,7 +136,8 @@ class Comparison:
 
 
 def own_frame(stack: Tuple[Frame, ...]) -> Optional[Frame]:
-    """The innermost frame outside the standard library and installed packages, else the innermost; None without any."""
+    """The innermost frame outside the standard library and installed packages, else the innermost; None for an empty
+    stack."""
     own = (frame for frame in stack if not frame.file.startswith(_INSTALLED))
     return next(own, stack[0] if stack else None)
 

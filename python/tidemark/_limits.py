@@ -1,4 +1,4 @@
-"""Limits on what a test takes: how they are written, measured and judged. ``pytest_plugin`` and ``testing`` use this.
+"""Limits on the memory of a test: parsing, measuring, judging. ``pytest_plugin`` and ``testing`` use this.
 
 A body is measured from its first call on, so what its set-up holds does not count::
 
@@ -9,8 +9,8 @@ A body is measured from its first call on, so what its set-up holds does not cou
     for finding in measured.findings():
         ...
 
-The agent counts each live byte of this process, of all threads, Python's and native; child processes are read by a
-process beside it (``_children``). With a period of 1 the figures are exact while no more than about 49,000 allocations live at a
+The agent counts the live bytes of this process, of all threads, Python's and native; a separate process reads child
+processes (``_children``). With a period of 1 the figures are exact while no more than about 49,000 allocations live at a
 time. Otherwise, and from then on, the agent samples, and each figure comes with its error.
 """
 
@@ -35,13 +35,13 @@ _ROUNDS = 4
 #: Bytes between two samples for a limit on memory: a test that allocates much is hardly slower. What a call leaves
 #: behind is mostly small, and takes every allocation.
 _PERIOD = 4096
-#: Growth fades where each of the last rounds leaves less per call than this share of the one before. A cache that fills
+#: Growth fades if each of the last rounds leaves less per call than this share of the one before. A cache that fills
 #: halves from round to round; what other threads do at the same time disturbs one round, not two.
 _FADING = 0.75
 #: Calls of a round that confirms growth and yields its lines (there are at most two), as a multiple of those of the first round.
 _CONFIRMING = 4
 _LINES = 3
-#: A line that holds less of the figure explains nothing.
+#: Lines with a smaller share of the figure are not listed.
 _LEAST_SHARE = 0.01
 #: Bytes that a thread may allocate before it notices that the agent was armed again (TM_IDLE of the agent).
 _IDLE_BYTES = 1 << 16
@@ -49,7 +49,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class LimitError(ValueError):
-    """A limit that cannot be understood. The message is one line."""
+    """An invalid limit. The message is one line."""
 
 
 class Growth(NamedTuple):
@@ -123,7 +123,7 @@ class Finding(NamedTuple):
     lines: Tuple[str, ...]
 
     def text(self, sampling: str, next_command: str) -> str:
-        """What fits on a screen."""
+        """The report of the finding; fits on a screen."""
         rows = [f"tidemark: {self.limit}: {self.measured}"]
         rows += [f"  {line}" for line in self.lines] or ["  no line of code was recorded for it"]
         return "\n".join([*rows, f"  ({sampling})", f"  next: {next_command}"])
@@ -143,7 +143,7 @@ class Measured:
     _is_warm = False
 
     def __init__(self, limits: Limits, period: Optional[int] = None) -> None:
-        """``period``: mean bytes between two samples; None: what suits the limits."""
+        """``period``: mean bytes between two samples; None: chosen for the limits."""
         self.limits = limits
         self._period = period or (_PERIOD if limits.growth is limits.leaks is None else 1)
         self._pid = os.getpid()
@@ -156,7 +156,7 @@ class Measured:
 
     @classmethod
     def agent(cls) -> Agent:
-        """Raises RuntimeError, with the cause, where this process cannot be recorded."""
+        """Raises RuntimeError, with the cause, if this process cannot be recorded."""
         agent = cls._agent = cls._agent or Agent()
         return agent
 
@@ -169,7 +169,7 @@ class Measured:
         agent = self.agent()
         self._watch.start()
         if not Measured._is_warm:
-            Measured._is_warm = True  # what is imported and made the first time is not the first test's
+            Measured._is_warm = True  # imports and objects created at the first use do not belong to the first test
             agent.arm(str(self._period), native=False, fixed=True)
             _figures(agent)
             agent.disarm()
@@ -196,7 +196,7 @@ class Measured:
             agent.clear()
 
     def findings(self) -> List[Finding]:
-        """Of the limits that were passed; empty in a forked child that came back from the body."""
+        """The limits that were exceeded; empty in a forked child that returned from the body."""
         return [] if self._is_forked() else self._findings
 
     def calls(self) -> Iterator[None]:
@@ -213,7 +213,7 @@ class Measured:
                     return
 
     def rate_calls(self, growth: Growth) -> Iterator[None]:
-        """Yields for each call of the body, then knows what one of them leaves live, whatever that is."""
+        """Yields for each call of the body; afterwards, the memory that one call leaves live is known."""
         for _ in range(growth.warmup):
             yield
         _settle()
@@ -237,7 +237,7 @@ class Measured:
         if limit is None or self.peak_bytes <= limit:
             return
         sites = self.agent().read()
-        # The at-peak figures of sites lag behind the exact peak by up to 2 %; Tidemark's own are left out of them.
+        # The at-peak figures of sites lag behind the exact peak by up to 2 %; they exclude Tidemark's own memory.
         error = math.sqrt(sum(site.peak_error_bytes**2 for site in sites))
         if self.peak_bytes - 2 * error <= limit:
             return
@@ -265,7 +265,7 @@ class Measured:
             yield
         agent, most = self.agent(), limit.bytes_per_call or 0.0
         counts = [*(limit.calls << number for number in range(_ROUNDS)), *[limit.calls * _CONFIRMING] * 2]
-        # Of fixed size: a number that is kept must not count as growth.
+        # Of fixed size, because a stored number must not count as growth.
         rates, marks = array("d", [0.0] * _ROUNDS), array("q", [0, 0])
         within = 0  # rounds within the limit, one after the other
         before = None
@@ -273,7 +273,7 @@ class Measured:
             if number == _ROUNDS:
                 if within or (rates[-1] < _FADING * rates[-2] and rates[-2] < _FADING * rates[-3]):
                     return
-                # The lines come from rounds of their own, for snapshots leave something behind themselves. A cache that
+                # The lines come from separate rounds, because snapshots leave something behind themselves. A cache that
                 # became full in the last round leaves nothing behind in these.
                 before = Snapshot(agent.read(), 0)
             _settle()
@@ -323,7 +323,7 @@ def _growing_lines(changes: List[Change], calls: int) -> Tuple[str, ...]:
 
 
 def sampling_text(finest: int, coarsest: int) -> str:
-    """The sampling intervals that were in force, in words."""
+    """The sampling intervals that were used, in words."""
     first, last = ("every allocation" if period <= 1 else f"one byte in {period:,}" for period in (finest, coarsest))
     return f"recorded {first if first == last else f'{first} to {last}'}; children read every {INTERVAL * 1000:.0f} ms"
 
@@ -353,11 +353,11 @@ def _with_error(error: float) -> str:
 
 
 def _is_ours(site: Any) -> bool:
-    """Made by this package itself, not by what it calls."""
+    """Whether this package itself allocated it, not the code that it calls."""
     return bool(site.stack) and site.stack[0].file.startswith(_HERE)
 
 
 def _place(file: str, line: int) -> str:
-    """From the current folder where that is shorter."""
+    """The path relative to the current folder if that is shorter."""
     here = os.path.relpath(file) if os.path.isabs(file) else file
     return f"{here if len(here) < len(file) else file}:{line}"

@@ -1,4 +1,4 @@
-"""Recording and measuring from inside the program: what ``import tidemark`` gives on first use."""
+"""Recording and measuring from inside the program; ``import tidemark`` loads this on first use."""
 
 import atexit
 import os
@@ -19,7 +19,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class _State:
-    """One a process. ``switched_off``: by ``enabled_by``, until ``start`` is called."""
+    """The state of a process. ``switched_off``: by ``enabled_by``, until ``start`` is called."""
 
     agent: Optional[Agent] = None
     #: Whether ``start`` armed the agent, not ``tidemark run`` or ``attach``.
@@ -32,8 +32,8 @@ def start(period: Union[int, str] = "64K", native: bool = False) -> None:
     """Begins to record this process's allocations, as ``tidemark run`` would from its start.
 
     ``period``: bytes between two samples, such as ``65536`` or ``"64K"``; smaller is sharper and slower.
-    ``native``: stacks of C and C++ code too. Does nothing where the process is recorded already.
-    Raises RuntimeError, with the cause, where it cannot be recorded.
+    ``native``: stacks of C and C++ code too. Does nothing if the process is already being recorded.
+    Raises RuntimeError, with the cause, if it cannot be recorded.
     """
     _State.switched_off = False
     agent = _State.agent = _State.agent or Agent()
@@ -43,9 +43,9 @@ def start(period: Union[int, str] = "64K", native: bool = False) -> None:
 
 
 def stop() -> None:
-    """Ends what ``start`` began, and prints what functions under ``@profile`` took.
+    """Ends the recording that ``start`` began, and prints the figures of functions under ``@profile``.
 
-    Where ``tidemark run`` or ``attach`` records the process, they go on.
+    A recording by ``tidemark run`` or ``attach`` continues.
     """
     _report_profiled()
     if _State.agent is not None and _State.is_ours:
@@ -57,21 +57,21 @@ def stop() -> None:
 
 
 def snapshot() -> Snapshot:
-    """What is live now, by the lines that allocated it. Takes about 0.3 s; other threads go on."""
+    """The live memory by the lines that allocated it. Takes about 0.3 s; other threads keep running."""
     if _State.agent is None or not _State.agent.is_armed():
         raise RuntimeError("nothing is recorded in this process: call tidemark.start() first")
     return Snapshot(_State.agent.read(), _rss_bytes())
 
 
 def compare(before: Snapshot, after: Snapshot) -> Comparison:
-    """What grew between two snapshots, line by line, with the error of each change."""
+    """The changes between two snapshots, line by line, with the error of each change."""
     return Comparison(before, after)
 
 
 def enabled_by(variable: str, period: Union[int, str] = "64K") -> bool:
     """Starts recording if the environment variable is set to anything but 0, false, no or off.
 
-    Otherwise ``profile`` and ``measure`` leave the program as it is, until ``start`` is called.
+    Otherwise ``profile`` and ``measure`` do nothing until ``start`` is called.
     """
     if os.environ.get(variable, "").strip().lower() in _OFF:
         _State.switched_off = True
@@ -83,7 +83,7 @@ def enabled_by(variable: str, period: Union[int, str] = "64K") -> bool:
 def profile(function: _Function) -> _Function:
     """``@tidemark.profile``: prints, at the program's end, what each line of the function allocated and still holds.
 
-    The function itself is not changed or wrapped. What it calls counts for the line that calls it.
+    The function itself is not changed or wrapped. Allocations of called functions count for the calling line.
     """
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
@@ -118,7 +118,8 @@ class Measurement:
     peak_rss_bytes = 0
     peak_growth_bytes = 0
     rss_growth_bytes = 0
-    #: Growth of live bytes from the beginning of the block to its end; None if nothing was recorded, or the block failed.
+    #: Growth of live bytes from the beginning of the block to its end; None if nothing was recorded, or the block
+    #: failed.
     growth_bytes: Optional[float] = None
     error_bytes: Optional[float] = None
     seconds = 0.0
@@ -148,7 +149,7 @@ class Measurement:
         self.peak_growth_bytes = self.peak_rss_bytes - first
         self.rss_growth_bytes = last - first
         try:
-            # After an exception a snapshot could only hide it behind one of its own.
+            # After an exception, a failing snapshot would only hide it.
             if self._before is not None and kind is None:
                 self.changes = compare(self._before, snapshot())
                 self.growth_bytes, self.error_bytes = self.changes.growth_bytes, self.changes.error_bytes
@@ -178,7 +179,8 @@ class Measurement:
 
 
 class _PeakWatch:
-    """The highest RSS while it runs: the kernel's own mark where it rose, else the highest of readings 10 ms apart."""
+    """The highest RSS while it runs: the kernel's high-water mark if that rose, else the highest of readings 10 ms
+    apart."""
 
     def __init__(self) -> None:
         self._first = self._highest = _rss_bytes()
@@ -236,7 +238,7 @@ def _lines_in(code: CodeType, taken: Snapshot) -> List[Line]:
 
 
 def _line_numbers(code: CodeType) -> Set[int]:
-    """Of a function and of those defined in it."""
+    """The code objects of a function and of the functions defined in it."""
     import dis
 
     numbers = {line for _, line in dis.findlinestarts(code) if line}

@@ -2,10 +2,10 @@
 
     agent     dist/native/libtidemark.so, loaded as the extension module ``_tidemark_agent``
     pool      TMPDIR/tidemark-XXXXXXXX/tidemark-PID.pool, which the agent writes and the program reads
-    program   bin/tidemark, started for each snapshot; it reads the pool while this process goes on
+    program   bin/tidemark, started for each snapshot; it reads the pool while this process keeps running
 
-No code of the program under test is ever called from this file: a stack with one of its functions
-is Tidemark's own work, and is left out of every figure.
+This file never calls code of the program under test. So a stack that contains one of its functions is Tidemark's own
+work, and is left out of every figure.
 """
 
 import importlib.machinery
@@ -24,7 +24,7 @@ _NATIVE = ("dist/native", "node_modules/@tidemark-profiler/linux-x64", "../@tide
 
 
 def _folders() -> Iterator[str]:
-    """Where an installation may be: around this package, as pip installed it, as npm did."""
+    """Where an installation may be: around this package, installed by pip, installed by npm."""
     yield os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
         import tidemark_profiler
@@ -84,7 +84,8 @@ class Agent:
         return bool(status["state"] == "armed" and status["pid"] == os.getpid())
 
     def arm(self, period: str, native: bool, fixed: bool = False) -> None:
-        """Begins to record. ``fixed``: the period stays, whatever its samples cost. Raises RuntimeError where the agent refuses."""
+        """Begins to record. ``fixed``: the period stays, whatever its samples cost. Raises RuntimeError if the agent
+        refuses."""
         if not os.path.isdir(self._folder or "") or self._owner != os.getpid():
             self._folder = tempfile.mkdtemp(prefix="tidemark-")
             self._owner = os.getpid()
@@ -93,12 +94,12 @@ class Agent:
         _use_agent(self.path)
 
     def disarm(self) -> None:
-        """Takes everything back: hooks, memory, the pool's file."""
+        """Undoes everything: removes the hooks, the memory, the pool's file."""
         self._module.disarm()
         self.clear()
 
     def clear(self) -> None:
-        """Removes the pool's folder, where this process made it."""
+        """Removes the pool's folder if this process created it."""
         if self._folder is not None and self._owner == os.getpid():
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
@@ -120,8 +121,8 @@ class Agent:
 
 
 class _Reader:
-    """Turns each object of a summary into what is kept of it as soon as it is parsed: the agent records this
-    process's work, too, and a tree of dicts would take much of its room.
+    """Reduces each object of a summary as soon as it is parsed: the agent records this process's work, too, and a tree
+    of dicts would take much of its tables.
     """
 
     def __init__(self) -> None:

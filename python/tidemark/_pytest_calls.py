@@ -1,6 +1,6 @@
-"""Repeated calls of one test: what pytest itself keeps of a call is no leak of the test.
+"""Repeated calls of one test: memory that pytest itself keeps for a call is not a leak of the test.
 
-pytest keeps each log record, what is printed, warnings, properties and reports of subtests until the test has ended. A
+pytest keeps each log record, the output, warnings, properties and reports of subtests until the test has ended. A
 limit on growth repeats the test within one set-up, so all of that would pile up: it would count as growth, fill the
 report, and fail a test that expects to find only its own (``len(caplog.records) == 1``).
 """
@@ -52,7 +52,7 @@ class Calls:
 
 
 class _Aside:
-    """What pytest keeps of the calls before, while another one runs."""
+    """The data that pytest keeps of earlier calls, while another one runs."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -65,7 +65,7 @@ class _Aside:
         recorders = _fixtures(item, pytest.WarningsRecorder)
         for recorder in recorders:
             recorder.clear()
-        # In any case, so that what is shown once a place is shown again, as in the first call.
+        # Always, so that warnings that are shown once per place are shown again, as in the first call.
         self._warnings = warnings.catch_warnings(record=not recorders)
         self._warnings.__enter__()
 
@@ -84,7 +84,7 @@ class _Aside:
 
 
 def _fixtures(item: pytest.Item, kind: Any) -> List[Any]:
-    """Fixtures of the test, those of its fixtures included."""
+    """Fixtures of the test, including those of its fixtures."""
     return [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, kind)]
 
 
@@ -110,13 +110,13 @@ def _take_patches(patch: Any, others: Tuple[Any, ...]) -> Tuple[Any, ...]:
 
 
 def _keep_output(item: pytest.Item) -> None:
-    """What was captured so far goes to the report now."""
+    """Moves the output captured so far to the report."""
     for name, text in zip(("stdout", "stderr"), _read_output(item)):
         item.add_report_section("call", name, text)
 
 
 def _read_output(item: pytest.Item) -> Tuple[str, str]:
-    """What was printed since the last time, by the test and its fixtures; bytes of ``capsysbinary`` are left out."""
+    """The output of the test and its fixtures since the last call; bytes of ``capsysbinary`` are left out."""
     manager = item.config.pluginmanager.getplugin("capturemanager")
     captured = [fixture.readouterr() for fixture in _fixtures(item, pytest.CaptureFixture)]
     if manager is not None and manager.is_globally_capturing():

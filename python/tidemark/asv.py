@@ -7,11 +7,11 @@
             self.text = make_text()         # does not count
 
         @peak_bytes
-        def track_load_peak(self):          # the most that is live at a time, native memory and children included
+        def track_load_peak(self):          # the peak of live memory, including native memory and child processes
             load(self.text)
 
         @bytes_per_call(calls=20)
-        def track_load_growth(self):        # what each call leaves behind
+        def track_load_growth(self):        # the memory that each call leaves live
             load(self.text)
 
 asv finds new kinds of benchmarks only in distributions whose name begins with ``asv_bench``, so there is no prefix of
@@ -30,7 +30,7 @@ _Benchmark = TypeVar("_Benchmark", bound=Callable[..., Any])
 
 
 def peak_bytes(benchmark: _Benchmark) -> _Benchmark:
-    """The benchmark's result is the most that was live while it ran, in bytes."""
+    """The benchmark's result is the peak of live memory while it ran, in bytes."""
 
     @functools.wraps(benchmark)
     def tracked(*arguments: Any) -> int:
@@ -42,7 +42,8 @@ def peak_bytes(benchmark: _Benchmark) -> _Benchmark:
 def bytes_per_call(
     benchmark: Optional[_Benchmark] = None, *, warmup: int = 2, calls: int = 20
 ) -> Any:
-    """The benchmark's result is what each of ``calls`` calls leaves live, in bytes, after ``warmup`` others."""
+    """The benchmark's result is the memory that each of ``calls`` calls leaves live, in bytes, after ``warmup``
+    others."""
     growth = parse_calls(None, "bytes_per_call", warmup, calls)
 
     def decorate(function: _Benchmark) -> _Benchmark:

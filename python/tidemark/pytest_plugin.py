@@ -2,11 +2,12 @@
 
 ::
 
-    @pytest.mark.limit_memory("24 MiB")             # the most that the test may have live at a time
-    @pytest.mark.limit_growth("1 KiB/call")         # what each call of the test may leave behind
+    @pytest.mark.limit_memory("24 MiB")             # the limit on the peak of live memory
+    @pytest.mark.limit_growth("1 KiB/call")         # the limit on the memory that each call leaves behind
     @pytest.mark.no_leaks                           # no call may leave anything behind
 
-What fixtures and set-up hold does not count. Without ``--tidemark`` the markers do nothing, and one warning says so.
+Memory held by fixtures and set-up does not count. Without ``--tidemark`` the markers do nothing, except for one
+warning.
 """
 
 import functools
@@ -20,7 +21,8 @@ from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
 import pytest
 
 from ._figures import text_of
-from ._limits import Finding, LimitError, Limits, Measured, parse_calls, parse_growth, parse_period, parse_size, sampling_text
+from ._limits import Finding, LimitError, Limits, Measured, parse_calls, parse_growth, parse_period, parse_size,
+sampling_text
 from ._pytest_calls import Calls
 
 _MARKERS = {
@@ -68,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Inactive:
-    """Says once that markers have no effect. Of several workers the first one says it."""
+    """Warns once that markers have no effect; with several workers, the first one does."""
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: List[pytest.Item]) -> None:
         worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
@@ -111,7 +113,8 @@ class _LimitPlugin:
         instance = getattr(item, "instance", None)
         is_case = isinstance(instance, unittest.TestCase)
         if is_case:
-            setattr(instance, item.name, item.obj)  # what unittest looks up, for asynchronous methods, too
+            setattr(instance, item.name, item.obj)  # the attribute that unittest looks up, for asynchronous methods,
+            too
         try:
             yield
         finally:
@@ -161,7 +164,7 @@ def _defaults(config: pytest.Config) -> Limits:
 
 
 def _limits_of(item: pytest.Item, defaults: Limits) -> Limits:
-    """By the closest marker of each kind. Raises LimitError for one that makes no sense."""
+    """The limits of the closest marker of each kind. Raises LimitError for an invalid one."""
     return Limits(
         _from_marker(item, "limit_memory", defaults.memory, _memory_limit),
         _from_marker(item, "limit_growth", defaults.growth, _growth_limit),
@@ -197,7 +200,7 @@ def _leak_limit(warmup: Any = 2, calls: Any = 5) -> Any:
 
 
 def _again(item: Any) -> Callable[[], None]:
-    """What runs an item that is no function, as often as wanted. A doctest clears its names at its end."""
+    """Runs an item that is not a function, as often as needed. A doctest clears its names at its end."""
     run, doctest = item.runtest, getattr(item, "dtest", None)
     names = dict(getattr(doctest, "globs", {}))
 
@@ -210,7 +213,7 @@ def _again(item: Any) -> Callable[[], None]:
 
 
 def _measured(body: Callable[..., Any], item: pytest.Item, measured: Measured) -> Callable[..., Any]:
-    """The body, called as often as the limits need, and failing where one of them was passed."""
+    """The body, called as often as the limits need; it fails if one of them was exceeded."""
     limits = " and ".join(
         name for name, limit in (("limit_growth", measured.limits.growth), ("no_leaks", measured.limits.leaks)) if limit
     )
@@ -262,7 +265,7 @@ _EXAMPLE = re.compile(r"<doctest [^\n]+\[(\d+)\]>:(\d+)[ ]*")
 
 
 def _example_text(doctest: Any, match: "re.Match[str]") -> str:
-    """Its place in the file, and its line."""
+    """The file and line of an item."""
     example = doctest.examples[int(match.group(1))]
     offset = int(match.group(2)) - 1
     lines = example.source.splitlines()

@@ -3,7 +3,7 @@
     from tidemark.testing import MemoryLimits, limit_growth, limit_memory, no_leaks
 
     class LoaderTest(MemoryLimits, unittest.TestCase):
-        memory_limit = "64 MiB"             # of every test in the class that has none of its own
+        memory_limit = "64 MiB"             # for every test in the class without its own limit
 
         @limit_memory("24 MiB")
         def test_load(self): ...
@@ -31,12 +31,12 @@ _OWN = "__tidemark_limits__"
 
 
 def limit_memory(size: Union[int, str]) -> Callable[[_Test], _Test]:
-    """The most that the test may have live at a time, as in "24 MiB". Raises ValueError for anything else."""
+    """Limits the peak of live memory, as in "24 MiB". Raises ValueError for an invalid size."""
     return _with(memory=parse_size(size, "limit_memory"))
 
 
 def limit_growth(rate: str, warmup: int = 2, calls: int = 5) -> Callable[[_Test], _Test]:
-    """What each call of the test may leave behind, as in "1 KiB/call". The test is repeated."""
+    """Limits the memory that each call of the test leaves behind, as in "1 KiB/call". The test is repeated."""
     return _with(growth=parse_growth(rate, "limit_growth", warmup, calls))
 
 
@@ -56,9 +56,9 @@ def _with(**limits: Any) -> Callable[[_Test], _Test]:
 
 
 class MemoryLimits:
-    """To be named before ``unittest.TestCase`` or ``IsolatedAsyncioTestCase``."""
+    """A base class; name it before ``unittest.TestCase`` or ``IsolatedAsyncioTestCase``."""
 
-    #: Of every test of the class that has none of its own.
+    #: The limit for every test of the class without its own.
     memory_limit: Union[int, str, None] = None
     growth_limit: Optional[str] = None
     memory_must_not_leak = False
@@ -105,7 +105,7 @@ class MemoryLimits:
 
 
 def _failure_of(case: Any, result: Any) -> Callable[[str], BaseException]:
-    """A failure of the runner's own kind. That of pytest is shown without a traceback."""
+    """A failure of the runner's own type. pytest's is shown without a traceback."""
     pytest = sys.modules.get("pytest")
     if pytest is not None and isinstance(result, pytest.Item):
         return functools.partial(pytest.fail.Exception, pytrace=False)

@@ -11,11 +11,11 @@
 
 * before an out-of-memory error reaches the program,
 * when a device's reserved memory first passes the threshold (and again after the cooldown),
-* when another rank of the job wrote one into the same folder, be it from another host,
+* when another rank of the job, also on another host, wrote one into the same folder,
 * when ``watching.dump()`` is called,
 
-until the budget of bytes on disk is used up. Nothing it does raises into the program: what goes
-wrong is said once, as a warning. Without a CUDA device ``watch`` does nothing and says so.
+until the budget of bytes on disk is used up. It never raises in the program: a failure is reported once, as a
+warning. Without a CUDA device, ``watch`` only warns and does nothing.
 """
 
 import warnings
@@ -51,13 +51,13 @@ def watch(
 ) -> "Watching":
     """Begin to watch the devices of this process.
 
-    threshold     share of a device's memory, 0 to 1: a snapshot is written where more is reserved
-    directory     where snapshots go: ``tidemark-PID-REASON-N.pickle``, of ranks
+    threshold     share of a device's memory, 0 to 1: a snapshot is written if more is reserved
+    directory     folder of the snapshots: ``tidemark-PID-REASON-N.pickle``, of ranks
                   ``tidemark-JOB-rankN-PID-REASON-N.pickle``
     max_entries   length of the allocator's ring, about 150 bytes each in the file with its stack
     cooldown      seconds between two snapshots by threshold
-    budget_bytes  of all snapshots together; afterwards none is written
-    period        seconds between two looks at the reserved memory
+    budget_bytes  limit of all snapshots together; then no more are written
+    period        seconds between two checks of the reserved memory
     """
     if not 0 < threshold <= 1:
         raise ValueError("threshold is a share of the device, above 0 and at most 1")

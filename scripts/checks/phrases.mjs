@@ -50,6 +50,10 @@ export const PHRASES = [
   { phrase: "by the (hundred|thousand)", instead: "hundreds of, thousands of" },
   { phrase: "not ours to (read|see|change|open)", instead: "may not be read, changed" },
   { phrase: "unhurt", instead: "unaffected" },
+  { phrase: "an advice", instead: "advice; a piece of advice" },
+  { phrase: "(speak|speaks) (for|against)", instead: "is evidence of, is evidence against" },
+  { phrase: "with little beside it", instead: "on a nearly idle machine" },
+  { phrase: "what (is|are) kept of", instead: "the data that stays of; what remains of" },
 ];
 
 /** Files whose text is not written here, or that only quote it. */

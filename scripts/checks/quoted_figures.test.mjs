@@ -33,7 +33,7 @@ const cpu = ["tidemark", "memray", "scalene", "tracemalloc, 1 frame"].map((tool)
 
 test("the table of README.md", () => {
   expect(cells("README.md", "CPU time, relative to the plain program").slice(1)).toEqual(cpu);
-  expect(cells("README.md", "leaks of our bench: right line first").slice(1)).toEqual(found);
+  expect(cells("README.md", "leaks in our bench: right line listed first").slice(1)).toEqual(found);
   expect(cells("README.md", "growth reported without a leak").slice(1)).toEqual(growth);
 });
 

@@ -12,7 +12,7 @@ export async function advicePage() {
 function pageOf(catalogue) {
   return `# Advice
 
-Look up an advice of \`tidemark diagnose\` by its id here: when it applies, and a before and after. The ids are stable.
+Look up the advice of \`tidemark diagnose\` by its id here: when it applies, and a before and after. The ids are stable.
 [diagnosis.md](diagnosis.md) explains the kinds of verdict. \`npm run generate\` makes this page from
 src/diagnose/wording/advice.ts.
 ${catalogue.map(section).join("")}`;

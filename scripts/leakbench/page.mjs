@@ -111,19 +111,19 @@ export function page(measured) {
   ].sort((a, b) => (a.case < b.case ? -1 : 1));
   return `# Leak bench
 
-With this page you can see how often the verdict is right, for each case and in total, and repeat the measurement. Each
-case is a small program that leaks in one way, or a look-alike that does not leak. Its label (\`expect.json\`) says what the
-verdict should be. \`npm run leakbench\` runs the cases, compares each verdict with the label, and writes this page.
+This page shows how often the verdict is right, for each case and in total. Each case is a small program that leaks in one
+way, or a look-alike: a program that seems to leak but does not. Its label (\`expect.json\`) gives the expected verdict.
+\`npm run leakbench\` runs the cases, compares each verdict with its label, and writes this page.
 
 \`\`\`
-npm run leakbench                              # all, under tidemark run
-npm run leakbench -- stats_dict module_list    # some
-npm run leakbench -- --cases DIR --python PATH # other cases, another interpreter
+npm run leakbench                              # all cases, under tidemark run
+npm run leakbench -- stats_dict module_list    # only these cases
+npm run leakbench -- --cases DIR --python PATH # your own cases, another interpreter
 npm run leakbench -- --jobs 2                  # two at a time; on a busy machine samples are coarser
 npm run leakbench -- --way attach --windows 20,60,200
 \`\`\`
 
-| way | what it is |
+| way | commands |
 |---|---|
 ${[...ways].map(([way, { is }]) => `| ${way} | \`${is}\` |`).join("\n")}
 
@@ -134,8 +134,8 @@ ${[...ways].map(([way, { is }]) => `| ${way} | \`${is}\` |`).join("\n")}
 | leaks right, look-alikes right | verdicts of the kind that the label names |
 | open | leaks for which the verdict asks for a longer window |
 | false alarms | look-alikes that the verdict calls a leak |
-| culprit first | leaks whose first suspect has the labelled function in its stack |
-| holder | leaks for which one of the first three suspects has the labelled name in its holder's path |
+| culprit first | leaks for which the first suspect's stack contains the labelled function |
+| holder | leaks for which the holder's path of one of the first three suspects contains the labelled name |
 
 | way | window | measured | leaks right | open | look-alikes right | false alarms | culprit first | holder |
 |---|---|---|---|---|---|---|---|---|
@@ -143,8 +143,8 @@ ${columns.map(totalRow).join("\n")}
 
 ## Cases
 
-"yes": verdict, culprit and holder match the label. "verdict": only the verdict matches. "open": the verdict asks for more
-time.
+"yes": verdict, culprit and holder match the label. "verdict": only the verdict matches. "open": the verdict asks for a
+longer window. A name in bold is a wrong verdict.
 
 | case | is | ${columns.map(({ way, window }) => `${way} ${window}`).join(" | ")} |
 |---|---|${columns.map(() => "---|").join("")}

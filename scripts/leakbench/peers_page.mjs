@@ -53,16 +53,16 @@ export function peersPart({ seconds, runs }) {
     `| ${t.peer} | ${share(t.first, t.leaks)} | ${share(t.inThree, t.leaks)} | ${share(t.falseGrowth, t.lookAlikes)} | ${t.skipped} |`;
   return `${begin}
 
-Written by \`npm run leakbench -- --peers\`. Each case that names a culprit, and each look-alike, runs for ${seconds} s under the
-tools pinned in \`bench/requirements.txt\`:
+\`npm run leakbench -- --peers\` writes this section. Each case with a labelled culprit, and each look-alike, runs for ${seconds} s
+under the tools pinned in \`bench/requirements.txt\`:
 
-- tracemalloc: the difference between a snapshot at a third of the time and one at 0.9 of it, 25 frames, by whole stacks;
+- tracemalloc: the difference between snapshots at a third and at 0.9 of the time, with 25 frames, grouped by stack;
 - memray: its leak view at 0.9 of the time, with Python's allocators traced;
 - scalene: its list of leaks at the end of the program.
 
 The culprit is found if any frame of the row is in the labelled function. False growth is a first row of ${falseGrowthBytes / 1e6} MB
 or more (tracemalloc, memray) or any row at all (scalene) in a program that does not leak. None of the three follows child
-processes, names what holds the memory, or distinguishes kinds of leaks. A tool that had no answer after four times the
+processes, names the holder of the memory, or distinguishes kinds of leaks. A tool without a result after four times the
 case's time plus four minutes counts as not run.
 
 | tool | culprit first | in the first three | false growth on look-alikes | not run |

@@ -3,7 +3,7 @@ import { TidemarkError } from "../model/errors/errors.js";
 import { formatBaseline, isBaseline, parseBaseline } from "./baseline.js";
 import { group, MIB, measured } from "./measured.fixture.js";
 
-test("a baseline is a few lines of text that say what was measured", () => {
+test("a baseline is a few lines of text with the measured figures", () => {
   const text = formatBaseline(measured());
   expect(isBaseline(text)).toBe(true);
   expect(text.split("\n").slice(1)).toEqual([

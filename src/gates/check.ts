@@ -1,6 +1,6 @@
 /** The check of one run: its recording against the gates. */
 import type { Recording } from "../inspect/index.js";
-import type { Tell } from "../model/base/units.js";
+import type { OnProgress } from "../model/base/units.js";
 import type { CheckJson } from "../model/documents/check_document.js";
 import { commandText, formatBaseline } from "./baseline.js";
 import { type Gates, judge } from "./judge.js";
@@ -14,13 +14,13 @@ export interface Checked {
   readonly remarks: readonly string[];
 }
 
-/** `tell` counts looks. Throws TidemarkError where the recording turns out damaged. */
+/** `onProgress` counts profiles. Throws TidemarkError if the recording is damaged. */
 export async function checkRecording(
   recording: Recording,
   { gates, exitCode }: { readonly gates: Gates; readonly exitCode: number },
-  tell: Tell,
+  onProgress: OnProgress,
 ): Promise<Checked> {
-  const measured = await measure(recording, tell);
+  const measured = await measure(recording, onProgress);
   const { target, window, limits } = measured.summary;
   const judged = judge(gates, measured);
   const remarks = otherCommand(gates, target.command);

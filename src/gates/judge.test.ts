@@ -16,7 +16,7 @@ const one = (gates: Partial<Gates>, of = measured()) => {
 };
 
 describe("peak", () => {
-  test("over, under", () => {
+  test("over and under the limit", () => {
     expect(one({ peakBytes: 100 * MIB })).toMatchObject({ passed: true, decided: true });
     const over = one({ peakBytes: 99 * MIB });
     expect(over).toMatchObject({ passed: false, decided: true, value: 100 * MIB });
@@ -121,7 +121,7 @@ describe("growth", () => {
     expect(one(limit, flat)).toMatchObject({ passed: true, decided: true });
   });
 
-  test("an open verdict on growth that does not go on is not decided", () => {
+  test("growth that does not continue, with an open verdict, leaves the gate undecided", () => {
     const growth = growing(sixty, exactly(0));
     const open = measured({ growth, verdict: "insufficient-evidence" });
     expect(one(limit, open)).toMatchObject({ passed: false, decided: false });
@@ -173,7 +173,7 @@ describe("baseline", () => {
     expect(judge({ ...none, baseline }, less).every(({ passed }) => passed)).toBe(true);
   });
 
-  test("a figure above its range fails, and the line that was added is named", () => {
+  test("a figure above its range fails, and the output names the added line", () => {
     const more = measured({
       peak: exactly(150 * MIB),
       live: exactly(130 * MIB),

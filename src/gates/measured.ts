@@ -10,7 +10,7 @@ import {
   treeGrowth,
 } from "../inspect/index.js";
 import { type Interval, interval95 } from "../model/base/interval.js";
-import type { Bytes, Millis, Tell } from "../model/base/units.js";
+import type { Bytes, Millis, OnProgress } from "../model/base/units.js";
 import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
 import type { DiffJson, SummaryJson } from "../model/documents/documents.js";
 
@@ -49,10 +49,10 @@ export interface Measured {
   readonly mostGrown: () => DiffJson["sites"][number] | null;
 }
 
-/** `tell` counts looks. Throws TidemarkError where the recording turns out damaged. */
-export async function measure(recording: Recording, tell: Tell): Promise<Measured> {
+/** `onProgress` counts profiles. Throws TidemarkError if the recording is damaged. */
+export async function measure(recording: Recording, onProgress: OnProgress): Promise<Measured> {
   const summary = summarize(recording, "end");
-  const diagnosis = await diagnoseRecording(recording, tell);
+  const diagnosis = await diagnoseRecording(recording, onProgress);
   const groups = groupSites(summary.sites)
     .filter(({ atPeak }) => atPeak.bytes > 0)
     .sort((a, b) => b.atPeak.bytes - a.atPeak.bytes);

@@ -40,7 +40,7 @@ describe("functions that add to", () => {
     expect(putter?.callers).toEqual(["Gateway.handle"]);
   });
 
-  test("a global, whose module comes before it", () => {
+  test("a global variable, after its module", () => {
     expect(into("module app", "SEEN")).toEqual(["main"]);
     expect(into("module app", "SEEN", "set[...]")).toEqual(["main"]);
   });

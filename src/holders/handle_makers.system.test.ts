@@ -44,7 +44,7 @@ test("one sample in a handle outweighs any number elsewhere", () => {
   expect(makerOf(objects, handles, [notes(), found])).toBe(ACCEPT);
 });
 
-test("so does an object that would be freed with a handle", () => {
+test("an object that would be freed with a handle counts, too", () => {
   const found = { stack: ACCEPT, addresses: [address("name")] };
   expect(makerOf(objects, handles, [notes(), found])).toBe(ACCEPT);
 });

@@ -9,12 +9,12 @@
  *
  *     const recording = openRecordingAt("app.tidemark");
  *     const summary = summarize(recording, "end");
- *     const diagnosis = await diagnoseRecording(recording, tell);
+ *     const diagnosis = await diagnoseRecording(recording, onProgress);
  *
  * Functions named `...Document` return the output of `--json` before rows are selected; `...Page` returns the
  * data of a page.
  * `npm run generate` writes the index of each folder from the exports of its files.
- * A `tell` parameter reports progress. Everything here throws TidemarkError only.
+ * An `onProgress` parameter reports progress. Everything here throws TidemarkError only.
  */
 export { compareSnapshots } from "../gpu/analysis/compare.js";
 export { diffPageDocument } from "../gpu/analysis/page_document.js";

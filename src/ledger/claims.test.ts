@@ -22,7 +22,7 @@ function heapRanges(brk: Break): number[][] {
 
 const THREAD = [0x7f0000, 0x800000];
 
-test("a heap that ended at the break has grown with it", () => {
+test("a heap that ended at the program break grows with it", () => {
   expect(heapRanges({ before: 0x50000, now: 0x90000 })).toEqual([[0x10000, 0x90000], THREAD]);
   expect(heapRanges({ before: 0x40000, now: 0x90000 })).toEqual([[0x10000, 0x90000], THREAD]);
 });

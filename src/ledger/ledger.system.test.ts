@@ -203,7 +203,7 @@ say(0)
   expect(ledger.malloc?.mmappedBytes).toBeGreaterThan(4 * 2 ** 30);
 });
 
-test("terabytes of address space reserved and hardly touched", async () => {
+test("terabytes of address space, reserved and hardly used", async () => {
   const program = await kept(
     startPython(
       anyInterpreter(),
@@ -326,7 +326,7 @@ ctypes.memmove(at, at.to_bytes(8, "little") * 2, 16)`,
   });
 });
 
-test("a heap that grows faster than it is read is still malloc's", async () => {
+test("a heap that grows faster than it is read still counts as malloc's", async () => {
   // By brk, in chunks below the size that gets mappings of its own, up to 512 MiB.
   const program = await kept(
     startPython(

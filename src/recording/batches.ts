@@ -1,7 +1,7 @@
 /**
- * The contents of a recording's frames: one type per kind. Columns of a table have equal length. Ids are
- * dense numbers within the recording; a store makes its 64-bit hashes from the rows' contents, so that
- * none need to be kept here. docs/recording.md lists every column.
+ * The contents of a recording's frames: one type per kind. Columns of a table have equal length. Ids are dense numbers
+ * within the recording; a store computes its 64-bit hashes from the rows' contents, so that none need to be kept here.
+ * docs/recording.md lists every column.
  */
 
 import type { Bytes, Millis, Pid, TimeMs } from "../model/base/units.js";
@@ -10,7 +10,7 @@ import type { RecordingMeta } from "./types.js";
 
 export type MetaBatch = Omit<RecordingMeta, "formatVersion">;
 
-/** The `series` table: one row a process, keyed by `series`; a later row replaces an earlier one. */
+/** The `series` table: one row per process, keyed by `series`; a later row replaces an earlier one. */
 export interface ProcessBatch {
   readonly series: Uint32Array;
   readonly pid: Uint32Array;
@@ -20,9 +20,9 @@ export interface ProcessBatch {
   /** 1: an agent ran in it. */
   readonly profiled: Uint8Array;
   readonly startedMs: Float64Array;
-  /** NaN while it lives. */
+  /** NaN while it runs. */
   readonly endedMs: Float64Array;
-  /** NaN: no launcher named one. Recordings of older Tidemarks have no such column. */
+  /** NaN: no launcher set one. Recordings of older versions lack this column. */
   readonly rank?: Float64Array;
 }
 
@@ -35,12 +35,13 @@ export interface MetricBatch {
   readonly value: Float64Array;
 }
 
-/** The columns of a table of model/profile/profile.ts; each says by itself how long it is. */
+/** The columns of a table of model/profile/profile.ts; each has its own length. */
 type Columns<Table> = Omit<Table, "length">;
 type Added<Table> = Columns<Table> & { readonly from: number };
 
-/** Rows added to the dictionaries that profiles share. `...From`: the row that the first one becomes,
- * the length of that table so far. Threads and processes carry their row: a later one replaces. */
+/** Rows added to the dictionaries that profiles share. `...From`: the number of the first row,
+ * the length of that table so far. Threads and processes carry their row number: a later row replaces the earlier one.
+ * */
 export interface DictionaryBatch {
   readonly strings: { readonly from: number; readonly values: readonly string[] };
   readonly frames: Added<FrameTable>;
@@ -96,7 +97,7 @@ export interface EventBatch {
   readonly value: Float64Array;
 }
 
-/** Sentences about what could not be seen. The recorder's add up; the agents' replace their last ones. */
+/** Sentences about data that could not be recorded. The recorder's add up; the agents' replace their earlier ones. */
 export interface LimitBatch {
   readonly from: "recorder" | "agent";
   readonly sentences: readonly string[];

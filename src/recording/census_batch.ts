@@ -9,10 +9,10 @@ import type { TypeCounts } from "../model/heap/heap_graph.js";
 import { checkTable } from "./batch_check.js";
 import type { CensusBatch, RecordedCensus } from "./types.js";
 
-/** Types with less are left out: hundreds of them come with every interpreter. */
+/** Types with fewer bytes are left out: every interpreter has hundreds of them. */
 const SMALLEST_TYPE_BYTES: Bytes = 32 * 1024;
 
-/** `always`: types that count whatever their size. */
+/** `always`: types that are kept whatever their size. */
 export function censusBatch(
   pid: Pid,
   { types, objects, bytes }: TypeCounts,
@@ -29,7 +29,7 @@ export function censusBatch(
   };
 }
 
-/** Throws BatchError for what no recorder can have written. */
+/** Throws BatchError for a batch that no recorder can have written. */
 export function readCensus(value: unknown, timeMs: TimeMs): RecordedCensus {
   checkTable(value, { pid: "number" }, "census");
   checkTable(value, { types: "strings", objects: "f64", bytes: "f64" }, "census");

@@ -1,4 +1,4 @@
-/** Batches of frames, checked: what a recorder cannot have written throws BatchError. */
+/** Reads batches of frames and checks them; a batch that no recorder can have written throws BatchError. */
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import { METRICS, type TimelineEvent } from "../model/profile/series.js";
 import type { ServiceIdentity } from "../model/wire/identity.js";
@@ -72,7 +72,7 @@ export function checkedMeta(batch: unknown): MetaBatch {
   return batch as MetaBatch;
 }
 
-/** `known`: how many processes there are so far; rows replace them or follow on. */
+/** `known`: number of processes so far; rows replace them or follow them. */
 export function checkedProcesses(value: unknown, known: number): SeriesRow[] {
   checkTable(
     value,

@@ -10,7 +10,7 @@ import type { ProfileProcess, ProfileTables, ProfileThread } from "../model/prof
 import { checkIds, checkParents, checkTable, demand, record } from "./batch_check.js";
 import type { DictionaryBatch } from "./batches.js";
 
-/** Remembers what was written, and makes a batch of what is new. */
+/** Remembers the written rows, and makes a batch of new ones. */
 export class DictionaryWriter {
   #strings = 0;
   #frames = 0;
@@ -19,7 +19,7 @@ export class DictionaryWriter {
   readonly #threads: string[] = [];
   readonly #processes: string[] = [];
 
-  /** null where nothing is new. */
+  /** null if nothing is new. */
   next(tables: ProfileTables): DictionaryBatch | null {
     const { frames, stacks, labels } = tables;
     const threadRows = changedRows(tables.threads, this.#threads);
@@ -80,7 +80,7 @@ export class DictionaryWriter {
   }
 }
 
-/** Rows whose content is new; `known` is brought up to date. The period is kept with each look instead. */
+/** Rows whose content is new; updates `known`. The period is stored with each profile instead. */
 function changedRows(
   rows: readonly (ProfileThread | ProfileProcess)[],
   known: string[],
@@ -98,7 +98,7 @@ function changedRows(
   return Uint32Array.from(changed);
 }
 
-/** Takes batches in order; {@link tables} is whole at any time. */
+/** Takes batches in order; {@link tables} is complete at any time. */
 export class DictionaryReader {
   readonly #strings: string[] = [];
   readonly #frames = {
@@ -118,7 +118,7 @@ export class DictionaryReader {
   readonly #threads: ProfileThread[] = [];
   readonly #processes: ProfileProcess[] = [];
 
-  /** Throws BatchError, before anything was taken, where the batch does not fit what came before. */
+  /** Throws BatchError, before anything is added, if the batch does not fit the earlier ones. */
   add(batch: unknown): void {
     const checked = this.#check(batch);
     for (const value of checked.strings.values) {
@@ -248,7 +248,7 @@ export class DictionaryReader {
   }
 }
 
-/** Rows replace known ones or follow on without a gap, ascending. */
+/** Rows replace known ones or follow them without a gap, ascending. */
 function checkRows(rows: Uint32Array, length: number, name: string): void {
   let next = length;
   for (const row of rows) {

@@ -74,17 +74,17 @@ export class HolderReader {
   }
 }
 
-/** Objects hold it, or a graph of tensors does, and yet nothing common was found. */
+/** Objects or a graph of tensors hold it, but no common holder was found. */
 export function isTorn({ path, held, graph, looked }: HolderRow): boolean {
   return path.length === 0 && held + graph > looked / 2;
 }
 
-/** C alone has it; or it was large, few, and gone for a larger one when the copy was made. */
+/** Only C code holds it; or it was a few large blocks that had been replaced by larger ones when the copy was made. */
 export function isHeldByNobody({ looked, held, garbage, graph }: HolderRow): boolean {
   return looked > 0 && held + garbage + graph === 0;
 }
 
-/** Of what Python is to hold: where less is found to be held, the copy was not of one moment, or C holds it. */
+/** Share of the memory that Python should hold; if less is found, the copy was torn, or C code holds it. */
 export const LEAST_HELD = 0.5;
 
 /** The share that is held of what Python should hold: its own objects, and blocks that are replaced by larger ones. 1
@@ -96,14 +96,14 @@ export function heldByPython(
   const asked = new Map(sites.map((site) => [site.site, site]));
   const own = rows.flatMap((row) => {
     const { python = false, swelling = null } = asked.get(row.site) ?? {};
-    // What swells, and was not met, is held by somebody all the same.
+    // Blocks that swell have a holder even if the copy does not show it.
     const looked = swelling === null ? row.looked : Math.max(1, row.looked);
     return looked > 0 && (python || swelling !== null) ? [{ ...row, looked }] : [];
   });
   return own.length === 0 ? 1 : heldShare(own);
 }
 
-/** Of what was looked up, what an object of Python's, or garbage, holds; 0 where nothing was. */
+/** Share of the looked-up addresses that a Python object or garbage holds; 0 if none was looked up. */
 export function heldShare(rows: readonly HolderRow[]): number {
   const looked = rows.reduce((sum, row) => sum + row.looked, 0);
   return rows.reduce((sum, { held, garbage }) => sum + held + garbage, 0) / Math.max(1, looked);

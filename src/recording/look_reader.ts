@@ -43,7 +43,7 @@ const FIGURES = [
   "cohortBytes",
 ] as const;
 
-/** A profile from its samples and the dictionaries. Throws BatchError where they do not fit. */
+/** A profile from its samples and the dictionaries. Throws BatchError if they do not match. */
 export function readSamples(
   value: unknown,
   tables: ProfileTables,

@@ -2,7 +2,7 @@
 import { MEMORY_END_CAUSES, type MemoryEnd } from "../model/profile/memory_end.js";
 import { checkTable, demand, record } from "./batch_check.js";
 
-/** Throws BatchError for what no recorder can have written. */
+/** Throws BatchError for a batch that no recorder can have written. */
 export function readMemoryEnds(value: unknown): MemoryEnd[] {
   const { ends } = record(value, "memoryEnds");
   demand(Array.isArray(ends), "memoryEnds.ends is not a list");

@@ -6,9 +6,9 @@ import { pickSites } from "../model/profile/site_columns.js";
 import type { Recording } from "./types.js";
 
 /**
- * The profile of the tree's highest live bytes. Looks miss a peak between them, but every agent keeps its
- * own process's: so that of the process with the greatest peak, at the moment of that peak, together with
- * what the others held at the look nearest to it; or the highest look, where that is higher still.
+ * The profile of the tree's highest live bytes. The recorder's profiles miss a peak between them, but every agent keeps
+its own process's peak. So this takes the peak of the process with the highest one, and for the other processes the
+profile nearest to that moment; or the highest of the recorder's profiles, if that is higher.
  */
 export function peakProfile(recording: Recording): Profile {
   const last = recording.profileOf(recording.looks.length - 1);
@@ -54,7 +54,7 @@ function greatestPeak(
   return greatest;
 }
 
-/** The process's sites with the peak's figures as the live ones. When they were born is not known. */
+/** The process's sites with the peak's figures as the live ones. Their allocation times are unknown. */
 function peakRows(sites: SiteTable, process: ProcessIndex): SiteTable {
   const rows = rowsOf(
     sites,

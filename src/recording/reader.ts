@@ -46,12 +46,12 @@ export function openRecording(path: string, recorderLives?: RecorderLives): Reco
   return new OpenRecording(path, null, recorderLives);
 }
 
-/** Whether the process that writes a recording still runs. */
+/** Whether the process that writes the recording is still running. */
 type RecorderLives = (recorder: RecordingMeta["recorder"]) => boolean;
 
 const HAS_ENDED: RecorderLives = () => false;
 
-/** The recording, and what finishing one needs beyond it. */
+/** The recording, and the data that completing it needs. */
 export class OpenRecording implements Recording {
   readonly meta: RecordingMeta;
   readonly series: readonly MemorySeries[];
@@ -84,7 +84,7 @@ export class OpenRecording implements Recording {
   readonly #version: number;
   #cached: { index: number; profile: Profile } | null = null;
 
-  /** `memory`: the whole recording, of which the file at `path` holds the start at most. */
+  /** `memory`: the whole recording, of which the file at `path` contains at most the start. */
   constructor(
     readonly path: string,
     readonly memory: Buffer | null = null,
@@ -193,7 +193,7 @@ export class OpenRecording implements Recording {
     return (this.#cached as { profile: Profile }).profile;
   }
 
-  /** The dictionaries that all looks share. */
+  /** The dictionaries that all profiles share. */
   tables(): ProfileTables {
     const tables = this.#dictionary.tables();
     const ranks = new Map(this.#rows.map(({ pid, rank }) => [pid, rank]));
@@ -207,7 +207,7 @@ export class OpenRecording implements Recording {
     };
   }
 
-  /** The last look at or before the time, else the first. */
+  /** The last profile at or before the time, else the first. */
   #lookBefore(timeMs: TimeMs): number {
     const after = this.looks.findIndex((look) => look.timeMs > timeMs);
     return after < 0 ? this.looks.length - 1 : Math.max(0, after - 1);
@@ -236,7 +236,7 @@ export class OpenRecording implements Recording {
         this.#announced = checkedProfile(batch);
         break;
       case FrameKind.samples:
-        // Without its announcement it is nothing.
+        // Ignored without the preceding frame of kind profile.
         if (this.#announced) {
           this.looks.push(this.#announced);
           this.#samples.push(place);

@@ -23,7 +23,7 @@ import { RecordingWriter } from "./writer.js";
 export const START_MS = 1_700_000_000_000;
 const MIB = 2 ** 20;
 
-/** What the n-th look of {@link writeSmallRecording} holds: two stacks, one of them new at each look. */
+/** The n-th profile of {@link writeSmallRecording}: two stacks, one of them new in each profile. */
 export function smallLook(
   builder: ProfileTablesBuilder,
   n: number,
@@ -64,7 +64,7 @@ export function smallLook(
   return { tables: builder.tables(), look };
 }
 
-/** One file more at each look, of a page each. */
+/** One more file in each profile, of a page each. */
 function mappedFiles(stack: StackId, n: number): SiteTable {
   const files = newSiteTable(1, 2);
   files.stack[0] = stack;
@@ -78,7 +78,7 @@ function mappedFiles(stack: StackId, n: number): SiteTable {
   return files;
 }
 
-/** What the n-th lookup found: the site's holder, which holds more each time. */
+/** The result of the n-th lookup: the site's holder, which holds more each time. */
 function smallLookup(n: number): HolderBatch {
   return {
     pid: 100,
@@ -102,7 +102,7 @@ function smallLookup(n: number): HolderBatch {
   };
 }
 
-/** Tables with the one process and thread that the looks name. */
+/** Tables with the one process and thread of the profiles. */
 export function newBuilder(): ProfileTablesBuilder {
   const builder = new ProfileTablesBuilder();
   const process = builder.addProcess({
@@ -218,7 +218,7 @@ export function frameEnds(content: Buffer): number[] {
   return ends;
 }
 
-/** A folder with the small recording, its bytes, and a place to open others that were made of them. */
+/** A folder with the small recording, its bytes, and a way to open modified copies. */
 export class SmallRecording {
   readonly folder = mkdtempSync(join(tmpdir(), "tidemark-recording-"));
   readonly bytes: Buffer;

@@ -126,7 +126,7 @@ describe("reads back what was written", () => {
     expect([...peak.sites.cohortBytes]).toEqual([...peak.sites.liveBytes]);
   });
 
-  test("an unfinished one, resumed, reads as one", () => {
+  test("an unfinished recording that is continued reads as one recording", () => {
     const path = join(small.folder, "resumed.tidemark");
     writeSmallRecording(path, { looks: 2, end: false });
     const cut = readFileSync(path);
@@ -158,7 +158,7 @@ describe("reads back what was written", () => {
 });
 
 describe("other versions and other files", () => {
-  test("a newer one is refused by name", () => {
+  test("a newer version is refused by name", () => {
     const newer = Buffer.from(small.bytes);
     newer.writeUInt32LE(FORMAT_VERSION + 1, 8);
     newer.writeUInt32LE(crc32(newer.subarray(0, 12)), 12);
@@ -169,7 +169,7 @@ describe("other versions and other files", () => {
     );
   });
 
-  test("an older one is read: version 4 added the creators of handles, version 5 the functions that add to a holder", () => {
+  test("older versions are read: 4 added the creators of handles, 5 the functions that add to a holder", () => {
     const older = Buffer.from(small.bytes);
     older.writeUInt32LE(3, 8);
     older.writeUInt32LE(crc32(older.subarray(0, 12)), 12);
@@ -184,7 +184,7 @@ describe("other versions and other files", () => {
     expect(upgrade(FORMAT_VERSION, FrameKind.holders, batch)).toBe(batch);
   });
 
-  test("something else is not ours", () => {
+  test("another file is not recognized", () => {
     expect(() => small.open(Buffer.from("PK\x03\x04 a zip"))).toThrow(
       /TM-E007.*not a Tidemark recording/,
     );

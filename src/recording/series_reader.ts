@@ -4,11 +4,11 @@ import { demand } from "./batch_check.js";
 import type { SeriesRow } from "./batches.js";
 import { checkedMetrics } from "./checked_frames.js";
 
-/** Puts the rows of the `metrics` table together: one column a metric, one row a poll, for each process. */
+/** Assembles the rows of the `metrics` table: for each process, one column per metric and one row per poll. */
 export class SeriesReader {
   readonly #columns: ProcessColumns[] = [];
 
-  /** Throws BatchError for rows that name an unknown process or metric. */
+  /** Throws BatchError for rows with an unknown process or metric. */
   add(value: unknown, processCount: number): void {
     const batch = checkedMetrics(value, processCount);
     for (let i = 0; i < batch.series.length; i++) {

@@ -1,10 +1,10 @@
 /**
- * A recording that arrives in pieces, decoded and checked frame by frame: what a server does with a stream.
+ * Decodes and checks a recording that arrives in pieces, frame by frame, as a server does with a stream.
  *
  *     const reader = new StreamReader("the stream");
  *     const items = reader.take(bytes);     // whole frames, in their order; at first the file's head, too
  *
- * Other than {@link OpenRecording} it keeps no series and no looks, only the dictionaries that later frames refer to.
+ * Unlike {@link OpenRecording}, it keeps no series and no profiles, only the dictionaries that later frames refer to.
  */
 import { float64At, uint32At } from "../model/base/columns.js";
 import type { TimeMs } from "../model/base/units.js";
@@ -40,7 +40,7 @@ import { readSamples } from "./look_reader.js";
 import { readMemoryEnds } from "./memory_end_batch.js";
 import { upgrade } from "./upgrade.js";
 
-/** What one frame holds. Frames that only a recording's own reader needs are checked and left out. */
+/** The contents of one frame. Frames that only the reader of a file needs are checked and left out. */
 export type StreamItem = (
   | { readonly kind: "meta"; readonly meta: MetaBatch }
   | { readonly kind: "processes"; readonly rows: readonly SeriesRow[] }
@@ -61,7 +61,7 @@ export interface StreamLimits {
   readonly callBytes: number;
 }
 
-/** A stream ends for this reader with the first error: it must not be used any more. */
+/** After the first error, this reader must not be used any more. */
 export class StreamReader {
   #offset = 0;
   #version = 0;
@@ -202,7 +202,7 @@ export class StreamReader {
     }
   }
 
-  /** Without its announcement it is nothing. */
+  /** Ignored without the preceding frame of kind profile. */
   #profile(batch: unknown): OneFrame | null {
     const about = this.#announced;
     this.#announced = null;
@@ -232,7 +232,7 @@ type OneFrame = StreamItem extends infer Item
   : never;
 
 /** Whole frames at the start of `bytes`, which begin at `offset` of their stream: how many bytes they are. A cut or
- * damaged frame ends them. Throws TidemarkError where the head of the file is none. */
+ * damaged frame ends them. Throws TidemarkError if the file's header is invalid. */
 export function wholeFrames(bytes: Buffer, offset: number, source: string): number {
   let at = 0;
   if (offset === 0) {

@@ -1,4 +1,4 @@
-/** Recordings as bytes, for the tests of streams and stores: one program whose memory is said in a few lines. */
+/** Recordings as bytes, for the tests of streams and stores: one program whose memory is described in a few lines. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

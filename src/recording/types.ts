@@ -18,15 +18,15 @@ export interface RecordingMeta {
   /** Host name and kernel release of the machine. */
   readonly host: string;
   readonly kernel: string;
-  /** Hex; the pool's random name. "" where no pool could be made. */
+  /** Hex; the pool's random name. "" if no pool could be created. */
   readonly runId: string;
   /** Sampling period that every process started with; 0 without an agent. */
   readonly periodBytes: Bytes;
-  /** `/proc/<pid>/fd/<fd>` opens the pool while its keeper lives; null where there is no pool. */
+  /** `/proc/<pid>/fd/<fd>` opens the pool while its keeper runs; null if there is no pool. */
   readonly keeper: { readonly pid: Pid; readonly startTicks: number; readonly fd: number } | null;
   /** The recorder itself, to distinguish a recording in progress from an abandoned one. */
   readonly recorder: { readonly pid: Pid; readonly startTicks: number };
-  /** Who the program is within a fleet, by its environment; older recordings have none. */
+  /** The program's identity within a fleet, from its environment; older recordings have none. */
   readonly identity?: ServiceIdentity;
 }
 
@@ -36,18 +36,18 @@ export interface RecordedProcess {
   readonly parentPid: Pid;
   /** argv as last read. */
   readonly command: readonly string[];
-  /** "3.11.7"; "" where no interpreter was seen. */
+  /** "3.11.7"; "" if no interpreter was found. */
   readonly python: string;
-  /** False where the process ran without an agent: only its /proc figures are known. */
+  /** False if the process ran without an agent: only its /proc figures are known. */
   readonly profiled: boolean;
   readonly startedMs: TimeMs;
-  /** null while it lives (or where its end was not seen). */
+  /** null while it runs (or if its end was not seen). */
   readonly endedMs: TimeMs | null;
-  /** In a distributed job, as its launcher set it in the environment (RANK); left out where none did. */
+  /** In a distributed job, the rank that its launcher set in the environment (RANK); absent otherwise. */
   readonly rank?: number | null;
 }
 
-/** Figures that the agents kept, summed over all processes at a look. */
+/** The agents' own figures, summed over all processes at the time of a profile. */
 export interface AgentFigures {
   readonly samples: number;
   readonly lost: number;
@@ -59,9 +59,9 @@ export interface AgentFigures {
 
 export interface LookMoment {
   readonly timeMs: TimeMs;
-  /** `poll`: by the clock; `peak`: the tree's memory was at a new high; `end`: the last moment. */
+  /** `poll`: scheduled; `peak`: the tree's memory reached a new maximum; `end`: the last moment. */
   readonly kind: "poll" | "peak" | "end";
-  /** Estimated live bytes of all processes at this look. */
+  /** Estimated live bytes of all processes in this profile. */
   readonly liveBytes: Bytes;
   readonly agent: AgentFigures;
 }
@@ -69,7 +69,7 @@ export interface LookMoment {
 /** How the program ended. */
 export interface RecordingEnd {
   readonly timeMs: TimeMs;
-  /** Exit code; null where a signal ended it or the end was not seen. */
+  /** Exit code; null if a signal ended it or the end was not seen. */
   readonly exitCode: number | null;
   /** Number of the signal that ended it, else null. */
   readonly signal: number | null;
@@ -77,7 +77,7 @@ export interface RecordingEnd {
   readonly maxRssBytes: Bytes;
 }
 
-/** A moment of a recording: its end, its peak of live bytes, or ms since 1970 (the nearest look before or at it). */
+/** A moment of a recording: its end, its peak of live bytes, or ms since 1970 (the latest profile at or before it). */
 export type Moment = "end" | "peak" | TimeMs;
 
 /** The holders of growing sites of one process, at the frame's time. */
@@ -89,7 +89,7 @@ export interface HolderBatch {
     readonly youngThreshold: number;
   } | null;
   readonly rows: readonly HolderRow[];
-  /** Of a notebook kernel, which names the file of a cell by a hash; recordings before it lack it. */
+  /** Of a notebook kernel, which names the file of a cell by a hash; absent in older recordings. */
   readonly cells?: readonly NotebookCell[];
 }
 
@@ -99,7 +99,7 @@ export interface NotebookCell {
   readonly number: number;
 }
 
-/** Of a recording's lookups what is newest, each row with the time of the one that found it. */
+/** The newest results of a recording's lookups; each row has the time of its lookup. */
 export interface HolderLookup extends Omit<HolderBatch, "rows"> {
   readonly rows: readonly FoundHolder[];
 }
@@ -110,18 +110,18 @@ interface FoundHolder extends HolderRow {
 
 export interface HolderRow {
   readonly site: string;
-  /** Of handles: the stack that makes them, of the dictionary; null where it is not known. */
+  /** For handles: the stack that opens them, in the dictionary; null if unknown. */
   readonly madeAt: StackId | null;
   readonly looked: number;
   readonly held: number;
   readonly garbage: number;
   readonly graph: number;
-  /** Empty: nothing common was found. */
+  /** Empty: no common path was found. */
   readonly path: readonly string[];
   readonly type: string;
   readonly retainedBytes: Bytes;
   readonly entries: number;
-  /** 0: the holder carries none. */
+  /** 0: the holder has none. */
   readonly bound: number;
   /** Functions of the program's own code that add items to it, by first line; empty if none is known. */
   readonly putters: readonly Putter[];
@@ -136,7 +136,7 @@ export interface Putter {
   readonly callers: readonly string[];
 }
 
-/** Objects of one process by type; a row is a type of some size. */
+/** Objects of one process by type; small types are left out. */
 export interface CensusBatch extends TypeCounts {
   readonly pid: Pid;
 }
@@ -145,7 +145,7 @@ export interface RecordedCensus extends CensusBatch {
   readonly timeMs: TimeMs;
 }
 
-/** A recording opened for reading. Dictionaries and series are in memory; looks are decoded when asked for. */
+/** A recording opened for reading. Dictionaries and series are in memory; profiles are decoded on request. */
 export interface Recording {
   readonly path: string;
   readonly meta: RecordingMeta;
@@ -154,13 +154,13 @@ export interface Recording {
   readonly series: readonly MemorySeries[];
   /** Ascending by time. */
   readonly events: readonly TimelineEvent[];
-  /** Ascending by time; empty where no agent ran. */
+  /** Ascending by time; empty if no agent ran. */
   readonly looks: readonly LookMoment[];
   /** Times of {@link looks}. */
   readonly lookTimes: readonly TimeMs[];
-  /** What was found to hold the memory of sites that grew: of each process the newest lookup. */
+  /** The holders of the memory of growing sites: for each process, its newest lookup. */
   readonly holderLookups: readonly HolderLookup[];
-  /** Ascending by time; empty where nothing ever grew. */
+  /** Ascending by time; empty if nothing ever grew. */
   readonly censuses: readonly RecordedCensus[];
   /** Processes that ran out of memory, in the order of their ends. */
   readonly memoryEnds: readonly MemoryEnd[];
@@ -172,12 +172,12 @@ export interface Recording {
   readonly damage: string | null;
   /** A sentence if the file lacks the end of the run: it is damaged, or its recorder was killed. */
   readonly missing: string | null;
-  /** What could not be seen, and why: sentences. Includes {@link missing}. */
+  /** Sentences about data that could not be recorded, and why. Includes {@link missing}. */
   readonly limits: readonly string[];
   /** First and last moment that the recording covers. */
   readonly startMs: TimeMs;
   readonly endMs: TimeMs;
-  /** The profile at a moment. Throws TidemarkError where the recording holds no profile at all. */
+  /** The profile at a moment. Throws TidemarkError if the recording contains no profile. */
   profileAt(moment: Moment): Profile;
   /** The profile of `looks[index]`. */
   profileOf(index: number): Profile;

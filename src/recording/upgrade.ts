@@ -1,21 +1,21 @@
 import { FORMAT_VERSION, FrameKind } from "./frames/frames.js";
 
-/** Turns a frame's batch as format `version` had it into what `version + 1` has; undefined leaves the frame out. */
+/** Converts a frame's batch from format `version` to `version + 1`; undefined drops the frame. */
 type Upgrader = (kind: FrameKind, batch: unknown) => unknown;
 
-/** `UPGRADERS.get(n)` leads from n to n + 1; without one the frames of n are as those of n + 1 (a kind of
- * frame was added). */
+/** `UPGRADERS.get(n)` converts from n to n + 1; if there is none, the frames of n are valid in n + 1 (only a kind of
+frame was added). */
 const UPGRADERS: ReadonlyMap<number, Upgrader> = new Map([
   [3, withMakers],
   [4, withPutters],
 ]);
 
-/** 4: rows of holders tell which stack makes handles. */
+/** 4: rows of holders name the stack that opens handles. */
 function withMakers(kind: FrameKind, batch: unknown): unknown {
   return kind === FrameKind.holders ? withInRows(batch, { madeAt: null }) : batch;
 }
 
-/** 5: they tell who puts things into the holder. */
+/** 5: they name the functions that add to the holder. */
 function withPutters(kind: FrameKind, batch: unknown): unknown {
   return kind === FrameKind.holders ? withInRows(batch, { putters: [] }) : batch;
 }
@@ -27,7 +27,7 @@ function withInRows(batch: unknown, fields: object): unknown {
     : batch;
 }
 
-/** A batch of any older version in the newest form. */
+/** Converts a batch of any older version to the current one. */
 export function upgrade(version: number, kind: FrameKind, batch: unknown): unknown {
   let current = batch;
   for (let step = version; step < FORMAT_VERSION && current !== undefined; step++) {

@@ -18,7 +18,7 @@ import type { FrameSink } from "./frames/frame_sink.js";
 import { encodeFileHead, encodeFrame, FrameKind } from "./frames/frames.js";
 import type { CensusBatch, HolderBatch } from "./types.js";
 
-/** A figure read of one process: a row of the `metrics` table. */
+/** A figure of one process: a row of the `metrics` table. */
 export interface MetricRow {
   readonly timeMs: TimeMs;
   readonly series: number;
@@ -39,7 +39,7 @@ export class RecordingWriter {
     this.#sink = sink;
   }
 
-  /** Continues a recording whose recorder died: its first `keepBytes` bytes are whole. */
+  /** Continues a recording whose recorder died; its first `keepBytes` bytes are complete frames. */
   static resume(
     path: string,
     keepBytes: number,
@@ -107,7 +107,7 @@ export class RecordingWriter {
     this.#frame(FrameKind.metrics, timeMs, batch);
   }
 
-  /** The dictionaries' new rows, then the look itself. */
+  /** Writes the dictionaries' new rows, then the profile itself. */
   look(
     tables: ProfileTables,
     look: ProfileLook,
@@ -162,7 +162,7 @@ export class RecordingWriter {
     }
   }
 
-  /** All that the agents cannot see as of now: takes the place of what was written before. */
+  /** Everything that the agents cannot see at the moment; replaces their earlier sentences. */
   agentLimits(timeMs: TimeMs, sentences: readonly string[]): void {
     const content = sentences.join("\n");
     if (content !== this.#lastAgentLimits) {

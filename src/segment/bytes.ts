@@ -1,7 +1,7 @@
 import { readSync } from "node:fs";
 import { fileUnusable } from "../model/errors/errors.js";
 
-/** Reads into `target` from `position` of the file; gives the bytes read, fewer only at the file's end.
+/** Reads into `target` from `position` of the file; returns the number of bytes read, fewer only at the end of the file.
  * @throws TidemarkError TM-E004 */
 export function readAt(fd: number, target: Uint8Array, position: number, source: string): number {
   let done = 0;

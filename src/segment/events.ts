@@ -13,7 +13,7 @@ export class EventRing {
   /** Events overwritten before a snapshot read them. */
   lost = 0;
 
-  /** The events since the last call, oldest first. `words`: what a label's number says. */
+  /** The events since the last call, oldest first. `words`: the text of a label's number. */
   take(look: SegmentLook, pid: Pid, words: (label: number) => string): TimelineEvent[] {
     const section = itemAt(look.header.sections, CONSTANTS.TM_SECTION_EVENTS);
     const end = section.count;

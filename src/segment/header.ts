@@ -89,8 +89,8 @@ const STRIDES = [
 
 const STATES = [null, "armed", "disarmed", "ended"] as const;
 
-/** The header in `page`, or null where the owner has not finished it yet.
- * `bound`: bytes the segment may take.
+/** The header in `page`, or null if the owner has not finished it yet.
+ * `bound`: the largest size of the segment.
  * @throws TidemarkError TM-E005, TM-E006 */
 export function parseSegmentHeader(
   page: Uint8Array,

@@ -39,7 +39,7 @@ export function readerOf(pool: PoolFixture): SegmentReader {
   return new SegmentReader(fd, new PoolReader(fd).slotRange(1));
 }
 
-/** What one look gives, taken so long after the start. */
+/** A snapshot taken so long after the start. */
 export function profileAfter(
   reader: SegmentReader,
   afterMs: number,

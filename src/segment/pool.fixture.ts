@@ -78,7 +78,7 @@ export class PoolFixture {
     this.view.setBigUint64(POOL_HEADER.period_bytes, 65536n, true);
   }
 
-  /** Claims a slot for a process and lays its segment out. */
+  /** Claims a slot for a process and lays out its segment. */
   segment(slot: number, pid: number): SegmentFixture {
     const at = CONSTANTS.TM_PAGE + slot * POOL_SLOT.size;
     this.view.setUint32(at + POOL_SLOT.state, CONSTANTS.TM_SLOT_CLAIMED, true);

@@ -8,7 +8,7 @@ let pool: PoolFixture;
 afterEach(() => pool.close());
 
 describe("a pool", () => {
-  it("names its claimed slots", () => {
+  it("lists its claimed slots", () => {
     pool = new PoolFixture();
     pool.segment(1, 42);
     const reader = new PoolReader(pool.open());

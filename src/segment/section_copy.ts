@@ -2,7 +2,7 @@
 import { uint8At, uint32At } from "../model/base/columns.js";
 import type { SectionHeader } from "./header.js";
 
-/** Fills `target` from byte `offset` of the segment; gives the bytes that were there. */
+/** Fills `target` from byte `offset` of the segment; returns the number of existing bytes. */
 type ReadSegment = (target: Uint8Array, offset: number) => number;
 
 /** Attempts to read a record that is being written. */
@@ -131,7 +131,7 @@ export class RewrittenCopy {
     return tornHere === 0 && there === to - from;
   }
 
-  /** @returns how many bytes from `at` on there are, in all three. */
+  /** @returns the number of bytes from `at` on that all three reads returned. */
   #readThrice(read: ReadSegment, start: number, at: number, length: number): number {
     const into = (bytes: Uint8Array<ArrayBuffer>) =>
       read(bytes.subarray(at, at + length), start + at);

@@ -210,7 +210,7 @@ describe("a segment", () => {
     expect(present(reader.look()).torn).toBe(0);
   });
 
-  it("takes what a site that has not changed since the peak holds for its figure at the peak", () => {
+  it("uses the current figure of a site that has not changed since the peak as its figure at the peak", () => {
     const segment = pythonProcess();
     segment.view.setUint32(SEGMENT_HEADER.peak_number, 2, true);
     segment.rewrite(0, { live: 7, peak: 400_000, peakNumber: 1 });

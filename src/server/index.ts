@@ -14,7 +14,7 @@ import type { ServeOptions } from "./serve.js";
 export { checkedUrl, type Destination } from "../recording/sender/post_connection.js";
 export { FleetClient } from "./client/fleet_client.js";
 
-/** Runs a server until it is told to end. */
+/** Runs a server until it is asked to stop. */
 export async function serve(options: ServeOptions): Promise<void> {
   const { serve: run } = await import("./serve.js");
   return run(options);

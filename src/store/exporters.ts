@@ -1,7 +1,7 @@
 /** Every format that `tidemark export` writes: those of one moment's profile, and those of the whole recording. */
 
 import { type ExportFormat, PROFILE_EXPORTERS, type ProfileExporter } from "../formats/index.js";
-import type { Tell } from "../model/base/units.js";
+import type { OnProgress } from "../model/base/units.js";
 import type { Recording } from "../recording/types.js";
 import { WRITER_MARK } from "./duckdb/schema.js";
 import { importWithDuckdb } from "./with_duckdb.js";
@@ -10,14 +10,18 @@ import { importWithDuckdb } from "./with_duckdb.js";
 interface FileExporter extends ExportFormat {
   readonly kind: "recording file";
   /** @throws TidemarkError */
-  readonly write: (recording: Recording, path: string, tell: Tell) => Promise<void>;
+  readonly write: (recording: Recording, path: string, onProgress: OnProgress) => Promise<void>;
 }
 
 /** A format that holds the whole recording in a folder of files that end in `extension`. */
 interface FolderExporter extends ExportFormat {
   readonly kind: "recording folder";
   /** Writes into an existing folder and returns the names of the files. @throws TidemarkError */
-  readonly write: (recording: Recording, folder: string, tell: Tell) => Promise<string[]>;
+  readonly write: (
+    recording: Recording,
+    folder: string,
+    onProgress: OnProgress,
+  ) => Promise<string[]>;
 }
 
 export type RecordingExporter = FileExporter | FolderExporter;

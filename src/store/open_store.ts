@@ -3,7 +3,7 @@ import { badUsage } from "../model/errors/errors.js";
 import type { Store } from "./interface/store.js";
 import { importWithDuckdb } from "./with_duckdb.js";
 
-/** Opens "duckdb:FOLDER". @returns the store, and the folder for what lies beside it. Throws TidemarkError. */
+/** Opens "duckdb:FOLDER". @returns the store, and the folder for other files. Throws TidemarkError. */
 export async function openStore(name: string): Promise<{ store: Store; folder: string }> {
   const [, path] = /^duckdb:(.+)$/.exec(name) ?? [];
   if (path === undefined) {

@@ -220,7 +220,7 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(total(cut, "liveBytes")).toBeCloseTo(total(whole, "liveBytes"), 6);
   });
 
-  it("keeps versions, services and instances apart", async () => {
+  it("distinguishes versions, services and instances", async () => {
     const running = { startedMs: START, rss: [[0, MIB]] } as const;
     const first = await give({ ...running, service: "shop", version: "41", pid: 1 });
     await give({ ...running, service: "shop", version: "42", pid: 2, rss: [[0, 5 * MIB]] });

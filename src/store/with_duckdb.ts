@@ -1,13 +1,13 @@
 import { notInstalled } from "../model/errors/errors.js";
 
-/** Imports what needs DuckDB: only when used, for its native library is large. It may be missing: the Python package has
- * it as an extra. `what` needs it. @throws TidemarkError */
+/** Imports a module that needs DuckDB, only when it is used, because DuckDB's native library is large. It may be missing:
+in the Python package it is an extra. `what` names the feature that needs it. @throws TidemarkError */
 export async function importWithDuckdb<Module>(
   what: string,
   load: () => Promise<Module>,
 ): Promise<Module> {
   try {
-    // First by itself: a module that names its exports cannot even be linked without it.
+    // DuckDB first, because a module that imports its exports cannot even be linked without it.
     await import("@duckdb/node-api");
     return await load();
   } catch (error) {

@@ -292,7 +292,7 @@ except ImportError:
 kept = _interpreters.create()
 print("up", flush=True)
 `;
-  test("an idle main thread: refused in time with the reason, everything undone", async () => {
+  test("an idle main thread: refused in time with the reason, and everything is undone", async () => {
     const target = await start(
       anyInterpreter(),
       `${SUBINTERPRETER}\ntime.sleep(2.5)\nprint("well", flush=True)`,

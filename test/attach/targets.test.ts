@@ -147,7 +147,7 @@ time.sleep(600)`,
     await expect(answer).rejects.toThrow(/TM-E020/);
   });
 
-  test("one that calls exec repeatedly: entered or refused, never damaged", async () => {
+  test("a process that calls exec repeatedly is entered or refused, never damaged", async () => {
     const target = await start(
       python,
       `import os, sys, time\nprint("up")\ntime.sleep(0.05)\nos.execv(sys.executable, [sys.executable] + sys.orig_argv[1:])`,
@@ -199,7 +199,7 @@ print("well")`,
 });
 
 describe("recorders", () => {
-  test("a second one is refused; a killed one is cleaned up", async () => {
+  test("a second recorder is refused; a killed one is cleaned up", async () => {
     const target = await start(python, SERVICE);
     const recordingPath = join(scratch, "killed.tidemark");
     const main = join(libraryPath, "../../program/main.js");
@@ -236,7 +236,7 @@ describe("recorders", () => {
     expect(leftFiles(target.pid)).toEqual([]);
   });
 
-  test("an interrupt at any moment of entering: recorded and left, or never entered", async () => {
+  test("an interrupt at any moment of entering: the process is recorded and left, or not entered at all", async () => {
     const target = await start(python, SERVICE);
     const outcomes = [];
     // From before anything is read to after the agent has come on.

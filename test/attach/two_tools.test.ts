@@ -14,7 +14,7 @@ afterAll(removeScratch);
 const python = environment.packagesPython ?? "";
 const pySpy = join(dirname(python), "py-spy");
 
-/** Holds 150 MB more whenever it is told to, allocates and frees besides, and does what its input says. */
+/** Allocates and frees all the time, and obeys commands on its input; "hold" makes it hold 150 MB more. */
 const PROGRAM = `
 import os, sys, threading, time
 held = []
@@ -87,7 +87,7 @@ function held(result: AttachResult): Estimate | undefined {
 }
 
 describe.runIf(existsSync(pySpy))("py-spy", () => {
-  test("dumps and records while it is attached to, and is attached to while it records", async () => {
+  test("a program that dumps and records its own history can be attached to, before and after", async () => {
     const target = await run();
     const { leave } = await attached(target);
     const dump = spawnSync(pySpy, ["dump", "--pid", String(target.pid)], { encoding: "utf8" });
@@ -111,7 +111,7 @@ describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
   test("starts and ends while attached: the gap is reported, and memory held after it is recorded", async () => {
     const target = await run();
     const { leave } = await attached(target);
-    // So much that no period is too coarse to tell it from what comes after the gap.
+    // So much that even a coarse period distinguishes it from allocations after the gap.
     for (let times = 0; times < 3; times++) {
       await tell(target, "hold");
     }
@@ -143,7 +143,7 @@ describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
     await endWell(target);
   });
 
-  test("outlasts the recording, and ends after it", async () => {
+  test("a program that outlasts the recording ends after it", async () => {
     const target = await run();
     const { leave } = await attached(target);
     await tell(target, "track");

@@ -33,7 +33,7 @@ afterAll(() => {
   removeScratch();
 });
 
-test("'heap --retained' finds the kept objects repeatedly", async () => {
+test("'heap --retained' finds the kept objects each time", async () => {
   for (let time = 0; time < 15; time++) {
     const { status, stdout, stderr } = await execute([
       tidemark,

@@ -10,7 +10,7 @@ import { topPlaces } from "../truth.js";
 const python = anyInterpreter().path;
 afterAll(removeScratch);
 
-describe("the exit is the program's own, and the recording is whole", () => {
+describe("the exit status is the program's, and the recording is complete", () => {
   test.each([
     ["returns", "print('done')", 0],
     ["sys.exit(3)", "import sys; sys.exit(3)", 3],
@@ -63,7 +63,7 @@ describe("ended by a signal: so is Tidemark, and the last moment is in the recor
     ).toBeLessThan(0.1);
   });
 
-  test("SIGINT to all of them, as with Ctrl-C: the program's own handling decides", async () => {
+  test("SIGINT to the whole group, as with Ctrl-C: the program handles it", async () => {
     const handled = `import os, signal, sys
 def stop(number, frame):
     print("stopped"); sys.stdout.flush(); os._exit(9)

@@ -31,7 +31,7 @@ test.each([
   expect(stderr).not.toMatch(/Verdict|Precision/);
 });
 
-test("a program that ends well keeps its summary, however short it was", async () => {
+test("a program that ends without an error keeps its summary, however short it is", async () => {
   const { status, stderr } = await run("short", "short.py");
   expect(status).toBe(0);
   expect(stderr).toMatch(/exit code 0[\s\S]*Verdict/);

@@ -202,7 +202,7 @@ describe("processes", () => {
     },
   );
 
-  test("a kernel thread has no memory to read", async (context) => {
+  test("a kernel thread has no readable memory", async (context) => {
     const name = execFileSync("cat", ["/proc/2/comm"], { encoding: "utf8" });
     if (!isRoot || name !== "kthreadd\n") {
       context.skip("this pid namespace has no kernel threads");

@@ -71,14 +71,14 @@ print(worker, os.WTERMSIG(status))`;
   });
 });
 
-describe("a limit of its own", () => {
+describe("a separate limit", () => {
   const limited = (bytes: number, end: string) =>
     `${fill}
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (${bytes}, ${bytes}))
 ${end}`;
 
-  test("a MemoryError ends the program", async () => {
+  test("a MemoryError that ends the program", async () => {
     const outcome = await record([python, "-c", limited(300 * MIB, "work()")]);
     expect(outcome.status).toBe(1);
     expect(outcome.stderr).toMatch(/probably run out of address space.*RLIMIT_AS 300 MiB/);

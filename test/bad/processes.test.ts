@@ -14,7 +14,7 @@ const python = interpreter.path;
 const MIB = 1 << 20;
 afterAll(removeScratch);
 
-describe("processes upon processes", () => {
+describe("many processes", () => {
   test("forks 200 children: each one's memory is counted, and none counts its parent's again", async () => {
     const program = `import os
 kept = bytes(50 << 20)
@@ -88,7 +88,7 @@ os._exit(0)
     expect(child?.bytes).toBeGreaterThan(800 * MIB);
   });
 
-  test("children that are only reaped at the end, faster than slots become free: each is counted or reported", async () => {
+  test("children that are reaped only at the end, faster than slots become free: each is counted or reported", async () => {
     // Blocks that no period leaves unsampled: a child takes its slot at its first sample.
     const program = `import os
 for number in range(1300):
@@ -365,7 +365,7 @@ os._exit(0)
     );
   });
 
-  test("has its own LD_PRELOAD: both libraries are loaded", async () => {
+  test("a program with its own LD_PRELOAD loads both libraries", async () => {
     const cc = present(environment.tools.cc);
     const folder = scratch();
     writeFileSync(

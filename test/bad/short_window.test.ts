@@ -41,7 +41,7 @@ test("without a terminal one line at the start reports what is happening, and fo
   expect((await diagnose("--quiet")).stderr).toBe("");
 });
 
-test("a process that is refused is not announced", async () => {
+test("the attach to a refused process is not announced", async () => {
   const { status, stderr } = await execute([tidemark, "diagnose", "4194303", "--for", "1s"]);
   expect([status, stderr.split("\n").length], stderr).toEqual([4, 2]);
 });

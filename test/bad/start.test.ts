@@ -81,7 +81,7 @@ describe("cannot be started: one line, the shell's exit code, no recording", () 
   });
 });
 
-describe("runs as ever, without the agent: a line says why", () => {
+describe("runs unchanged without the agent, and a line explains why", () => {
   test("a program that is not Python: its native memory is recorded", async () => {
     await expectNative([await build("hello"), "one", "two words"]);
   });
@@ -101,7 +101,7 @@ describe("runs as ever, without the agent: a line says why", () => {
     expect((await recorded.summary()).target.python).toBe("");
   }
 
-  test("bytes that are not a program: handled like in a shell", async () => {
+  test("a file that is not a program: handled as in a shell", async () => {
     const program = join(folder, "garbage");
     writeFileSync(program, "echo from a shell; exit 3\n", { mode: 0o755 });
     expect((await compare([program])).recorded).toMatchObject({

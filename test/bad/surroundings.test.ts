@@ -259,7 +259,7 @@ os._exit(40 + sum(is_open(number) << number for number in range(6)))
     expect(recorded.stdout).toMatch(/seventh/);
   });
 
-  test("a reader that closes its pipe: SIGPIPE ends the program as usual", async () => {
+  test("if a reader closes its pipe, SIGPIPE ends the program as usual", async () => {
     const command = [
       python,
       "-c",
@@ -273,7 +273,7 @@ os._exit(40 + sum(is_open(number) << number for number in range(6)))
     expect(recorded.open().complete).toBe(true);
   });
 
-  test("a terminal: size, foreground group, and raw mode left as it was found", async () => {
+  test("a terminal: size and foreground group; raw mode is restored", async () => {
     const program = `import os, sys, termios
 print([os.isatty(number) for number in range(3)], os.get_terminal_size(), os.tcgetpgrp(0) == os.getpgrp(), flush=True)
 os._exit(5)

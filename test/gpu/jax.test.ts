@@ -22,7 +22,7 @@ class Trainer:
 trainer = Trainer()
 `;
 
-/** A CPU of JAX's tells no totals: without these it is no device. */
+/** A CPU in JAX reports no totals, and without totals it does not count as a device. */
 const TOTALS = `
 class Device:
     id = 0

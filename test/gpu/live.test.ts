@@ -287,7 +287,7 @@ rank(os.environ["RANK"], os.environ["RANK"] == "5")
   expect(written.map(({ detail }) => detail.split(":")[0])).toEqual(["peer"]);
 });
 
-test("attach --gpu with the stand-in: everything it switched on is switched off again", async () => {
+test("attach --gpu with the stand-in: everything that it switched on is switched off again", async () => {
   const folder = scratch();
   const program = await standIn(
     folder,

@@ -265,7 +265,7 @@ test("expandable segments, private pools and a second device", async () => {
   );
 });
 
-test("a snapshot without any memory also has a page", async () => {
+test("a snapshot without any memory gives a page", async () => {
   await using([], async (page) => {
     expect(await page.locator(".gpu-hint").textContent()).toMatch(/contains no memory/);
   });

@@ -152,7 +152,7 @@ describe("divided devices", () => {
     expect(stdout).toMatch(/^ {2}MIG 1 \(instance 2\/0\) {2}12\.0 MiB of 19\.5 GiB/m);
   });
 
-  test("other text contains none", () => {
+  test("other text contains no message", () => {
     for (const text of ["", "No devices were found\n", "{}", ":::\n : \n"]) {
       expect(parseInstances(text)).toEqual({ instances: [], processes: [] });
     }

@@ -236,7 +236,7 @@ class WithTorch(unittest.TestCase):
         record.bind(None)
 
     def test_the_rank_is_what_the_program_told_torch(self):
-        """Two processes of torch's own start, where no launcher tells a rank: each knows its own."""
+        """Two processes that torch starts itself, without a rank from a launcher: each knows its own rank."""
         import torch.distributed
         import torch.multiprocessing
 

@@ -143,7 +143,7 @@ describe("shares joined", () => {
     ...of,
   });
 
-  test("a type's rows are one, the largest type first", () => {
+  test("a type has one row, the largest type first", () => {
     const joined = joinShares([share({}), share({ typeNames: ["Tensor", "Tensor"] })]);
     expect(joined.typeNames).toEqual(["Tensor", "dict"]);
     expect([...joined.objects]).toEqual([4, 2]);
@@ -151,7 +151,7 @@ describe("shares joined", () => {
     expect(joined.figures).toMatchObject({ readBytes: 8192, pools: 2, usedBlocks: 6 });
   });
 
-  test("a storage that tensors of two shares use, or an array of another, is counted once", () => {
+  test("a storage that tensors in two parts use, or that an array shares, is counted once", () => {
     const storages = [{ row: 1, data: 0x7f0000, bytes: 1000 }];
     const joined = joinShares([share({ storages }), share({ storages })]);
     expect(joined.typeNames).toEqual(["Tensor", "dict"]);

@@ -148,7 +148,7 @@ describe.each(
     expect(taken.objects.garbage.objects).toBeLessThan(20 * 60);
   });
 
-  test("few objects are held by something that was not found", () => {
+  test("only a few objects have an unknown holder", () => {
     const { graph } = taken.objects;
     const native = uint32At(graph.edgeStart, 5);
     expect(native - uint32At(graph.edgeStart, 4)).toBeLessThan(graph.nodes * 0.005);
@@ -238,7 +238,7 @@ describe("tidemark heap", () => {
     expect(dot).toMatch(/^digraph heap \{[\s\S]*SESSIONS[\s\S]*\}\n$/);
   });
 
-  test("impossible requests are refused in one line", async () => {
+  test("impossible requests are refused with one line", async () => {
     const { pid } = waiting;
     expect((await fails(String(pid), "--to", "no.Such")).stderr).toMatch(/TM-E052/);
     expect((await fails(String(pid), "--to", "CFunctionType")).stderr).toMatch(
@@ -303,7 +303,7 @@ describe("tidemark heap", () => {
   });
 });
 
-test("items of one list, all alike, hide no other holder", async () => {
+test("many equal items of one list do not hide another holder", async () => {
   const program = `cache = [bytearray(1 << 20) for _ in range(30)]
 log = [bytearray(100) for _ in range(3000)]
 say({})

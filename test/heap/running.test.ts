@@ -184,7 +184,7 @@ describe.each(
     expect(right.length, JSON.stringify(found)).toBeGreaterThanOrEqual(least);
   });
 
-  // Up to 3.10 no function that runs tells where its values end: such a holder is looked up once more instead.
+  // Up to 3.10, a running frame does not show where its values end, so such a holder is looked up once more.
   const tellsTop = !/^3\.(?:9|10)\./.test(version);
   test.runIf(tellsTop)("a stale word on a stack does not name a function", async () => {
     waiting = await startPython(interpreter, reusing);

@@ -125,7 +125,7 @@ describe("findings", () => {
   });
 });
 
-test("--fix changes what is safe, and nothing else", async () => {
+test("--fix makes only safe changes", async () => {
   const path = join(cwd, "app/leak.py");
   writeFileSync(
     path,
@@ -139,7 +139,7 @@ test("--fix changes what is safe, and nothing else", async () => {
   expect(readFileSync(path, "utf8")).toBe(LEAK);
 });
 
-describe("--fix leaves alone", () => {
+describe("--fix does not change", () => {
   const path = () => join(cwd, "app/leak.py");
   const fixed = async (content: string | Uint8Array) => {
     writeFileSync(path(), content);
@@ -155,7 +155,7 @@ describe("--fix leaves alone", () => {
     );
   });
 
-  test("a file in an encoding that it cannot write", async () => {
+  test("a file in an encoding that --fix cannot write", async () => {
     const before = Buffer.from(`# coding: latin-1\nname = "\u00e9"\n${LOOP}`, "latin1");
     const { bytes, status, stderr } = await fixed(before);
     expect(bytes.equals(before)).toBe(true);
@@ -175,7 +175,7 @@ describe("--fix leaves alone", () => {
   });
 });
 
-test("a baseline accepts the findings of today, wherever their lines move", async () => {
+test("a baseline accepts existing findings, wherever their lines move", async () => {
   expect((await lint("app", "--save-baseline", "known.txt")).status).toBe(0);
   expect(await documentOf("app", "--baseline", "known.txt")).toMatchObject({
     findings: [],
@@ -241,7 +241,7 @@ describe("pyproject.toml", () => {
     expect(stderr).toMatch(/^tidemark: TM-E002 pyproject\.toml:1: this is no TOML: [^\n]*\n$/);
   });
 
-  test("that is wrong is refused in one line", async () => {
+  test("that is invalid is refused with one line", async () => {
     settings("selct = []\n");
     expect(await lint("app")).toMatchObject({
       status: 2,
@@ -253,7 +253,7 @@ describe("pyproject.toml", () => {
   });
 });
 
-describe("source that is none", () => {
+describe("text that is not Python source", () => {
   const check = async (name: string, content: string | Uint8Array) => {
     writeFileSync(join(cwd, name), content);
     return lint(name);

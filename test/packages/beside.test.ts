@@ -116,7 +116,7 @@ print(tidemark_profiler.label.__module__)`;
     expect(started.status).toBe(0);
   });
 
-  test("an image with only the agent leaves a profile that Tidemark reads elsewhere", async () => {
+  test("a container image with only the agent writes a profile that Tidemark reads on another machine", async () => {
     const agent = "/usr/local/lib/libtidemark.so";
     await machine.must([
       ...[

@@ -62,7 +62,7 @@ test("the wheel is small and holds no sources, tests and source maps", async () 
 });
 
 describe.skipIf(inject("counts").packageFolders === 0)("built again", () => {
-  test("gives the same bytes in another folder", async () => {
+  test("the same recording in another folder gives the same bytes", async () => {
     const hashes = hashesOf(Object.values(packages));
     for (const name of ["another folder", "Büro"].slice(0, inject("counts").packageFolders)) {
       const folder = join(scratch(), name);

@@ -240,7 +240,7 @@ describe("comparisons", () => {
   });
 });
 
-describe("mistakes end in one line", () => {
+describe("a mistake gives one line", () => {
   test.each([
     [["nowhere"], /TM-E003 no such model folder/],
     [["no-model"], /TM-E085 .*holds no config\.json/],

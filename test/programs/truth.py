@@ -1,4 +1,4 @@
-"""What a program knows of its own memory, told to whoever checks a profile of it.
+"""A test program's own count of its memory, reported to the test that checks its profile.
 
 A line that allocates carries the comment `# known: NAME`. The program says how many bytes were
 asked for there and still live; report() prints one JSON object with the sites by file, function and

@@ -26,7 +26,7 @@ let waiting: Waiting;
 afterEach(async () => await waiting.stop());
 
 describe.skipIf(environment.packagesPython === null)("tables of Arrow", () => {
-  test("are found by the library that has an allocator, counted, and what holds them is named", async () => {
+  test("objects of a library with its own allocator are counted, and their holder is named", async () => {
     waiting = await startPython({ path: present(environment.packagesPython) }, program);
     const memory = openProcessMemory(waiting.pid);
     const carried = bundledAllocators(memory);

@@ -34,7 +34,7 @@ import {
 const python = present(environment.packagesPython);
 afterAll(removeScratch);
 
-/** Runs a program that tells its truth, and checks every figure of it. */
+/** Runs a program that reports its true figures, and checks each of them. */
 async function recordKnown(
   command: readonly string[],
   settings: RunSettings = {},
@@ -54,13 +54,13 @@ async function recordKnown(
 }
 
 describe.skipIf(environment.packagesPython === null)("with PyPI packages", () => {
-  test("NumPy and pandas: arrays and a column, at the lines that made them", async () => {
+  test("NumPy and pandas: arrays and a column, at the lines that created them", async () => {
     const outcome = await recordKnown([python, join(programs, "numeric.py")]);
     const summary = await outcome.summary();
     expect(summary.limits).toEqual([]);
   });
 
-  test("NumPy with native frames: the Python line stays, the library shows", async () => {
+  test("NumPy with native frames: the Python line and the library are both shown", async () => {
     const outcome = await recordKnown([python, join(programs, "numeric.py")], {
       options: ["--native"],
     });

@@ -219,7 +219,7 @@ def test_reports_once(): print("once"); log.warning("once"); kept.append(bytearr
     expect(failure.match(/\bonce$/gm)).toHaveLength(2); // printed, logged
   });
 
-  test("a repeated call that fails says which call it was", async () => {
+  test("a repeated call that fails reports the number of the call", async () => {
     const outcome = await pytest(
       {
         "test_app.py": `${MARKS}
@@ -417,7 +417,7 @@ def test_b(): kept.append(1)
 });
 
 describe.skipIf(packagesPython === null)("hostile tests and settings", () => {
-  test("markers that make no sense are errors of their tests, one line each", async () => {
+  test("invalid markers are errors of their tests, one line each", async () => {
     const marks = [
       '"24 apples"',
       '"-1 MiB"',
@@ -476,7 +476,7 @@ def test_plain(): pass
     expect(outcome.stderr.trim().split("\n")).toHaveLength(1);
   });
 
-  test("tests that fork, exit, leave threads running, fail or skip; the next test is still measured", async () => {
+  test("tests that fork, exit, leave threads running, fail or skip do not affect the next measurement", async () => {
     const outcome = await pytest(
       {
         "pytest.ini": "[pytest]\ntidemark_limit_memory = 5 MiB\n",

@@ -138,7 +138,7 @@ test("other hosts, types, encodings and sizes are refused", async () => {
   expect(answer).toMatch(/^HTTP\/1\.1 403 (.|\s)*names of loopback/);
 });
 
-test("bytes that differ from what is stored are refused, and the stream goes on where it was", async () => {
+test("bytes that differ from the stored ones are refused, and the stream continues from its offset", async () => {
   expect((await post(server.url, beginning)).status).toBe(200);
   const changed = Buffer.from(good);
   changed.writeUInt8(changed.readUInt8(40) ^ 1, 40);
@@ -156,7 +156,7 @@ test("bytes that differ from what is stored are refused, and the stream goes on 
   });
 });
 
-test("a thousand idle connections lock nobody out", async () => {
+test("a thousand idle connections do not block other clients", async () => {
   const { hostname, port } = new URL(server.url);
   const idle = Array.from({ length: 1000 }, () => connect(Number(port), hostname));
   await Promise.all(

@@ -50,7 +50,7 @@ function piece(bytes: Buffer, offset: number, frames: number): Buffer {
   return bytes.subarray(offset, end);
 }
 
-test("nothing acknowledged is lost or duplicated", async () => {
+test("no acknowledged frame is lost or duplicated", async () => {
   const folder = scratch();
   const acknowledged = streams.map(() => 0);
   let server: RunningServer = await startServer(folder);

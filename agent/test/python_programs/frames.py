@@ -1,4 +1,4 @@
-"""Allocates at known places, and tells for each the stack that CPython itself sees there.
+"""Allocates at known places, and prints for each the stack that CPython itself reports there.
 
 Prints a JSON object: bytes of the allocation -> [[function, file, line], ...], leaf first.
 Ends without finalising, so that everything kept is live in the segment.

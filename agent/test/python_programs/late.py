@@ -25,7 +25,7 @@ def load_from(path):
 
 
 def load():
-    """As agent/README.md tells."""
+    """As agent/README.md describes."""
     if "_tidemark_agent" not in sys.modules:
         sys.modules["_tidemark_agent"] = load_from(LIBRARY)
     return sys.modules["_tidemark_agent"]

@@ -176,8 +176,8 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
   printVerdict(
     screen,
-    await withProgress(recording.path, "snapshots", options, (tell) =>
-      diagnoseRecording(recording, tell),
+    await withProgress(recording.path, "snapshots", options, (onProgress) =>
+      diagnoseRecording(recording, onProgress),
     ),
   );
   if (options.quiet !== true && !result.ended) {

@@ -101,7 +101,8 @@ async function check(words: string[], options: CheckOptions): Promise<void> {
   await runToEnd("check", words, options, {
     outputs: outputsOf(options),
     inputs: baseline === undefined || baseline === saveBaseline ? [] : [baseline],
-    tell: async (result) => ((await checkEnd(result, gates, options)) ? result.exitCode : FINDING),
+    printEnd: async (result) =>
+      (await checkEnd(result, gates, options)) ? result.exitCode : FINDING,
     untold: FINDING, // what cannot be checked has not passed
   });
 }
@@ -138,8 +139,8 @@ function outputsOf({ json, junit, saveBaseline, force }: CheckOptions): [string,
 /** @returns whether every gate passed */
 async function checkEnd(result: RunResult, gates: Gates, options: CheckOptions): Promise<boolean> {
   const recording = result.open();
-  const checked = await withProgress(recording.path, "looks", options, (tell) =>
-    checkRecording(recording, { gates, exitCode: result.exitCode }, tell),
+  const checked = await withProgress(recording.path, "looks", options, (onProgress) =>
+    checkRecording(recording, { gates, exitCode: result.exitCode }, onProgress),
   );
   const { passed } = checked.document;
   const isKept = options.output !== undefined || !passed;

@@ -8,7 +8,7 @@ import {
 } from "../../inspect/index.js";
 import { didYouMean } from "../../model/base/near_miss.js";
 import { formatDuration } from "../../model/base/numbers.js";
-import type { Millis, Pid, Tell } from "../../model/base/units.js";
+import type { Millis, OnProgress, Pid } from "../../model/base/units.js";
 import {
   type DiagnosisJson,
   VERDICT_KINDS,
@@ -155,7 +155,9 @@ function isPid(target: string): boolean {
 /** A number is a pid; a file with a number as its name is given by a path (./4242). */
 function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJson> {
   if (isSnapshot(target)) {
-    return withProgress(basename(target), "MiB", options, (tell) => diagnoseSnapshot(target, tell));
+    return withProgress(basename(target), "MiB", options, (onProgress) =>
+      diagnoseSnapshot(target, onProgress),
+    );
   }
   if (isPid(target)) {
     return diagnosePid(Number(target), options);
@@ -164,22 +166,22 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
   if (options.quiet === true && options.json !== true) {
     sayMissing(recording); // only the verdict is printed
   }
-  return withProgress(target, "snapshots", options, (tell) =>
-    diagnoseRecording(recording, tell, options.where),
+  return withProgress(target, "snapshots", options, (onProgress) =>
+    diagnoseRecording(recording, onProgress, options.where),
   );
 }
 
 function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson> {
   const { for: forMs = DEFAULT_FOR, agent, probe = false } = options;
   return withInterrupt((until) =>
-    withProgress(`watching ${pid}`, "s", options, (tell) =>
-      diagnoseProcess(pid, { forMs, agent, probe, until }, announced(pid, options, tell)),
+    withProgress(`watching ${pid}`, "s", options, (onProgress) =>
+      diagnoseProcess(pid, { forMs, agent, probe, until }, announced(pid, options, onProgress)),
     ),
   );
 }
 
 /** Without a terminal, one line replaces the progress display; it is not printed if the process is refused. */
-function announced(pid: Pid, options: DiagnoseOptions, tell: Tell): Tell {
+function announced(pid: Pid, options: DiagnoseOptions, onProgress: OnProgress): OnProgress {
   let silent = options.quiet !== true && !process.stderr.isTTY;
   return (done, of) => {
     if (silent && done > 0) {
@@ -189,7 +191,7 @@ function announced(pid: Pid, options: DiagnoseOptions, tell: Tell): Tell {
       );
       silent = false;
     }
-    return tell(done, of);
+    return onProgress(done, of);
   };
 }
 

@@ -45,7 +45,7 @@ export function buildCommand(): Command {
     .argument("<b>", "RECORDING or RECORDING@MOMENT");
   command.option(
     "--fail-on <growth>",
-    "exit code 1 if live memory, in total or of one source line, grew by more than this and by more\n" +
+    "exit code 1 if live memory, in total or of one source line, grew by more than this and by more " +
       "than its error, for example growth=5MiB",
     parseFailOn,
   );

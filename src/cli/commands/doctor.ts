@@ -36,8 +36,8 @@ export function buildCommand(): Command {
 }
 
 async function doctor(options: DoctorOptions): Promise<void> {
-  const document = await withProgress("doctor", "steps", options, (tell) =>
-    doctorDocument(options.pid ?? null, tell),
+  const document = await withProgress("doctor", "steps", options, (onProgress) =>
+    doctorDocument(options.pid ?? null, onProgress),
   );
   if (options.json === true) {
     printJson(document);

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { didYouMean } from "../../model/base/near_miss.js";
-import type { Tell } from "../../model/base/units.js";
+import type { OnProgress } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import type { SiteValue } from "../../model/profile/profile.js";
 import {
@@ -142,8 +142,8 @@ async function writeFormat(
   options: ExportCommandOptions,
 ): Promise<readonly string[]> {
   if (exporter.kind !== "profile") {
-    return withProgress(output, "snapshots", options, (tell) =>
-      writeRecording(recording, exporter, { output, force: options.force }, tell),
+    return withProgress(output, "snapshots", options, (onProgress) =>
+      writeRecording(recording, exporter, { output, force: options.force }, onProgress),
     );
   }
   const bytes = encode(recording, exporter, options);
@@ -156,15 +156,15 @@ async function writeRecording(
   recording: Recording,
   exporter: RecordingExporter,
   { output, force }: { readonly output: string; readonly force: boolean | undefined },
-  tell: Tell,
+  onProgress: OnProgress,
 ): Promise<string[]> {
   const replacing = { force, isOwn: ownExport(exporter.mark) };
   if (exporter.kind === "recording folder") {
     return writeWholeFolder(output, { ...replacing, suffix: exporter.extension }, (folder) =>
-      exporter.write(recording, folder, tell),
+      exporter.write(recording, folder, onProgress),
     );
   }
-  await writeWhole(output, replacing, (file) => exporter.write(recording, file, tell));
+  await writeWhole(output, replacing, (file) => exporter.write(recording, file, onProgress));
   return [output];
 }
 

@@ -44,7 +44,7 @@ async function oom(log: string, _: OomOptions, command: Command): Promise<void> 
   // An option that `gpu` also has is parsed by `gpu` if it precedes this subcommand's name.
   const options = command.optsWithGlobals<OomOptions>();
   if (log === "-" && process.stdin.isTTY === true) {
-    throw badUsage("a log is needed", "name a file, or pipe one in");
+    throw badUsage("no log was given", "name a file, or pipe one in");
   }
   const document = await readLog(log, options);
   if (options.json === true) {
@@ -62,15 +62,15 @@ async function oom(log: string, _: OomOptions, command: Command): Promise<void> 
 }
 
 async function readLog(log: string, options: OomOptions): Promise<OomJson> {
-  const document = await withProgress(basename(log), "MiB", options, (tell) =>
-    oomDocument(log, tell),
+  const document = await withProgress(basename(log), "MiB", options, (onProgress) =>
+    oomDocument(log, onProgress),
   );
   const path = options.snapshot;
   if (path === undefined) {
     return document;
   }
-  const snapshot = await withProgress(basename(path), "MiB", options, (tell) =>
-    analyseSnapshot(path, tell),
+  const snapshot = await withProgress(basename(path), "MiB", options, (onProgress) =>
+    analyseSnapshot(path, onProgress),
   );
   return withSnapshotCheck(document, snapshot);
 }

@@ -23,12 +23,16 @@ export async function writeGpuPage(
     const pages: GpuPageDocument[] = [];
     for (const path of paths) {
       pages.push(
-        await withProgress(basename(path), "MiB", options, (tell) => snapshotPage(path, tell)),
+        await withProgress(basename(path), "MiB", options, (onProgress) =>
+          snapshotPage(path, onProgress),
+        ),
       );
     }
     const [a, b] = pages as [GpuPageDocument, GpuPageDocument?];
     const document = b === undefined ? a : diffPageDocument(a, b);
-    await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
+    await withProgress(output, "MiB", options, (onProgress) =>
+      writeReport(document, file, onProgress),
+    );
   });
   sayWritten("html", [output], options);
 }

@@ -109,7 +109,7 @@ async function writeProcessPage(
     );
   }
   await writeWhole(output, replacing, (file) =>
-    withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell)),
+    withProgress(output, "MiB", options, (onProgress) => writeReport(document, file, onProgress)),
   );
   sayWritten("html", [output], options);
 }

@@ -41,7 +41,9 @@ export async function showSnapshots(paths: readonly string[], options: GpuOption
   const documents: GpuJson[] = [];
   for (const path of paths) {
     documents.push(
-      await withProgress(basename(path), "MiB", options, (tell) => analyseSnapshot(path, tell)),
+      await withProgress(basename(path), "MiB", options, (onProgress) =>
+        analyseSnapshot(path, onProgress),
+      ),
     );
   }
   const [first, second] = documents;

@@ -269,7 +269,7 @@ async function writeHeapPage(
   options: CommonOptions & { readonly force?: boolean },
 ): Promise<void> {
   await writeWhole(output, pageReplacing(options), (file) =>
-    withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell)),
+    withProgress(output, "MiB", options, (onProgress) => writeReport(document, file, onProgress)),
   );
   sayWritten("html", [output], options);
 }

@@ -82,7 +82,7 @@ async function ledger(target: Pid | string, options: LedgerOptions): Promise<voi
 function showCore(file: string, options: LedgerOptions): void {
   const alive = (["children", "watch", "cheap"] as const).find((name) => options[name] === true);
   if (alive !== undefined) {
-    throw badUsage(`--${alive} needs a live process`, "omit it, or name a process");
+    throw badUsage(`--${alive} needs a running process`, "omit it, or give a pid");
   }
   const seen = coreLedgerDocument(file);
   if (options.json === true) {

@@ -92,7 +92,10 @@ async function lint(paths: readonly string[], options: LintOptions): Promise<voi
   const { document, fixed, isIncomplete, failOn } = await lintDocument(questionOf(paths, options));
   const limit = options.failOn ?? failOn ?? "warning";
   if (!["error", "warning", "never"].includes(limit)) {
-    throw badUsage(`fail-on = "${limit}" of pyproject.toml is none of error, warning, never`);
+    throw badUsage(
+      `fail-on = "${limit}" in pyproject.toml is invalid`,
+      "use error, warning or never",
+    );
   }
   const chosen = selectRows(document.findings, options, 0, () => 0, textOf);
   if (options.quiet !== true) {

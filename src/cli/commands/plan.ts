@@ -54,7 +54,7 @@ export function buildCommand(): Command {
   command
     .option(
       "--config <file>",
-      "adapter_config.json, or a configuration of DeepSpeed or accelerate;\nmay be repeated; other options take precedence",
+      "adapter_config.json, or a configuration of DeepSpeed or accelerate; may be repeated; other options take precedence",
       (file: string, files: readonly string[] = []) => [...files, file],
     )
     .option("--fit", "list the methods, batches and lengths that fit on --gpu, or on common GPUs")
@@ -78,7 +78,7 @@ export function buildCommand(): Command {
 async function plan(path: string, options: PlanCommandOptions): Promise<void> {
   const { output } = options;
   if (options.compare !== undefined && options.check !== undefined) {
-    throw badUsage("--compare and --check are two comparisons", "name one of them");
+    throw badUsage("--compare and --check cannot be combined", "choose one");
   }
   if (options.check !== undefined && options.serve !== true) {
     throw badUsage("--check reads the log of a server", "add --serve --engine vllm");
@@ -107,8 +107,8 @@ async function compared(document: PlanJson, options: PlanCommandOptions): Promis
     return document;
   }
   return isSnapshot(compare)
-    ? withProgress(compare, "MiB", options, (tell) =>
-        planComparedWithSnapshot(document, compare, tell),
+    ? withProgress(compare, "MiB", options, (onProgress) =>
+        planComparedWithSnapshot(document, compare, onProgress),
       )
     : planComparedWithRecording(document, openRecordingAt(compare), compare);
 }
@@ -121,7 +121,9 @@ async function writePage(
 ): Promise<void> {
   requireOtherFile(output, path);
   await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, (file) =>
-    withProgress(output, "MiB", options, (tell) => writeReport(planPage(planned), file, tell)),
+    withProgress(output, "MiB", options, (onProgress) =>
+      writeReport(planPage(planned), file, onProgress),
+    ),
   );
   sayWritten("html", [output], options);
 }

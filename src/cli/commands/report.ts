@@ -50,10 +50,12 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
   requireOtherFile(output, path);
   await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, async (file) => {
-    const document = await withProgress(path, "snapshots", options, (tell) =>
-      reportDocument(recording, tell, options.where),
+    const document = await withProgress(path, "snapshots", options, (onProgress) =>
+      reportDocument(recording, onProgress, options.where),
     );
-    await withProgress(output, "MiB", options, (tell) => writeReport(document, file, tell));
+    await withProgress(output, "MiB", options, (onProgress) =>
+      writeReport(document, file, onProgress),
+    );
   });
   sayWritten("html", [output], options);
   sayMissing(recording);

@@ -69,7 +69,7 @@ async function run(words: string[], options: RunOptions): Promise<void> {
   await runToEnd("run", words, options, {
     outputs: json === undefined ? [] : [[json, jsonReplacing(options)]],
     recorded: () => ({ ...deviceWatchOf(options), ...destinationOf(options) }),
-    tell: async (result) => {
+    printEnd: async (result) => {
       await tellEnd(result, options);
       return result.exitCode;
     },
@@ -97,8 +97,8 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   } else if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
     screen.line();
-    const diagnosis = await withProgress(recording.path, "snapshots", options, (tell) =>
-      diagnoseRecording(recording, tell),
+    const diagnosis = await withProgress(recording.path, "snapshots", options, (onProgress) =>
+      diagnoseRecording(recording, onProgress),
     );
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
     printVerdict(screen, diagnosis);

@@ -39,8 +39,8 @@ export interface Ending {
   /** Further options of the recording; called once the other options have been checked. */
   readonly recorded?: () => Partial<RunUnderAgent>;
   /** Reports how the program ended. @returns the exit code */
-  readonly tell: (result: RunResult) => Promise<number>;
-  /** The exit code if `tell` fails; without it the program's. */
+  readonly printEnd: (result: RunResult) => Promise<number>;
+  /** The exit code if `printEnd` fails; without it the program's. */
   readonly untold?: number;
 }
 
@@ -71,7 +71,7 @@ export async function runToEnd(
       printError(programNotStarted(command[0] ?? "", result.startFailure, status).message);
     } else {
       exitCode = ending.untold ?? result.exitCode;
-      exitCode = await ending.tell(result);
+      exitCode = await ending.printEnd(result);
     }
   } catch (error) {
     if (!(error instanceof TidemarkError) || options.debug === true) {
@@ -122,11 +122,11 @@ function start(
   });
 }
 
-/** Throws TidemarkError where two options name one file to be written, whatever --force says, or a file that is read. */
+/** Throws TidemarkError if two options name the same output file, even with --force, or a file that is read. */
 function requireDistinct(written: readonly string[], read: readonly string[]): void {
   for (const [index, path] of written.entries()) {
     if (path === "-") {
-      throw badUsage("'-' is no file: standard output is the program's", "name a file");
+      throw badUsage("'-' is not possible here: the program uses standard output", "name a file");
     }
     const others = [...written.slice(0, index), ...read].map((other) => resolve(other));
     const isDevice = statOf(path)?.isFile() === false; // such as /dev/null

@@ -69,8 +69,8 @@ async function summary(path: string, options: SummaryOptions): Promise<void> {
   const screen = screenOf(process.stdout);
   const diagnosis =
     name === "end"
-      ? await withProgress(path, "snapshots", options, (tell) =>
-          diagnoseRecording(recording, tell, where),
+      ? await withProgress(path, "snapshots", options, (onProgress) =>
+          diagnoseRecording(recording, onProgress, where),
         )
       : null;
   printSummary(screen, summaryContext(recording, document, name, null), options);

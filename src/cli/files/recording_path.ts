@@ -75,6 +75,6 @@ export function requireNoInput(output: string | undefined, command: readonly str
     );
   });
   if (same !== undefined) {
-    throw badUsage(`${output} belongs to the program that is to run`, "name another file");
+    throw badUsage(`${output} is part of the program to run`, "name another file");
   }
 }

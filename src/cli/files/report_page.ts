@@ -13,19 +13,19 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createDeflate } from "node:zlib";
 import { PAGE_PATH } from "../../linux/installation.js";
-import type { Tell } from "../../model/base/units.js";
+import type { OnProgress } from "../../model/base/units.js";
 import { encodeColumns } from "../../model/documents/columns.js";
 import { fileUnusable, notInstalled } from "../../model/errors/errors.js";
 
 const PLACE = "<!--tidemark:document-->";
 const MIB = 1024 ** 2;
 
-/** Writes the page of `document` to `path`, replacing an existing file. `tell` reports progress in MiB of the document.
+/** Writes the page of `document` to `path`, replacing an existing file. `onProgress` reports progress in MiB of the document.
  * @throws TidemarkError TM-E012 if the app was not built, TM-E004 if `path` cannot be written. */
 export async function writeReport(
   document: { readonly title: string },
   path: string,
-  tell: Tell,
+  onProgress: OnProgress,
   templatePath: string = PAGE_PATH,
 ): Promise<void> {
   const template = await readFile(templatePath, "utf8").catch(() => "");
@@ -41,7 +41,7 @@ export async function writeReport(
     );
   try {
     await pipeline(
-      Readable.from(slices(encodeColumns(document), tell), { objectMode: false }),
+      Readable.from(slices(encodeColumns(document), onProgress), { objectMode: false }),
       createDeflate({ chunkSize: MIB / 4 }),
       async function* (compressed: AsyncIterable<Buffer>) {
         yield `${head}<script type="application/octet-stream" id="tidemark-document">`;
@@ -55,10 +55,10 @@ export async function writeReport(
   }
 }
 
-async function* slices(bytes: Uint8Array, tell: Tell): AsyncGenerator<Uint8Array> {
+async function* slices(bytes: Uint8Array, onProgress: OnProgress): AsyncGenerator<Uint8Array> {
   const count = Math.ceil(bytes.length / MIB);
   for (let done = 0; done < count; done++) {
-    await tell(done, count);
+    await onProgress(done, count);
     yield bytes.subarray(done * MIB, (done + 1) * MIB);
   }
 }

@@ -3,12 +3,12 @@ import { join } from "node:path";
 
 export { FLEET_PAGES_PATH } from "../../linux/installation.js";
 
-/** Where a server of this user keeps everything unless --store says otherwise. */
+/** The default of `serve --store`. */
 export function defaultServerFolder(): string {
   return inDataHome("server");
 }
 
-/** Where `watch` keeps recordings unless --folder says otherwise. */
+/** The default of `watch --folder`. */
 export function defaultWatchFolder(): string {
   return inDataHome("watch");
 }

@@ -147,7 +147,7 @@ export function withPlanOptions(command: Command): void {
   );
   choice(
     "--weights <width>",
-    "width of the weights if products are 16-bit\n(default: as in the checkpoint; fp32 with full and --fsdp or --zero)",
+    "width of the weights if products are 16-bit (default: as in the checkpoint; fp32 with full and --fsdp or --zero)",
     ["fp32", "16bit"],
   );
   choice("--attention <kernel>", "the attention kernel (default: sdpa)", [
@@ -157,12 +157,12 @@ export function withPlanOptions(command: Command): void {
   ]);
   choice(
     "--loss <kind>",
-    "how logits and loss are computed\n(default: full; chunked with torchtune and litgpt)",
+    "how logits and loss are computed (default: full; chunked with torchtune and litgpt)",
     ["full", "chunked", "fused"],
   );
   choice(
     "--library <name>",
-    "the library that trains; it decides which kernels are fused\n(default: transformers)",
+    "the library that trains; it decides which kernels are fused (default: transformers)",
     LIBRARIES,
   );
   command
@@ -173,7 +173,7 @@ export function withPlanOptions(command: Command): void {
     .option("--lora-rank <n>", "rank of the adapters (default: 8)", parseSize)
     .option(
       "--lora-targets <names>",
-      "layers with adapters: attention, all, or names such as q_proj,v_proj\n(default: attention; all with qlora)",
+      "layers with adapters: attention, all, or names such as q_proj,v_proj (default: attention; all with qlora)",
     )
     .option("--lora-dropout", "apply dropout to the adapters' inputs")
     .option("--ddp <n>", "data parallel: a copy on each of this many devices", parseSize)
@@ -198,7 +198,7 @@ export function withPlanOptions(command: Command): void {
     .option("--workers <n>", "DataLoader workers, for host memory", parseNone)
     .option(
       "--gpu <name>",
-      "the device: h100, a100-40gb, 4090... or a size such as 24GiB\n(default: a100-80gb)",
+      "the device: h100, a100-40gb, 4090... or a size such as 24GiB (default: a100-80gb)",
       parseGpu,
     );
   choice("--engine <name>", "with --serve: the engine (default: transformers)", ENGINES);
@@ -264,7 +264,7 @@ const ONLY_TRAINING = [
 export function requestOf(words: PlanWords): PlanRequest {
   const serves = words.serve === true;
   if (serves && words.train === true) {
-    throw badUsage("--train and --serve are two plans", "name one of them");
+    throw badUsage("--train and --serve are different plans", "choose one");
   }
   const stray = (serves ? ONLY_TRAINING : ONLY_SERVING).find((name) => words[name] !== undefined);
   if (stray !== undefined) {
@@ -329,7 +329,7 @@ function trainingOf(words: PlanWords): NonNullable<PlanRequest["train"]> {
 function shardingOf(words: PlanWords): PlanRequest["sharding"] {
   const kinds = (["ddp", "fsdp", "zero"] as const).filter((name) => words[name] !== undefined);
   if (kinds.length > 1) {
-    throw badUsage(`--${kinds[0]} and --${kinds[1]} divide the same job twice`, "name one of them");
+    throw badUsage(`--${kinds[0]} and --${kinds[1]} divide the same job twice`, "choose one");
   }
   const rest = given({ devices: words.devices, offload: words.offload });
   if (words.fsdp !== undefined) {

@@ -11,7 +11,7 @@ export function withProgram(command: Command): Command {
     .argument("<program...>", "a script, -m and a module, or a command, and its arguments")
     .option(
       "--python <python>",
-      "the Python for the script, module or command: a path,\na name or version on PATH, or a virtual environment",
+      "the Python for the script, module or command: a path, a name or version on PATH, or a virtual environment",
     )
     .passThroughOptions();
   const parse = command.parseOptions.bind(command);

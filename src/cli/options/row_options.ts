@@ -16,8 +16,8 @@ export function withWhereOption(command: Command): Command {
   return command.addOption(
     new Option(
       "--where <key=value>",
-      "only allocations with: thread=NAME, process=PID or NAME, rank=N, domain=python or\n" +
-        "native, label=VALUE, or a label key that the program sets, such as endpoint=/chat;\n" +
+      "only allocations with: thread=NAME, process=PID or NAME, rank=N, domain=python or " +
+        "native, label=VALUE, or a label key that the program sets, such as endpoint=/chat; " +
         "if repeated, all conditions apply",
     ).argParser(addCondition),
   );

@@ -19,13 +19,18 @@ function stream(isTTY: boolean): { stream: NodeJS.WriteStream; text: () => strin
 /** Four steps of a second each by a clock of their own. */
 async function fourSteps(options: Parameters<typeof withProgress>[2]): Promise<string> {
   let now = 5000;
-  return withProgress("app.html", "snapshots", { ...options, now: () => now }, async (tell) => {
-    for (let done = 1; done <= 4; done++) {
-      now += 1000;
-      await tell(done, 4);
-    }
-    return "made";
-  });
+  return withProgress(
+    "app.html",
+    "snapshots",
+    { ...options, now: () => now },
+    async (onProgress) => {
+      for (let done = 1; done <= 4; done++) {
+        now += 1000;
+        await onProgress(done, 4);
+      }
+      return "made";
+    },
+  );
 }
 
 it("shows rate and estimate on a terminal, and clears its line", async () => {
@@ -48,9 +53,9 @@ it("clears its line when the work fails", async () => {
     "x",
     "snapshots",
     { stream: terminal, now: () => now },
-    async (tell) => {
+    async (onProgress) => {
       now = 1000;
-      await tell(1, 2);
+      await onProgress(1, 2);
       throw new Error("no space left");
     },
   );
@@ -65,8 +70,8 @@ it("writes nothing into a pipe, with --quiet, or for short work", async () => {
   const quiet = stream(true);
   await fourSteps({ stream: quiet.stream, quiet: true });
   const quick = stream(true);
-  await withProgress("x", "snapshots", { stream: quick.stream, now: () => 0 }, (tell) =>
-    tell(1, 1),
+  await withProgress("x", "snapshots", { stream: quick.stream, now: () => 0 }, (onProgress) =>
+    onProgress(1, 1),
   );
   expect([pipe.text(), quiet.text(), quick.text()]).toEqual(["", "", ""]);
 });
@@ -74,11 +79,11 @@ it("writes nothing into a pipe, with --quiet, or for short work", async () => {
 it("computes the rate from the first step on", async () => {
   const { stream: terminal, text } = stream(true);
   let now = 0;
-  await withProgress("x", "MiB", { stream: terminal, now: () => now }, async (tell) => {
+  await withProgress("x", "MiB", { stream: terminal, now: () => now }, async (onProgress) => {
     now = 60_000;
-    await tell(0, 10);
+    await onProgress(0, 10);
     now = 61_000;
-    await tell(5, 10);
+    await onProgress(5, 10);
   });
   expect(text()).toContain("5 of 10 MiB, 5.0/s, about 1.0 s left");
 });

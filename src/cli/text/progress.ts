@@ -6,7 +6,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import { formatCount, formatDuration } from "../../model/base/numbers.js";
-import type { Tell } from "../../model/base/units.js";
+import type { OnProgress } from "../../model/base/units.js";
 import { cutEnd, screenOf } from "./output.js";
 
 /** Shortest time between two updates of the line, in ms. */
@@ -57,14 +57,14 @@ export async function withProgress<Result>(
   name: string,
   unit: string,
   { quiet = false, stream = process.stderr, now = () => performance.now() }: ProgressOptions,
-  work: (tell: Tell) => Promise<Result>,
+  work: (onProgress: OnProgress) => Promise<Result>,
 ): Promise<Result> {
   const shown = !quiet && stream.isTTY === true;
   let startedMs = now();
   let drawnMs = startedMs + SILENT_MS - REDRAW_MS;
   let drawn = false;
   const status = statusLine(stream);
-  const tell: Tell = async (done, of) => {
+  const onProgress: OnProgress = async (done, of) => {
     const nowMs = now();
     if (done === 0) {
       startedMs = nowMs; // earlier steps do not count in the rate
@@ -77,7 +77,7 @@ export async function withProgress<Result>(
     await setImmediate();
   };
   try {
-    return await work(tell);
+    return await work(onProgress);
   } finally {
     status.clear();
   }

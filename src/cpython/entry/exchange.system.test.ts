@@ -18,7 +18,7 @@ function run(): string {
   return spawnSync("python3", ["-c", exchange.source], { encoding: "utf8" }).stdout;
 }
 
-it("a running script answers and can no longer be withdrawn", () => {
+it("a script that is already running answers and cannot be withdrawn", () => {
   expect(exchange.read()).toEqual({ state: "waiting" });
   expect(run()).toBe("worked");
   expect(exchange.read()).toEqual({ state: "done", text: "answer" });
@@ -26,7 +26,7 @@ it("a running script answers and can no longer be withdrawn", () => {
   expect(exchange.read()).toEqual({ state: "done", text: "answer" });
 });
 
-it("a withdrawn script does nothing, however late it runs", () => {
+it("a withdrawn script does nothing, even if it runs much later", () => {
   expect(exchange.withdraw()).toBe(true);
   expect(run()).toBe("");
   expect(exchange.read()).toEqual({ state: "waiting" });

@@ -79,7 +79,7 @@ function refused(layout: PythonLayout): boolean {
   }
 }
 
-describe("a table a word off", () => {
+describe("a table that is off by a word", () => {
   const fields = Object.entries(USED).flatMap(([group, names]) =>
     names.flatMap((name) => [8, -8, 16].map((by) => [group as Group, name, by] as const)),
   );

@@ -249,7 +249,7 @@ describe("refused by name", () => {
     await program.stop();
   }, 60_000);
 
-  test("an interpreter that is too new for the tables it has", async () => {
+  test("an interpreter that is too new for the known layouts", async () => {
     const program = await startPython(newest, "say(1)");
     const memory = openProcessMemory(program.pid);
     const old = LAYOUTS.filter(({ published }) => published === null);

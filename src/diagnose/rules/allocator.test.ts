@@ -21,7 +21,7 @@ describe("allocator", () => {
     expect(ruleSays("allocator", `${text} error=12`)?.says).toBe("silent");
   });
 
-  test("a peak that was freed and never came back", () => {
+  test("a peak that was freed and not reached again", () => {
     const text = "anonRssBytes 40 steps 80 at 30s\nsite work churns 5";
     expect(ruleSays("allocator", text)).toMatchObject({ kind: "allocator-retention" });
     expect(verdict(text.replace("30s", "10s"))).not.toBe("allocator-retention"); // the start's

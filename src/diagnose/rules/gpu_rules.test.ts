@@ -26,7 +26,7 @@ describe("gpu-leak", () => {
     expect(document.advice.map(({ id }) => id)).toEqual(["TM-A106"]);
   });
 
-  test("10 MB count on a device of any size, smaller amounts do not", () => {
+  test("growth of 10 MB counts on a device of any size, smaller growth does not", () => {
     expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 60000 + 0.5/s`)).toBe("gpu-leak");
     expect(verdict(`${DEVICE}\n${HELD}\ngpu.0.allocatedBytes 60000 + 0.05/s`)).toBe("steady");
   });
@@ -113,7 +113,7 @@ describe("gpu-graph", () => {
     expect(judged(growth).verdict.kind).toBe("gpu-leak");
   });
 
-  test("functions called forward are a pass only where PyTorch calls them", () => {
+  test("functions named forward are a pass only if PyTorch calls them", () => {
     const forward = (line: number) => [frame("Queue.forward", "/app/queue.py", line)];
     expect(judged([keeps(2, forward(10)), keeps(3, forward(11))]).verdict.kind).toBe("gpu-leak");
   });

@@ -19,7 +19,7 @@ describe("age-cohorts", () => {
     expect(verdict.summary).toContain("record (app.py:7)");
   });
 
-  test("temporary objects make nothing a suspect", () => {
+  test("temporary objects do not create a suspect", () => {
     const text = "anonRssBytes 60\nsite parse churns 30";
     expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "silent" });
     expect(verdict(text)).toBe("steady");
@@ -75,7 +75,7 @@ describe("plateau and bounded-holder", () => {
     expect(verdict(`${little} at=5s`)).toBe("cache-plateau");
   });
 
-  test("a bound clears only what it bounds", () => {
+  test("a bound clears only the container that it bounds", () => {
     const holder =
       "holder cache held=40 path=app>cache type=deque entries=900 bound=1000 retained=60";
     const little = `anonRssBytes 60 + 1/s\nsite cache keeps 0.05/s\n${holder}`;
@@ -135,11 +135,11 @@ describe("autograd-graph", () => {
     expect(verdict(`${torch} file=/lib/torch/nn/functional.py`)).toBe("graph-retention");
   });
 
-  test("creating modules is not a pass", () => {
+  test("the creation of modules is not a pass", () => {
     expect(verdict(`${torch} file=/lib/torch/serialization.py`)).not.toBe("graph-retention");
   });
 
-  test("a lookup decides if there is one", () => {
+  test("if there is a lookup, it decides", () => {
     const text = `${torch} file=/lib/torch/nn/functional.py\nholder step held=40 graph=0`;
     expect(verdict(text)).toBe("python-leak");
   });
@@ -340,7 +340,7 @@ describe("functions that add items", () => {
     expect(summary).toContain("app → .history holds them, added by keep (app.py:7)");
   });
 
-  test("or comes after the creator that calls it", () => {
+  test("or is listed after the creator that calls it", () => {
     expect(leaves(`${text}\n${held} callers=serve,parse`)).toEqual([
       [1, "parse"],
       [2, "keep"],
@@ -361,7 +361,7 @@ describe("library-objects", () => {
     expect(suspects).toMatchObject([{ type: "polars.Frame", holder: { path: ["app", "frames"] } }]);
   });
 
-  test("a site that keeps a little in the same place creates them", () => {
+  test("a site that keeps a little memory in the same place is their creator", () => {
     const text = `${rss}\n${more}\n${held}
       site ingest keeps 0.01/s samples=9
       site parse keeps 0.01/s samples=9
@@ -397,7 +397,7 @@ describe("without an agent", () => {
     expect(verdict("anonRssBytes 40")).toBe("steady");
   });
 
-  test("a window of a few seconds settles nothing, and the verdict states the length that would", () => {
+  test("a window of a few seconds is too short, and the verdict states the length that it needs", () => {
     const { verdict, advice } = diagnose(evidenceOf("minute 0.1\nanonRssBytes 40 + 5/s"));
     expect(verdict.kind).toBe("insufficient-evidence");
     expect(advice[0]?.id).toBe("TM-A090");

@@ -16,7 +16,7 @@ describe("1.7 MiB a minute in a service of 2 GiB", () => {
     expect(growth.bytesPerHour / 2 ** 20).toBeCloseTo(102, -1);
   });
 
-  test("half a minute is not, and the verdict states the length it needs", () => {
+  test("half a minute is not enough, and the verdict states the length that it needs", () => {
     const text = `minute 0.5\n${service}\n${leak}8`;
     expect(of(text).verdict.kind).toBe("insufficient-evidence");
     expect(saying(text, "small-growth")?.detail).toMatch(
@@ -49,7 +49,7 @@ describe("1.7 MiB a minute in a service of 2 GiB", () => {
 });
 
 describe("numbers stored as separate objects", () => {
-  test("millions at one site: advice, but no leak", () => {
+  test("millions of numbers at one site: advice, but no leak", () => {
     const text = "anonRssBytes 100\nsite load fills 64 by 5s objects=2000000";
     const { verdict, advice } = of(text);
     expect(verdict.kind).toBe("steady");
@@ -62,7 +62,7 @@ describe("numbers stored as separate objects", () => {
     expect(advice.map(({ id }) => id)).toEqual(["TM-A080"]);
   });
 
-  test("larger objects, few objects, and little memory do not count", () => {
+  test("large objects, few objects, and little memory do not count", () => {
     for (const site of ["64 by 5s objects=900000", "6 by 5s objects=190000", "64 by 5s"]) {
       expect(saying(`anonRssBytes 100\nsite load fills ${site}`, "boxed-numbers")).toBeUndefined();
     }

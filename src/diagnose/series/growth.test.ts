@@ -47,7 +47,7 @@ describe("a minute at four readings a second", () => {
     );
   });
 
-  test("bursts that each keep something count as growth; increasingly rare ones do not", () => {
+  test("bursts that each keep some memory count as growth; bursts that become rare do not", () => {
     const cells = (every: number, bytes: number) => (ms: number) =>
       80 * MIB + Math.floor(ms / every) * bytes + noise(ms) * 2000;
     expect(shape(60_000, cells(6000, 4 * MIB))).toBe("growing");

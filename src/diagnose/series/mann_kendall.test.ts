@@ -13,14 +13,14 @@ const NILE = [
 ];
 
 // The figures are pymannkendall 1.4.3's for the same series (hamed_rao_modification_test, sens_slope).
-test("the Nile: S, tau, and the z of Hamed and Rao", () => {
+test("the Nile data: S, tau, and the z of Hamed and Rao", () => {
   const result = mannKendall(NILE);
   expect(result.s).toBe(-1387);
   expect(result.tau).toBeCloseTo(-0.2802, 4);
   expect(result.z).toBeCloseTo(-2.81998, 4);
 });
 
-test("the Nile: Sen's slope, and an interval around it that leaves zero out", () => {
+test("the Nile data: Sen's slope, and an interval around it that excludes zero", () => {
   const years = NILE.map((_, i) => i);
   const { slope, low, high } = theilSen(years, NILE);
   expect(slope).toBeCloseTo(-2.6, 6);

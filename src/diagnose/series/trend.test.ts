@@ -4,7 +4,7 @@ import { median, theilSen } from "./trend.js";
 const steps = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 describe("Theil-Sen", () => {
-  test("an exact line", () => {
+  test("a line without noise", () => {
     const x = steps(50);
     expect(
       theilSen(
@@ -38,7 +38,7 @@ describe("Theil-Sen", () => {
     expect(theilSen([4, 4, 4], [1, 2, 9])).toMatchObject({ slope: 0, start: 2 });
   });
 
-  test("many points are thinned and give the same line", () => {
+  test("many points are thinned without changing the line", () => {
     const x = steps(100_000);
     expect(
       theilSen(

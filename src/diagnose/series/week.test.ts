@@ -88,7 +88,7 @@ test("workers that grow between deploys are found despite daily cycles and resta
   expect(evidence.find(({ rule }) => rule === "children")?.detail).toMatch(/[1-9] of [2-4] child/);
 });
 
-test("so is the growth of the process itself, at its rate", () => {
+test("the growth of the process itself is reported, too, at its rate", () => {
   const { evidence, growth } = diagnose(week(0, 3));
   expect(evidence.find(({ rule }) => rule === "trend")?.says).toBe("leak");
   expect(growth.bytesPerHour / MIB).toBeCloseTo(3, 0);

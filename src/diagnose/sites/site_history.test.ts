@@ -3,7 +3,7 @@ import { profileOf } from "../../model/profile/profile.fixture.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
 import { SiteHistoryBuilder } from "./site_history.js";
 
-test("built after each snapshot, as in a recorder, it equals one built at the end", () => {
+test("histories built after each snapshot, as in a recorder, equal those built at the end", () => {
   const tables = new ProfileTablesBuilder();
   const looks = [1000, 3000, 4000].map((live, n) => {
     const profile = profileOf(`main;record ${live} samples=${n + 3}\nmain;parse 500`, tables);

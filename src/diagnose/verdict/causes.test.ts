@@ -51,7 +51,7 @@ describe("handles that leak beside a larger leak of the same function", () => {
     holder request held=40 path=${path} type=list entries=900 bound=0
     holder socket.socket made=request held=40 path=app>pool type=list entries=900 bound=0`;
 
-  test("are listed as well if something else holds the memory", () => {
+  test("are also listed if something else holds the memory", () => {
     expect(kinds(text("log>handlers"))).toEqual(["python-leak", "handle-leak"]);
     expect(kinds(text("app>pool"))).toEqual(["handle-leak"]);
   });
@@ -107,7 +107,7 @@ describe("growth that no rule explains", () => {
   });
 });
 
-describe("confidence of a harmless verdict", () => {
+describe("the confidence of a harmless verdict", () => {
   test("depends on the length of the window", () => {
     const sure = (minutes: number) =>
       diagnosed(`minute ${minutes}\nanonRssBytes 60\nsite parse churns 5`).verdict.confidence;

@@ -136,7 +136,7 @@ describe("of generated programs", () => {
     ).toEqual([]);
   });
 
-  test("an undecided verdict states how much longer it needs", () => {
+  test("an undecided verdict states how much more time it needs", () => {
     expect(
       names(
         ({ document: { verdict } }) =>

@@ -23,7 +23,7 @@ test("a leak that was observed only briefly is not called a leak yet", () => {
   expect(withYouth(leak, after(25))).toBe(leak);
 });
 
-test("nor is a program called steady", () => {
+test("the program is not called steady, either", () => {
   const { kind, detail } = withYouth(finding("cache-plateau", "no leak"), after(12));
   expect(kind).toBe("insufficient-evidence");
   expect(detail).toMatch(/a slow leak look the same; a window of 1 min would settle it\.$/);

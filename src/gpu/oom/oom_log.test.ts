@@ -299,7 +299,7 @@ LargestFreeBlock:           536870912
 `;
 
 describe("JAX and TensorFlow", () => {
-  test("a dump of TensorFlow's", async () => {
+  test("a dump of TensorFlow's allocator", async () => {
     expect(await only(DUMP.replace("IN_USE", "8489934592"))).toMatchObject({
       framework: "tensorflow",
       device: 1,

@@ -148,8 +148,8 @@ describe("versions to come", () => {
   });
 });
 
-describe("figures at their edges", () => {
-  test("an empty trace with segments, a trace without segments, a ring that kept one entry", async () => {
+describe("extreme figures", () => {
+  test("an empty trace with segments, a trace without segments, a ring with one entry left", async () => {
     const ended = await analysed({ segments: [segment()], device_traces: [[]] });
     expect(ended.devices[0]?.end.requestedBytes).toBe(500);
     expect(ended.limits.join()).toContain("has no trace");

@@ -253,7 +253,7 @@ describe("one line for", () => {
     expect((error as TidemarkError).message).not.toMatch(/\n/);
   });
 
-  test("a directory, and a missing file", async () => {
+  test("a directory and a missing file", async () => {
     mkdirSync(join(folder, "inside"));
     await expect(readSnapshot(join(folder, "inside"))).rejects.toMatchObject({ id: "TM-E004" });
     await expect(readSnapshot(join(folder, "missing"))).rejects.toMatchObject({ id: "TM-E003" });

@@ -22,14 +22,14 @@ import { SnapshotShapes } from "./snapshot_shapes.js";
 const PIECE_BYTES = 2 ** 20;
 
 /** Called after each piece; `done` of `of` bytes of the file. */
-type TellBytes = (done: number, of: number) => Promise<void>;
+type OnBytes = (done: number, of: number) => Promise<void>;
 
 /** @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E060 to TM-E064 */
-export async function readSnapshot(path: string, tell?: TellBytes): Promise<GpuSnapshot> {
+export async function readSnapshot(path: string, onProgress?: OnBytes): Promise<GpuSnapshot> {
   const shapes = new SnapshotShapes();
   const machine = new PickleMachine(path, shapes.strings, shapes);
   let started = false;
-  for await (const piece of decompressed(path, piecesOf(path, tell))) {
+  for await (const piece of decompressed(path, piecesOf(path, onProgress))) {
     if (!started) {
       requirePickle(path, piece);
       started = true;
@@ -45,7 +45,7 @@ export async function readSnapshot(path: string, tell?: TellBytes): Promise<GpuS
   return finishSnapshot(machine, shapes);
 }
 
-async function* piecesOf(path: string, tell?: TellBytes): AsyncGenerator<Uint8Array> {
+async function* piecesOf(path: string, onProgress?: OnBytes): AsyncGenerator<Uint8Array> {
   let file: number;
   try {
     file = openSync(path, "r");
@@ -66,7 +66,7 @@ async function* piecesOf(path: string, tell?: TellBytes): AsyncGenerator<Uint8Ar
       }
       done += count;
       yield piece.subarray(0, count);
-      await tell?.(Math.min(done, status.size), status.size);
+      await onProgress?.(Math.min(done, status.size), status.size);
     }
   } catch (error) {
     throw error instanceof TidemarkError ? error : unreadable(path, error);

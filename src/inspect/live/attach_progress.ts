@@ -34,7 +34,7 @@ const INTERVAL_MS: Millis = 1_000;
 const FIRST_READING_MS: Millis = 3_000;
 const READING_FACTOR = 1.3;
 
-/** Calls `tell` about once a second. @internal */
+/** Calls `report` about once a second. @internal */
 export class AttachProgressReader {
   /** The latest verdict as text. */
   verdict = "";
@@ -45,12 +45,12 @@ export class AttachProgressReader {
 
   readonly #pid: Pid;
   readonly #forMs: Millis | null;
-  readonly #tell: (progress: AttachProgress) => void;
+  readonly #report: (progress: AttachProgress) => void;
 
-  constructor(pid: Pid, forMs: Millis | null, tell: (progress: AttachProgress) => void) {
+  constructor(pid: Pid, forMs: Millis | null, report: (progress: AttachProgress) => void) {
     this.#pid = pid;
     this.#forMs = forMs;
-    this.#tell = tell;
+    this.#report = report;
   }
 
   /** To be called often; most calls return at once. */
@@ -65,7 +65,7 @@ export class AttachProgressReader {
     }
     const rssBytes = readStatus(this.#pid)?.rssBytes ?? 0;
     this.#firstRssBytes ??= rssBytes;
-    this.#tell({
+    this.#report({
       elapsedMs,
       leftMs: this.#forMs === null ? null : Math.max(0, this.#forMs - elapsedMs),
       rssBytes,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { diagnose, type Evidence } from "../../diagnose/index.js";
 import { hasEnded, readInterpreter, readStat } from "../../linux/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
-import type { Millis, Pid, Tell } from "../../model/base/units.js";
+import type { Millis, OnProgress, Pid } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { attachAndRecord, probeProcess, watchProcess } from "../../record/index.js";
@@ -25,31 +25,35 @@ interface ProcessDiagnosisOptions {
   readonly until: AbortSignal;
 }
 
-/** `tell` counts seconds. Throws TidemarkError if there is no such process. */
+/** `onProgress` counts seconds. Throws TidemarkError if there is no such process. */
 export async function diagnoseProcess(
   pid: Pid,
   options: ProcessDiagnosisOptions,
-  tell: Tell,
+  onProgress: OnProgress,
 ): Promise<DiagnosisJson> {
   const gather = options.agent ? underAgent : fromOutside;
-  const evidence = await gather(pid, options, tell);
+  const evidence = await gather(pid, options, onProgress);
   const limit = `The program ended before the ${formatDuration(options.forMs)} of --for had passed.`;
   return diagnose(
     hasEnded(readStat(pid)) ? { ...evidence, limits: [limit, ...evidence.limits] } : evidence,
   );
 }
 
-function fromOutside(pid: Pid, options: ProcessDiagnosisOptions, tell: Tell): Promise<Evidence> {
+function fromOutside(
+  pid: Pid,
+  options: ProcessDiagnosisOptions,
+  onProgress: OnProgress,
+): Promise<Evidence> {
   const { forMs, until } = options;
   const python = readInterpreter(pid)?.version ?? "";
-  return watchProcess(pid, { forMs, python, until }, tell);
+  return watchProcess(pid, { forMs, python, until }, onProgress);
 }
 
 /** If no agent can enter, the process is watched from outside, and the verdict's limits give the reason. */
 async function underAgent(
   pid: Pid,
   options: ProcessDiagnosisOptions,
-  tell: Tell,
+  onProgress: OnProgress,
 ): Promise<Evidence> {
   const { until, forMs } = options;
   const folder = mkdtempSync(join(tmpdir(), "tidemark-diagnose-"));
@@ -61,7 +65,7 @@ async function underAgent(
       until,
       forMs,
       enough: async (elapsedMs) => {
-        await tell(Math.min(elapsedMs, forMs) / 1000, forMs / 1000);
+        await onProgress(Math.min(elapsedMs, forMs) / 1000, forMs / 1000);
         return false;
       },
     });
@@ -71,8 +75,8 @@ async function underAgent(
     if (!(error instanceof TidemarkError) || until.aborted) {
       throw error;
     }
-    await tell(0, forMs / 1000);
-    const evidence = await fromOutside(pid, options, tell);
+    await onProgress(0, forMs / 1000);
+    const evidence = await fromOutside(pid, options, onProgress);
     const limit = `The agent could not be attached: ${error.what}.`;
     return { ...evidence, limits: [limit, ...evidence.limits] };
   } finally {

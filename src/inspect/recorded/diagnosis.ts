@@ -1,7 +1,7 @@
 /** Verdicts on files: `tidemark diagnose RECORDING`, `tidemark diagnose SNAPSHOT`. */
 
 import { ADVICE, diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
-import type { Tell } from "../../model/base/units.js";
+import type { OnProgress } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../model/documents/diagnosis_page.js";
 import { isOwn } from "../../model/documents/own_code.js";
@@ -11,20 +11,23 @@ import { evidenceOf } from "./evidence.js";
 import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
 
 /**
- * Uses only the rows that meet `where`. `tell` counts snapshots. Throws TidemarkError if one is damaged, or for
+ * Uses only the rows that meet `where`. `onProgress` counts snapshots. Throws TidemarkError if one is damaged, or for
  * a condition that no row can meet.
  */
 export async function diagnoseRecording(
   recording: Recording,
-  tell: Tell,
+  onProgress: OnProgress,
   where: readonly RowCondition[] = [],
 ): Promise<DiagnosisJson> {
-  return diagnose(await evidenceOf(recording, tell, where));
+  return diagnose(await evidenceOf(recording, onProgress, where));
 }
 
-/** `tell` counts MiB of the file. Throws TidemarkError for a damaged file. */
-export async function diagnoseSnapshot(path: string, tell: Tell): Promise<DiagnosisJson> {
-  return diagnose(evidenceOfSnapshots([await analyseSnapshot(path, tell)]));
+/** `onProgress` counts MiB of the file. Throws TidemarkError for a damaged file. */
+export async function diagnoseSnapshot(
+  path: string,
+  onProgress: OnProgress,
+): Promise<DiagnosisJson> {
+  return diagnose(evidenceOfSnapshots([await analyseSnapshot(path, onProgress)]));
 }
 
 /**

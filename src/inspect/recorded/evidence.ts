@@ -10,7 +10,7 @@ import {
   restrictedTo,
   SiteHistoryBuilder,
 } from "../../diagnose/index.js";
-import type { StackId, Tell } from "../../model/base/units.js";
+import type { OnProgress, StackId } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { LookMoment, Recording } from "../../recording/types.js";
@@ -29,23 +29,23 @@ const FREED_AT_END = 0.9;
 const LEAST_GIVEN_BACK = 0.3;
 
 /**
- * Uses only the rows that meet `where`. `tell` counts snapshots. Throws TidemarkError if one is damaged, or for
+ * Uses only the rows that meet `where`. `onProgress` counts snapshots. Throws TidemarkError if one is damaged, or for
  * a condition that no row can meet. @internal
  */
 export async function evidenceOf(
   whole: Recording,
-  tell: Tell,
+  onProgress: OnProgress,
   where: readonly RowCondition[] = [],
 ): Promise<Evidence> {
   const evidence = {
-    ...(await evidenceIn(chosenRows(whole, where), tell)),
+    ...(await evidenceIn(chosenRows(whole, where), onProgress)),
     ...(whole.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
   };
   return where.length === 0 ? evidence : restrictedTo(conditionText(where), evidence);
 }
 
-async function evidenceIn(recording: Recording, tell: Tell): Promise<Evidence> {
-  const histories = await siteHistories(recording, tell);
+async function evidenceIn(recording: Recording, onProgress: OnProgress): Promise<Evidence> {
+  const histories = await siteHistories(recording, onProgress);
   const census = censusEvidence(recording.censuses);
   const { snapshots, limits } = await recordedSnapshots(recording);
   return {
@@ -101,7 +101,7 @@ function framesIn(recording: Recording, stack: StackId): FrameJson[] {
 
 async function siteHistories(
   recording: Recording,
-  tell: Tell,
+  onProgress: OnProgress,
 ): Promise<Pick<Evidence, "sites" | "mappings">> {
   const chosen = chooseLooks(recording);
   if (chosen.length === 0) {
@@ -118,7 +118,7 @@ async function siteHistories(
       mappings.add({ ...profile, sites: profile.files });
     }
     mapped = mappedNow;
-    await tell(done + 1, chosen.length);
+    await onProgress(done + 1, chosen.length);
   }
   return { sites: sites.build(), mappings: mappings.build() };
 }

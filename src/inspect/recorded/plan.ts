@@ -1,6 +1,6 @@
 /** The documents of `tidemark plan`: a model's plan, the same compared with a measurement, and its page. */
 import { basename } from "node:path";
-import type { Bytes, Tell } from "../../model/base/units.js";
+import type { Bytes, OnProgress } from "../../model/base/units.js";
 import type { PlanJson } from "../../model/documents/plan_document.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../../model/profile/series.js";
@@ -55,13 +55,13 @@ export function planDocument(
   };
 }
 
-/** With what PyTorch's allocator held at its peak. `tell` counts MiB. @throws TidemarkError for a damaged file */
+/** With what PyTorch's allocator held at its peak. `onProgress` counts MiB. @throws TidemarkError for a damaged file */
 export async function planComparedWithSnapshot(
   plan: PlanJson,
   path: string,
-  tell: Tell,
+  onProgress: OnProgress,
 ): Promise<PlanJson> {
-  const { devices } = await analyseSnapshot(path, tell);
+  const { devices } = await analyseSnapshot(path, onProgress);
   const device = devices
     .filter((each) => each.device >= 0)
     .reduce<(typeof devices)[number] | null>(

@@ -99,7 +99,7 @@ describe("damage", () => {
     }
   });
 
-  test("any byte changed: reported, and never read as another value", {
+  test("any changed byte is reported, and never read as another value", {
     timeout: PATIENCE_MS,
   }, () => {
     const whole = contentOf(small.open(small.bytes));

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { Tell } from "../../model/base/units.js";
+import type { OnProgress } from "../../model/base/units.js";
 import type { ReportDocument } from "../../model/documents/report_document.js";
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
@@ -33,12 +33,12 @@ const NO_TABLES: ProfileTables = {
 };
 
 /**
- * Everything that a report page shows of a recording, for only the rows that meet `where`. `tell` counts
+ * Everything that a report page shows of a recording, for only the rows that meet `where`. `onProgress` counts
  * snapshots. Throws TidemarkError if one is damaged, or for a condition that no row can meet.
  */
 export async function buildReport(
   whole: Recording,
-  tell: Tell,
+  onProgress: OnProgress,
   where: readonly RowCondition[] = [],
 ): Promise<ReportDocument> {
   const recording = chosenRows(whole, where);
@@ -50,7 +50,7 @@ export async function buildReport(
       recording.profileOf(index);
     tables = rest; // the last snapshot has every process's latest period
     looks.push({ timeMs, durationMs, sites, files, cohorts, peakMs });
-    await tell(looks.length, chosen.length);
+    await onProgress(looks.length, chosen.length);
   }
   return {
     schema: "tidemark.report/1",
@@ -80,16 +80,16 @@ function chooseLooks({ looks }: Recording): number[] {
   return [...new Set([...even, highest, last])].sort((a, b) => a - b);
 }
 
-/** The report with its verdict. `tell` counts snapshots twice, because they are read for the report and for the
+/** The report with its verdict. `onProgress` counts snapshots twice, because they are read for the report and for the
  * verdict.
  * Throws as {@link buildReport}. */
 export async function reportDocument(
   recording: Recording,
-  tell: Tell,
+  onProgress: OnProgress,
   where: readonly RowCondition[] = [],
 ): Promise<ReportDocument> {
-  const report = await buildReport(recording, tell, where);
-  await tell(0, recording.looks.length);
-  const diagnosis = await diagnoseRecording(recording, tell, where);
+  const report = await buildReport(recording, onProgress, where);
+  await onProgress(0, recording.looks.length);
+  const diagnosis = await diagnoseRecording(recording, onProgress, where);
   return { ...report, diagnosis: diagnosisPage(diagnosis) };
 }

@@ -92,7 +92,7 @@ describe("upper bound for unlisted sites", () => {
     expect(inPeriods(coarse(), START_MS + 1500, 4 * MIB)).toBeCloseTo(3.69, 2);
   });
 
-  test("later periods do not count", () => {
+  test("later sampling periods do not count", () => {
     const [first] = small.looks;
     const later = {
       timeMs: START_MS + 2000,
@@ -199,7 +199,7 @@ describe("growth", () => {
     return summarize(openRecording(path), "end").series;
   }
 
-  test("PSS at the end is no more than the RSS that was left: it is polled less often", () => {
+  test("PSS at the end does not exceed the last RSS, although it is polled less often", () => {
     const series = grown("children ended", {
       treePssBytes: (m) => (m < 50 ? 300 * MIB : Number.NaN),
       treeRssBytes: (m) => (m < 55 ? 320 : 14) * MIB,

@@ -43,7 +43,7 @@ describe("a baseline", () => {
     expect(beyondBaseline(others, path)).toEqual(others);
   });
 
-  it("is refused if it is none", () => {
+  it("is refused if it is not one", () => {
     writeFileSync(path, "import os\n");
     expect(() => beyondBaseline([], path)).toThrow(/is not a baseline of tidemark lint/);
     expect(() => beyondBaseline([], join(folder, "none.txt"))).toThrow(/cannot be read/);

@@ -8,8 +8,8 @@ export const moduleContainerGrows: Rule = {
   id: "TM-L001",
   name: "module-container-grows",
   severity: "error",
-  finds: "A container of a module to which functions add, and from which nothing removes.",
-  why: "A module lives as long as the process, and so does every entry with all that it refers to.",
+  finds: "A module-level container that functions add to and that nothing is removed from.",
+  why: "A module lives as long as the process, so every entry stays, with everything that it refers to.",
   speed: "One entry for each call, or for each new key.",
   before: `
 RESULTS = {}

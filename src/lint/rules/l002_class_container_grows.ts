@@ -24,7 +24,7 @@ class Session:
     def record(self, message):
         self.history.append(message)
 `,
-  ignore: "The class is a registry, and its entries are made while the program starts.",
+  ignore: "The class is a registry that is filled only while the program starts.",
   proof: "`tidemark heap PID --to list` shows the path `type NAME > dict > list`.",
   *check(file) {
     for (const owner of file.module.classes) {

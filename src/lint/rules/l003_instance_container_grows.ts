@@ -17,9 +17,9 @@ export const instanceContainerGrows: Rule = {
   name: "instance-container-grows",
   severity: "error",
   finds:
-    "A container of an object that lives as long as the program - a service, a worker, a middleware - to which its methods add and from which nothing removes.",
-  why: "The object is made once and serves every request; what it collects is never given back.",
-  speed: "One entry for each request, message or round of the loop.",
+    "A container of an object that lives as long as the program (a service, a worker, a middleware). Its methods add to the container, and nothing is removed.",
+  why: "The object is created once and serves every request, so its entries are never freed.",
+  speed: "One entry for each request, message or iteration.",
   before: `
 class Worker:
     def __init__(self, queue):
@@ -44,7 +44,7 @@ class Worker:
             job.execute()
             self.done += 1
 `,
-  ignore: "The object is made for one task and dropped with it.",
+  ignore: "The object is created for one task and dropped afterwards.",
   proof: "`tidemark heap PID --retained` shows the object with the growing retained size.",
   *check(file) {
     for (const owner of file.module.classes) {

@@ -9,7 +9,7 @@ export const closureContainerGrows: Rule = {
   name: "closure-container-grows",
   severity: "warning",
   finds:
-    "A container of a function to which a function that it returns or hands out adds, and from which nothing removes: a cache in a decorator, a list in a callback.",
+    "A local container that an inner function adds to after the outer function has returned it, and that nothing is removed from: a cache in a decorator, a list in a callback.",
   why: "The inner function keeps the container alive, and each of its calls adds to it.",
   speed: "One entry for each call, or for each new combination of arguments.",
   before: `
@@ -30,7 +30,7 @@ def memoize(function):
     return lru_cache(maxsize=1024)(function)
 `,
   ignore:
-    "The inner function is called with few different arguments, or lives no longer than one task.",
+    "The inner function is called with only a few different arguments, or lives no longer than one task.",
   proof: "`tidemark heap PID --to dict` shows the path `function > closure > cell > dict`.",
   *check(file) {
     for (const outer of file.module.functions) {

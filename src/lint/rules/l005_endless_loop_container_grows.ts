@@ -8,9 +8,9 @@ export const endlessLoopContainerGrows: Rule = {
   id: "TM-L005",
   name: "endless-loop-container-grows",
   severity: "error",
-  finds: "A local container that an endless loop adds to, and from which nothing removes.",
+  finds: "A local container that an endless loop adds to and that nothing is removed from.",
   why: "The loop never ends, so the local variable is never released.",
-  speed: "One entry for each round of the loop.",
+  speed: "One entry for each iteration.",
   before: `
 def consume(queue):
     seen = set()
@@ -29,7 +29,7 @@ def consume(queue):
             seen.add(message.id)
             process(message)
 `,
-  ignore: "The loop ends by a break or a return after a bounded number of rounds.",
+  ignore: "The loop ends with a break or a return after a bounded number of iterations.",
   proof: "`tidemark attach PID` names the line, and the frame of the function as the holder.",
   *check(file) {
     for (const loop of file.module

@@ -10,8 +10,8 @@ export const growingEntries: Rule = {
   severity: "error",
   finds:
     "A dict whose number of keys is limited, or whose old keys are removed, while the lists in it only grow.",
-  why: "The limit counts keys. A key that stays in use keeps its list, which nobody shortens.",
-  speed: "One item for each call with a key that is there.",
+  why: "The limit counts keys. A key that stays in use keeps its list, and the list is never shortened.",
+  speed: "One item for each call with an existing key.",
   before: `
 from collections import defaultdict
 
@@ -32,7 +32,7 @@ def on_event(event):
     while len(events) > 1000:
         events.pop(next(iter(events)))
 `,
-  ignore: "Each key lives for a short time, and is removed as a whole.",
+  ignore: "Each key is removed after a short time, together with its list.",
   proof: "`tidemark diagnose` names the line that appends, and the holder as `dict > list`.",
   *check(file) {
     const owners = [file.module.root, ...file.module.classes];

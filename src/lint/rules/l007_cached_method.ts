@@ -8,9 +8,9 @@ export const cachedMethod: Rule = {
   severity: "warning",
   finds:
     "`functools.cache`, `lru_cache` or another cache of the module on a method: `self` is part of the key.",
-  why: "The cache belongs to the class and keeps each instance that called the method, with all that the instance holds.",
+  why: "The cache belongs to the class and keeps every instance whose method was called, with everything that the instance holds.",
   speed:
-    "One instance for each object whose method is called: without a bound for `cache` and `maxsize=None`, up to `maxsize` instances otherwise.",
+    "One instance for each object whose method is called: unbounded with `cache` and `maxsize=None`, otherwise up to `maxsize` instances.",
   before: `
 from functools import lru_cache
 

@@ -7,7 +7,7 @@ export const cachedAsync: Rule = {
   name: "cached-async",
   severity: "error",
   finds:
-    "A cache on an `async def`: `functools` caches the coroutine, which can be awaited once; an async cache without a limit, or on a method, keeps every result and every instance.",
+    "A cache on an `async def`: `functools` caches the coroutine, which can be awaited only once; an async cache without a limit, or on a method, keeps every result and every instance.",
   why: "Finished coroutines, their results and the arguments stay in the cache.",
   speed: "One coroutine or result for each combination of arguments.",
   before: `
@@ -24,7 +24,7 @@ from async_lru import alru_cache
 async def load_user(user_id):
     return await database.fetch(user_id)
 `,
-  ignore: "The function has no arguments, so that there is one entry.",
+  ignore: "The function has no arguments, so there is only one entry.",
   proof: "`tidemark heap PID` counts `coroutine` objects, and `--to coroutine` shows the cache.",
   *check(file) {
     for (const scope of file.module.functions) {

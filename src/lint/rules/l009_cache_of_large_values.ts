@@ -8,9 +8,9 @@ export const cacheOfLargeValues: Rule = {
   name: "cache-of-large-values",
   severity: "error",
   finds:
-    "A cache whose arguments or results are arrays, tensors, images, data frames, requests or sessions, or a cache without a limit over ids and texts of users.",
-  why: "The cache keeps arguments and results. They are large, or there is a new one for each request.",
-  speed: "One array or request for each call; with a limit, as many as `maxsize`.",
+    "A cache whose arguments or results are arrays, tensors, images, data frames, requests or sessions, or an unlimited cache whose keys are user ids or user text.",
+  why: "The cache keeps arguments and results. They are large, or each request adds new ones.",
+  speed: "One array or request for each call; with a limit, up to `maxsize` of them.",
   before: `
 from functools import cache
 import numpy as np
@@ -29,7 +29,7 @@ def embedding(text: str) -> np.ndarray:
 `,
   ignore: "The arguments come from a small fixed set.",
   proof:
-    "`tidemark lines REC` shows the bytes at the line that makes the values; the holder is `functools._lru_cache_wrapper`.",
+    "`tidemark lines REC` shows the bytes at the line that creates the values; the holder is `functools._lru_cache_wrapper`.",
   *check(file) {
     for (const scope of file.module.functions) {
       if (scope.isAsync || (scope.methodOf !== null && !scope.isStatic)) {

@@ -6,9 +6,9 @@ export const mutableDefault: Rule = {
   id: "TM-L010",
   name: "mutable-default-grows",
   severity: "error",
-  finds: "A default argument that is a list, dict or set, and to which the function adds.",
-  why: "The default is made once, with the function, and is shared by all calls.",
-  speed: "What one call adds, for each call without the argument.",
+  finds: "A default argument that is a list, dict or set, and that the function adds to.",
+  why: "The default is created once, with the function, and all calls share it.",
+  speed: "Each call without the argument adds its items.",
   before: `
 def collect(item, items=[]):
     items.append(item)
@@ -20,7 +20,7 @@ def collect(item, items=None):
     items.append(item)
     return items
 `,
-  ignore: "It is a cache by intention, and its keys are few.",
+  ignore: "It is intended as a cache, and has only a few keys.",
   proof: "`tidemark heap PID --to list` shows the path `function > __defaults__ > list`.",
   *check(file) {
     for (const scope of file.module.functions) {

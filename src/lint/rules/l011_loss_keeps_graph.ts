@@ -9,10 +9,9 @@ export const lossKeepsGraph: Rule = {
   id: "TM-L011",
   name: "loss-keeps-graph",
   severity: "error",
-  finds:
-    "A loss that is added up over steps (`total += loss`) as a tensor that still has its graph.",
+  finds: "A loss that is summed over steps (`total += loss`) as a tensor that still has its graph.",
   why: "The sum refers to the graph of every step, and each graph to its activations.",
-  speed: "The activations of one step, for each step: device memory is full within an epoch.",
+  speed: "The activations of every step, so device memory is full within an epoch.",
   before: `
 import torch
 
@@ -39,7 +38,7 @@ def train(model, loader, criterion, optimizer):
         total += loss.item()
     return total / len(loader)
 `,
-  ignore: "The sum itself is what `backward` is called on, after a bounded number of steps.",
+  ignore: "`backward` is called on the sum itself, after a bounded number of steps.",
   proof: "`tidemark run` reports the kind `graph-retention`, with the line that keeps it.",
   *check(file) {
     if (!file.tensors.usesTorch) {

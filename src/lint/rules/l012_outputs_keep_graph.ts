@@ -15,9 +15,9 @@ export const outputsKeepGraph: Rule = {
   name: "outputs-keep-graph",
   severity: "error",
   finds:
-    "Losses, outputs or metrics that a training loop puts in a list or dict as tensors with their graph.",
+    "Losses, outputs or metrics that a training loop stores in a list or dict as tensors with their graph.",
   why: "Each tensor keeps the graph of its step, and the graph keeps the activations.",
-  speed: "The activations of one step, for each step.",
+  speed: "The activations of every step.",
   before: `
 import torch
 

@@ -6,8 +6,8 @@ export const retainGraph: Rule = {
   name: "retain-graph-in-loop",
   severity: "warning",
   finds: "`backward(retain_graph=True)` in a loop or a training step.",
-  why: "The graph of the step is not freed by `backward`; whatever refers to it keeps all its buffers.",
-  speed: "The buffers of one step, for each step whose graph is still referred to.",
+  why: "`backward` does not free the graph of the step, so anything that refers to the graph keeps all its buffers.",
+  speed: "The buffers of every step whose graph is still referenced.",
   before: `
 import torch
 

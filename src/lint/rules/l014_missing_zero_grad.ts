@@ -7,9 +7,9 @@ export const missingZeroGrad: Rule = {
   id: "TM-L014",
   name: "missing-zero-grad",
   severity: "warning",
-  finds: "A training loop that calls `backward` and `step` and never `zero_grad`.",
-  why: "Gradients are added up over all steps, and their memory is never released between steps.",
-  speed: "Once: the size of the parameters; the training itself is wrong as well.",
+  finds: "A training loop that calls `backward` and `step` but never `zero_grad`.",
+  why: "Gradients accumulate over all steps, and their memory is never released between steps.",
+  speed: "Once, by the size of the parameters. The training results are wrong as well.",
   before: `
 import torch
 
@@ -28,7 +28,7 @@ for x, y in loader:
     optimizer.step()
 `,
   ignore:
-    "Another part of the program sets the gradients to zero, such as a wrapper of the optimizer.",
+    "Another part of the program sets the gradients to zero, for example a wrapper around the optimizer.",
   proof: "`tidemark gpu PID` lists the gradients as live between the steps.",
   *check(file) {
     if (!file.tensors.usesTorch) {

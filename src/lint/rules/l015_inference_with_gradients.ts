@@ -13,7 +13,7 @@ export const inferenceWithGradients: Rule = {
   finds:
     "Inference or evaluation with PyTorch outside `torch.no_grad()` and `torch.inference_mode()`.",
   why: "Each forward pass records a graph and keeps all activations until the output is released.",
-  speed: "Once: the activations of one batch; without bound if the outputs are kept.",
+  speed: "Once: the activations of one batch. Without a bound if the outputs are kept.",
   before: `
 import torch
 
@@ -35,7 +35,7 @@ def evaluate(model, loader):
         correct += (model(x).argmax(1) == y).sum().item()
     return correct
 `,
-  ignore: "The gradients are needed: saliency maps, adversarial examples.",
+  ignore: "The gradients are needed, for example for saliency maps or adversarial examples.",
   proof: "`tidemark gpu PID` shows activations as live while the service is idle.",
   *check(file) {
     if (!file.tensors.usesTorch) {

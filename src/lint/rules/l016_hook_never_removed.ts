@@ -10,8 +10,8 @@ export const hookNeverRemoved: Rule = {
   name: "hook-never-removed",
   severity: "error",
   finds: "A PyTorch hook registered in each call, step or request whose handle is dropped.",
-  why: "The module keeps every hook, with what the hook closes over; each forward pass runs them all.",
-  speed: "One hook for each call, and a slower forward pass with each.",
+  why: "The module keeps every hook, with the variables that the hook captures; each forward pass runs all of them.",
+  speed: "One hook for each call; each hook also slows down the forward pass.",
   before: `
 import torch
 

@@ -12,8 +12,8 @@ export const hookStoresOutputs: Rule = {
   severity: "error",
   finds:
     "A forward or backward hook that stores its inputs or outputs with their graph, or in a list that only grows.",
-  why: "The stored tensor keeps its graph and all activations before it; a list keeps those of every pass.",
-  speed: "The activations of one forward pass; for a list, of each pass.",
+  why: "The stored tensor keeps its graph and all earlier activations; a list keeps those of every pass.",
+  speed: "The activations of one forward pass; with a list, of every pass.",
   before: `
 import torch
 

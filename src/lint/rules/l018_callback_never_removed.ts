@@ -10,9 +10,9 @@ export const callbackNeverRemoved: Rule = {
   name: "callback-never-removed",
   severity: "error",
   finds:
-    "A callback registered for each call, request or object with something that outlives it - a bus, `atexit`, `signal`, a future that is shared - and never removed.",
-  why: "The registry keeps the callback, the callback keeps the object or the variables that it closes over.",
-  speed: "One callback with its object, for each call.",
+    "A callback registered for each call, request or object with something that lives longer (an event bus, `atexit`, `signal`, a shared future), and never removed.",
+  why: "The registry keeps the callback, and the callback keeps its object or the variables that it captures.",
+  speed: "One callback with its object for each call.",
   before: `
 import atexit
 

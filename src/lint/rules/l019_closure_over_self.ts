@@ -8,9 +8,9 @@ export const closureOverSelf: Rule = {
   name: "self-in-registry",
   severity: "error",
   finds:
-    "A method, a lambda over `self` or `self` itself that each object puts in a container of the module or the class, and that nothing takes out.",
-  why: "The container keeps the callable, and the callable keeps the object: it is never freed.",
-  speed: "One object for each instance that is made.",
+    "Each object puts one of its methods, a lambda that uses `self`, or `self` itself into a container of the module or the class, and nothing removes it.",
+  why: "The container keeps the callable, and the callable keeps the object, which is never freed.",
+  speed: "Every instance that is created stays.",
   before: `
 LISTENERS = []
 
@@ -29,7 +29,7 @@ class Widget:
         self.data = data
         LISTENERS.add(self)
 `,
-  ignore: "There are few instances, and they live as long as the program.",
+  ignore: "There are only a few instances, and they live as long as the program.",
   proof:
     "`tidemark heap PID --to Widget` shows the path `module > list > function > closure > Widget`.",
   *check(file) {

@@ -10,8 +10,8 @@ export const exceptionKept: Rule = {
   severity: "error",
   finds:
     "An exception, a traceback or `sys.exc_info()` kept in a container that only grows, or in a variable of the module.",
-  why: "An exception refers to its traceback, and that to every frame with all local variables.",
-  speed: "The local variables of a whole stack, for each exception.",
+  why: "An exception refers to its traceback, and the traceback to every frame with all its local variables.",
+  speed: "The local variables of a whole stack for each exception.",
   before: `
 FAILURES = []
 
@@ -33,7 +33,7 @@ def handle(job):
     except Exception:
         FAILURES.append(traceback.format_exc())
 `,
-  ignore: "The list is raised as a group, or emptied, by code that the rule does not see.",
+  ignore: "Code that the rule does not see empties the list, or raises it as an exception group.",
   proof: "`tidemark heap PID --to traceback` shows the container and the frames.",
   *check(file) {
     for (const clause of file.module.nodesOf("except_clause")) {

@@ -8,9 +8,9 @@ export const generatorKept: Rule = {
   id: "TM-L021",
   name: "generator-kept",
   severity: "error",
-  finds: "A generator or coroutine put in a container that only grows.",
-  why: "A suspended generator keeps its frame and every local variable of it until it is closed.",
-  speed: "One frame with its variables, for each call.",
+  finds: "A generator or coroutine stored in a container that only grows.",
+  why: "A suspended generator keeps its frame, with all local variables, until it is closed.",
+  speed: "One frame with its variables for each call.",
   before: `
 STREAMS = {}
 

@@ -9,9 +9,9 @@ export const taskKept: Rule = {
   name: "task-kept",
   severity: "error",
   finds:
-    "Tasks, futures or threads put in a container that lives long, without `add_done_callback(tasks.discard)` or another removal.",
+    "Tasks, futures or threads stored in a long-lived container, without `add_done_callback(tasks.discard)` or another removal.",
   why: "A finished task keeps its result or its exception with the frames; the container keeps the task.",
-  speed: "One task with its result, for each call.",
+  speed: "One task with its result for each call.",
   before: `
 import asyncio
 

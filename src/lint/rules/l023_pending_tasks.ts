@@ -6,9 +6,9 @@ export const pendingTasks: Rule = {
   name: "pending-tasks-abandoned",
   severity: "error",
   finds:
-    "`asyncio.wait(..., return_when=FIRST_COMPLETED)` in a loop over tasks made in the same round, without cancelling those that are still pending.",
-  why: "The task that did not finish waits on: on an event that is never set, it stays with the event loop, and the next round adds one.",
-  speed: "One task for each round of the loop.",
+    "`asyncio.wait(..., return_when=FIRST_COMPLETED)` in a loop over tasks created in the same iteration, without cancelling the tasks that are still pending.",
+  why: "A task that did not finish keeps waiting. If its event is never set, the event loop keeps the task forever, and the next iteration adds another one.",
+  speed: "One task for each iteration.",
   before: `
 import asyncio
 
@@ -31,7 +31,7 @@ async def serve(queue, stopped):
         for task in pending:
             task.cancel()
 `,
-  ignore: "The pending tasks are handed to the next round.",
+  ignore: "The next iteration waits for the pending tasks.",
   proof: "`tidemark stacks PID` lists the tasks, all waiting at the same line.",
   *check(file) {
     for (const call of file.module.callsOf("wait")) {

@@ -8,8 +8,8 @@ export const unboundedQueue: Rule = {
   name: "unbounded-queue",
   severity: "warning",
   finds: "A queue without `maxsize` that a handler or an endless loop fills.",
-  why: "If the consumer is slower than the producer, or stops, the queue takes up the difference.",
-  speed: "The difference of both rates: nothing for weeks, then gigabytes within minutes.",
+  why: "If the consumer is slower than the producer, or stops, the queue grows by the difference.",
+  speed: "The difference between the two rates: nothing for weeks, then gigabytes within minutes.",
   before: `
 import queue
 
@@ -28,7 +28,7 @@ jobs = queue.Queue(maxsize=1000)
 def submit(request):
     jobs.put(request)
 `,
-  ignore: "The producer waits for the consumer by other means.",
+  ignore: "The producer waits for the consumer in another way.",
   proof: "`tidemark diagnose` names the queue's deque as the holder.",
   *check(file) {
     const scopes = [file.module.root, ...file.module.classes, ...file.module.functions];

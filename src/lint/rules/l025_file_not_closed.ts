@@ -6,9 +6,9 @@ export const fileNotClosed: Rule = {
   id: "TM-L025",
   name: "file-not-closed",
   severity: "warning",
-  finds: "A file that a function opens, and that nothing closes: no `with`, no `close()`.",
-  why: "The file and its buffer stay open until the garbage collector finds them; in a cycle, or after an exception that is kept, that is late.",
-  speed: "One descriptor and a buffer of 8 KiB or more, for each call.",
+  finds: "A function opens a file, and nothing closes it: there is no `with` and no `close()`.",
+  why: "The file stays open, and its buffer stays in memory, until its last reference is gone. In a cycle, or if an exception is kept, that may take long.",
+  speed: "One descriptor and a buffer of 8 KiB or more for each call.",
   before: `
 def load(path):
     f = open(path)
@@ -19,7 +19,7 @@ def load(path):
     with open(path) as f:
         return f.read()
 `,
-  ignore: "The file is to stay open as long as the program.",
+  ignore: "The file should stay open as long as the program runs.",
   proof: "`tidemark diagnose PID` reports the kind `handle-leak`, with the line that opens.",
   *check(file) {
     for (const call of callsMatching(OPENING, file)) {

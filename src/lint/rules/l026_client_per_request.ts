@@ -9,7 +9,7 @@ export const clientPerRequest: Rule = {
   name: "client-per-request",
   severity: "error",
   finds:
-    "A client, session, connection or engine made for each request or in a loop, and not closed.",
+    "A client, session, connection or engine created for each request or in a loop, and not closed.",
   why: "Each has its own connection pool, buffers and often a thread; without `close()` they stay until the garbage collector breaks their cycles, or forever.",
   speed: "10 KiB to several MiB for each request, and a socket.",
   before: `

@@ -7,8 +7,8 @@ export const poolPerRequest: Rule = {
   name: "pool-not-shut-down",
   severity: "error",
   finds:
-    "A pool of threads, processes or connections, a scheduler or an event loop made in a function that runs again, and never shut down.",
-  why: "Its threads or processes wait for work that does not come; each thread has a stack and an arena of the allocator.",
+    "A pool of threads, processes or connections, a scheduler or an event loop created in a function that runs repeatedly, and never shut down.",
+  why: "Its threads or processes wait for work that never comes; each thread has a stack and may have an arena of the allocator.",
   speed: "Up to `max_workers` threads or processes for each call.",
   before: `
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ def handle(request):
     with ThreadPoolExecutor(max_workers=8) as pool:
         return [f.result() for f in [pool.submit(load, p) for p in request.paths]]
 `,
-  ignore: "The function runs once, and the pool is to live as long as the program.",
+  ignore: "The function runs once, and the pool should live as long as the program.",
   proof: "`tidemark ps` shows children and threads; `tidemark stacks PID` shows them waiting.",
   *check(file) {
     for (const call of callsMatching(POOLS, file)) {

@@ -8,10 +8,10 @@ export const modelPerRequest: Rule = {
   id: "TM-L028",
   name: "model-per-request",
   severity: "error",
-  finds: "A model, tokenizer or pipeline loaded for each request or in a loop.",
-  why: "Two requests at a time hold the weights twice; freed weights leave holes in the heap and in the device's cache.",
+  finds: "A model, tokenizer or pipeline that is loaded for each request or in a loop.",
+  why: "Two concurrent requests hold the weights twice; freed weights leave holes in the heap and in the device's cache.",
   speed:
-    "The size of the model for each request at a time; the peak, rarely the end, kills the service.",
+    "The size of the model for each concurrent request. The peak, rather than steady growth, kills the service.",
   before: `
 from transformers import AutoTokenizer
 
@@ -29,7 +29,7 @@ tokenizer = AutoTokenizer.from_pretrained("gpt2")
 def tokens(text: str):
     return tokenizer(text)["input_ids"]
 `,
-  ignore: "The loop compares models, one after the other.",
+  ignore: "The loop compares several models, one after the other.",
   proof: "`tidemark lines REC --at peak` shows the bytes at the line that loads.",
   *check(file) {
     for (const call of callsMatching(MODELS, file)) {

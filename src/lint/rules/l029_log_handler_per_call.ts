@@ -9,9 +9,9 @@ export const logHandlerPerCall: Rule = {
   name: "log-handler-per-call",
   severity: "error",
   finds:
-    "`addHandler` or `addFilter` on a logger in a handler, a loop, or for each object, without `removeHandler`.",
-  why: "A logger lives as long as the process and keeps all its handlers; each has a stream and a lock, and each message is written once for each.",
-  speed: "One handler and often an open file, for each call.",
+    "`addHandler` or `addFilter` on a logger in a request handler, in a loop or for each object, without `removeHandler`.",
+  why: "A logger lives as long as the process and keeps all its handlers. Each has a stream and a lock, and each message is written once per handler.",
+  speed: "One handler, and often an open file, for each call.",
   before: `
 import logging
 
@@ -30,7 +30,7 @@ class Job:
     def __init__(self, name):
         self.log = log
 `,
-  ignore: "The function runs once, or the logger belongs to one object and goes with it.",
+  ignore: "The function runs once, or the logger belongs to one object and is dropped with it.",
   proof: "`tidemark heap PID --to FileHandler` shows the path `Logger > handlers > list`.",
   *check(file) {
     if (

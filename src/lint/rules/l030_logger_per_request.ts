@@ -7,9 +7,9 @@ export const loggerPerRequest: Rule = {
   id: "TM-L030",
   name: "logger-per-request",
   severity: "error",
-  finds: "`logging.getLogger` with a name made of an id of a request, a user or an object.",
+  finds: "`logging.getLogger` with a name that contains the id of a request, a user or an object.",
   why: "`logging` keeps every logger by its name until the process ends.",
-  speed: "About 1 KiB for each new name, and what the logger's handlers hold.",
+  speed: "About 1 KiB for each new name, plus the memory of the logger's handlers.",
   before: `
 import logging
 
@@ -25,7 +25,7 @@ log = logging.getLogger("request")
 def handle(request):
     log.info("started", extra={"request": request.id})
 `,
-  ignore: "The names are those of a few plug-ins or modules.",
+  ignore: "The names belong to a few plug-ins or modules.",
   proof: "`tidemark heap PID` counts `logging.Logger` objects; they grow with the requests.",
   *check(file) {
     for (const call of file.module.callsOf("getLogger", "getChild", "get_logger")) {

@@ -9,9 +9,9 @@ export const metricPerRequest: Rule = {
   name: "metric-per-request",
   severity: "error",
   finds:
-    "A Prometheus or OpenTelemetry instrument, a tracer provider or an exporter made in a handler or a loop.",
+    "A Prometheus or OpenTelemetry instrument, a tracer provider or an exporter created in a request handler or a loop.",
   why: "Registries keep every instrument; providers start a thread with a queue.",
-  speed: "A few KiB for each call, and a thread for each provider.",
+  speed: "A few KiB for each call, plus a thread for each provider.",
   before: `
 from prometheus_client import Counter, CollectorRegistry
 
@@ -29,7 +29,7 @@ requests = Counter("requests", "Requests")
 def items():
     requests.inc()
 `,
-  ignore: "A registry of its own is made with it, and dropped after the push.",
+  ignore: "The code also creates a separate registry and drops it after the push.",
   proof: "`tidemark heap PID` counts the instruments.",
   *check(file) {
     for (const call of [...callsMatching(INSTRUMENTS, file), ...callsOfMeters(file)]) {

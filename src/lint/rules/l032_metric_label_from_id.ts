@@ -9,8 +9,8 @@ export const metricLabelFromId: Rule = {
   name: "metric-label-from-id",
   severity: "error",
   finds:
-    "A metric whose label, attribute or name is an id: of a user, a request, a session, a URL.",
-  why: "The client library keeps one time series, with its buckets, for each combination of label values, and never drops one.",
+    "A metric whose label, attribute or name contains the id of a user, a request or a session, or a URL.",
+  why: "The client library keeps one time series with its buckets for each combination of label values, and never drops any.",
   speed: "0.5 to 5 KiB for each new id, in the service and in the metrics server.",
   before: `
 from prometheus_client import Counter
@@ -28,7 +28,7 @@ requests = Counter("requests", "Requests", ["plan"])
 def handle(request):
     requests.labels(plan=request.user.plan).inc()
 `,
-  ignore: "The ids are few: shards, ranks, devices.",
+  ignore: "There are only a few ids: shards, ranks, devices.",
   proof:
     "`tidemark diagnose PID` names the line of `labels`, and the holder `Counter > _metrics > dict`.",
   *check(file) {

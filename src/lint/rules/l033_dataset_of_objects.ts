@@ -10,8 +10,8 @@ export const datasetOfObjects: Rule = {
   name: "dataset-of-python-objects",
   severity: "warning",
   finds:
-    "A `Dataset` that holds a list or dict of Python objects, read by a `DataLoader` with worker processes.",
-  why: "Each worker shares the list with its parent until it reads it: reading changes the reference counts, and the kernel copies each page.",
+    "A `Dataset` that holds a list or dict of Python objects and that a `DataLoader` reads in worker processes.",
+  why: "Each worker shares the list with its parent until the worker reads it. Reading changes the reference counts, and the kernel then copies the pages.",
   speed: "Up to the size of the list for each worker, within the first epoch.",
   before: `
 from torch.utils.data import DataLoader, Dataset

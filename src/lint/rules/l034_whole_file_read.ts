@@ -17,9 +17,10 @@ export const wholeFileRead: Rule = {
   id: "TM-L034",
   name: "whole-data-set-read",
   severity: "warning",
-  finds: "A whole file, table or data set read into memory only to go through it once.",
-  why: "All rows are in memory while one is looked at.",
-  speed: "Once, by the size of the data: the peak of the program.",
+  finds:
+    "A whole file, table or data set is read into memory although the code goes through it only once.",
+  why: "All rows are in memory although only one is used at a time.",
+  speed: "Once, by the size of the data. It raises the peak of the program.",
   before: `
 def count(path):
     with open(path) as f:

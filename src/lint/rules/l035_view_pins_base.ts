@@ -10,9 +10,9 @@ export const viewPinsBase: Rule = {
   name: "view-pins-base",
   severity: "warning",
   finds:
-    "A small slice of a large array, tensor, `memoryview` or frame kept in an attribute or a container.",
-  why: "A slice is a view: it keeps the whole array from which it was cut.",
-  speed: "The size of the base, for each view that is kept.",
+    "A small slice of a large array, tensor, `memoryview` or data frame that is kept in an attribute or a container.",
+  why: "A slice is a view and keeps the whole array alive.",
+  speed: "The size of the base array for each view that is kept.",
   before: `
 import numpy as np
 
@@ -33,7 +33,7 @@ def load(name, path):
     while len(thumbnails) > 100:
         thumbnails.pop(next(iter(thumbnails)))
 `,
-  ignore: "The base is kept anyway, or the slice is most of it.",
+  ignore: "The base array is kept anyway, or the slice is most of it.",
   proof:
     "`tidemark heap PID --to ndarray` shows `base` on the path; the retained size of the view is that of the base.",
   *check(file) {

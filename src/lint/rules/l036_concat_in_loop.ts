@@ -9,9 +9,10 @@ export const concatInLoop: Rule = {
   name: "concat-in-loop",
   severity: "warning",
   finds:
-    "A data frame, array or tensor that a loop lengthens by `concat`, `append`, `cat`, `vstack`.",
-  why: "Each round copies everything so far; old and new are in memory together, and the freed copies fragment the heap.",
-  speed: "Twice the result at the peak; the bytes allocated grow with the square of the rounds.",
+    "A data frame, array or tensor that a loop extends with `concat`, `append`, `cat` or `vstack`.",
+  why: "Each iteration copies everything so far. The old and the new copy are in memory at the same time, and freed copies fragment the heap.",
+  speed:
+    "Twice the size of the result at the peak; allocated bytes grow with the square of the number of iterations.",
   before: `
 import pandas as pd
 
@@ -24,7 +25,7 @@ import pandas as pd
 
 table = pd.concat([pd.read_csv(path) for path in paths])
 `,
-  ignore: "The loop has a few rounds, or keeps a window of fixed length.",
+  ignore: "The loop has only a few iterations, or keeps a window of fixed length.",
   proof: "`tidemark lines REC` shows allocated bytes far above live bytes at the line.",
   *check(file) {
     for (const statement of file.module.nodesOf("assignment")) {

@@ -10,8 +10,8 @@ export const emptyCacheInLoop: Rule = {
   name: "empty-cache-in-loop",
   severity: "warning",
   finds: "`torch.cuda.empty_cache()` in each step or request.",
-  why: "It frees nothing that is referred to. It gives cached blocks back, which the next step allocates again: slower, and more fragmented.",
-  speed: "No growth; a synchronisation of the device for each call.",
+  why: "It does not free tensors that are still referenced. It returns cached blocks, which the next step must allocate again. This is slower and increases fragmentation.",
+  speed: "No growth, but each call synchronizes the device.",
   before: `
 import torch
 

@@ -6,9 +6,9 @@ export const gcLeftDisabled: Rule = {
   name: "gc-left-disabled",
   severity: "warning",
   finds:
-    "`gc.disable()` without `gc.enable()`, `gc.freeze()` in code that runs again, or a threshold of 0.",
-  why: "Objects in cycles - exceptions with frames, closures, most object graphs - are then never freed.",
-  speed: "All garbage in cycles: in a web service a few KiB for each request.",
+    "`gc.disable()` without `gc.enable()`, `gc.freeze()` in code that runs repeatedly, or a threshold of 0.",
+  why: "Objects in cycles (exceptions with frames, closures, most object graphs) are then never freed.",
+  speed: "All garbage in cycles; in a web service, a few KiB for each request.",
   before: `
 import gc
 
@@ -26,7 +26,7 @@ def load_index(path):
     finally:
         gc.enable()
 `,
-  ignore: "The program collects by hand, or ends soon.",
+  ignore: "The program calls `gc.collect()` itself, or ends soon.",
   proof: "`tidemark diagnose PID` reports the kind `cycle-garbage`.",
   *check(file) {
     const { module, names, repeats } = file;

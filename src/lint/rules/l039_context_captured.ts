@@ -9,10 +9,10 @@ export const contextCaptured: Rule = {
   name: "context-captured",
   severity: "warning",
   finds:
-    "A `contextvars` context kept by an object or container that lives longer than the request, or a `ContextVar` made in a function.",
-  why: "A context keeps the value of every variable at that time: the request, the user, the database session.",
+    "A `contextvars` context that an object or container keeps longer than the request, or a `ContextVar` created in a function.",
+  why: "A context keeps the value of every context variable at that time: the request, the user, the database session.",
   speed:
-    "The values of one request, for each context that is kept; a `ContextVar` made in a function is never freed.",
+    "The values of one request for each context that is kept; a `ContextVar` created in a function is never freed.",
   before: `
 import contextvars
 
@@ -29,7 +29,7 @@ async def handle(request):
     await run_in(context, request)
 `,
   ignore: "The context is dropped with the request.",
-  proof: "`tidemark heap PID --to Context` shows who keeps it.",
+  proof: "`tidemark heap PID --to Context` shows what keeps it.",
   *check(file) {
     for (const call of file.module.callsOf("copy_context")) {
       const target = assignedTo(call.node);

@@ -11,9 +11,9 @@ export const requestKept: Rule = {
   name: "request-kept",
   severity: "error",
   finds:
-    "A request, its state, a response or a WebSocket kept in the application, a module or a container that only grows.",
+    "A request, its state, a response or a WebSocket that is kept in the application, a module or a container that only grows.",
   why: "A request refers to its body, its session, the user and the application's scope.",
-  speed: "One request with its body, for each request.",
+  speed: "Every request stays, with its body.",
   before: `
 from fastapi import FastAPI, Request
 
@@ -35,7 +35,7 @@ app.state.recent = deque(maxlen=100)
 async def index(request: Request):
     app.state.recent.append(str(request.url))
 `,
-  ignore: "The entry is removed at the end of the request, by code that the rule does not see.",
+  ignore: "Code that the rule does not see removes the entry at the end of the request.",
   proof: "`tidemark heap PID --to Request` shows the container at the start of the path.",
   *check(file) {
     for (const scope of file.module.functions) {

@@ -9,9 +9,9 @@ export const boxedNumbers: Rule = {
   name: "boxed-numbers",
   severity: "warning",
   finds:
-    "A large list of numbers, kept as Python objects: a million or more by a literal, or one number for each row of a file.",
-  why: "A float in a list takes 32 bytes, an int 36; in an array 8 or 4.",
-  speed: "Once: four to eight times the size of an array.",
+    "A large list of numbers stored as Python objects: a million or more by a literal size, or one number for each row of a file.",
+  why: "A float in a list takes 32 bytes and an int 36; in an array they take 8 or 4.",
+  speed: "Once, by four to eight times the size of an array.",
   before: `
 import random
 
@@ -26,7 +26,7 @@ class Simulation:
     def __init__(self):
         self.samples = np.random.random(5_000_000)
 `,
-  ignore: "The numbers are changed one by one far more often than they are read.",
+  ignore: "The program changes single numbers far more often than it reads them.",
   proof:
     "`tidemark heap PID` counts `float` and `int` objects; the diagnosis has the rule `boxed-numbers`.",
   *check(file) {

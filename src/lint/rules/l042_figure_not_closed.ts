@@ -7,8 +7,8 @@ export const figureNotClosed: Rule = {
   id: "TM-L042",
   name: "figure-not-closed",
   severity: "error",
-  finds: "A figure of `matplotlib.pyplot` made in a loop or a handler and not closed.",
-  why: "`pyplot` keeps every figure by its number until `plt.close()`.",
+  finds: "A figure of `matplotlib.pyplot` created in a loop or a request handler and not closed.",
+  why: "`pyplot` keeps every figure until `plt.close()`.",
   speed: "0.5 to 20 MiB for each figure.",
   before: `
 import matplotlib.pyplot as plt

@@ -11,8 +11,8 @@ export const compiledAgain: Rule = {
   name: "compiled-again",
   severity: "error",
   finds:
-    "`jax.jit`, `torch.compile`, `tf.function`, `numba.jit` or a wrapped lambda made in a loop or for each request.",
-  why: "Each wrapper has a cache of its own; compiled programs and traced graphs stay in caches of the library.",
+    "`jax.jit`, `torch.compile`, `tf.function`, `numba.jit` or a wrapped lambda created in a loop or for each request.",
+  why: "Each wrapper has its own cache; compiled programs and traced graphs stay in caches of the library.",
   speed: "0.1 to 50 MiB for each compilation.",
   before: `
 import jax

@@ -8,8 +8,8 @@ export const classPerRequest: Rule = {
   name: "class-per-request",
   severity: "warning",
   finds:
-    "A class made for each request or in a loop: `type(...)`, `namedtuple`, `create_model`, `make_dataclass`, a `class` statement.",
-  why: "A class is a cycle of objects, is listed by its bases, and stays in caches such as those of `abc`, `typing` and serializers.",
+    "A class created for each request or in a loop: `type(...)`, `namedtuple`, `create_model`, `make_dataclass`, a `class` statement.",
+  why: "A class is part of reference cycles, its base classes list it, and caches such as those of `abc`, `typing` and serializers keep it.",
   speed: "2 to 50 KiB for each class.",
   before: `
 from pydantic import create_model
@@ -31,7 +31,7 @@ def model_of(fields):
 def validate(fields: dict):
     return model_of(tuple(fields.items()))(**fields)
 `,
-  ignore: "The classes are made while the program starts.",
+  ignore: "The classes are created while the program starts.",
   proof: "`tidemark heap PID` counts `type` objects; they grow with the requests.",
   *check(file) {
     for (const call of callsMatching(MAKERS, file)) {

@@ -6,9 +6,10 @@ export const processNotWaited: Rule = {
   id: "TM-L045",
   name: "process-not-waited-for",
   severity: "warning",
-  finds: "A child process started in a loop or a handler whose end nobody waits for.",
-  why: "A finished child stays as a zombie until it is waited for; its pipes and its `Popen` object stay as well, in `subprocess._active`.",
-  speed: "One entry of the process table and up to three descriptors, for each call.",
+  finds:
+    "A child process started in a loop or a request handler, without a call that waits for its end.",
+  why: "A finished child stays a zombie until it is waited for. Its pipes and its `Popen` object stay as well, in `subprocess._active`.",
+  speed: "One entry in the process table and up to three descriptors for each call.",
   before: `
 import subprocess
 

@@ -1,4 +1,4 @@
-/** What kind of container an expression makes. */
+/** The kind of container that an expression creates. */
 import { bare, integerValue, keyword, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import type { Names } from "./names.js";
@@ -9,9 +9,9 @@ export interface Container {
   readonly kind: ContainerKind;
   /** It drops old entries, or holds them weakly. */
   readonly isBounded: boolean;
-  /** It makes missing entries: a defaultdict of these. */
+  /** It creates missing entries (a defaultdict) of this kind. */
   readonly elements: ContainerKind | "bounded" | null;
-  /** It is made with entries. */
+  /** It has entries from the start. */
   readonly isFilled: boolean;
 }
 
@@ -50,7 +50,7 @@ const LITERALS: Record<string, ContainerKind> = {
 const BOUNDED =
   /(?:^|\.)(?:Weak\w+|(?:T?LRU|LFU|FIFO|RR|TTL|TLRU|MRU|LRI|Expiring)_?(?:Cache|Dict)\w*|LRU|ExpiringDict|BoundedDict|RingBuffer)$/i;
 
-/** null for an expression that makes no container. */
+/** null for an expression that creates no container. */
 export function containerOf(value: SyntaxNode, names: Names): Container | null {
   const node = bare(value);
   const literal = LITERALS[node.kind];
@@ -83,7 +83,7 @@ export function containerOf(value: SyntaxNode, names: Names): Container | null {
   return kind === undefined ? null : constructed(kind, node, names);
 }
 
-/** Names that are plain enough to be known without their import. */
+/** Names that identify a container even without an import. */
 const IMPLIED: Record<string, string> = {
   deque: "collections.deque",
   defaultdict: "collections.defaultdict",

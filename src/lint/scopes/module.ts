@@ -1,13 +1,13 @@
-/** One walk over a file: its scopes, what they bind, and its nodes by kind and name. */
+/** The result of one walk over a file: its scopes, their bindings, and its nodes by kind and name. */
 import { bare } from "../syntax/expressions.js";
 import type { SyntaxNode, SyntaxTree } from "../syntax/tree.js";
 import { Scope, type Write, type WriteKind } from "./scope.js";
 
 export interface Call {
   readonly node: SyntaxNode;
-  /** The last name of what is called: "append" of `self.items.append(x)`. */
+  /** The last name of a callee: "append" of `self.items.append(x)`. */
   readonly name: string;
-  /** What a method is called on. */
+  /** The object that a method is called on. */
   readonly receiver: SyntaxNode | null;
   readonly callee: SyntaxNode;
   readonly scope: Scope;
@@ -58,7 +58,7 @@ export class Module {
       : names.flatMap((name) => this.#calls.get(name) ?? []);
   }
 
-  /** Last names of everything that is called. */
+  /** The last names of all callees. */
   get calledNames(): Iterable<string> {
     return this.#calls.keys();
   }
@@ -88,7 +88,7 @@ export class Module {
     let outer = node.parent;
     while (outer !== null) {
       const scope = this.#scopes.get(outer);
-      // Decorators lie outside; defaults of parameters and base classes are evaluated outside.
+      // Decorators, defaults of parameters and base classes are evaluated in the scope outside.
       const isBody = child.field === "body" || outer.parent === null || child.field === "name";
       const isParameter = child.field === "parameters" && !isDefault(node, child);
       if (scope !== undefined && (isBody || isParameter)) {
@@ -159,7 +159,7 @@ export class Module {
     this.#children(node, scope);
   }
 
-  /** What a statement binds. */
+  /** The bindings of a statement. */
   #bindings(node: SyntaxNode, scope: Scope): void {
     switch (node.kind) {
       case "assignment":

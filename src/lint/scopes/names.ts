@@ -3,16 +3,16 @@ import type { SyntaxNode } from "../syntax/tree.js";
 import type { Module } from "./module.js";
 import type { Scope, Write } from "./scope.js";
 
-/** Chains of aliases are followed so far. */
+/** The longest chain of aliases that is followed. */
 const LONGEST_CHAIN = 5;
 
-/** What names stand for, within one file. */
+/** Resolves names within one file. */
 export class Names {
   readonly #resolved = new Map<SyntaxNode, string | null>();
 
   constructor(readonly module: Module) {}
 
-  /** The scope that binds a name seen from `from`; class bodies are seen by their own statements alone. */
+  /** The scope that binds a name used in `from`; only its own statements see a class body's names. */
   binderOf(name: string, from: Scope): Scope | null {
     if (from.globals.has(name)) {
       return this.module.root;
@@ -33,8 +33,8 @@ export class Names {
 
   /**
    * The full dotted name of a function or class, through imports and aliases: `F.relu` is "torch.nn.functional.relu".
-   * Names that nothing binds are builtins, or come by `import *`: they stay. What is defined in the file is ".NAME".
-   * The result of a call is "NAME()". null for values that no import leads to.
+   * Unbound names are builtins, or come from `import *`, and stay as they are. A definition in the file is ".NAME".
+   * The result of a call is "NAME()". null for a value that does not come from an import.
    */
   resolve(node: SyntaxNode, depth = 0): string | null {
     const known = this.#resolved.get(node);
@@ -90,7 +90,7 @@ export class Names {
     return null;
   }
 
-  /** The expression that a name was given by its only assignment, through aliases; the node itself otherwise. */
+  /** The expression of a name's only assignment, through aliases; otherwise the node itself. */
   valueOf(node: SyntaxNode, depth = 0): SyntaxNode {
     const expression = bare(node);
     if (expression.kind !== "identifier" || depth > LONGEST_CHAIN) {
@@ -104,19 +104,19 @@ export class Names {
       : expression;
   }
 
-  /** The full name of what was called to make this value, through the variable that holds it. */
+  /** The full name of the constructor or function that created this value, through the variable that holds it. */
   constructorOf(node: SyntaxNode): string | null {
     const value = this.valueOf(node);
     const callee = value.kind === "call" ? value.child("function") : null;
     return callee === null ? null : this.resolve(callee);
   }
 
-  /** The class of this file that a name stands for. */
+  /** The class of this file that a name refers to. */
   classNamed(node: SyntaxNode): Scope | null {
     return this.#definition(node, "class");
   }
 
-  /** The function of this file that a callee stands for: `f`, `self.f`, `cls.f`, `Class.f`. */
+  /** The function of this file that a callee refers to: `f`, `self.f`, `cls.f`, `Class.f`. */
   functionNamed(callee: SyntaxNode): Scope | null {
     const node = bare(callee);
     if (node.kind === "identifier") {
@@ -127,7 +127,7 @@ export class Names {
     return owner === null ? null : this.methodOf(owner, node.child("attribute")?.text ?? "");
   }
 
-  /** A method of a class or of those of its bases that are in this file. */
+  /** A method of a class, or of its bases in this file. */
   methodOf(owner: Scope, name: string, depth = 0): Scope | null {
     const write = owner.writes.get(name)?.find(({ kind }) => kind === "def");
     if (write?.value) {
@@ -150,7 +150,7 @@ export class Names {
     });
   }
 
-  /** Full names of all base classes, those of base classes in this file included. */
+  /** Full names of all base classes, including the bases of base classes in this file. */
   baseNames(owner: Scope, depth = 0): string[] {
     const bases = owner.node.child("superclasses")?.children ?? [];
     const own = bases.flatMap((base) =>
@@ -160,7 +160,7 @@ export class Names {
     return [...own, ...above.flatMap((base) => this.baseNames(base, depth + 1))];
   }
 
-  /** The class that `self`, `cls`, `type(self)` or `self.__class__` is of, or that is named. */
+  /** The class behind `self`, `cls`, `type(self)` or `self.__class__`, or the named class. */
   selfClass(node: SyntaxNode): Scope | null {
     const object = bare(node);
     if (object.kind === "identifier") {

@@ -1,6 +1,6 @@
 import type { SyntaxNode } from "../syntax/tree.js";
 
-/** How a name comes to its value. */
+/** How a name gets its value. */
 export type WriteKind =
   | "assign"
   | "augment"
@@ -18,11 +18,14 @@ export interface Write {
   readonly kind: WriteKind;
   /** The bound identifier or attribute. */
   readonly target: SyntaxNode;
-  /** What is assigned; the iterable of a loop, the context of a `with`, the default of a parameter, the definition. */
+  /**
+   * The assigned expression; the iterable of a loop, the context of a `with`, the default of a parameter, the
+   * definition.
+   */
   readonly value: SyntaxNode | null;
-  /** The scope that the statement is in: with `global`, not the one that has the name. */
+  /** The scope of the statement; with `global`, this is not the scope that owns the name. */
   readonly from: Scope;
-  /** For imports: the dotted name of what is imported. */
+  /** For imports: the dotted name of the imported module or object. */
   readonly imported?: string;
 }
 
@@ -43,7 +46,7 @@ export class Scope {
   readonly parameters: Parameter[] = [];
   /** The expressions behind `@`. */
   readonly decorators: SyntaxNode[] = [];
-  /** Functions and classes right within this scope. */
+  /** Functions and classes directly in this scope. */
   readonly inner: Scope[] = [];
   isAsync = false;
   isGenerator = false;
@@ -71,7 +74,7 @@ export class Scope {
     return scope;
   }
 
-  /** The method that this scope is, or lies in; its first parameter is the instance. */
+  /** The method that this scope is or is nested in; its first parameter is the instance. */
   get methodAround(): Scope | null {
     let scope: Scope | null = this;
     while (scope !== null && scope.methodOf === null) {

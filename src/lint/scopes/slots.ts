@@ -26,7 +26,7 @@ export class Slots {
     readonly names: Names,
   ) {}
 
-  /** The slot that an identifier or attribute stands for; null for what is none. */
+  /** The slot that an identifier or attribute refers to; null if it is not a slot. */
   of(node: SyntaxNode): Slot | null {
     const known = this.#byNode.get(node);
     if (known !== undefined) {
@@ -74,7 +74,7 @@ export class Slots {
     return slot.kind === "class" ? [...own, ...this.#writesToAttribute(slot)] : own;
   }
 
-  /** The one value that the slot is ever given; null where there are several or none. */
+  /** The only value that is ever assigned to the slot; null if there are several or none. */
   valueOf(slot: Slot): SyntaxNode | null {
     const writes = this.writesOf(slot).filter(({ kind }) => kind !== "augment");
     const [only] = writes;
@@ -88,7 +88,7 @@ export class Slots {
     return new Set(this.#attributesOfClasses().get(owner)?.keys() ?? []);
   }
 
-  /** Every expression that stands for the slot. */
+  /** Every expression that refers to the slot. */
   references(slot: Slot): readonly SyntaxNode[] {
     const known = this.#references.get(slot);
     if (known !== undefined) {
@@ -106,7 +106,7 @@ export class Slots {
     return found;
   }
 
-  /** The local name that a reference is assigned to, if it is. */
+  /** The local name that a reference is assigned to, if any. */
   aliasOf(reference: SyntaxNode): Slot | null {
     const target = assignedTo(reference);
     const slot = target?.kind === "identifier" ? this.of(target) : null;
@@ -136,7 +136,7 @@ export class Slots {
     return path !== null && binder?.kind === "module" ? this.slot(binder, path) : null;
   }
 
-  /** The class, among this one and its bases in this file, that gives the attribute its value. */
+  /** The class that assigns the attribute, among this one and its bases in this file. */
   #home(owner: Scope, name: string, depth = 0): Scope {
     const hasIt =
       owner.writes.has(name) || this.#attributesOfClasses().get(owner)?.has(name) === true;

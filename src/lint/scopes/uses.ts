@@ -1,4 +1,4 @@
-/** What happens to the container in a slot: what adds, what removes, who else gets it. */
+/** The uses of the container in a slot: what adds, what removes, and where it is passed on. */
 import {
   argumentsOf,
   around,
@@ -17,7 +17,7 @@ import type { Slot, Slots } from "./slots.js";
  * - `grow`: an entry is added. `element grow`: to a container that is an entry.
  * - `shrink`: entries are removed, or the container is replaced.
  * - `check`: its length is compared.
- * - `give`: it is returned or passed on; what happens there is not seen.
+ * - `give`: it is returned or passed on; its further uses are not seen.
  */
 export type UseKind = "grow" | "element grow" | "shrink" | "element shrink" | "check" | "give";
 
@@ -29,7 +29,7 @@ export interface Use {
   /** The method, or "[]=", "+=", "=". */
   readonly by: string;
   readonly key: SyntaxNode | null;
-  /** What is added. */
+  /** The added value. */
   readonly value: SyntaxNode | null;
 }
 
@@ -136,7 +136,7 @@ export class Uses {
     if (outer?.kind === "call" && bareChild(outer, "function") === attribute) {
       return this.#call(outer, method, depth);
     }
-    // `append = items.append`: what is called by the other name adds.
+    // `append = items.append`: a call of the other name adds.
     if (GROWING.has(method) || SHRINKING.has(method)) {
       const alias = this.slots.aliasOf(attribute);
       const kind = GROWING.has(method) ? "grow" : "shrink";
@@ -204,7 +204,7 @@ export class Uses {
     return node === subscript ? [] : this.#element(subscript, key, depth);
   }
 
-  /** What happens to an entry: `d[k].append(x)`, `bucket = d[k]`, `d[k][j] = v`. */
+  /** The uses of an entry: `d[k].append(x)`, `bucket = d[k]`, `d[k][j] = v`. */
   #element(entry: SyntaxNode, key: SyntaxNode | null, depth: number): Use[] {
     const alias = this.slots.aliasOf(entry);
     if (alias !== null && depth < DEEPEST_ALIAS) {
@@ -340,7 +340,7 @@ export class Uses {
   }
 }
 
-/** Builtins that keep nothing of their argument. */
+/** Builtins that do not keep their argument. */
 const READERS = new Set(
   (
     "list dict set tuple sorted sum min max any all print str repr iter enumerate zip map filter reversed " +

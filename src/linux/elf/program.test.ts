@@ -82,7 +82,7 @@ describe("ELF files", () => {
     expect(kindOf(changed("arm", (bytes) => bytes.writeUInt16LE(183, 18)))).toBe("other-machine");
   });
 
-  test("set-user-id: of another user than ours", () => {
+  test("set-user-id to another user", () => {
     const path = join(folder, "secure");
     copyFileSync("/bin/sh", path);
     chmodSync(path, 0o4755);

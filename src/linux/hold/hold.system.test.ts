@@ -51,7 +51,7 @@ describe("a paused process", () => {
     expect(readStat(pid)?.state).not.toBe("t");
   });
 
-  test("continues by itself when the time is over, and reports it", async () => {
+  test("the process continues by itself when the time is over, and this is reported", async () => {
     const pid = await python(SPINNING);
     const held = await holdProcess(pid, 20);
     await until(() => states(pid).every((state) => state !== "t"));

@@ -26,4 +26,4 @@ export type SiteIndex = number;
  * Reports progress: called after each step of long work with the number of steps done and the total. Awaiting
  * it lets pending signals be handled before the next step.
  */
-export type Tell = (done: number, of: number) => Promise<void>;
+export type OnProgress = (done: number, of: number) => Promise<void>;

@@ -58,7 +58,7 @@ describe("encodeColumns and decodeColumns", () => {
     expect(() => decodeColumns(longer, "test")).toThrow("more bytes");
   });
 
-  it("answer each changed byte with a value or a TidemarkError", () => {
+  it("each changed byte gives a value or a TidemarkError", () => {
     const bytes = encodeColumns(document);
     for (let index = 0; index < bytes.length; index++) {
       for (const change of [0x01, 0x40, 0xff]) {
@@ -73,7 +73,7 @@ describe("encodeColumns and decodeColumns", () => {
     }
   });
 
-  it("allocate nothing for excessive claims", () => {
+  it("excessive sizes allocate nothing", () => {
     const wild = [
       [0xdd, 0x7f, 0xff, 0xff, 0xff], // array of 2 G
       [0xdf, 0x7f, 0xff, 0xff, 0xff], // object of 2 G keys

@@ -56,7 +56,7 @@ describe("the frame that a stack is attributed to", () => {
     expect(named("work <string>", "<module> <string>")).toBe("work");
   });
 
-  test("a notebook cell counts for itself, whichever file runs it", () => {
+  test("a notebook cell is a separate site, whichever file runs it", () => {
     const cell = "cell <ipython-input-3-ab12>";
     expect(named(cell, `run ${LIB}/site-packages/IPython/x.py`)).toBe("cell");
     expect(named(cell, `run ${LIB}/site-packages/IPython/x.py`, "main /srv/a.py")).toBe("cell");

@@ -196,7 +196,7 @@ export interface OtherFile {
   readonly otherPath: string;
 }
 
-/** TM-E007: a file of another kind was given where a recording or a pool is expected. */
+/** TM-E007: the file is not a recording or a pool. */
 export function notOurs(source: string, expected: string): TidemarkError {
   return new TidemarkError(
     "TM-E007",

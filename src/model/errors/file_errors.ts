@@ -12,7 +12,7 @@ export function fileExists(path: string): TidemarkError {
   );
 }
 
-/** TM-E016: a file that no command can open on its own. */
+/** TM-E016: a file that `tidemark FILE` cannot open. */
 export function notOpened(path: string, what: string, next: string): TidemarkError {
   return new TidemarkError("TM-E016", 2, `${oneLine(path)} is ${what}`, "", oneLine(next));
 }

@@ -50,12 +50,12 @@ export function noSuchObject(what: string, typesNamedSo: readonly string[] = [])
   );
 }
 
-/** TM-E053: the program ran again before its heap was copied. */
+/** TM-E053: the program continued before its heap was copied. */
 export function copyTorn(name: string, allowedMs: Millis): TidemarkError {
   return new TidemarkError(
     "TM-E053",
     4,
-    `${oneLine(name)} ran again before its heap was copied`,
+    `${oneLine(name)} continued before its heap was copied`,
     `the copy took longer than the ${Math.round(allowedMs)} ms for which the program may be paused`,
     "try again, or allow more with --max-pause",
   );

@@ -1,7 +1,7 @@
 /** Errors of `tidemark plan`. */
 import { oneLine, TidemarkError } from "./errors.js";
 
-/** TM-E085: a model's configuration or weight file that cannot be one: no JSON, missing sizes, impossible numbers. */
+/** TM-E085: an invalid configuration or weight file of a model: not JSON, missing sizes, impossible numbers. */
 export function notAModel(source: string, detail: string): TidemarkError {
   return new TidemarkError(
     "TM-E085",

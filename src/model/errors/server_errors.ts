@@ -1,7 +1,7 @@
 /** Errors of the server and of those who talk to it. */
 import { oneLine, TidemarkError } from "./errors.js";
 
-/** TM-E080: the folder of the store belongs to a server that runs. `pid`: "" where it is not known. */
+/** TM-E080: another running server uses the folder of the store. `pid`: "" if unknown. */
 export function storeInUse(folder: string, pid: string): TidemarkError {
   return new TidemarkError(
     "TM-E080",
@@ -35,12 +35,12 @@ export function serverUnreachable(url: string, reason: string, next: string): Ti
   );
 }
 
-/** TM-E083: the server wants a token that was not given, or is not the right one. */
+/** TM-E083: the server requires a token, and none or a wrong one was given. */
 export function tokenRefused(url: string): TidemarkError {
   return new TidemarkError(
     "TM-E083",
     3,
-    `the server ${oneLine(url)} refuses the token, or wants one`,
+    `the server ${oneLine(url)} refused the token, or requires one`,
     "",
     "name a file that holds it with --token-file, or set TIDEMARK_TOKEN",
   );

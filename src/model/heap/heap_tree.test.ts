@@ -104,7 +104,7 @@ describe("cutting a dominator tree", () => {
     }
   });
 
-  test("a chain does not take the rows of its siblings", () => {
+  test("a long chain leaves rows for its siblings", () => {
     const chain = 5_000;
     const wide = 60;
     const last = FIRST_OBJECT + chain;

@@ -68,7 +68,7 @@ describe("selectSites", () => {
     expect(where("rank=1")).toEqual([]);
   });
 
-  it("lets the inner value of a key win", () => {
+  it("the inner value of a key wins", () => {
     const nested = profileOf(`
       a 1 label=endpoint:/x
       b 2 label=endpoint:/x,endpoint:/y

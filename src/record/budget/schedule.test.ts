@@ -79,7 +79,7 @@ describe("looks", () => {
     });
   });
 
-  test("after one expensive snapshot the next comes when the run is twice as long, and its cost counts", () => {
+  test("after an expensive snapshot, the next one is taken when the run is twice as long, and its cost counts", () => {
     const schedule = new LookSchedule();
     schedule.looked(7_600, 0, 300); // symbols of a large library
     expect(schedule.due(15_000, 0)).toBe(null);
@@ -101,7 +101,7 @@ describe("looks", () => {
     expect((peak?.elapsedMs ?? 0) - HOUR / 2).toBeLessThan(10_000);
   });
 
-  test("however expensive, they stay within their share", () => {
+  test("snapshots stay within their share, however expensive they are", () => {
     expect(
       play(HOUR, { poll: 0.5, look: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share,
     ).toBeLessThan(0.009);
@@ -131,7 +131,7 @@ describe("ledgers", () => {
     );
   });
 
-  test("a thousandth of a core at most, however expensive one is", () => {
+  test("at most a thousandth of a core, however expensive a ledger is", () => {
     const costly = times(HOUR, 500);
     // A third of the first one's cost counts, for its code is new.
     expect(costly.slice(0, 2)).toEqual([5_000, 72_000]);

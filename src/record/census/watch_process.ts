@@ -9,7 +9,7 @@ import {
   startTimeMs,
 } from "../../linux/index.js";
 import { monotonicMs, nowMs, threadCpu } from "../../linux/this_process/clock.js";
-import type { Millis, Pid, Tell, TimeMs } from "../../model/base/units.js";
+import type { Millis, OnProgress, Pid, TimeMs } from "../../model/base/units.js";
 import { notPermitted, processGone } from "../../model/errors/errors.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import { SeriesReader } from "../../recording/series_reader.js";
@@ -32,10 +32,14 @@ interface WatchOptions {
 }
 
 /**
- * Polls a process and its children for a time. `tell` counts seconds.
+ * Polls a process and its children for a time. `onProgress` counts seconds.
  * Throws TidemarkError (TM-E020) if there is no such process.
  */
-export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell): Promise<Evidence> {
+export async function watchProcess(
+  pid: Pid,
+  options: WatchOptions,
+  onProgress: OnProgress,
+): Promise<Evidence> {
   const stat = readStat(pid);
   if (stat === null) {
     throw processGone(pid);
@@ -69,7 +73,7 @@ export async function watchProcess(pid: Pid, options: WatchOptions, tell: Tell):
       ledgers.read(elapsed, ledgerCpu());
     }
     censuses.polled(elapsed, nowMs());
-    await tell(Math.min(elapsed, options.forMs) / 1000, options.forMs / 1000);
+    await onProgress(Math.min(elapsed, options.forMs) / 1000, options.forMs / 1000);
     const ended = !tree.livingPids.includes(pid);
     const left = options.forMs - (monotonicMs() - begun);
     if (ended || left <= 0 || options.until?.aborted) {

@@ -102,7 +102,7 @@ export class DeviceWatch {
         poll.metrics.push(...rowsOf(process.figures, series, poll.timeMs));
       }
     }
-    this.#tell(poll);
+    this.#onProgress(poll);
   }
 
   /** The program has ended: handles its last messages, such as the snapshot before its last error. */
@@ -115,7 +115,7 @@ export class DeviceWatch {
     if (!this.#found) {
       this.#limits.push("No process loaded torch, JAX or TensorFlow, so no device is known.");
     }
-    this.#tell(poll);
+    this.#onProgress(poll);
   }
 
   /** Switches off what was switched on in the processes. */
@@ -151,7 +151,7 @@ export class DeviceWatch {
     process.state = "left";
   }
 
-  #tell(poll: TreePoll): void {
+  #onProgress(poll: TreePoll): void {
     poll.limits.push(...this.#limits.splice(0));
     poll.events.push(...this.#events.splice(0));
   }

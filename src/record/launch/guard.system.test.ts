@@ -182,7 +182,7 @@ print(",".join(seen))`;
     expect(output()).toBe("ready\nSIGUSR1,SIGUSR1\n");
   });
 
-  test("a program stopped and continued goes on to its end", async () => {
+  test("a program that is stopped and continued runs to its end", async () => {
     const { child, output, program } = await startReady(["python3", "-c", counter, "1"]);
     process.kill(program, "SIGSTOP");
     await until(() => stateOf(present(child.pid)) === "T");

@@ -60,7 +60,7 @@ describe("the pool", () => {
     expect(readFileSync(report, "utf8")).toMatch(/^pool\t/m);
   });
 
-  test("no room at all is reported, and the guard keeps running", () => {
+  test("if no recorder fits, this is reported, and the guard keeps running", () => {
     const { arguments: words, report } = hosted(["sh", "-c", "echo runs"], { before: pool });
     const quoted = words.map((word) => `'${word}'`).join(" ");
     const { stdout, status } = spawnSync("bash", ["-c", `ulimit -f 10; exec ${guard} ${quoted}`], {

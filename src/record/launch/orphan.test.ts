@@ -109,7 +109,7 @@ describe("an orphan beside the recording", () => {
     expect(readFileSync(path)).toEqual(before);
   });
 
-  test("also after a frame that was being written", () => {
+  test("also if the last frame is incomplete", () => {
     leave(newPool(4096, true));
     writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(33)]).subarray(0, -20));
     writeFileSync(orphan, newPool(16384, true).bytes);

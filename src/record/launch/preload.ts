@@ -26,7 +26,7 @@ export interface Preload {
 }
 
 /**
- * Creates the pool and tells the guard what to add to the program's environment; null, with a note about the
+ * Creates the pool and sends the guard the variables to add to the program's environment; null, with a note about the
  * reason, if no agent can run in the program.
  */
 export async function preparePreload(

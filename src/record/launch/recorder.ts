@@ -95,7 +95,7 @@ export class Recorder {
       root: options.pid,
       startMs: options.startedMs,
       budget,
-      tell: (timeMs, sentences) => options.writer.limits(timeMs, sentences),
+      addLimits: (timeMs, sentences) => options.writer.limits(timeMs, sentences),
       found: (timeMs, batch) => options.writer.holders(timeMs, batch),
       counted: (timeMs, census) => options.writer.census(timeMs, census),
     });

@@ -48,7 +48,7 @@ export interface RunResult {
   /** The recording from the file, or from memory if the file is incomplete. Throws TidemarkError if nothing ran. */
   open(): Recording;
   /**
-   * Tells the guard to exit with `exitCode` once this process has ended (or to end by the program's signal if
+   * Asks the guard to exit with `exitCode` once this process has ended (or to end by the program's signal if
    * it is 128 + signal). Call it last, after everything was printed.
    */
   leave(exitCode: number): void;

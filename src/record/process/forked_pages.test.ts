@@ -24,7 +24,7 @@ test("equal growth of both is the child's own memory, and the program itself sha
   expect(turn(0, [2, 100], [40, 100])).toBe(false);
 });
 
-test("nothing is known before private memory was read", () => {
+test("no result before private memory was read", () => {
   const pages = new ForkedPages();
   pages.polled([{ timeMs: 1, series: 1, metric: "rssBytes", value: 1e8 }]);
   expect(pages.turnPrivate).toBe(false);

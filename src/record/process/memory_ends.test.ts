@@ -52,7 +52,7 @@ describe("an error at an rlimit", () => {
     });
   });
 
-  test("is none if the program succeeded, was terminated, or was far from the limit", () => {
+  test("there is none if the program succeeded, was terminated, or was far from the limit", () => {
     expect(stoppedByRlimit(ended, limits, { exitCode: 0, signal: null })).toBeNull();
     expect(stoppedByRlimit(ended, limits, { exitCode: null, signal: 15 })).toBeNull();
     expect(stoppedByRlimit(ended, { ...limits, addressSpaceBytes: 4096 * MIB }, failed)).toBeNull();

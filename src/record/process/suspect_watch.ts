@@ -93,7 +93,7 @@ export interface SuspectWatchOptions {
   readonly startMs: TimeMs;
   readonly budget: CpuBudget;
   /** Called with sentences for the recording. */
-  readonly tell: (timeMs: TimeMs, sentences: readonly string[]) => void;
+  readonly addLimits: (timeMs: TimeMs, sentences: readonly string[]) => void;
   /** Called with each lookup that found holders, and with each census. */
   readonly found: (timeMs: TimeMs, batch: HolderBatch) => void;
   readonly counted: (timeMs: TimeMs, census: CensusBatch) => void;
@@ -278,7 +278,7 @@ export class SuspectWatch {
     const owedMs = this.#options.budget.paidBackInMs();
     if (owedMs > 0) {
       const took = (cpuMs / 1000).toFixed(1);
-      this.#options.tell(timeMs, [
+      this.#options.addLimits(timeMs, [
         `A holder lookup took ${took} s of CPU, more than the recorder's budget had left: the next one waits until that is paid back, in about ${Math.ceil(owedMs / 60_000)} min.`,
       ]);
     }
@@ -290,7 +290,7 @@ export class SuspectWatch {
     this.#delayedMs = null;
     if (delayedMs !== null && elapsedMs - delayedMs >= LEAST_DELAY_MS) {
       const waited = `${Math.round((elapsedMs - delayedMs) / 1000)} s`;
-      this.#options.tell(timeMs, [
+      this.#options.addLimits(timeMs, [
         isMade
           ? `A holder lookup was delayed by ${waited} to keep the recorder within its CPU budget.`
           : `A holder lookup was due for ${waited} but not made: the recorder's CPU budget had no room for it.`,

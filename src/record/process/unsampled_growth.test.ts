@@ -23,7 +23,7 @@ test("fluctuation is not growth until it exceeds the former maximum", () => {
   expect(growth("shmemRssBytes", [0, 0, 0, 0, 0, 2e6, 5e6, 1e6])).toBe(false);
 });
 
-test("a ledger's figures count from the first ledger on", () => {
+test("growth of a ledger's figures is measured from the first ledger", () => {
   expect(growth("ledger.anon.other", [1e6, 2e6, 4e6])).toBe(false);
   expect(growth("ledger.anon.other", [1e6, 2e6, 6e6])).toBe(true);
 });

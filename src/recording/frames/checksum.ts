@@ -1,4 +1,4 @@
-/** CRC-32 as in zlib, gzip and PNG (polynomial 0xedb88320): Node has it itself only from 20.15 on. */
+/** CRC-32 as in zlib, gzip and PNG (polynomial 0xedb88320). Node itself has it only from 20.15 on. */
 
 export function crc32(...parts: readonly Uint8Array[]): number {
   let crc = 0xffffffff;

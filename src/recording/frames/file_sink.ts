@@ -34,7 +34,7 @@ export class FileSink implements FrameSink {
   #keptBytes = 0;
   /** null if there is no file. */
   #descriptor: number | null;
-  /** Whether opening the file made it. */
+  /** Whether opening the file created it. */
   readonly #made: boolean;
 
   private constructor(
@@ -53,7 +53,7 @@ export class FileSink implements FrameSink {
     return sink;
   }
 
-  /** Opens the file. What it holds stays until {@link clear}. Throws TidemarkError if it cannot be opened. */
+  /** Opens the file. Its contents stay until {@link clear}. Throws TidemarkError if it cannot be opened. */
   static open(path: string): FileSink {
     return FileSink.#openFile(path, constants.O_CREAT);
   }
@@ -89,7 +89,10 @@ export class FileSink implements FrameSink {
     return this.#failure ? Buffer.concat(this.#kept) : null;
   }
 
-  /** Begins again. A file that was there before gives its name to a new one: who reads it, or still writes it, keeps it. */
+  /**
+   * Starts over. A new file takes the name of an existing one, so processes that still read or write the old file keep
+   * it.
+   */
   clear(): void {
     if (this.#descriptor === null) {
       return;
@@ -158,7 +161,7 @@ export class FileSink implements FrameSink {
   }
 }
 
-/** An empty file in the place of the one of that name, of the same mode; null where its folder takes no new file. */
+/** An empty file of the same name and mode in place of the existing one; null if its folder allows no new file. */
 function replaceFile(path: string): number | null {
   const place = realpathSync(path);
   const beside = `${place}.${process.pid}.part`;
@@ -172,7 +175,7 @@ function replaceFile(path: string): number | null {
   }
 }
 
-/** Reads back what was written through a write-only descriptor: by now the path may name another file. */
+/** Reads back the data that was written through a write-only descriptor; the path may name another file by now. */
 function readWhole(descriptor: number, length: number): Buffer {
   try {
     return readFileSync(`/proc/self/fd/${descriptor}`).subarray(0, length);

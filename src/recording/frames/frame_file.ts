@@ -12,13 +12,13 @@ import {
   MAX_PAYLOAD_BYTES,
 } from "./frames.js";
 
-/** A recording's bytes: the file's, or those in memory where the file could not take them all. */
+/** A recording's bytes: those of the file, or those in memory if the file could not take all of them. */
 interface RecordingSource {
   readonly path: string;
   readonly memory: Buffer | null;
 }
 
-/** Where a whole frame lies in the file. */
+/** The position of a whole frame in the file. */
 export interface FramePlace {
   readonly offset: number;
   readonly head: FrameHead;
@@ -32,8 +32,8 @@ interface FrameScan {
   readonly stopped: { readonly kind: "cut" | "damaged"; readonly detail: string } | null;
 }
 
-/** Reads the file's whole frames in order. `visit` throws where a frame makes no sense: the scan ends
- * before it, with what `refusal` makes of the error. Throws TidemarkError where the file is no recording. */
+/** Reads the file's whole frames in order. `visit` throws if a frame is invalid: the scan ends
+ * before it, with what `refusal` makes of the error. Throws TidemarkError if the file is not a recording. */
 export function scanFrames(
   source: RecordingSource,
   visit: (place: FramePlace, payload: Buffer, version: number) => void,
@@ -74,7 +74,7 @@ export function scanFrames(
   });
 }
 
-/** The batch of one frame, read again. Throws TidemarkError where the file has changed meanwhile. */
+/** The batch of one frame, read again. Throws TidemarkError if the file has changed in the meantime. */
 export function readFrame(source: RecordingSource, place: FramePlace): unknown {
   return withBytes(source, (readAt) => {
     const bytes = readAt(place.offset, FRAME_HEAD_BYTES + place.head.length);
@@ -89,7 +89,7 @@ export function readFrame(source: RecordingSource, place: FramePlace): unknown {
   });
 }
 
-/** Gives what is there of `length` bytes at `offset`. */
+/** Returns the existing part of `length` bytes at `offset`. */
 type ReadAt = (offset: number, length: number) => Buffer;
 
 function withBytes<Result>(

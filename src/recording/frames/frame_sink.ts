@@ -12,7 +12,7 @@ export interface FrameSink {
   readonly failure: TidemarkError | null;
   /** The whole recording if the destination does not hold it, else null. */
   readonly memory: Buffer | null;
-  /** Removes what the destination held before; called once, before the first {@link append}. */
+  /** Removes the destination's earlier contents; called once, before the first {@link append}. */
   clear(): void;
   /** Appends whole frames. Never throws. */
   append(frames: Buffer): void;

@@ -15,7 +15,7 @@ import { damagedInput, notOurs, tooLarge, unknownVersion } from "../../model/err
 import { reasonOf } from "../../model/errors/reason.js";
 import { crc32 } from "./checksum.js";
 
-/** Raised by every change of a frame's meaning; `UPGRADERS` in upgrade.ts then gains a step. */
+/** Raised whenever the meaning of a frame changes; `UPGRADERS` in upgrade.ts then gets another step. */
 export const FORMAT_VERSION = 6;
 
 export const FrameKind = {
@@ -36,13 +36,13 @@ export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 
 export const FILE_HEAD_BYTES = 16;
 export const FRAME_HEAD_BYTES = 20;
-/** Bound of a batch: what a hostile payload may make a reader allocate. */
+/** The largest batch, which bounds the memory that a hostile payload may make a reader allocate. */
 export const MAX_BATCH_BYTES = 256 << 20;
 /** No writer makes a larger payload; a larger length is damage. */
 export const MAX_PAYLOAD_BYTES = MAX_BATCH_BYTES + (1 << 20);
 const FLAG_DEFLATED = 1;
 const MAGIC = Buffer.from("TIDEMARK");
-/** Below this, deflate's own bytes outweigh what it saves. */
+/** Below this, deflate's overhead exceeds its savings. */
 const WORTH_DEFLATING = 128;
 
 export interface FrameHead {
@@ -61,7 +61,9 @@ export function encodeFileHead(): Buffer {
   return head;
 }
 
-/** The format version. Throws TidemarkError for what is no recording, is cut, or comes from a newer Tidemark. */
+/**
+ * The format version. Throws TidemarkError if this is not a recording, is truncated, or comes from a newer Tidemark.
+ */
 export function decodeFileHead(head: Buffer, source: string): number {
   if (head.length === 0) {
     throw damagedInput(source, "it is empty");
@@ -82,14 +84,14 @@ export function decodeFileHead(head: Buffer, source: string): number {
   return version;
 }
 
-/** Throws TidemarkError (TM-E008) for a batch that no reader would take. */
+/** Throws TidemarkError (TM-E008) for a batch that readers would refuse. */
 export function encodeFrame(kind: FrameKind, timeMs: TimeMs, batch: unknown): Buffer {
   const plain = encodeColumns(batch);
   if (plain.length > MAX_BATCH_BYTES) {
     throw tooLarge("a snapshot of the profile", `${MAX_BATCH_BYTES >> 20} MiB`);
   }
   const deflated = plain.length >= WORTH_DEFLATING;
-  // Level 1: a look costs the recorder three times less than at 6, for a tenth more bytes.
+  // Level 1: a profile costs the recorder a third of the time of level 6, for a tenth more bytes.
   const payload = deflated ? deflateSync(plain, { level: 1 }) : plain;
   const head = Buffer.alloc(FRAME_HEAD_BYTES);
   head.writeUInt32LE(payload.length, 0);
@@ -114,7 +116,7 @@ export function frameIsWhole(head: Buffer, payload: Buffer): boolean {
   return head.readUInt32LE(16) === crc32(head.subarray(0, 16), payload);
 }
 
-/** The batch of a frame whose checksum held. Throws TidemarkError where it is none all the same. */
+/** The batch of a frame with a correct checksum. Throws TidemarkError if it is still invalid. */
 export function decodePayload(head: FrameHead, payload: Buffer, source: string): unknown {
   return decodeColumns(plainPayload(head, payload, source, MAX_BATCH_BYTES), source);
 }
@@ -131,7 +133,7 @@ export function plainPayload(
   }
   const isDeflated = (head.flags & FLAG_DEFLATED) !== 0;
   const plain = isDeflated ? inflate(payload, source, mostBytes) : payload;
-  // Columns are to be plain typed arrays, and a Buffer's parts are Buffers.
+  // Columns must be plain typed arrays, but parts of a Buffer are Buffers.
   return new Uint8Array(plain.buffer, plain.byteOffset, plain.length);
 }
 

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { fileUnusable } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 
-/** Makes a folder and its parents, for this user alone. Node's own `recursive` never returns for a path in /proc.
+/** Creates a folder and its parents, accessible only to this user. Node's own `recursive` never returns for a path in /proc.
  * Throws TidemarkError. */
 export function makeFolder(path: string): void {
   if (existsSync(path)) {

@@ -4,15 +4,15 @@ import type { Millis } from "../../model/base/units.js";
 import { badUsage, oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 
-/** A server, and how it lets us in. */
+/** A server's address and token. */
 export interface Destination {
   /** "http://127.0.0.1:7070": the server's address, perhaps with a path before its own. */
   readonly url: string;
-  /** null: it asks for none. */
+  /** null: it requires none. */
   readonly token: string | null;
 }
 
-/** What came back: a status with the JSON of its body ({} where it is none), or why nothing came. */
+/** The answer: a status with the JSON of its body ({} if that is not JSON), or why there is none. */
 type Answer = { readonly status: number; readonly body: object } | { readonly silence: string };
 
 /** An answer is a line or two. */
@@ -75,7 +75,7 @@ export class PostConnection {
   }
 }
 
-/** Throws TidemarkError for what is no address of a server. */
+/** Throws TidemarkError if the text is not the address of a server. */
 export function checkedUrl(text: string): string {
   const example = "give an address such as http://127.0.0.1:7070";
   let url: URL;

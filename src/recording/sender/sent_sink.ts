@@ -4,13 +4,14 @@ import type { FrameSink } from "../frames/frame_sink.js";
 import type { StreamSender } from "./stream_sender.js";
 
 /**
- * A sink whose frames go to a server, too. The first sink, the recording's file, is the sender's spool: what the server
- * has not acknowledged is read from there, so that nothing has to be kept while the server is away.
+ * A sink that also sends its frames to a server. The first sink, the recording's file, is the sender's spool: frames
+ * that
+the server has not acknowledged are read from there, so nothing is kept in memory while the server is unreachable.
  */
 export class SentSink implements FrameSink {
   readonly #first: FrameSink;
   readonly #sender: StreamSender;
-  /** Of the file, for reading; null before {@link clear} and where there is no file. */
+  /** Of the file, for reading; null before {@link clear} and if there is no file. */
   #descriptor: number | null = null;
 
   constructor(first: FrameSink, sender: StreamSender) {
@@ -35,7 +36,7 @@ export class SentSink implements FrameSink {
     try {
       this.#descriptor = openSync(this.#first.path, "r");
     } catch {
-      // A recording in memory, or a file that may be written and not read: then only what is in memory is sent.
+      // A recording in memory, or a file without read permission: then only frames in memory are sent.
     }
     this.#sender.begin((offset, length) => this.#read(offset, length));
   }
@@ -68,7 +69,7 @@ export class SentSink implements FrameSink {
     }
   }
 
-  /** What is there of `length` bytes at `offset`. */
+  /** The existing part of `length` bytes at `offset`. */
   #read(offset: number, length: number): Buffer {
     const { memory } = this.#first;
     if (memory !== null) {

@@ -4,7 +4,10 @@ import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "../frames/frames.js";
 /** Hex digits of a name. */
 const DIGITS = 32;
 
-/** How many bytes at a recording's start its name is made of: its head and its first frame. 0: `bytes` hold fewer. */
+/**
+ * The number of bytes at a recording's start from which its name is computed: its header and first frame. 0: `bytes`
+ * has fewer.
+ */
 export function namedBytes(bytes: Buffer): number {
   if (bytes.length < FILE_HEAD_BYTES + FRAME_HEAD_BYTES) {
     return 0;

@@ -5,18 +5,18 @@ import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "../frames/frames.js";
 import { type Destination, PostConnection } from "./post_connection.js";
 import { namedBytes, streamName } from "./stream_name.js";
 
-/** Frames of this time travel together: often at first, when a person watches, then rarely. */
+/** Frames of this period are sent together: a short period at first, because someone may be watching, then longer. */
 const FIRST_DISTANCE_MS: Millis = 1_000;
 const DISTANCE_MS: Millis = 5_000;
 const FIRST_FOR_MS: Millis = 30_000;
-/** Between two attempts while the server is away: doubled up to the second. */
+/** Time between two attempts while the server is unreachable: doubled from the first value up to the second. */
 const FIRST_RETRY_MS: Millis = 1_000;
 const LAST_RETRY_MS: Millis = 60_000;
 const CHUNK_BYTES: Bytes = 1 << 20;
-/** At the end: how long a server may be silent that answered before, and one that did not. */
+/** At the end: how long to wait for a server that has answered before, and for one that has not. */
 const PATIENCE_MS: Millis = 5_000;
 const LITTLE_PATIENCE_MS: Millis = 1_000;
-/** All of {@link StreamSender.finish}. */
+/** Limit on the whole of {@link StreamSender.finish}. */
 const LONGEST_FINISH_MS: Millis = 60_000;
 
 type ReadAt = (offset: number, length: number) => Buffer;
@@ -24,7 +24,8 @@ type ReadAt = (offset: number, length: number) => Buffer;
 /**
  * Sends a recording to a server while it grows. It keeps no frames: it reads them again from where they were recorded.
  * The server's answer names the offset that follows what it has stored, so a request that is repeated changes nothing.
- * Nothing here throws or waits for the server while the program runs; {@link finish} says at the end what was not sent.
+ * Nothing here throws or waits for the server while the program runs; {@link finish} reports at the end if frames were
+ * not sent.
  */
 export class StreamSender {
   readonly #connection: PostConnection;
@@ -34,7 +35,7 @@ export class StreamSender {
   #total: Bytes = 0;
   #acknowledged: Bytes = 0;
   #failures = 0;
-  /** What the server's last answer or silence said; "" while it answers. */
+  /** The problem that the server's last answer, or its silence, showed; "" while it answers. */
   #reason = "";
   /** The server refuses the stream: nothing more is sent. */
   #isRefused = false;
@@ -48,7 +49,7 @@ export class StreamSender {
     this.#url = destination.url;
   }
 
-  /** The recording begins; `read` gives what is there of it. */
+  /** The recording begins; `read` returns its bytes. */
   begin(read: ReadAt): void {
     this.#read = read;
     this.#total = 0;
@@ -62,12 +63,12 @@ export class StreamSender {
     this.#plan(isFirst ? FIRST_DISTANCE_MS : DISTANCE_MS);
   }
 
-  /** The recording is complete; `release` is called when nothing of it is read any more. */
+  /** The recording is complete; `release` is called when it will not be read any more. */
   ended(release: () => void): void {
     this.#release = release;
   }
 
-  /** Nothing was recorded, or nobody waits any more. */
+  /** Nothing was recorded, or the caller no longer waits. */
   stop(): void {
     if (this.#timer !== null) {
       clearTimeout(this.#timer);
@@ -158,7 +159,9 @@ export class StreamSender {
     this.#isRefused = true;
   }
 
-  /** Whole frames from what is not acknowledged, about {@link CHUNK_BYTES} or one frame; empty if they cannot be read. */
+  /**
+   * Whole frames that are not acknowledged yet, about {@link CHUNK_BYTES} or one frame; empty if they cannot be read.
+   */
   #chunk(): Buffer {
     const read = this.#read as ReadAt;
     const offset = this.#acknowledged;

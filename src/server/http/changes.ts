@@ -8,7 +8,7 @@ const MOST_LISTENERS = 200;
 /** Between two events of one listener. */
 const SHORTEST_DISTANCE_MS: Millis = 1_000;
 
-/** Tells open pages that something has changed, by server-sent events; the pages ask again for what they show. */
+/** Notifies open pages of changes by server-sent events; the pages then reload their data. */
 export class Changes {
   readonly #listeners = new Set<() => void>();
   #isClosed = false;

@@ -17,7 +17,7 @@ import { storeInUse } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { TABLES, type TableName } from "./schema.js";
 
-/** Raised by every change of a table. */
+/** Raised with every change to a table. */
 const STORE_VERSION = 1;
 const MS_PER_DAY = 86_400_000;
 const LONGEST_QUERY_MS = 20_000;
@@ -44,9 +44,9 @@ export class StoreDatabase {
   readonly #folder: string;
   readonly #instance: DuckDBInstance;
   readonly #days = new Set<Day>();
-  /** Writes days; only one write is under way at a time. */
+  /** Writes days; only one write runs at a time. */
   readonly writer: DuckDBConnection;
-  /** Writes meta.duckdb beside it. */
+  /** Writes meta.duckdb at the same time. */
   readonly metaWriter: DuckDBConnection;
 
   private constructor(
@@ -59,7 +59,7 @@ export class StoreDatabase {
     [this.writer, this.metaWriter] = connections;
   }
 
-  /** Throws TidemarkError: the folder cannot be used, another server has it, it is of another version. */
+  /** Throws TidemarkError if the folder cannot be used, another server uses it, or it has another version. */
   static async open(folder: string): Promise<StoreDatabase> {
     const path = join(folder, "meta.duckdb");
     makeFolder(join(folder, "days"));
@@ -120,7 +120,7 @@ export class StoreDatabase {
     return this.days.filter((day) => day >= first && day <= last);
   }
 
-  /** Makes the file of a day if there is none. */
+  /** Creates the file of a day if there is none. */
   async attach(day: Day): Promise<void> {
     if (this.#days.has(day)) {
       return;
@@ -147,7 +147,7 @@ export class StoreDatabase {
     }
   }
 
-  /** A table of several days as one, for a FROM clause; of no day an empty one. */
+  /** A table of several days as one, for a FROM clause; an empty table for no days. */
   union(table: (typeof DAY_TABLES)[number], days: readonly Day[]): string {
     if (days.length === 0) {
       const columns = Object.entries(TABLES[table]).map(
@@ -159,7 +159,7 @@ export class StoreDatabase {
     return `(${parts.join(" UNION ALL ")})`;
   }
 
-  /** Reads, beside whatever is being written. A query that takes too long is ended with an error. */
+  /** Reads, also during a write. A query that takes too long ends with an error. */
   async query(sql: string, parameters: Record<string, DuckDBValue> = {}): Promise<Rows> {
     const connection = await this.#instance.connect();
     const watch = setTimeout(() => connection.interrupt(), LONGEST_QUERY_MS);
@@ -194,7 +194,7 @@ export class StoreDatabase {
 
 async function openInstance(path: string, folder: string): Promise<DuckDBInstance> {
   try {
-    // No word to the network: what is not built in is not needed.
+    // Never use the network: extensions that are not built in are not needed.
     return await DuckDBInstance.create(path, {
       autoinstall_known_extensions: "false",
       autoload_known_extensions: "false",

@@ -1,4 +1,4 @@
-/** Frames, stacks and labels as rows, each once, and their ids: worked out once for a dictionary's row. */
+/** Frames, stacks and labels as rows, each once, and their ids, computed once for each row of a dictionary. */
 
 import { itemAt, uint8At, uint32At } from "../../model/base/columns.js";
 import type { FrameId, LabelId, StackId } from "../../model/base/units.js";
@@ -10,14 +10,14 @@ import type { AddRow } from "./schema.js";
 const MAX_INTEGER = 2 ** 31 - 1;
 const KIND_NAMES = ["python", "native", "mark"] as const;
 
-/** Of one recording, whose dictionaries only grow: an id that was given stays good. */
+/** For one recording, whose dictionaries only grow, so an id stays valid. */
 export class DictionaryRows {
   readonly #add: AddRow;
-  /** Ids whose row is there: unlike rows of a dictionary may have the same content. */
+  /** Ids whose row exists: different rows of a dictionary may have the same content. */
   readonly #written = new Set<bigint>();
   readonly #frameIds: bigint[] = [];
   readonly #stackIds: bigint[] = [contentId("stack")];
-  /** By row: 1 where its own row is there. */
+  /** By row: 1 if its row has been added. */
   #stackSeen = new Uint8Array(0);
   readonly #labelIds: bigint[] = [];
 
@@ -25,7 +25,7 @@ export class DictionaryRows {
     this.#add = add;
   }
 
-  /** Must be called with the tables before ids of their rows are asked for. */
+  /** Must be called with the tables before ids of their rows are requested. */
   take(tables: ProfileTables): void {
     const { frames, stacks, strings } = tables;
     for (let frame = this.#frameIds.length; frame < frames.length; frame++) {
@@ -39,7 +39,7 @@ export class DictionaryRows {
         ),
       );
     }
-    // Of the parent's and the own frame's: parents come first.
+    // Computed from the parent's id and the frame's own: parents come first.
     for (let stack = this.#stackIds.length; stack < stacks.length; stack++) {
       const parent = itemAt(this.#stackIds, uint32At(stacks.parent, stack));
       this.#stackIds.push(
@@ -84,7 +84,7 @@ export class DictionaryRows {
     return id;
   }
 
-  /** True the first time that it is asked of an id. */
+  /** True at the first call with an id. */
   isNew(id: bigint): boolean {
     const isNew = !this.#written.has(id);
     this.#written.add(id);

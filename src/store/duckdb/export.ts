@@ -7,7 +7,7 @@ import {
   DuckDBDataChunkWriter,
   DuckDBInstance,
 } from "@duckdb/node-api";
-import type { Tell } from "../../model/base/units.js";
+import type { OnProgress } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { Recording } from "../../recording/types.js";
@@ -17,27 +17,31 @@ import { type AddRow, TABLE_NAMES, TABLES, type TableName, WRITER_MARK } from ".
 import { storedValue } from "./stored_value.js";
 
 /** Fills a new database file. Throws TidemarkError. */
-export async function writeDuckdb(recording: Recording, path: string, tell: Tell): Promise<void> {
+export async function writeDuckdb(
+  recording: Recording,
+  path: string,
+  onProgress: OnProgress,
+): Promise<void> {
   await sayingWhere(path, () =>
     withDatabase(path, async (connection) => {
-      await fill(connection, recording, tell);
+      await fill(connection, recording, onProgress);
       await connection.run(`COMMENT ON TABLE profiles IS '${WRITER_MARK}'`);
       await connection.run("CHECKPOINT");
     }),
   );
 }
 
-/** Writes TABLE.parquet for each table into a folder that is there. Throws TidemarkError.
+/** Writes TABLE.parquet for each table into an existing folder. Throws TidemarkError.
  * @returns their names */
 export async function writeParquet(
   recording: Recording,
   folder: string,
-  tell: Tell,
+  onProgress: OnProgress,
 ): Promise<string[]> {
   const files: string[] = [];
   await sayingWhere(folder, () =>
     withDatabase(":memory:", async (connection) => {
-      await fill(connection, recording, tell);
+      await fill(connection, recording, onProgress);
       for (const table of TABLE_NAMES) {
         const file = `${table}.parquet`;
         const quoted = join(folder, file).replaceAll("'", "''");
@@ -65,7 +69,7 @@ async function withDatabase(
   path: string,
   use: (connection: DuckDBConnection) => Promise<void>,
 ): Promise<void> {
-  // No word to the network: what is not built in is not needed.
+  // Never use the network: extensions that are not built in are not needed.
   const instance = await DuckDBInstance.create(path, {
     autoinstall_known_extensions: "false",
     autoload_known_extensions: "false",
@@ -87,7 +91,11 @@ interface OpenTable {
   readonly writer: DuckDBDataChunkWriter;
 }
 
-async function fill(connection: DuckDBConnection, recording: Recording, tell: Tell): Promise<void> {
+async function fill(
+  connection: DuckDBConnection,
+  recording: Recording,
+  onProgress: OnProgress,
+): Promise<void> {
   const tables = new Map<TableName, OpenTable>();
   for (const table of TABLE_NAMES) {
     const columns = Object.entries(TABLES[table]).map(([name, type]) => `"${name}" ${type}`);
@@ -109,7 +117,7 @@ async function fill(connection: DuckDBConnection, recording: Recording, tell: Te
     );
   };
   const chunks = new SampleChunks(open("samples").appender);
-  await addRecording(recording, add, chunks, tell);
+  await addRecording(recording, add, chunks, onProgress);
   chunks.flush();
   for (const { appender, writer } of tables.values()) {
     writer.flush();

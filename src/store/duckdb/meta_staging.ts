@@ -1,4 +1,4 @@
-/** Rows of meta.duckdb, gathered and written at once: what is there already stays, but a series is replaced. */
+/** Rows of meta.duckdb, collected and written at once. Existing rows stay, except that a series is replaced. */
 import { DuckDBDataChunkWriter } from "@duckdb/node-api";
 import { META_TABLES, type StoreDatabase } from "./database.js";
 import { type AddRow, type ColumnValue, TABLES, type TableName } from "./schema.js";
@@ -28,7 +28,7 @@ export class MetaStaging {
     rows.set(values[0] as bigint, values);
   };
 
-  /** Throws away what was gathered. */
+  /** Discards the collected rows. */
   clear(): void {
     this.#rows.clear();
   }

@@ -1,7 +1,7 @@
 /** A recording as rows of the store's tables. */
 
 import { float64At } from "../../model/base/columns.js";
-import type { Tell } from "../../model/base/units.js";
+import type { OnProgress } from "../../model/base/units.js";
 import type { MemorySeries } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";
 import type { SampleChunks } from "./sample_chunks.js";
@@ -11,13 +11,13 @@ import { SeriesRows, whole } from "./series_rows.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
-/** Hands every row of the recording to `add`, those of samples to `chunks`; at most a profile and the one
- * before it are in memory. `tell` counts looks. */
+/** Passes every row of the recording to `add`, and samples to `chunks`; at most two consecutive profiles are in memory.
+`onProgress` counts profiles. */
 export async function addRecording(
   recording: Recording,
   add: AddRow,
   chunks: SampleChunks,
-  tell: Tell,
+  onProgress: OnProgress,
 ): Promise<void> {
   const series = new SeriesRows(recording, add);
   for (const one of recording.series) {
@@ -37,7 +37,7 @@ export async function addRecording(
   const samples = new SampleRows(series, add, chunks);
   for (const index of recording.looks.keys()) {
     samples.addProfile(recording.profileOf(index));
-    await tell(index + 1, recording.looks.length);
+    await onProgress(index + 1, recording.looks.length);
   }
 }
 

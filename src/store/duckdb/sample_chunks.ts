@@ -1,4 +1,4 @@
-/** The samples table, filled a column at a time in chunks of the size that the database works in. */
+/** The samples table, filled column by column in chunks of the database's own size. */
 import {
   type DuckDBAppender,
   DuckDBDataChunk,
@@ -9,7 +9,7 @@ import {
 } from "@duckdb/node-api";
 import { TABLES } from "./schema.js";
 
-/** What a chunk holds at most: the database's own vector size. */
+/** Rows of a chunk: the database's own vector size. */
 const CHUNK_ROWS = 2048;
 const MS_PER_DAY = 86_400_000;
 
@@ -28,7 +28,7 @@ export interface SampleTarget {
 }
 
 /**
- * A chunk that is written in place, handed over when full and written again:
+ * A chunk that is written in place, passed on when full, and reused:
  *
  *     const row = chunks.nextRow();
  *     chunks.vectors.live_bytes.setItem(row, 10);    // and so every column
@@ -59,7 +59,7 @@ export class SampleChunks implements SampleTarget {
     return this.#rows++;
   }
 
-  /** Hands over what there is. */
+  /** Passes on the rows so far. */
   flush(): void {
     if (this.#rows === 0) {
       return;

@@ -1,4 +1,4 @@
-/** The profiles of a recording as rows: profiles, samples, and the dictionaries' rows that they name. */
+/** The profiles of a recording as rows: profiles, samples, and the dictionary rows that they refer to. */
 
 import { addAt, float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
@@ -12,7 +12,7 @@ import { type SeriesRows, whole } from "./series_rows.js";
 
 const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 
-/** The sites of one profile, found by what they are of. */
+/** The sites of one profile, by stack, process and so on. */
 interface KnownSites {
   readonly sites: SiteTable;
   readonly index: RowIndex;
@@ -20,7 +20,7 @@ interface KnownSites {
   readonly owners: readonly SampleOwner[];
 }
 
-/** What all rows of a look share, and what they need of it. */
+/** Values that all rows of a profile share. */
 interface LookRows {
   readonly profile: Profile;
   readonly day: ReturnType<typeof dayOf>;
@@ -29,11 +29,11 @@ interface LookRows {
   readonly slots: Uint32Array;
   /** Unlike age buckets of the cohorts. */
   readonly buckets: readonly number[];
-  /** Of the site at hand, by slot; 0 between sites. */
+  /** For the current site, by slot; 0 between sites. */
   readonly bytes: Float64Array;
 }
 
-/** Whose a row of samples is. */
+/** The owner of a row of samples. */
 interface SampleOwner {
   readonly seriesId: bigint;
   readonly profileId: bigint;
@@ -45,7 +45,10 @@ interface SampleTotals {
   allocatedBytes: number;
 }
 
-/** How long a profile holds if no other follows: looks come when a run is 12 % longer than at the last one. */
+/**
+ * How long a profile holds if no other follows: the recorder takes one whenever the run is 12 % longer than at the last
+ * one.
+ */
 const SHORTEST_CARRY_MS: Millis = 600_000;
 const CARRY_SHARE = 0.15;
 /** A profile is stored at least this often, even if nothing has changed. */
@@ -62,13 +65,13 @@ interface SampleFigures {
   readonly peakBytes: number;
 }
 
-/** Fills profiles and samples; what they name is added when it is first met. */
+/** Fills profiles and samples; dictionary rows are added when they are first needed. */
 export class SampleRows {
   readonly #series: SeriesRows;
   readonly #add: AddRow;
   readonly #samples: SampleTarget;
   readonly #dictionaries: DictionaryRows;
-  /** The profile before: its allocated figures are taken off. */
+  /** The previous profile: its allocated figures are subtracted. */
   #before: KnownSites | null = null;
   #lastMs: TimeMs | null = null;
   #storedMs: TimeMs = 0;
@@ -119,7 +122,7 @@ export class SampleRows {
   }
 
   /** As {@link addProfile}, but a profile that differs from the last stored one by less than its own standard error, and
-   * comes soon after it, is stored without samples: those of the last stored one stand for it. */
+   * comes soon after it, is stored without samples: it refers to those of the last stored one. */
   addIfChanged(profile: Profile): void {
     const before = this.#before;
     if (before === null || !this.#isLike(before, profile)) {
@@ -132,7 +135,7 @@ export class SampleRows {
     for (let site = 0; site < sites.length; site++) {
       itemAt(totals, uint16At(sites.process, site)).liveBytes += float64At(sites.liveBytes, site);
     }
-    // What it allocated is counted by the next profile that is stored.
+    // The next stored profile includes its allocated bytes.
     this.#addProfiles(profile, owners, before.owners, totals);
     this.#lastMs = profile.timeMs;
   }
@@ -200,7 +203,7 @@ export class SampleRows {
     });
   }
 
-  /** `stored`: whose samples stand for each process's. */
+  /** `stored`: the profile whose samples each process refers to. */
   #addProfiles(
     profile: Profile,
     owners: readonly SampleOwner[],
@@ -232,7 +235,7 @@ export class SampleRows {
     });
   }
 
-  /** The rows of one site, by age; its allocated figures stand in the oldest. */
+  /** The rows of one site, by age; the oldest has its allocated figures. */
   #addSite(
     look: LookRows,
     owner: SampleOwner,
@@ -284,7 +287,7 @@ export class SampleRows {
     }
   }
 
-  /** A row with what it is of; its figures are still to be set. */
+  /** A row with its keys; its figures must still be set. */
   #addRow(look: LookRows, owner: SampleOwner, sites: SiteTable, site: SiteIndex): number {
     const { profile } = look;
     const stackId = this.#dictionaries.stackId(profile, uint32At(sites.stack, site));

@@ -2,9 +2,9 @@
 export const WRITER_MARK = "written by Tidemark";
 
 /**
- * The store's tables, in every store the same. Ids are 64-bit hashes of content (content_ids.ts),
- * times ms since 1970, sizes bytes. Live figures are gauges of their moment; allocated ones are what
- * came since the profile before, so that they sum.
+ * The store's tables, the same in every store. Ids are 64-bit hashes of content (content_ids.ts), times are in ms since
+1970, sizes in bytes. Live figures are gauges of their moment; allocated figures cover the time since the previous
+profile, so they can be summed.
  */
 export const TABLES = {
   series: {
@@ -23,13 +23,13 @@ export const TABLES = {
     label_vals: "VARCHAR[]",
     namespace: "VARCHAR",
     workload: "VARCHAR",
-    /** 0: it lives, or its end was not seen. */
+    /** 0: it runs, or its end was not seen. */
     ended_ms: "BIGINT",
-    /** The series of the program that was recorded; its own for that program, another for its children. */
+    /** The series of the recorded program: its own for that program, another one for its children. */
     root_id: "UBIGINT",
-    /** When its recording began: of a process that was attached to, after its start. */
+    /** When its recording began; after the start for an attached process. */
     recorded_ms: "BIGINT",
-    /** Name of the stream that it came with; "" in an export. */
+    /** Name of the stream that it arrived in; "" in an export. */
     stream: "VARCHAR",
   },
   metrics: { series_id: "UBIGINT", ts_ms: "BIGINT", name: "VARCHAR", value: "DOUBLE" },
@@ -43,8 +43,8 @@ export const TABLES = {
   /** Leaf first. */
   stacks: { stack_id: "UBIGINT", frame_ids: "UBIGINT[]" },
   labels: { label_id: "UBIGINT", keys: "VARCHAR[]", vals: "VARCHAR[]" },
-  /** `duration_ms`: since the profile before it, which is what its allocated figures cover. `samples_id`: the profile
-   * whose samples stand for this one: its own, or one before it that differs by less than its standard error.
+  /** `duration_ms`: the time since the previous profile, which its allocated figures cover. `samples_id`: the profile whose
+samples this one uses: its own, or an earlier one that differs by less than its standard error.
    * `carry_ms`: how long it holds if no other follows. */
   profiles: {
     profile_id: "UBIGINT",
@@ -58,8 +58,8 @@ export const TABLES = {
     samples_id: "UBIGINT",
     carry_ms: "BIGINT",
   },
-  /** `age_bucket` b: 2^(b-1) to 2^b ms old; 0 where nothing lives. A site has one row for each bucket it
-   * has bytes in; the first of them carries its allocated and peak figures. */
+  /** `age_bucket` b: 2^(b-1) to 2^b ms old; 0 if nothing is live. A site has one row for each bucket in which it has bytes;
+the first of them has its allocated and peak figures. */
   samples: {
     day: "DATE",
     series_id: "UBIGINT",

@@ -8,10 +8,10 @@ import type { AddRow } from "./schema.js";
 /** A segment begins after its process, by clocks that differ a little. */
 const CLOCK_SLACK_MS = 1000;
 
-/** As the column has it. */
+/** As stored in the column. */
 const LARGEST_PID = 2 ** 31 - 1;
 
-/** What is read of a recording: of one that grows, `processes` grows, too. */
+/** The part of a recording that is read; while the recording grows, `processes` grows, too. */
 type RecordedSeries = Pick<Recording, "meta" | "processes">;
 
 /** One series a process. */
@@ -49,7 +49,7 @@ export class SeriesRows {
       : this.#addSeries(pid, process.startedMs, process);
   }
 
-  /** Writes the row of a process again: what is known of it has changed. */
+  /** Writes the row of a process again after a change. */
   changed(pid: Pid, startedMs: TimeMs, about: AboutSeries): void {
     this.#ids.delete(`${pid} ${startedMs}`);
     this.#addSeries(pid, startedMs, about);

@@ -1,7 +1,7 @@
 import { type DuckDBValue, listValue } from "@duckdb/node-api";
 import type { ColumnValue } from "./schema.js";
 
-/** A value as DuckDB's appender wants it for a column of that type. */
+/** Converts a value to the form that DuckDB's appender needs for a column of that type. */
 export function storedValue(value: ColumnValue, type: string): DuckDBValue {
   if (typeof value === "object") {
     return listValue(value);

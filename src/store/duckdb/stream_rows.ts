@@ -11,13 +11,13 @@ import { SeriesRows, whole } from "./series_rows.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
-/** Where rows go: those of one day, and those that belong to none. */
+/** The destinations of rows: those of one day, and those that belong to no day. */
 export interface RowSink {
   readonly add: AddRow;
   readonly samples: SampleTarget;
 }
 
-/** Days that an item has rows of. */
+/** The days that an item has rows for. */
 export function daysOf(item: StreamItem): Day[] {
   switch (item.kind) {
     case "metrics":
@@ -31,7 +31,7 @@ export function daysOf(item: StreamItem): Day[] {
   }
 }
 
-/** What is known of a stream so far; frames are given in its order. */
+/** The state of a stream so far; frames arrive in order. */
 export class StreamRows {
   readonly #stream: string;
   #sink: RowSink;
@@ -45,7 +45,7 @@ export class StreamRows {
     this.#sink = sink;
   }
 
-  /** Stores the description that a stream gives of its processes. */
+  /** Stores a stream's description of its processes. */
   describe(item: StreamItem, sink: RowSink): void {
     this.#sink = sink;
     if (item.kind === "meta") {
@@ -62,7 +62,7 @@ export class StreamRows {
     }
   }
 
-  /** Nothing more comes of processes that still ran. */
+  /** Ends the processes that were still running. */
   #end(timeMs: TimeMs): void {
     this.#processes.forEach((row, index) => {
       if (row.endedMs === null) {

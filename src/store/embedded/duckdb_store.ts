@@ -20,7 +20,7 @@ import type {
   Window,
 } from "../interface/store.js";
 
-/** For rows that are in the database already: what is known of their stream has to go on all the same. */
+/** For rows that are already in the database: the state of their stream must still be updated. */
 const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
 
 /** The embedded store: DuckDB files in one folder (database.ts). */
@@ -97,8 +97,8 @@ export class DuckdbStore implements Store {
     return rows;
   }
 
-  /** The rows of one day, with how far each stream is written, in one transaction. What they refer to is committed
-   * first: rows without their stack would be lost, a stack without rows is not. */
+  /** Writes the rows of one day and each stream's offset in one transaction. Rows that they refer to are committed first:
+samples without their stack would be lost, but a stack without samples is harmless. */
   async #writeDay(day: Day, parts: readonly StreamPart[]): Promise<void> {
     const { writer } = this.#database;
     const applied = await this.#appliedTo(day, parts);
@@ -124,7 +124,7 @@ export class DuckdbStore implements Store {
       await this.#meta.commit();
       await writer.run("COMMIT");
     } catch (error) {
-      await writer.run("ROLLBACK").catch(() => {}); // the first error says more
+      await writer.run("ROLLBACK").catch(() => {}); // the first error is more informative
       throw error;
     }
   }

@@ -1,9 +1,10 @@
 /**
- * What a server keeps of its fleet, whatever the database. Every implementation passes store_conformance.system.test.ts.
+ * The data that a server stores about its fleet, whatever the database. Every implementation passes
+store_conformance.system.test.ts.
  *
  * Rules that hold in each of them (docs/storage.md): writing is idempotent by stream and offset; live bytes are a gauge,
- * the mean over a window weighted by time and then summed over processes; allocated bytes are a sum; what is left out of
- * an answer is counted exactly.
+ * the mean over a window weighted by time and then summed over processes; allocated bytes are a sum; anything left out
+ * of an answer is counted exactly.
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type {
@@ -19,7 +20,7 @@ import type { StreamItem } from "../../recording/stream_reader.js";
 export interface StreamPart {
   readonly stream: string;
   readonly items: readonly StreamItem[];
-  /** Where the stream ends with these frames. */
+  /** The offset of the stream after these frames. */
   readonly endOffset: number;
 }
 
@@ -28,7 +29,7 @@ export interface Window {
   readonly endMs: TimeMs;
 }
 
-/** Which processes count: all of a service, of one version or of one stream. */
+/** Selects processes: all of a service, of one version or of one stream. */
 export interface Selection {
   readonly service: string;
   readonly version?: string;
@@ -42,17 +43,17 @@ export interface SeriesQuery extends Selection, Window {
 }
 
 export interface ProfileQuery extends Selection, Window {
-  /** Stacks that are returned by themselves; the rest is one site, "other". */
+  /** The number of stacks to return; the others become one site, "other". */
   readonly mostStacks: number;
 }
 
-/** A profile merged over a window: one site a stack and allocator. */
+/** A profile merged over a window: one site per stack and allocator. */
 export interface WindowProfile {
   readonly tables: ProfileTables;
   readonly look: ProfileLook;
   /** Stacks in "other"; 0: there is no such site. */
   readonly otherStacks: number;
-  /** Of how many profiles it is made. */
+  /** The number of profiles that were merged. */
   readonly profiles: number;
 }
 
@@ -69,9 +70,9 @@ export interface VerdictRow {
 }
 
 export interface Retention {
-  /** Days whose rows are older are removed. */
+  /** Days with older rows are removed. */
   readonly keepMs: Millis;
-  /** Of all files of the store; the oldest days go first. */
+  /** Limit on all files of the store; the oldest days are removed first. */
   readonly mostBytes: Bytes;
 }
 
@@ -81,15 +82,15 @@ export interface StoreUse {
 }
 
 export interface Store {
-  /** Writes frames; those that it has already, by stream and offset, change nothing. A stream that it does not
-   * {@link knows know} is given from its start. After an error the streams are not known any more. Rows
+  /** Writes frames; frames that are already stored, by stream and offset, change nothing. A stream that the store does not
+{@link knows know} must be written from its start. After an error the streams are not known any more. Rows
    * older than `oldestMs` are left out. Throws TidemarkError. */
   write(parts: readonly StreamPart[], oldestMs: TimeMs): Promise<void>;
-  /** Whether frames of a stream may go on where the last ones ended. */
+  /** Whether a stream may continue after its last frames. */
   knows(stream: string): boolean;
-  /** Frees what is kept in memory of a stream. */
+  /** Frees the memory used for a stream. */
   forget(stream: string): void;
-  /** Of every stream, the offset up to which all its frames are in the database. */
+  /** For every stream, the offset up to which all its frames are in the database. */
   writtenOffsets(): Promise<ReadonlyMap<string, number>>;
   services(window: Window, steps: number): Promise<ServicesJson>;
   /** null: no such service. */

@@ -1,4 +1,6 @@
-/** The spool: one file a stream, which is a recording. What is appended here is on the disk before it is acknowledged. */
+/**
+ * The spool: one file per stream, which is a recording. Appended bytes are on the disk before they are acknowledged.
+ */
 import {
   closeSync,
   fstatSync,
@@ -18,7 +20,7 @@ import { wholeFrames } from "../../recording/stream_reader.js";
 
 const SUFFIX = ".tidemark";
 const CHUNK_BYTES: Bytes = 4 << 20;
-/** A frame is not longer. */
+/** The largest frame. */
 const LONGEST_FRAME: Bytes = 64 << 20;
 
 export interface StreamFile {
@@ -31,13 +33,13 @@ export class StreamFiles {
   readonly #folder: string;
   readonly #lengths = new Map<string, Bytes>();
 
-  /** Throws TidemarkError where the folder cannot be made. */
+  /** Throws TidemarkError if the folder cannot be created. */
   constructor(folder: string) {
     this.#folder = folder;
     makeFolder(folder);
   }
 
-  /** `stream` is a name as {@link STREAM_NAME} has it: nothing else reaches the file system. */
+  /** `stream` must match {@link STREAM_NAME}, so no other name reaches the file system. */
   pathOf(stream: string): string {
     if (!STREAM_NAME.test(stream)) {
       throw new Error("not the name of a stream");
@@ -95,7 +97,7 @@ export class StreamFiles {
     }
   }
 
-  /** What is there of `length` bytes at `offset`. */
+  /** The existing part of `length` bytes at `offset`. */
   read(stream: string, offset: Bytes, length: Bytes): Buffer {
     const descriptor = openSync(this.pathOf(stream), "r");
     try {
@@ -126,7 +128,7 @@ export class StreamFiles {
     }
   }
 
-  /** After a crash: cuts what follows the last whole frame. `from`: all before it is known to be whole.
+  /** After a crash: cuts off everything after the last whole frame. `from`: everything before it is known to be whole.
    * @returns how many bytes were cut. */
   cutTorn(stream: string, from: Bytes): Bytes {
     const length = this.lengthOf(stream);

@@ -25,7 +25,7 @@ describe("layOut", () => {
     expect([...layout.parent]).toEqual([0, 0, 0, 1, 1]);
   });
 
-  test("a tree without width has no rows", () => {
+  test("a tree of width zero has no rows", () => {
     expect(layOut({ length: 6, parent }, new Float64Array(6)).rows).toBe(0);
     expect(layOut({ length: 0, parent: new Uint32Array(0) }, new Float64Array(0)).rows).toBe(0);
   });

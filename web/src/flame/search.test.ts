@@ -21,7 +21,7 @@ describe("findMatches", () => {
     expect(found.share).toBeCloseTo(0.6);
   });
 
-  test("separate matches add up; none is none", () => {
+  test("separate matches add up; without matches the share is zero", () => {
     expect(find(2).share).toBeCloseTo(0.6);
     expect(find()).toMatchObject({ nodes: 0, share: 0, first: -1 });
     expect(find().next(-1, 1)).toBe(-1);

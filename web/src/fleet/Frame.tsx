@@ -7,11 +7,11 @@ import { setToken, TokenNeeded } from "./api.js";
 import { type ChosenRange, SPANS } from "./timeRange.js";
 
 interface FrameProps {
-  /** Parts of the way here, each with its address. */
+  /** The breadcrumb: the parts of the path to this page, each with its address. */
   path: readonly (readonly [name: string, address: string])[];
   theme: Theme;
   toggleTheme: () => void;
-  /** Left out where the page has none. */
+  /** Absent if the page has none. */
   chosen?: ChosenRange & { change: (values: Record<string, string | null>) => void };
   children: ReactNode;
 }
@@ -71,7 +71,7 @@ function Spans({ span, range, change }: NonNullable<FrameProps["chosen"]>) {
   );
 }
 
-/** In the place of a page that is not there yet, or cannot be. */
+/** Shown in place of a page that is still loading or cannot be shown. */
 export function Waiting({ error }: { error: Error | null }) {
   if (error instanceof TokenNeeded) {
     return <TokenForm line={error.message} />;

@@ -1,4 +1,4 @@
-/** One instance: the report of its recording, as it is now. */
+/** One instance: the current report of its recording. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { formatBytes } from "../format/numbers.js";
@@ -10,7 +10,7 @@ import { serviceAddress } from "./timeRange.js";
 
 export function InstancePage({ stream, theme, toggleTheme }: PageProps & { stream: string }) {
   const about = useQuery({ queryKey: ["instance", stream], queryFn: () => askInstance(stream) });
-  // Not with every change: the reader looks at one moment of it.
+  // Not updated with every change, because the reader is looking at one moment.
   const report = useQuery({
     queryKey: ["report", stream],
     queryFn: () => askReport(stream),

@@ -144,7 +144,7 @@ function ProfileToolbar({ versions, version, choose, choices, changeChoices }: T
   );
 }
 
-/** The parts of a report that the views of a profile read. */
+/** The parts of a report that the profile views need. */
 function reportOf(
   service: string,
   { startMs, endMs }: TimeRange,

@@ -1,4 +1,4 @@
-/** One service: its memory over time, what holds it, its instances and what happened. */
+/** One service: its memory over time, its profile, its instances and its events. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
 import { useLocation } from "wouter";
@@ -22,10 +22,10 @@ import type { PageProps } from "./ServicesPage.js";
 import { serviceAddress, type TimeRange, useAddress } from "./timeRange.js";
 import { VerdictMark } from "./VerdictMark.js";
 
-/** A reading holds for so long if no other follows. */
+/** How long a reading holds if no other follows. */
 const HELD_MS: Millis = 300_000;
 
-/** What the chart shows, as the address names it. */
+/** The chart's content, as named in the address. */
 const CHARTS = {
   total: { label: "Total", name: "rssBytes", by: "none" },
   version: { label: "By version", name: "rssBytes", by: "version" },
@@ -72,8 +72,8 @@ export function ServicePage({ name, theme, toggleTheme }: PageProps & { name: st
   );
 }
 
-/** A range up to now is shown from the first to the last moment that anything was reported in it: memory is averaged over
- * the range, and a program that ran for a minute would otherwise be a thin line in an hour. */
+/** A range up to now is shown from its first to its last report. Memory is averaged over the range, and a program that ran
+for a minute would otherwise be a thin line in an hour. */
 function fittedRange(
   document: ServiceJson | undefined,
   { span, range }: { span: string | null; range: TimeRange },

@@ -1,4 +1,4 @@
-/** All services: who runs, how much memory, how fast it grows, and what the verdict is. */
+/** All services: which run, how much memory they use, how fast it grows, and the verdict. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";

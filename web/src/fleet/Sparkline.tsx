@@ -1,4 +1,4 @@
-/** Readings over time, as small as a word. */
+/** A word-sized chart of readings over time. */
 const WIDTH = 120;
 const HEIGHT = 22;
 

@@ -13,7 +13,7 @@ interface VerdictMarkProps {
   of?: number;
 }
 
-/** A verdict in a word, with its sentence as the title. */
+/** A verdict's kind, with its sentence as the title. */
 export function VerdictMark({ verdict, of = 1 }: VerdictMarkProps) {
   const { kind, confidence, summary, instances = 1 } = verdict;
   if (kind === "none") {

@@ -1,4 +1,4 @@
-/** Questions to the server that these pages came from. */
+/** Requests to the server of these pages. */
 import { decodeColumns } from "../../../src/model/documents/columns.js";
 import type {
   InstanceRowJson,
@@ -20,7 +20,7 @@ import {
 } from "../../../src/model/wire/services.js";
 import type { TimeRange } from "./timeRange.js";
 
-/** The server wants a token, or another one. */
+/** The server requires a token, or refused this one. */
 export class TokenNeeded extends Error {}
 
 export interface MergedProfile {
@@ -28,7 +28,7 @@ export interface MergedProfile {
   readonly look: ProfileLook;
 }
 
-/** Kept for this tab alone. */
+/** Stored for this tab only. */
 let token = sessionStorage.getItem("tidemark.token") ?? "";
 
 export function setToken(text: string): void {
@@ -87,7 +87,7 @@ async function askColumns(path: string, parameters: Record<string, string>): Pro
   return decodeColumns(new Uint8Array(await response.arrayBuffer()), "the answer");
 }
 
-/** Throws an Error whose message is one line for people. */
+/** Throws an Error with a one-line message for users. */
 async function ask(path: string, parameters: Record<string, string>): Promise<Response> {
   const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
   const response = await fetch(`${path}?${new URLSearchParams(parameters)}`, { headers }).catch(

@@ -1,4 +1,4 @@
-/** Pages follow the server: by its events, or by asking again now and then where a token keeps events out. */
+/** Keeps pages up to date: by the server's events or, if a token rules out events, by polling. */
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useState } from "react";
 import type { Millis, TimeMs } from "../../../src/model/base/units.js";
@@ -11,7 +11,7 @@ const POLL_MS: Millis = 15_000;
 
 export const NowContext = createContext<TimeMs>(Date.now());
 
-/** The moment up to which pages ask: it moves on when something has changed. */
+/** The end of the range that pages request; it moves forward when something has changed. */
 export function useNow(): TimeMs {
   return useContext(NowContext);
 }

@@ -18,11 +18,11 @@ export const SPANS: readonly (readonly [string, Millis])[] = [
 ];
 const USUAL = "1h";
 
-/** A range up to now moves on; one with both ends stays. */
+/** A range up to now moves forward; one with both ends stays. */
 export interface ChosenRange {
   /** "1h"; null: a range with both ends. */
   readonly span: string | null;
-  /** As of this moment; `nowMs` rounds it, so that a page does not ask again at each drawing. */
+  /** The range at this moment; `nowMs` is rounded, so that a page does not send a new request at each redraw. */
   readonly range: TimeRange;
 }
 
@@ -38,7 +38,7 @@ export function rangeIn(search: string, nowMs: TimeMs): ChosenRange {
   return { span, range: { startMs: nowMs - ms, endMs: nowMs } };
 }
 
-/** Of a service's page; the range of time goes along. */
+/** The address of a service's page; it keeps the time range. */
 export function serviceAddress(name: string, search = ""): string {
   const query = new URLSearchParams({ name });
   for (const [key, value] of new URLSearchParams(search)) {

@@ -63,7 +63,7 @@ describe("the treemap", () => {
     expect(tileAt(tiles, 2000, 5)).toBeNull();
   });
 
-  test("100,000 levels, no bytes, no room: no endless loop, and nothing is drawn wrongly", () => {
+  test("100,000 levels, no bytes, or no room: no endless loop and no wrong drawing", () => {
     const deep = treeOf(
       Array.from({ length: 100_000 }, (_, row) => [Math.max(row - 1, 0), 5000, [`${row}`]]),
     );

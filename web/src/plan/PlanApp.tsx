@@ -1,4 +1,4 @@
-/** The page of a plan: bars by part, sliders that make the plan again, and what fits on common GPUs. */
+/** The page of a plan: bars by part, sliders that recompute the plan, and what fits on common GPUs. */
 import { useEffect, useMemo, useState } from "react";
 import type { PlanJson } from "../../../src/model/documents/plan_document.js";
 import { TidemarkError } from "../../../src/model/errors/errors.js";
@@ -63,7 +63,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
   );
 }
 
-/** The table makes several hundred plans: it follows once the sliders rest. */
+/** The table computes several hundred plans, so it is updated when the sliders stop moving. */
 const REST_MS = 400;
 
 function useResting<Value>(value: Value): Value {

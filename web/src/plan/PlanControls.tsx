@@ -150,7 +150,7 @@ function ServeControls({ options, longest, onChoose }: ModeProps<ServeOptions>) 
   );
 }
 
-/** Powers of two, with the current value where it is none. */
+/** Powers of two, plus the current value if it is not one. */
 function Slider({
   name,
   value,

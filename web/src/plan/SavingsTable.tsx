@@ -1,4 +1,4 @@
-/** What each technique would save of the plan. */
+/** The memory that each technique would save. */
 import type { PlanJson } from "../../../src/model/documents/plan_document.js";
 import { formatBytes } from "../format/numbers.js";
 

@@ -3,7 +3,7 @@ import { shownLabels } from "./Histogram.js";
 
 const bars = (...labels: string[]) => labels.map((label) => ({ label }));
 
-test("a rounded label is shown once", () => {
+test("labels that are equal after rounding are shown once", () => {
   expect(shownLabels(bars("+0.1 s", "+0.1 s", "+0.2 s"))).toEqual(["+0.1 s", "", "+0.2 s"]);
 });
 

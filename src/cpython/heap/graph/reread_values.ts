@@ -315,7 +315,7 @@ class ValueRenewal {
   /** What it refers to, its table as it is now. */
   #visit({ address, type, room }: ObjectRow): void {
     const { copy, types } = this;
-    // Of other tables a visit tells place and size.
+    // For other tables, a visit gives the address and size.
     if (types.of(type).shape === SHAPE_LIST) {
       this.#copyAnew(copy.word(address + 24), copy.word(address + 16) * 8);
     } else if (types.of(type).shape === SHAPE_NDARRAY) {

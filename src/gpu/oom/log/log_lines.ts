@@ -17,7 +17,7 @@ export interface LogLine {
 const LONGEST = 2 ** 17;
 
 /** Called after each piece; `done` of `of` bytes of the file on disk. */
-type TellBytes = (done: number, of: number) => Promise<void>;
+type OnBytes = (done: number, of: number) => Promise<void>;
 
 /**
  * Lines of a file (also .gz and UTF-16), or of standard input for "-". They are returned in batches, because
@@ -25,7 +25,7 @@ type TellBytes = (done: number, of: number) => Promise<void>;
  */
 export async function* logLines(
   path: string,
-  tell?: TellBytes,
+  onProgress?: OnBytes,
 ): AsyncGenerator<readonly LogLine[]> {
   const input = path === "-" ? process.stdin : createReadStream(path, { highWaterMark: 2 ** 18 });
   const whole = path === "-" ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
@@ -51,7 +51,7 @@ export async function* logLines(
       }
       yield read;
       if (whole > 0) {
-        await tell?.((input as ReadStream).bytesRead, whole);
+        await onProgress?.((input as ReadStream).bytesRead, whole);
       }
     }
   } catch (error) {

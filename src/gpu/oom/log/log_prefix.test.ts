@@ -29,7 +29,7 @@ test.each([
   });
 });
 
-test("a time alone does not identify a writer, and two workers are distinguished", () => {
+test("a time alone does not identify a writer; two workers are distinguished", () => {
   const writer = (line: string) => splitPrefix(line).writer;
   expect(writer("2025-01-01T00:00:01Z a")).toBe("");
   expect(writer("[2025-07-07 19:00:30 DP4 TP4] a")).toBe(writer("[2025-07-07 19:00:31 DP4 TP4] b"));

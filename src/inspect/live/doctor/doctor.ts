@@ -1,6 +1,6 @@
 /** The document of `tidemark doctor`: what works on this machine. */
 import { TIDEMARK_VERSION } from "../../../linux/installation.js";
-import type { Pid, Tell } from "../../../model/base/units.js";
+import type { OnProgress, Pid } from "../../../model/base/units.js";
 import type { DoctorCheckJson, DoctorJson } from "../../../model/documents/doctor_document.js";
 import type { StartPlace } from "../../../record/index.js";
 import { deviceCheck } from "./gpu.js";
@@ -15,10 +15,10 @@ const STEPS = 4;
 
 /**
  * Checks this machine, or with `pid` only that process. Starts short programs: Python interpreters, and two
- * programs that are recorded and read. `tell` counts steps. Throws TM-E020 if there is no such process.
+ * programs that are recorded and read. `onProgress` counts steps. Throws TM-E020 if there is no such process.
  */
-export async function doctorDocument(pid: Pid | null, tell: Tell): Promise<DoctorJson> {
-  const checks = pid === null ? await checkMachine(tell) : processChecks(pid);
+export async function doctorDocument(pid: Pid | null, onProgress: OnProgress): Promise<DoctorJson> {
+  const checks = pid === null ? await checkMachine(onProgress) : processChecks(pid);
   return {
     schema: "tidemark.doctor/1",
     version: TIDEMARK_VERSION,
@@ -29,17 +29,17 @@ export async function doctorDocument(pid: Pid | null, tell: Tell): Promise<Docto
   };
 }
 
-async function checkMachine(tell: Tell): Promise<DoctorCheckJson[]> {
+async function checkMachine(onProgress: OnProgress): Promise<DoctorCheckJson[]> {
   const place: StartPlace = { cwd: process.cwd(), environment: process.env };
-  await tell(0, STEPS);
+  await onProgress(0, STEPS);
   const machine = machineChecks();
   const { checks, chosen } = await pythonChecks(place);
-  await tell(1, STEPS);
+  await onProgress(1, STEPS);
   const device = await deviceCheck();
-  await tell(2, STEPS);
+  await onProgress(2, STEPS);
   const works = machine.every(({ state }) => state !== "missing");
   const trials = chosen !== null && works ? await trialChecks(chosen) : [];
-  await tell(STEPS, STEPS);
+  await onProgress(STEPS, STEPS);
   return sorted([
     ...machine,
     namesakeCheck(place),

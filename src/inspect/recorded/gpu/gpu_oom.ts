@@ -2,13 +2,13 @@
 import { logLines } from "../../../gpu/oom/log/log_lines.js";
 import { readOomLog } from "../../../gpu/oom/oom_log.js";
 import { checkAgainst } from "../../../gpu/oom/oom_snapshot.js";
-import type { Tell } from "../../../model/base/units.js";
+import type { OnProgress } from "../../../model/base/units.js";
 import type { GpuJson, OomJson } from "../../../model/documents/gpu/gpu_document.js";
 import { mebibytes } from "./snapshot_file.js";
 
-/** @param log a path, or "-" for standard input; `tell` counts MiB. Throws TM-E003, TM-E004. */
-export function oomDocument(log: string, tell: Tell): Promise<OomJson> {
-  return readOomLog(log, logLines(log, mebibytes(tell)));
+/** @param log a path, or "-" for standard input; `onProgress` counts MiB. Throws TM-E003, TM-E004. */
+export function oomDocument(log: string, onProgress: OnProgress): Promise<OomJson> {
+  return readOomLog(log, logLines(log, mebibytes(onProgress)));
 }
 
 /** Adds to each message whether the snapshot agrees with its figures. */

@@ -1,7 +1,7 @@
 /** Files of PyTorch's allocator snapshots. */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { readSnapshot } from "../../../gpu/snapshot/read_snapshot.js";
-import type { Tell } from "../../../model/base/units.js";
+import type { OnProgress } from "../../../model/base/units.js";
 import type { GpuSnapshot } from "../../../model/gpu/gpu_snapshot.js";
 
 /** The first bytes of a pickle (PROTO), or of a compressed one: gzip, Zstandard. */
@@ -28,12 +28,12 @@ export function isSnapshot(path: string): boolean {
   }
 }
 
-/** `tell` counts MiB of the file. Throws TidemarkError if the file is missing or damaged. @internal */
-export function loadSnapshot(path: string, tell: Tell): Promise<GpuSnapshot> {
-  return readSnapshot(path, mebibytes(tell));
+/** `onProgress` counts MiB of the file. Throws TidemarkError if the file is missing or damaged. @internal */
+export function loadSnapshot(path: string, onProgress: OnProgress): Promise<GpuSnapshot> {
+  return readSnapshot(path, mebibytes(onProgress));
 }
 
 /** Converts a progress callback that counts MiB to one that counts bytes. @internal */
-export function mebibytes(tell: Tell): (done: number, of: number) => Promise<void> {
-  return (done, of) => tell(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20));
+export function mebibytes(onProgress: OnProgress): (done: number, of: number) => Promise<void> {
+  return (done, of) => onProgress(Math.floor(done / 2 ** 20), Math.ceil(of / 2 ** 20));
 }

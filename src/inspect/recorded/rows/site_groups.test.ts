@@ -56,7 +56,7 @@ describe("splitStack", () => {
 });
 
 describe("groupSites", () => {
-  it("joins cells of a kernel, and keeps cells that have numbers apart", () => {
+  it("joins cells of a kernel, but not cells with different numbers", () => {
     const cells = ["<module> /tmp/ipykernel_9/411.py 1", "<module> /tmp/ipykernel_9/512.py 1"];
     expect(groupSites(cells.map((cell) => site([cell], 100, 3)))).toMatchObject([
       { live: { bytes: 200 }, liveObjects: 2 },

@@ -1,15 +1,15 @@
-/** SQL of gauges: readings that hold until the next one, summed over series after they were averaged over time. */
+/** SQL for gauges: a reading holds until the next one; readings are averaged over time, then summed over series. */
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { SeriesName } from "../../../model/wire/services.js";
 import type { Selection, Window } from "../../interface/store.js";
 
-/** A process is polled every 2 minutes at least; what was not read for longer is not carried on. */
+/** A process is polled at least every 2 minutes; an older reading is not carried forward. */
 export const CARRY_MS = 300_000;
 
-/** Figures that are read at a growing distance hold for longer: 12 % of the run's length, and a little more. */
+/** Figures that are read at growing intervals hold for longer: 12 % of the run's length, and a little more. */
 const RARE_CARRY = "greatest(600000, (m.ts_ms - s.recorded_ms) * 0.15)";
 
-/** Names of the metrics, and whether they are those of the recorded program's first process alone. */
+/** Names of the metrics, and whether they cover only the recorded program's first process. */
 const SOURCES: Readonly<
   Record<
     SeriesName,
@@ -22,7 +22,7 @@ const SOURCES: Readonly<
   ledger: { condition: "m.name LIKE 'ledger.%'", ofRoot: false, carry: RARE_CARRY },
 };
 
-/** Readings that hold within the window, with the time until which each does. `metrics`: a table of the FROM clause;
+/** Readings that hold within the window, with the time until which each holds. `metrics`: a table of the FROM clause;
  * `where`: further conditions on `s`, the series. Columns: grp, series_id, ts_ms, until_ms, value. */
 export function readingsSql(
   name: SeriesName,

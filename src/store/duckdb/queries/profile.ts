@@ -8,8 +8,8 @@ import { selectionSql, selectionValues, windowValues } from "./gauge.js";
 
 const MS_PER_DAY = 86_400_000;
 
-/** Each profile counts for the share of the window in which it was the newest of its process; what it allocated counts
- * as a whole if the profile lies in the window. */
+/** Each profile counts for the share of the window in which it was the newest of its process; its allocated bytes count
+completely if the profile is in the window. */
 const SAMPLES_SQL = (profiles: string, samples: string, condition: string) => `
   WITH chosen AS (SELECT s.series_id, s.ended_ms FROM series s WHERE ${condition}),
     held AS (
@@ -79,7 +79,7 @@ async function framesOfStacks(
   if (ids.length === 0) {
     return new Map();
   }
-  // The ids are numbers that the database gave.
+  // The ids are numbers from the database.
   const wanted = `(SELECT unnest([${ids.join(", ")}]::UBIGINT[]) AS stack_id)`;
   const stacks = await database.query(
     `SELECT stack_id, frame_ids FROM stacks JOIN ${wanted} USING (stack_id)`,

@@ -49,7 +49,7 @@ export function metricsIn(database: StoreDatabase, { startMs, endMs }: Window): 
   return database.union("metrics", database.daysIn(startMs - MS_PER_DAY, endMs));
 }
 
-/** By group, a value for each step; null: nobody reported. */
+/** By group, a value for each step; null: no process reported. */
 export function byGroup(rows: Rows, steps: number): Map<string, (number | null)[]> {
   const groups = new Map<string, (number | null)[]>();
   for (const { grp, step, value } of rows) {

@@ -1,4 +1,4 @@
-/** Services and their instances: who runs, how much memory, how fast it grows. */
+/** Services and their instances: which run, how much memory they use, how fast it grows. */
 import type {
   InstanceRowJson,
   ServiceJson,
@@ -13,11 +13,11 @@ import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
 const MOST_EVENTS = 200;
 /** After every day that is stored. */
 const FAR_MS = Date.UTC(9999, 0, 1);
-/** A verdict whose growth is no measurement. */
+/** A verdict whose growth was not measured. */
 const UNMEASURED = "insufficient-evidence";
 const NO_VERDICT = { kind: "none", confidence: 0, summary: "no verdict yet" } as const;
 
-/** An instance with what a service's row needs beside its own. */
+/** An instance with additional columns for its service's row. */
 interface Instance {
   readonly service: string;
   readonly row: InstanceRowJson;
@@ -196,7 +196,7 @@ function serviceRow(
   };
 }
 
-/** Where none runs: the one that reported last. */
+/** If none runs: the one that reported last. */
 function newest(all: readonly Instance[]): InstanceRowJson[] {
   const rows = all.map(({ row }) => row).sort((a, b) => b.lastSeenMs - a.lastSeenMs);
   return rows.slice(0, 1);
