@@ -89,10 +89,7 @@ function trainOptions(
     // prepare_model_for_kbit_training of PEFT switches checkpointing on.
     checkpointing: method === "qlora" ? "full" : "none",
     activationOffload: false,
-    quantize:
-      method === "qlora"
-        ? (request.quantize ?? (model.stored.quantization === null ? "nf4" : null))
-        : (request.quantize ?? null),
+    quantize: quantizeOf(model, request, { method, library }),
     dtype,
     fp32Weights: wide,
     attention: request.attention ?? "sdpa",
@@ -116,6 +113,17 @@ function trainOptions(
       expert: request.expert ?? 1,
     },
   };
+}
+
+function quantizeOf(
+  model: ModelShape,
+  { quantize }: PlanRequest,
+  { method, library }: Pick<TrainOptions, "method" | "library">,
+): Quantization | null {
+  const wanted = method === "qlora" && model.stored.quantization === null ? "nf4" : null;
+  const chosen = quantize ?? wanted;
+  // torchao's NF4Tensor, which torchtune uses, always quantises the scales, too.
+  return chosen === "nf4" && library === "torchtune" ? "nf4-dq" : chosen;
 }
 
 /** 2,048 positions, or fewer where the model has fewer (512 of BERT). */

@@ -67,10 +67,12 @@ export function fitTable(
   model: ModelShape,
   options: PlanOptions,
   gpus: readonly Gpu[],
-  measure: Measure,
+  measureFrom: (model: ModelShape, options: PlanOptions) => Measure,
 ): PlanFitJson[] {
   const jobs = options.mode === "train" ? methodsOf(options) : [{ name: options.engine, options }];
-  const measured = jobs.map((job) => measuredOnce(job.options.gpu, measure));
+  const measured = jobs.map((job) =>
+    measuredOnce(job.options.gpu, measureFrom(model, job.options)),
+  );
   return gpus.flatMap((gpu) =>
     jobs.map((job, index) => {
       const fit = fitOf(model, { ...job.options, gpu }, measured[index] as Measure);

@@ -153,7 +153,9 @@ const SERVING: readonly Technique<ServeOptions>[] = [
     cost: "some quality; a quantised checkpoint",
     change: "--quantize int4",
     applied: (job) =>
-      job.quantize === "int4" || job.quantize === "nf4" ? null : { ...job, quantize: "int4" },
+      job.quantize === "int4" || job.quantize?.startsWith("nf4") === true
+        ? null
+        : { ...job, quantize: "int4" },
   },
   {
     technique: "twice the tensor parallelism",

@@ -21,6 +21,7 @@ import {
   QUANTIZATIONS,
   type Quantization,
   type TrainOptions,
+  USUAL_GPU,
 } from "../../plan/index.js";
 import { parseBytes } from "./options.js";
 
@@ -57,6 +58,7 @@ export interface PlanWords {
   readonly ep?: number;
   readonly workers?: number;
   readonly gpu?: Gpu;
+  readonly cudaContext?: number;
   readonly config?: readonly string[];
   readonly engine?: Engine;
   readonly context?: number;
@@ -201,6 +203,11 @@ export function withPlanOptions(command: Command): void {
       "the device: h100, a100-40gb, 4090... or a size such as 24GiB\n(default: a100-80gb)",
       parseGpu,
     );
+  command.option(
+    "--cuda-context <size>",
+    "what the process takes on the device before its first tensor, such as 480MiB\n(default: as measured for --gpu, with lazily loaded kernels)",
+    parseBytes,
+  );
   choice("--engine <name>", "with --serve: the engine (default: transformers)", ENGINES);
   command
     .option("--context <n>", "with --serve: tokens of one sequence (default: 2048)", parseSize)
@@ -281,7 +288,7 @@ export function requestOf(words: PlanWords): PlanRequest {
       dtype: words.dtype,
       weights: words.weights,
       quantize: words.quantize,
-      gpu: words.gpu,
+      gpu: gpuOf(words),
       attention: words.attention,
       tensor: words.tp,
       pipeline: words.pp,
@@ -293,6 +300,12 @@ export function requestOf(words: PlanWords): PlanRequest {
       ? { serve: servingOf(words) }
       : { train: trainingOf(words), ...given({ sharding: shardingOf(words) }) }),
   };
+}
+
+function gpuOf({ gpu, cudaContext }: PlanWords): Gpu | undefined {
+  return cudaContext === undefined
+    ? gpu
+    : { ...(gpu ?? USUAL_GPU), contextBytes: cudaContext, contextMeasured: true };
 }
 
 function servingWord(stray: string): string {

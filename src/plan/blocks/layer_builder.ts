@@ -17,6 +17,8 @@ export interface LinearSketch {
   readonly group: "attention" | "mlp" | "router" | "other";
   /** A matrix for each of so many experts, of which this device holds its share; tokens are routed to them. */
   readonly experts?: number;
+  /** Another use of a matrix: its gradient is added to that of the first. */
+  readonly again?: boolean;
 }
 
 const FP32 = 4;
@@ -54,6 +56,7 @@ export class LayerBuilder {
     const casts = rules.autocast && rules.computeBytes < FP32;
     const itemBytes = casts ? rules.computeBytes : x.itemBytes;
     const needsInput = matrix.trainable;
+    const keepsInput = needsInput || (quantized && rules.quantizedKeepsInput);
     const castsInput = casts && x.itemBytes > itemBytes;
     const oneMatrix = inputs * outputs * rules.computeBytes;
     const copies = [
@@ -65,7 +68,7 @@ export class LayerBuilder {
       name: sketch.name,
       inputs: [x],
       makes: [{ elements: (x.elements / inputs) * outputs, itemBytes }],
-      saves: needsInput && !castsInput ? [x] : [],
+      saves: keepsInput && !castsInput ? [x] : [],
       extraSaved: copies,
       parameters,
       forwardTemporary: quantized
@@ -90,7 +93,10 @@ export class LayerBuilder {
     const quantizes =
       rules.quantization !== null && sketch.group !== "other" && sketch.group !== "router";
     const role = sketch.experts === undefined ? "matrix" : "expert";
-    const matrix = this.parameter(sketch.name, elements, role, outputs * experts);
+    const matrix: Parameter = {
+      ...this.parameter(sketch.name, elements, role, outputs * experts),
+      ...(sketch.again === true ? { tied: true } : {}),
+    };
     const stored: Parameter = quantizes
       ? {
           ...matrix,

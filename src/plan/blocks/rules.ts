@@ -39,8 +39,12 @@ export interface BlockRules {
   readonly fusedGelu: boolean;
   /** Queries, keys and values come from one matrix in every model. */
   readonly fusedProjection: boolean;
-  /** The loss copies 16-bit logits to fp32. */
-  readonly lossUpcasts: boolean;
+  /** Rows of one chunk of a chunked loss; null: an eighth of all rows. */
+  readonly lossChunkRows: number | null;
+  /** Which logits a variable of the training loop holds until the step ends: as the head made them, or in fp32. */
+  readonly holdsLogits: "made" | "fp32" | "none";
+  /** Products with quantised matrices keep their input for the backward pass (bitsandbytes before 0.42). */
+  readonly quantizedKeepsInput: boolean;
   /** False: layers of p = 0, as an evaluation and most language models have them. */
   readonly dropout: boolean;
   readonly tensorParallel: number;

@@ -24,7 +24,7 @@ const UNKNOWN_FACTOR = 2.5;
 export function trainingParts(
   peak: DevicePeak,
   options: TrainOptions,
-  model: ModelShape,
+  { model, gaps }: { model: ModelShape; gaps: number },
 ): PlanPartJson[] {
   const { states, simulation, communication } = peak;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
@@ -68,7 +68,14 @@ export function trainingParts(
       add("communication", simulation.peak.communication, WIDTHS.communication, communication);
     }
   }
-  return [...parts, ...allocatorParts(parts, { gpu: options.gpu, outsideBytes: peak.ncclBytes })];
+  return [
+    ...parts,
+    ...allocatorParts(parts, {
+      gpu: options.gpu,
+      outsideBytes: peak.ncclBytes,
+      replayedGaps: gaps,
+    }),
+  ];
 }
 
 type Add = (name: PlanPartName, bytes: Bytes, width: number, sketch: PartSketch) => void;

@@ -35,6 +35,12 @@ export interface States {
   };
   /** Bytes of the gradient of one parameter as the simulation sees it, after division. */
   readonly gradientBytesOf: (parameter: Parameter) => Bytes;
+  /** The same tensors one by one, in the order in which a program makes them. */
+  readonly tensors: {
+    readonly weights: readonly Bytes[];
+    readonly states: readonly Bytes[];
+    readonly stepTemporaries: readonly Bytes[];
+  };
 }
 
 export interface Divisors {
@@ -79,6 +85,14 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     0,
     ...tape.parameters.map((each) => (each.trainable ? each.elements * 4 : 0)),
   );
+  // The kernels of paged optimizers, and the host for offloaded states, need no copy on the device.
+  const temporary = paged
+    ? 0
+    : stepTemporary(
+        options.optimizer,
+        trained((each) => each.bytes * widening(each)) / divisors.states,
+        largest / divisors.states,
+      );
   return {
     weights: offloadsAll ? 0 : weights,
     adapters:
@@ -86,13 +100,7 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     gradients: trained(gradientBytesOf),
     optimizer: paged ? 0 : states,
     master: sharding.offload === "none" ? master : 0,
-    stepTemporary: paged
-      ? largest
-      : stepTemporary(
-          options.optimizer,
-          trained((each) => each.bytes * widening(each)) / divisors.states,
-          largest / divisors.states,
-        ),
+    stepTemporary: temporary,
     host:
       (paged ? states : 0) +
       (sharding.offload === "none" ? 0 : master) +
@@ -103,5 +111,41 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
       quantized: sum((each) => (each.quantized ? each.elements : 0)),
     },
     gradientBytesOf,
+    tensors: tensorsOf(tape, options, {
+      weight: (each) => (offloadsAll ? 0 : (each.bytes * widening(each)) / divisors.weights),
+      state: (each) =>
+        paged ? 0 : stateBytes(options.optimizer, each, stateWidth(each)) / divisors.states,
+      master: (each) =>
+        hasMaster && sharding.offload === "none" ? (4 * each.elements) / divisors.states : 0,
+      temporary,
+    }),
+  };
+}
+
+interface TensorBytes {
+  readonly weight: (each: Parameter) => Bytes;
+  readonly state: (each: Parameter) => Bytes;
+  readonly master: (each: Parameter) => Bytes;
+  /** Beside states, while the optimizer steps. */
+  readonly temporary: Bytes;
+}
+
+function tensorsOf(
+  tape: Tape,
+  { optimizer }: TrainOptions,
+  { weight, state, master, temporary }: TensorBytes,
+): States["tensors"] {
+  const trained = tape.parameters.filter((each) => each.trainable);
+  const elements = trained.reduce((sum, each) => sum + each.elements, 0);
+  const { foreach = false, moments = 1 } = OPTIMIZER_FACTS[optimizer];
+  const existing = (sizes: readonly Bytes[]): Bytes[] => sizes.filter((bytes) => bytes > 0);
+  return {
+    weights: existing([...tape.parameters.map(weight), ...trained.map(master)]),
+    states: existing(
+      trained.flatMap((each) => Array.from({ length: moments }, () => state(each) / moments)),
+    ),
+    stepTemporaries: existing(
+      foreach ? trained.map((each) => (temporary * each.elements) / elements) : [temporary],
+    ),
   };
 }

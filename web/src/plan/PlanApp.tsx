@@ -6,7 +6,7 @@ import { GPUS } from "../../../src/plan/device/gpus.js";
 import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
-import { perDeviceBytes, planMemory } from "../../../src/plan/plan.js";
+import { measureFrom, planMemory } from "../../../src/plan/plan.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { FitTable } from "./FitTable.js";
@@ -22,7 +22,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
   const resting = useResting(options);
   const fits = useMemo(() => {
     try {
-      return fitTable(model, resting, GPUS, perDeviceBytes);
+      return fitTable(model, resting, GPUS, measureFrom);
     } catch {
       return [];
     }
