@@ -7,8 +7,10 @@ import type {
   Engine,
   Library,
   Method,
+  Parallelism,
   PlanOptions,
   Quantization,
+  Schedule,
   ServeOptions,
   Sharding,
   TrainOptions,
@@ -29,14 +31,16 @@ export interface PlanRequest {
   readonly expert?: number;
   readonly train?: Partial<TrainOptions>;
   readonly sharding?: Partial<Sharding>;
+  readonly sequenceParallel?: boolean;
   readonly contextParallel?: number;
+  readonly schedule?: Schedule;
   readonly virtualStages?: number;
   readonly serve?: Partial<ServeOptions>;
 }
 
 const USUAL_SEQUENCE = 2048;
-/** A configuration of DeepSpeed does not name its devices. */
-const USUAL_ZERO_DEVICES = 8;
+/** Configurations of DeepSpeed and of the Trainer's FSDP do not name their devices. */
+const USUAL_SHARDED_DEVICES = 8;
 
 export function planOptions(model: ModelShape, request: PlanRequest): PlanOptions {
   const gpu = request.gpu ?? USUAL_GPU;
@@ -67,8 +71,15 @@ function trainOptions(
       "use --method qlora, or leave --quantize out",
     );
   }
-  const devices = request.sharding?.kind?.startsWith("zero") === true ? USUAL_ZERO_DEVICES : 1;
-  const sharding: Sharding = { kind: "ddp", devices, offload: "none", ...request.sharding };
+  const kind = request.sharding?.kind ?? "ddp";
+  const devices = kind === "ddp" ? 1 : USUAL_SHARDED_DEVICES;
+  const sharding: Sharding = {
+    kind: "ddp",
+    devices,
+    offload: "none",
+    version: 2,
+    ...request.sharding,
+  };
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
   const keepsWide = (model.stored.dtype ?? "fp32") === "fp32" && !quantizes;
@@ -107,12 +118,24 @@ function trainOptions(
     parallelism: {
       sharding,
       tensor: request.tensor ?? 1,
+      sequenceParallel: request.sequenceParallel ?? false,
       context: request.contextParallel ?? 1,
-      pipeline: request.pipeline ?? 1,
-      virtualStages: request.virtualStages ?? 1,
+      ...pipelineOf(request),
       expert: request.expert ?? 1,
     },
   };
+}
+
+const USUAL_PIECES = 2;
+
+function pipelineOf({
+  pipeline = 1,
+  schedule,
+  virtualStages,
+}: PlanRequest): Pick<Parallelism, "pipeline" | "schedule" | "virtualStages"> {
+  const chosen = schedule ?? ((virtualStages ?? 1) > 1 ? "interleaved" : "1f1b");
+  const pieces = chosen === "interleaved" ? (virtualStages ?? USUAL_PIECES) : 1;
+  return { pipeline, schedule: chosen, virtualStages: pieces };
 }
 
 function quantizeOf(

@@ -31,6 +31,7 @@ const COUNTING: BlockRules = {
   quantizedKeepsInput: false,
   dropout: false,
   tensorParallel: 1,
+  sequenceParallel: false,
   expertParallel: 1,
   imbalance: 1,
 };

@@ -20,6 +20,8 @@ import {
   type PlanRequest,
   QUANTIZATIONS,
   type Quantization,
+  SCHEDULES,
+  type Schedule,
   type TrainOptions,
   USUAL_GPU,
 } from "../../plan/index.js";
@@ -48,12 +50,15 @@ export interface PlanWords {
   readonly loraDropout?: boolean;
   readonly ddp?: number;
   readonly fsdp?: number;
+  readonly fsdpVersion?: "1" | "2";
   readonly zero?: number;
   readonly devices?: number;
   readonly offload?: "optimizer" | "all";
   readonly tp?: number;
+  readonly sequenceParallel?: boolean;
   readonly cp?: number;
   readonly pp?: number;
+  readonly schedule?: Schedule;
   readonly virtualStages?: number;
   readonly ep?: number;
   readonly workers?: number;
@@ -179,7 +184,13 @@ export function withPlanOptions(command: Command): void {
     )
     .option("--lora-dropout", "apply dropout to the adapters' inputs")
     .option("--ddp <n>", "data parallel: a copy on each of this many devices", parseSize)
-    .option("--fsdp <n>", "FSDP over this many devices", parseSize);
+    .option("--fsdp <n>", "FSDP over this many devices", parseSize)
+    .addOption(
+      new Option(
+        "--fsdp-version <n>",
+        "1: FullyShardedDataParallel; 2: fully_shard (default)",
+      ).choices(["1", "2"]),
+    );
   command.addOption(
     new Option("--zero <stage>", "DeepSpeed ZeRO over --devices")
       .choices(["1", "2", "3"])
@@ -189,11 +200,18 @@ export function withPlanOptions(command: Command): void {
   choice("--offload <what>", "what --fsdp or --zero keeps in host memory", ["optimizer", "all"]);
   command
     .option("--tp <n>", "tensor parallelism over this many devices", parseSize)
+    .option("--sequence-parallel", "with --tp: divide norms and residuals over the same devices")
     .option("--cp <n>", "context parallelism over this many devices", parseSize)
-    .option("--pp <n>", "number of pipeline stages (1F1B)", parseSize)
+    .option("--pp <n>", "number of pipeline stages", parseSize)
+    .addOption(
+      new Option(
+        "--schedule <name>",
+        "order of the microbatches (--accumulation) in the pipeline\n(default: 1f1b)",
+      ).choices([...SCHEDULES]),
+    )
     .option(
       "--virtual-stages <n>",
-      "interleaved 1F1B: pieces of the model on each stage",
+      "with the interleaved schedule: pieces of the model on each stage\n(default: 2)",
       parseSize,
     )
     .option("--ep <n>", "expert parallelism over this many devices", parseSize)
@@ -281,6 +299,7 @@ export function requestOf(words: PlanWords): PlanRequest {
       serves ? servingWord(stray) : "add --serve",
     );
   }
+  requireParallel(words);
   return {
     mode: serves ? "serve" : "train",
     ...given({
@@ -293,13 +312,35 @@ export function requestOf(words: PlanWords): PlanRequest {
       tensor: words.tp,
       pipeline: words.pp,
       expert: words.ep,
+      sequenceParallel: words.sequenceParallel,
       contextParallel: words.cp,
+      schedule: words.schedule,
       virtualStages: words.virtualStages,
     }),
     ...(serves
       ? { serve: servingOf(words) }
       : { train: trainingOf(words), ...given({ sharding: shardingOf(words) }) }),
   };
+}
+
+/** @throws TidemarkError TM-E002 for options that refine a division that was not asked for */
+function requireParallel(words: PlanWords): void {
+  const { tp = 1, pp = 1, schedule, virtualStages } = words;
+  if (words.sequenceParallel === true && tp === 1) {
+    throw badUsage("--sequence-parallel divides over the devices of --tp", "add --tp N");
+  }
+  if (pp === 1 && (schedule !== undefined || virtualStages !== undefined)) {
+    throw badUsage("--schedule and --virtual-stages belong to a pipeline", "add --pp N");
+  }
+  if (virtualStages !== undefined && schedule !== undefined && schedule !== "interleaved") {
+    throw badUsage(
+      `--virtual-stages has no effect with --schedule ${schedule}`,
+      "use --schedule interleaved",
+    );
+  }
+  if (words.fsdpVersion !== undefined && words.fsdp === undefined && words.config === undefined) {
+    throw badUsage("--fsdp-version belongs to --fsdp", "add --fsdp N");
+  }
 }
 
 function gpuOf({ gpu, cudaContext }: PlanWords): Gpu | undefined {
@@ -344,7 +385,9 @@ function shardingOf(words: PlanWords): PlanRequest["sharding"] {
   if (kinds.length > 1) {
     throw badUsage(`--${kinds[0]} and --${kinds[1]} divide the same job twice`, "name one of them");
   }
-  const rest = given({ devices: words.devices, offload: words.offload });
+  const version =
+    words.fsdpVersion === undefined ? undefined : (Number(words.fsdpVersion) as 1 | 2);
+  const rest = given({ devices: words.devices, offload: words.offload, version });
   if (words.fsdp !== undefined) {
     return { ...rest, kind: "fsdp", devices: words.fsdp };
   }

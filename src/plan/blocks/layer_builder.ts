@@ -227,6 +227,31 @@ export class LayerBuilder {
     return made as Tensor;
   }
 
+  /**
+   * Sequence parallelism (Korthikanti et al. 2022, section 4.2.2): all tokens before a divided matrix, this rank's share
+   * after it. Each is the identity without it.
+   */
+  gather(x: Tensor): Tensor {
+    return this.rules.sequenceParallel
+      ? this.#resized("all_gather", x, x.elements * this.rules.tensorParallel)
+      : x;
+  }
+
+  scatter(x: Tensor): Tensor {
+    return this.rules.sequenceParallel
+      ? this.#resized("reduce_scatter", x, x.elements / this.rules.tensorParallel)
+      : x;
+  }
+
+  #resized(name: string, x: Tensor, elements: number): Tensor {
+    const [made] = this.tape.op({
+      name,
+      inputs: [x],
+      makes: [{ elements, itemBytes: x.itemBytes }],
+    });
+    return made as Tensor;
+  }
+
   /** native_dropout keeps one byte an element. */
   dropout(x: Tensor): Tensor {
     const [made] = this.tape.op({

@@ -62,6 +62,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   if (rules.inputNeedsGradient) {
     x = { ...x, needsGradient: true };
   }
+  x = build.scatter(x);
   const layers = tower.layers.flatMap(({ count, layer }) =>
     Array.from({ length: count }, () => layer),
   );
@@ -75,7 +76,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     tape.beginUnit(`${tower.name}.norm`, [x], false);
     x = build.norm(x, tower.hidden, tower.finalNorm);
   }
-  return x;
+  return build.gather(x);
 }
 
 function oneLayer(

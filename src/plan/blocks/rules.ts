@@ -48,7 +48,8 @@ export interface BlockRules {
   /** False: layers of p = 0, as an evaluation and most language models have them. */
   readonly dropout: boolean;
   readonly tensorParallel: number;
-  /** Norms and residuals are divided by the tensor-parallel ranks, too. */
+  /** Norms and residuals have a share of the tokens on each tensor-parallel rank. */
+  readonly sequenceParallel: boolean;
   readonly expertParallel: number;
   /** Tokens of the busiest rank's experts, as a multiple of the mean. */
   readonly imbalance: number;

@@ -19,13 +19,21 @@ export interface Sharding {
   readonly kind: "ddp" | "fsdp" | "zero-1" | "zero-2" | "zero-3";
   readonly devices: number;
   readonly offload: "none" | "optimizer" | "all";
+  /** Of FSDP: 1 has one flat parameter for each layer, 2 divides each parameter. */
+  readonly version: 1 | 2;
 }
+
+export const SCHEDULES = ["gpipe", "1f1b", "interleaved"] as const;
+export type Schedule = (typeof SCHEDULES)[number];
 
 export interface Parallelism {
   readonly sharding: Sharding;
   readonly tensor: number;
+  /** Norms and residuals are divided over the tensor-parallel ranks, too. */
+  readonly sequenceParallel: boolean;
   readonly context: number;
   readonly pipeline: number;
+  readonly schedule: Schedule;
   /** Pieces of the model on one pipeline rank (interleaved 1F1B). */
   readonly virtualStages: number;
   readonly expert: number;

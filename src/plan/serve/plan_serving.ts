@@ -252,6 +252,7 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     quantizedKeepsInput: false,
     dropout: false,
     tensorParallel: tensor,
+    sequenceParallel: false,
     expertParallel: options.expert,
     imbalance: 1,
   };

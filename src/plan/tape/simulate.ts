@@ -69,7 +69,7 @@ class Simulation {
   #gradients = 0;
   #recomputed = 0;
   #communication = 0;
-  #gathered = { bytes: 0 };
+  readonly #gathered: { bytes: Bytes }[] = [];
   #peak: Moment | null = null;
 
   constructor(tape: Tape, rules: SimulationRules, trace?: AllocationTrace) {
@@ -127,13 +127,22 @@ class Simulation {
     return this.#tape.training && unit.checkpointable && this.#rules.checkpointing !== "none";
   }
 
-  /** Gathered weights and buckets while `unit` runs: new blocks, for they come from and go to the allocator. */
+  /** Gathered weights and buckets while `unit` runs. What a unit needs beyond the one before it is a block of its own. */
   #communicate(unit: Unit, backward: boolean): void {
     this.#communication = this.#rules.communicationOf(unit, backward);
-    if (this.#trace !== undefined && this.#communication !== this.#gathered.bytes) {
-      this.#trace.drop(this.#gathered);
-      this.#gathered = { bytes: this.#communication };
-      this.#trace.hold(this.#gathered, this.#communication);
+    if (this.#trace === undefined) {
+      return;
+    }
+    let held = this.#gathered.reduce((sum, { bytes }) => sum + bytes, 0);
+    while (held > this.#communication) {
+      const last = this.#gathered.pop() as { bytes: Bytes };
+      held -= last.bytes;
+      this.#trace.drop(last);
+    }
+    if (held < this.#communication) {
+      const block = { bytes: this.#communication - held };
+      this.#gathered.push(block);
+      this.#trace.hold(block, block.bytes);
     }
   }
 

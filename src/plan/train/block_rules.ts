@@ -51,6 +51,7 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     quantizedKeepsInput: options.library === "litgpt",
     dropout: options.dropout,
     tensorParallel: parallelism.tensor,
+    sequenceParallel: parallelism.sequenceParallel && parallelism.tensor > 1,
     expertParallel: parallelism.expert,
     imbalance: options.imbalance,
   };

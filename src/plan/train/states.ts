@@ -60,6 +60,9 @@ export function divisorsOf({ kind, devices }: TrainOptions["parallelism"]["shard
 export function statesOf(tape: Tape, options: TrainOptions): States {
   const { sharding } = options.parallelism;
   const divisors = divisorsOf(sharding);
+  // Expert parallelism takes its ranks from those that data parallelism would divide over.
+  const over = (each: Parameter, divisor: number): number =>
+    each.role === "expert" ? Math.max(1, divisor / options.parallelism.expert) : divisor;
   const computeBytes = bytesOfCompute(options.dtype);
   const isZero = sharding.kind.startsWith("zero");
   const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;
@@ -73,13 +76,17 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const trained = (of: (each: Parameter) => number): number =>
     sum((each) => (each.trainable ? of(each) : 0));
   const gradientBytesOf = (each: Parameter): Bytes =>
-    (each.bytes * widening(each)) / divisors.gradients;
-  const states =
-    trained((each) => stateBytes(options.optimizer, each, stateWidth(each))) / divisors.states;
-  const master = hasMaster ? trained(({ elements }) => 4 * elements) / divisors.states : 0;
+    (each.bytes * widening(each)) / over(each, divisors.gradients);
+  const stateOf = (each: Parameter): Bytes =>
+    stateBytes(options.optimizer, each, stateWidth(each)) / over(each, divisors.states);
+  const masterOf = (each: Parameter): Bytes =>
+    hasMaster ? (4 * each.elements) / over(each, divisors.states) : 0;
+  const weightOf = (each: Parameter): Bytes =>
+    (each.bytes * widening(each)) / over(each, divisors.weights);
+  const states = trained(stateOf);
+  const master = trained(masterOf);
   const paged = OPTIMIZER_FACTS[options.optimizer].paged || sharding.offload !== "none";
-  const weights =
-    sum((each) => (each.role === "adapter" ? 0 : each.bytes * widening(each))) / divisors.weights;
+  const weights = sum((each) => (each.role === "adapter" ? 0 : weightOf(each)));
   const offloadsAll = sharding.offload === "all";
   const largest = Math.max(
     0,
@@ -95,8 +102,7 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
       );
   return {
     weights: offloadsAll ? 0 : weights,
-    adapters:
-      sum((each) => (each.role === "adapter" ? each.bytes * widening(each) : 0)) / divisors.weights,
+    adapters: sum((each) => (each.role === "adapter" ? weightOf(each) : 0)),
     gradients: trained(gradientBytesOf),
     optimizer: paged ? 0 : states,
     master: sharding.offload === "none" ? master : 0,
@@ -112,11 +118,9 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     },
     gradientBytesOf,
     tensors: tensorsOf(tape, options, {
-      weight: (each) => (offloadsAll ? 0 : (each.bytes * widening(each)) / divisors.weights),
-      state: (each) =>
-        paged ? 0 : stateBytes(options.optimizer, each, stateWidth(each)) / divisors.states,
-      master: (each) =>
-        hasMaster && sharding.offload === "none" ? (4 * each.elements) / divisors.states : 0,
+      weight: (each) => (offloadsAll ? 0 : weightOf(each)),
+      state: (each) => (paged ? 0 : stateOf(each)),
+      master: (each) => (sharding.offload === "none" ? masterOf(each) : 0),
       temporary,
     }),
   };
