@@ -161,6 +161,13 @@ function outside({ parts }: PlanJson): Bytes {
 function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["parts"]): string {
   const { serving } = plan;
   const sentences: string[] = [];
+  if (log.cacheBytes !== undefined && log.cacheBytes <= 0) {
+    sentences.push("vLLM had no memory left for its cache: raise --gpu-memory-utilization");
+  } else if (log.neededBytes !== undefined && log.requestTokens !== undefined) {
+    sentences.push(
+      `vLLM did not start: one request of ${log.requestTokens} tokens needs ${formatBytesBriefly(log.neededBytes)} of cache; lower --max-model-len`,
+    );
+  }
   if (
     serving !== undefined &&
     log.cacheBytes !== undefined &&

@@ -32,8 +32,10 @@ describe("tensor and sequence parallelism", () => {
     // The input of the final matrix is gathered, and so are those of attention and MLP, which autograd saves.
     expect(savedOf(both, "norm")).toBeLessThan(savedOf(one, "norm") / 3);
     const gathered = 2 * 32 * 2048 * 4096 * 2;
-    const divided = both.simulation.savedBytes - gathered;
-    expect(divided).toBeLessThan(0.45 * tensor.simulation.savedBytes);
+    const shared = savedOf(tensor, "mlp") + savedOf(tensor, "attention");
+    const logits = 2048 * 128_256 * 4;
+    const rest = both.simulation.savedBytes - gathered - shared - logits / 4;
+    expect(rest).toBeLessThan(0.3 * (tensor.simulation.savedBytes - shared - logits / 4));
     expect(both.states.weights).toBe(tensor.states.weights);
   });
 
@@ -82,8 +84,9 @@ describe("FSDP", () => {
     });
 
   it("version 1 has a gradient of the whole flat parameter of a layer with adapters", () => {
-    const difference =
-      lora(1).simulation.peak.communication - lora(2).simulation.peak.communication;
+    const needed = (peak: ReturnType<typeof lora>): number =>
+      Math.max(...peak.tape.units.map((unit) => peak.communication?.bytesOf(unit, true) ?? 0));
+    const difference = needed(lora(1)) - needed(lora(2));
     // A layer of Llama 3.1 8B in bf16: 218e6 parameters, and adapters.
     expect(difference).toBeGreaterThan(2 * 218e6);
     expect(difference).toBeLessThan(2 * 219e6);
