@@ -29,8 +29,15 @@ export function fitOf(model: ModelShape, options: PlanOptions, measure: Measure)
     deviceBytes,
     fits: fitsNow,
     maxBatch: largest((batch) => fits(withBatch(batch)), LARGEST_BATCH),
-    maxSequence: 64 * largest((units) => fits(withLength(64 * units)), LONGEST / 64),
+    maxSequence: largestLength((length) => fits(withLength(length)), model.longestSequence),
   };
+}
+
+/** In steps of 64, up to what the model was made for. @param longest of the model; 0: not known */
+function largestLength(fits: (length: number) => boolean, longest: number): number {
+  const limit = longest === 0 ? LONGEST : Math.min(LONGEST, longest);
+  const found = 64 * largest((units) => fits(64 * units), Math.max(1, Math.floor(limit / 64)));
+  return Math.min(found, limit);
 }
 
 /** An engine that fills its share always fits: what counts is whether its cache holds the sequences. */

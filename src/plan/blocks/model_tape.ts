@@ -85,6 +85,7 @@ function oneLayer(
   layer: LayerShape,
   { tower, place }: { tower: TowerShape; place: TowerPlace },
 ): Tensor {
+  build.tape.part = "residual";
   switch (layer.kind) {
     case "transformer":
       return transformerLayer(build, x, layer, {

@@ -74,7 +74,7 @@ export function allocatorParts(
   if (outsideBytes > 0) {
     made.push(
       part("communication", outsideBytes, 0.6, {
-        formula: "NCCL's channels for each group of ranks",
+        formula: "NCCL buffers of each process group",
         source: "NCCL_BUFFSIZE, NCCL_MAX_NCHANNELS",
         where: "device",
       }),
@@ -104,7 +104,7 @@ function fragmentationPart(parts: readonly PlanPartJson[], replayed?: number): P
   const gaps = all * replayed;
   return {
     ...part("fragmentation", gaps, 0.75, {
-      formula: `three steps replayed on PyTorch's caching allocator reserve ${(replayed * 100).toFixed(1)} % more than they allocate`,
+      formula: `the caching allocator, replayed for three steps, reserves ${(replayed * 100).toFixed(1)} % more than it allocates`,
       source,
       where: "reserved",
     }),
@@ -128,7 +128,7 @@ function contextPart(gpu: Gpu): PlanPartJson {
     });
   }
   const made = part("cuda context", contextBytes, 0.35, {
-    formula: `context and kernels of ${gpu.name === "" ? "a device of this size" : gpu.name}`,
+    formula: `CUDA context and loaded kernels on ${gpu.name === "" ? "a GPU of this size" : gpu.name}`,
     source: "nvidia-smi before the first tensor; kernels load lazily from CUDA 11.7 on",
     where: "device",
   });

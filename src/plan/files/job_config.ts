@@ -65,6 +65,9 @@ const OPTIMIZERS: Readonly<Record<string, OptimizerName>> = {
 function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
   const zero = config.part("zero_optimization");
   const stage = zero?.count(0, "stage") ?? 0;
+  if (stage > 3) {
+    throw notAModel(config.source, `ZeRO has stages 0 to 3, not ${stage}`);
+  }
   const isOffloaded = (name: string): boolean =>
     /cpu|nvme/.test(zero?.part(name)?.text("device") ?? "");
   const offload = isOffloaded("offload_param")

@@ -89,6 +89,12 @@ function planOf(
   }
 }
 
+function billions(parameters: number): string {
+  return parameters >= 1e9
+    ? `${(parameters / 1e9).toPrecision(3)} billion`
+    : `${(parameters / 1e6).toPrecision(3)} million`;
+}
+
 function Figures({ plan }: { plan: PlanJson }) {
   const { memory, devices, model } = plan;
   const rows = [
@@ -119,9 +125,9 @@ function Figures({ plan }: { plan: PlanJson }) {
       </div>
       <div className="figure">
         <dt>Model</dt>
-        <dd className="value">{formatCount(model.parameters)}</dd>
+        <dd className="value">{billions(model.parameters)}</dd>
         <dd className="note">
-          parameters, {model.layers} layers, {model.family}
+          parameters, {formatCount(model.layers)} layers, {model.family}
         </dd>
       </div>
     </dl>
