@@ -82,12 +82,14 @@ function trainOptions(
   };
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
-  const keepsWide = (model.stored.dtype ?? "fp32") === "fp32" && !quantizes;
+  const library: Library = request.train?.library ?? "transformers";
+  // prepare_model_for_kbit_training of PEFT converts everything that is not quantised to fp32.
+  const isPrepared = method === "qlora" && library === "transformers";
+  const keepsWide = isPrepared || ((model.stored.dtype ?? "fp32") === "fp32" && !quantizes);
   const wide =
     request.weights === undefined
       ? keepsWide || (sharded && method === "full")
       : request.weights === "fp32";
-  const library: Library = request.train?.library ?? "transformers";
   return {
     mode: "train",
     method,

@@ -54,10 +54,12 @@ export class LayerBuilder {
     const [matrix] = parameters as [Parameter];
     const quantized = matrix.quantized;
     const casts = rules.autocast && rules.computeBytes < FP32;
-    const itemBytes = casts ? rules.computeBytes : x.itemBytes;
+    // bitsandbytes computes in the compute type and returns the input's type (Linear4bit.forward).
+    const itemBytes = casts && !quantized ? rules.computeBytes : x.itemBytes;
     const needsInput = matrix.trainable;
     const keepsInput = needsInput || (quantized && rules.quantizedKeepsInput);
     const castsInput = casts && x.itemBytes > itemBytes;
+    const castsDown = quantized && x.itemBytes > rules.computeBytes;
     const oneMatrix = inputs * outputs * rules.computeBytes;
     const copies = [
       ...(castsInput && needsInput ? [x.elements * itemBytes] : []),
@@ -72,7 +74,8 @@ export class LayerBuilder {
       extraSaved: copies,
       parameters,
       forwardTemporary: quantized
-        ? oneMatrix
+        ? oneMatrix +
+          (castsDown ? (x.elements / inputs) * (inputs + outputs) * rules.computeBytes : 0)
         : castsInput && !needsInput
           ? x.elements * itemBytes
           : 0,
@@ -147,18 +150,22 @@ export class LayerBuilder {
     });
     const tokens = x.elements / inputs;
     const source = adapter.dropout ? this.dropout(x) : x;
+    const itemBytes = adapter.copiesInput ? this.rules.computeBytes : y.itemBytes;
     const [low] = this.tape.op({
       name: `${sketch.name}.lora_A`,
       inputs: [source],
-      makes: [{ elements: tokens * adapter.rank, itemBytes: y.itemBytes }],
-      saves: [source],
+      makes: [{ elements: tokens * adapter.rank, itemBytes }],
+      saves: adapter.copiesInput ? [] : [source],
+      extraSaved: adapter.copiesInput ? [source.elements * itemBytes] : [],
+      forwardTemporary: adapter.copiesInput ? source.elements * adapter.itemBytes : 0,
+      backwardTemporary: adapter.copiesInput ? source.elements * adapter.itemBytes : 0,
       parameters: [weight("lora_A", inputs * adapter.rank)],
       expensive: "matmul",
     });
     const [high] = this.tape.op({
       name: `${sketch.name}.lora_B`,
       inputs: [low as Tensor],
-      makes: [{ elements: tokens * outputs, itemBytes: y.itemBytes }],
+      makes: [{ elements: tokens * outputs, itemBytes }],
       saves: [low as Tensor],
       parameters: [weight("lora_B", outputs * adapter.rank)],
       expensive: "matmul",

@@ -10,6 +10,11 @@ export interface AdapterRules {
   readonly targets: "attention" | "all" | readonly string[];
   readonly itemBytes: number;
   readonly dropout: boolean;
+  /**
+   * Each adapter casts its input to its own type, and autocast to the compute type: it keeps a copy of its own where
+   * others share one (peft.tuners.lora.layer, `_cast_input_dtype`).
+   */
+  readonly copiesInput: boolean;
 }
 
 export interface BlockRules {

@@ -19,6 +19,7 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
   const sequence = Math.ceil(options.sequence / parallelism.context);
   // FSDP and DeepSpeed compute with 16-bit copies of their own and need no autocast.
   const autocast = options.fp32Weights && computeBytes < 4 && !sharded;
+  const isPeft = options.library === "transformers";
   return {
     training: true,
     batch: options.batch,
@@ -34,8 +35,10 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
       : {
           rank: options.adapterRank,
           targets: options.adapterTargets,
-          itemBytes: autocast ? 4 : computeBytes,
+          // PEFT makes adapters of 16-bit models in fp32 (`autocast_adapter_dtype`).
+          itemBytes: autocast || isPeft ? 4 : computeBytes,
           dropout: options.adapterDropout,
+          copiesInput: computeBytes < 4 && (autocast || isPeft),
         },
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
     attention: options.attention,
