@@ -13,7 +13,7 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
       ? "fp32 weights, matrix products in"
       : "weights and matrix products in";
   const sentences = [
-    `${weights} ${dtype}${fp32Weights || model.stored.dtype === null ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
+    `${weights} ${dtype}${fp32Weights || model.stored.dtype === null || model.stored.dtype === dtype ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
     `${options.library} with ${options.attention} attention and ${options.loss} loss, ${options.compiled ? "with" : "without"} torch.compile, ${options.checkpointing === "none" ? "no" : options.checkpointing} checkpointing`,
     `${options.batch} ${options.batch === 1 ? "sequence" : "sequences"} of ${options.sequence} tokens on each device, without shorter ones`,
   ];
