@@ -75,6 +75,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   cohere: { norm: "layer", parallel: 1, tied: true },
   stablelm: { norm: "layer" },
   starcoder2: {
+    tied: true,
     norm: "layer",
     plainMlp: true,
     activation: "gelu",
