@@ -49,7 +49,9 @@ import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
 import { makerOf } from "./handle_makers.js";
 import { evenly, handleObjects, MOST_OF_TYPE } from "./handle_objects.js";
 import { openerOf } from "./handle_openers.js";
+import { boundOf } from "./holder_bound.js";
 import { type HoldingKind, holdingKindOf } from "./holding_kind.js";
+import { kernelCells } from "./kernel_cells.js";
 import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
 import { informativeness, isConclusive } from "./lookup_quality.js";
 import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./lookup_request.js";
@@ -139,6 +141,7 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
   const { pid, sites, unsampled } = request;
   const codes = once(() => ownCode(objects, python));
   const ofLibraries = unsampled === null ? [] : libraryObjects(objects, unsampled.libraries);
+  const cells = kernelCells(objects);
   const batch: HolderBatch = {
     pid,
     collector: collectorOf(python),
@@ -151,6 +154,7 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
       const putters = row.path.length === 0 ? [] : puttersInto(row.path, codes(), isNested);
       return { ...row, putters };
     }),
+    ...(cells.length > 0 ? { cells } : {}),
   };
   const libraryTypes = new Set(ofLibraries.map(({ type }) => type));
   return { batch, census: censusBatch(pid, countGraph(objects), libraryTypes), copiedBytes };
@@ -381,45 +385,6 @@ function wordsOf(
     bound: best ? boundOf(objects, best.node) : 0,
     objects: best?.objects ?? 0,
   };
-}
-
-/** Objects/dequeobject.c and Modules/_functoolsmodule.c: unchanged from 3.9 to 3.15. */
-const DEQUE_MAXLEN = 64;
-const LRU_CACHE = 72;
-const LRU_MAXSIZE = 96;
-const MOST_BOUND = 2 ** 40;
-const DEQUE = /(?:^|\.)deque$/;
-const LRU_WRAPPER = /_lru_cache_wrapper$/;
-
-/**
- * The bound of the holder, or of the cache whose dict it is; 0 if there is none. An object inside an item of a
- * bounded container is not bounded by it.
- */
-function boundOf(objects: ObjectGraph, holder: NodeId): number {
-  const { graph, copy, paths, index } = objects;
-  const isOf = (node: NodeId | undefined, type: RegExp): node is NodeId =>
-    node !== undefined &&
-    node >= graph.firstObject &&
-    type.test(graph.typeNames[uint32At(graph.type, node)] ?? "");
-  if (isOf(holder, DEQUE)) {
-    return bounded(copy.word(float64At(graph.address, holder) + DEQUE_MAXLEN));
-  }
-  const cache = pathTo(paths, holder)
-    .slice(-2)
-    .find((node) => isOf(node, LRU_WRAPPER));
-  if (cache === undefined) {
-    return 0;
-  }
-  const address = float64At(graph.address, cache);
-  // Only if its dict is at the expected offset; another layout proves nothing.
-  return index.at(copy.word(address + LRU_CACHE)) === 0
-    ? 0
-    : bounded(copy.word(address + LRU_MAXSIZE));
-}
-
-/** -1 or None means no bound. */
-function bounded(word: number): number {
-  return word > 0 && word < MOST_BOUND ? word : 0;
 }
 
 /** struct gc_generation: a list head of two words, then int threshold, int count. */

@@ -1,4 +1,5 @@
 import type { Pid, TimeMs } from "../model/base/units.js";
+import { numberedCell } from "../model/profile/frame_text.js";
 import { checkTable, demand, record } from "./batch_check.js";
 import type { HolderBatch, HolderLookup, HolderRow } from "./types.js";
 
@@ -16,6 +17,7 @@ const ROW = {
   bound: "number",
 } as const;
 
+const CELL = { file: "string", number: "number" } as const;
 const PUTTER = { function: "string", file: "string", line: "number", callers: "strings" } as const;
 
 /**
@@ -24,11 +26,12 @@ const PUTTER = { function: "string", file: "string", line: "number", callers: "s
  */
 export class HolderReader {
   readonly #byPid = new Map<Pid, HolderLookup>();
+  readonly #cells = new Map<string, string>();
 
   /** Throws BatchError for what no recorder can have written. */
   add(value: unknown, timeMs: TimeMs): void {
     checkTable(value, { pid: "number" }, "holders");
-    const { rows, collector } = record(value, "holders");
+    const { rows, collector, cells = [] } = record(value, "holders");
     demand(Array.isArray(rows), "holders.rows is no list");
     for (const row of rows) {
       checkTable(row, ROW, "a holder");
@@ -41,7 +44,14 @@ export class HolderReader {
     if (collector !== null) {
       checkTable(collector, { youngCount: "number", youngThreshold: "number" }, "the collector");
     }
+    demand(Array.isArray(cells), "the cells are no list");
+    for (const cell of cells) {
+      checkTable(cell, CELL, "a cell");
+    }
     const batch = value as HolderBatch;
+    for (const { file, number } of batch.cells ?? []) {
+      this.#cells.set(file, numberedCell(file, number));
+    }
     const older = new Map(this.#byPid.get(batch.pid)?.rows.map((row) => [row.site, row]));
     const merged = batch.rows.map((one) => {
       const row = { ...one, foundMs: timeMs };
@@ -55,6 +65,12 @@ export class HolderReader {
 
   newest(): HolderLookup[] {
     return [...this.#byPid.values()];
+  }
+
+  /** Strings with the number of a notebook cell in place of the hash that the kernel named it by. */
+  withCells(strings: readonly string[]): readonly string[] {
+    const cells = this.#cells;
+    return cells.size === 0 ? strings : strings.map((text) => cells.get(text) ?? text);
   }
 }
 

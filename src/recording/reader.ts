@@ -199,6 +199,7 @@ export class OpenRecording implements Recording {
     const ranks = new Map(this.#rows.map(({ pid, rank }) => [pid, rank]));
     return {
       ...tables,
+      strings: this.#holders.withCells(tables.strings),
       processes: tables.processes.map((process) => {
         const rank = ranks.get(process.pid) ?? null;
         return rank === null ? process : { ...process, rank };

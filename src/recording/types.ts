@@ -89,6 +89,14 @@ export interface HolderBatch {
     readonly youngThreshold: number;
   } | null;
   readonly rows: readonly HolderRow[];
+  /** Of a notebook kernel, which names the file of a cell by a hash; recordings before it lack it. */
+  readonly cells?: readonly NotebookCell[];
+}
+
+/** The name under which a kernel compiled a cell, and the number that IPython shows for it. */
+export interface NotebookCell {
+  readonly file: string;
+  readonly number: number;
 }
 
 /** Of a recording's lookups what is newest, each row with the time of the one that found it. */

@@ -11,8 +11,18 @@ export function baseName(path: string): string {
 const TERMINAL_CELL = /^<ipython-input-(\d+)-[0-9a-f]+>$/;
 const KERNEL_CELL = /[/\\]ipykernel_\d+[/\\]\d+\.py$/;
 
+export function isKernelCell(file: string): boolean {
+  return KERNEL_CELL.test(file);
+}
+
 export function isNotebookCell(file: string): boolean {
   return TERMINAL_CELL.test(file) || KERNEL_CELL.test(file);
+}
+
+/** The name that IPython in a terminal would have given to a kernel's cell. */
+export function numberedCell(file: string, number: number): string {
+  const [hash = "0"] = /\d+(?=\.py$)/.exec(file) ?? [];
+  return `<ipython-input-${number}-${hash}>`;
 }
 
 /** A file's readable name: "In [5]" for a notebook cell, or "notebook cell" if its name has no number. */
