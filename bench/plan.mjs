@@ -1,11 +1,14 @@
 /**
- * Planned against measured memory: `npm run bench -- plan [--python PYTHON]`
+ * Planned against measured memory: `npm run bench -- plan [--python PYTHON] [--library PYTHON] [--only NAME]`
  *
  * Without options: the peaks that other projects published (bench/plan_rows.json, each with its source and the words
  * that plan it), written to docs/plan.md. With `--python`, an interpreter with torch and a GPU: trains the small models
- * of test/data/plan/small on the device and compares what torch.cuda counts.
+ * of test/data/plan/small on the device and compares what torch.cuda counts. With `--library`, an interpreter with torch
+ * and transformers: builds the models of test/data/plan/library with transformers on the CPU and compares parameters and
+ * the tensors that autograd saves; `--only` names one of them. Keys without a mask are not repeated there: GQA is planned
+ * with --attention flash.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +17,13 @@ import { parseArgs } from "node:util";
 import { markdownTable, writeResults } from "./results.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const { values: options } = parseArgs({ options: { python: { type: "string" } } });
+const { values: options } = parseArgs({
+  options: {
+    python: { type: "string" },
+    library: { type: "string" },
+    only: { type: "string" },
+  },
+});
 const GIB = 2 ** 30;
 
 /** @typedef {{bytes: number, low: number, high: number}} Figure */
@@ -97,7 +106,41 @@ function onDevice(python) {
   }
 }
 
-if (options.python === undefined) {
+/** @param {string} path @param {string} words @returns {{model: {parameters: number}, savedActivations: {bytes: number}[]}} */
+function document(path, words) {
+  const args = [join(root, "dist/program/main.js"), "plan", path, "--json", ...words.split(" ")];
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8", maxBuffer: 2 ** 26 }));
+}
+
+/** @param {string} python */
+function withLibrary(python) {
+  const folder = join(root, "test/data/plan/library");
+  for (const file of readdirSync(folder)) {
+    if (options.only !== undefined && file !== `${options.only}.json`) {
+      continue;
+    }
+    const path = join(folder, file);
+    for (const attention of ["eager", "sdpa"]) {
+      const script = join(root, "bench/plan_library.py");
+      const ran = spawnSync(python, [script, path, attention, "2", "192"], { encoding: "utf8" });
+      if (ran.status !== 0) {
+        console.log(`${file} ${attention}: ${ran.stderr.trim().split("\n").at(-1)?.slice(0, 120)}`);
+        continue;
+      }
+      const measured = JSON.parse(ran.stdout);
+      const kernel = attention === "sdpa" ? "flash" : attention;
+      const plan = document(path, `--dtype fp32 --batch 2 --seq 192 --attention ${kernel}`);
+      const saved = plan.savedActivations.reduce((sum, { bytes }) => sum + bytes, 0);
+      console.log(
+        `${file} ${attention}: parameters ${percent(plan.model.parameters / measured.parameters - 1)}, saved ${percent(saved / measured.saved - 1)}`,
+      );
+    }
+  }
+}
+
+if (options.library !== undefined) {
+  withLibrary(options.library);
+} else if (options.python === undefined) {
   published();
 } else {
   onDevice(options.python);

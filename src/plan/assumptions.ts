@@ -10,12 +10,12 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   const { method, dtype, fp32Weights } = options;
   const weights =
     options.fp32Weights && dtype !== "fp32"
-      ? "fp32 weights, products in"
-      : "weights and products in";
+      ? "fp32 weights, matrix products in"
+      : "weights and matrix products in";
   const sentences = [
-    `${weights} ${dtype}${fp32Weights || model.stored.dtype === null ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
-    `library ${options.library}, attention ${options.attention}, loss ${options.loss}, ${options.compiled ? "compiled" : "not compiled"}, checkpointing ${options.checkpointing}`,
-    `${options.batch} sequences of ${options.sequence} tokens on each device, all of that length`,
+    `${weights} ${dtype}${fp32Weights || model.stored.dtype === null || model.stored.dtype === dtype ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
+    `${options.library} with ${options.attention} attention and ${options.loss} loss, ${options.compiled ? "with" : "without"} torch.compile, ${options.checkpointing === "none" ? "no" : options.checkpointing} checkpointing`,
+    `${options.batch} ${options.batch === 1 ? "sequence" : "sequences"} of ${options.sequence} tokens on each device, without shorter ones`,
   ];
   if (method !== "full") {
     const targets =
@@ -28,7 +28,7 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   }
   if (options.optimizer !== "none") {
     sentences.push(
-      `optimizer ${options.optimizer}${options.optimizerInBackward ? ", stepping in the backward pass" : ""}`,
+      `optimizer ${options.optimizer}${options.optimizerInBackward ? " that steps in the backward pass" : ""}`,
     );
   }
   return sentences;
@@ -38,7 +38,7 @@ function ofServing(options: ServeOptions): string[] {
   const { engine, utilization, batchedTokens } = options;
   const preallocates = engine !== "transformers" && engine !== "llama.cpp";
   return [
-    `engine ${engine}${preallocates ? `, which takes ${(utilization * 100).toFixed(0)} % of the device, ${batchedTokens} tokens in one pass` : ""}`,
-    `${options.concurrency} sequences of ${options.context} tokens; cache in ${options.kvDType === "auto" ? options.dtype : options.kvDType}`,
+    `${engine}${preallocates ? `, which uses ${(utilization * 100).toFixed(0)} % of the device and computes ${batchedTokens} tokens per pass` : ""}`,
+    `${options.concurrency} ${options.concurrency === 1 ? "sequence" : "sequences"} of ${options.context} tokens; cache in ${options.kvDType === "auto" ? options.dtype : options.kvDType}`,
   ];
 }

@@ -7,8 +7,10 @@ import type {
   Engine,
   Library,
   Method,
+  Parallelism,
   PlanOptions,
   Quantization,
+  Schedule,
   ServeOptions,
   Sharding,
   TrainOptions,
@@ -29,14 +31,16 @@ export interface PlanRequest {
   readonly expert?: number;
   readonly train?: Partial<TrainOptions>;
   readonly sharding?: Partial<Sharding>;
+  readonly sequenceParallel?: boolean;
   readonly contextParallel?: number;
+  readonly schedule?: Schedule;
   readonly virtualStages?: number;
   readonly serve?: Partial<ServeOptions>;
 }
 
 const USUAL_SEQUENCE = 2048;
-/** A configuration of DeepSpeed does not name its devices. */
-const USUAL_ZERO_DEVICES = 8;
+/** Configurations of DeepSpeed and of the Trainer's FSDP do not name their devices. */
+const USUAL_SHARDED_DEVICES = 8;
 
 export function planOptions(model: ModelShape, request: PlanRequest): PlanOptions {
   const gpu = request.gpu ?? USUAL_GPU;
@@ -67,16 +71,25 @@ function trainOptions(
       "use --method qlora, or leave --quantize out",
     );
   }
-  const devices = request.sharding?.kind?.startsWith("zero") === true ? USUAL_ZERO_DEVICES : 1;
-  const sharding: Sharding = { kind: "ddp", devices, offload: "none", ...request.sharding };
+  const kind = request.sharding?.kind ?? "ddp";
+  const devices = kind === "ddp" ? 1 : USUAL_SHARDED_DEVICES;
+  const sharding: Sharding = {
+    kind: "ddp",
+    devices,
+    offload: "none",
+    version: 2,
+    ...request.sharding,
+  };
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
-  const keepsWide = (model.stored.dtype ?? "fp32") === "fp32" && !quantizes;
+  const library: Library = request.train?.library ?? "transformers";
+  // prepare_model_for_kbit_training of PEFT converts everything that is not quantised to fp32.
+  const isPrepared = method === "qlora" && library === "transformers";
+  const keepsWide = isPrepared || ((model.stored.dtype ?? "fp32") === "fp32" && !quantizes);
   const wide =
     request.weights === undefined
       ? keepsWide || (sharded && method === "full")
       : request.weights === "fp32";
-  const library: Library = request.train?.library ?? "transformers";
   return {
     mode: "train",
     method,
@@ -89,10 +102,7 @@ function trainOptions(
     // prepare_model_for_kbit_training of PEFT switches checkpointing on.
     checkpointing: method === "qlora" ? "full" : "none",
     activationOffload: false,
-    quantize:
-      method === "qlora"
-        ? (request.quantize ?? (model.stored.quantization === null ? "nf4" : null))
-        : (request.quantize ?? null),
+    quantize: quantizeOf(model, request, { method, library }),
     dtype,
     fp32Weights: wide,
     attention: request.attention ?? "sdpa",
@@ -110,12 +120,35 @@ function trainOptions(
     parallelism: {
       sharding,
       tensor: request.tensor ?? 1,
+      sequenceParallel: request.sequenceParallel ?? false,
       context: request.contextParallel ?? 1,
-      pipeline: request.pipeline ?? 1,
-      virtualStages: request.virtualStages ?? 1,
+      ...pipelineOf(request),
       expert: request.expert ?? 1,
     },
   };
+}
+
+const USUAL_PIECES = 2;
+
+function pipelineOf({
+  pipeline = 1,
+  schedule,
+  virtualStages,
+}: PlanRequest): Pick<Parallelism, "pipeline" | "schedule" | "virtualStages"> {
+  const chosen = schedule ?? ((virtualStages ?? 1) > 1 ? "interleaved" : "1f1b");
+  const pieces = chosen === "interleaved" ? (virtualStages ?? USUAL_PIECES) : 1;
+  return { pipeline, schedule: chosen, virtualStages: pieces };
+}
+
+function quantizeOf(
+  model: ModelShape,
+  { quantize }: PlanRequest,
+  { method, library }: Pick<TrainOptions, "method" | "library">,
+): Quantization | null {
+  const wanted = method === "qlora" && model.stored.quantization === null ? "nf4" : null;
+  const chosen = quantize ?? wanted;
+  // torchao's NF4Tensor, which torchtune uses, always quantises the scales, too.
+  return chosen === "nf4" && library === "torchtune" ? "nf4-dq" : chosen;
 }
 
 /** 2,048 positions, or fewer where the model has fewer (512 of BERT). */

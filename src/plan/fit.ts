@@ -29,8 +29,15 @@ export function fitOf(model: ModelShape, options: PlanOptions, measure: Measure)
     deviceBytes,
     fits: fitsNow,
     maxBatch: largest((batch) => fits(withBatch(batch)), LARGEST_BATCH),
-    maxSequence: 64 * largest((units) => fits(withLength(64 * units)), LONGEST / 64),
+    maxSequence: largestLength((length) => fits(withLength(length)), model.longestSequence),
   };
+}
+
+/** In steps of 64, up to what the model was made for. @param longest of the model; 0: not known */
+function largestLength(fits: (length: number) => boolean, longest: number): number {
+  const limit = longest === 0 ? LONGEST : Math.min(LONGEST, longest);
+  const found = 64 * largest((units) => fits(64 * units), Math.max(1, Math.floor(limit / 64)));
+  return Math.min(found, limit);
 }
 
 /** An engine that fills its share always fits: what counts is whether its cache holds the sequences. */
@@ -67,10 +74,12 @@ export function fitTable(
   model: ModelShape,
   options: PlanOptions,
   gpus: readonly Gpu[],
-  measure: Measure,
+  measureFrom: (model: ModelShape, options: PlanOptions) => Measure,
 ): PlanFitJson[] {
   const jobs = options.mode === "train" ? methodsOf(options) : [{ name: options.engine, options }];
-  const measured = jobs.map((job) => measuredOnce(job.options.gpu, measure));
+  const measured = jobs.map((job) =>
+    measuredOnce(job.options.gpu, measureFrom(model, job.options)),
+  );
   return gpus.flatMap((gpu) =>
     jobs.map((job, index) => {
       const fit = fitOf(model, { ...job.options, gpu }, measured[index] as Measure);

@@ -19,13 +19,13 @@
 
 export { comparePlan, compareVllm } from "./compare/compare.js";
 export { type PlanRequest, planOptions } from "./defaults.js";
-export { GPUS, type Gpu, gpuNamed, gpuOfSize } from "./device/gpus.js";
+export { GPUS, type Gpu, gpuNamed, gpuOfSize, USUAL_GPU } from "./device/gpus.js";
 export { readJobConfig, withJobConfig } from "./files/job_config.js";
 export { readLog, readModel } from "./files/read_model.js";
 export { fitTable } from "./fit.js";
 export { OPTIMIZERS, type OptimizerName } from "./job/optimizers.js";
 export * from "./job/options.js";
 export type { PlanPageDocument } from "./page_document.js";
-export { perDeviceBytes, planMemory } from "./plan.js";
+export { measureFrom, planMemory } from "./plan.js";
 export { readVllmLog } from "./serve/vllm_log.js";
 export type { ModelShape } from "./shape/model_shape.js";

@@ -26,9 +26,12 @@ const COUNTING: BlockRules = {
   lossCompiled: false,
   fusedGelu: false,
   fusedProjection: false,
-  lossUpcasts: true,
+  lossChunkRows: null,
+  holdsLogits: "made",
+  quantizedKeepsInput: false,
   dropout: false,
   tensorParallel: 1,
+  sequenceParallel: false,
   expertParallel: 1,
   imbalance: 1,
 };

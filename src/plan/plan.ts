@@ -1,10 +1,9 @@
 /** A plan as its JSON document. Pure: the page calls it as the command line does. */
-import type { Bytes } from "../model/base/units.js";
 import type { PlanJson, PlanPartJson } from "../model/documents/plan_document.js";
 import { assumptionsOf } from "./assumptions.js";
 import { figureOf } from "./device/allocator.js";
 import { requireDivisible } from "./divisible.js";
-import { fitOf } from "./fit.js";
+import { fitOf, type Measure } from "./fit.js";
 import {
   deviceCount,
   type PlanOptions,
@@ -21,28 +20,41 @@ import { planTraining } from "./train/plan_training.js";
 /** The whole document. @throws TidemarkError TM-E086 where the model cannot be divided as asked */
 export function planMemory(model: ModelShape, options: PlanOptions): PlanJson {
   requireDivisible(model, options);
-  const plan =
+  const { plan, gaps } =
     options.mode === "train" ? trainingDocument(model, options) : servingDocument(model, options);
+  const measure = withGaps(gaps);
   return {
     ...plan,
-    savings: savingsOf(model, options, plan.perDeviceBytes, perDeviceBytes),
-    fits: fitOf(model, options, perDeviceBytes),
+    savings: savingsOf(model, options, plan.perDeviceBytes, measure),
+    fits: fitOf(model, options, measure),
   };
 }
 
-/** What the device shows: for searches that need nothing else. */
-export function perDeviceBytes(model: ModelShape, options: PlanOptions): Bytes {
-  const { parts } =
-    options.mode === "train" ? planTraining(model, options) : planServing(model, options);
-  return figureOf(parts, "device").bytes;
+/** For searches that start at `options`: the allocator is replayed once, and its gaps are the same share of all plans. */
+export function measureFrom(model: ModelShape, options: PlanOptions): Measure {
+  return withGaps(options.mode === "train" ? planTraining(model, options).gaps : 0);
+}
+
+/** What the device shows. */
+function withGaps(gaps: number): Measure {
+  return (model, options) => {
+    const { parts } =
+      options.mode === "train" ? planTraining(model, options, gaps) : planServing(model, options);
+    return figureOf(parts, "device").bytes;
+  };
 }
 
 type Unsaved = Omit<PlanJson, "savings" | "fits">;
 type Finished = PlanJson;
+/** A document, and the share of the allocator's gaps in it. */
+interface Planned {
+  readonly plan: Finished;
+  readonly gaps: number;
+}
 
-function trainingDocument(model: ModelShape, options: TrainOptions): Finished {
-  const { peak, parts } = planTraining(model, options);
-  return finished(
+function trainingDocument(model: ModelShape, options: TrainOptions): Planned {
+  const { peak, parts, gaps } = planTraining(model, options);
+  const plan = finished(
     {
       schema: "tidemark.plan/1",
       model: describeModel(model, options, peak.states.counts.trainable),
@@ -60,11 +72,12 @@ function trainingDocument(model: ModelShape, options: TrainOptions): Finished {
     parts,
     deviceCount(options),
   );
+  return { plan, gaps };
 }
 
-function servingDocument(model: ModelShape, options: ServeOptions): Finished {
+function servingDocument(model: ModelShape, options: ServeOptions): Planned {
   const { parts, serving } = planServing(model, options);
-  return finished(
+  const plan = finished(
     {
       schema: "tidemark.plan/1",
       model: describeModel(model, options, 0),
@@ -80,6 +93,7 @@ function servingDocument(model: ModelShape, options: ServeOptions): Finished {
     parts,
     deviceCount(options),
   );
+  return { plan, gaps: 0 };
 }
 
 function finished(

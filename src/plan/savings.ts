@@ -16,7 +16,7 @@ interface Technique<Options> {
 const TRAINING: readonly Technique<TrainOptions>[] = [
   {
     technique: "activation checkpointing",
-    cost: "a third more computation",
+    cost: "about a third more computation",
     change: "--checkpointing full; model.gradient_checkpointing_enable()",
     applied: (job) => (job.checkpointing === "full" ? null : { ...job, checkpointing: "full" }),
   },
@@ -43,7 +43,7 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
   },
   {
     technique: "fused linear cross entropy",
-    cost: "none; another kernel",
+    cost: "none known; needs a fused kernel",
     change: "--loss fused; Liger's LigerFusedLinearCrossEntropyLoss, Cut Cross-Entropy",
     applied: (job) => (job.loss === "fused" ? null : { ...job, loss: "fused" }),
   },
@@ -55,13 +55,13 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
   },
   {
     technique: "torch.compile",
-    cost: "minutes of compilation; recompiles on new shapes",
+    cost: "compiles for minutes; recompiles for new shapes",
     change: "--compile; torch.compile(model)",
     applied: (job) => (job.compiled ? null : { ...job, compiled: true }),
   },
   {
     technique: "8-bit AdamW",
-    cost: "a little noise in the updates",
+    cost: "slightly noisier updates",
     change: '--optimizer adamw8bit; optim="adamw_bnb_8bit"',
     applied: (job) =>
       job.optimizer.startsWith("adam") && !job.optimizer.includes("8")
@@ -70,14 +70,14 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
   },
   {
     technique: "paged 8-bit AdamW",
-    cost: "slower where pages move; host memory",
+    cost: "slower when pages move; uses host memory",
     change: '--optimizer paged-adamw8bit; optim="paged_adamw_8bit"',
     applied: (job) =>
       job.optimizer.startsWith("adam") ? { ...job, optimizer: "paged-adamw8bit" } : null,
   },
   {
     technique: "optimizer step in the backward pass",
-    cost: "no gradient accumulation, no clipping by the norm of all",
+    cost: "no gradient accumulation, no clipping by global norm",
     change: "--optimizer-in-backward; register_post_accumulate_grad_hook",
     applied: (job) =>
       job.optimizerInBackward || job.accumulation > 1
@@ -93,7 +93,7 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
   },
   {
     technique: "LoRA",
-    cost: "trains a small part of the weights",
+    cost: "trains only a small share of the weights",
     change: "--method lora",
     applied: (job) => (job.method === "full" ? { ...job, method: "lora" } : null),
   },
@@ -106,7 +106,7 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
   },
   {
     technique: "half the batch, twice the accumulation",
-    cost: "more, smaller kernels",
+    cost: "more and smaller kernels",
     change: "--batch, --accumulation",
     applied: (job) =>
       job.batch > 1
@@ -137,23 +137,25 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
 const SERVING: readonly Technique<ServeOptions>[] = [
   {
     technique: "cache in fp8",
-    cost: "a little quality in long contexts",
+    cost: "slightly lower quality in long contexts",
     change: "--kv-dtype fp8; --kv-cache-dtype fp8",
     applied: (job) =>
       job.kvDType === "fp8" || job.kvDType === "int8" ? null : { ...job, kvDType: "fp8" },
   },
   {
     technique: "weights in fp8",
-    cost: "needs Ada or Hopper for its speed",
+    cost: "faster only on Ada, Hopper and later",
     change: "--quantize fp8; --quantization fp8",
     applied: (job) => (job.quantize === null ? { ...job, quantize: "fp8" } : null),
   },
   {
     technique: "weights in int4 (AWQ, GPTQ)",
-    cost: "some quality; a quantised checkpoint",
+    cost: "lower quality; needs a quantised checkpoint",
     change: "--quantize int4",
     applied: (job) =>
-      job.quantize === "int4" || job.quantize === "nf4" ? null : { ...job, quantize: "int4" },
+      job.quantize === "int4" || job.quantize?.startsWith("nf4") === true
+        ? null
+        : { ...job, quantize: "int4" },
   },
   {
     technique: "twice the tensor parallelism",

@@ -232,7 +232,7 @@ describe("comparisons", () => {
     ];
     const { comparison } = await planned(...words);
     expect(comparison?.parts.map(({ part }) => part)).toEqual(["weights", "KV cache"]);
-    expect(comparison?.explanation).toMatch(/131072 B of cache a token, as planned/);
+    expect(comparison?.explanation).toMatch(/131072 B of cache per token, as planned/);
     expect(comparison?.explanation).toMatch(
       /gpu_memory_utilization 0\.8, the plan has --utilization 0\.9/,
     );

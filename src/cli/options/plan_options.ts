@@ -20,7 +20,10 @@ import {
   type PlanRequest,
   QUANTIZATIONS,
   type Quantization,
+  SCHEDULES,
+  type Schedule,
   type TrainOptions,
+  USUAL_GPU,
 } from "../../plan/index.js";
 import { parseBytes } from "./options.js";
 
@@ -47,16 +50,20 @@ export interface PlanWords {
   readonly loraDropout?: boolean;
   readonly ddp?: number;
   readonly fsdp?: number;
+  readonly fsdpVersion?: "1" | "2";
   readonly zero?: number;
   readonly devices?: number;
   readonly offload?: "optimizer" | "all";
   readonly tp?: number;
+  readonly sequenceParallel?: boolean;
   readonly cp?: number;
   readonly pp?: number;
+  readonly schedule?: Schedule;
   readonly virtualStages?: number;
   readonly ep?: number;
   readonly workers?: number;
   readonly gpu?: Gpu;
+  readonly cudaContext?: number;
   readonly config?: readonly string[];
   readonly engine?: Engine;
   readonly context?: number;
@@ -177,7 +184,13 @@ export function withPlanOptions(command: Command): void {
     )
     .option("--lora-dropout", "apply dropout to the adapters' inputs")
     .option("--ddp <n>", "data parallel: a copy on each of this many devices", parseSize)
-    .option("--fsdp <n>", "FSDP over this many devices", parseSize);
+    .option("--fsdp <n>", "FSDP over this many devices", parseSize)
+    .addOption(
+      new Option(
+        "--fsdp-version <n>",
+        "1: FullyShardedDataParallel; 2: fully_shard (default)",
+      ).choices(["1", "2"]),
+    );
   command.addOption(
     new Option("--zero <stage>", "DeepSpeed ZeRO over --devices")
       .choices(["1", "2", "3"])
@@ -187,11 +200,18 @@ export function withPlanOptions(command: Command): void {
   choice("--offload <what>", "what --fsdp or --zero keeps in host memory", ["optimizer", "all"]);
   command
     .option("--tp <n>", "tensor parallelism over this many devices", parseSize)
+    .option("--sequence-parallel", "with --tp: divide norms and residuals over the same devices")
     .option("--cp <n>", "context parallelism over this many devices", parseSize)
-    .option("--pp <n>", "number of pipeline stages (1F1B)", parseSize)
+    .option("--pp <n>", "number of pipeline stages", parseSize)
+    .addOption(
+      new Option(
+        "--schedule <name>",
+        "order of the microbatches (--accumulation) in the pipeline\n(default: 1f1b)",
+      ).choices([...SCHEDULES]),
+    )
     .option(
       "--virtual-stages <n>",
-      "interleaved 1F1B: pieces of the model on each stage",
+      "with the interleaved schedule: pieces of the model on each stage\n(default: 2)",
       parseSize,
     )
     .option("--ep <n>", "expert parallelism over this many devices", parseSize)
@@ -201,6 +221,11 @@ export function withPlanOptions(command: Command): void {
       "the device: h100, a100-40gb, 4090... or a size such as 24GiB (default: a100-80gb)",
       parseGpu,
     );
+  command.option(
+    "--cuda-context <size>",
+    "what the process takes on the device before its first tensor, such as 480MiB\n(default: as measured for --gpu, with lazily loaded kernels)",
+    parseBytes,
+  );
   choice("--engine <name>", "with --serve: the engine (default: transformers)", ENGINES);
   command
     .option("--context <n>", "with --serve: tokens of one sequence (default: 2048)", parseSize)
@@ -274,6 +299,7 @@ export function requestOf(words: PlanWords): PlanRequest {
       serves ? servingWord(stray) : "add --serve",
     );
   }
+  requireParallel(words);
   return {
     mode: serves ? "serve" : "train",
     ...given({
@@ -281,18 +307,46 @@ export function requestOf(words: PlanWords): PlanRequest {
       dtype: words.dtype,
       weights: words.weights,
       quantize: words.quantize,
-      gpu: words.gpu,
+      gpu: gpuOf(words),
       attention: words.attention,
       tensor: words.tp,
       pipeline: words.pp,
       expert: words.ep,
+      sequenceParallel: words.sequenceParallel,
       contextParallel: words.cp,
+      schedule: words.schedule,
       virtualStages: words.virtualStages,
     }),
     ...(serves
       ? { serve: servingOf(words) }
       : { train: trainingOf(words), ...given({ sharding: shardingOf(words) }) }),
   };
+}
+
+/** @throws TidemarkError TM-E002 for options that refine a division that was not asked for */
+function requireParallel(words: PlanWords): void {
+  const { tp = 1, pp = 1, schedule, virtualStages } = words;
+  if (words.sequenceParallel === true && tp === 1) {
+    throw badUsage("--sequence-parallel divides over the devices of --tp", "add --tp N");
+  }
+  if (pp === 1 && (schedule !== undefined || virtualStages !== undefined)) {
+    throw badUsage("--schedule and --virtual-stages belong to a pipeline", "add --pp N");
+  }
+  if (virtualStages !== undefined && schedule !== undefined && schedule !== "interleaved") {
+    throw badUsage(
+      `--virtual-stages has no effect with --schedule ${schedule}`,
+      "use --schedule interleaved",
+    );
+  }
+  if (words.fsdpVersion !== undefined && words.fsdp === undefined && words.config === undefined) {
+    throw badUsage("--fsdp-version belongs to --fsdp", "add --fsdp N");
+  }
+}
+
+function gpuOf({ gpu, cudaContext }: PlanWords): Gpu | undefined {
+  return cudaContext === undefined
+    ? gpu
+    : { ...(gpu ?? USUAL_GPU), contextBytes: cudaContext, contextMeasured: true };
 }
 
 function servingWord(stray: string): string {
@@ -331,7 +385,9 @@ function shardingOf(words: PlanWords): PlanRequest["sharding"] {
   if (kinds.length > 1) {
     throw badUsage(`--${kinds[0]} and --${kinds[1]} divide the same job twice`, "choose one");
   }
-  const rest = given({ devices: words.devices, offload: words.offload });
+  const version =
+    words.fsdpVersion === undefined ? undefined : (Number(words.fsdpVersion) as 1 | 2);
+  const rest = given({ devices: words.devices, offload: words.offload, version });
   if (words.fsdp !== undefined) {
     return { ...rest, kind: "fsdp", devices: words.fsdp };
   }

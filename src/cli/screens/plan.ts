@@ -36,9 +36,12 @@ function printHead(screen: Screen, { model, mode, devices, memory, peak }: PlanJ
   screen.line(
     `${paint.bold(name)}: ${oneLine(model.family, 60)}, ${large(model.parameters)} parameters${active}, ${model.layers} layers`,
   );
-  const device = `${devices.name === "" ? "a GPU" : devices.name} of ${formatBytes(devices.memoryBytes)}`;
+  const device = devices.name === "" ? "GPU" : devices.name;
+  const each = `${formatBytes(devices.memoryBytes)}${devices.count === 1 ? "" : " each"}`;
+  const rank =
+    devices.worstRank === "" ? "" : `; figures of ${devices.worstRank}, which needs most`;
   screen.line(
-    `${mode === "train" ? "training" : "serving"} on ${devices.count === 1 ? device : `${formatCount(devices.count)} x ${device}`}${devices.worstRank === "" ? "" : `, the most on ${devices.worstRank}`}`,
+    `${mode === "train" ? "training" : "serving"} on ${formatCount(devices.count)} x ${device} (${each})${rank}`,
   );
   screen.line();
   const row = (title: string, figure: PlanFigureJson, note: string): void =>
@@ -48,7 +51,7 @@ function printHead(screen: Screen, { model, mode, devices, memory, peak }: PlanJ
   row("allocated", memory.allocated, "torch.cuda.max_memory_allocated()");
   row("reserved", memory.reserved, "torch.cuda.max_memory_reserved()");
   row("on device", memory.device, "nvidia-smi, this process");
-  screen.line(paint.dim(`  peak: ${oneLine(peak)}`));
+  screen.line(paint.dim(`  peak during the ${oneLine(peak)}`));
   screen.line();
 }
 
@@ -85,8 +88,8 @@ function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>)
   const { kvBytesPerToken, kvTokens, maxConcurrency, longestContext } = serving;
   screen.line(
     kvBytesPerToken === 0
-      ? "  no cache of keys and values"
-      : `  cache: ${formatBytes(kvBytesPerToken)} a token, room for ${formatCount(kvTokens)} tokens, ${formatCount(maxConcurrency)} sequences, or one of ${formatCount(longestContext)} tokens`,
+      ? "  no key-value cache"
+      : `  cache: ${formatBytes(kvBytesPerToken)} per token; room for ${formatCount(kvTokens)} tokens: ${formatCount(maxConcurrency)} sequences of this context, or one of ${formatCount(longestContext)} tokens`,
   );
 }
 
@@ -94,10 +97,16 @@ function printFits(screen: Screen, { fits, mode, devices }: PlanJson): void {
   const { paint } = screen;
   const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
   const verdict = fits.fits ? paint.green("fits") : paint.red("does not fit");
-  const batch = mode === "train" ? "batch" : "concurrent sequences";
-  screen.line(
-    `  ${verdict} on ${device}: ${batch} up to ${formatCount(fits.maxBatch)} at this length, length up to ${formatCount(fits.maxSequence)} at this batch`,
-  );
+  const batch = mode === "train" ? "batch" : "concurrency";
+  const most =
+    fits.maxBatch === 0
+      ? `not even a ${batch} of 1 at this length`
+      : `a ${batch} of up to ${formatCount(fits.maxBatch)} at this length`;
+  const longest =
+    fits.maxSequence === 0
+      ? ""
+      : `, or up to ${formatCount(fits.maxSequence)} tokens at this ${batch}`;
+  screen.line(`  ${verdict} on ${device}: ${most}${longest}`);
   screen.line();
 }
 
@@ -147,7 +156,7 @@ function printFitTable(screen: Screen, { fitTable, mode, fits }: PlanJson): void
   }
   screen.line(
     screen.paint.dim(
-      `  BATCH: largest at this length; LENGTH: longest at this batch${fits.fits ? "" : "; the plan itself does not fit"}`,
+      `  BATCH: largest at this length; LENGTH: longest at this batch${fits.fits ? "" : "; the plan as given does not fit"}`,
     ),
   );
   screen.line();
@@ -159,9 +168,9 @@ function printComparison(screen: Screen, { comparison }: PlanJson): void {
   }
   const { paint } = screen;
   const { file, kind, plannedBytes, measuredBytes, error, within, parts, explanation } = comparison;
-  const sign = error < 0 ? "less" : "more";
+  const sign = error < 0 ? "below" : "above";
   screen.line(
-    `  ${paint.bold("measured")} ${formatBytes(measuredBytes)} (${kind}, ${oneLine(file, 120)}), planned ${formatBytes(plannedBytes)}: ${formatShare(Math.abs(error))} ${sign}, ${within ? paint.green("within the interval") : paint.red("outside of the interval")}`,
+    `  ${paint.bold("measured")} ${formatBytes(measuredBytes)} (${kind}, ${oneLine(file, 120)}), planned ${formatBytes(plannedBytes)}: ${formatShare(Math.abs(error))} ${sign} the measurement, ${within ? paint.green("within the interval") : paint.red("outside the interval")}`,
   );
   if (parts.length > 0) {
     const right = { align: "right" } as const;

@@ -10,10 +10,10 @@ import {
   fitTable,
   GPUS,
   type ModelShape,
+  measureFrom,
   type PlanOptions,
   type PlanPageDocument,
   type PlanRequest,
-  perDeviceBytes,
   planMemory,
   planOptions,
   readJobConfig,
@@ -49,9 +49,7 @@ export function planDocument(
   return {
     model,
     options,
-    plan: withFitTable
-      ? { ...plan, fitTable: fitTable(model, options, gpus, perDeviceBytes) }
-      : plan,
+    plan: withFitTable ? { ...plan, fitTable: fitTable(model, options, gpus, measureFrom) } : plan,
   };
 }
 

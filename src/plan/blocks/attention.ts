@@ -196,23 +196,28 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
   const { shape } = place;
   const implementation = kernelOf(shape, build.rules.attention);
   const groups = made.heads / made.kvHeads;
+  // autocast gives the kernels the compute type, whatever type the projections return.
+  const narrow = (x: Tensor): Tensor =>
+    build.rules.autocast ? build.cast(x, build.rules.computeBytes) : x;
+  const query = narrow(made.query);
   const repeats = groups > 1 && implementation !== "flash";
-  const key = repeats ? build.copy(made.key, made.key.elements * groups) : made.key;
-  const value = repeats ? build.copy(made.value, made.value.elements * groups) : made.value;
+  const grouped = (x: Tensor): Tensor => narrow(repeats ? build.copy(x, x.elements * groups) : x);
+  const key = grouped(made.key);
+  const value = grouped(made.value);
   const valueSize = shape.valueHeadSize ?? shape.headSize;
-  const rows = made.query.elements / (made.heads * shape.headSize);
-  const out = { elements: rows * made.heads * valueSize, itemBytes: made.query.itemBytes };
+  const rows = query.elements / (made.heads * shape.headSize);
+  const out = { elements: rows * made.heads * valueSize, itemBytes: query.itemBytes };
   if (implementation === "eager") {
-    return eager(build, { ...made, key, value }, place, out);
+    return eager(build, { ...made, query, key, value }, place, out);
   }
   const [mixed] = build.tape.op({
     name: "attention",
-    inputs: [made.query, key, value],
+    inputs: [query, key, value],
     makes: [out],
-    saves: [made.query, key, value, "output"],
+    saves: [query, key, value, "output"],
     extraSaved: [rows * made.heads * FP32],
     // The backward kernels add up the queries' gradient in fp32.
-    backwardTemporary: made.query.itemBytes < FP32 ? made.query.elements * FP32 : 0,
+    backwardTemporary: query.itemBytes < FP32 ? query.elements * FP32 : 0,
     expensive: "attention",
   });
   return made.joined ? build.copy(mixed as Tensor) : (mixed as Tensor);

@@ -1,7 +1,7 @@
 /**
  * The head and the loss. Bytes of one logit at the peak, of 16-bit logits and a loss in fp32 (the upcast of PyTorch
- * libraries): logits 2, log-softmax 4, its gradient 4, the gradient of its input 4, while one of the copies lives on.
- * `chunked` holds fp32 copies of one chunk at a time; `fused` (Liger, Cut Cross-Entropy) never holds all logits.
+ * libraries): logits 2, log-softmax 4, its gradient 4, the gradient of its input 4. `chunked` has gradients of one chunk
+ * at a time; `fused` (Liger, Cut Cross-Entropy) never holds all logits.
  */
 import type { HeadShape } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
@@ -10,6 +10,8 @@ import type { LayerBuilder } from "./layer_builder.js";
 const FP32 = 4;
 /** Chunks of the losses that chunk: torchtune's CEWithChunkedOutputLoss has 8. */
 const CHUNKS = 8;
+/** More chunks change the figure by less than a logit's gradient. */
+const MOST_CHUNKS = 64;
 
 export interface HeadPlace {
   readonly hidden: number;
@@ -39,14 +41,40 @@ export function headAndLoss(
     fusedLoss(build, hidden, head, width);
     return;
   }
+  if (rules.training && rules.loss === "chunked" && head.kind === "language") {
+    chunkedLoss(build, hidden, head, width);
+    return;
+  }
   let logits = project(build, hidden, head, width);
   if (head.softCap) {
     const capped = build.pointwise("tanh", [build.pointwise("scale", [logits], [])], ["output"]);
     logits = build.pointwise("scale", [capped], []);
   }
-  // The model's output holds them until the step ends.
-  logits.storage.held = true;
   if (rules.training) {
+    loss(build, logits);
+  }
+}
+
+/**
+ * Logits, loss and gradients of one chunk of the rows after another, as torchtune's CEWithChunkedOutputLoss and litgpt's
+ * chunked_cross_entropy compute them. The forward pass keeps the logits of all chunks; the backward pass has the gradient
+ * of one. A trained head adds the gradient of its matrix of each chunk to that of the chunks before.
+ */
+function chunkedLoss(build: LayerBuilder, x: Tensor, head: HeadShape, width: number): void {
+  const { tape, rules } = build;
+  const rows = x.elements / width;
+  const chunks = Math.max(
+    1,
+    Math.min(MOST_CHUNKS, rules.lossChunkRows === null ? CHUNKS : rows / rules.lossChunkRows),
+  );
+  const count = Math.ceil(chunks);
+  for (let chunk = 0; chunk < count; chunk++) {
+    const own = Math.min(1, chunks - chunk) / chunks;
+    const logits = project(build, tape.slice(x, x.elements * own), head, width, {
+      counted: chunk === 0,
+      // The backward pass begins with the last chunk.
+      keepsGradient: chunk === count - 1,
+    });
     loss(build, logits);
   }
 }
@@ -63,7 +91,14 @@ function transform(build: LayerBuilder, x: Tensor, width: number): Tensor {
   return build.norm(active, width, { kind: "layer", bias: true, affine: true });
 }
 
-function project(build: LayerBuilder, x: Tensor, head: HeadShape, width: number): Tensor {
+/** Of several uses of the matrix, one is counted, and the gradients of the others are added to that of one. */
+function project(
+  build: LayerBuilder,
+  x: Tensor,
+  head: HeadShape,
+  width: number,
+  { counted, keepsGradient } = { counted: true, keepsGradient: true },
+): Tensor {
   const made = build.linear(x, {
     name: "lm_head",
     inputs: width,
@@ -71,48 +106,44 @@ function project(build: LayerBuilder, x: Tensor, head: HeadShape, width: number)
     bias: head.bias,
     split: "outputs",
     group: "other",
+    again: !keepsGradient,
   });
-  if (head.tied) {
-    // The matrix is the embedding's: its parameters were counted there, and so was its gradient.
+  if (!counted && head.bias) {
+    build.tape.parameters.pop();
+  }
+  if (!counted || head.tied) {
+    // The matrix is the embedding's or was counted with the first chunk.
     const last = build.tape.parameters.findLastIndex(({ name }) => name === "lm_head");
     build.tape.parameters.splice(last, 1);
   }
   return made;
 }
 
-/** cross_entropy(logits.float(), labels): log_softmax keeps its output. */
+/** cross_entropy(logits.float(), labels): log_softmax keeps its output; a compiled loss reads the logits again. */
 function loss(build: LayerBuilder, logits: Tensor): void {
   const { tape, rules } = build;
-  const chunked = rules.loss === "chunked";
-  const part = chunked ? CHUNKS : 1;
-  const whole = logits.elements * (rules.lossUpcasts ? FP32 : logits.itemBytes);
-  if (chunked || rules.lossCompiled) {
-    // A compiled loss is one kernel that reads the logits and recomputes the softmax.
-    const perChunk = (whole / part) * (rules.lossCompiled ? 1 : 2);
-    const [value] = tape.op({
+  const scalar = { elements: 1, itemBytes: FP32 };
+  logits.storage.held = rules.holdsLogits === "made";
+  if (rules.lossCompiled) {
+    const rows = logits.storage.bytes / logits.itemBytes / Math.max(1, logits.elements);
+    tape.op({
       name: "cross_entropy",
       inputs: [logits],
-      makes: [{ elements: 1, itemBytes: FP32 }],
+      makes: [scalar],
       saves: [logits],
-      extraSaved: rules.lossCompiled ? [] : [whole],
-      forwardTemporary: rules.lossCompiled ? 0 : perChunk,
-      backwardTemporary: perChunk,
+      extraSaved: [rows * FP32],
     });
-    (value as Tensor).storage.held = true;
     return;
   }
   const wide = build.cast(logits, FP32);
+  wide.storage.held ||= rules.holdsLogits === "fp32";
   const [logged] = tape.op({
     name: "log_softmax",
     inputs: [wide],
-    makes: [{ elements: logits.elements, itemBytes: FP32 }],
+    makes: [{ elements: logits.elements, itemBytes: wide.itemBytes }],
     saves: ["output"],
   });
-  tape.op({
-    name: "nll_loss",
-    inputs: [logged as Tensor],
-    makes: [{ elements: 1, itemBytes: FP32 }],
-  });
+  tape.op({ name: "nll_loss", inputs: [logged as Tensor], makes: [scalar] });
 }
 
 /** Liger's FusedLinearCrossEntropy: gradients of the input and the weight are computed in the forward pass. */

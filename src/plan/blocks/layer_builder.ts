@@ -17,6 +17,8 @@ export interface LinearSketch {
   readonly group: "attention" | "mlp" | "router" | "other";
   /** A matrix for each of so many experts, of which this device holds its share; tokens are routed to them. */
   readonly experts?: number;
+  /** Another use of a matrix: its gradient is added to that of the first. */
+  readonly again?: boolean;
 }
 
 const FP32 = 4;
@@ -52,9 +54,12 @@ export class LayerBuilder {
     const [matrix] = parameters as [Parameter];
     const quantized = matrix.quantized;
     const casts = rules.autocast && rules.computeBytes < FP32;
-    const itemBytes = casts ? rules.computeBytes : x.itemBytes;
+    // bitsandbytes computes in the compute type and returns the input's type (Linear4bit.forward).
+    const itemBytes = casts && !quantized ? rules.computeBytes : x.itemBytes;
     const needsInput = matrix.trainable;
+    const keepsInput = needsInput || (quantized && rules.quantizedKeepsInput);
     const castsInput = casts && x.itemBytes > itemBytes;
+    const castsDown = quantized && x.itemBytes > rules.computeBytes;
     const oneMatrix = inputs * outputs * rules.computeBytes;
     const copies = [
       ...(castsInput && needsInput ? [x.elements * itemBytes] : []),
@@ -65,11 +70,12 @@ export class LayerBuilder {
       name: sketch.name,
       inputs: [x],
       makes: [{ elements: (x.elements / inputs) * outputs, itemBytes }],
-      saves: needsInput && !castsInput ? [x] : [],
+      saves: keepsInput && !castsInput ? [x] : [],
       extraSaved: copies,
       parameters,
       forwardTemporary: quantized
-        ? oneMatrix
+        ? oneMatrix +
+          (castsDown ? (x.elements / inputs) * (inputs + outputs) * rules.computeBytes : 0)
         : castsInput && !needsInput
           ? x.elements * itemBytes
           : 0,
@@ -90,7 +96,10 @@ export class LayerBuilder {
     const quantizes =
       rules.quantization !== null && sketch.group !== "other" && sketch.group !== "router";
     const role = sketch.experts === undefined ? "matrix" : "expert";
-    const matrix = this.parameter(sketch.name, elements, role, outputs * experts);
+    const matrix: Parameter = {
+      ...this.parameter(sketch.name, elements, role, outputs * experts),
+      ...(sketch.again === true ? { tied: true } : {}),
+    };
     const stored: Parameter = quantizes
       ? {
           ...matrix,
@@ -141,18 +150,22 @@ export class LayerBuilder {
     });
     const tokens = x.elements / inputs;
     const source = adapter.dropout ? this.dropout(x) : x;
+    const itemBytes = adapter.copiesInput ? this.rules.computeBytes : y.itemBytes;
     const [low] = this.tape.op({
       name: `${sketch.name}.lora_A`,
       inputs: [source],
-      makes: [{ elements: tokens * adapter.rank, itemBytes: y.itemBytes }],
-      saves: [source],
+      makes: [{ elements: tokens * adapter.rank, itemBytes }],
+      saves: adapter.copiesInput ? [] : [source],
+      extraSaved: adapter.copiesInput ? [source.elements * itemBytes] : [],
+      forwardTemporary: adapter.copiesInput ? source.elements * adapter.itemBytes : 0,
+      backwardTemporary: adapter.copiesInput ? source.elements * adapter.itemBytes : 0,
       parameters: [weight("lora_A", inputs * adapter.rank)],
       expensive: "matmul",
     });
     const [high] = this.tape.op({
       name: `${sketch.name}.lora_B`,
       inputs: [low as Tensor],
-      makes: [{ elements: tokens * outputs, itemBytes: y.itemBytes }],
+      makes: [{ elements: tokens * outputs, itemBytes }],
       saves: [low as Tensor],
       parameters: [weight("lora_B", outputs * adapter.rank)],
       expensive: "matmul",
@@ -217,6 +230,31 @@ export class LayerBuilder {
       inputs: [x],
       makes: [{ elements, itemBytes: x.itemBytes }],
       pointwise: true,
+    });
+    return made as Tensor;
+  }
+
+  /**
+   * Sequence parallelism (Korthikanti et al. 2022, section 4.2.2): all tokens before a divided matrix, this rank's share
+   * after it. Each is the identity without it.
+   */
+  gather(x: Tensor): Tensor {
+    return this.rules.sequenceParallel
+      ? this.#resized("all_gather", x, x.elements * this.rules.tensorParallel)
+      : x;
+  }
+
+  scatter(x: Tensor): Tensor {
+    return this.rules.sequenceParallel
+      ? this.#resized("reduce_scatter", x, x.elements / this.rules.tensorParallel)
+      : x;
+  }
+
+  #resized(name: string, x: Tensor, elements: number): Tensor {
+    const [made] = this.tape.op({
+      name,
+      inputs: [x],
+      makes: [{ elements, itemBytes: x.itemBytes }],
     });
     return made as Tensor;
   }

@@ -63,6 +63,19 @@ function mlp(
   });
 }
 
+/** Expert parallelism sends rows to their experts' ranks and back (all-to-all): a copy in each direction. */
+function exchange(build: LayerBuilder, rows: Tensor): Tensor {
+  if (build.rules.expertParallel === 1) {
+    return rows;
+  }
+  const [received] = build.tape.op({
+    name: "all_to_all",
+    inputs: [rows],
+    makes: [{ elements: rows.elements, itemBytes: rows.itemBytes }],
+  });
+  return received as Tensor;
+}
+
 /**
  * Tokens are gathered for each of their experts, computed, weighted and added up. All experts together see
  * `perToken` rows for each token; the busiest device of expert parallelism `imbalance` times its share.
@@ -92,7 +105,8 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     // The indices, int64.
     extraSaved: [routed * 8],
   });
-  const made = mlp(build, gathered as Tensor, hidden, shape.expert, shape.experts);
+  const exchanged = exchange(build, gathered as Tensor);
+  const made = exchange(build, mlp(build, exchanged, hidden, shape.expert, shape.experts));
   const [weighted] = tape.op({
     name: "weigh",
     inputs: [made, weights as Tensor],

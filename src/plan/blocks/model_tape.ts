@@ -62,6 +62,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   if (rules.inputNeedsGradient) {
     x = { ...x, needsGradient: true };
   }
+  x = build.scatter(x);
   const layers = tower.layers.flatMap(({ count, layer }) =>
     Array.from({ length: count }, () => layer),
   );
@@ -75,7 +76,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     tape.beginUnit(`${tower.name}.norm`, [x], false);
     x = build.norm(x, tower.hidden, tower.finalNorm);
   }
-  return x;
+  return build.gather(x);
 }
 
 function oneLayer(
@@ -84,6 +85,7 @@ function oneLayer(
   layer: LayerShape,
   { tower, place }: { tower: TowerShape; place: TowerPlace },
 ): Tensor {
+  build.tape.part = "residual";
   switch (layer.kind) {
     case "transformer":
       return transformerLayer(build, x, layer, {

@@ -10,6 +10,11 @@ export interface AdapterRules {
   readonly targets: "attention" | "all" | readonly string[];
   readonly itemBytes: number;
   readonly dropout: boolean;
+  /**
+   * Each adapter casts its input to its own type, and autocast to the compute type: it keeps a copy of its own where
+   * others share one (peft.tuners.lora.layer, `_cast_input_dtype`).
+   */
+  readonly copiesInput: boolean;
 }
 
 export interface BlockRules {
@@ -39,12 +44,17 @@ export interface BlockRules {
   readonly fusedGelu: boolean;
   /** Queries, keys and values come from one matrix in every model. */
   readonly fusedProjection: boolean;
-  /** The loss copies 16-bit logits to fp32. */
-  readonly lossUpcasts: boolean;
+  /** Rows of one chunk of a chunked loss; null: an eighth of all rows. */
+  readonly lossChunkRows: number | null;
+  /** Which logits a variable of the training loop holds until the step ends: as the head made them, or in fp32. */
+  readonly holdsLogits: "made" | "fp32" | "none";
+  /** Products with quantised matrices keep their input for the backward pass (bitsandbytes before 0.42). */
+  readonly quantizedKeepsInput: boolean;
   /** False: layers of p = 0, as an evaluation and most language models have them. */
   readonly dropout: boolean;
   readonly tensorParallel: number;
-  /** Norms and residuals are divided by the tensor-parallel ranks, too. */
+  /** Norms and residuals have a share of the tokens on each tensor-parallel rank. */
+  readonly sequenceParallel: boolean;
   readonly expertParallel: number;
   /** Tokens of the busiest rank's experts, as a multiple of the mean. */
   readonly imbalance: number;

@@ -23,7 +23,9 @@ export function transformerLayer(
   }
   let stream = x;
   const part = (run: (input: Tensor) => Tensor): void => {
-    stream = residual(build, stream, layer, place.hidden, run);
+    stream = residual(build, stream, layer, place.hidden, (input) =>
+      build.scatter(run(build.gather(input))),
+    );
   };
   const { attention: own, cross, mlp } = layer;
   if (own !== null) {
@@ -141,14 +143,18 @@ function parallelLayer(
   const { hidden } = place;
   const dropped = (made: Tensor): Tensor =>
     layer.dropout && build.rules.dropout ? build.dropout(made) : made;
-  const first = build.norm(x, hidden, layer.norm);
-  const second = layer.parallelNorms === 2 ? build.norm(x, hidden, layer.norm) : first;
+  const first = build.gather(build.norm(x, hidden, layer.norm));
+  const second =
+    layer.parallelNorms === 2 ? build.gather(build.norm(x, hidden, layer.norm)) : first;
   let sum = x;
   if (layer.attention !== null) {
-    sum = build.add(sum, dropped(attend(build, first, layer.attention, layer, place)));
+    sum = build.add(
+      sum,
+      dropped(build.scatter(attend(build, first, layer.attention, layer, place))),
+    );
   }
   if (layer.mlp !== null) {
-    sum = build.add(sum, dropped(feedForward(build, second, hidden, layer.mlp)));
+    sum = build.add(sum, dropped(build.scatter(feedForward(build, second, hidden, layer.mlp))));
   }
   return sum;
 }

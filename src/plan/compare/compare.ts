@@ -39,15 +39,15 @@ const MEASURED: Readonly<Record<string, Group>> = {
 
 const REASONS: Readonly<Record<Group, string>> = {
   weights:
-    "another type of weights (--dtype, --weights, --quantize), or layers that are not in the configuration",
+    "a different type of weights (--dtype, --weights, --quantize), or layers that the configuration does not describe",
   gradients:
-    "another set of trained parameters (--method), or gradients that were already freed at the peak",
+    "a different set of trained parameters (--method), or gradients that were freed before the peak",
   optimizer:
-    "another optimizer or state type (--optimizer, --weights); the first step has no states before its end",
+    "a different optimizer or type of states (--optimizer, --weights); states do not exist before the end of the first step",
   activations:
-    "another attention or loss (--attention, --loss), checkpointing, or shorter sequences than --seq",
-  "kv cache": "another cache type or length (--kv-dtype, --context, --concurrency)",
-  other: "communication buffers, other libraries' workspaces, or tensors of the program itself",
+    "a different attention kernel or loss (--attention, --loss), checkpointing, or sequences shorter than --seq",
+  "kv cache": "a different type or length of the cache (--kv-dtype, --context, --concurrency)",
+  other: "communication buffers, workspaces of other libraries, or tensors of the program itself",
 };
 
 export interface Measured {
@@ -161,6 +161,13 @@ function outside({ parts }: PlanJson): Bytes {
 function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["parts"]): string {
   const { serving } = plan;
   const sentences: string[] = [];
+  if (log.cacheBytes !== undefined && log.cacheBytes <= 0) {
+    sentences.push("vLLM had no memory left for its cache: raise --gpu-memory-utilization");
+  } else if (log.neededBytes !== undefined && log.requestTokens !== undefined) {
+    sentences.push(
+      `vLLM did not start: one request of ${log.requestTokens} tokens needs ${formatBytesBriefly(log.neededBytes)} of cache; lower --max-model-len`,
+    );
+  }
   if (
     serving !== undefined &&
     log.cacheBytes !== undefined &&
@@ -171,8 +178,8 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
     const near = Math.abs(perToken / serving.kvBytesPerToken - 1) < 0.01;
     sentences.push(
       near
-        ? `${serving.kvBytesPerToken} B of cache a token, as planned`
-        : `vLLM's cache takes ${Math.round(perToken)} B a token, planned are ${serving.kvBytesPerToken} B: another --kv-dtype, --tp, or layers with windows that share pages`,
+        ? `${serving.kvBytesPerToken} B of cache per token, as planned`
+        : `vLLM's cache takes ${Math.round(perToken)} B per token, the plan ${serving.kvBytesPerToken} B: a different --kv-dtype or --tp, or layers with windows that share pages`,
     );
   }
   if (
@@ -189,7 +196,7 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
     Math.abs(log.totalBytes / plan.devices.memoryBytes - 1) > 0.02
   ) {
     sentences.push(
-      `the device has ${formatBytesBriefly(log.totalBytes)}, the plan's ${formatBytesBriefly(plan.devices.memoryBytes)}`,
+      `the device has ${formatBytesBriefly(log.totalBytes)}, that of the plan ${formatBytesBriefly(plan.devices.memoryBytes)}`,
     );
   }
   const [largest] = parts
@@ -197,7 +204,7 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
     .sort((a, b) => Math.abs(b.differenceBytes) - Math.abs(a.differenceBytes));
   if (largest !== undefined) {
     sentences.push(
-      `largest difference beside the cache: ${largest.part}, ${formatBytesBriefly(Math.abs(largest.differenceBytes))} ${largest.differenceBytes > 0 ? "less" : "more"} than planned`,
+      `largest difference other than the cache: ${largest.part}, ${formatBytesBriefly(Math.abs(largest.differenceBytes))} ${largest.differenceBytes > 0 ? "less" : "more"} than planned`,
     );
   }
   return sentences.join("; ");

@@ -38,8 +38,9 @@ export function part(
   };
 }
 
-/** Share of short-lived memory that gaps between blocks add, of tensors that live on. */
+/** Share of short-lived memory that gaps between blocks add in an engine's forward passes. */
 const GAPS = 0.05;
+/** Share that rounding to whole segments adds to tensors that stay. */
 const SEGMENT_ROUNDING = 0.004;
 /** Tensors that live from step to step. */
 const LASTING: readonly PlanPartName[] = [
@@ -50,35 +51,30 @@ const LASTING: readonly PlanPartName[] = [
   "unused kv cache",
 ];
 
+interface AllocatorFacts {
+  readonly gpu: Gpu;
+  /** Of libraries that allocate by themselves (NCCL). */
+  readonly outsideBytes: Bytes;
+  /** Share of the tensors by which a replay of the step reserved more than it allocated; absent for serving. */
+  readonly replayedGaps?: number;
+}
+
 export function allocatorParts(
   parts: readonly PlanPartJson[],
-  { gpu, outsideBytes }: { gpu: Gpu; outsideBytes: Bytes },
+  { gpu, outsideBytes, replayedGaps }: AllocatorFacts,
 ): PlanPartJson[] {
-  const sum = (wanted: boolean): Bytes =>
-    parts.reduce(
-      (total, each) => total + (LASTING.includes(each.part) === wanted ? each.bytes : 0),
-      0,
-    );
-  const gaps = sum(false) * GAPS + sum(true) * SEGMENT_ROUNDING;
   const made = [
     part("workspace", gpu.workspaceBytes, 0.6, {
       formula: "cuBLAS workspace of one stream",
       source: "torch.cuda: CUBLAS_WORKSPACE_CONFIG, 8.125 MiB, 32 MiB from Hopper on",
     }),
-    {
-      ...part("fragmentation", gaps, 1, {
-        formula: `${GAPS * 100} % of what comes and goes in a step, ${SEGMENT_ROUNDING * 100} % of what stays`,
-        source: "CUDACachingAllocator.cpp: 512 B blocks, 2 and 20 MiB segments",
-        where: "reserved",
-      }),
-      high: Math.round(gaps * 2.6),
-    },
+    fragmentationPart(parts, replayedGaps),
     contextPart(gpu),
   ];
   if (outsideBytes > 0) {
     made.push(
       part("communication", outsideBytes, 0.6, {
-        formula: "NCCL's channels for each group of ranks",
+        formula: "NCCL buffers of each process group",
         source: "NCCL_BUFFSIZE, NCCL_MAX_NCHANNELS",
         where: "device",
       }),
@@ -87,16 +83,61 @@ export function allocatorParts(
   return made;
 }
 
+function fragmentationPart(parts: readonly PlanPartJson[], replayed?: number): PlanPartJson {
+  const sum = (wanted: (name: PlanPartName) => boolean): Bytes =>
+    parts.reduce((total, each) => total + (wanted(each.part) ? each.bytes : 0), 0);
+  const source = "CUDACachingAllocator.cpp: 512 B blocks, segments of 2 MiB, 20 MiB or one tensor";
+  if (replayed === undefined) {
+    const gaps =
+      sum((name) => !LASTING.includes(name)) * GAPS +
+      sum((name) => LASTING.includes(name)) * SEGMENT_ROUNDING;
+    return {
+      ...part("fragmentation", gaps, 1, {
+        formula: `${GAPS * 100} % of short-lived tensors, ${SEGMENT_ROUNDING * 100} % of weights and cache`,
+        source,
+        where: "reserved",
+      }),
+      high: Math.round(gaps * 2.6),
+    };
+  }
+  const all = sum(() => true);
+  const gaps = all * replayed;
+  return {
+    ...part("fragmentation", gaps, 0.75, {
+      formula: `the caching allocator, replayed for three steps, reserves ${(replayed * 100).toFixed(1)} % more than it allocates`,
+      source,
+      where: "reserved",
+    }),
+    high: Math.round(gaps * 2 + all * UNREPLAYED),
+  };
+}
+
+/** Gaps that a replay cannot know: kernels' own scratch memory, several streams. */
+const UNREPLAYED = 0.02;
+
 /** CUDA before 11.7 loads all kernels at once: about 1 GiB more. */
 const EAGER_LOADING = 2 ** 30;
 
 function contextPart(gpu: Gpu): PlanPartJson {
-  const made = part("cuda context", gpu.contextBytes, 0.35, {
-    formula: `context and kernels of ${gpu.name === "" ? "a device of this size" : gpu.name}`,
-    source: "CUDA 12 with lazy loading, by multiprocessors",
+  const { contextBytes } = gpu;
+  if (gpu.contextMeasured === true) {
+    return part("cuda context", contextBytes, 0.1, {
+      formula: "as given with --cuda-context",
+      source: "your measurement",
+      where: "device",
+    });
+  }
+  const made = part("cuda context", contextBytes, 0.35, {
+    formula: `CUDA context and loaded kernels on ${gpu.name === "" ? "a GPU of this size" : gpu.name}`,
+    source: "nvidia-smi before the first tensor; kernels load lazily from CUDA 11.7 on",
     where: "device",
   });
-  return gpu.old ? { ...made, high: made.high + EAGER_LOADING } : made;
+  const loadsAll = contextBytes > EAGER_LOADING;
+  return {
+    ...made,
+    low: loadsAll ? Math.min(made.low, contextBytes - EAGER_LOADING) : made.low,
+    high: made.high + (gpu.old && !loadsAll ? EAGER_LOADING : 0),
+  };
 }
 
 /** Totals of the parts up to a level. Errors of parts are not independent: half of them adds up. */

@@ -13,6 +13,8 @@ export interface Gpu {
   readonly contextBytes: Bytes;
   /** The library's workspace for matrix products, which lies in the caching allocator: 32 MiB on Hopper and later. */
   readonly workspaceBytes: Bytes;
+  /** `contextBytes` was measured on the user's machine. */
+  readonly contextMeasured?: boolean;
   /** No kernels of FlashAttention-2, nor bf16. */
   readonly old: boolean;
 }
@@ -40,8 +42,9 @@ function gpu(
 /** The largest last, within each kind. */
 export const GPUS: readonly Gpu[] = [
   gpu("T4", 14.6, 135, "old"),
-  gpu("V100-16GB", 15.8, 310, "old"),
-  gpu("V100-32GB", 31.7, 310, "old"),
+  // As transformers' documentation measured it, with all kernels loaded: CUDA before 11.7, as most machines with a V100 had.
+  gpu("V100-16GB", 15.8, 1343, "old"),
+  gpu("V100-32GB", 31.7, 1343, "old"),
   gpu("RTX 3060", 11.7, 250, "ampere"),
   gpu("RTX 3090", 23.6, 330, "ampere"),
   gpu("RTX 4070", 11.6, 250, "ampere"),

@@ -1,6 +1,6 @@
 /**
- * What a job's own files say: adapter_config.json of PEFT, a DeepSpeed configuration, a configuration of accelerate.
- * The words of the command line go before them.
+ * What a job's own files configure: adapter_config.json of PEFT, configurations of DeepSpeed, of accelerate, and of the
+ * Trainer's FSDP. Options of the command line take precedence.
  */
 import { notAModel } from "../../model/errors/plan_errors.js";
 import type { PlanRequest } from "../defaults.js";
@@ -23,7 +23,13 @@ export function readJobConfig(path: string): Partial<PlanRequest> {
   if (config.has("zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size")) {
     return ofDeepSpeed(config);
   }
-  throw notAModel(path, "it is no adapter_config.json and no configuration of DeepSpeed");
+  if (config.has(...TRAINER_FSDP)) {
+    return ofTrainerFsdp(config);
+  }
+  throw notAModel(
+    path,
+    "it is no adapter_config.json and no configuration of DeepSpeed, accelerate or FSDP",
+  );
 }
 
 /** @throws TidemarkError TM-E085 for an adapter that is not LoRA */
@@ -59,6 +65,9 @@ const OPTIMIZERS: Readonly<Record<string, OptimizerName>> = {
 function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
   const zero = config.part("zero_optimization");
   const stage = zero?.count(0, "stage") ?? 0;
+  if (stage > 3) {
+    throw notAModel(config.source, `ZeRO has stages 0 to 3, not ${stage}`);
+  }
   const isOffloaded = (name: string): boolean =>
     /cpu|nvme/.test(zero?.part(name)?.text("device") ?? "");
   const offload = isOffloaded("offload_param")
@@ -123,11 +132,7 @@ function shardingOf(
   devices: number,
 ): Partial<Sharding> {
   if (type === "FSDP") {
-    return {
-      kind: "fsdp",
-      devices,
-      offload: values.get("fsdp_offload_params") === "true" ? "all" : "none",
-    };
+    return fsdpSharding((name) => values.get(`fsdp_${name}`), devices);
   }
   const stage = wholeOf(values.get("zero_stage"), 0);
   if (type === "DEEPSPEED" && stage >= 1 && stage <= 3) {
@@ -145,12 +150,62 @@ function shardingOf(
   return { kind: "ddp", devices };
 }
 
+/** SHARD_GRAD_OP keeps whole weights and divides gradients and states, as ZeRO-2 does. */
+const STRATEGIES: Readonly<Record<string, Sharding["kind"]>> = {
+  "1": "fsdp",
+  FULL_SHARD: "fsdp",
+  HYBRID_SHARD: "fsdp",
+  "2": "zero-2",
+  SHARD_GRAD_OP: "zero-2",
+  HYBRID_SHARD_ZERO2: "zero-2",
+  "3": "ddp",
+  NO_SHARD: "ddp",
+};
+
+/** accelerate's default is version 1. In version 2, `reshard_after_forward: false` replaces SHARD_GRAD_OP. */
+function fsdpSharding(
+  setting: (name: string) => string | undefined,
+  devices?: number,
+): Partial<Sharding> {
+  const strategy = (setting("sharding_strategy") ?? "FULL_SHARD").toUpperCase();
+  const keepsWeights = setting("reshard_after_forward")?.toLowerCase() === "false";
+  return {
+    kind: keepsWeights ? "zero-2" : (STRATEGIES[strategy] ?? "fsdp"),
+    ...(devices === undefined ? {} : { devices }),
+    offload: setting("offload_params")?.toLowerCase() === "true" ? "all" : "none",
+    version: setting("version") === "2" ? 2 : 1,
+  };
+}
+
+/** `fsdp_config` of transformers' Trainer: the same names, with or without "fsdp_". It does not name the devices. */
+function ofTrainerFsdp(config: ModelConfig): Partial<PlanRequest> {
+  const setting = (name: string): string | undefined => {
+    const value = config.values[`fsdp_${name}`] ?? config.values[name];
+    return value === undefined || value === null || typeof value === "object"
+      ? undefined
+      : String(value);
+  };
+  return {
+    sharding: fsdpSharding(setting),
+    train: setting("activation_checkpointing") === "true" ? { checkpointing: "full" } : {},
+  };
+}
+
+const TRAINER_FSDP = [
+  "fsdp_transformer_layer_cls_to_wrap",
+  "transformer_layer_cls_to_wrap",
+  "fsdp_version",
+  "fsdp_auto_wrap_policy",
+  "fsdp_min_num_params",
+  "min_num_params",
+];
+
 function wholeOf(text: string | undefined, otherwise: number): number {
   const value = Number(text);
   return Number.isInteger(value) && value >= 1 && value <= 1e6 ? value : otherwise;
 }
 
-/** The words of the command line before what a file says. */
+/** Options of the command line take precedence over a file's values. */
 export function withJobConfig(request: PlanRequest, config: Partial<PlanRequest>): PlanRequest {
   return {
     ...config,

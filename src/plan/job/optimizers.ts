@@ -26,6 +26,10 @@ export interface OptimizerFacts {
   /** States lie in host memory and come in pages. */
   readonly paged: boolean;
   readonly cost: string;
+  /** State tensors of one parameter; absent: one. */
+  readonly moments?: number;
+  /** A step computes with one list of all parameters, and has a temporary tensor for each. */
+  readonly foreach?: boolean;
 }
 
 /** bitsandbytes quantises in blocks of 256, with an fp32 maximum for each; tensors below 4,096 elements stay in fp32. */
@@ -77,27 +81,32 @@ export function stepTemporary(name: OptimizerName, trainableBytes: Bytes, larges
       return 4 * largest;
     case "adafactor":
       return 2 * largest;
-    case "adamw":
-    case "none":
-      return 0;
-    default:
+    case "lion":
+      // The sign of the interpolated momentum, one parameter at a time.
       return largest;
+    default:
+      // Fused kernels, those of bitsandbytes included, update in place.
+      return 0;
   }
 }
 
+const TWO_MOMENTS = { moments: 2 } as const;
+
 export const OPTIMIZER_FACTS: Readonly<Record<OptimizerName, OptimizerFacts>> = {
-  adamw: facts("2 x bytes of the weight", "torch.optim.AdamW, fused", "none"),
-  "adamw-foreach": facts(
-    "2 x bytes of the weight; a step copies all of it once",
-    "torch.optim.AdamW, foreach",
-    "none",
-  ),
-  adam: facts("2 x bytes of the weight", "torch.optim.Adam", "none"),
-  adamw8bit: facts(
-    "2 x (1 + 4/256) B",
-    "bitsandbytes, blocks of 256",
-    "a little noise in the updates",
-  ),
+  adamw: {
+    ...facts("2 x bytes of the weight", "torch.optim.AdamW, fused", "none"),
+    ...TWO_MOMENTS,
+  },
+  "adamw-foreach": {
+    ...facts("2 x bytes of the weight", "torch.optim.AdamW, foreach", "none"),
+    ...TWO_MOMENTS,
+    foreach: true,
+  },
+  adam: { ...facts("2 x bytes of the weight", "torch.optim.Adam", "none"), ...TWO_MOMENTS },
+  adamw8bit: {
+    ...facts("2 x (1 + 4/256) B", "bitsandbytes, blocks of 256", "slightly noisier updates"),
+    ...TWO_MOMENTS,
+  },
   "paged-adamw8bit": facts(
     "2 x (1 + 4/256) B in host memory",
     "bitsandbytes, unified memory",

@@ -10,7 +10,7 @@ export type Method = "full" | "lora" | "qlora";
 export const METHODS: readonly Method[] = ["full", "lora", "qlora"];
 export const COMPUTE_DTYPES = ["bf16", "fp16", "fp32"] as const;
 export type ComputeDType = (typeof COMPUTE_DTYPES)[number];
-export const QUANTIZATIONS = ["nf4", "int8", "int4", "fp8"] as const;
+export const QUANTIZATIONS = ["nf4", "nf4-dq", "int8", "int4", "fp8"] as const;
 export type Quantization = (typeof QUANTIZATIONS)[number];
 
 /** Where weights, gradients and states lie. */
@@ -19,13 +19,21 @@ export interface Sharding {
   readonly kind: "ddp" | "fsdp" | "zero-1" | "zero-2" | "zero-3";
   readonly devices: number;
   readonly offload: "none" | "optimizer" | "all";
+  /** Of FSDP: 1 has one flat parameter for each layer, 2 divides each parameter. */
+  readonly version: 1 | 2;
 }
+
+export const SCHEDULES = ["gpipe", "1f1b", "interleaved"] as const;
+export type Schedule = (typeof SCHEDULES)[number];
 
 export interface Parallelism {
   readonly sharding: Sharding;
   readonly tensor: number;
+  /** Norms and residuals are divided over the tensor-parallel ranks, too. */
+  readonly sequenceParallel: boolean;
   readonly context: number;
   readonly pipeline: number;
+  readonly schedule: Schedule;
   /** Pieces of the model on one pipeline rank (interleaved 1F1B). */
   readonly virtualStages: number;
   readonly expert: number;
@@ -95,8 +103,10 @@ export type PlanOptions = TrainOptions | ServeOptions;
 
 /** Of linear layers that are quantised at loading, scales included. */
 export const QUANTIZED_BYTES: Readonly<Record<Quantization, number>> = {
-  // 4 bit, an int8 scale for 64 weights, an fp32 scale for 256 scales (QLoRA, section 3: double quantisation).
-  nf4: 0.5 + 1 / 64 + 4 / (64 * 256),
+  // 4 bit and an fp32 scale for 64 weights: bitsandbytes without bnb_4bit_use_double_quant.
+  nf4: 0.5 + 4 / 64,
+  // An int8 scale for 64 weights, an fp32 scale for 256 scales (QLoRA, section 3: double quantisation).
+  "nf4-dq": 0.5 + 1 / 64 + 4 / (64 * 256),
   // One fp32 scale for each row.
   int8: 1 + 4 / 4096,
   // Groups of 128 with an fp16 scale and a 4-bit zero point (GPTQ, AWQ).
@@ -114,7 +124,8 @@ export function quantizationOf(
   { quantize, mode, ...options }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method },
 ): { dtype: DType; bytesPerWeight: number } | null {
   if (quantize !== null) {
-    return { dtype: quantize, bytesPerWeight: QUANTIZED_BYTES[quantize] };
+    const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
+    return { dtype, bytesPerWeight: QUANTIZED_BYTES[quantize] };
   }
   if (mode === "train" && options.method === "full") {
     return null;

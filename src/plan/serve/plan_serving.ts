@@ -61,14 +61,14 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
-      formula: `largest sum of results in one forward pass of ${tokensOfPass(options)} tokens${options.engine === "vllm" ? `, sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
-      source: "liveness over the operations of a prefill",
+      formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens${options.engine === "vllm" ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      source: "lifetimes of all tensors of a prefill",
     }),
   ];
   if (options.cudaGraphs && options.engine !== "transformers" && options.engine !== "llama.cpp") {
     parts.push(
       part("cuda graphs", graphBytes(model), 0.8, {
-        formula: "private pools of the captured batch sizes, by layers and hidden size",
+        formula: "memory pools of the captured batch sizes: 180 MiB + 10 MiB per layer",
         source: "vLLM's log: 0.5 to 1.3 GiB for 8 to 70e9 parameters",
       }),
     );
@@ -104,9 +104,9 @@ function withCache(
   const room = Math.max(0, roomOf(options, parts, fixed));
   const preallocates = fillsDevice(options);
   const perToken = bytesOfNextToken(cache) / options.pipeline;
-  const source = "bytes of keys and values by layer; MLA: one latent row";
+  const source = "keys and values of each layer; one latent row with MLA";
   const sketch: PartSketch = {
-    formula: `${options.concurrency} sequences x ${options.context} tokens x ${Math.round(perToken)} B${cache.windows.length > 0 ? ", windows capped" : ""}`,
+    formula: `${options.concurrency} sequences x ${options.context} tokens x ${Math.round(perToken)} B${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`,
     source,
   };
   const add = (name: PlanPartName, bytes: Bytes, how: PartSketch): void => {
@@ -117,8 +117,8 @@ function withCache(
   add("kv cache", preallocates ? Math.min(wanted, room) : wanted, sketch);
   if (preallocates) {
     add("unused kv cache", room - Math.min(wanted, room), {
-      formula: `${(options.utilization * 100).toFixed(0)} % of the device less all parts above`,
-      source: `${engine}: the cache takes what is left`,
+      formula: `${(options.utilization * 100).toFixed(0)} % of the device, less all parts above`,
+      source: `${engine} gives the cache what is left`,
     });
   }
   const all = [
@@ -247,9 +247,12 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     lossCompiled: false,
     fusedGelu: engine !== "transformers",
     fusedProjection: engine !== "transformers",
-    lossUpcasts: true,
+    lossChunkRows: null,
+    holdsLogits: "made",
+    quantizedKeepsInput: false,
     dropout: false,
     tensorParallel: tensor,
+    sequenceParallel: false,
     expertParallel: options.expert,
     imbalance: 1,
   };

@@ -37,6 +37,63 @@ model weights take 14.99GiB; non_torch_memory takes 0.06GiB; PyTorch activation 
     });
   });
 
+  it("reads version 0.6.3", () => {
+    const log = `INFO 10-20 10:00:00 model_runner.py:1060] Loading model weights took 14.9888 GB
+INFO 10-20 10:00:05 worker.py:268] Memory profiling results: total_gpu_memory=79.10GiB initial_memory_usage=15.42GiB peak_torch_memory=16.81GiB memory_usage_post_profile=15.55GiB non_torch_memory=0.44GiB kv_cache_size=53.94GiB gpu_memory_utilization=0.90
+INFO 10-20 10:00:06 distributed_gpu_executor.py:57] # GPU blocks: 27617, # CPU blocks: 2048
+INFO 10-20 10:00:06 distributed_gpu_executor.py:61] Maximum concurrency for 8192 tokens per request: 53.94x
+INFO 10-20 10:00:20 model_runner.py:1523] Graph capturing finished in 14 secs.`;
+    expect(readVllmLog(log)).toEqual({
+      weightsBytes: 14.9888 * GIB,
+      otherBytes: 0.44 * GIB,
+      cacheBytes: 53.94 * GIB,
+      totalBytes: 79.1 * GIB,
+      utilization: 0.9,
+      cacheTokens: 27_617 * 16,
+      blockTokens: 16,
+      requestTokens: 8192,
+      concurrency: 53.94,
+    });
+  });
+
+  it("reads version 0.11 and later, with the prefix of the engine's process", () => {
+    const log = `(EngineCore_DP0 pid=212) INFO 10-06 12:00:20 [gpu_model_runner.py:2653] Model loading took 14.9889 GiB memory and 3.215131 seconds
+(EngineCore_DP0 pid=212) INFO 10-06 12:00:30 [gpu_worker.py:298] Estimated CUDA graph memory: 0.55 GiB total
+(EngineCore_DP0 pid=212) INFO 10-06 12:00:31 [gpu_worker.py:298] Available KV cache memory: 53.10 GiB
+(EngineCore_DP0 pid=212) INFO 10-06 12:00:31 [kv_cache_utils.py:1087] GPU KV cache size: 434,992 tokens
+(EngineCore_DP0 pid=212) INFO 10-06 12:00:31 [kv_cache_utils.py:1091] Maximum concurrency for 131,072 tokens per request: 3.32x`;
+    expect(readVllmLog(log)).toEqual({
+      weightsBytes: 14.9889 * GIB,
+      cacheBytes: 53.1 * GIB,
+      graphBytes: 0.55 * GIB,
+      cacheTokens: 434_992,
+      requestTokens: 131_072,
+      concurrency: 3.32,
+    });
+  });
+
+  it("reads the profile at level DEBUG", () => {
+    const log =
+      "DEBUG 07-01 [gpu_worker.py:263] Memory profiling takes 9.81 seconds. Total non KV cache memory: 16.31GiB; torch peak memory increase: 1.26GiB; non-torch forward increase memory: 0.06GiB; weights memory: 14.99GiB.";
+    expect(readVllmLog(log)).toEqual({
+      weightsBytes: 14.99 * GIB,
+      activationBytes: 1.26 * GIB,
+      otherBytes: 0.06 * GIB,
+    });
+  });
+
+  it("reads why vLLM did not start", () => {
+    const log = `ValueError: To serve at least one request with the models's max seq len (32768), (4.50 GiB KV cache is needed, which is larger than the available KV cache memory (4.47 GiB). Based on the available memory, the estimated maximum model length is 32560.`;
+    expect(readVllmLog(log)).toEqual({
+      cacheBytes: 4.47 * GIB,
+      neededBytes: 4.5 * GIB,
+      requestTokens: 32_768,
+    });
+    expect(readVllmLog("Available KV cache memory: -0.41 GiB")).toEqual({
+      cacheBytes: -0.41 * GIB,
+    });
+  });
+
   it("finds nothing in another log", () => {
     expect(readVllmLog("Starting server\nGET / 200")).toEqual({});
   });

@@ -1,14 +1,22 @@
 /**
  * The memory figures of vLLM's start-up log, in the wordings of its versions.
  *
- *     Model loading took 14.99 GiB and 5.3 seconds          (0.6: "Loading model weights took 14.9888 GB")
+ *     Loading model weights took 14.9888 GB                                                    (to 0.7)
+ *     Model loading took 14.9889 GiB and 5.3 seconds        (0.8; from 0.10 on "14.99 GiB memory and 5.3 seconds")
+ *     Memory profiling results: total_gpu_memory=79.10GiB ... non_torch_memory=0.17GiB kv_cache_size=54.19GiB
+ *     gpu_memory_utilization=0.90                                                              (0.6.3)
  *     the current vLLM instance can use total_gpu_memory (79.10GiB) x gpu_memory_utilization (0.90) = 71.19GiB
  *     model weights take 14.99GiB; non_torch_memory takes 0.09GiB; PyTorch activation peak memory takes 1.23GiB;
  *     the rest of the memory reserved for KV Cache is 54.88GiB.
  *     Available KV cache memory: 54.88 GiB
  *     GPU KV cache size: 449,552 tokens                     (before: "# GPU blocks: 28097, # CPU blocks: 2048")
  *     Maximum concurrency for 131,072 tokens per request: 3.43x
+ *     Estimated CUDA graph memory: 0.55 GiB total
  *     Graph capturing finished in 20 secs, took 0.53 GiB
+ *     Memory profiling takes 9.8 seconds. Total non KV cache memory: 16.31GiB; torch peak memory increase: 1.26GiB;
+ *     non-torch forward increase memory: 0.06GiB; weights memory: 14.99GiB.                    (version 1, DEBUG)
+ *     ValueError: To serve at least one request with the models's max seq len (32768), (4.50 GiB KV cache is needed,
+ *     which is larger than the available KV cache memory (4.47 GiB).
  */
 import type { Bytes } from "../../model/base/units.js";
 
@@ -17,6 +25,8 @@ export interface VllmLog {
   readonly activationBytes?: Bytes;
   readonly otherBytes?: Bytes;
   readonly cacheBytes?: Bytes;
+  /** Of one request of the longest length, where vLLM refused to start. */
+  readonly neededBytes?: Bytes;
   readonly graphBytes?: Bytes;
   readonly totalBytes?: Bytes;
   readonly utilization?: number;
@@ -28,7 +38,7 @@ export interface VllmLog {
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
-const SIZE = String.raw`(\d+(?:\.\d+)?)\s?(GiB|GB|MiB|MB)`;
+const SIZE = String.raw`(-?\d+(?:\.\d+)?)\s?(GiB|GB|MiB|MB)`;
 
 /** Later lines win: a log of several starts describes the last one. Empty where nothing of it is found. */
 export function readVllmLog(text: string): VllmLog {
@@ -37,25 +47,64 @@ export function readVllmLog(text: string): VllmLog {
   const blockTokens = number(text, /block_size[ =:']+(\d+)/g) ?? 16;
   const tokens = number(text, /(?:GPU )?KV cache size:? ([\d,]+) tokens/g);
   const found: { [Key in keyof VllmLog]: VllmLog[Key] | undefined } = {
-    weightsBytes:
-      size(text, `model weights take ${SIZE}`) ??
-      size(text, `(?:Model loading|Loading (?:model )?weights) took ${SIZE}`),
-    activationBytes: size(text, `activation peak memory takes ${SIZE}`),
-    otherBytes: size(text, `non_torch_memory takes ${SIZE}`),
-    cacheBytes:
-      size(text, `Available KV cache memory: ${SIZE}`) ??
-      size(text, `reserved for KV Cache is ${SIZE}`),
-    graphBytes: size(text, String.raw`Graph capturing finished in [\d.]+ secs?, took ${SIZE}`),
-    totalBytes: size(text, String.raw`total_gpu_memory \(${SIZE}\)`),
+    weightsBytes: firstSize(
+      text,
+      `model weights take ${SIZE}`,
+      `weights memory: ${SIZE}`,
+      `(?:Model loading|Loading (?:model )?weights) took ${SIZE}`,
+    ),
+    activationBytes: firstSize(
+      text,
+      `activation peak memory takes ${SIZE}`,
+      `torch peak memory increase: ${SIZE}`,
+    ),
+    otherBytes: firstSize(
+      text,
+      `non_torch_memory takes ${SIZE}`,
+      `non_torch_memory=${SIZE}`,
+      `non-torch forward increase memory: ${SIZE}`,
+    ),
+    // Negative where weights and activations leave nothing.
+    cacheBytes: firstSize(
+      text,
+      `Available KV cache memory: ${SIZE}`,
+      `reserved for KV Cache is ${SIZE}`,
+      `kv_cache_size=${SIZE}`,
+      String.raw`available KV cache memory \(${SIZE}\)`,
+    ),
+    neededBytes: firstSize(text, `${SIZE} KV cache is needed`),
+    graphBytes: firstSize(
+      text,
+      String.raw`Graph capturing finished in [\d.]+ secs?, took ${SIZE}`,
+      `Estimated CUDA graph memory: ${SIZE}`,
+    ),
+    totalBytes: firstSize(
+      text,
+      String.raw`total_gpu_memory \(${SIZE}\)`,
+      `total_gpu_memory=${SIZE}`,
+    ),
     utilization: number(text, /gpu_memory_utilization[ =:'(]+(0?\.\d+|1(?:\.0+)?)/g),
     cacheTokens: tokens ?? (blocks === undefined ? undefined : blocks * blockTokens),
     blockTokens: blocks === undefined ? undefined : blockTokens,
-    requestTokens: number(text, /Maximum concurrency for ([\d,]+) tokens per request/g),
-    concurrency: number(text, /tokens per request: ([\d.]+)x/g),
+    requestTokens:
+      number(text, /Maximum concurrency for ([\d,]+) tokens per request/g) ??
+      number(text, /max seq len \(([\d,]+)\)/g),
+    concurrency: number(text, /tokens per request: ~?([\d.]+)x/g),
   };
   return Object.fromEntries(
     Object.entries(found).filter(([, value]) => value !== undefined),
   ) as VllmLog;
+}
+
+/** The last figure of the first wording that occurs. */
+function firstSize(text: string, ...patterns: readonly string[]): Bytes | undefined {
+  for (const pattern of patterns) {
+    const found = size(text, pattern);
+    if (found !== undefined) {
+      return found;
+    }
+  }
+  return undefined;
 }
 
 function size(text: string, pattern: string): Bytes | undefined {

@@ -75,6 +75,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   cohere: { norm: "layer", parallel: 1, tied: true },
   stablelm: { norm: "layer" },
   starcoder2: {
+    tied: true,
     norm: "layer",
     plainMlp: true,
     activation: "gelu",
@@ -101,7 +102,8 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
     headBias: true,
   },
   opt: { ...omit(GPT2, "fusedQkv"), activation: "relu", extraPositions: 2 },
-  bloom: { ...omit(GPT2, "dropout"), positions: "alibi", embeddingNorm: true },
+  // Its GELU is an autograd function that keeps its input alone (modeling_bloom.py, GeLUFunction).
+  bloom: { ...omit(GPT2, "dropout"), activation: "gelu", positions: "alibi", embeddingNorm: true },
   falcon: {
     norm: "layer",
     parallel: 1,

@@ -4,6 +4,7 @@
  */
 import type { Bytes } from "../../model/base/units.js";
 import type { Operation, Parameter, Storage, Tape, TapePart, Unit } from "./tape.js";
+import type { AllocationTrace } from "./trace.js";
 
 export type Checkpointing = "none" | "selective" | "full";
 
@@ -44,17 +45,23 @@ export interface SimulationRules {
   readonly communicationOf: (unit: Unit, backward: boolean) => Bytes;
 }
 
-export function simulateStep(tape: Tape, rules: SimulationRules): StepSimulation {
-  return new Simulation(tape, rules).run();
+/** @param trace filled with the step's allocations and frees, in their order */
+export function simulateStep(
+  tape: Tape,
+  rules: SimulationRules,
+  trace?: AllocationTrace,
+): StepSimulation {
+  return new Simulation(tape, rules, trace).run();
 }
 
 class Simulation {
   readonly #tape: Tape;
   readonly #rules: SimulationRules;
+  readonly #trace: AllocationTrace | undefined;
   /** How many operations that have not run backwards yet keep a storage. */
   readonly #keepers = new Map<Storage, number>();
   readonly #saved = new Map<TapePart, Bytes>();
-  readonly #gradientOf = new Map<Storage, Bytes>();
+  readonly #gradientOf = new Map<Storage, { readonly bytes: Bytes }>();
   readonly #lastUse: Map<Storage, number>;
   readonly #heldOnly = new Set<Storage>();
   #savedBytes = 0;
@@ -62,13 +69,22 @@ class Simulation {
   #gradients = 0;
   #recomputed = 0;
   #communication = 0;
+  readonly #gathered: { bytes: Bytes }[] = [];
   #peak: Moment | null = null;
 
-  constructor(tape: Tape, rules: SimulationRules) {
+  constructor(tape: Tape, rules: SimulationRules, trace?: AllocationTrace) {
     this.#tape = tape;
     this.#rules = rules;
+    this.#trace = trace;
     this.#lastUse = lastUses(tape.operations);
     this.#gradients = rules.gradientsStay ? this.#allGradients() : 0;
+    if (rules.gradientsStay) {
+      for (const parameter of tape.parameters) {
+        if (parameter.trainable) {
+          trace?.hold(parameter, rules.gradientBytesOf(parameter));
+        }
+      }
+    }
   }
 
   run(): StepSimulation {
@@ -111,8 +127,27 @@ class Simulation {
     return this.#tape.training && unit.checkpointable && this.#rules.checkpointing !== "none";
   }
 
+  /** Gathered weights and buckets while `unit` runs. What a unit needs beyond the one before it is a block of its own. */
+  #communicate(unit: Unit, backward: boolean): void {
+    this.#communication = this.#rules.communicationOf(unit, backward);
+    if (this.#trace === undefined) {
+      return;
+    }
+    let held = this.#gathered.reduce((sum, { bytes }) => sum + bytes, 0);
+    while (held > this.#communication) {
+      const last = this.#gathered.pop() as { bytes: Bytes };
+      held -= last.bytes;
+      this.#trace.drop(last);
+    }
+    if (held < this.#communication) {
+      const block = { bytes: this.#communication - held };
+      this.#gathered.push(block);
+      this.#trace.hold(block, block.bytes);
+    }
+  }
+
   #forward(unit: Unit): void {
-    this.#communication = this.#rules.communicationOf(unit, false);
+    this.#communicate(unit, false);
     const recomputes = this.#recomputes(unit);
     if (recomputes && !this.#rules.offloadsInputs) {
       for (const storage of unit.inputs) {
@@ -158,6 +193,7 @@ class Simulation {
       if (!live.has(storage)) {
         live.set(storage, this.#lastUse.get(storage) ?? index);
         this.#working += storage.bytes;
+        this.#trace?.hold(storage, storage.bytes);
       }
     };
     for (const storage of unit.inputs) {
@@ -182,15 +218,18 @@ class Simulation {
         twice += (this.#keepers.get(storage) ?? 0) > 0 ? storage.bytes : 0;
       }
       this.#note(op.part === "head and loss" ? "loss" : pass, op.forwardTemporary - twice);
+      this.#trace?.pass(op.forwardTemporary);
       for (const [storage, last] of live) {
         if (last <= index) {
           live.delete(storage);
           this.#working -= storage.bytes;
+          this.#trace?.drop(storage);
         }
       }
     }
     for (const storage of live.keys()) {
       this.#working -= storage.bytes;
+      this.#trace?.drop(storage);
     }
   }
 
@@ -198,6 +237,7 @@ class Simulation {
     const keepers = this.#keepers.get(storage) ?? 0;
     this.#keepers.set(storage, keepers + 1);
     if (keepers === 0) {
+      this.#trace?.hold(storage, storage.bytes);
       this.#savedBytes += storage.bytes;
       this.#saved.set(storage.part, (this.#saved.get(storage.part) ?? 0) + storage.bytes);
     }
@@ -207,13 +247,14 @@ class Simulation {
     const keepers = (this.#keepers.get(storage) ?? 0) - 1;
     this.#keepers.set(storage, Math.max(0, keepers));
     if (keepers === 0) {
+      this.#trace?.drop(storage);
       this.#savedBytes -= storage.bytes;
       this.#saved.set(storage.part, (this.#saved.get(storage.part) ?? 0) - storage.bytes);
     }
   }
 
   #backward(unit: Unit): void {
-    this.#communication = this.#rules.communicationOf(unit, true);
+    this.#communicate(unit, true);
     const recomputes = this.#recomputes(unit);
     if (recomputes) {
       const before = this.#savedBytes;
@@ -250,11 +291,13 @@ class Simulation {
         op.part === "head and loss" ? "backward pass of the loss" : `backward pass of ${unit.name}`,
         op.backwardTemporary + temporary + accumulating,
       );
+      this.#trace?.pass(op.backwardTemporary, temporary, accumulating);
       for (const { storage } of op.outputs) {
         const isInput = op.inputs.some((input) => input.storage === storage);
         const gradient = this.#gradientOf.get(storage);
         if (!isInput && gradient !== undefined) {
-          this.#working -= gradient;
+          this.#working -= gradient.bytes;
+          this.#trace?.drop(gradient);
           this.#gradientOf.delete(storage);
         }
       }
@@ -272,13 +315,15 @@ class Simulation {
     }
     const from = op.outputs[0]?.storage;
     const moved = from === undefined ? undefined : this.#gradientOf.get(from);
-    if (op.passesGradient && from !== undefined && moved === bytes) {
+    if (op.passesGradient && from !== undefined && moved?.bytes === bytes) {
       // The gradient of a sum is that of its first term; the second gets a copy once others are added to it.
       this.#gradientOf.delete(from);
       this.#gradientOf.set(storage, moved);
       return 0;
     }
-    this.#gradientOf.set(storage, bytes);
+    const gradient = { bytes };
+    this.#gradientOf.set(storage, gradient);
+    this.#trace?.hold(gradient, bytes);
     this.#working += bytes;
     return 0;
   }
@@ -294,6 +339,7 @@ class Simulation {
       if (parameter.tied === true || this.#rules.gradientsConsumed || this.#rules.gradientsStay) {
         temporary += bytes;
       } else {
+        this.#trace?.hold(parameter, bytes);
         this.#gradients += bytes;
       }
     }

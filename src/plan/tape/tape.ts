@@ -17,6 +17,7 @@ export type TapePart =
   | "mlp"
   | "moe"
   | "norm"
+  | "residual"
   | "state-space"
   | "convolution"
   | "head and loss";

@@ -1,7 +1,15 @@
 /** A training job's options as the rules by which layers are built. */
 import type { BlockRules } from "../blocks/rules.js";
-import { bytesOfCompute, quantizationOf, type TrainOptions } from "../job/options.js";
+import { bytesOfCompute, type Library, quantizationOf, type TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
+
+/** torchtune and torchtitan delete them before the backward pass; Fabric converts a 16-bit model's output to fp32. */
+const HELD_LOGITS: Readonly<Record<Library, BlockRules["holdsLogits"]>> = {
+  transformers: "made",
+  torchtune: "none",
+  torchtitan: "none",
+  litgpt: "fp32",
+};
 
 export function trainingRules(model: ModelShape, options: TrainOptions): BlockRules {
   const { method, parallelism } = options;
@@ -11,6 +19,7 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
   const sequence = Math.ceil(options.sequence / parallelism.context);
   // FSDP and DeepSpeed compute with 16-bit copies of their own and need no autocast.
   const autocast = options.fp32Weights && computeBytes < 4 && !sharded;
+  const isPeft = options.library === "transformers";
   return {
     training: true,
     batch: options.batch,
@@ -26,8 +35,10 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
       : {
           rank: options.adapterRank,
           targets: options.adapterTargets,
-          itemBytes: autocast ? 4 : computeBytes,
+          // PEFT makes adapters of 16-bit models in fp32 (`autocast_adapter_dtype`).
+          itemBytes: autocast || isPeft ? 4 : computeBytes,
           dropout: options.adapterDropout,
+          copiesInput: computeBytes < 4 && (autocast || isPeft),
         },
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
     attention: options.attention,
@@ -36,9 +47,14 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     lossCompiled: options.compiled && (!sharded || options.library === "torchtune"),
     fusedGelu: options.library !== "transformers",
     fusedProjection: options.library === "litgpt",
-    lossUpcasts: options.library !== "litgpt",
+    // lm_head_chunk_size of litgpt's finetuning scripts.
+    lossChunkRows: options.library === "litgpt" ? 128 : null,
+    holdsLogits: HELD_LOGITS[options.library],
+    // litgpt's published figures are those of bitsandbytes 0.41.
+    quantizedKeepsInput: options.library === "litgpt",
     dropout: options.dropout,
     tensorParallel: parallelism.tensor,
+    sequenceParallel: parallelism.sequenceParallel && parallelism.tensor > 1,
     expertParallel: parallelism.expert,
     imbalance: options.imbalance,
   };

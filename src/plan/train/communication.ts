@@ -13,6 +13,7 @@ import type { Tape, Unit } from "../tape/tape.js";
 
 const BUCKET_ELEMENTS = 5e8;
 const LIVE_ELEMENTS = 1e9;
+const FP32 = 4;
 
 export interface Communication {
   /** While a unit of the tape runs. */
@@ -24,29 +25,16 @@ export interface Communication {
 export function communicationOf(tape: Tape, options: TrainOptions): Communication | null {
   const { sharding, tensor } = options.parallelism;
   const computeBytes = bytesOfCompute(options.dtype);
-  const units = unitElements(tape);
+  const { expert } = options.parallelism;
+  const units = unitElements(tape, expert > 1 && expert >= sharding.devices);
   const trainable = tape.parameters.reduce(
     (sum, each) => sum + (each.trainable ? each.elements : 0),
     0,
   );
   const all = units.layers.reduce((sum, each) => sum + each, units.root);
   switch (sharding.kind) {
-    case "fsdp": {
-      if (sharding.devices === 1) {
-        return null;
-      }
-      const layer = Math.max(0, ...units.layers);
-      const reduced = options.method === "full" ? (computeBytes + 4) * layer : 0;
-      const root = units.root * computeBytes;
-      return {
-        bytesOf: ({ checkpointable }, backward) =>
-          root +
-          (checkpointable ? 2 : 1) * layer * computeBytes +
-          (backward && checkpointable ? reduced : 0),
-        formula: `embedding and head ${count(units.root)} x ${computeBytes} B + 2 layers x ${count(layer)} x ${computeBytes} B${reduced > 0 ? ` + gradients of one layer x ${computeBytes + 4} B` : ""}`,
-        source: "torch.distributed.fsdp: root unit, prefetch, reduce-scatter",
-      };
-    }
+    case "fsdp":
+      return sharding.devices === 1 ? null : fsdp(units, options);
     case "zero-1":
     case "zero-2": {
       const bucket = 2 * Math.min(BUCKET_ELEMENTS, trainable) * computeBytes;
@@ -82,11 +70,41 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
   }
 }
 
+/**
+ * The root unit's weights stay gathered from its forward pass on; of the layers, the one that runs and the next one are
+ * gathered. The gradients of a layer are there in the compute type, and in fp32 for the reduction. In version 1 a layer
+ * is one flat parameter, so that adapters make a gradient of the whole layer.
+ */
+function fsdp(
+  units: { layers: number[]; root: number },
+  { method, dtype, parallelism }: TrainOptions,
+): Communication {
+  const computeBytes = bytesOfCompute(dtype);
+  const flat = parallelism.sharding.version === 1;
+  const layer = Math.max(0, ...units.layers);
+  const perElement = method === "full" ? computeBytes + FP32 : flat ? computeBytes : 0;
+  const gathered = layer * computeBytes;
+  return {
+    bytesOf: ({ checkpointable }, backward) =>
+      units.root * computeBytes +
+      (checkpointable ? 2 : 1) * gathered +
+      (backward && checkpointable ? perElement * layer : 0),
+    formula: `embedding and head ${count(units.root)} x ${computeBytes} B + 2 layers x ${count(layer)} x ${computeBytes} B${perElement > 0 ? ` + gradients of one layer x ${perElement} B` : ""}`,
+    source: flat
+      ? "torch.distributed.fsdp, FlatParameter: root unit, prefetch, reduce-scatter"
+      : "torch.distributed.fsdp.fully_shard: root unit, prefetch, reduce-scatter",
+  };
+}
+
 /** Elements of each layer, and of what is outside of layers. */
-function unitElements(tape: Tape): { layers: number[]; root: number } {
+function unitElements(tape: Tape, expertsStay: boolean): { layers: number[]; root: number } {
   const layers = new Map<number, number>();
   let root = 0;
-  for (const { unit, elements } of tape.parameters) {
+  for (const { unit, elements, role } of tape.parameters) {
+    if (expertsStay && role === "expert") {
+      // Each expert is on one rank alone: nothing is gathered.
+      continue;
+    }
     if (tape.units[unit]?.checkpointable === true) {
       layers.set(unit, (layers.get(unit) ?? 0) + elements);
     } else {

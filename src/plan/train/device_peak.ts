@@ -2,11 +2,14 @@
 import type { Bytes } from "../../model/base/units.js";
 import type { StepSimulation } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
+import type { AllocationTrace } from "../tape/trace.js";
 import type { Communication } from "./communication.js";
 import type { States } from "./states.js";
 
 export interface DevicePeak {
   readonly tape: Tape;
+  /** Of one microbatch. */
+  readonly trace: AllocationTrace;
   readonly simulation: StepSimulation;
   readonly states: States;
   readonly communication: Communication | null;

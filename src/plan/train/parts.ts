@@ -24,7 +24,7 @@ const UNKNOWN_FACTOR = 2.5;
 export function trainingParts(
   peak: DevicePeak,
   options: TrainOptions,
-  model: ModelShape,
+  { model, gaps }: { model: ModelShape; gaps: number },
 ): PlanPartJson[] {
   const { states, simulation, communication } = peak;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
@@ -48,7 +48,7 @@ export function trainingParts(
       : states.gradients
     : simulation.peak.gradients;
   add("gradients", gradients, WIDTHS.gradients, {
-    formula: `${counted(states.counts.trainable)} trained parameters, as wide as the weights${divided(options)}`,
+    formula: `${counted(states.counts.trainable)} trained parameters in the type of the weights${divided(options)}`,
     source: "torch.autograd: a leaf's gradient has its type",
   });
   add(
@@ -59,7 +59,7 @@ export function trainingParts(
   );
   if (peak.stepIsPeak) {
     add("temporaries", states.stepTemporary, WIDTHS.working, {
-      formula: "copies that the optimizer's step makes",
+      formula: "temporary copies of the optimizer step",
       source: OPTIMIZER_FACTS[options.optimizer].source,
     });
   } else {
@@ -68,7 +68,14 @@ export function trainingParts(
       add("communication", simulation.peak.communication, WIDTHS.communication, communication);
     }
   }
-  return [...parts, ...allocatorParts(parts, { gpu: options.gpu, outsideBytes: peak.ncclBytes })];
+  return [
+    ...parts,
+    ...allocatorParts(parts, {
+      gpu: options.gpu,
+      outsideBytes: peak.ncclBytes,
+      replayedGaps: gaps,
+    }),
+  ];
 }
 
 type Add = (name: PlanPartName, bytes: Bytes, width: number, sketch: PartSketch) => void;
@@ -81,21 +88,20 @@ function addActivations(
   const { peak, savedAfterForward, savedBytes } = simulation;
   const others =
     sumOf(peak.saved, (name) => name !== "head and loss") + (inFlight - 1) * savedBytes;
-  const where = `at the peak (${peak.where})`;
   add("activations", others, WIDTHS.activations, {
-    formula: `${layerWords(savedAfterForward, options)}; ${where}${inFlight > 1 ? `, ${inFlight.toFixed(1)} microbatches in flight` : ""}`,
-    source: "tensors that autograd saves, layer by layer (tools/autograd/derivatives.yaml)",
+    formula: `${layerWords(savedAfterForward, options)}${inFlight > 1 ? `; ${inFlight.toFixed(1)} microbatches in flight` : ""}`,
+    source: "tensors that autograd saves, operation by operation (tools/autograd/derivatives.yaml)",
   });
   const head = peak.saved.get("head and loss") ?? 0;
   const inHead = peak.where.includes("loss");
   add("head and loss", head + (inHead ? peak.working : 0), WIDTHS.head, {
-    formula: `logits, their fp32 copies and gradients ${where}, loss ${options.loss}`,
+    formula: `logits, their fp32 copies and their gradients; loss: ${options.loss}`,
     source: "torch.nn.functional.cross_entropy: log_softmax keeps its output",
   });
   if (!inHead) {
     add("temporaries", peak.working, WIDTHS.working, {
-      formula: `results in use, gradients of results and scratch memory ${where}`,
-      source: "liveness over the operations of the step",
+      formula: "intermediate results, their gradients, and scratch memory of kernels",
+      source: "lifetimes of all tensors of the step",
     });
   }
 }
@@ -106,7 +112,7 @@ function layerWords(saved: ReadonlyMap<TapePart, Bytes>, options: TrainOptions):
     .filter(([name, bytes]) => name !== "head and loss" && bytes > 0)
     .sort((a, b) => b[1] - a[1])
     .map(([name, bytes]) => `${name} ${(bytes / positions / 1024).toFixed(1)} KiB`);
-  return `saved for each of ${positions} tokens, all layers: ${shown.join(", ")}`;
+  return `${positions} tokens; per token in all layers: ${shown.join(", ")}`;
 }
 
 function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => boolean): Bytes {
@@ -115,22 +121,25 @@ function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => 
 
 function weightsFormula({ states }: DevicePeak, options: TrainOptions): string {
   const { parameters, quantized } = states.counts;
-  const words = quantized > 0 ? `, ${counted(quantized)} of them quantised` : "";
-  return `${counted(parameters)} parameters on this rank${words}${divided(options)}`;
+  const words = quantized > 0 ? `, of which ${counted(quantized)} are quantised` : "";
+  const rank = options.parallelism.pipeline * options.parallelism.tensor > 1 ? " on this rank" : "";
+  return `${counted(parameters)} parameters${rank}${words}${divided(options)}`;
 }
 
 function optimizerSketch({ states }: DevicePeak, options: TrainOptions): PartSketch {
   const { formula, source } = OPTIMIZER_FACTS[options.optimizer];
   const master = states.master > 0 ? " + 4 B of master weights" : "";
   return {
-    formula: `${counted(states.counts.trainable)} x (${formula}${master})${divided(options)}`,
+    formula: `${counted(states.counts.trainable)} parameters x (${formula}${master})${divided(options)}`,
     source,
   };
 }
 
 function divided({ parallelism }: TrainOptions): string {
   const { kind, devices } = parallelism.sharding;
-  return kind === "ddp" || devices === 1 ? "" : `, ${kind} over ${devices} devices`;
+  return kind === "ddp" || devices === 1
+    ? ""
+    : `; divided by ${kind === "fsdp" ? "FSDP" : kind.replace("zero", "ZeRO")} over ${devices} devices`;
 }
 
 function counted(elements: number): string {

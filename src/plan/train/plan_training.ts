@@ -4,18 +4,27 @@ import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import type { TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { simulateStep } from "../tape/simulate.js";
+import { AllocationTrace } from "../tape/trace.js";
 import { trainingRules } from "./block_rules.js";
 import { communicationOf, ncclBytes } from "./communication.js";
 import type { DevicePeak } from "./device_peak.js";
 import { trainingParts } from "./parts.js";
+import { gapsOf } from "./replay.js";
 import { statesOf } from "./states.js";
 
 export interface TrainingPlan {
   readonly peak: DevicePeak;
   readonly parts: PlanPartJson[];
+  /** What the caching allocator reserves beside tensors, as a share of them. */
+  readonly gaps: number;
 }
 
-export function planTraining(model: ModelShape, options: TrainOptions): TrainingPlan {
+/** @param gaps the share of another plan of the same job, for searches that make many plans; absent: replayed */
+export function planTraining(
+  model: ModelShape,
+  options: TrainOptions,
+  gaps?: number,
+): TrainingPlan {
   const stages = options.parallelism.pipeline;
   // In 1F1B the first stage has the most microbatches in flight, and the last one the head.
   const candidates =
@@ -24,27 +33,34 @@ export function planTraining(model: ModelShape, options: TrainOptions): Training
   const peak = peaks.reduce((worst, each) =>
     each.allocatedBytes > worst.allocatedBytes ? each : worst,
   );
-  return { peak, parts: trainingParts(peak, options, model) };
+  const share = gaps ?? gapsOf(peak, options);
+  return { peak, parts: trainingParts(peak, options, { model, gaps: share }), gaps: share };
 }
 
 function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice): DevicePeak {
   const { tape } = modelTape(model, trainingRules(model, options), stage);
   const states = statesOf(tape, options);
   const communication = communicationOf(tape, options);
-  const simulation = simulateStep(tape, {
-    checkpointing: options.checkpointing,
-    gradientBytesOf: states.gradientBytesOf,
-    gradientsStay: options.accumulation > 1 && !options.optimizerInBackward,
-    gradientsConsumed: options.optimizerInBackward,
-    offloadsInputs: options.activationOffload,
-    communicationOf: communication?.bytesOf ?? (() => 0),
-  });
+  const trace = new AllocationTrace();
+  const simulation = simulateStep(
+    tape,
+    {
+      checkpointing: options.checkpointing,
+      gradientBytesOf: states.gradientBytesOf,
+      gradientsStay: options.accumulation > 1 && !options.optimizerInBackward,
+      gradientsConsumed: options.optimizerInBackward,
+      offloadsInputs: options.activationOffload,
+      communicationOf: communication?.bytesOf ?? (() => 0),
+    },
+    trace,
+  );
   const inFlight = microbatchesInFlight(options, stage);
   const fixed = states.weights + states.adapters + states.optimizer + states.master;
   const backward = fixed + simulation.peak.bytes + (inFlight - 1) * simulation.savedBytes;
   const step = fixed + (options.optimizerInBackward ? 0 : states.gradients) + states.stepTemporary;
   return {
     tape,
+    trace,
     simulation,
     states,
     communication,
@@ -57,7 +73,7 @@ function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice
 }
 
 /**
- * 1F1B: stage i of p starts p - i microbatches before its first backward pass. Interleaved with v pieces of the model on
+ * GPipe runs all microbatches forward before the first backward pass. 1F1B: stage i of p starts p - i microbatches before its first backward pass. Interleaved with v pieces of the model on
  * each device, (p - i - 1) 2 + (v - 1) p + 1 pieces of a v-th each are in flight (Narayanan et al., 2021, section 2.2).
  */
 function microbatchesInFlight(
@@ -67,7 +83,10 @@ function microbatchesInFlight(
   if (count === 1) {
     return 1;
   }
-  const { virtualStages: pieces } = parallelism;
+  const { virtualStages: pieces, schedule } = parallelism;
+  if (schedule === "gpipe") {
+    return Math.max(accumulation, count);
+  }
   const warmUp =
     pieces === 1 ? count - index : ((count - index - 1) * 2 + (pieces - 1) * count + 1) / pieces;
   return Math.max(1, Math.min(accumulation === 1 ? warmUp : accumulation, warmUp));

@@ -35,6 +35,12 @@ export interface States {
   };
   /** Bytes of the gradient of one parameter as the simulation sees it, after division. */
   readonly gradientBytesOf: (parameter: Parameter) => Bytes;
+  /** The same tensors one by one, in the order in which a program makes them. */
+  readonly tensors: {
+    readonly weights: readonly Bytes[];
+    readonly states: readonly Bytes[];
+    readonly stepTemporaries: readonly Bytes[];
+  };
 }
 
 export interface Divisors {
@@ -54,6 +60,9 @@ export function divisorsOf({ kind, devices }: TrainOptions["parallelism"]["shard
 export function statesOf(tape: Tape, options: TrainOptions): States {
   const { sharding } = options.parallelism;
   const divisors = divisorsOf(sharding);
+  // Expert parallelism takes its ranks from those that data parallelism would divide over.
+  const over = (each: Parameter, divisor: number): number =>
+    each.role === "expert" ? Math.max(1, divisor / options.parallelism.expert) : divisor;
   const computeBytes = bytesOfCompute(options.dtype);
   const isZero = sharding.kind.startsWith("zero");
   const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;
@@ -67,32 +76,37 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const trained = (of: (each: Parameter) => number): number =>
     sum((each) => (each.trainable ? of(each) : 0));
   const gradientBytesOf = (each: Parameter): Bytes =>
-    (each.bytes * widening(each)) / divisors.gradients;
-  const states =
-    trained((each) => stateBytes(options.optimizer, each, stateWidth(each))) / divisors.states;
-  const master = hasMaster ? trained(({ elements }) => 4 * elements) / divisors.states : 0;
+    (each.bytes * widening(each)) / over(each, divisors.gradients);
+  const stateOf = (each: Parameter): Bytes =>
+    stateBytes(options.optimizer, each, stateWidth(each)) / over(each, divisors.states);
+  const masterOf = (each: Parameter): Bytes =>
+    hasMaster ? (4 * each.elements) / over(each, divisors.states) : 0;
+  const weightOf = (each: Parameter): Bytes =>
+    (each.bytes * widening(each)) / over(each, divisors.weights);
+  const states = trained(stateOf);
+  const master = trained(masterOf);
   const paged = OPTIMIZER_FACTS[options.optimizer].paged || sharding.offload !== "none";
-  const weights =
-    sum((each) => (each.role === "adapter" ? 0 : each.bytes * widening(each))) / divisors.weights;
+  const weights = sum((each) => (each.role === "adapter" ? 0 : weightOf(each)));
   const offloadsAll = sharding.offload === "all";
   const largest = Math.max(
     0,
     ...tape.parameters.map((each) => (each.trainable ? each.elements * 4 : 0)),
   );
+  // The kernels of paged optimizers, and the host for offloaded states, need no copy on the device.
+  const temporary = paged
+    ? 0
+    : stepTemporary(
+        options.optimizer,
+        trained((each) => each.bytes * widening(each)) / divisors.states,
+        largest / divisors.states,
+      );
   return {
     weights: offloadsAll ? 0 : weights,
-    adapters:
-      sum((each) => (each.role === "adapter" ? each.bytes * widening(each) : 0)) / divisors.weights,
+    adapters: sum((each) => (each.role === "adapter" ? weightOf(each) : 0)),
     gradients: trained(gradientBytesOf),
     optimizer: paged ? 0 : states,
     master: sharding.offload === "none" ? master : 0,
-    stepTemporary: paged
-      ? largest
-      : stepTemporary(
-          options.optimizer,
-          trained((each) => each.bytes * widening(each)) / divisors.states,
-          largest / divisors.states,
-        ),
+    stepTemporary: temporary,
     host:
       (paged ? states : 0) +
       (sharding.offload === "none" ? 0 : master) +
@@ -103,5 +117,39 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
       quantized: sum((each) => (each.quantized ? each.elements : 0)),
     },
     gradientBytesOf,
+    tensors: tensorsOf(tape, options, {
+      weight: (each) => (offloadsAll ? 0 : weightOf(each)),
+      state: (each) => (paged ? 0 : stateOf(each)),
+      master: (each) => (sharding.offload === "none" ? masterOf(each) : 0),
+      temporary,
+    }),
+  };
+}
+
+interface TensorBytes {
+  readonly weight: (each: Parameter) => Bytes;
+  readonly state: (each: Parameter) => Bytes;
+  readonly master: (each: Parameter) => Bytes;
+  /** Beside states, while the optimizer steps. */
+  readonly temporary: Bytes;
+}
+
+function tensorsOf(
+  tape: Tape,
+  { optimizer }: TrainOptions,
+  { weight, state, master, temporary }: TensorBytes,
+): States["tensors"] {
+  const trained = tape.parameters.filter((each) => each.trainable);
+  const elements = trained.reduce((sum, each) => sum + each.elements, 0);
+  const { foreach = false, moments = 1 } = OPTIMIZER_FACTS[optimizer];
+  const existing = (sizes: readonly Bytes[]): Bytes[] => sizes.filter((bytes) => bytes > 0);
+  return {
+    weights: existing([...tape.parameters.map(weight), ...trained.map(master)]),
+    states: existing(
+      trained.flatMap((each) => Array.from({ length: moments }, () => state(each) / moments)),
+    ),
+    stepTemporaries: existing(
+      foreach ? trained.map((each) => (temporary * each.elements) / elements) : [temporary],
+    ),
   };
 }

@@ -13,44 +13,47 @@ export function FitTable({
   const devices = [...new Set(rows.map(({ device }) => device))];
   return (
     <section className="panel" aria-label="What fits">
-      <table className="plan-table plan-fits">
-        <caption>
-          What fits:{" "}
-          {isTraining ? "largest batch at this length" : "sequences at once of this length"}; on
-          hover, the longest sequence
-        </caption>
-        <thead>
-          <tr>
-            <th>GPU</th>
-            {methods.map((method) => (
-              <th key={method} className="number">
-                {method}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {devices.map((device) => {
-            const own = rows.filter((row) => row.device === device);
-            return (
-              <tr key={device}>
-                <th scope="row">
-                  {device} <small>{formatBytes(own[0]?.deviceBytes ?? 0)}</small>
+      <div className="plan-scroll">
+        <table className="plan-table plan-fits">
+          <caption>
+            {isTraining
+              ? "Largest batch that fits at this length"
+              : "Concurrent sequences of this length that fit"}
+            . Shaded: the plan fits as it is. Point at a cell for the longest sequence.
+          </caption>
+          <thead>
+            <tr>
+              <th>GPU</th>
+              {methods.map((method) => (
+                <th key={method} className="plan-method">
+                  {method}
                 </th>
-                {own.map(({ method, maxBatch, maxSequence, fits }) => (
-                  <td
-                    key={method}
-                    className={fits ? "number plan-fits-yes" : "number plan-fits-no"}
-                    title={`longest sequence ${formatCount(maxSequence)}`}
-                  >
-                    {maxBatch === 0 ? "–" : formatCount(maxBatch)}
-                  </td>
-                ))}
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {devices.map((device) => {
+              const own = rows.filter((row) => row.device === device);
+              return (
+                <tr key={device}>
+                  <th scope="row">
+                    {device} <small>{formatBytes(own[0]?.deviceBytes ?? 0)}</small>
+                  </th>
+                  {own.map(({ method, maxBatch, maxSequence, fits }) => (
+                    <td
+                      key={method}
+                      className={fits ? "number plan-fits-yes" : "number plan-fits-no"}
+                      title={`longest sequence ${formatCount(maxSequence)}`}
+                    >
+                      {maxBatch === 0 ? "–" : formatCount(maxBatch)}
+                    </td>
+                  ))}
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
     </section>
   );
 }

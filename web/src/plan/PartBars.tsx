@@ -41,36 +41,38 @@ export function PartBars({ plan }: { plan: PlanJson }) {
           title="memory of the device"
         />
       </div>
-      <table className="plan-table">
-        <caption>At the peak: {peak}</caption>
-        <thead>
-          <tr>
-            <th>Part</th>
-            <th className="number">Bytes</th>
-            <th className="number">Share</th>
-            <th>Interval</th>
-            <th>Formula</th>
-            <th>Source</th>
-          </tr>
-        </thead>
-        <tbody>
-          {parts.map(({ part, bytes, low, high, formula, source, where }) => (
-            <tr key={`${part} ${where}`}>
-              <th scope="row">
-                <i className="plan-key" style={{ background: COLOURS[part] }} />
-                {part === "communication" && where === "device" ? "nccl" : part}
-              </th>
-              <td className="number">{formatBytes(bytes)}</td>
-              <td className="number">{formatShare(bytes / perDeviceBytes)}</td>
-              <td>
-                {formatBytes(low)} to {formatBytes(high)}
-              </td>
-              <td>{formula}</td>
-              <td>{source}</td>
+      <div className="plan-scroll">
+        <table className="plan-table">
+          <caption>At the peak: {peak}</caption>
+          <thead>
+            <tr>
+              <th>Part</th>
+              <th className="number">Bytes</th>
+              <th className="number">Share</th>
+              <th>Interval</th>
+              <th>Formula</th>
+              <th className="plan-source">Source</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {parts.map(({ part, bytes, low, high, formula, source, where }) => (
+              <tr key={`${part} ${where}`}>
+                <th scope="row">
+                  <i className="plan-key" style={{ background: COLOURS[part] }} />
+                  {part === "communication" && where === "device" ? "nccl" : part}
+                </th>
+                <td className="number">{formatBytes(bytes)}</td>
+                <td className="number">{formatShare(bytes / perDeviceBytes)}</td>
+                <td className="plan-interval">
+                  {formatBytes(low)} to {formatBytes(high)}
+                </td>
+                <td>{formula}</td>
+                <td className="plan-source">{source}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </section>
   );
 }

@@ -6,7 +6,7 @@ import { GPUS } from "../../../src/plan/device/gpus.js";
 import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
-import { perDeviceBytes, planMemory } from "../../../src/plan/plan.js";
+import { measureFrom, planMemory } from "../../../src/plan/plan.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { FitTable } from "./FitTable.js";
@@ -22,7 +22,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
   const resting = useResting(options);
   const fits = useMemo(() => {
     try {
-      return fitTable(model, resting, GPUS, perDeviceBytes);
+      return fitTable(model, resting, GPUS, measureFrom);
     } catch {
       return [];
     }
@@ -89,6 +89,12 @@ function planOf(
   }
 }
 
+function billions(parameters: number): string {
+  return parameters >= 1e9
+    ? `${(parameters / 1e9).toPrecision(3)} billion`
+    : `${(parameters / 1e6).toPrecision(3)} million`;
+}
+
 function Figures({ plan }: { plan: PlanJson }) {
   const { memory, devices, model } = plan;
   const rows = [
@@ -119,9 +125,9 @@ function Figures({ plan }: { plan: PlanJson }) {
       </div>
       <div className="figure">
         <dt>Model</dt>
-        <dd className="value">{formatCount(model.parameters)}</dd>
+        <dd className="value">{billions(model.parameters)}</dd>
         <dd className="note">
-          parameters, {model.layers} layers, {model.family}
+          parameters, {formatCount(model.layers)} layers, {model.family}
         </dd>
       </div>
     </dl>

@@ -1,0 +1,113 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { type PlanRequest, planOptions } from "../defaults.js";
+import type { TrainOptions } from "../job/options.js";
+import { readShape } from "../shape/read_shape.js";
+import { planTraining } from "./plan_training.js";
+
+const MODELS = JSON.parse(
+  readFileSync(
+    fileURLToPath(new URL("../../../test/data/plan/models.json", import.meta.url)),
+    "utf8",
+  ),
+);
+
+function peakOf(name: string, request: Partial<PlanRequest> = {}) {
+  const model = readShape(MODELS[name].config, name, "config.json");
+  const options = planOptions(model, { mode: "train", ...request }) as TrainOptions;
+  return planTraining(model, options).peak;
+}
+
+const savedOf = (peak: ReturnType<typeof peakOf>, part: "norm" | "mlp" | "attention"): number =>
+  peak.simulation.savedAfterForward.get(part) ?? 0;
+
+describe("tensor and sequence parallelism", () => {
+  it("divides matrices, and norms only with sequence parallelism", () => {
+    const one = peakOf("llama-3.1-8b");
+    const tensor = peakOf("llama-3.1-8b", { tensor: 4 });
+    const both = peakOf("llama-3.1-8b", { tensor: 4, sequenceParallel: true });
+    expect(savedOf(tensor, "mlp")).toBe(savedOf(one, "mlp") / 4);
+    expect(savedOf(tensor, "norm")).toBe(savedOf(one, "norm"));
+    // The input of the final matrix is gathered, and so are those of attention and MLP, which autograd saves.
+    expect(savedOf(both, "norm")).toBeLessThan(savedOf(one, "norm") / 3);
+    const gathered = 2 * 32 * 2048 * 4096 * 2;
+    const shared = savedOf(tensor, "mlp") + savedOf(tensor, "attention");
+    const logits = 2048 * 128_256 * 4;
+    const rest = both.simulation.savedBytes - gathered - shared - logits / 4;
+    expect(rest).toBeLessThan(0.3 * (tensor.simulation.savedBytes - shared - logits / 4));
+    expect(both.states.weights).toBe(tensor.states.weights);
+  });
+
+  it("has no effect on one device", () => {
+    const one = peakOf("llama-3.1-8b");
+    const same = peakOf("llama-3.1-8b", { sequenceParallel: true });
+    expect(same.allocatedBytes).toBe(one.allocatedBytes);
+  });
+});
+
+it("context parallelism divides the tokens of all layers", () => {
+  const request = { train: { sequence: 8192 } };
+  const one = peakOf("llama-3.1-8b", request);
+  const four = peakOf("llama-3.1-8b", { ...request, contextParallel: 4 });
+  expect(four.simulation.savedBytes / one.simulation.savedBytes).toBeCloseTo(1 / 4, 3);
+  expect(four.states.weights).toBe(one.states.weights);
+});
+
+describe("pipeline schedules", () => {
+  const stages = (changes: Partial<PlanRequest>) =>
+    peakOf("llama-2-7b", { pipeline: 4, train: { accumulation: 8 }, ...changes });
+
+  it("1F1B: the first stage has as many microbatches in flight as there are stages", () => {
+    const peak = stages({});
+    expect([peak.rank, peak.inFlight]).toEqual(["pipeline stage 0 of 4", 4]);
+  });
+
+  it("GPipe: all microbatches", () => {
+    expect(stages({ schedule: "gpipe" }).inFlight).toBe(8);
+  });
+
+  it("interleaved: 1 + (p - 1) / (p v) as many as 1F1B (Narayanan et al., section 2.2)", () => {
+    // (p - 1) 2 + (v - 1) p + 1 pieces of half a stage.
+    expect(stages({ schedule: "interleaved" }).inFlight).toBe(5.5);
+    const pieces = stages({ schedule: "interleaved", virtualStages: 4 });
+    expect(pieces.inFlight).toBe((6 + 12 + 1) / 4);
+  });
+});
+
+describe("FSDP", () => {
+  const lora = (version: 1 | 2) =>
+    peakOf("llama-3.1-8b", {
+      method: "lora",
+      sharding: { kind: "fsdp", devices: 8, version },
+      train: { checkpointing: "full", sequence: 512 },
+    });
+
+  it("version 1 has a gradient of the whole flat parameter of a layer with adapters", () => {
+    const needed = (peak: ReturnType<typeof lora>): number =>
+      Math.max(...peak.tape.units.map((unit) => peak.communication?.bytesOf(unit, true) ?? 0));
+    const difference = needed(lora(1)) - needed(lora(2));
+    // A layer of Llama 3.1 8B in bf16: 218e6 parameters, and adapters.
+    expect(difference).toBeGreaterThan(2 * 218e6);
+    expect(difference).toBeLessThan(2 * 219e6);
+  });
+});
+
+describe("expert parallelism", () => {
+  const experts = (expert: number, devices: number) =>
+    peakOf("mixtral", { expert, sharding: { kind: "fsdp", devices } });
+
+  it("gives each rank its experts once, however the rest is divided", () => {
+    const whole = peakOf("mixtral", { sharding: { kind: "fsdp", devices: 8 } }).states.weights;
+    const both = experts(8, 8).states.weights;
+    expect(both / whole).toBeCloseTo(1, 2);
+  });
+
+  it("plans the rank whose experts get more tokens than the mean, and two copies for the exchange", () => {
+    const one = experts(1, 8);
+    const eight = experts(8, 8);
+    const moe = (peak: typeof one) => peak.simulation.savedAfterForward.get("moe") ?? 0;
+    expect(moe(eight) / moe(one)).toBeGreaterThan(1.2);
+    expect(moe(eight) / moe(one)).toBeLessThan(1.45);
+  });
+});

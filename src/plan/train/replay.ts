@@ -1,0 +1,63 @@
+/** Steps replayed on a model of the caching allocator: how much it reserves beside what it allocates. */
+import type { Bytes } from "../../model/base/units.js";
+import { CachingAllocator } from "../device/caching_allocator.js";
+import type { TrainOptions } from "../job/options.js";
+import type { DevicePeak } from "./device_peak.js";
+
+/** Optimizer states appear at the end of the first step, so that later steps find another layout. */
+const STEPS = 3;
+
+type Block = ReturnType<CachingAllocator["allocate"]>;
+
+/** What is reserved beside tensors, as a share of them. */
+export function gapsOf(peak: DevicePeak, { gpu }: TrainOptions): number {
+  const room = gpu.memoryBytes - gpu.contextBytes - peak.ncclBytes;
+  // Near its limit the allocator returns free segments; a job that does not fit is planned without a limit.
+  const limit = peak.allocatedBytes < room ? room : Number.POSITIVE_INFINITY;
+  const { allocated, reserved } = replay(peak, limit);
+  return allocated > 0 ? reserved / allocated - 1 : 0;
+}
+
+function replay(
+  { trace, states }: DevicePeak,
+  limit: Bytes,
+): { allocated: Bytes; reserved: Bytes } {
+  const allocator = new CachingAllocator(limit);
+  const { weights, states: optimizer, stepTemporaries } = states.tensors;
+  const stay = (sizes: readonly Bytes[]): void => {
+    for (const bytes of sizes) {
+      allocator.allocate(bytes);
+    }
+  };
+  stay(weights);
+  for (let step = 0; step < STEPS; step++) {
+    const live = replayStep(allocator, trace.events, trace.bytes);
+    if (step === 0) {
+      stay(optimizer);
+    }
+    const temporaries = stepTemporaries.map((bytes) => allocator.allocate(bytes));
+    for (const block of [...temporaries, ...live]) {
+      allocator.free(block);
+    }
+  }
+  return { allocated: allocator.peakAllocated, reserved: allocator.peakReserved };
+}
+
+/** @returns what the step leaves: gradients, the loss */
+function replayStep(
+  allocator: CachingAllocator,
+  events: readonly number[],
+  sizes: readonly Bytes[],
+): Iterable<Block> {
+  const live = new Map<number, Block>();
+  for (const event of events) {
+    const id = Math.abs(event) - 1;
+    if (event > 0) {
+      live.set(id, allocator.allocate(sizes[id] as Bytes));
+    } else {
+      allocator.free(live.get(id) as Block);
+      live.delete(id);
+    }
+  }
+  return live.values();
+}
