@@ -5,6 +5,12 @@ import type { CommandEntry } from "./options/about.js";
 /** Every command, by name. */
 export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
+    name: "allocators",
+    group: "record",
+    summary: "compare a program's memory under other allocators",
+    load: () => import("./commands/allocators.js"),
+  },
+  {
     name: "attach",
     group: "record",
     summary: "record a running process, then leave it as it was",
