@@ -1,9 +1,10 @@
 /** `tidemark asan`: a program under AddressSanitizer, then, if it was clean, under LeakSanitizer. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { interpreterOf } from "../inspect/index.js";
+import { type GroupEnd, interpreterOf } from "../inspect/index.js";
 import type { Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
+import { DivertedLines } from "./diverted_lines.js";
 import { damageOf, findingsOf } from "./document.js";
 import { Owners } from "./owners.js";
 import { faultStack, filesOfProcesses } from "./python_frames.js";
@@ -39,7 +40,7 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
   return await withReportFolder(async (folder) => {
     const stage = { ...request, runtime, folder };
     const end = await runStage(stage, false);
-    const files = readFolder(folder, ["asan.", "ubsan."]);
+    const files = readFolder(folder, ["asan.", "undefined."]);
     const limits = instrumentedLimits(folder, owners);
     const isClean = files.every(({ reports }) => reports.length === 0) && end.signal === null;
     if (leaks && isClean) {
@@ -70,7 +71,7 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
   });
 }
 
-function runStage(stage: Stage, isLeakRun: boolean) {
+async function runStage(stage: Stage, isLeakRun: boolean): Promise<GroupEnd> {
   const { command, runtime, folder, until, builds } = stage;
   const format = `stack_trace_format='${FRAME_FORMAT}'`;
   const log = (name: string) => `log_path=${join(folder, name)}`;
@@ -81,11 +82,22 @@ function runStage(stage: Stage, isLeakRun: boolean) {
   const own = (name: string) => (process.env[name] ? [process.env[name]] : []);
   const environment = watchedEnvironment("asan", folder, {
     ASAN_OPTIONS: [...own("ASAN_OPTIONS"), ...mode, "malloc_context_size=50", format].join(":"),
-    UBSAN_OPTIONS: [...own("UBSAN_OPTIONS"), "print_stacktrace=1", log("ubsan"), format].join(":"),
+    // Where its library is loaded, this path replaces AddressSanitizer's.
+    UBSAN_OPTIONS: [
+      ...own("UBSAN_OPTIONS"),
+      ...["print_stacktrace=1", log(isLeakRun ? "leaks" : "asan"), format],
+    ].join(":"),
     LD_PRELOAD: [...runtime.libraries, process.env.LD_PRELOAD].filter(Boolean).join(":"),
   });
   environment.PYTHONPATH = [...builds, environment.PYTHONPATH].join(":");
-  return runTool({ command, environment, isShown: !isLeakRun, until });
+  const lines = new DivertedLines((text) => process.stderr.write(text, "latin1"));
+  const takeErrors = (text: string) => lines.write(text);
+  const end = await runTool({ command, environment, isShown: !isLeakRun, until, takeErrors });
+  const reports = lines.end();
+  if (reports !== "") {
+    writeFileSync(join(folder, "undefined.0"), reports, "latin1");
+  }
+  return end;
 }
 
 function readFolder(folder: string, prefixes: readonly string[]): ReportFile[] {

@@ -8,7 +8,9 @@ import { fileNotFound } from "../model/errors/errors.js";
 import { buildFailed, runInterrupted, toolMissing } from "../model/errors/tool_errors.js";
 import { findRuntime } from "./tools.js";
 
-const FLAGS = "-g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined";
+/** Unoptimised: a compiler removes some errors together with the code that makes them. Address covers object-size. */
+const FLAGS =
+  "-g -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=object-size";
 
 export interface BuildRequest {
   readonly folder: string;

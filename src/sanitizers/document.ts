@@ -69,7 +69,7 @@ export function findingsOf(files: readonly ReportFile[], selection: Selection): 
       (selection.all || group.isProven || mostLost(group).blocks >= FEWEST_WEAK_BLOCKS),
   );
   return {
-    processes: [...new Set(files.map(({ pid }) => pid))],
+    processes: [...new Set(files.map(({ pid }) => pid))].filter((pid) => pid > 0),
     errors: errors
       .sort((a, b) => severityOf(a.report) - severityOf(b.report) || b.count - a.count)
       .map(errorOf),

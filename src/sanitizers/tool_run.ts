@@ -1,4 +1,5 @@
 /** One run of a program under a tool, with the folder for the tool's reports. */
+import type { StdioOptions } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -53,13 +54,24 @@ interface RunOfTool {
   /** Whether input and output are the program's own, or none. */
   readonly isShown: boolean;
   readonly until: AbortSignal;
-  readonly cwd?: string;
+  /** Gets what the program writes to stderr, each byte as one character. */
+  readonly takeErrors?: (text: string) => void;
 }
 
 /** Throws TM-E009 if it cannot be started, TM-E093 after an interrupt. */
-export async function runTool({ isShown, ...request }: RunOfTool): Promise<GroupEnd> {
-  const { end } = startGroup({ ...request, stdio: isShown ? "inherit" : "ignore" });
+export async function runTool(run: RunOfTool): Promise<GroupEnd> {
+  const { isShown, takeErrors, ...request } = run;
+  const shown: StdioOptions = takeErrors === undefined ? "inherit" : ["inherit", "inherit", "pipe"];
+  const { child, end } = startGroup({ ...request, stdio: isShown ? shown : "ignore" });
+  child.stderr?.on("data", (piece: Buffer) => takeErrors?.(piece.toString("latin1")));
+  const closed =
+    child.stderr === null
+      ? null
+      : new Promise((settle) => {
+          child.stderr?.once("close", settle);
+        });
   const result = await end;
+  await closed;
   if (request.until.aborted) {
     throw runInterrupted();
   }
