@@ -86,7 +86,8 @@ function reportOf(line: string, offset: number): OpenReport | null {
   const error = ERROR.exec(line);
   if (error !== null) {
     const [, , kind = "", rest = ""] = error;
-    return { ...empty, isLeak: false, kind, message: rest.split(" at pc ")[0]?.trim() ?? "" };
+    const words = rest.replace(/ at pc .*$|(?: on (?:unknown )?address)? 0x.*$| in thread .*$/, "");
+    return { ...empty, isLeak: false, kind, message: `${kind}${words}`.trim() };
   }
   const runtime = RUNTIME_ERROR.exec(line);
   return runtime === null

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { basename, isAbsolute, join } from "node:path";
+import { orNull } from "../model/errors/errors.js";
 import { toolMissing } from "../model/errors/tool_errors.js";
 
 /** First line of a program's output; null if it does not run. */
@@ -20,6 +21,16 @@ export function valgrindVersion(): string {
     );
   }
   return version;
+}
+
+/** Whether `tidemark memcheck` can run here. */
+export function hasValgrind(): boolean {
+  return orNull(valgrindVersion) !== null;
+}
+
+/** Whether `tidemark asan --build` can run here. */
+export function canCompileForAsan(): boolean {
+  return (orNull(() => findRuntime())?.compiler ?? null) !== null;
 }
 
 export interface SanitizerRuntime {

@@ -41,7 +41,9 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
       printLeak(screen, leak);
     }
   }
-  screen.line();
+  if (owners.length === 0) {
+    screen.line();
+  }
   const hidden = hiddenLine(document);
   for (const line of [...(hidden === null ? [] : [hidden]), ...limits]) {
     for (const part of screen.wrap(oneLine(line, 1_000), 0)) {
@@ -64,7 +66,7 @@ function headline({ errors, leaks, tool, toolVersion, processes }: MemcheckJson)
 function printError(screen: Screen, error: MemoryErrorJson): void {
   const times = error.count > 1 ? `, ${formatCount(error.count)} times` : "";
   screen.line(`  ${screen.paint.red(error.title)}: ${oneLine(error.message)}${times}`);
-  printStack(screen, "at", error.stack);
+  printStack(screen, "where", error.stack);
   if (error.freed !== undefined) {
     printStack(screen, "freed", error.freed);
   }
