@@ -10,7 +10,7 @@ const rows = [
   ["holders", "diagnose"],
   ["record"],
   ["inspect", "store"],
-  ["gates", "sanitizers", "allocators", "server"],
+  ["gates", "sanitizers", "allocators", "server", "collect"],
   ["cli"],
 ];
 
