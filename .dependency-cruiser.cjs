@@ -10,7 +10,7 @@ const rows = [
   ["holders", "diagnose"],
   ["record"],
   ["inspect", "store"],
-  ["gates", "server", "collect"],
+  ["gates", "sanitizers", "allocators", "server", "collect"],
   ["cli"],
 ];
 

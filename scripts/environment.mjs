@@ -10,6 +10,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findOnPath, runAsScript } from "./command.mjs";
+import { makeAllocators } from "./environment/allocators.mjs";
 import { makeChroot } from "./environment/chroot.mjs";
 import { makeBuildRoot, makeCleanRoot } from "./environment/clean_roots.mjs";
 import { makeFreeThreaded } from "./environment/free_threaded.mjs";
@@ -37,6 +38,7 @@ import { root, setUp } from "./setup.mjs";
  *   test/requirements.txt (NumPy, pandas, FastAPI, uvicorn, gevent, pytest, ...)
  * @property {string | null} torchPython the same for test/requirements-torch.txt
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
+ * @property {string | null} allocators folder of the libraries of jemalloc, mimalloc and tcmalloc
  * @property {string | null} wheelhouse folder of wheels: test/requirements-wheelhouse.txt
  * @property {string | null} packagingPython executable of a virtual environment that holds
  *   test/requirements-packaging.txt (auditwheel, twine, ...)
@@ -100,6 +102,7 @@ export async function makeEnvironment({ long = false } = {}) {
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
+  const allocators = await orSkip("jemalloc, mimalloc, tcmalloc", makeAllocators);
   const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
   /** @type {Record<"cleanRoots" | "buildRoots", Record<string, string>>} */
   const roots = { cleanRoots: {}, buildRoots: {} };
@@ -121,6 +124,7 @@ export async function makeEnvironment({ long = false } = {}) {
     torchPython,
     chroot,
     wheelhouse,
+    allocators,
     packagingPython,
     ...roots,
     tools: Object.fromEntries(toolNames.map((name) => [name, findOnPath(name) ?? null])),

@@ -16,7 +16,7 @@ export function commandPages() {
     "| exit code | means |",
     "|---|---|",
     "| 0 | done |",
-    "| 1 | a finding (`check`, `--fail-on`, `doctor`) |",
+    "| 1 | a finding (`check`, `memcheck`, `asan`, `--fail-on`, `doctor`) |",
     "| 2 | wrong usage or input |",
     "| 3 | not permitted |",
     "| 4 | the target is gone, or was refused |",

@@ -5,6 +5,18 @@ import type { CommandEntry } from "./options/about.js";
 /** Every command, by name. */
 export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
+    name: "allocators",
+    group: "record",
+    summary: "compare a program's memory under other allocators",
+    load: () => import("./commands/allocators.js"),
+  },
+  {
+    name: "asan",
+    group: "record",
+    summary: "run a program under AddressSanitizer and explain its errors",
+    load: () => import("./commands/asan.js"),
+  },
+  {
     name: "attach",
     group: "record",
     summary: "record a running process, then leave it as it was",
@@ -99,6 +111,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     group: "processes",
     summary: "show a recording in progress in a live view",
     load: () => import("./commands/live.js"),
+  },
+  {
+    name: "memcheck",
+    group: "record",
+    summary: "run a program under Valgrind and explain its memory errors",
+    load: () => import("./commands/memcheck.js"),
   },
   {
     name: "plan",

@@ -25,11 +25,16 @@ export {
   commandsOnPath,
   completeRun,
   type DeviceWatchOptions,
+  type Group,
+  type GroupEnd,
   importPool,
+  interpreterOf,
   orphanToComplete,
   pythonNames,
   type RunResult,
   runUnderAgent,
+  type StartedPython,
+  startGroup,
 } from "../record/index.js";
 export type { Moment, Recording } from "../recording/types.js";
 export { doctorDocument } from "./live/doctor/doctor.js";

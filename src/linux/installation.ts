@@ -25,6 +25,8 @@ export const PAGE_PATH = `${FOLDER}dist/web/index.html`;
 export const FLEET_PAGES_PATH = `${FOLDER}dist/web/fleet`;
 /** The Python package that is loaded into a running program. */
 export const PYTHON_FOLDER = `${FOLDER}python/tidemark`;
+/** Folders for the front of PYTHONPATH, each with a sitecustomize.py. */
+export const HOOKS_FOLDER = `${PYTHON_FOLDER}/_hooks`;
 
 /** The version of this Tidemark. */
 export const TIDEMARK_VERSION: string = JSON.parse(

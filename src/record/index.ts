@@ -25,6 +25,7 @@ export type { DeviceWatchOptions } from "./devices/device_watch.js";
 export { completeRun, orphanToComplete } from "./launch/complete_run.js";
 export { importPool } from "./launch/import_pool.js";
 export { finishOrphan } from "./launch/orphan.js";
+export { type Group, type GroupEnd, startGroup } from "./launch/process_group.js";
 export { type ChosenProgram, chooseProgram } from "./launch/program/choose_program.js";
 export {
   choosePython,
@@ -36,6 +37,7 @@ export {
   pythonsOnPath,
   type StartPlace,
 } from "./launch/program/choose_python.js";
+export { interpreterOf, type StartedPython } from "./launch/program/interpreter_of.js";
 export { runUnderAgent } from "./launch/run.js";
 export type { RunResult } from "./launch/run_options.js";
 export { openRecording } from "./process/open_recording.js";

@@ -4,6 +4,7 @@ import { diagnoseRecording, type RunResult, summarize } from "../../inspect/inde
 import { ownKind, type Replacing } from "../files/own_files.js";
 import { writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
+import { type AllocatorOptions, allocatorOf, withAllocator } from "../options/allocator.js";
 import { type DestinationOptions, destinationOf, withDestination } from "../options/destination.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
@@ -15,6 +16,7 @@ import {
 import { PERIOD_HELP, parsePeriod } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
 import { selectSites } from "../options/select_sites.js";
+import { crashNotes, isMemoryFault } from "../screens/crash.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
@@ -23,7 +25,12 @@ import { printNote, printNotes, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 import { type ProgramOptions, runToEnd } from "./run_to_end.js";
 
-interface RunOptions extends ProgramOptions, ListOptions, DeviceOptions, DestinationOptions {
+interface RunOptions
+  extends ProgramOptions,
+    ListOptions,
+    DeviceOptions,
+    DestinationOptions,
+    AllocatorOptions {
   readonly json?: string;
   readonly quiet?: boolean;
 }
@@ -49,6 +56,7 @@ export function buildCommand(): Command {
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
     .addOption(new Option("--no-follow", "do not profile child processes"));
   withProgram(command);
+  withAllocator(command);
   withDestination(command);
   withDeviceOptions(command);
   withListOptions(command, "sites", DEFAULT_SITES);
@@ -59,6 +67,7 @@ export function buildCommand(): Command {
     "tidemark run -o load.tidemark --native -m pytest -x",
     "tidemark run --python .venv app.py",
     "tidemark run --gpu torchrun --nproc-per-node 8 train.py",
+    "tidemark run --allocator jemalloc app.py",
     "tidemark run --to http://127.0.0.1:7070 app.py",
     "tidemark run --period 16K --json summary.json uvicorn app:main",
   ).action(run);
@@ -68,7 +77,11 @@ async function run(words: string[], options: RunOptions): Promise<void> {
   const { json } = options;
   await runToEnd("run", words, options, {
     outputs: json === undefined ? [] : [[json, jsonReplacing(options)]],
-    recorded: () => ({ ...deviceWatchOf(options), ...destinationOf(options) }),
+    recorded: () => ({
+      ...deviceWatchOf(options),
+      ...destinationOf(options),
+      ...allocatorOf(options),
+    }),
     printEnd: async (result) => {
       await tellEnd(result, options);
       return result.exitCode;
@@ -102,6 +115,9 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
     );
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
     printVerdict(screen, diagnosis);
+  }
+  if (options.quiet !== true && isMemoryFault(result.signal)) {
+    printNotes(crashNotes(recording.meta.command));
   }
 }
 

@@ -6,9 +6,18 @@ import type { Command } from "commander";
  * option, at `-m` or `-c` (options of Python), or after `--`; every later option belongs to the program.
  */
 export function withProgram(command: Command): Command {
+  return withWords(command, "<program...>");
+}
+
+/** The same for a command that can do without a program. */
+export function withOptionalProgram(command: Command): Command {
+  return withWords(command, "[program...]");
+}
+
+function withWords(command: Command, words: string): Command {
   command
     .usage("[options] SCRIPT | -m MODULE | COMMAND [arguments...]")
-    .argument("<program...>", "a script, -m and a module, or a command, and its arguments")
+    .argument(words, "a script, -m and a module, or a command, and its arguments")
     .option(
       "--python <python>",
       "the Python for the script, module or command: a path, a name or version on PATH, or a virtual environment",

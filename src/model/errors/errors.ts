@@ -62,6 +62,10 @@ export const ERROR_IDS = [
   "TM-E083",
   "TM-E085",
   "TM-E086",
+  "TM-E090",
+  "TM-E091",
+  "TM-E092",
+  "TM-E093",
 ] as const;
 type ErrorId = (typeof ERROR_IDS)[number];
 

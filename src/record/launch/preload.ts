@@ -64,7 +64,7 @@ export async function preparePreload(
     descriptor = openSync(path, "r+");
     const opened = descriptor;
     const pool = new PoolReader(opened);
-    const before = process.env.LD_PRELOAD;
+    const before = options.environment?.LD_PRELOAD ?? process.env.LD_PRELOAD;
     guard.setEnvironment("LD_PRELOAD", before ? `${library}:${before}` : library);
     guard.setEnvironment("TIDEMARK", `pool=${path}`);
     return {

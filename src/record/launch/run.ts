@@ -58,6 +58,9 @@ export async function runUnderAgent(options: RunOptions): Promise<RunResult> {
     process.on(signal, ignore);
   }
   const notes: string[] = [];
+  for (const [name, value] of Object.entries(options.environment ?? {})) {
+    guard.setEnvironment(name, value);
+  }
   const preload = await preparePreload(guard, options, notes);
   try {
     return await startAndRecord(guard, options, preload, notes);

@@ -12,6 +12,8 @@ export interface RunOptions {
   readonly recordingPath: string;
   /** Mean bytes between samples; the default is 64 KiB. */
   readonly periodBytes?: Bytes;
+  /** Variables that the program gets besides this process's own; its LD_PRELOAD comes after the agent. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Also record native frames. */
   readonly native?: boolean;
   /** Also profile child processes; default true. */

@@ -1,0 +1,112 @@
+"""Writes Python stacks beside the reports of `tidemark memcheck` and `tidemark asan`.
+
+TIDEMARK_FRAMES is "memcheck:FOLDER" or "asan:FOLDER".
+"""
+
+import os
+import sys
+
+
+def _watch_memcheck(folder):
+    """Compares the size of Valgrind's XML file at each call and return: where it grew, an error was reported.
+
+    Each line of the file is [size before, size after, whether the call at the leaf caused it, frames].
+    """
+    import json
+
+    state = {}
+
+    def begin():
+        pid = os.getpid()
+        state["pid"] = pid
+        state["xml"] = os.path.join(folder, "valgrind.%d.xml" % pid)
+        state["out"] = os.path.join(folder, "frames.%d" % pid)
+        state["size"] = size()
+
+    def size():
+        try:
+            return os.stat(state["xml"]).st_size
+        except OSError:
+            return 0
+
+    def profile(frame, event, argument):
+        now = size()
+        before = state["size"]
+        if now == before:
+            return
+        state["size"] = now
+        frames = []
+        leaf = frame
+        while leaf is not None and len(frames) < 100:
+            code = leaf.f_code
+            name = getattr(code, "co_qualname", code.co_name)
+            frames.append([name, code.co_filename, leaf.f_lineno or 0])
+            leaf = leaf.f_back
+        line = json.dumps([before, now, event in ("c_return", "c_exception"), frames])
+        with open(state["out"], "a") as out:
+            out.write(line + "\n")
+
+    def finish():
+        # A process that does not come here was not finalised: what it holds at its end is no leak.
+        open(os.path.join(folder, "finished.%d" % os.getpid()), "w").close()
+
+    begin()
+    os.register_at_fork(after_in_child=begin)
+    import atexit
+    import threading
+
+    atexit.register(finish)
+
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+
+
+def _watch_aborts(folder):
+    """The sanitizer aborts at its first error; faulthandler writes the stack of that moment."""
+    import faulthandler
+
+    def begin():
+        # Kept open until the process ends.
+        global _fault_file
+        _fault_file = open(os.path.join(folder, "fault.%d" % os.getpid()), "w")
+        faulthandler.enable(_fault_file)
+
+    def leave_mappings():
+        # Which extensions were loaded, and so could be checked.
+        with open("/proc/self/maps") as maps, open(
+            os.path.join(folder, "maps.%d" % os.getpid()), "w"
+        ) as out:
+            out.write(maps.read())
+
+    begin()
+    os.register_at_fork(after_in_child=begin)
+    import atexit
+
+    atexit.register(leave_mappings)
+
+
+def _next_sitecustomize():
+    # Python imports only the first sitecustomize of its path: the environment's own comes now.
+    here = os.path.dirname(os.path.abspath(__file__))
+    path = list(sys.path)
+    sys.path[:] = [folder for folder in path if os.path.abspath(folder or ".") != here]
+    own = sys.modules.pop("sitecustomize", None)
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+    finally:
+        sys.path[:] = path
+        sys.modules.setdefault("sitecustomize", own)
+
+
+_next_sitecustomize()
+_tool, _, _folder = os.environ.get("TIDEMARK_FRAMES", "").partition(":")
+try:
+    if _tool == "memcheck":
+        _watch_memcheck(_folder)
+    elif _tool == "asan":
+        _watch_aborts(_folder)
+except OSError:
+    pass  # no stacks: the reports come without them

@@ -1,0 +1,198 @@
+/** The comparison: every setting once in each round, in an order that rotates, then the document. */
+
+import { interpreterOf } from "../inspect/index.js";
+import type {
+  AllocatorName,
+  AllocatorsJson,
+  AllocatorTrialJson,
+} from "../model/documents/allocators_document.js";
+import { oneLine } from "../model/errors/errors.js";
+import { runInterrupted, toolRunFailed } from "../model/errors/tool_errors.js";
+import { changeOf, recommend } from "./changes.js";
+import { findLibrary, SETTINGS, type Setting } from "./settings.js";
+import { runTrial, type Trial } from "./trial.js";
+
+export interface Comparison {
+  readonly command: readonly string[];
+  readonly rounds: number;
+  /** null: every setting. glibc is always among them. */
+  readonly only: readonly AllocatorName[] | null;
+  readonly until: AbortSignal;
+}
+
+type Skipped = AllocatorsJson["skipped"][number];
+
+/** `onProgress` counts runs. Throws TM-E091 if the program fails under plain glibc, TM-E093 if it is interrupted. */
+export async function compareAllocators(
+  comparison: Comparison,
+  onProgress: (done: number, of: number) => Promise<void>,
+): Promise<AllocatorsJson> {
+  const { command, rounds, only, until } = comparison;
+  const skipped: Skipped[] = [];
+  const wanted = SETTINGS.filter(({ name }) => name === "glibc" || (only?.includes(name) ?? true));
+  const version = interpreterOf(command)?.version ?? null;
+  let settings = wanted.filter((setting) => {
+    const reason = obstacle(setting, version);
+    if (reason !== null) {
+      skipped.push(reason);
+    }
+    return reason === null;
+  });
+  const trials = new Map<AllocatorName, Trial[]>(settings.map(({ name }) => [name, []]));
+  let done = 0;
+  for (let round = 1; round <= rounds; round++) {
+    const first = (round - 1) % settings.length;
+    for (const setting of [...settings.slice(first), ...settings.slice(0, first)]) {
+      await onProgress(
+        done,
+        done + settings.length * (rounds - round + 1) - (done % settings.length),
+      );
+      const trial = await runTrial({ setting, round, command, until });
+      if (until.aborted) {
+        throw runInterrupted();
+      }
+      const failure = failureOf(trial);
+      if (failure !== null) {
+        skipped.push(failedUnder(setting, failure, trial));
+        settings = settings.filter((other) => other !== setting);
+        trials.delete(setting.name);
+      } else {
+        trials.get(setting.name)?.push(trial);
+      }
+      done += 1;
+    }
+  }
+  return documentOf(comparison, settings, trials, skipped);
+}
+
+/** Why a setting cannot be tried here. */
+function obstacle(setting: Setting, version: number | null): Skipped | null {
+  const { name, library, install, oldestPython } = setting;
+  if (library !== undefined && findLibrary(library) === null) {
+    return { allocator: name, reason: "not installed", ...(install ? { install } : {}) };
+  }
+  if (oldestPython !== undefined && version === null) {
+    return {
+      allocator: name,
+      reason: "the program is not started by a Python that was recognised",
+    };
+  }
+  if (oldestPython !== undefined && version !== null && version < oldestPython) {
+    return {
+      allocator: name,
+      reason: `needs Python 3.${oldestPython % 100} or newer, this is 3.${version % 100}`,
+    };
+  }
+  return null;
+}
+
+function failureOf({ ran }: Trial): string | null {
+  if (ran.startFailure !== null) {
+    return ran.startFailure;
+  }
+  if (ran.exitCode !== 0) {
+    return ran.signal ? `it was ended by ${ran.signal}` : `it ended with exit code ${ran.exitCode}`;
+  }
+  return null;
+}
+
+function failedUnder(setting: Setting, failure: string, { ran }: Trial): Skipped {
+  const [last = ""] = ran.lastWords.split("\n").slice(-1);
+  if (setting.name === "glibc") {
+    throw toolRunFailed(
+      `the program fails without any change: ${failure}`,
+      last === "" ? "" : `its last line: ${oneLine(last, 200)}`,
+      "name a command that ends by itself with exit code 0",
+    );
+  }
+  return {
+    allocator: setting.name,
+    reason: `the program failed under it: ${failure}${last === "" ? "" : ` (${oneLine(last, 120)})`}`,
+  };
+}
+
+function documentOf(
+  { command, rounds }: Comparison,
+  settings: readonly Setting[],
+  trials: ReadonlyMap<AllocatorName, readonly Trial[]>,
+  skipped: Skipped[],
+): AllocatorsJson {
+  const plain = trials.get("glibc") ?? [];
+  const compared = Math.max(1, settings.length - 1);
+  const rows = settings.map((setting) =>
+    trialOf(setting, trials.get(setting.name) ?? [], plain, compared),
+  );
+  const { best, sentence } = recommend(rows);
+  return {
+    schema: "tidemark.allocators/1",
+    command: [...command],
+    rounds,
+    trials: rows,
+    best,
+    recommendation: sentence,
+    skipped,
+    limits: limitsOf(rows),
+  };
+}
+
+function trialOf(
+  setting: Setting,
+  runs: readonly Trial[],
+  plain: readonly Trial[],
+  compared: number,
+): AllocatorTrialJson {
+  const isPlain = setting.name === "glibc";
+  const change = (figure: "peakRssBytes" | "steadyRssBytes" | "cpuMs") =>
+    isPlain ? undefined : changeOf(figure, [runs, plain], compared);
+  const [peak, steady, cpu] = [change("peakRssBytes"), change("steadyRssBytes"), change("cpuMs")];
+  const proven = runs.filter(({ ran }) => ran.proven).length;
+  const live = runs.flatMap(({ liveBytes }) => liveBytes ?? []);
+  return {
+    allocator: setting.name,
+    title: setting.title,
+    loaded: runs.length > 0 && proven === runs.length,
+    proof: proofSentence(setting, proven, runs.length),
+    peakRssBytes: median(runs.map((run) => run.peakRssBytes)),
+    steadyRssBytes: median(runs.map((run) => run.steadyRssBytes)),
+    liveBytes: live.length === 0 ? null : median(live),
+    cpuMs: median(runs.map((run) => run.cpuMs)),
+    wallMs: median(runs.map((run) => run.wallMs)),
+    runs: runs.map(({ ran: _, ...run }) => run),
+    ...(peak === undefined ? {} : { peakChange: peak }),
+    ...(steady === undefined ? {} : { steadyChange: steady }),
+    ...(cpu === undefined ? {} : { cpuChange: cpu }),
+    use: isPlain ? "" : `--allocator ${setting.name}`,
+  };
+}
+
+function proofSentence(setting: Setting, proven: number, runs: number): string {
+  const path = setting.library === undefined ? null : findLibrary(setting.library);
+  const what =
+    path === null
+      ? "the variables are in the environment of the process"
+      : `${path} is in /proc/PID/maps`;
+  return `${what}: ${proven} of ${runs} runs`;
+}
+
+function limitsOf(rows: readonly AllocatorTrialJson[]): string[] {
+  const unproven = rows.filter(({ loaded, runs }) => !loaded && runs.length > 0);
+  const short = rows.some(({ wallMs }) => wallMs < 1_000);
+  const unseen = rows.filter(({ liveBytes }) => liveBytes === null);
+  return [
+    ...unseen.map(({ title }) => `Live bytes are not known under: ${title}.`),
+    ...unproven.map(
+      ({ title }) =>
+        `${title} was not seen in every run, so that its figures may be those of glibc.`,
+    ),
+    ...(short
+      ? ["The program runs for less than a second: start-up decides its figures, not its work."]
+      : []),
+  ];
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length / 2;
+  const [low, high] = [sorted[Math.ceil(middle) - 1] ?? 0, sorted[Math.floor(middle)] ?? 0];
+  return (low + high) / 2;
+}

@@ -1,0 +1,73 @@
+import { Command, Option } from "commander";
+import { badUsage } from "../../model/errors/errors.js";
+import { asanDocument, buildForAsan, chooseProgram } from "../../sanitizers/index.js";
+import type { CommandAbout } from "../options/about.js";
+import { withInterrupt } from "../options/interrupt.js";
+import { withExamples } from "../options/options.js";
+import { withOptionalProgram } from "../options/program_words.js";
+import { requireLinux } from "../options/requirements.js";
+import { reportFindings, type ToolOptions, withToolOptions } from "../options/tool_options.js";
+import { shellWord } from "../text/command_words.js";
+import { printNote } from "../text/output.js";
+
+interface AsanOptions extends ToolOptions {
+  readonly build?: string;
+  readonly leaks: boolean;
+}
+
+export const about: CommandAbout = {
+  group: "record",
+  summary: "run a program under AddressSanitizer and explain its errors",
+  rows: "none",
+};
+
+export function buildCommand(): Command {
+  const command = new Command("asan")
+    .description(
+      "Run a program under AddressSanitizer, about 2 times slower, and explain its first memory error: the C stack,\n" +
+        "the Python stack, the usual causes, how to fix it. If the run is clean, a second run looks for leaks.\n" +
+        "Extensions must be built for it: --build. Exit code 1 with a finding, else the program's.",
+    )
+    .option(
+      "--build <folder>",
+      "first build the extension in this folder with -fsanitize=address,undefined,\ninto its build/tidemark-asan",
+    )
+    .addOption(new Option("--no-leaks", "no second run that looks for leaks"));
+  withToolOptions(command);
+  withOptionalProgram(command);
+  return withExamples(
+    command,
+    "tidemark asan --build . -- python test_extension.py",
+    "tidemark asan --build native/",
+    "tidemark asan --no-leaks --json asan.json -m pytest -x",
+  ).action(asan);
+}
+
+async function asan(words: string[], options: AsanOptions): Promise<void> {
+  requireLinux();
+  const { all = false, module: modules = [], quiet, build, leaks } = options;
+  if (words.length === 0 && build === undefined) {
+    throw badUsage("asan needs a program, or --build and a folder", "see tidemark asan --help");
+  }
+  const note = (line: string) => (quiet === true ? undefined : printNote(line));
+  const command = words.length === 0 ? [] : [...chooseProgram(words, options.python).command];
+  const document = await withInterrupt(async (until) => {
+    const builds: string[] = [];
+    if (build !== undefined) {
+      note(`builds ${build} with AddressSanitizer`);
+      const python = options.python ?? "python3";
+      const target =
+        command.length === 0 ? [...chooseProgram(["-c", ""], python).command] : command;
+      builds.push(await buildForAsan({ folder: build, command: target, until }));
+    }
+    return command.length === 0
+      ? builds
+      : await asanDocument({ command, all, modules, until, note, builds, leaks });
+  });
+  if (Array.isArray(document)) {
+    const [folder = ""] = document;
+    note(`built ${folder}; next: PYTHONPATH=${shellWord(folder)} tidemark asan -- COMMAND`);
+  } else {
+    await reportFindings(document, options);
+  }
+}

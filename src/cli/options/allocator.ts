@@ -1,0 +1,22 @@
+/** `--allocator NAME` of commands that start a program. */
+import { type Command, Option } from "commander";
+import { ALLOCATOR_NAMES, allocatorEnvironment } from "../../allocators/index.js";
+
+export interface AllocatorOptions {
+  readonly allocator?: string;
+}
+
+export function withAllocator(command: Command): Command {
+  return command.addOption(
+    new Option("--allocator <name>", "start the program with another allocator or setting").choices(
+      ALLOCATOR_NAMES,
+    ),
+  );
+}
+
+/** The variables for the program. Throws TM-E090 if the allocator is not installed. */
+export function allocatorOf({ allocator }: AllocatorOptions): {
+  environment?: Readonly<Record<string, string>>;
+} {
+  return allocator === undefined ? {} : { environment: allocatorEnvironment(allocator) };
+}

@@ -1,0 +1,58 @@
+/** What `tidemark allocators` prints: a row for each setting, the recommendation, what was not tried. */
+import { formatBytes, formatDuration } from "../../model/base/numbers.js";
+import type { AllocatorsJson, ChangeJson } from "../../model/documents/allocators_document.js";
+import { formatTable, type Screen } from "../text/output.js";
+
+export function printAllocators(screen: Screen, document: AllocatorsJson): void {
+  const { trials, rounds, recommendation, skipped, limits, best } = document;
+  screen.line();
+  screen.line(screen.paint.bold(`Medians of ${rounds} rounds; changes with 95 % intervals`));
+  const right = (title: string) => ({ title, align: "right" as const });
+  const rows = trials.map((trial) => [
+    trial.title,
+    trial.loaded ? "yes" : "no",
+    formatBytes(trial.peakRssBytes),
+    formatBytes(trial.steadyRssBytes),
+    changeText(trial.steadyChange),
+    trial.liveBytes === null ? "?" : formatBytes(trial.liveBytes),
+    formatDuration(trial.cpuMs),
+    formatDuration(trial.wallMs),
+  ]);
+  const columns = [
+    { title: "allocator", flexible: "cutEnd" as const },
+    { title: "loaded" },
+    ...["peak RSS", "steady RSS", "change", "live", "CPU", "wall"].map(right),
+  ];
+  for (const line of formatTable(screen, columns, rows)) {
+    screen.line(line);
+  }
+  screen.line();
+  for (const line of screen.wrap(recommendation, 0)) {
+    screen.line(best === null ? line : screen.paint.green(line));
+  }
+  const chosen = trials.find(({ allocator }) => allocator === best);
+  if (chosen !== undefined) {
+    screen.line(`Next: tidemark run ${chosen.use} ...`);
+  }
+  for (const { allocator, reason, install } of skipped) {
+    const next = install === undefined ? "" : `; ${install}`;
+    screen.line(screen.paint.dim(`Not tried: ${allocator}: ${reason}${next}`));
+  }
+  for (const limit of limits) {
+    for (const line of screen.wrap(limit, 0)) {
+      screen.line(screen.paint.dim(line));
+    }
+  }
+}
+
+/** "-31 % (-33 to -29)". */
+function changeText(change: ChangeJson | undefined): string {
+  if (change === undefined) {
+    return "";
+  }
+  const of = (value: number) =>
+    value > 10
+      ? ">+1,000"
+      : `${value > 0.005 ? "+" : ""}${(value * 100).toFixed(0)}`.replace(/^-0$/, "0");
+  return `${of(change.value)} % (${of(change.low)} to ${of(change.high)})`;
+}

@@ -1,0 +1,138 @@
+/** What `tidemark memcheck` and `asan` print: findings by owner, each with its stacks, causes and fix. */
+import { formatBytes, formatCount } from "../../model/base/numbers.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import type {
+  MemcheckJson,
+  MemoryErrorJson,
+  MemoryLeakJson,
+  PythonStackJson,
+} from "../../model/documents/memcheck_document.js";
+import { oneLine } from "../../model/errors/errors.js";
+import type { Screen } from "../text/output.js";
+
+const MOST_FRAMES = 6;
+/** Functions of the interpreter that only lead from Python code to an extension. */
+const LEADS =
+  /^(?:_?PyEval_|_?PyObject_(?:Make)?(?:Tp)?(?:Vectorc|C)all|_?PyVectorcall|cfunction_|method_vectorcall|_?PyFunction_|object_vacall|type_call|slot_tp_)/;
+/** The tool's stand-in for malloc and its like. */
+const STAND_IN = /\/vgpreload_|\/libsanitizer\//;
+
+export function printMemcheck(screen: Screen, document: MemcheckJson, top: number): void {
+  const { errors, leaks, limits } = document;
+  screen.line();
+  screen.line(screen.paint.bold(headline(document)));
+  const owners = [...new Set([...errors, ...leaks].map(({ owner }) => owner.module))];
+  let left = top === 0 ? Number.POSITIVE_INFINITY : top;
+  for (const module of owners) {
+    const ofOwner = <Row extends { owner: { module: string } }>(rows: readonly Row[]) => {
+      const rowsOf = rows.filter(({ owner }) => owner.module === module).slice(0, left);
+      left -= rowsOf.length;
+      return rowsOf;
+    };
+    const [ownErrors, ownLeaks] = [ofOwner(errors), ofOwner(leaks)];
+    if (ownErrors.length + ownLeaks.length > 0) {
+      screen.line();
+      screen.line(screen.paint.cyan(`In ${oneLine(module)}`));
+    }
+    for (const error of ownErrors) {
+      printError(screen, error);
+    }
+    for (const leak of ownLeaks) {
+      printLeak(screen, leak);
+    }
+  }
+  if (owners.length === 0) {
+    screen.line();
+  }
+  const hidden = hiddenLine(document);
+  for (const line of [...(hidden === null ? [] : [hidden]), ...limits]) {
+    for (const part of screen.wrap(oneLine(line, 1_000), 0)) {
+      screen.line(screen.paint.dim(part));
+    }
+  }
+}
+
+function headline({ errors, leaks, tool, toolVersion, processes }: MemcheckJson): string {
+  const count = (number: number, word: string) =>
+    `${formatCount(number)} ${word}${number === 1 ? "" : "s"}`;
+  const found =
+    errors.length + leaks.length === 0
+      ? "No memory errors and no leaks"
+      : `${count(errors.length, "memory error")}, ${count(leaks.length, "leak")}`;
+  const where = processes.length > 1 ? ` in ${processes.length} processes` : "";
+  return `${found}${where} (${tool === "asan" ? "AddressSanitizer, " : ""}${toolVersion})`;
+}
+
+function printError(screen: Screen, error: MemoryErrorJson): void {
+  const times = error.count > 1 ? `, ${formatCount(error.count)} times` : "";
+  screen.line(`  ${screen.paint.red(error.title)}: ${oneLine(error.message)}${times}`);
+  printStack(screen, "where", error.stack);
+  if (error.freed !== undefined) {
+    printStack(screen, "freed", error.freed);
+  }
+  if (error.allocated !== undefined) {
+    printStack(screen, /^Uninit/.test(error.kind) ? "created" : "allocated", error.allocated);
+  }
+  if (error.python !== undefined) {
+    printPython(screen, error.python);
+  }
+  printAdvice(screen, error);
+}
+
+function printLeak(screen: Screen, leak: MemoryLeakJson): void {
+  const [title = ""] = leak.explanation.split(". ");
+  const blocks = `${formatCount(leak.blocks)} block${leak.blocks === 1 ? "" : "s"}`;
+  screen.line(`  ${screen.paint.yellow(title)}: ${formatBytes(leak.bytes)} in ${blocks}`);
+  printStack(screen, "allocated", leak.stack);
+  printAdvice(screen, leak);
+}
+
+function printAdvice(screen: Screen, { causes, fix }: MemoryErrorJson | MemoryLeakJson): void {
+  const labelled = (label: string, text: string) => {
+    for (const [index, line] of screen.wrap(text, 14).entries()) {
+      screen.line(`    ${(index === 0 ? label : "").padEnd(10)}${line}`);
+    }
+  };
+  if (causes.length > 0) {
+    labelled("causes", causes.join("; "));
+  }
+  labelled("fix", fix);
+  screen.line();
+}
+
+/** Without the tool's own frames, and down to the call from Python code, whose frames are shown as Python's own. */
+function printStack(screen: Screen, label: string, stack: readonly FrameJson[]): void {
+  const own = stack.filter(({ file }, index) => index > 1 || !STAND_IN.test(file));
+  const end = own.findIndex(({ function: name }) => LEADS.test(name));
+  const native = (end < 0 ? own : own.slice(0, Math.max(1, end))).slice(0, MOST_FRAMES);
+  for (const [index, { function: name, file, line }] of native.entries()) {
+    const place = line > 0 ? `${file}:${line}` : file;
+    const text = oneLine(`${name} ${place}`, screen.cuts ? 400 : 1_000);
+    screen.line(
+      `    ${(index === 0 ? label : "").padEnd(10)}${screen.cutMiddle(text, screen.columns - 14)}`,
+    );
+  }
+}
+
+function printPython(screen: Screen, { stack, precision }: PythonStackJson): void {
+  for (const [index, { function: name, file, line }] of stack.slice(0, MOST_FRAMES).entries()) {
+    const near = index === 0 && precision === "near" ? " (or a line before)" : "";
+    const text = oneLine(`${name} ${file}:${line}${near}`, 1_000);
+    screen.line(
+      `    ${(index === 0 ? "python" : "").padEnd(10)}${screen.cutMiddle(text, screen.columns - 14)}`,
+    );
+  }
+}
+
+function hiddenLine({ suppressed }: MemcheckJson): string | null {
+  const parts: [number, string][] = [
+    [suppressed.importOnly, "that importing alone causes"],
+    [suppressed.interpreter, "of the interpreter"],
+    [suppressed.libraries, "of installed libraries (--module NAME shows those of one)"],
+    [suppressed.system, "of system libraries"],
+  ];
+  const said = parts
+    .filter(([count]) => count > 0)
+    .map(([count, words]) => `${formatCount(count)} ${words}`);
+  return said.length === 0 ? null : `Left out: ${said.join(", ")}; --all shows everything.`;
+}

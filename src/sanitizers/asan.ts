@@ -1,0 +1,149 @@
+/** `tidemark asan`: a program under AddressSanitizer, then, if it was clean, under LeakSanitizer. */
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type GroupEnd, interpreterOf } from "../inspect/index.js";
+import type { Pid } from "../model/base/units.js";
+import type { MemcheckJson } from "../model/documents/memcheck_document.js";
+import { DivertedLines } from "./diverted_lines.js";
+import { damageOf, findingsOf } from "./document.js";
+import { Owners } from "./owners.js";
+import { faultStack, filesOfProcesses } from "./python_frames.js";
+import type { ReportFile } from "./report.js";
+import { FRAME_FORMAT, readSanitizerText } from "./sanitizer_text.js";
+import { runTool, type ToolRequest, watchedEnvironment, withReportFolder } from "./tool_run.js";
+import { findRuntime, type SanitizerRuntime } from "./tools.js";
+
+/** More of a report is not read. */
+const MOST_BYTES = 256 << 20;
+
+export interface AsanRequest extends ToolRequest {
+  /** Folders for the front of PYTHONPATH: instrumented builds. */
+  readonly builds: readonly string[];
+  /** Whether a second run looks for leaks. */
+  readonly leaks: boolean;
+}
+
+interface Stage extends AsanRequest {
+  readonly runtime: SanitizerRuntime;
+  readonly folder: string;
+}
+
+/**
+ * Runs the program; its input and output stay its own, those of the second run are none. Throws TM-E090 without a
+ * runtime, TM-E009 if the program cannot be started, TM-E093 after an interrupt.
+ */
+export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> {
+  const { command, note, leaks, all, modules } = request;
+  const runtime = findRuntime();
+  const owners = new Owners(interpreterOf(command));
+  note(`${command[0]} runs under AddressSanitizer (${runtime.version}), about 2 times slower`);
+  return await withReportFolder(async (folder) => {
+    const stage = { ...request, runtime, folder };
+    const end = await runStage(stage, false);
+    const files = readFolder(folder, ["asan.", "undefined."]);
+    const limits = instrumentedLimits(folder, owners);
+    const isClean = files.every(({ reports }) => reports.length === 0) && end.signal === null;
+    if (leaks && isClean) {
+      note("no error: it runs again to look for leaks, its output discarded");
+      await runStage(stage, true);
+      const leakFiles = readFolder(folder, ["leaks."]);
+      limits.push(...leakLimits(folder));
+      files.push(...leakFiles);
+    } else if (leaks) {
+      limits.push("Leaks were not looked for, because the run had errors: fix them first.");
+    }
+    const selection = { all, modules, owners, importOnly: new Set<string>() };
+    const found = findingsOf(files, {
+      ...selection,
+      pythonAt: ({ pid, isLeak, kind }) =>
+        isLeak || kind === "undefined-behavior" ? undefined : faultStack(folder, pid),
+    });
+    return {
+      schema: "tidemark.memcheck/1",
+      tool: "asan",
+      toolVersion: runtime.version,
+      command: [...command],
+      exitCode: end.exitCode,
+      signal: end.signal,
+      ...found,
+      limits: [...damageOf(files), ...limits],
+    };
+  });
+}
+
+async function runStage(stage: Stage, isLeakRun: boolean): Promise<GroupEnd> {
+  const { command, runtime, folder, until, builds } = stage;
+  const format = `stack_trace_format='${FRAME_FORMAT}'`;
+  const log = (name: string) => `log_path=${join(folder, name)}`;
+  const mode = isLeakRun
+    ? ["detect_leaks=1", "abort_on_error=0", "exitcode=0", log("leaks"), "fast_unwind_on_malloc=1"]
+    : // Aborting lets faulthandler write the Python stack of the very moment.
+      ["detect_leaks=0", "abort_on_error=1", "handle_abort=0", "handle_segv=2", log("asan")];
+  const own = (name: string) => (process.env[name] ? [process.env[name]] : []);
+  const environment = watchedEnvironment("asan", folder, {
+    ASAN_OPTIONS: [...own("ASAN_OPTIONS"), ...mode, "malloc_context_size=50", format].join(":"),
+    // Where its library is loaded, this path replaces AddressSanitizer's.
+    UBSAN_OPTIONS: [
+      ...own("UBSAN_OPTIONS"),
+      ...["print_stacktrace=1", log(isLeakRun ? "leaks" : "asan"), format],
+    ].join(":"),
+    LD_PRELOAD: [...runtime.libraries, process.env.LD_PRELOAD].filter(Boolean).join(":"),
+  });
+  environment.PYTHONPATH = [...builds, environment.PYTHONPATH].join(":");
+  const lines = new DivertedLines((text) => process.stderr.write(text, "latin1"));
+  const takeErrors = (text: string) => lines.write(text);
+  const end = await runTool({ command, environment, isShown: !isLeakRun, until, takeErrors });
+  const reports = lines.end();
+  if (reports !== "") {
+    writeFileSync(join(folder, "undefined.0"), reports, "latin1");
+  }
+  return end;
+}
+
+function readFolder(folder: string, prefixes: readonly string[]): ReportFile[] {
+  return prefixes.flatMap((prefix) =>
+    filesOfProcesses(folder, prefix).map(({ path, pid }) => readReport(path, pid)),
+  );
+}
+
+function readReport(path: string, pid: Pid): ReportFile {
+  const { size } = statSync(path);
+  const file = readSanitizerText(readFileSync(path).subarray(0, MOST_BYTES).toString("utf8"), pid);
+  return size > MOST_BYTES ? { ...file, damage: "it is too large, and was cut" } : file;
+}
+
+/** LeakSanitizer stops the threads by ptrace, which a container or a debugger may prevent. */
+function leakLimits(folder: string): string[] {
+  const failed = filesOfProcesses(folder, "leaks.").some(({ path }) =>
+    readFileSync(path, "utf8").includes("LeakSanitizer has encountered a fatal error"),
+  );
+  return failed
+    ? [
+        "LeakSanitizer could not stop the process (ptrace is not permitted here): leaks are unknown.",
+      ]
+    : [];
+}
+
+/** The hook writes the mappings of each process that ends by itself. */
+function instrumentedLimits(folder: string, owners: Owners): string[] {
+  const paths = new Set(
+    readdirSync(folder)
+      .filter((name) => name.startsWith("maps."))
+      .flatMap((name) => readFileSync(join(folder, name), "utf8").match(/\/\S.*\.so\S*$/gm) ?? []),
+  );
+  const own = [...paths].filter((path) => owners.ofObject(path).kind === "own");
+  const instrumented = own.filter(isInstrumented);
+  return paths.size === 0 || instrumented.length > 0
+    ? []
+    : [
+        `No extension of the program was built with AddressSanitizer${own.length === 0 ? "" : ` (${own.join(", ")})`}: only calls of malloc, free, memcpy and the like were checked. Build it: tidemark asan --build EXT_DIR -- COMMAND`,
+      ];
+}
+
+function isInstrumented(path: string): boolean {
+  try {
+    return readFileSync(path).includes("__asan_report");
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,216 @@
+/** The document: reports of all processes, deduplicated, attributed to their owners, explained. */
+import type { Pid } from "../model/base/units.js";
+import type { FrameJson } from "../model/documents/documents.js";
+import type {
+  MemcheckJson,
+  MemoryErrorJson,
+  MemoryLeakJson,
+  OwnerJson,
+  PythonStackJson,
+} from "../model/documents/memcheck_document.js";
+import { explain, severityOf } from "./explanations.js";
+import type { Owners } from "./owners.js";
+import { type NativeFrame, type Report, type ReportFile, signatureOf } from "./report.js";
+
+export interface Selection {
+  /** With everything: also the interpreter's, libraries' and the system's. */
+  readonly all: boolean;
+  /** Also libraries whose module is this or in this package. */
+  readonly modules: readonly string[];
+  /** Signatures of reports that importing alone causes. */
+  readonly importOnly: ReadonlySet<string>;
+  readonly owners: Owners;
+  readonly pythonAt: (report: Report) => PythonStackJson | undefined;
+}
+
+type Findings = Pick<MemcheckJson, "errors" | "leaks" | "suppressed" | "processes">;
+
+/** Kinds of leaks to which something still points. */
+export const WEAK_LEAKS: ReadonlySet<string> = new Set([
+  "Leak_StillReachable",
+  "Leak_IndirectlyLost",
+]);
+/** One or two such blocks of one place may be kept on purpose, in a static variable of the extension. */
+const FEWEST_WEAK_BLOCKS = 3;
+
+interface Group {
+  readonly report: Report;
+  readonly owner: OwnerJson;
+  count: number;
+  /** Not only weak leaks. */
+  isProven: boolean;
+  /** Bytes and blocks of a leak by process: a fork has those of its parent, too. */
+  readonly lost: Map<Pid, { bytes: number; blocks: number }>;
+  python: PythonStackJson | undefined;
+}
+
+export function findingsOf(files: readonly ReportFile[], selection: Selection): Findings {
+  const suppressed = { importOnly: 0, interpreter: 0, libraries: 0, system: 0 };
+  const groups = new Map<string, Group>();
+  const leftOut = new Set<string>();
+  for (const { reports, counts } of files) {
+    for (const [index, report] of reports.entries()) {
+      const { owner, frame } = selection.owners.of(report);
+      const why = reasonToLeaveOut(report, owner, selection);
+      if (why !== null) {
+        const signature = `${report.pid} ${signatureOf(report)}`;
+        suppressed[why] += leftOut.has(signature) ? 0 : 1;
+        leftOut.add(signature);
+        continue;
+      }
+      add(groups, { report, owner, frame, count: counts[index] ?? 1 }, selection);
+    }
+  }
+  const all = [...groups.values()];
+  const errors = all.filter(({ report }) => !report.isLeak);
+  const leaks = all.filter(
+    (group) =>
+      group.report.isLeak &&
+      (selection.all || group.isProven || mostLost(group).blocks >= FEWEST_WEAK_BLOCKS),
+  );
+  return {
+    processes: [...new Set(files.map(({ pid }) => pid))].filter((pid) => pid > 0),
+    errors: errors
+      .sort((a, b) => severityOf(a.report) - severityOf(b.report) || b.count - a.count)
+      .map(errorOf),
+    leaks: leaks.map(leakOf).sort((a, b) => b.bytes - a.bytes),
+    suppressed,
+  };
+}
+
+function reasonToLeaveOut(
+  report: Report,
+  { kind, module }: OwnerJson,
+  { all, modules, importOnly }: Selection,
+): keyof MemcheckJson["suppressed"] | null {
+  const isNamed = modules.some((name) => module === name || module.startsWith(`${name}.`));
+  if (all || isNamed) {
+    return null;
+  }
+  if (importOnly.has(signatureOf(report)) || isMadeAtImport(report)) {
+    return "importOnly";
+  }
+  if (kind === "own" || isBrokenObject(report, kind)) {
+    return null;
+  }
+  return kind === "library" ? "libraries" : kind;
+}
+
+/** Python keeps what a module creates once, when it is imported, until the process ends: no leak that grows. */
+function isMadeAtImport({ isLeak, stack }: Report): boolean {
+  return isLeak && stack.some(({ function: name }) => /^PyInit_|^PyModule_Exec/.test(name));
+}
+
+/**
+ * The interpreter itself uses no freed memory: if it does, or crashes, an extension gave back a reference that it did
+ * not own. The object ends in the interpreter's code, so that no stack names the extension.
+ */
+function isBrokenObject({ isLeak, kind, freed }: Report, owner: OwnerJson["kind"]): boolean {
+  return (
+    !isLeak &&
+    ((owner === "interpreter" && freed.length > 0) || /^(?:FatalSignal|SEGV|BUS)$/.test(kind))
+  );
+}
+
+interface Added {
+  readonly report: Report;
+  readonly owner: OwnerJson;
+  /** The owner's frame nearest to the leaf. */
+  readonly frame: NativeFrame | undefined;
+  readonly count: number;
+}
+
+/** Reports of the same kind at the same place of the owner's code are one; the first stands for all. */
+function add(groups: Map<string, Group>, added: Added, { pythonAt }: Selection): void {
+  const { report, owner, count } = added;
+  const key = keyOf(added);
+  const group = groups.get(key) ?? {
+    ...{ report, owner, count: 0, isProven: false },
+    ...{ lost: new Map<Pid, { bytes: number; blocks: number }>(), python: undefined },
+  };
+  groups.set(key, group);
+  group.count += count;
+  group.isProven ||= !WEAK_LEAKS.has(report.kind);
+  const { bytes, blocks } = group.lost.get(report.pid) ?? { bytes: 0, blocks: 0 };
+  group.lost.set(report.pid, { bytes: bytes + report.bytes, blocks: blocks + report.blocks });
+  group.python ??= pythonAt(report);
+}
+
+function keyOf({ report, owner, frame }: Added): string {
+  const { isLeak, kind, freed, allocated } = report;
+  if (isBrokenObject(report, owner.kind) && freed.length > 0) {
+    // One object that ended too early gives an error at each of its further uses.
+    const places = [freed, allocated].map(([first, second]) =>
+      [first, second].map((at) => `${at?.function}:${at?.file}:${at?.line}`).join(),
+    );
+    return ["object", ...places].join("|");
+  }
+  const place =
+    frame === undefined ? signatureOf(report) : `${frame.function}:${frame.file}:${frame.line}`;
+  return [isLeak ? "leak" : kind, owner.module, place].join("|");
+}
+
+/** Of the process that lost most. */
+function mostLost({ lost }: Group): { readonly bytes: number; readonly blocks: number } {
+  return [...lost.values()].sort((a, b) => b.bytes - a.bytes)[0] ?? { bytes: 0, blocks: 0 };
+}
+
+function errorOf({ report, owner, count, python }: Group): MemoryErrorJson {
+  const { kind, message, stack, allocated, freed, pid } = report;
+  const { title, explanation, causes, fix } = explain(report);
+  return {
+    kind,
+    title,
+    count,
+    message,
+    owner,
+    stack: framesOf(stack),
+    ...(allocated.length === 0 ? {} : { allocated: framesOf(allocated) }),
+    ...(freed.length === 0 ? {} : { freed: framesOf(freed) }),
+    ...(python === undefined ? {} : { python }),
+    explanation,
+    causes: [...causes],
+    fix,
+    pid,
+  };
+}
+
+const LEAK_KINDS: Readonly<Record<string, string>> = {
+  Leak_DefinitelyLost: "definitely-lost",
+  Leak_PossiblyLost: "possibly-lost",
+  Leak_IndirectlyLost: "indirectly-lost",
+  Leak_StillReachable: "still-reachable",
+};
+
+function leakOf(group: Group): MemoryLeakJson {
+  const { report, owner } = group;
+  const { kind, stack } = report;
+  const { bytes, blocks } = mostLost(group);
+  const { title, explanation, causes, fix } = explain(report);
+  return {
+    kind: LEAK_KINDS[kind] ?? kind,
+    bytes,
+    blocks,
+    owner,
+    stack: framesOf(stack),
+    explanation: `${title}. ${explanation}`,
+    causes: [...causes],
+    fix,
+  };
+}
+
+function framesOf(frames: readonly NativeFrame[]): FrameJson[] {
+  return frames.map(({ function: name, file, line, object, address }) => ({
+    function: name === "" ? address : name,
+    file: file === "" ? object : file,
+    line,
+    kind: "native",
+  }));
+}
+
+/** One sentence about each file that is damaged. */
+export function damageOf(files: readonly ReportFile[]): string[] {
+  return files.flatMap(({ pid, damage }: { pid: Pid; damage: string | null }) =>
+    damage === null ? [] : [`The report of process ${pid} is incomplete: ${damage}.`],
+  );
+}

@@ -1,0 +1,184 @@
+/** What each kind of error means to a Python engineer: a title, what happened, the usual causes, how to fix it. */
+import type { NativeFrame, Report } from "./report.js";
+
+export interface Explanation {
+  readonly title: string;
+  readonly explanation: string;
+  readonly causes: readonly string[];
+  readonly fix: string;
+}
+
+const OUTSIDE: Explanation = {
+  title: "Access outside a block",
+  explanation:
+    "The code read or wrote memory that does not belong to the block: whatever is there is damaged or leaks out.",
+  causes: [
+    "a loop or index that goes one element too far",
+    "a buffer that was sized without the terminating zero of a string",
+    "a length in elements that was used as a length in bytes",
+  ],
+  fix: "Compare the size at the allocation with the largest index at the access; take lengths from Py_buffer.len or PyBytes_AsStringAndSize.",
+};
+const AFTER_FREE: Explanation = {
+  title: "Use after free",
+  explanation:
+    "The block had been freed before the code used it; another owner may have it by now.",
+  causes: [
+    "a pointer that was kept after free(), or after realloc() moved the block",
+    "a pointer into a Python object (PyBytes_AsString, PyUnicode_AsUTF8, a buffer) that outlives the object",
+    "two owners that each free the block",
+  ],
+  fix: "Keep the owner alive as long as the pointer: hold a reference (Py_INCREF) or the Py_buffer until the last use; set pointers to NULL when they are freed.",
+};
+const UNDER_COUNT: Explanation = {
+  title: "Use of a Python object that has ended (a reference too few)",
+  explanation:
+    "The extension gave back a reference that it did not own, so the object ended while Python code still used it.",
+  causes: [
+    "Py_DECREF of a borrowed reference: an argument, PyList_GetItem, PyTuple_GetItem, PyDict_GetItem",
+    "a reference stolen by PyTuple_SetItem or PyList_SetItem and released again",
+    "a borrowed reference that is returned without Py_INCREF",
+  ],
+  fix: "At the place where the object was freed, remove the Py_DECREF, or add a Py_INCREF (Py_NewRef) where the reference is taken.",
+};
+const OVER_COUNT: Explanation = {
+  title: "Leaked Python object (a reference too many)",
+  explanation:
+    "The extension created the object and never gave back a reference, so the object cannot end.",
+  causes: [
+    "Py_INCREF of a new reference before it is returned",
+    "PyList_Append or PyDict_SetItem, which take a reference of their own, without Py_DECREF of the new object",
+    "an early return on an error that skips Py_DECREF",
+  ],
+  fix: "Py_DECREF each new reference once, on every path, unless it is returned or stolen.",
+};
+const LEAK: Explanation = {
+  title: "Leaked memory",
+  explanation: "The memory was allocated and never freed, and no pointer to it is left.",
+  causes: [
+    "an early return on an error that skips free()",
+    "a pointer that is overwritten before its block is freed",
+    "a type without tp_dealloc, or a capsule without a destructor",
+  ],
+  fix: "Free the block on every path out of the function that allocated it, or in tp_dealloc of the object that owns it.",
+};
+const UNINITIALISED: Explanation = {
+  title: "Use of uninitialised memory",
+  explanation:
+    "A decision or an address depends on memory that nobody has written: the result is random.",
+  causes: [
+    "malloc() or PyMem_Malloc() where calloc() was meant",
+    "a structure of which not all fields are set",
+    "a function that failed and did not fill its output, whose result was not checked",
+  ],
+  fix: "Initialise the block where it was allocated (calloc, memset, = {0}), and check results before their outputs are used.",
+};
+const BAD_FREE: Explanation = {
+  title: "Free of a block that is not allocated",
+  explanation: "free() got a pointer that no allocation returned, or that was freed before.",
+  causes: [
+    "a block that is freed twice: on the error path and at the end, or by two owners",
+    "free() of a pointer into the middle of a block, or to static memory",
+    "free() of memory from another allocator (PyMem_Malloc, PyObject_Malloc, new)",
+  ],
+  fix: "Free each block once, by its one owner, with the function that belongs to its allocation; set the pointer to NULL afterwards.",
+};
+const MISMATCH: Explanation = {
+  title: "Freed by another family of functions",
+  explanation: "The block was allocated by one family (malloc, new, new[]) and freed by another.",
+  causes: ["delete of a block from new[] or malloc()", "free() of a block from new"],
+  fix: "Use the function that belongs to the allocation: free for malloc, delete for new, delete[] for new[].",
+};
+const OVERLAP: Explanation = {
+  title: "Source and destination overlap",
+  explanation:
+    "memcpy or strcpy copied between overlapping blocks, for which its result is undefined.",
+  causes: ["shifting data within one buffer", "copying a buffer onto itself"],
+  fix: "Use memmove.",
+};
+const SYSCALL: Explanation = {
+  title: "Uninitialised or foreign memory given to the system",
+  explanation:
+    "A system call read memory that was never written, or that does not belong to the program.",
+  causes: [
+    "a structure with padding that is written to a file or socket",
+    "a length that is too large",
+  ],
+  fix: "Initialise the whole buffer, and pass the number of bytes that were filled.",
+};
+const UNDEFINED: Explanation = {
+  title: "Undefined behaviour",
+  explanation:
+    "The code did something for which C defines no result; the compiler may assume that it never occurs.",
+  causes: [
+    "signed arithmetic that overflows, or a shift by too many bits",
+    "an index beyond an array's bounds",
+    "a pointer that is NULL or not aligned for its type",
+  ],
+  fix: "Check the range before the operation, or compute with an unsigned or wider type.",
+};
+const CRASH: Explanation = {
+  title: "Crash",
+  explanation:
+    "The program accessed an address that is not mapped, or was ended by another fatal signal.",
+  causes: [
+    "a NULL result that was not checked",
+    "a pointer that was freed or never set",
+    "a stack overflow",
+  ],
+  fix: "Check the results of Python's C functions for NULL before they are used.",
+};
+const OTHER: Explanation = {
+  title: "Memory error",
+  explanation: "The tool reports a kind of error that has no explanation here.",
+  causes: [],
+  fix: "See the manual of the tool for this kind.",
+};
+
+/** Valgrind's kinds, then AddressSanitizer's. */
+const BY_KIND: readonly (readonly [RegExp, Explanation])[] = [
+  [/^Uninit(?:Condition|Value)$/, UNINITIALISED],
+  [/^(?:InvalidFree|double-free|bad-free|free)$/, BAD_FREE],
+  [/^(?:MismatchedFree|MismatchedAllocateDeallocate\w*|alloc-dealloc-mismatch.*)$/, MISMATCH],
+  [/^Overlap$|-param-overlap$/, OVERLAP],
+  [/^SyscallParam$/, SYSCALL],
+  [/^heap-use-after-free$|^stack-use-after-|^use-after-poison$/, AFTER_FREE],
+  [/-overflow$|-underflow$|^dynamic-stack/, OUTSIDE],
+  [/^undefined-behavior$/, UNDEFINED],
+  [/^(?:SEGV|BUS|FPE|ILL|ABRT|FatalSignal|stack-overflow)$/, CRASH],
+  [/^Invalid(?:Read|Write|Jump)$/, OUTSIDE],
+];
+
+const ALLOCATES_OBJECT =
+  /^(?:_?PyObject_(?:GC_)?(?:New|NewVar|Malloc|Alloc\w*)|_?PyType_(?:GenericAlloc|AllocNoTrack)|Py\w+_(?:New|From\w+)|gc_alloc|_?PyLong_\w+|_?PyBytes_\w+)/;
+
+export function explain(report: Report): Explanation {
+  const { kind, isLeak, stack, freed, allocated } = report;
+  if (isLeak) {
+    return makesObject(stack) ? OVER_COUNT : LEAK;
+  }
+  const isAfterFree =
+    kind === "heap-use-after-free" ||
+    (/^Invalid(?:Read|Write|Jump)$/.test(kind) && freed.length > 0);
+  if (isAfterFree) {
+    return freed.some(endsObject) || makesObject(allocated) ? UNDER_COUNT : AFTER_FREE;
+  }
+  return BY_KIND.find(([pattern]) => pattern.test(kind))?.[1] ?? OTHER;
+}
+
+function endsObject({ function: name }: NativeFrame): boolean {
+  return /^_?Py_(?:Dealloc|DECREF|XDECREF)|^subtype_dealloc$|^PyObject_(?:GC_Del|Free)$/.test(name);
+}
+
+/** Whether Python's functions for objects are at the leaf, below malloc. */
+export function makesObject(stack: readonly NativeFrame[]): boolean {
+  return stack.slice(0, 6).some(({ function: name }) => ALLOCATES_OBJECT.test(name));
+}
+
+/** The most severe first. */
+export function severityOf({ kind, freed }: Report): number {
+  if (/Write|double-free|InvalidFree|bad-free/.test(kind) || freed.length > 0) {
+    return 0;
+  }
+  return /^Uninit|^undefined/.test(kind) ? 2 : 1;
+}

@@ -1,0 +1,75 @@
+/**
+ * What a Python and its libraries cause by themselves: the reports of a run that only imports the extensions in
+ * question. Kept in the user's cache, for each build of Python, set of modules and version of Valgrind.
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import type { StartedPython } from "../inspect/index.js";
+import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
+import { signatureOf } from "./report.js";
+import { runTool, withReportFolder } from "./tool_run.js";
+
+export interface ImportOnly {
+  readonly python: StartedPython;
+  /** Dotted names of extensions. */
+  readonly modules: readonly string[];
+  readonly toolVersion: string;
+  readonly until: AbortSignal;
+  readonly note: (line: string) => void;
+}
+
+/** Signatures of the reports. */
+export async function importOnlySignatures(request: ImportOnly): Promise<Set<string>> {
+  const { python, modules, toolVersion, until, note } = request;
+  const code = [...modules]
+    .sort()
+    .map((name) => `try:\n import ${name}\nexcept BaseException: pass`)
+    .join("\n");
+  const cache = cachePath([python.executable, python.executableMs, toolVersion, code].join("\0"));
+  const kept = readCache(cache);
+  if (kept !== null) {
+    return kept;
+  }
+  note(
+    `${modules.length === 0 ? "Python starts" : `${modules.join(", ")} are imported`} alone under Valgrind, to learn what they cause by themselves; the result is kept`,
+  );
+  const signatures = await withReportFolder(async (folder) => {
+    const words = valgrindWords(folder);
+    const environment = { ...process.env, PYTHONMALLOC: "malloc", TIDEMARK: "off" };
+    const command = [...words, python.path, "-c", code === "" ? "pass" : code];
+    await runTool({ command, environment, isShown: false, until });
+    const files = await readXmlFolder(folder, async () => {});
+    return new Set(files.flatMap(({ reports }) => reports.map((report) => signatureOf(report))));
+  });
+  writeCache(cache, signatures);
+  return signatures;
+}
+
+function cachePath(ingredients: string): string {
+  const folder = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
+  const name = createHash("sha256").update(ingredients).digest("hex").slice(0, 24);
+  return join(folder, "tidemark", "memcheck", `${name}.json`);
+}
+
+function readCache(path: string): Set<string> | null {
+  try {
+    const kept: unknown = JSON.parse(readFileSync(path, "utf8"));
+    return Array.isArray(kept) && kept.every((entry) => typeof entry === "string")
+      ? new Set(kept)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+function writeCache(path: string, signatures: ReadonlySet<string>): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(`${path}.${process.pid}`, JSON.stringify([...signatures]));
+    renameSync(`${path}.${process.pid}`, path);
+  } catch {
+    // Without a cache the next run imports again.
+  }
+}

@@ -1,0 +1,117 @@
+/** `tidemark memcheck`: a program under Valgrind, its reports as a document. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { interpreterOf, type StartedPython } from "../inspect/index.js";
+import type { OnProgress, Pid } from "../model/base/units.js";
+import type { MemcheckJson } from "../model/documents/memcheck_document.js";
+import { damageOf, findingsOf, WEAK_LEAKS } from "./document.js";
+import { makesObject } from "./explanations.js";
+import { importOnlySignatures } from "./import_only.js";
+import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
+import { Owners } from "./owners.js";
+import { XmlIntervals } from "./python_frames.js";
+import type { Report, ReportFile } from "./report.js";
+import {
+  requireReports,
+  runTool,
+  type ToolRequest,
+  watchedEnvironment,
+  withReportFolder,
+} from "./tool_run.js";
+import { valgrindVersion } from "./tools.js";
+
+/**
+ * Runs the program; its input and output stay its own. `onProgress` counts MiB of XML. Throws TM-E090 without Valgrind,
+ * TM-E009 and TM-E091 if the program cannot be started, TM-E093 after an interrupt.
+ */
+export async function memcheckDocument(
+  request: ToolRequest,
+  onProgress: OnProgress,
+): Promise<MemcheckJson> {
+  const { command, until, note, all, modules } = request;
+  const toolVersion = valgrindVersion();
+  const python = interpreterOf(command);
+  note(`${command[0]} runs under ${toolVersion}, 20 to 50 times slower`);
+  return await withReportFolder(async (folder) => {
+    const words = [...valgrindWords(folder), ...command];
+    const environment = watchedEnvironment("memcheck", folder, {});
+    const end = await runTool({ command: words, environment, isShown: true, until });
+    const files = await readXmlFolder(folder, onProgress);
+    requireReports(files.length, "Valgrind", end);
+    const owners = new Owners(python);
+    const importOnly =
+      python === null || all
+        ? new Set<string>()
+        : await importOnlySignatures({
+            python,
+            modules: librariesIn(files, owners),
+            toolVersion,
+            until,
+            note,
+          });
+    const intervals = new Map<Pid, XmlIntervals>(
+      files.map(({ pid }) => [pid, new XmlIntervals(folder, pid)]),
+    );
+    const found = findingsOf(withoutLiving(files, folder, all), {
+      all,
+      modules,
+      importOnly,
+      owners,
+      pythonAt: ({ pid, offset, isLeak }) => (isLeak ? undefined : intervals.get(pid)?.at(offset)),
+    });
+    return {
+      schema: "tidemark.memcheck/1",
+      tool: "memcheck",
+      toolVersion,
+      command: [...command],
+      exitCode: end.exitCode,
+      signal: end.signal,
+      ...found,
+      limits: [...damageOf(files), ...limitsOf(python)],
+    };
+  });
+}
+
+/** Extensions of installed packages that occur in a stack. */
+function librariesIn(files: readonly ReportFile[], owners: Owners): string[] {
+  const names = new Set<string>();
+  const objects = new Set(
+    files.flatMap(({ reports }) =>
+      reports.flatMap(({ stack }) => stack.map(({ object }) => object)),
+    ),
+  );
+  for (const object of objects) {
+    const { kind, module } = owners.ofObject(object);
+    if (kind === "library" && /^[A-Za-z_][\w.]*$/.test(module)) {
+      names.add(module);
+    }
+  }
+  return [...names].sort();
+}
+
+/**
+ * Without blocks to which something still points, or that are lost with the block that points to them; only `--all`
+ * shows these. A Python object is an exception: when the interpreter has ended, what the garbage collector tracks is
+ * still in its list, so that Valgrind calls a leaked list or dict reachable or indirectly lost.
+ */
+function withoutLiving(files: readonly ReportFile[], folder: string, all: boolean): ReportFile[] {
+  return files.map((file) => {
+    const hasEnded = existsSync(join(folder, `finished.${file.pid}`));
+    const isShown = ({ kind, stack }: Report) =>
+      all || (WEAK_LEAKS.has(kind) ? hasEnded && makesObject(stack) : kind !== "Leak_PossiblyLost");
+    const kept = file.reports.flatMap((report, at) => (isShown(report) ? [at] : []));
+    return {
+      ...file,
+      reports: kept.flatMap((at) => file.reports[at] ?? []),
+      counts: kept.map((at) => file.counts[at] ?? 1),
+    };
+  });
+}
+
+function limitsOf(python: StartedPython | null): string[] {
+  return python === null
+    ? [
+        "The command starts no Python that was recognised: what the interpreter causes by itself was not measured.",
+      ]
+    : [];
+}

@@ -1,0 +1,69 @@
+/** Valgrind's options, and the XML files of its processes. */
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { OnProgress } from "../model/base/units.js";
+import { filesOfProcesses } from "./python_frames.js";
+import type { ReportFile } from "./report.js";
+import { ValgrindReader } from "./valgrind_xml.js";
+
+const PIECE_BYTES = 1 << 20;
+/** More of a file is not read. */
+const MOST_BYTES = 1 << 30;
+
+/** The words before the program. Each process, children too, writes a file of its own. */
+export function valgrindWords(folder: string): string[] {
+  return [
+    "valgrind",
+    "--quiet",
+    "--tool=memcheck",
+    "--xml=yes",
+    `--xml-file=${join(folder, "valgrind.%p.xml")}`,
+    "--trace-children=yes",
+    "--track-origins=yes",
+    "--leak-check=full",
+    "--show-leak-kinds=all",
+    "--num-callers=50",
+    "--error-limit=no",
+    "--keep-debuginfo=yes",
+  ];
+}
+
+/** `onProgress` counts MiB. */
+export async function readXmlFolder(folder: string, onProgress: OnProgress): Promise<ReportFile[]> {
+  const files = filesOfProcesses(folder, "valgrind.");
+  const sizes = files.map(({ path }) => statSync(path).size);
+  const mib = (bytes: number) => Math.ceil(bytes / 2 ** 20);
+  const total = sizes.reduce((sum, size) => sum + Math.min(size, MOST_BYTES), 0);
+  const read: ReportFile[] = [];
+  let done = 0;
+  for (const { path, pid } of files) {
+    const file = await readXml(path, async (bytes) => onProgress(mib(done + bytes), mib(total)));
+    done += Math.min(sizes[read.length] ?? 0, MOST_BYTES);
+    read.push({ ...file, pid });
+  }
+  return read;
+}
+
+/** Throws TM-E006 for an unknown protocol. */
+export async function readXml(
+  path: string,
+  onProgress: (bytes: number) => Promise<void>,
+): Promise<ReportFile> {
+  const reader = new ValgrindReader(path);
+  const descriptor = openSync(path, "r");
+  try {
+    const piece = Buffer.alloc(PIECE_BYTES);
+    for (let at = 0; at < MOST_BYTES; ) {
+      const count = readSync(descriptor, piece, 0, PIECE_BYTES, at);
+      if (count === 0) {
+        break;
+      }
+      reader.write(piece.subarray(0, count));
+      at += count;
+      await onProgress(at);
+    }
+    return reader.end();
+  } finally {
+    closeSync(descriptor);
+  }
+}

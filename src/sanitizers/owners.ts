@@ -1,0 +1,87 @@
+/** Whose code a report is attributed to. */
+import { basename } from "node:path";
+import type { StartedPython } from "../inspect/index.js";
+import type { OwnerJson } from "../model/documents/memcheck_document.js";
+import type { NativeFrame, Report } from "./report.js";
+
+/** Libraries of the system and of the tools: they act for whoever called them. */
+const SYSTEM =
+  /^(?:vgpreload_|lib(?:asan|ubsan|lsan|clang_rt)|libc[.-]|ld-linux|libpthread|libm[.-]|libdl[.-]|librt[.-]|libutil|libstdc\+\+|libgcc_s|libgomp|memcheck-|linux-vdso|libtidemark)/;
+const INTERPRETER = /^(?:python[\d.]*t?d?|libpython[\d.]+t?d?\.so[\d.]*)$/;
+const STANDARD = /\/lib-dynload\//;
+const INSTALLED = /\/(?:site|dist)-packages\//;
+/** Runs Python code: frames below it belong to whoever called that code. */
+const EVALUATES = /^_?PyEval_(?:EvalFrame\w*|EvalCode|Vector)/;
+
+export class Owners {
+  readonly #standard: readonly string[];
+  readonly #installed: readonly string[];
+
+  /** `python` null: folders are recognised by their names alone. */
+  constructor(python: StartedPython | null) {
+    this.#standard = python?.standard ?? [];
+    this.#installed = python?.installed ?? [];
+  }
+
+  ofObject(path: string): OwnerJson {
+    const name = basename(path);
+    if (name === "" || SYSTEM.test(name)) {
+      return { module: name === "" ? "unknown" : name, kind: "system" };
+    }
+    const installed = this.#moduleIn(path);
+    if (installed !== null) {
+      return { module: installed, kind: "library" };
+    }
+    if (
+      INTERPRETER.test(name) ||
+      STANDARD.test(path) ||
+      this.#standard.some((folder) => path.startsWith(`${folder}/`))
+    ) {
+      return { module: "python", kind: "interpreter" };
+    }
+    const isExtension = /\.(?:cpython-|abi3)|\.so$/.test(name) && !/^lib.*\.so[.\d]*$/.test(name);
+    const isShared = /^\/(?:usr\/)?lib/.test(path);
+    return isExtension || !isShared
+      ? { module: moduleName(name), kind: "own" }
+      : { module: name, kind: "system" };
+  }
+
+  /** The dotted name of an extension in a folder of installed packages. */
+  #moduleIn(path: string): string | null {
+    const folder =
+      this.#installed.find((installed) => path.startsWith(`${installed}/`)) ??
+      /^.*\/(?:site|dist)-packages(?=\/)/.exec(path)?.[0];
+    if (folder === undefined || !(INSTALLED.test(path) || this.#installed.includes(folder))) {
+      return null;
+    }
+    const parts = path.slice(folder.length + 1).split("/");
+    return [...parts.slice(0, -1), moduleName(parts.at(-1) ?? "")].join(".");
+  }
+
+  /** Of a report: the nearest extension in its stack, else in the stack that freed, then allocated the block. */
+  of({ stack, freed, allocated }: Report): { owner: OwnerJson; frame: NativeFrame | undefined } {
+    let interpreter: { owner: OwnerJson; frame: NativeFrame } | null = null;
+    for (const frames of [stack, freed, allocated]) {
+      for (const frame of frames) {
+        const owner = this.ofObject(frame.object);
+        if (owner.kind === "own" || owner.kind === "library") {
+          return { owner, frame };
+        }
+        if (owner.kind === "interpreter") {
+          interpreter ??= { owner, frame };
+          if (EVALUATES.test(frame.function)) {
+            break;
+          }
+        }
+      }
+    }
+    return (
+      interpreter ?? { owner: { module: "unknown", kind: "system" }, frame: stack[0] ?? undefined }
+    );
+  }
+}
+
+/** "_umath_linalg.cpython-311-x86_64-linux-gnu.so" -> "_umath_linalg". */
+function moduleName(file: string): string {
+  return file.replace(/\.(?:cpython-|abi3|pypy).*$|\.so[.\d]*$/, "");
+}

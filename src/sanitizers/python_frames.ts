@@ -1,0 +1,92 @@
+/**
+ * The Python stacks that python/tidemark/_hooks/frames/sitecustomize.py wrote beside the reports.
+ *
+ * | tool | how | precision |
+ * |---|---|---|
+ * | memcheck | a profile function compares the size of the XML file before and after each call | exact, or near: between two calls |
+ * | asan | the sanitizer aborts, and faulthandler writes the stack in its signal handler | exact |
+ */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Pid } from "../model/base/units.js";
+import type { FrameJson } from "../model/documents/documents.js";
+import type { PythonStackJson } from "../model/documents/memcheck_document.js";
+
+const LARGEST_FILE = 64 << 20;
+
+interface Interval {
+  readonly from: number;
+  readonly to: number;
+  readonly python: PythonStackJson;
+}
+
+/** The stacks of one process under Valgrind, by where its report is in the XML file. */
+export class XmlIntervals {
+  readonly #intervals: Interval[] = [];
+
+  constructor(folder: string, pid: Pid) {
+    for (const line of readLines(join(folder, `frames.${pid}`))) {
+      const interval = intervalOf(line);
+      if (interval !== null) {
+        this.#intervals.push(interval);
+      }
+    }
+  }
+
+  at(offset: number): PythonStackJson | undefined {
+    return this.#intervals.find(({ from, to }) => offset > from && offset <= to)?.python;
+  }
+}
+
+function intervalOf(line: string): Interval | null {
+  try {
+    const [from, to, isExact, frames] = JSON.parse(line) as [number, number, boolean, unknown[]];
+    const stack = frames.flatMap((frame): FrameJson[] => {
+      const [name, file, number] = frame as [unknown, unknown, unknown];
+      return typeof name === "string" && typeof file === "string" && typeof number === "number"
+        ? [{ function: name, file, line: number, kind: "python" }]
+        : [];
+    });
+    return { from, to, python: { stack, precision: isExact ? "exact" : "near" } };
+  } catch {
+    return null; // the last line of a process that was killed
+  }
+}
+
+const FAULT_FRAME = /^ {2}File "(.*)", line (\d+) in (.*)$/;
+
+/** The stack of the thread that aborted, from what faulthandler wrote. */
+export function faultStack(folder: string, pid: Pid): PythonStackJson | undefined {
+  const stack: FrameJson[] = [];
+  let isCurrent = false;
+  for (const line of readLines(join(folder, `fault.${pid}`))) {
+    const [, file = "", number = "", name = ""] = FAULT_FRAME.exec(line) ?? [];
+    if (line.startsWith("Current thread ")) {
+      isCurrent = true;
+    } else if (file !== "" && isCurrent) {
+      stack.push({ function: name, file, line: Number(number), kind: "python" });
+    } else if (stack.length > 0) {
+      break;
+    }
+  }
+  return stack.length === 0 ? undefined : { stack, precision: "exact" };
+}
+
+function readLines(path: string): string[] {
+  try {
+    return statSync(path).size > LARGEST_FILE ? [] : readFileSync(path, "utf8").split("\n");
+  } catch {
+    return [];
+  }
+}
+
+/** Files in `folder` whose names are a prefix and a pid, ascending by pid. */
+export function filesOfProcesses(folder: string, prefix: string): { path: string; pid: Pid }[] {
+  return readdirSync(folder)
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => ({
+      path: join(folder, name),
+      pid: Number(/\d+/.exec(name.slice(prefix.length))?.[0]),
+    }))
+    .sort((a, b) => a.pid - b.pid);
+}

@@ -1,0 +1,48 @@
+/** What the readers of Valgrind's XML and of the sanitizers' text have in common. */
+import type { Bytes, Pid } from "../model/base/units.js";
+
+export interface NativeFrame {
+  /** Instruction pointer as the tool prints it. */
+  readonly address: string;
+  readonly function: string;
+  /** Source file; "" where there is no debug information. */
+  readonly file: string;
+  readonly line: number;
+  /** Path of the program or library. */
+  readonly object: string;
+}
+
+/** One error or leak as a tool reports it. Stacks are leaf first. */
+export interface Report {
+  readonly isLeak: boolean;
+  readonly kind: string;
+  readonly message: string;
+  readonly pid: Pid;
+  readonly stack: readonly NativeFrame[];
+  readonly freed: readonly NativeFrame[];
+  /** Where the block, or the uninitialised value, comes from. */
+  readonly allocated: readonly NativeFrame[];
+  readonly bytes: Bytes;
+  readonly blocks: number;
+  /** Offset in bytes of the report in the tool's file. */
+  readonly offset: number;
+}
+
+/** The reports of one process. */
+export interface ReportFile {
+  readonly pid: Pid;
+  readonly reports: readonly Report[];
+  /** Times that each report occurred, by its index. */
+  readonly counts: readonly number[];
+  /** What is wrong with the file, in one sentence, or null. */
+  readonly damage: string | null;
+}
+
+/** The same for reports that differ in addresses only. */
+export function signatureOf({ kind, isLeak, stack }: Report, depth = 12): string {
+  const frames = stack
+    .filter(({ object, function: name }) => object !== "" || name !== "")
+    .slice(0, depth)
+    .map((frame) => `${frame.function}@${frame.object.replace(/^.*\//, "")}`);
+  return [isLeak ? "leak" : "error", kind, ...frames].join("|");
+}

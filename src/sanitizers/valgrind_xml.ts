@@ -1,0 +1,239 @@
+/**
+ * Memcheck's XML, protocols 4 to 6 (docs/internals/xml-output*.txt of Valgrind):
+ *
+ *     <valgrindoutput> <protocolversion>4</protocolversion> <pid>..</pid>
+ *       <error> <unique/> <kind/> <what/> or <xwhat><text/> <leakedbytes/> <leakedblocks/></xwhat>
+ *               <stack> <frame> <ip/> <obj/> <fn/> <dir/> <file/> <line/> </frame> ... </stack>
+ *               <auxwhat/> <stack/> ... </error>
+ *       <errorcounts> <pair> <count/> <unique/> </pair> </errorcounts>
+ *       <fatal_signal> <signame/> <event/> <stack/> </fatal_signal>
+ *
+ * Protocol 5 adds errors about descriptors, 6 further kinds; both keep the elements above. A process that is killed
+ * leaves a file that breaks off.
+ */
+import { SaxesParser } from "saxes";
+import { unknownVersion } from "../model/errors/errors.js";
+import type { NativeFrame, Report, ReportFile } from "./report.js";
+
+const OLDEST_PROTOCOL = 4;
+const NEWEST_PROTOCOL = 6;
+/** The format nests six deep; a file with more is hostile. */
+const MOST_DEPTH = 32;
+/** Longer text is cut. */
+const MOST_TEXT = 16_384;
+const MOST_FRAMES = 500;
+/** Distinct reports that are kept. */
+const MOST_REPORTS = 100_000;
+
+interface Stack {
+  /** What the text before the stack says. */
+  readonly about: string;
+  readonly frames: NativeFrame[];
+}
+
+interface OpenReport {
+  unique: string;
+  kind: string;
+  what: string;
+  aux: string;
+  bytes: number;
+  blocks: number;
+  readonly stacks: Stack[];
+  readonly offset: number;
+}
+
+/** Reads the pieces of a file, each byte as one character. Throws TM-E006 for a protocol that it does not know. */
+export class ValgrindReader {
+  readonly #source: string;
+  readonly #parser = new SaxesParser({ position: true });
+  readonly #path: string[] = [];
+  readonly #reports: Report[] = [];
+  readonly #byUnique = new Map<string, number>();
+  readonly #counts: number[] = [];
+  #text = "";
+  #pid = 0;
+  #report: OpenReport | null = null;
+  #frame: Record<string, string> | null = null;
+  #pair: Record<string, string> = {};
+  #damage: string | null = null;
+  #protocol: number | null = null;
+  #leftOut = 0;
+
+  constructor(source: string) {
+    this.#source = source;
+    const parser = this.#parser;
+    parser.on("error", (error) => this.#fail(error.message.replace(/^\d+:\d+: /, "")));
+    parser.on("doctype", () => this.#fail("it has a document type, which Valgrind never writes"));
+    parser.on("opentag", ({ name }) => this.#open(name));
+    parser.on("text", (text) => {
+      this.#text = (this.#text + text).slice(0, MOST_TEXT);
+    });
+    parser.on("closetag", ({ name }) => this.#close(name));
+  }
+
+  write(piece: Buffer): void {
+    if (this.#damage === null) {
+      this.#parser.write(piece.toString("latin1"));
+    }
+  }
+
+  end(): ReportFile {
+    if (this.#damage === null) {
+      this.#parser.close();
+    }
+    if (this.#damage === null && this.#protocol === null) {
+      this.#damage = "it is not Valgrind's XML";
+    }
+    if (this.#damage === null && this.#leftOut > 0) {
+      this.#damage = `${this.#leftOut} reports beyond the first ${MOST_REPORTS} were left out`;
+    }
+    return {
+      pid: this.#pid,
+      reports: this.#reports,
+      counts: this.#counts,
+      damage: this.#damage,
+    };
+  }
+
+  #fail(reason: string): void {
+    this.#damage ??= /unclosed tag|document must contain a root/.test(reason)
+      ? "it breaks off: the process was killed, or crashed"
+      : reason;
+  }
+
+  #open(name: string): void {
+    if (this.#damage !== null) {
+      return;
+    }
+    this.#path.push(name);
+    this.#text = "";
+    if (this.#path.length > MOST_DEPTH) {
+      this.#fail("its elements are nested too deep");
+    } else if (name === "error" || name === "fatal_signal") {
+      this.#report = {
+        unique: "",
+        kind: name === "error" ? "" : "FatalSignal",
+        what: "",
+        aux: "",
+        bytes: 0,
+        blocks: 0,
+        stacks: [],
+        offset: this.#parser.position,
+      };
+    } else if (name === "stack" && this.#report !== null) {
+      this.#report.stacks.push({ about: this.#report.aux, frames: [] });
+    } else if (name === "frame") {
+      this.#frame = {};
+    } else if (name === "pair") {
+      this.#pair = {};
+    }
+  }
+
+  #close(name: string): void {
+    if (this.#damage !== null) {
+      return;
+    }
+    this.#path.pop();
+    const text = Buffer.from(this.#text.trim(), "latin1").toString("utf8");
+    this.#text = "";
+    const parent = this.#path.at(-1);
+    if (name === "protocolversion") {
+      this.#setProtocol(Number(text));
+    } else if (name === "pid" && parent === "valgrindoutput") {
+      this.#pid = Number(text) || 0;
+    } else if (parent === "frame" && this.#frame !== null) {
+      this.#frame[name] = text;
+    } else if (name === "frame") {
+      this.#closeFrame();
+    } else if (parent === "pair") {
+      this.#pair[name] = text;
+    } else if (name === "pair" && parent === "errorcounts") {
+      this.#setCount();
+    } else if (this.#report !== null) {
+      this.#closeInReport(this.#report, name, text);
+    }
+  }
+
+  #setProtocol(protocol: number): void {
+    if (!(protocol >= OLDEST_PROTOCOL && protocol <= NEWEST_PROTOCOL)) {
+      throw unknownVersion(this.#source, protocol, NEWEST_PROTOCOL);
+    }
+    this.#protocol = protocol;
+  }
+
+  #closeFrame(): void {
+    const { ip = "", fn = "", obj = "", dir, file, line = "" } = this.#frame ?? {};
+    const frames = this.#report?.stacks.at(-1)?.frames;
+    this.#frame = null;
+    if (frames !== undefined && frames.length < MOST_FRAMES) {
+      const path = file === undefined ? "" : dir === undefined ? file : `${dir}/${file}`;
+      frames.push({
+        address: ip,
+        function: fn,
+        file: path,
+        line: Number(line) || 0,
+        object: obj,
+      });
+    }
+  }
+
+  #setCount(): void {
+    const at = this.#byUnique.get(this.#pair.unique ?? "");
+    const count = Number(this.#pair.count);
+    if (at !== undefined && Number.isSafeInteger(count) && count > 0) {
+      this.#counts[at] = count;
+    }
+  }
+
+  #closeInReport(report: OpenReport, name: string, text: string): void {
+    if (name === "error" || name === "fatal_signal") {
+      this.#report = null;
+      this.#take(report);
+    } else if (name === "unique" || name === "kind") {
+      report[name] = text;
+    } else if (name === "what" || name === "text") {
+      report.what ||= text;
+    } else if (name === "auxwhat") {
+      report.aux = text;
+      report.what ||= text;
+    } else if (name === "signame") {
+      report.what = `the program was ended by ${text}`;
+    } else if (name === "leakedbytes") {
+      report.bytes = Number(text) || 0;
+    } else if (name === "leakedblocks") {
+      report.blocks = Number(text) || 0;
+    }
+  }
+
+  #take(report: OpenReport): void {
+    if (this.#reports.length >= MOST_REPORTS) {
+      this.#leftOut += 1;
+      return;
+    }
+    const [stack, ...others] = report.stacks;
+    const about = (words: RegExp) => others.find((other) => words.test(other.about))?.frames ?? [];
+    const freed = about(/free'd/);
+    this.#byUnique.set(report.unique, this.#reports.length);
+    this.#counts.push(1);
+    this.#reports.push({
+      isLeak: report.kind.startsWith("Leak_"),
+      kind: report.kind,
+      message: [report.what, blockWords(report)].filter((words) => words !== "").join("; "),
+      pid: this.#pid,
+      stack: stack?.frames ?? [],
+      freed,
+      // A freed block has its free first, then its allocation.
+      allocated:
+        freed.length > 0 ? (others[1]?.frames ?? []) : about(/alloc'd|created by|stack of thread/),
+      bytes: report.bytes,
+      blocks: report.blocks,
+      offset: report.offset,
+    });
+  }
+}
+
+/** "Address 0x5 is 0 bytes after a block of size 16 alloc'd": where an address lies. */
+function blockWords({ stacks }: OpenReport): string {
+  const words = stacks.find(({ about }) => / is \d+ bytes /.test(about))?.about ?? "";
+  return words.replace(/^Address 0x[0-9a-f]+ is/i, "the address is");
+}
