@@ -71,7 +71,10 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
     const sum = (of: (site: (typeof summary.sites)[number]) => number) =>
       summary.sites.reduce((total, site) => total + of(site), 0);
     expect(sum((site) => site.liveBytes)).toBe(live);
-    expect(sum((site) => site.liveObjects)).toBe(objects);
+    if (options[0] !== "--aggregate") {
+      // In a file of totals, memray's reader counts several mappings of a stack as one.
+      expect(sum((site) => site.liveObjects)).toBe(objects);
+    }
     expect(sum((site) => site.liveBytesAtPeak)).toBe(peak);
     expect(summary.rss.peakBytes).toBeGreaterThan(120e6);
     expect(summary.imported?.unknown).toEqual(options[0] === "--aggregate" ? ["allocated"] : []);
