@@ -4,6 +4,7 @@ import { findOnPath, step } from "../command.mjs";
 /** Program looked for, Debian package that brings it. */
 const wanted = [
   ["valgrind", "valgrind"],
+  ["heaptrack", "heaptrack"],
   ["debootstrap", "debootstrap"],
   ["zsh", "zsh"],
   ["fish", "fish"],

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { importPool, openRecordingAt, summarize } from "../inspect/index.js";
+import { importFile, openRecordingAt, summarize } from "../inspect/index.js";
 import { LIBRARY_PATH } from "../linux/installation.js";
 import type { Bytes, Pid } from "../model/base/units.js";
 import type { AllocatorRunJson } from "../model/documents/allocators_document.js";
@@ -65,7 +65,7 @@ function liveBytesOf(pools: string, folder: string): Bytes | null {
   for (const name of readdirSync(pools).filter((file) => file.endsWith(".pool"))) {
     const recording = join(folder, `${name}.tidemark`);
     try {
-      importPool(join(pools, name), recording);
+      importFile(join(pools, name), recording, { pid: null });
       const { sites } = summarize(openRecordingAt(recording), "end");
       sum = sites.reduce((bytes, site) => bytes + site.liveBytesAtPeak, sum ?? 0);
     } catch (error) {

@@ -85,7 +85,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "import",
     group: "recordings",
-    summary: "convert an agent's pool file to a recording",
+    summary: "convert a file of another tool, or an agent's pool file, to a recording",
     load: () => import("./commands/import.js"),
   },
   {

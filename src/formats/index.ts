@@ -1,4 +1,7 @@
-/** The registry of other tools' formats: to add one, write its file in `export/` and add it to the list. */
+/**
+ * The registry of other tools' formats: to add one, write its file in `export/` and add it to the list. Those that
+ * are read are in `import/` with a list of their own.
+ */
 import { csv } from "./export/csv.js";
 import { folded } from "./export/folded.js";
 import { pprof } from "./export/pprof.js";
@@ -6,6 +9,13 @@ import { speedscope } from "./export/speedscope.js";
 import type { ProfileExporter } from "./format.js";
 
 export type { ExportFormat, ProfileExporter } from "./format.js";
+export {
+  type ForeignRecording,
+  type ImportOptions,
+  type PlainValue,
+  PROFILE_IMPORTERS,
+  readForeign,
+} from "./import/index.js";
 
 /** In the order of `tidemark export --help`. */
 export const PROFILE_EXPORTERS: readonly ProfileExporter[] = [pprof, folded, speedscope, csv];

@@ -23,7 +23,7 @@ export { type DeviceLook, lookAtDevices } from "./devices/device_look.js";
 export { readDeviceSnapshot } from "./devices/device_snapshot.js";
 export type { DeviceWatchOptions } from "./devices/device_watch.js";
 export { completeRun, orphanToComplete } from "./launch/complete_run.js";
-export { importPool } from "./launch/import_pool.js";
+export { importFile } from "./launch/import_file.js";
 export { finishOrphan } from "./launch/orphan.js";
 export { type Group, type GroupEnd, startGroup } from "./launch/process_group.js";
 export { type ChosenProgram, chooseProgram } from "./launch/program/choose_program.js";

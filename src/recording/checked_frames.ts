@@ -1,5 +1,6 @@
 /** Reads batches of frames and checks them; a batch that no recorder can have written throws BatchError. */
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
+import { IMPORTED_FIGURES, type ImportedSource } from "../model/profile/imported.js";
 import { METRICS, type TimelineEvent } from "../model/profile/series.js";
 import type { ServiceIdentity } from "../model/wire/identity.js";
 import { checkIds, checkTable, demand, record } from "./batch_check.js";
@@ -56,7 +57,7 @@ export function checkedMeta(batch: unknown): MetaBatch {
     },
     "meta",
   );
-  const { keeper, recorder, identity } = record(batch, "meta");
+  const { keeper, recorder, identity, imported } = record(batch, "meta");
   checkTable(recorder, { pid: "number", startTicks: "number" }, "recorder");
   if (keeper !== null) {
     checkTable(keeper, { pid: "number", startTicks: "number", fd: "number" }, "keeper");
@@ -69,7 +70,34 @@ export function checkedMeta(batch: unknown): MetaBatch {
       "a label is no text",
     );
   }
+  if (imported !== undefined) {
+    checkImported(imported);
+  }
   return batch as MetaBatch;
+}
+
+function checkImported(imported: unknown): void {
+  checkTable(imported, { tool: "string", file: "string" }, "imported");
+  const { unknown, lines = [] } = imported as ImportedSource;
+  checkTable({ unknown }, { unknown: "strings" }, "imported");
+  demand(
+    unknown.every((figure) => IMPORTED_FIGURES.includes(figure)),
+    "an unknown figure has no name",
+  );
+  demand(Array.isArray(lines), "the figures of lines are no list");
+  for (const line of lines) {
+    checkTable(
+      line,
+      {
+        file: "string",
+        function: "string",
+        line: "number",
+        peakBytes: "number?",
+        copiedBytes: "number?",
+      },
+      "line",
+    );
+  }
 }
 
 /** `known`: number of processes so far; rows replace them or follow them. */

@@ -1,5 +1,6 @@
 import type { Bytes, Millis, Pid, StackId, TimeMs } from "../model/base/units.js";
 import type { TypeCounts } from "../model/heap/heap_graph.js";
+import type { ImportedSource } from "../model/profile/imported.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { Profile } from "../model/profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
@@ -28,6 +29,8 @@ export interface RecordingMeta {
   readonly recorder: { readonly pid: Pid; readonly startTicks: number };
   /** The program's identity within a fleet, from its environment; older recordings have none. */
   readonly identity?: ServiceIdentity;
+  /** Another tool's file that the recording was imported from; absent if Tidemark recorded it. */
+  readonly imported?: ImportedSource;
 }
 
 /** One process image of the recorded tree: a pid is listed again after it was reused, not after exec. */

@@ -1,5 +1,9 @@
-import { Command } from "commander";
-import { importPool } from "../../inspect/index.js";
+import { Command, Option } from "commander";
+import {
+  importFile as convertFile,
+  type PlainValue,
+  PROFILE_IMPORTERS,
+} from "../../inspect/index.js";
 import type { Pid } from "../../model/base/units.js";
 import { badUsage, recordingExists, TidemarkError } from "../../model/errors/errors.js";
 import { statOf } from "../files/files.js";
@@ -18,34 +22,53 @@ interface ImportOptions extends CommonOptions {
   readonly output?: string;
   readonly force?: boolean;
   readonly pid?: Pid;
+  readonly value?: PlainValue;
 }
 
 export const about: CommandAbout = {
   group: "recordings",
-  summary: "convert an agent's pool file to a recording",
+  summary: "convert a file of another tool, or an agent's pool file, to a recording",
   rows: "none",
 };
 
 export function buildCommand(): Command {
   const command = new Command("import")
     .description(
-      "Convert a pool file to a recording. The agent writes the pool file to DIR in a process that was\n" +
-        "started with LD_PRELOAD=.../libtidemark.so TIDEMARK=dir=DIR; the process may still be running.",
+      `Convert files of other tools to recordings for report, summary, lines and diff. The content decides the\n` +
+        `format, not the name. What a tool does not measure is shown as unknown.\n\n${formatList()}\n\n` +
+        "Also converts a pool file, which the agent writes to DIR in a process that was started with\n" +
+        "LD_PRELOAD=.../libtidemark.so TIDEMARK=dir=DIR; the process may still be running.",
     )
-    .argument("<file...>", "tidemark-PID.pool files; each becomes one recording")
+    .argument(
+      "<file...>",
+      "files of other tools, or tidemark-PID.pool files; each becomes one recording",
+    )
     .option(
       "-o, --output <file>",
-      "output file if one pool file is given (default: its name with .tidemark)",
+      "output file if one file is given (default: its name with .tidemark)",
     );
-  command.option("--pid <pid>", "only this process from the pool", parsePid);
+  command.option("--pid <pid>", "only this process, from a pool file", parsePid);
+  command.addOption(
+    new Option("--value <figure>", "what the numbers of folded stacks are, in bytes").choices([
+      "live",
+      "peak",
+      "allocated",
+    ]),
+  );
   command.option("-f, --force", "overwrite the recording");
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
-    "tidemark import /var/lib/profiles/tidemark-4242.pool -o app.tidemark",
+    "tidemark import memray-app.py.4242.bin -o app.tidemark",
+    "tidemark import massif.out.4242 snapshot.pickle",
+    "tidemark import stacks.folded --value live",
     "tidemark import /var/lib/profiles/*.pool",
     "tidemark summary app.tidemark",
   ).action(importFiles);
+}
+
+function formatList(): string {
+  return PROFILE_IMPORTERS.map(({ description }) => `  ${description}`).join("\n");
 }
 
 /** Skips files of processes without samples if several are given; children of a shell leave such files. */
@@ -84,7 +107,7 @@ async function importFile(path: string, options: ImportOptions): Promise<string>
     throw recordingExists(output);
   }
   await writeWhole(output, { force: true, isOwn: ownKind("recording") }, async (file) =>
-    importPool(path, file, options.pid ?? null),
+    convertFile(path, file, { pid: options.pid ?? null, value: options.value ?? null }),
   );
   return output;
 }

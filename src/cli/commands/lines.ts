@@ -64,7 +64,8 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
   if (file !== undefined && document.lines.length === 0) {
     throw nothingThere(`nothing was allocated from ${file}`, `see tidemark lines ${path}`);
   }
-  const largest = (row: LineRow) => Math.max(row.liveBytes, row.liveBytesAtPeak);
+  const largest = (row: LineRow) =>
+    Math.max(row.liveBytes, row.liveBytesAtPeak, document.imported ? row.allocatedBytes : 0);
   const chosen = selectRows(
     document.lines.toSorted(bySize),
     options,
@@ -79,6 +80,7 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
   }
   sayMissing(recording);
   printLines(screenOf(process.stdout), rows, {
+    imported: document.imported,
     moment: name,
     byLine: file !== undefined,
     leftOut: chosen.leftOut,

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { diagnoseRecording, summarize } from "../../inspect/index.js";
+import { isUnknown } from "../../model/profile/imported.js";
 import { MOMENT_HELP, openRecordingAt, parseMoment } from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
 import {
@@ -68,7 +69,7 @@ async function summary(path: string, options: SummaryOptions): Promise<void> {
   }
   const screen = screenOf(process.stdout);
   const diagnosis =
-    name === "end"
+    name === "end" && !isUnknown(document.imported, "rss")
       ? await withProgress(path, "snapshots", options, (onProgress) =>
           diagnoseRecording(recording, onProgress, where),
         )

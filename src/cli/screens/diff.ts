@@ -3,6 +3,7 @@ import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/nu
 import type { Bytes } from "../../model/base/units.js";
 import type { DiffJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
+import { isUnknown } from "../../model/profile/imported.js";
 import { inOrderOf, type ListOptions, selectRows } from "../options/options.js";
 import { type Column, formatTable, type Screen } from "../text/output.js";
 import { groupName } from "./row_groups.js";
@@ -17,6 +18,8 @@ interface Row {
   b: Bytes;
   variance: number;
 }
+
+const FIGURE_NAMES = { live: "Live", peak: "At peak", allocated: "Allocated" } as const;
 
 /** A table of sites by growth, then the totals. */
 export function printDiff(
@@ -193,15 +196,17 @@ function groupRows(document: DiffJson): Row[] {
   return [...rows.values()];
 }
 
-function printTotals(screen: Screen, { a, b, totals }: DiffJson): void {
+function printTotals(screen: Screen, { a, b, figure, totals }: DiffJson): void {
   const { paint } = screen;
   const arrow = (a: Bytes, b: Bytes) => `${formatBytes(a)} → ${formatBytes(b)}`;
   screen.line();
   screen.line(
-    `${paint.bold("Live")}      ${paint.bold(formatSignedBytes(totals.growthBytes))} ` +
+    `${paint.bold(FIGURE_NAMES[figure ?? "live"].padEnd(10))}${paint.bold(formatSignedBytes(totals.growthBytes))} ` +
       `±${formatBytes(totals.standardErrorBytes)}  (${arrow(totals.liveBytesA, totals.liveBytesB)})`,
   );
-  if (a.file !== b.file) {
+  if (isUnknown(a.imported, "rss") || isUnknown(b.imported, "rss")) {
+    screen.line(`${paint.bold("Peak RSS")}  unknown`);
+  } else if (a.file !== b.file) {
     screen.line(
       `${paint.bold("Peak RSS")}  ${paint.bold(formatSignedBytes(totals.peakRssBytesB - totals.peakRssBytesA))}` +
         `  (${arrow(totals.peakRssBytesA, totals.peakRssBytesB)})`,

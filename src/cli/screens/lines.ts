@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
 import type { FrameJson, LinesJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
+import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
 import { type Column, formatTable, type Screen } from "../text/output.js";
 import { groupName } from "./row_groups.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
@@ -13,6 +15,7 @@ const LONGEST_FUNCTION = 28;
 const LONGEST_GROUP = 24;
 
 interface LinesShown {
+  readonly imported: LinesJson["imported"];
   readonly moment: string;
   readonly byLine: boolean;
   readonly leftOut: number;
@@ -24,6 +27,8 @@ interface LinesShown {
   readonly by: string | undefined;
 }
 
+type LineColumn = Column & { readonly text: (row: Row) => string };
+
 /** The lines as a table; lines of a single file include their source text. */
 export function printLines(screen: Screen, rows: readonly Row[], shown: LinesShown): void {
   const { paint } = screen;
@@ -34,16 +39,30 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
         ? "AT PEAK"
         : `AT ${shown.moment.toUpperCase()}`;
   const sources = new Map<string, string[]>();
-  const figures: (Column & { readonly text: (row: Row) => string })[] = [
-    { title: when, align: "right", paint: paint.bold, text: (row) => formatBytes(row.liveBytes) },
+  const known = (figure: ImportedFigure) => !isUnknown(shown.imported, figure);
+  const amount = (figure: ImportedFigure, bytes: (row: Row) => Bytes) => (row: Row) =>
+    known(figure) ? formatBytes(bytes(row)) : "unknown";
+  const ofLine = (title: string, bytes: (row: Row) => Bytes | undefined): LineColumn[] =>
+    rows.some((row) => bytes(row) !== undefined)
+      ? [{ title, align: "right", text: (row) => formatBytes(bytes(row) ?? 0) }]
+      : [];
+  const figures: LineColumn[] = [
+    {
+      title: when,
+      align: "right",
+      paint: paint.bold,
+      text: amount("live", (row) => row.liveBytes),
+    },
     {
       title: "±",
       align: "right",
       paint: paint.dim,
-      text: (row) => formatBytes(row.standardErrorBytes),
+      text: amount("live", (row) => row.standardErrorBytes),
     },
-    { title: "AT PEAK", align: "right", text: (row) => formatBytes(row.liveBytesAtPeak) },
-    { title: "ALLOCATED", align: "right", text: (row) => formatBytes(row.allocatedBytes) },
+    { title: "AT PEAK", align: "right", text: amount("peak", (row) => row.liveBytesAtPeak) },
+    { title: "ALLOCATED", align: "right", text: amount("allocated", (row) => row.allocatedBytes) },
+    ...ofLine("OWN PEAK", (row) => row.peakBytes),
+    ...ofLine("COPIED", (row) => row.copiedBytes),
     { title: "PYTHON", align: "right", text: (row) => formatShare(row.pythonShare) },
   ];
   const places: typeof figures = shown.byLine
@@ -82,7 +101,7 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
   const files = [...new Set(rows.map((row) => row.file))];
   const what = shown.byLine ? `of ${files.map(shortPath).join(", ")}` : "by line of your own code";
   const only = shown.where === undefined ? "" : `, ${oneLine(shown.where)} only`;
-  screen.line(paint.bold(`Live bytes ${what}${only}`));
+  screen.line(paint.bold(`${known("live") ? "Live bytes" : "Memory"} ${what}${only}`));
   for (const line of rows.length > 0
     ? table
     : [paint.dim(`  ${shown.unmatched ?? "no allocation was sampled"}`)]) {

@@ -1,7 +1,9 @@
 /** The largest sites at the peak and at the requested moment, two lines each. */
 import { addUp, type Estimate, type SiteGroup } from "../../inspect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
+import { isUnknown } from "../../model/profile/imported.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { bar, padEnd, padStart, type Screen, widthOf } from "../text/output.js";
 import { functionOf, groupText, placeOf } from "./sites.js";
@@ -10,16 +12,35 @@ export const DEFAULT_SITES = 5;
 const UNSEEN_SHARE = 0.005;
 const BAR_WIDTH = 10;
 
+interface RankedMoment {
+  /** "end", "peak", or the moment as the user wrote it. */
+  readonly moment: string;
+  readonly imported: SummaryJson["imported"];
+}
+
 /** The peak comes first, because it determines the memory that the machine needs. */
 export function printSites(
   screen: Screen,
-  moment: string,
+  { moment, imported }: RankedMoment,
   groups: readonly SiteGroup[],
   options: ListOptions,
 ): void {
   const now = (group: SiteGroup) => group.live;
   const atPeak = (group: SiteGroup) => group.atPeak;
-  if (moment === "peak" || isAtPeak(groups)) {
+  const [noLive, noPeak] = [isUnknown(imported, "live"), isUnknown(imported, "peak")];
+  if (noLive && noPeak) {
+    printRanking(
+      screen,
+      "Top sites by allocated bytes",
+      groups,
+      (group) => group.allocated,
+      options,
+    );
+  } else if (noLive) {
+    printRanking(screen, "Top sites at the peak", groups, atPeak, options);
+  } else if (noPeak) {
+    printRanking(screen, `Top sites ${momentPhrase(moment)}`, groups, now, options);
+  } else if (moment === "peak" || isAtPeak(groups)) {
     const also = moment === "peak" ? "" : `, and ${momentPhrase(moment)}`;
     printRanking(screen, `Top sites at the peak${also}`, groups, now, options);
   } else {
@@ -60,7 +81,7 @@ function printRanking(
     groupText,
   );
   screen.line();
-  const amount = `${formatBytes(total.bytes)} live by ${formatCount(ranked.length)} ${ranked.length === 1 ? "site" : "sites"}`;
+  const amount = `${formatBytes(total.bytes)} ${title.includes("allocated") ? "allocated" : "live"} by ${formatCount(ranked.length)} ${ranked.length === 1 ? "site" : "sites"}`;
   const [first = "", ...others] = screen.wrap(`${title}  ${amount}`, 0);
   screen.line(paint.bold(first.slice(0, title.length)) + paint.dim(first.slice(title.length)));
   for (const line of others) {

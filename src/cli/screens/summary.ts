@@ -11,6 +11,7 @@ import {
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
+import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { shellWord } from "../text/command_words.js";
 import { formatTable, padEnd, type Screen, sparkline, widthOf } from "../text/output.js";
@@ -61,7 +62,7 @@ export function printSummary(
     const when = momentPhrase(context.moment);
     printRowGroups(screen, { by: summary.by, groups: summary.groups, when }, options);
   } else if (groups.length > 0) {
-    printSites(screen, context.moment, groups, options);
+    printSites(screen, { moment: context.moment, imported: summary.imported }, groups, options);
   }
   if (summary.processes.length > 1) {
     printProcesses(screen, summary, options);
@@ -75,10 +76,16 @@ export function printSummary(
 
 function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   const { paint } = screen;
-  const command = oneLine(commandText(summary.target.command), Number.POSITIVE_INFINITY);
+  const named = commandText(summary.target.command);
+  const command = oneLine(
+    summary.target.command.length === 0 ? (summary.imported?.file ?? named) : named,
+    Number.POSITIVE_INFINITY,
+  );
   const facts = [
     ending,
-    formatDuration(summary.window.endMs - summary.window.startMs),
+    isUnknown(summary.imported, "time")
+      ? ""
+      : formatDuration(summary.window.endMs - summary.window.startMs),
     summary.target.python === "" ? "" : `Python ${oneLine(summary.target.python)}`,
     summary.processes.length > 1 ? `${summary.processes.length} processes` : "",
   ].filter((fact) => fact !== "");
@@ -103,9 +110,10 @@ function printGrowth(screen: Screen, { series }: SummaryJson): void {
 function printFigures(screen: Screen, context: SummaryContext): void {
   const { summary } = context;
   const since = (timeMs: TimeMs) => formatDuration(Math.max(0, timeMs - summary.window.startMs));
+  const unknown = (figure: ImportedFigure) => isUnknown(summary.imported, figure);
   const rss =
     summary.rss.peakBytes === 0
-      ? [screen.paint.dim("not recorded")]
+      ? [screen.paint.dim(unknown("rss") ? "unknown" : "not recorded")]
       : [
           `peak ${formatBytes(summary.rss.peakBytes)} at ${since(summary.rss.peakMs)}`,
           `end ${formatBytes(summary.rss.endBytes)}`,
@@ -123,12 +131,13 @@ function printFigures(screen: Screen, context: SummaryContext): void {
       context,
     );
   } else {
-    printFacts(screen, "RSS", rss, context);
+    printFacts(screen, "RSS", rss, unknown("rss") ? undefined : context);
   }
   printGrowth(screen, summary);
   printLedgerParts(screen, context);
   if (summary.agent.samples === 0 && summary.sites.length === 0) {
-    screen.line(label(screen, "Live") + screen.paint.dim("no allocation was sampled"));
+    const text = unknown("live") ? "unknown" : "no allocation was sampled";
+    screen.line(label(screen, "Live") + screen.paint.dim(text));
     return;
   }
   const live = addUp(summary.sites, (site) => [site.liveBytes, site.standardErrorBytes]);
@@ -141,15 +150,19 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     site.standardErrorAllocatedBytes,
   ]);
   const when = summary.livePeakMs === undefined ? "" : ` at ${since(summary.livePeakMs)}`;
-  const now = `${context.moment === "end" ? "end" : `at ${context.moment}`} ${withError(live)}`;
+  const amount = (figure: ImportedFigure, estimate: Estimate) =>
+    unknown(figure) ? "unknown" : withError(estimate);
+  const now = `${context.moment === "end" ? "end" : `at ${context.moment}`} ${amount("live", live)}`;
   printFacts(screen, "Live", [
-    `peak ${withError(atPeak)}${when}`,
+    unknown("peak") ? "peak unknown" : `peak ${withError(atPeak)}${unknown("time") ? "" : when}`,
     ...(context.moment === "peak" ? [] : [now]),
   ]);
   printMapped(screen, summary);
   printFacts(screen, "Allocated", [
-    `${withError(allocated)} in all`,
-    `${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`,
+    unknown("allocated") ? "unknown" : `${withError(allocated)} in all`,
+    ...(unknown("allocated") || unknown("time")
+      ? []
+      : [`${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`]),
   ]);
 }
 

@@ -6,6 +6,8 @@ import type {
   SummaryJson,
   SummarySiteJson,
 } from "../../model/documents/documents.js";
+import { nothingThere } from "../../model/errors/errors.js";
+import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
 import { addUp } from "./rows/site_groups.js";
 import { type Figures, varianceBetween } from "./rows/variance_between.js";
 
@@ -30,13 +32,16 @@ export function bySignificance(
 }
 
 /** Joins the sites of both sides by stack and domain. */
-export function diffDocument(a: DiffSide, b: DiffSide): DiffJson {
+export function diffDocument(one: DiffSide, other: DiffSide): DiffJson {
+  const figure = comparedFigure(one, other);
+  const [a, b] = [withFigure(one, figure), withFigure(other, figure)];
   const sites = joinSites(a, b).sort(bySignificance);
   const total = addUp(sites, (site) => [site.growthBytes, site.standardErrorBytes]);
   return {
     schema: "tidemark.diff/1",
-    a: { file: a.file, atMs: a.summary.atMs, target: a.summary.target },
-    b: { file: b.file, atMs: b.summary.atMs, target: b.summary.target },
+    a: sideOf(a),
+    b: sideOf(b),
+    ...(figure === "live" ? {} : { figure }),
     totals: {
       liveBytesA: liveBytes(a),
       liveBytesB: liveBytes(b),
@@ -53,6 +58,41 @@ export function diffDocument(a: DiffSide, b: DiffSide): DiffJson {
     sites,
     limits: [...new Set([...otherPrograms(a, b), ...a.summary.limits, ...b.summary.limits])],
   };
+}
+
+function sideOf({ file, summary }: DiffSide): DiffJson["a"] {
+  const { atMs, target, imported } = summary;
+  return { file, atMs, target, ...(imported === undefined ? {} : { imported }) };
+}
+
+type ComparedFigure = "live" | NonNullable<DiffJson["figure"]>;
+
+/** The first figure that both sides know. Throws TidemarkError (TM-E014) if there is none. */
+function comparedFigure(a: DiffSide, b: DiffSide): ComparedFigure {
+  const figures: readonly (ComparedFigure & ImportedFigure)[] = ["live", "peak", "allocated"];
+  const sources = [a.summary.imported, b.summary.imported];
+  const found = figures.find((figure) => sources.every((source) => !isUnknown(source, figure)));
+  if (found === undefined) {
+    throw nothingThere(
+      `${a.file} and ${b.file} have no figure by stack in common`,
+      "one of them was imported from a file without such figures; summary shows what each contains",
+    );
+  }
+  return found;
+}
+
+/** The side with that figure in the place of the live bytes. */
+function withFigure(side: DiffSide, figure: ComparedFigure): DiffSide {
+  if (figure === "live") {
+    return side;
+  }
+  const sites = side.summary.sites.map((site) => ({
+    ...site,
+    liveBytes: figure === "peak" ? site.liveBytesAtPeak : site.allocatedBytes,
+    standardErrorBytes:
+      figure === "peak" ? site.standardErrorAtPeakBytes : site.standardErrorAllocatedBytes,
+  }));
+  return { ...side, summary: { ...side.summary, sites } };
 }
 
 /** One sentence if the two sides are not of the same command. */

@@ -1,6 +1,7 @@
 /** The document of `tidemark lines`: memory by source line. */
 import { realpathSync } from "node:fs";
 import type { FrameJson, LinesJson, SummarySiteJson } from "../../model/documents/documents.js";
+import type { LineFigures } from "../../model/profile/imported.js";
 import type { Profile } from "../../model/profile/profile.js";
 import { groupRows, rowColumn } from "../../model/profile/row_filter.js";
 import { pickSites } from "../../model/profile/site_columns.js";
@@ -28,14 +29,52 @@ export function linesDocument(
   return {
     schema: "tidemark.lines/1",
     target: summary.target,
+    ...(summary.imported === undefined ? {} : { imported: summary.imported }),
     atMs: summary.atMs,
     ...(summary.where === undefined ? {} : { where: summary.where }),
     ...(by === undefined ? {} : { by }),
     lines:
       by === undefined || recording.looks.length === 0
-        ? collectLines(summary.sites, file)
+        ? withLineFigures(collectLines(summary.sites, file), recording, file)
         : linesByGroup(chosenRows(recording, where), moment, by, file),
     limits: summary.limits,
+  };
+}
+
+/** Adds what the imported file measured by line. */
+function withLineFigures(
+  rows: readonly LineRow[],
+  { meta }: Recording,
+  file: string | undefined,
+): LineRow[] {
+  const matches = file === undefined ? () => true : fileMatcher(file);
+  const own = (meta.imported?.lines ?? []).filter(matches);
+  const key = (row: { file: string; line: number }) => `${row.line} ${row.file}`;
+  const seen = new Set<string>();
+  const byLine = new Map(own.map((line) => [key(line), line]));
+  const known = rows.map((row): LineRow => {
+    const figures = seen.has(key(row)) ? undefined : byLine.get(key(row));
+    seen.add(key(row));
+    return figures === undefined ? row : { ...row, ...figuresOf(figures) };
+  });
+  const others = own
+    .filter((line) => !seen.has(key(line)))
+    .map(
+      (line): LineRow => ({
+        ...{ file: line.file, line: line.line, function: line.function },
+        ...{ liveBytes: 0, liveBytesAtPeak: 0, allocatedBytes: 0 },
+        ...{ pythonShare: 0, standardErrorBytes: 0 },
+        ...figuresOf(line),
+      }),
+    );
+  const all = [...known, ...others];
+  return file === undefined ? all : all.sort(ascending);
+}
+
+function figuresOf({ peakBytes, copiedBytes }: LineFigures): Partial<LineRow> {
+  return {
+    ...(peakBytes === null ? {} : { peakBytes }),
+    ...(copiedBytes === null ? {} : { copiedBytes }),
   };
 }
 
@@ -86,7 +125,11 @@ function collectLines(sites: readonly SummarySiteJson[], file: string | undefine
 
 /** Sorted by the figure that is shown first. */
 export function bySize(a: LineRow, b: LineRow): number {
-  return b.liveBytes - a.liveBytes || b.liveBytesAtPeak - a.liveBytesAtPeak;
+  return (
+    b.liveBytes - a.liveBytes ||
+    b.liveBytesAtPeak - a.liveBytesAtPeak ||
+    b.allocatedBytes - a.allocatedBytes
+  );
 }
 
 function ascending(a: LineRow, b: LineRow): number {
@@ -97,8 +140,14 @@ function lineOf(frame: FrameJson, sites: readonly SummarySiteJson[]): LineRow {
   const live = addUp(sites, (site) => [site.liveBytes, site.standardErrorBytes]);
   const sum = (figure: (site: SummarySiteJson) => number) =>
     sites.reduce((total, site) => total + figure(site), 0);
-  // Share of the figure that is shown first; if nothing is live any more, of the peak.
-  const shown = (site: SummarySiteJson) => (live.bytes > 0 ? site.liveBytes : site.liveBytesAtPeak);
+  // Share of the figure that is shown first; if nothing is live any more, of the peak, then of all allocations.
+  const atPeak = sum((site) => site.liveBytesAtPeak);
+  const shown = (site: SummarySiteJson) => {
+    if (live.bytes > 0) {
+      return site.liveBytes;
+    }
+    return atPeak > 0 ? site.liveBytesAtPeak : site.allocatedBytes;
+  };
   const python = sum((site) => (site.domain === "python" ? shown(site) : 0));
   const all = sum(shown);
   return {
@@ -106,7 +155,7 @@ function lineOf(frame: FrameJson, sites: readonly SummarySiteJson[]): LineRow {
     line: frame.line,
     function: frame.function,
     liveBytes: live.bytes,
-    liveBytesAtPeak: sum((site) => site.liveBytesAtPeak),
+    liveBytesAtPeak: atPeak,
     allocatedBytes: sum((site) => site.allocatedBytes),
     pythonShare: all > 0 ? python / all : 0,
     standardErrorBytes: live.standardErrorBytes,
@@ -114,7 +163,7 @@ function lineOf(frame: FrameJson, sites: readonly SummarySiteJson[]): LineRow {
 }
 
 /** Matches frames of a file that is named by its path, its real path, or whole components from its end. */
-function fileMatcher(file: string): (frame: FrameJson) => boolean {
+function fileMatcher(file: string): (frame: Pick<FrameJson, "file">) => boolean {
   const names = [file.replace(/^(?:\.\/)+/, "")];
   try {
     names.push(realpathSync(file));

@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import type { OnProgress } from "../../model/base/units.js";
 import type { ReportDocument } from "../../model/documents/report_document.js";
+import { isUnknown } from "../../model/profile/imported.js";
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
@@ -89,6 +90,9 @@ export async function reportDocument(
   where: readonly RowCondition[] = [],
 ): Promise<ReportDocument> {
   const report = await buildReport(recording, onProgress, where);
+  if (isUnknown(recording.meta.imported, "rss")) {
+    return report; // A verdict is about the growth of RSS.
+  }
   await onProgress(0, recording.looks.length);
   const diagnosis = await diagnoseRecording(recording, onProgress, where);
   return { ...report, diagnosis: diagnosisPage(diagnosis) };

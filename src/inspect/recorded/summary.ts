@@ -54,6 +54,7 @@ export function summarize(
       python: rootProcess?.python ?? "",
       startedMs: rootProcess?.startedMs ?? recording.meta.startedMs,
     },
+    ...importedOf(recording),
     window: {
       startMs: recording.startMs,
       endMs: recording.endMs,
@@ -90,6 +91,15 @@ export function summarize(
     ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
     limits: [...recording.limits, ...inexact(recording), ...unprofiled(recording)],
   };
+}
+
+/** Without the figures of lines, which only `lines` shows. */
+function importedOf({ meta: { imported } }: Recording): Pick<SummaryJson, "imported"> {
+  if (imported === undefined) {
+    return {};
+  }
+  const { tool, file, unknown } = imported;
+  return { imported: { tool, file, unknown: [...unknown] } };
 }
 
 function groupsOf(

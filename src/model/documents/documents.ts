@@ -122,9 +122,21 @@ export interface CompletionJson {
 }
 
 /** `tidemark.summary/1` */
+/** The source of a recording that was imported from another tool's file. */
+export interface ImportedJson {
+  /** "memray (format 13)" */
+  tool: string;
+  /** Name of the imported file. */
+  file: string;
+  /** Figures that the file does not contain: they are 0 in this document. */
+  unknown: ("live" | "peak" | "allocated" | "objects" | "rss" | "time")[];
+}
+
 export interface SummaryJson {
   schema: "tidemark.summary/1";
   target: TargetJson;
+  /** Absent if Tidemark recorded the program itself. */
+  imported?: ImportedJson;
   window: WindowJson;
   /** The time of the figures: the end, or the moment given with --at. */
   atMs: TimeMs;
@@ -265,8 +277,13 @@ export interface PsJson {
 /** `tidemark.diff/1`: what grew from A to B. */
 export interface DiffJson {
   schema: "tidemark.diff/1";
-  a: { file: string; atMs: TimeMs; target: TargetJson };
-  b: { file: string; atMs: TimeMs; target: TargetJson };
+  a: { file: string; atMs: TimeMs; target: TargetJson; imported?: ImportedJson };
+  b: { file: string; atMs: TimeMs; target: TargetJson; imported?: ImportedJson };
+  /**
+   * The figure that the bytes of the totals and sites hold if an imported side does not know live bytes: the first
+   * of these that both sides know. Absent: live bytes.
+   */
+  figure?: "peak" | "allocated";
   totals: {
     liveBytesA: Bytes;
     liveBytesB: Bytes;
@@ -310,6 +327,8 @@ export interface DiffJson {
 export interface LinesJson {
   schema: "tidemark.lines/1";
   target: TargetJson;
+  /** Absent if Tidemark recorded the program itself. */
+  imported?: ImportedJson;
   atMs: TimeMs;
   /** The selected rows (`--where`); absent if all count. */
   where?: string;
@@ -328,6 +347,10 @@ export interface LinesJson {
     /** Share of liveBytes (or of liveBytesAtPeak if that is 0) that Python's allocators allocated. */
     pythonShare: number;
     standardErrorBytes: Bytes;
+    /** Highest live bytes of this line alone, at its own moment; only of imported files that measure it. */
+    peakBytes?: Bytes;
+    /** Bytes that were copied from this line (memcpy and the like); only of imported files that measure it. */
+    copiedBytes?: Bytes;
   }[];
   limits: string[];
 }

@@ -27,6 +27,7 @@ export const ERROR_IDS = [
   "TM-E015",
   "TM-E016",
   "TM-E017",
+  "TM-E018",
   "TM-E020",
   "TM-E021",
   "TM-E022",

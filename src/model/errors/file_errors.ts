@@ -16,3 +16,27 @@ export function fileExists(path: string): TidemarkError {
 export function notOpened(path: string, what: string, next: string): TidemarkError {
   return new TidemarkError("TM-E016", 2, `${oneLine(path)} is ${what}`, "", oneLine(next));
 }
+
+/** TM-E018: a file that no importer recognises. */
+export function notImportable(path: string, isEmpty: boolean): TidemarkError {
+  return new TidemarkError(
+    "TM-E018",
+    2,
+    isEmpty ? `${oneLine(path)} is empty` : `the format of ${oneLine(path)} is not recognised`,
+    isEmpty
+      ? "the tool that should write it failed or still runs"
+      : "it is of no tool that tidemark import reads",
+    "the formats are listed in: tidemark import --help",
+  );
+}
+
+/** TM-E061: a pickle that would run code or build objects other than those of tracemalloc. Nothing was executed. */
+export function importedPickleRefused(path: string, what: string, offset: number): TidemarkError {
+  return new TidemarkError(
+    "TM-E061",
+    2,
+    `${oneLine(path)} is refused: ${oneLine(what)} at offset ${offset}`,
+    "a tracemalloc snapshot has no such object, and Tidemark never executes a pickle",
+    "write the file with tracemalloc.take_snapshot().dump(FILE)",
+  );
+}

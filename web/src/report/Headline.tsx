@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
 import type { ProfileLook } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, selectSites } from "../../../src/model/profile/row_filter.js";
 import { groupSites, NO_FRAME } from "../../../src/model/profile/site_groups.js";
@@ -31,7 +32,7 @@ interface HeadlineProps {
 export function Headline(props: HeadlineProps) {
   const { report, look, openDiagnosis } = props;
   const { summary } = report;
-  const seen = summary.agent.samples > 0 ? look : null;
+  const seen = summary.agent.samples > 0 || summary.imported !== undefined ? look : null;
   return (
     <header className="head">
       <TitleBar {...props} />
@@ -114,31 +115,42 @@ function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
   // Memory shared by several processes counts once.
   const name = summary.pss ? "PSS" : "RSS";
   const { peakBytes, peakMs, endBytes } = summary.pss ?? summary.rss;
-  const live = look && totalLive(look);
+  const unknown = (figure: ImportedFigure) => isUnknown(summary.imported, figure);
+  const live = unknown("live") ? null : look && totalLive(look);
+  const absentRss = unknown("rss") ? "unknown" : "not recorded";
+  const absentLive = unknown("live") ? "unknown" : "no samples";
+  const sampling =
+    summary.imported === undefined
+      ? `${formatCount(summary.agent.samples)} samples, one in ${formatBytes(summary.agent.periodBytes)}`
+      : `${unknown("allocated") ? "unknown, " : ""}imported from ${summary.imported.tool}`;
   return (
     <dl className="figures">
       <Figure
         name={`Peak ${name}`}
         value={rssKnown ? formatBytes(peakBytes) : "-"}
-        note={rssKnown ? `at ${formatElapsed(peakMs, startMs)}` : "not recorded"}
+        note={rssKnown ? `at ${formatElapsed(peakMs, startMs)}` : absentRss}
         strong
       />
       <Figure
         name={`Final ${name}`}
         value={rssKnown ? formatBytes(endBytes) : "-"}
-        note={`after ${formatDuration(endMs - startMs)}`}
+        note={unknown("time") ? "times unknown" : `after ${formatDuration(endMs - startMs)}`}
         strong
       />
       <Figure name="Growth" value={growthOf(summary).value} note={growthOf(summary).note} />
       <Figure
         name="Live, profiled"
         value={live ? formatBytes(live.bytes) : "–"}
-        note={look && live ? `± ${formatBytes(live.error)} ${whenOf(report, look)}` : "no samples"}
+        note={look && live ? `± ${formatBytes(live.error)} ${whenOf(report, look)}` : absentLive}
       />
       <Figure
         name="Allocates"
-        value={`${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`}
-        note={`${formatCount(summary.agent.samples)} samples, one in ${formatBytes(summary.agent.periodBytes)}`}
+        value={
+          unknown("allocated") || unknown("time")
+            ? "–"
+            : `${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`
+        }
+        note={sampling}
       />
       <Figure
         name="Processes"
@@ -187,6 +199,9 @@ function Sentences({ report, look }: SentencesProps) {
     .sort((a, b) => b.liveBytes - a.liveBytes)
     .slice(0, 3);
   const when = whenOf(report, look);
+  if (isUnknown(report.summary.imported, "live")) {
+    return <li>Live bytes are unknown: {report.summary.imported?.tool} does not record them.</li>;
+  }
   if (top.length === 0) {
     return <li>Nothing that was sampled is live {when}.</li>;
   }

@@ -2,6 +2,8 @@
 
 import { useMemo } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
+import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
@@ -16,7 +18,8 @@ import {
 export function SitesTable(props: SiteViewProps) {
   const groups = useGroups(props);
   const total = useMemo(() => liveTotal(props), [props]);
-  const columns = useMemo(() => siteColumns(total), [total]);
+  const { imported } = props.report.summary;
+  const columns = useMemo(() => siteColumns(total, imported), [total, imported]);
   return (
     <DataTable
       name="Allocation sites"
@@ -37,7 +40,14 @@ function liveTotal({ look, rows }: SiteViewProps): number {
     : rows.reduce((sum, row) => sum + float64At(look.sites.liveBytes, row), 0);
 }
 
-function siteColumns(total: number): Column<NamedGroup>[] {
+/** The figure of a column; a source that does not record it shows it as unknown. */
+const FIGURES: Readonly<Record<string, ImportedFigure>> = {
+  live: "live",
+  peak: "peak",
+  allocated: "allocated",
+};
+
+function siteColumns(total: number, imported: SummaryJson["imported"]): Column<NamedGroup>[] {
   const bytes = (
     id: string,
     name: string,
@@ -49,7 +59,10 @@ function siteColumns(total: number): Column<NamedGroup>[] {
     track: "5.8rem",
     numeric: true,
     wide,
-    cell: (group) => formatBytes(of(group)),
+    cell: (group) =>
+      id in FIGURES && isUnknown(imported, FIGURES[id] as ImportedFigure)
+        ? "unknown"
+        : formatBytes(of(group)),
     order: of,
   });
   return [

@@ -1,0 +1,87 @@
+/**
+ * Folded stacks, one a line: "main (app.py:3);load (app.py:9) 4096". The numbers have no unit: py-spy's raw format
+ * counts samples of CPU time, memory profilers write bytes.
+ */
+import { Domain, FrameKind } from "../../model/profile/profile.js";
+import { type ForeignFrame, ImportedSites } from "./imported_sites.js";
+import {
+  ForeignFault,
+  type ForeignFile,
+  type ForeignRecording,
+  type ImportOptions,
+  type ProfileImporter,
+} from "./importer.js";
+import { linesOf } from "./text.js";
+
+const LINE = /^(.*) (\d+(?:\.\d+)?)\s*$/;
+
+export const folded: ProfileImporter = {
+  name: "folded",
+  description:
+    "folded stacks: py-spy record --format raw and others; --value gives their numbers a meaning",
+  recognises: ({ head }) => {
+    const lines = head
+      .split("\n")
+      .slice(0, 20)
+      .filter((line) => line !== "");
+    // The last line may be cut by the end of the head.
+    const whole = lines.length > 1 && head.length >= 1 << 16 ? lines.slice(0, -1) : lines;
+    return (
+      whole.length > 0 &&
+      whole.every((line) => LINE.test(line)) &&
+      whole.some((line) => line.includes(";") || /\(.*:\d+\) \d/.test(line))
+    );
+  },
+  read,
+};
+
+function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
+  const sites = new ImportedSites({ pid: 0, command: [], python: "", startedMs: file.writtenMs });
+  for (const line of linesOf(file.bytes)) {
+    if (line.trim() !== "") {
+      const [, stack = "", number = ""] = LINE.exec(line) ?? [];
+      if (number === "") {
+        throw new ForeignFault(`the line '${line.slice(0, 40)}' is no stack with a number`);
+      }
+      const figures = value === null ? {} : { [value]: Number(number) };
+      sites.add(
+        {
+          stack: sites.stack((stack === "" ? [] : stack.split(";")).map(frameOf)),
+          domain: Domain.python,
+        },
+        figures,
+      );
+    }
+  }
+  const timeMs = file.writtenMs;
+  return {
+    tool: "folded stacks",
+    known: value === null ? [] : [value],
+    looks: [sites.look(timeMs, 0, value === "peak" ? timeMs : 0)],
+    tables: sites.tables(),
+    startedMs: timeMs,
+    endedMs: timeMs,
+    metrics: [],
+    events: [],
+    lines: [],
+    limits:
+      value === null
+        ? [
+            "The numbers of folded stacks have no unit; py-spy counts samples of CPU time. If they are bytes, import the file with --value live.",
+          ]
+        : ["Python and native memory are not distinguished: all is counted as Python's."],
+  };
+}
+
+/** "load (app.py:9)", as py-spy and Tidemark write it, or a bare name. */
+function frameOf(text: string): ForeignFrame {
+  const [, name, file = "", line = "0"] = /^(.*) \((.*?)(?::(\d+))?\)$/.exec(text) ?? [];
+  return name === undefined
+    ? { function: text, file: "", line: 0, kind: FrameKind.native }
+    : {
+        function: name,
+        file,
+        line: Number(line),
+        kind: line === "0" ? FrameKind.native : FrameKind.python,
+      };
+}

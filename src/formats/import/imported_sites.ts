@@ -1,0 +1,151 @@
+/** Collects the stacks and figures of a foreign profile. */
+import type { LabelId, Millis, StackId, ThreadIndex, TimeMs } from "../../model/base/units.js";
+import {
+  type Domain,
+  FrameKind,
+  type ProfileLook,
+  type ProfileTables,
+} from "../../model/profile/profile.js";
+import { newSiteTable } from "../../model/profile/site_columns.js";
+import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
+import { DEEPEST_STACK } from "./importer.js";
+
+export interface ForeignFrame {
+  readonly function: string;
+  readonly file: string;
+  /** 1-based, 0 unknown. */
+  readonly line: number;
+  readonly kind: FrameKind;
+}
+
+/** Bytes and numbers of blocks; absent: none. */
+export interface ForeignFigures {
+  readonly live?: number;
+  readonly liveObjects?: number;
+  readonly peak?: number;
+  readonly peakObjects?: number;
+  readonly allocated?: number;
+  readonly allocatedObjects?: number;
+}
+
+export interface ForeignProgram {
+  readonly pid: number;
+  readonly command: readonly string[];
+  /** "3.12.1"; "" unknown. */
+  readonly python: string;
+  readonly startedMs: TimeMs;
+}
+
+interface Row {
+  readonly stack: StackId;
+  readonly domain: Domain;
+  readonly thread: ThreadIndex;
+  readonly label: LabelId;
+  readonly figures: Float64Array;
+}
+
+const FIGURES = [
+  ["live", "liveBytes"],
+  ["liveObjects", "liveObjects"],
+  ["peak", "peakBytes"],
+  ["peakObjects", "peakObjects"],
+  ["allocated", "allocatedBytes"],
+  ["allocatedObjects", "allocatedObjects"],
+] as const;
+
+export class ImportedSites {
+  readonly #builder = new ProfileTablesBuilder();
+  readonly #threads = new Map<string, ThreadIndex>();
+  #rows = new Map<string, Row>();
+
+  constructor(program: ForeignProgram) {
+    const process = this.#builder.addProcess({ ...program, parentPid: 0, periodBytes: 0 });
+    this.#builder.addThread({ process, tid: program.pid, name: "", isMain: true });
+  }
+
+  /** Program's thread 0 is the one of formats without threads. */
+  thread(tid: number, name: string, isMain = false): ThreadIndex {
+    const key = `${tid} ${name}`;
+    let index = this.#threads.get(key);
+    if (index === undefined) {
+      index = this.#builder.addThread({ process: 0, tid, name, isMain });
+      this.#threads.set(key, index);
+    }
+    return index;
+  }
+
+  label(key: string, value: string): LabelId {
+    return this.#builder.label(0, this.#builder.string(key), this.#builder.string(value));
+  }
+
+  /** The stack with `frame` called by `parent`; 0 is the empty stack. */
+  push(parent: StackId, frame: ForeignFrame): StackId {
+    const builder = this.#builder;
+    const id = builder.frame(
+      builder.string(frame.function),
+      builder.string(frame.file),
+      frame.line > 0 && frame.line < 2 ** 31 ? Math.floor(frame.line) : 0,
+      0,
+      frame.kind,
+      0,
+    );
+    return builder.stack(parent, id);
+  }
+
+  /** Root first. */
+  stack(frames: readonly ForeignFrame[]): StackId {
+    return frames.slice(-DEEPEST_STACK).reduce((parent, frame) => this.push(parent, frame), 0);
+  }
+
+  /** Adds to the figures of one site. Figures below 0 or beyond numbers count as 0. */
+  add(
+    site: { stack: StackId; domain: Domain; thread?: ThreadIndex; label?: LabelId },
+    figures: ForeignFigures,
+  ): void {
+    const { stack, domain, thread = 0, label = 0 } = site;
+    const key = `${stack} ${domain} ${thread} ${label}`;
+    let row = this.#rows.get(key);
+    if (row === undefined) {
+      row = { stack, domain, thread, label, figures: new Float64Array(FIGURES.length) };
+      this.#rows.set(key, row);
+    }
+    for (const [index, [name]] of FIGURES.entries()) {
+      const value = figures[name] ?? 0;
+      if (value > 0 && Number.isFinite(value)) {
+        row.figures[index] = (row.figures[index] ?? 0) + value;
+      }
+    }
+  }
+
+  /** The figures added since the last call. `peakMs`: 0 if the peak is unknown. */
+  look(timeMs: TimeMs, durationMs: Millis, peakMs: TimeMs): ProfileLook {
+    const rows = [...this.#rows.values()];
+    this.#rows = new Map();
+    const sites = newSiteTable(rows.length, 1);
+    rows.forEach((row, index) => {
+      sites.stack[index] = row.stack;
+      sites.domain[index] = row.domain;
+      sites.thread[index] = row.thread;
+      sites.label[index] = row.label;
+      for (const [figure, [, column]] of FIGURES.entries()) {
+        sites[column][index] = row.figures[figure] ?? 0;
+      }
+      sites.liveSamples[index] = Math.min(2 ** 31, sites.liveObjects[index] ?? 0);
+      sites.cohortBytes[index] = sites.liveBytes[index] ?? 0;
+    });
+    const cohorts = [timeMs + 1];
+    return { timeMs, durationMs, sites, files: newSiteTable(0, 1), cohorts, peakMs: [peakMs] };
+  }
+
+  tables(): ProfileTables {
+    return this.#builder.tables();
+  }
+}
+
+export function pythonFrame(name: string, file: string, line: number): ForeignFrame {
+  return { function: name, file, line, kind: FrameKind.python };
+}
+
+export function nativeFrame(name: string, file: string, line = 0): ForeignFrame {
+  return { function: name, file, line, kind: FrameKind.native };
+}

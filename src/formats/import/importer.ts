@@ -1,0 +1,70 @@
+/** What a file of `import/` provides to the registry in `src/formats/index.ts`. */
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { ImportedFigure, LineFigures } from "../../model/profile/imported.js";
+import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
+import type { Metric, TimelineEvent } from "../../model/profile/series.js";
+
+/** A file of another tool, unpacked. */
+export interface ForeignFile {
+  readonly path: string;
+  /** The content, without gzip, Zstandard or LZ4. */
+  readonly bytes: Buffer;
+  /** The first bytes as latin1, for recognition. */
+  readonly head: string;
+  /** When the file was written; stands in for times that the format lacks. */
+  readonly writtenMs: TimeMs;
+}
+
+/** The content as a recording has it; figures that are not in `known` are 0 and marked unknown. */
+export interface ForeignRecording {
+  /** The tool with the version of its format if it has one: "memray (format 13)". */
+  readonly tool: string;
+  readonly known: readonly ImportedFigure[];
+  readonly tables: ProfileTables;
+  /** Ascending by time; empty if the format has no stacks. */
+  readonly looks: readonly ProfileLook[];
+  readonly startedMs: TimeMs;
+  readonly endedMs: TimeMs;
+  readonly metrics: readonly {
+    readonly metric: Metric;
+    readonly timeMs: TimeMs;
+    readonly value: number;
+  }[];
+  readonly events: readonly TimelineEvent[];
+  /** Figures of source lines that are no sum over stacks; empty if the format has none. */
+  readonly lines: readonly LineFigures[];
+  /** Sentences about what the file does not contain, beyond the figures that are unknown. */
+  readonly limits: readonly string[];
+}
+
+/** What the numbers of a format without units are. */
+export type PlainValue = "live" | "peak" | "allocated";
+
+export interface ImportOptions {
+  /** `--value`: for formats whose numbers have no unit; null: not given. */
+  readonly value: PlainValue | null;
+}
+
+/** One file of `import/`. */
+export interface ProfileImporter {
+  readonly name: string;
+  /** One line for `tidemark import --help`: the tool and its file. */
+  readonly description: string;
+  /** Whether the content is of this format, by its first bytes; names are not considered. */
+  recognises(file: ForeignFile): boolean;
+  /** @throws ForeignFault for content that the tool cannot have written, and TidemarkError */
+  read(file: ForeignFile, options: ImportOptions): ForeignRecording;
+}
+
+/** Content that the tool cannot have written; the registry adds the path. */
+export class ForeignFault extends Error {}
+
+/** The largest content that is read; a larger one ends in TM-E008 before it is in memory. */
+export const MOST_CONTENT_BYTES: Bytes = 2 ** 30;
+/** The largest JSON document, whose values take several times its size. */
+export const MOST_JSON_BYTES: Bytes = 2 ** 28;
+/** Deeper stacks are cut at the root. */
+export const DEEPEST_STACK = 4096;
+
+/** Duration of a recording whose format has no times. */
+export const NO_DURATION: Millis = 0;

@@ -1,0 +1,72 @@
+/** The importers: to add one, write its file in this folder and add it to the list. */
+import { damagedInput, tooLarge } from "../../model/errors/errors.js";
+import { notImportable } from "../../model/errors/file_errors.js";
+import { folded } from "./folded.js";
+import { heaptrack } from "./heaptrack.js";
+import {
+  ForeignFault,
+  type ForeignRecording,
+  type ImportOptions,
+  type ProfileImporter,
+} from "./importer.js";
+import { readForeignFile } from "./input.js";
+import { memoryProfiler } from "./memory_profiler.js";
+import { memray } from "./memray/memray.js";
+import { objgraph } from "./objgraph.js";
+import { pprof } from "./pprof.js";
+import { scalene } from "./scalene.js";
+import { speedscope } from "./speedscope.js";
+import { torchTimeline } from "./torch/memory_timeline.js";
+import { torchTrace } from "./torch/profiler_trace.js";
+import { tracemalloc } from "./tracemalloc/tracemalloc.js";
+import { dhat } from "./valgrind/dhat.js";
+import { massif } from "./valgrind/massif.js";
+import { memcheck } from "./valgrind/memcheck.js";
+
+export type { ForeignRecording, ImportOptions, PlainValue, ProfileImporter } from "./importer.js";
+
+/** In the order in which their content is tried: formats with a mark of their own first. */
+export const PROFILE_IMPORTERS: readonly ProfileImporter[] = [
+  tracemalloc,
+  memray,
+  memoryProfiler,
+  scalene,
+  massif,
+  memcheck,
+  dhat,
+  heaptrack,
+  pprof,
+  speedscope,
+  torchTimeline,
+  torchTrace,
+  objgraph,
+  folded,
+];
+
+/**
+ * Reads another tool's file, whose format is recognised by its content. Throws TM-E003, TM-E004; TM-E018 for an
+ * unknown format; TM-E005, TM-E006 and TM-E008 for a damaged file, an unsupported version or too large content.
+ */
+export function readForeign(path: string, options: ImportOptions): ForeignRecording {
+  try {
+    const file = readForeignFile(path);
+    const importer = PROFILE_IMPORTERS.find((candidate) => candidate.recognises(file));
+    if (importer === undefined) {
+      throw notImportable(path, file.bytes.length === 0);
+    }
+    return importer.read(file, options);
+  } catch (error) {
+    throw readable(error, path);
+  }
+}
+
+function readable(error: unknown, path: string): unknown {
+  if (error instanceof ForeignFault) {
+    return damagedInput(path, error.message);
+  }
+  // Arrays, maps and strings have a largest size.
+  if (error instanceof RangeError) {
+    return tooLarge(path, `what fits in memory (${error.message.toLowerCase()})`);
+  }
+  return error;
+}

@@ -1,0 +1,98 @@
+/** Profiles of scalene (`scalene run`, JSON): memory by source line. The format has no version. */
+import type { LineFigures } from "../../model/profile/imported.js";
+import { Domain } from "../../model/profile/profile.js";
+import { ImportedSites, pythonFrame } from "./imported_sites.js";
+import type { ForeignFile, ForeignRecording, ProfileImporter } from "./importer.js";
+import { type JsonObject, listOf, numberOf, objectOf, parseJson, textOf } from "./json.js";
+
+const MIB = 2 ** 20;
+
+export const scalene: ProfileImporter = {
+  name: "scalene",
+  description: "scalene: the JSON profile of scalene run",
+  recognises: ({ head, bytes }) =>
+    /^\s*\{/.test(head) &&
+    bytes.includes('"elapsed_time_sec"') &&
+    bytes.includes('"max_footprint_mb"'),
+  read,
+};
+
+function read(file: ForeignFile): ForeignRecording {
+  const profile = objectOf(parseJson(file));
+  const elapsedMs = Math.max(0, numberOf(profile.elapsed_time_sec) * 1000);
+  const absolute = numberOf(profile.start_time_absolute) * 1000;
+  const startedMs = absolute > 0 ? absolute : file.writtenMs - elapsedMs;
+  const sites = new ImportedSites({
+    pid: 0,
+    command: [textOf(profile.program)].filter((word) => word !== ""),
+    python: "",
+    startedMs,
+  });
+  const lines: LineFigures[] = [];
+  for (const [path, value] of Object.entries(objectOf(profile.files))) {
+    addFile(sites, lines, { path, content: objectOf(value), seconds: elapsedMs / 1000 });
+  }
+  const endedMs = startedMs + elapsedMs;
+  return {
+    tool: "scalene",
+    known: ["allocated", "time"],
+    looks: [sites.look(endedMs, elapsedMs, 0)],
+    tables: sites.tables(),
+    startedMs,
+    endedMs,
+    metrics: footprint(profile, startedMs),
+    events: [],
+    lines,
+    limits: [
+      "Figures are scalene's samples by line; a line's own peak is its highest live memory at its own moment.",
+      ...(profile.memory === false
+        ? ["Scalene ran without --memory: no memory was measured."]
+        : []),
+    ],
+  };
+}
+
+interface ScaleneFile {
+  readonly path: string;
+  readonly content: JsonObject;
+  readonly seconds: number;
+}
+
+function addFile(
+  sites: ImportedSites,
+  lines: LineFigures[],
+  { path, content, seconds }: ScaleneFile,
+): void {
+  const names = new Map(
+    listOf(content.functions)
+      .map(objectOf)
+      .map((row) => [numberOf(row.lineno), textOf(row.line)]),
+  );
+  for (const row of listOf(content.lines).map(objectOf)) {
+    const line = numberOf(row.lineno);
+    const name = names.get(numberOf(row.start_function_line)) ?? "<module>";
+    const allocated = numberOf(row.n_malloc_mb) * MIB;
+    const share = Math.min(1, Math.max(0, numberOf(row.n_python_fraction)));
+    const stack = sites.push(0, pythonFrame(name, path, line));
+    if (allocated > 0) {
+      sites.add({ stack, domain: Domain.python }, { allocated: allocated * share });
+      sites.add({ stack, domain: Domain.native }, { allocated: allocated * (1 - share) });
+    }
+    const peakBytes = numberOf(row.n_peak_mb) * MIB;
+    const copiedBytes = numberOf(row.n_copy_mb_s) * seconds * MIB;
+    if (peakBytes > 0 || copiedBytes > 0) {
+      lines.push({ file: path, line, function: name, peakBytes, copiedBytes });
+    }
+  }
+}
+
+/** Scalene's own count of live memory, which is less than RSS. Pairs of ns since the start and MiB. */
+function footprint(profile: JsonObject, startedMs: number): ForeignRecording["metrics"] {
+  return listOf(profile.samples)
+    .map(listOf)
+    .map(([time, mib]) => ({
+      metric: "liveBytes" as const,
+      timeMs: startedMs + Math.max(0, numberOf(time)) / 1e6,
+      value: Math.max(0, numberOf(mib)) * MIB,
+    }));
+}

@@ -1,0 +1,128 @@
+/** Files of speedscope's format (www.speedscope.app/file-format-schema.json) whose weights are bytes. */
+import { notOpened } from "../../model/errors/file_errors.js";
+import { Domain, FrameKind } from "../../model/profile/profile.js";
+import { type ForeignFrame, ImportedSites } from "./imported_sites.js";
+import {
+  ForeignFault,
+  type ForeignFile,
+  type ForeignRecording,
+  type ImportOptions,
+  type PlainValue,
+  type ProfileImporter,
+} from "./importer.js";
+import {
+  type JsonObject,
+  listOf,
+  numberOf,
+  objectOf,
+  parseJson,
+  requiredList,
+  textOf,
+} from "./json.js";
+
+const BYTES: Readonly<Record<string, number>> = {
+  bytes: 1,
+  kilobytes: 1e3,
+  megabytes: 1e6,
+};
+/** What the names of profiles say; memray names its by the moment. */
+const NAMES: readonly (readonly [RegExp, PlainValue])[] = [
+  [/peak|high.?water/i, "peak"],
+  [/live|leak|inuse|in use/i, "live"],
+  [/alloc/i, "allocated"],
+];
+
+export const speedscope: ProfileImporter = {
+  name: "speedscope",
+  description:
+    "speedscope: profiles in bytes, as of memray transform; --value if its name does not say which",
+  recognises: ({ head, bytes }) =>
+    /^\s*\{/.test(head) && bytes.includes("speedscope.app/file-format-schema.json"),
+  read,
+};
+
+function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
+  const content = objectOf(parseJson(file));
+  const frames = requiredList(objectOf(content.shared).frames, "table of frames").map(frameOf);
+  const profiles = requiredList(content.profiles, "profile").map(objectOf);
+  const sites = new ImportedSites({ pid: 0, command: [], python: "", startedMs: file.writtenMs });
+  const known = new Set<PlainValue>();
+  for (const profile of profiles) {
+    const unit = BYTES[textOf(profile.unit)];
+    if (unit !== undefined && textOf(profile.type) === "sampled") {
+      const name = `${textOf(profile.name)} ${textOf(content.name)}`;
+      const figure = value ?? NAMES.find(([pattern]) => pattern.test(name))?.[1];
+      if (figure === undefined) {
+        throw notOpened(
+          file.path,
+          "a speedscope profile in bytes, and its name does not say which bytes",
+          `name them: tidemark import ${file.path} --value live`,
+        );
+      }
+      known.add(figure);
+      addProfile(sites, { profile, frames, unit, figure });
+    }
+  }
+  if (known.size === 0) {
+    const units = [
+      ...new Set(profiles.map(({ type, unit }) => `${textOf(type)}, ${textOf(unit)}`)),
+    ];
+    throw notOpened(
+      file.path,
+      `a speedscope file without a sampled profile in bytes (${units.join("; ") || "no profile"})`,
+      "export the memory profile, not the CPU profile",
+    );
+  }
+  const timeMs = file.writtenMs;
+  return {
+    tool: "speedscope",
+    known: [...known],
+    looks: [sites.look(timeMs, 0, known.has("peak") ? timeMs : 0)],
+    tables: sites.tables(),
+    startedMs: timeMs,
+    endedMs: timeMs,
+    metrics: [],
+    events: [],
+    lines: [],
+    limits: [],
+  };
+}
+
+interface SpeedscopeProfile {
+  readonly profile: JsonObject;
+  readonly frames: readonly ForeignFrame[];
+  readonly unit: number;
+  readonly figure: PlainValue;
+}
+
+/** A sample is a list of frames, root first, with one weight. */
+function addProfile(
+  sites: ImportedSites,
+  { profile, frames, unit, figure }: SpeedscopeProfile,
+): void {
+  const weights = listOf(profile.weights);
+  listOf(profile.samples).forEach((sample, index) => {
+    const stack = listOf(sample).map((number) => {
+      const frame = frames[numberOf(number)];
+      if (frame === undefined) {
+        throw new ForeignFault(`a sample names frame ${String(number)} of ${frames.length}`);
+      }
+      return frame;
+    });
+    const domain = stack.at(-1)?.kind === FrameKind.native ? Domain.native : Domain.python;
+    sites.add({ stack: sites.stack(stack), domain }, { [figure]: numberOf(weights[index]) * unit });
+  });
+}
+
+function frameOf(value: Parameters<typeof objectOf>[0]): ForeignFrame {
+  const frame = objectOf(value);
+  const file = textOf(frame.file);
+  const line = numberOf(frame.line);
+  const isNative = file === "" || line === 0;
+  return {
+    function: textOf(frame.name),
+    file,
+    line,
+    kind: isNative ? FrameKind.native : FrameKind.python,
+  };
+}

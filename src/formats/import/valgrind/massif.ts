@@ -1,0 +1,226 @@
+/**
+ * Files of Valgrind's massif (`massif.out.PID`): snapshots of the heap, some with the stacks that hold it.
+ *
+ *     snapshot=7 / time=285317 / mem_heap_B=210000 / heap_tree=peak
+ *     n1: 210000 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
+ *      n2: 210000 0x109170: keep (small.c:3)
+ *       n0: 10000 in 3 places, all below massif's threshold (1.00%)
+ */
+import { Domain, FrameKind, type ProfileLook } from "../../../model/profile/profile.js";
+import { type ForeignFrame, ImportedSites } from "../imported_sites.js";
+import {
+  ForeignFault,
+  type ForeignFile,
+  type ForeignRecording,
+  type ProfileImporter,
+} from "../importer.js";
+import { linesOf } from "../text.js";
+import { placeOf } from "./native_place.js";
+
+export const massif: ProfileImporter = {
+  name: "massif",
+  description: "Valgrind massif: massif.out.PID",
+  recognises: ({ head }) => /^desc: [^\n]*\ncmd: [^\n]*\ntime_unit: /.test(head),
+  read,
+};
+
+interface Snapshot {
+  time: number;
+  heap: number;
+  extra: number;
+  tree: "empty" | "detailed" | "peak";
+}
+
+interface Node {
+  /** Children that are still to come. */
+  children: number;
+  /** Bytes that no child so far explains. */
+  rest: number;
+  readonly frame: ForeignFrame | null;
+}
+
+function read(file: ForeignFile): ForeignRecording {
+  const reader = new MassifReader(file);
+  for (const line of linesOf(file.bytes)) {
+    reader.line(line);
+  }
+  return reader.recording();
+}
+
+class MassifReader {
+  readonly #file: ForeignFile;
+  #command: string[] = [];
+  #unit = "";
+  #sites: ImportedSites | null = null;
+  readonly #snapshots: Snapshot[] = [];
+  readonly #looks: { snapshot: Snapshot; look: ProfileLook }[] = [];
+  #nodes: Node[] = [];
+
+  constructor(file: ForeignFile) {
+    this.#file = file;
+  }
+
+  line(line: string): void {
+    const [, key = "", value = ""] = /^([a-zA-Z_]+)[=:] ?(.*)$/.exec(line) ?? [];
+    if (key === "cmd") {
+      this.#command = value.split(" ");
+    } else if (key === "time_unit") {
+      this.#unit = value;
+    } else if (key === "snapshot") {
+      this.#endTree();
+      this.#snapshots.push({ time: 0, heap: 0, extra: 0, tree: "empty" });
+    } else if (key === "time" || key === "mem_heap_B" || key === "mem_heap_extra_B") {
+      this.#figure(key, value);
+    } else if (key === "heap_tree") {
+      this.#current().tree = value === "peak" || value === "detailed" ? value : "empty";
+    } else if (/^ *n\d+: /.test(line)) {
+      this.#node(line);
+    }
+  }
+
+  recording(): ForeignRecording {
+    this.#endTree();
+    const file = this.#file;
+    const last = this.#snapshots.at(-1);
+    if (last === undefined) {
+      throw new ForeignFault("it has no snapshot");
+    }
+    // Instructions and allocated bytes are no time: the snapshots follow each other by 1 ms each.
+    const isTime = this.#unit === "ms";
+    const timeOf = (snapshot: Snapshot) =>
+      isTime ? snapshot.time : this.#snapshots.indexOf(snapshot);
+    const startedMs = file.writtenMs - timeOf(last);
+    const sites = this.#opened();
+    const looks = this.#looks.map(({ snapshot, look }) => {
+      const timeMs = startedMs + timeOf(snapshot);
+      const cohorts = [timeMs + 1];
+      return { ...look, timeMs, durationMs: timeMs - startedMs, cohorts, peakMs: [0] };
+    });
+    const lastHasTree = this.#looks.at(-1)?.snapshot === last;
+    const highest = this.#snapshots.reduce(
+      (best, row) => (row.heap > best.heap ? row : best),
+      last,
+    );
+    return {
+      tool: "Valgrind massif",
+      known: [
+        ...(lastHasTree ? (["live"] as const) : []),
+        ...(looks.length > 0 ? (["peak"] as const) : []),
+        ...(isTime ? (["time"] as const) : []),
+      ],
+      tables: sites.tables(),
+      looks: lastHasTree || looks.length === 0 ? looks : onlyPeak(looks),
+      startedMs,
+      endedMs: file.writtenMs,
+      metrics: this.#snapshots.map((snapshot) => ({
+        metric: "liveBytes" as const,
+        timeMs: startedMs + timeOf(snapshot),
+        value: snapshot.heap,
+      })),
+      events: [],
+      lines: [],
+      limits: [
+        ...(isTime
+          ? []
+          : [
+              `Times are massif's (${this.#unit}), not seconds: snapshots are drawn in their order.`,
+            ]),
+        ...(this.#looks.some(({ snapshot }) => snapshot.heap === highest.heap)
+          ? []
+          : ["The highest snapshot has no stacks: the peak shown is the highest one with stacks."]),
+        "Stacks with less than massif's threshold are counted at their callers.",
+      ],
+    };
+  }
+
+  #current(): Snapshot {
+    const snapshot = this.#snapshots.at(-1);
+    if (snapshot === undefined) {
+      throw new ForeignFault("a figure comes before the first snapshot");
+    }
+    return snapshot;
+  }
+
+  #figure(key: string, text: string): void {
+    const value = Number(text);
+    if (!(value >= 0 && value < Number.MAX_SAFE_INTEGER)) {
+      throw new ForeignFault(`${key}=${text.slice(0, 40)} is no number`);
+    }
+    const snapshot = this.#current();
+    if (key === "time") {
+      snapshot.time = value;
+    } else if (key === "mem_heap_B") {
+      snapshot.heap = value;
+    } else {
+      snapshot.extra = value;
+    }
+  }
+
+  #opened(): ImportedSites {
+    this.#sites ??= new ImportedSites({
+      pid: 0,
+      command: this.#command,
+      python: "",
+      startedMs: this.#file.writtenMs,
+    });
+    return this.#sites;
+  }
+
+  /** Massif's tree has the leaf at its top: a child is a caller. */
+  #node(line: string): void {
+    const [, indent = "", children = "0", size = "0", text = ""] =
+      /^( *)n(\d+): (\d+) (.*)$/.exec(line) ?? [];
+    this.#closeDownTo(indent.length);
+    const bytes = Number(size);
+    const parent = this.#nodes.at(-1);
+    if (parent !== undefined) {
+      parent.rest -= bytes;
+    }
+    const isPlace = /^0x[0-9A-Fa-f]+: /.test(text);
+    this.#nodes.push({
+      children: Number(children),
+      rest: bytes,
+      frame: isPlace ? placeOf(text) : null,
+    });
+  }
+
+  #endTree(): void {
+    const snapshot = this.#snapshots.at(-1);
+    if (snapshot !== undefined && snapshot.tree !== "empty") {
+      if (this.#nodes.length === 0) {
+        throw new ForeignFault("a snapshot's stacks are missing: it is cut off");
+      }
+      this.#closeDownTo(0);
+      this.#looks.push({ snapshot, look: this.#opened().look(0, 0, 0) });
+    }
+    this.#nodes = [];
+  }
+
+  #closeDownTo(depth: number): void {
+    while (this.#nodes.length > depth) {
+      const stack = this.#nodes.flatMap(({ frame }) => (frame === null ? [] : [frame])).reverse();
+      const node = this.#nodes.pop();
+      if (node !== undefined && node.rest > 0) {
+        const frames = stack.length > 0 ? stack : [UNKNOWN];
+        const sites = this.#opened();
+        sites.add({ stack: sites.stack(frames), domain: Domain.native }, { live: node.rest });
+      }
+    }
+  }
+}
+
+const UNKNOWN: ForeignFrame = {
+  function: "below massif's threshold",
+  file: "",
+  line: 0,
+  kind: FrameKind.mark,
+};
+
+/** Where the end is unknown, the highest one stands for the peak alone. */
+function onlyPeak(looks: readonly ProfileLook[]): ProfileLook[] {
+  const total = ({ sites }: ProfileLook) => sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
+  return looks.reduce<ProfileLook[]>(
+    (best, look) => (best[0] === undefined || total(look) > total(best[0]) ? [look] : best),
+    [],
+  );
+}

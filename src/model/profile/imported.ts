@@ -1,0 +1,35 @@
+/** What is known of a recording that was imported from another tool's file. */
+import type { Bytes } from "../base/units.js";
+
+/**
+ * Figures that a source may lack: live bytes, bytes at the peak, allocated bytes, numbers of objects, RSS over
+ * time, and the times themselves.
+ */
+export const IMPORTED_FIGURES = ["live", "peak", "allocated", "objects", "rss", "time"] as const;
+export type ImportedFigure = (typeof IMPORTED_FIGURES)[number];
+
+/** Where an imported recording comes from. Its unknown figures are stored as 0 and shown as unknown. */
+export interface ImportedSource {
+  /** "memray (format 13)" */
+  readonly tool: string;
+  /** Name of the imported file, without its folder. */
+  readonly file: string;
+  readonly unknown: readonly ImportedFigure[];
+  /** Absent if the source has none. */
+  readonly lines?: readonly LineFigures[];
+}
+
+/** Figures of a source line that the source measured by line. */
+export interface LineFigures {
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+  /** Highest live bytes of this line alone, at its own moment; null: unknown. */
+  readonly peakBytes: Bytes | null;
+  /** Bytes that memcpy and the like copied from this line; null: unknown. */
+  readonly copiedBytes: Bytes | null;
+}
+
+export function isUnknown(source: ImportedSource | undefined, figure: ImportedFigure): boolean {
+  return source?.unknown.includes(figure) === true;
+}

@@ -1,0 +1,161 @@
+/** Files that are damaged, of another kind, or made to harm: one line, exit code 2, and little memory. */
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { afterAll, describe, expect, test } from "vitest";
+import { decodeLz4 } from "../../src/formats/import/lz4.js";
+import { execute, repository, tidemark } from "../run.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-import-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function refusal(name: string, content: string | Uint8Array): Promise<string> {
+  const file = join(folder, name);
+  writeFileSync(file, content);
+  return refusalOf(file);
+}
+
+async function refusalOf(file: string): Promise<string> {
+  // Half of the memory that the largest content needs, and far more than the program itself.
+  const outcome = await execute([
+    "sh",
+    "-c",
+    `ulimit -v 40000000; exec "$0" "$@"`,
+    tidemark,
+    "import",
+    file,
+    "-f",
+  ]);
+  expect(outcome.status, outcome.stderr).toBe(2);
+  expect(outcome.stderr.trim().split("\n")).toHaveLength(1);
+  return outcome.stderr;
+}
+
+const pickle = (...parts: (string | number[])[]) =>
+  Buffer.concat(
+    parts.map((part) =>
+      typeof part === "string" ? Buffer.from(part, "latin1") : Buffer.from(part),
+    ),
+  );
+
+describe("files that no tool has written", () => {
+  test.each([
+    ["empty", "", /TM-E018.*is empty/],
+    ["text", "hello world\n", /TM-E018.*not recognised/],
+    ["JSON of nobody", '{"a": 1}', /TM-E018/],
+    ["zeros", new Uint8Array(5000), /TM-E018/],
+    [
+      "DHAT of a later version",
+      '{"dhatFileVersion":3,"pps":[],"ftbl":[]}',
+      /TM-E005.*version is 3/,
+    ],
+    ["a cut DHAT", '{"dhatFileVersion":2,"pps":[{"tb":1', /TM-E005.*no complete JSON/],
+    ["a cut trace", '{"traceEvents": [{"name": "[memory]"', /TM-E005.*no complete JSON/],
+    ["a trace without memory", '{"traceEvents": []}', /TM-E014.*profile_memory=True/],
+    [
+      "a cut massif",
+      "desc: x\ncmd: ./a\ntime_unit: i\n#---\nsnapshot=0\nheap_tree=peak\n",
+      /TM-E005.*cut off/,
+    ],
+    [
+      "a cut memcheck",
+      '<?xml version="1.0"?>\n\n<valgrindoutput>\n<protocoltool>memcheck</protocoltool>',
+      /TM-E005.*cut off/,
+    ],
+    ["a cut objgraph", "digraph ObjectGraph {\n  node[shape=box];\n", /TM-E005.*cut off/],
+    [
+      "heaptrack that names nothing",
+      "v 10400 3\nX ./app\na 10 5\n+ 0\n",
+      /TM-E005.*stack 5 is missing/,
+    ],
+    ["heaptrack of a later version", "v 10400 9\nX ./app\n", /TM-E005.*format version is 9/],
+    ["mprof with words", "CMDLINE a\nMEM 1.0 2.0\nMEM x y\n", /TM-E005.*incomplete/],
+    ["a cut gzip", gzipSync("x".repeat(10_000)).subarray(0, 30), /TM-E005.*gzip/],
+    [
+      "a memray of a later version",
+      pickle("memray\0", [14, 0, 0, 0]),
+      /TM-E006.*14.*memray transform/,
+    ],
+    [
+      "a memray without an end of its head",
+      pickle("memray\0", [13, 0, 0, 0, 1, 1]),
+      /TM-E005.*cut off/,
+    ],
+  ])("%s", async (name, content, expected) => {
+    expect(await refusal(name.replaceAll(" ", "-"), content)).toMatch(expected);
+  });
+
+  test("a pickle that would run a command runs nothing", async () => {
+    const marker = join(folder, "ran");
+    const content = pickle(
+      [0x80, 4],
+      "cposix\nsystem\n(",
+      [0x8c, marker.length + 6],
+      `touch ${marker}`,
+      "tR.",
+    );
+    expect(await refusal("harm.pickle", content)).toMatch(/TM-E061.*posix\.system/);
+    const named = pickle([0x80, 4], "ctracemalloc\nSnapshot\n(", [0x8c, 1], "x", "tR.");
+    expect(await refusal("harm2.pickle", named)).toMatch(/TM-E061.*0x52/);
+    expect(() => readFileSync(marker)).toThrow(/ENOENT/);
+  });
+
+  test("a pickle of plain values is sent to the command that reads it", async () => {
+    expect(await refusal("plain.pickle", pickle([0x80, 4], "}."))).toMatch(/TM-E016.*tidemark gpu/);
+  });
+
+  test("a file that unpacks to more than the limit is refused before it is in memory", async () => {
+    const bomb = gzipSync(Buffer.alloc(64 << 20));
+    const nested = Buffer.concat(Array.from({ length: 20 }, () => bomb));
+    expect(gunzipSync(bomb).length).toBe(64 << 20);
+    expect(await refusal("bomb.gz", nested)).toMatch(/TM-E008.*1 GiB/);
+  });
+
+  test("a file of 100 GiB is refused without being read", async () => {
+    const file = join(folder, "huge.bin");
+    writeFileSync(file, "memray\0");
+    truncateSync(file, 100 * 2 ** 30);
+    expect(await refusalOf(file)).toMatch(/TM-E008/);
+  });
+
+  test("a folder and a missing file", async () => {
+    expect(await refusalOf(folder)).toMatch(/TM-E004/);
+    expect(await refusalOf(join(folder, "none"))).toMatch(/TM-E003/);
+  });
+});
+
+describe("a memray file that was cut off or changed", () => {
+  const sample = readFileSync(join(repository, "test/data/import/memray-12.bin"));
+  const plain = decodeLz4(sample, () => new Error("too large"));
+
+  test("compressed: it is damaged", async () => {
+    expect(await refusal("cut.bin", sample.subarray(0, sample.length / 2))).toMatch(
+      /TM-E005.*cut off/,
+    );
+  });
+
+  test("as memray leaves it in a killed program: what is there, with a remark", async () => {
+    const file = join(folder, "killed.bin");
+    writeFileSync(file, plain.subarray(0, plain.length / 2));
+    const outcome = await execute([tidemark, "import", file, "-f"]);
+    expect(outcome.status, outcome.stderr).toBe(0);
+    const { stdout } = await execute([tidemark, "summary", `${file}.tidemark`, "--json"]);
+    expect(JSON.parse(stdout).limits.join()).toMatch(/The file has no end/);
+  });
+
+  test("with changed bytes: a recording or one line, never a crash", async () => {
+    for (let seed = 1; seed <= 12; seed++) {
+      const changed = Buffer.from(plain);
+      for (let count = 0; count < 20; count++) {
+        changed[100 + ((seed * 7919 + count * 104_729) % (changed.length - 100))] =
+          (seed * 31 + count) % 256;
+      }
+      const file = join(folder, "changed.bin");
+      writeFileSync(file, changed);
+      const outcome = await execute([tidemark, "import", file, "-f"]);
+      expect([0, 2], outcome.stderr).toContain(outcome.status);
+      expect(outcome.stderr).not.toMatch(/TM-E001/);
+    }
+  });
+});

@@ -1,0 +1,115 @@
+/** Files of Valgrind and heaptrack, written by the tools themselves, and of pprof. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { present } from "../../src/model/base/present.js";
+import { environment } from "../environment.js";
+import { programs } from "../run.js";
+import { importOf, rowAt, run } from "./imported.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-import-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const { cc, valgrind, heaptrack, go } = environment.tools;
+const program = join(folder, "imported");
+/** Blocks of 10,000 to 100,000 bytes; the last five are kept. */
+const [ALLOCATED, KEPT] = [550_000, 400_000];
+const SITE = "imported.c:8";
+const COPY = "imported.c:9";
+
+describe.skipIf(!cc || !valgrind)("files of Valgrind", () => {
+  beforeAll(() =>
+    run([present(cc), "-g", "-O0", "-fno-builtin", "-o", program, join(programs, "imported.c")]),
+  );
+  const under = (...options: string[]) => run([present(valgrind), ...options, program]);
+
+  test("massif: the peak by stack, and the heap over its snapshots", async () => {
+    await under("--tool=massif", `--massif-out-file=${join(folder, "massif.out")}`);
+    const imported = await importOf(folder, "massif.out");
+    expect(rowAt(imported, SITE).liveBytesAtPeak).toBe(ALLOCATED);
+    expect(imported.summary.imported?.unknown).toEqual([
+      "live",
+      "allocated",
+      "objects",
+      "rss",
+      "time",
+    ]);
+  });
+
+  test("memcheck: blocks that are lost at the end", async () => {
+    const file = join(folder, "memcheck.xml");
+    await under("--leak-check=full", "--show-leak-kinds=all", "--xml=yes", `--xml-file=${file}`);
+    const imported = await importOf(folder, "memcheck.xml");
+    expect(rowAt(imported, SITE)).toMatchObject({ liveBytes: KEPT, function: "keep" });
+    expect(imported.summary.sites[0]?.liveObjects).toBe(5);
+  });
+
+  test("DHAT: live, peak and allocated bytes; in mode copy, copied bytes by line", async () => {
+    await under("--tool=dhat", `--dhat-out-file=${join(folder, "dhat.json")}`);
+    const heap = await importOf(folder, "dhat.json");
+    expect(rowAt(heap, SITE)).toMatchObject({
+      liveBytes: KEPT,
+      liveBytesAtPeak: ALLOCATED,
+      allocatedBytes: ALLOCATED,
+    });
+    await under("--tool=dhat", "--mode=copy", `--dhat-out-file=${join(folder, "copied.json")}`);
+    const copied = await importOf(folder, "copied.json");
+    expect(rowAt(copied, COPY).copiedBytes).toBe(ALLOCATED);
+    expect(copied.summary.imported?.unknown).toContain("live");
+  });
+
+  test.skipIf(!heaptrack)("heaptrack: live, peak and allocated bytes", async () => {
+    await run([present(heaptrack), "-o", join(folder, "heaptrack"), program]);
+    const imported = await importOf(folder, "heaptrack.zst");
+    expect(rowAt(imported, SITE)).toMatchObject({
+      liveBytes: KEPT,
+      liveBytesAtPeak: ALLOCATED,
+      allocatedBytes: ALLOCATED,
+    });
+    expect(imported.summary.imported?.unknown).toEqual([]);
+  });
+});
+
+const GO_PROGRAM = `package main
+
+import (
+	"os"
+	"runtime"
+	"runtime/pprof"
+)
+
+var held [][]byte
+
+func hold() {
+	for i := 0; i < 32; i++ {
+		held = append(held, make([]byte, 1<<20))
+	}
+}
+
+func main() {
+	runtime.MemProfileRate = 1
+	hold()
+	runtime.GC()
+	file, _ := os.Create(os.Args[1])
+	pprof.WriteHeapProfile(file)
+	file.Close()
+	runtime.KeepAlive(held)
+}
+`;
+
+describe.skipIf(!go)("files of pprof", () => {
+  test("a heap profile of Go: live and allocated bytes", async () => {
+    writeFileSync(join(folder, "main.go"), GO_PROGRAM);
+    const file = join(folder, "heap.pb.gz");
+    await run([present(go), "run", join(folder, "main.go"), file], {
+      cwd: folder,
+      env: { GOCACHE: join(folder, "cache"), GOFLAGS: "-mod=mod", HOME: folder },
+    });
+    const imported = await importOf(folder, "heap.pb.gz");
+    const row = rowAt(imported, "main.go:13");
+    expect(row.function).toBe("main.hold");
+    expect(row.liveBytes).toBeGreaterThanOrEqual(32 << 20);
+    expect(row.liveBytes).toBeLessThan(33 << 20);
+    expect(imported.summary.imported?.unknown).toEqual(["peak", "rss", "time"]);
+  });
+});

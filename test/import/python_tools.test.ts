@@ -1,0 +1,203 @@
+/** Files of Python's memory profilers, written by the tools themselves, imported and compared with what they report. */
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { present } from "../../src/model/base/present.js";
+import { environment } from "../environment.js";
+import { execute, programs, repository, tidemark } from "../run.js";
+import { diffOf, importOf, rowAt, run } from "./imported.js";
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-import-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const program = join(programs, "imported.py");
+const MIB = 2 ** 20;
+/** The 30,000 bytearrays that the program keeps. */
+const KEPT = 30_000 * 1000;
+
+const TRACED = `import sys, tracemalloc
+tracemalloc.start(8)
+sys.argv = [sys.argv[1], *sys.argv[2:]]
+exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"), {"__name__": "__main__"})
+tracemalloc.take_snapshot().dump(sys.argv[1])
+`;
+
+/** What memray itself reports of a file: bytes and blocks at the end and at the peak. */
+const MEMRAY_TOTALS = `import json, sys, memray
+reader = lambda: memray.FileReader(sys.argv[1])
+total = lambda records: [sum(r.size for r in records), sum(r.n_allocations for r in records)]
+print(json.dumps([total(list(reader().get_leaked_allocation_records())),
+    total(list(reader().get_high_watermark_allocation_records()))]))
+`;
+
+describe.skipIf(environment.packagesPython === null)("files of Python tools", () => {
+  const python = present(environment.packagesPython);
+
+  test("tracemalloc: live bytes by line; the rest is unknown, and diff compares two snapshots", async () => {
+    writeFileSync(join(folder, "traced.py"), TRACED);
+    await run([python, join(folder, "traced.py"), program, join(folder, "a.pickle")]);
+    const imported = await importOf(folder, "a.pickle");
+    const row = rowAt(imported, "imported.py:9");
+    expect(row.liveBytes).toBeGreaterThan(KEPT);
+    expect(row.liveBytes).toBeLessThan(KEPT * 1.2);
+    expect(imported.summary.imported).toEqual({
+      tool: "tracemalloc",
+      file: "a.pickle",
+      unknown: ["peak", "allocated", "rss", "time"],
+    });
+    const { stdout } = await run([tidemark, "summary", imported.recording]);
+    expect(stdout).toMatch(/RSS +unknown/);
+    expect(stdout).toMatch(/Live +peak unknown · end \d/);
+    expect(stdout).toMatch(/Allocated +unknown/);
+    expect((await run([tidemark, "lines", imported.recording])).stdout).toMatch(/unknown +unknown/);
+    copyFileSync(join(folder, "a.pickle"), join(folder, "b.pickle"));
+    const other = await importOf(folder, "b.pickle");
+    const { totals } = await diffOf(imported.recording, other.recording);
+    expect(totals.growthBytes).toBe(0);
+  });
+
+  test.each([
+    ["all allocations", []],
+    ["totals only", ["--aggregate"]],
+    ["native frames", ["--native"]],
+    ["Python's allocators", ["--trace-python-allocators"]],
+  ])("memray, %s: live and peak bytes as memray reports them", async (_name, options) => {
+    const file = join(folder, "memray.bin");
+    await run([python, "-m", "memray", "run", "-f", ...options, "-o", file, program]);
+    writeFileSync(join(folder, "totals.py"), MEMRAY_TOTALS);
+    const { stdout } = await run([python, join(folder, "totals.py"), file]);
+    const [[live, objects], [peak]] = JSON.parse(stdout);
+    const { summary } = await importOf(folder, "memray.bin");
+    const sum = (of: (site: (typeof summary.sites)[number]) => number) =>
+      summary.sites.reduce((total, site) => total + of(site), 0);
+    expect(sum((site) => site.liveBytes)).toBe(live);
+    if (options[0] !== "--aggregate") {
+      // In a file of totals, memray's reader counts several mappings of a stack as one.
+      expect(sum((site) => site.liveObjects)).toBe(objects);
+    }
+    expect(sum((site) => site.liveBytesAtPeak)).toBe(peak);
+    expect(summary.rss.peakBytes).toBeGreaterThan(120e6);
+    expect(summary.imported?.unknown).toEqual(options[0] === "--aggregate" ? ["allocated"] : []);
+  });
+
+  test.each([11, 12])("memray's format %d, of an older memray", async (version) => {
+    const name = `memray-${version}.bin`;
+    copyFileSync(join(repository, "test/data/import", name), join(folder, name));
+    const imported = await importOf(folder, name);
+    const row = rowAt(imported, "imported.py:9");
+    expect(row.liveBytes).toBeGreaterThan(KEPT);
+    expect(row.liveBytes).toBeLessThan(KEPT * 1.1);
+    expect(rowAt(imported, "imported.py:14").liveBytesAtPeak).toBeGreaterThanOrEqual(120e6);
+    expect(imported.summary.imported?.tool).toBe(`memray (format ${version})`);
+  });
+
+  test("memory_profiler: RSS over time and the calls of functions; nothing by line", async () => {
+    const marked = join(folder, "marked.py");
+    writeFileSync(
+      marked,
+      "import time\n@profile\ndef load():\n    block = bytearray(50_000_000)\n    time.sleep(0.4)\nload()\n",
+    );
+    const mprof = join(dirname(python), "mprof");
+    await run([mprof, "run", "-o", join(folder, "mprof.dat"), marked]);
+    const imported = await importOf(folder, "mprof.dat");
+    expect(imported.summary.rss.peakBytes).toBeGreaterThan(50e6);
+    expect(imported.summary.imported?.unknown).toEqual(["live", "peak", "allocated", "objects"]);
+    expect(imported.lines).toEqual([]);
+    const { stdout } = await run([tidemark, "summary", imported.recording]);
+    expect(stdout).toMatch(/Live +unknown/);
+  });
+
+  test("scalene: allocated bytes, own peak and copied bytes by line; diff compares allocated bytes", async () => {
+    const file = join(folder, "scalene.json");
+    await run([python, "-m", "scalene", "run", "-o", file, program], { cwd: folder });
+    const imported = await importOf(folder, "scalene.json");
+    const row = rowAt(imported, "imported.py:14");
+    expect(row.allocatedBytes).toBeGreaterThan(500e6);
+    expect(row.allocatedBytes).toBeLessThan(700e6);
+    expect(row.peakBytes).toBeGreaterThan(5e6);
+    expect(row.copiedBytes).toBeGreaterThanOrEqual(0);
+    expect(row.pythonShare).toBeGreaterThan(0.9);
+    copyFileSync(file, join(folder, "scalene2.json"));
+    const other = await importOf(folder, "scalene2.json");
+    expect(await diffOf(imported.recording, other.recording)).toMatchObject({
+      figure: "allocated",
+    });
+    expect((await run([tidemark, "lines", imported.recording])).stdout).toMatch(/OWN PEAK +COPIED/);
+  });
+
+  test("speedscope of memray: --value names its bytes", async () => {
+    const bin = join(folder, "transformed.bin");
+    await run([python, "-m", "memray", "run", "-f", "-o", bin, program]);
+    const file = join(folder, "memray.speedscope.json");
+    await run([python, "-m", "memray", "transform", "speedscope", "-f", "-o", file, bin]);
+    const { status, stderr } = await execute([tidemark, "import", file]);
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/--value live/)]);
+    const imported = await importOf(folder, "memray.speedscope.json", "--value", "peak");
+    expect(rowAt(imported, "imported.py:14").liveBytesAtPeak).toBeGreaterThanOrEqual(120e6);
+    expect(imported.summary.imported?.unknown).toContain("live");
+  });
+
+  test("py-spy's raw format: samples of CPU time are no bytes", async () => {
+    const file = join(folder, "pyspy.raw");
+    const pySpy = join(dirname(python), "py-spy");
+    await run([pySpy, "record", "--format", "raw", "-o", file, "--", python, program]);
+    const { summary } = await importOf(folder, "pyspy.raw");
+    expect(summary.imported?.unknown).toEqual([
+      "live",
+      "peak",
+      "allocated",
+      "objects",
+      "rss",
+      "time",
+    ]);
+    expect(summary.sites).toEqual([]);
+    expect(summary.limits.join()).toMatch(/--value live/);
+  });
+
+  test("objgraph: what holds an object", async () => {
+    writeFileSync(
+      join(folder, "graph.py"),
+      "import objgraph\nclass Session: pass\nhistory = [{'session': Session()}]\n" +
+        `objgraph.show_backrefs([history[0]['session']], max_depth=5, filename=${JSON.stringify(join(folder, "held.dot"))})\n`,
+    );
+    await run([python, join(folder, "graph.py")]);
+    const { summary } = await importOf(folder, "held.dot");
+    expect(summary.limits.join("\n")).toMatch(/Held by: .*-> list 1 items? .*-> Session/);
+  });
+});
+
+describe.skipIf(environment.torchPython === null)("files of torch and JAX", () => {
+  const python = present(environment.torchPython);
+
+  test("torch.profiler: a trace with memory, and the memory timeline in both forms", async () => {
+    await run([python, join(programs, "torch_traced.py"), folder]);
+    const trace = await importOf(folder, "trace.json");
+    expect(rowAt(trace, "torch_traced.py:17").allocatedBytes).toBe(4 * 256 * 1024);
+    expect(trace.summary.imported?.unknown).toEqual(["rss"]);
+    for (const name of ["timeline.json", "timeline.raw.json.gz"]) {
+      const { lines } = await importOf(folder, name);
+      const parameters = lines.find((row) => row.function === "parameters");
+      expect(parameters?.liveBytes).toBe(4 * (64 * 128 + 128));
+    }
+  });
+
+  test("JAX's device memory profile: bytes by line and device", async () => {
+    const file = join(folder, "jax.prof");
+    writeFileSync(
+      join(folder, "jax_held.py"),
+      `import jax, jax.numpy as jnp\nheld = jnp.ones((512, 512)).block_until_ready()\njax.profiler.save_device_memory_profile(${JSON.stringify(file)})\n`,
+    );
+    await run([python, join(folder, "jax_held.py")]);
+    const imported = await importOf(folder, "jax.prof");
+    expect(rowAt(imported, "jax_held.py:2").liveBytes).toBe(4 * 512 * 512);
+    const { stdout } = await run([
+      tidemark,
+      "summary",
+      imported.recording,
+      "--by",
+      "device",
+      "--json",
+    ]);
+    expect(JSON.parse(stdout).groups[0]).toMatchObject({ group: "cpu:0", liveBytes: MIB });
+  });
+});
