@@ -18,7 +18,12 @@ import {
   interpretersIn,
   interpretersInChroot,
 } from "./environment/interpreters.mjs";
-import { makePackages, makePackagingTools, makeTorch } from "./environment/packages.mjs";
+import {
+  makePackages,
+  makePackagingTools,
+  makeSenders,
+  makeTorch,
+} from "./environment/packages.mjs";
 import { installSystemTools } from "./environment/system_tools.mjs";
 import { makeWheelhouse } from "./environment/wheelhouse.mjs";
 import { root, setUp } from "./setup.mjs";
@@ -36,6 +41,8 @@ import { root, setUp } from "./setup.mjs";
  * @property {string | null} packagesPython executable of a virtual environment that holds
  *   test/requirements.txt (NumPy, pandas, FastAPI, uvicorn, gevent, pytest, ...)
  * @property {string | null} torchPython the same for test/requirements-torch.txt
+ * @property {string | null} sendersPython the same for test/requirements-senders.txt (profilers that
+ *   send to a server)
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
  * @property {string | null} wheelhouse folder of wheels: test/requirements-wheelhouse.txt
  * @property {string | null} packagingPython executable of a virtual environment that holds
@@ -99,6 +106,7 @@ export async function makeEnvironment({ long = false } = {}) {
   const freeThreaded = await orSkip("CPython without a GIL", makeFreeThreaded);
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
+  const sendersPython = await orSkip("profilers that send", () => makeSenders(local));
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
   const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
   /** @type {Record<"cleanRoots" | "buildRoots", Record<string, string>>} */
@@ -119,6 +127,7 @@ export async function makeEnvironment({ long = false } = {}) {
     ],
     packagesPython,
     torchPython,
+    sendersPython,
     chroot,
     wheelhouse,
     packagingPython,

@@ -6,14 +6,18 @@ import { TidemarkError } from "../../model/errors/errors.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
 import type { Ingest } from "../ingest/ingest.js";
+import { addSenders } from "../senders/routes.js";
+import type { SenderStreams } from "../senders/sender_streams.js";
 import type { Changes } from "./changes.js";
 import { addPages } from "./pages.js";
 import { Parameters } from "./parameters.js";
 import { addQueries, type QueryParts } from "./queries.js";
+import { refusal } from "./refusal.js";
 import type { Scope, Tokens } from "./tokens.js";
 
 export interface AppParts extends QueryParts {
   readonly ingest: Ingest;
+  readonly senders: SenderStreams;
   readonly tokens: Tokens;
   readonly changes: Changes;
   /** Names that a browser may have in its address bar; null: any. */
@@ -31,7 +35,6 @@ export interface RequestLine {
   readonly ms: number;
 }
 
-const JSON_TYPE = "application/json; charset=UTF-8";
 /** TidemarkError ids -> status. */
 const STATUS: Readonly<Record<string, 400 | 404 | 413>> = {
   "TM-E008": 413,
@@ -82,6 +85,7 @@ export function buildApp(parts: AppParts): Hono {
   app.get("/healthz", (context) => context.json({ ok: true }));
   app.get("/readyz", (context) => context.json({ ok: true }));
   addIngest(app, parts);
+  addSenders(app, parts.senders, needs("ingest", parts.tokens));
   const read = needs("read", parts.tokens);
   app.use("/api/v1/*", read);
   addQueries(app, parts);
@@ -128,12 +132,4 @@ function needs(scope: Scope, tokens: Tokens) {
     }
     return next();
   };
-}
-
-export function refusal(
-  context: Context,
-  status: 400 | 401 | 403 | 404 | 413 | 415 | 500 | 503,
-  error: string,
-): Response {
-  return context.body(`${JSON.stringify({ error })}\n`, status, { "content-type": JSON_TYPE });
 }
