@@ -48,8 +48,21 @@ describe.each(STORES)("the store $name", ({ open }) => {
   };
 
   const window = { startMs: START, endMs: START + HOUR };
-  const profile = (service: string, some: Partial<Parameters<Store["profile"]>[0]> = {}) =>
-    store.profile({ ...window, service, mostStacks: 1000, ...some });
+  const profile = (
+    service: string,
+    {
+      version,
+      stream,
+      ...some
+    }: Partial<Parameters<Store["profile"]>[0] & { version: string; stream: string }> = {},
+  ) => {
+    const of = {
+      service,
+      ...(version === undefined ? {} : { version }),
+      ...(stream === undefined ? {} : { stream }),
+    };
+    return store.profile({ ...window, of, mostStacks: 1000, ...some });
+  };
   const total = ({ look }: WindowProfile, column: "liveBytes" | "allocatedBytes") =>
     look.sites[column].reduce((sum, value) => sum + value, 0);
 

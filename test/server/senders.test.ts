@@ -4,7 +4,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { Location, Function as PprofFunction, Profile, StringTable } from "pprof-format";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readEnvironment } from "../../scripts/environment.mjs";
 import { present } from "../../src/model/base/present.js";
@@ -12,6 +11,7 @@ import type { ServiceJson } from "../../src/model/documents/fleet_document.js";
 import type { ProfileAnswer } from "../../src/model/wire/services.js";
 import { removeScratch, scratch } from "../run.js";
 import { Message } from "./messages.js";
+import { pprofOf, pushMessage } from "./profiles.js";
 import { ask, type RunningServer, startServer } from "./running_server.js";
 
 afterAll(removeScratch);
@@ -101,33 +101,6 @@ pyroscope.configure(application_name="shop", server_address="${server.url}", upl
   });
 });
 
-/** A pprof profile of one stack. */
-function pprofOf(
-  values: Record<string, number>,
-  { timeMs = Date.now(), name = "handle", depth = 1 } = {},
-): Buffer {
-  const strings = new StringTable();
-  const text = (value: string) => strings.dedup(value);
-  const sampleType = Object.keys(values).map((type) => ({ type: text(type), unit: text("bytes") }));
-  return Buffer.from(
-    new Profile({
-      sampleType,
-      sample: [
-        {
-          locationId: Array.from({ length: depth }, () => 1),
-          value: Object.values(values),
-          label: [],
-        },
-      ],
-      location: [new Location({ id: 1, line: [{ functionId: 1, line: 12 }] })],
-      function: [new PprofFunction({ id: 1, name: text(name), filename: text("app.py") })],
-      stringTable: strings,
-      timeNanos: BigInt(timeMs) * 1_000_000n,
-      durationNanos: 10_000_000_000n,
-    }).encode(),
-  );
-}
-
 const ingest = (query: string, body: Buffer | FormData | string, headers = {}) =>
   ask(`${server.url}/ingest?${query}`, {
     method: "POST",
@@ -140,16 +113,6 @@ const push = (message: Buffer, headers = {}) =>
     headers: { "content-type": "application/proto", ...headers },
     body: new Uint8Array(message),
   });
-const pushed = (labels: Record<string, string>, pprof: Buffer, id: string) =>
-  new Message()
-    .message(1, (series) => {
-      for (const [key, value] of Object.entries(labels)) {
-        series.message(1, (pair) => pair.text(1, key).text(2, value));
-      }
-      series.message(2, (sample) => sample.bytes(1, pprof).text(2, id));
-    })
-    .done();
-
 /** Waits until acknowledged frames are in the database. */
 const stored = async (name: string, instances = 1) => {
   await expect
@@ -222,7 +185,7 @@ describe("Pyroscope's push API", () => {
       odd: 'a"b{c},ü',
     };
     const body = pprofOf({ alloc_space: 700 }, { timeMs: Date.now() - 2000 });
-    expect((await push(pushed(labels, gzipSync(body), "id-1"))).status).toBe(200);
+    expect((await push(pushMessage(labels, gzipSync(body), "id-1"))).status).toBe(200);
     const request = {
       series: [
         {
@@ -315,28 +278,28 @@ describe("hostile profiles are refused with one line, and the server lives on", 
   const labels = { service_name: "hostile" };
   const cases: [string, () => Promise<{ status: number; body: unknown }>, number, string][] = [
     ["a gzip bomb as body", () => push(bomb, { "content-encoding": "gzip" }), 413, "request-bytes"],
-    ["a gzip bomb as profile", () => push(pushed(labels, bomb, "1")), 413, "profile-bytes"],
+    ["a gzip bomb as profile", () => push(pushMessage(labels, bomb, "1")), 413, "profile-bytes"],
     [
       "a deep stack",
-      () => push(pushed(labels, pprofOf({ inuse_space: 1 }, { depth: 1001 }), "1")),
+      () => push(pushMessage(labels, pprofOf({ inuse_space: 1 }, { depth: 1001 }), "1")),
       413,
       "stack-depth",
     ],
     [
       "a long label",
-      () => push(pushed({ ...labels, a: "x".repeat(2049) }, pprofOf({ inuse_space: 1 }), "1")),
+      () => push(pushMessage({ ...labels, a: "x".repeat(2049) }, pprofOf({ inuse_space: 1 }), "1")),
       413,
       "label-value",
     ],
     [
       "a long function name",
-      () => push(pushed(labels, pprofOf({ inuse_space: 1 }, { name: "f".repeat(5000) }), "1")),
+      () => push(pushMessage(labels, pprofOf({ inuse_space: 1 }, { name: "f".repeat(5000) }), "1")),
       413,
       "name-bytes",
     ],
     [
       "many samples",
-      () => push(pushed(labels, Buffer.alloc(40_000, "\x12\x00"), "1")),
+      () => push(pushMessage(labels, Buffer.alloc(40_000, "\x12\x00"), "1")),
       413,
       "samples-per-profile",
     ],
@@ -344,13 +307,14 @@ describe("hostile profiles are refused with one line, and the server lives on", 
     ["noise", () => push(Buffer.from("no message at all")), 400, "cannot be read"],
     [
       "a profile of 1970",
-      () => push(pushed(labels, pprofOf({ inuse_space: 1 }, { timeMs: 1000 }), "1")),
+      () => push(pushMessage(labels, pprofOf({ inuse_space: 1 }, { timeMs: 1000 }), "1")),
       400,
       "before 2000",
     ],
     [
       "a profile of 2200",
-      () => push(pushed(labels, pprofOf({ inuse_space: 1 }, { timeMs: Date.UTC(2200, 0) }), "1")),
+      () =>
+        push(pushMessage(labels, pprofOf({ inuse_space: 1 }, { timeMs: Date.UTC(2200, 0) }), "1")),
       400,
       "a day ahead",
     ],
@@ -382,8 +346,8 @@ describe("hostile profiles are refused with one line, and the server lives on", 
   });
 
   test("nothing of a request is stored if one of its profiles is refused", async () => {
-    const good = pushed({ service_name: "good" }, pprofOf({ inuse_space: 1 }), "1");
-    const bad = pushed({ service_name: "bad" }, Buffer.from("x"), "1");
+    const good = pushMessage({ service_name: "good" }, pprofOf({ inuse_space: 1 }), "1");
+    const bad = pushMessage({ service_name: "bad" }, Buffer.from("x"), "1");
     expect((await push(Buffer.concat([good, bad]))).status).toBe(400);
     await new Promise((resolve) => setTimeout(resolve, 2000));
     expect((await ask(`${server.url}/api/v1/services`)).body).toMatchObject({ services: [] });

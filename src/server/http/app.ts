@@ -5,6 +5,7 @@ import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
+import { addGrafana } from "../grafana/routes.js";
 import type { Ingest } from "../ingest/ingest.js";
 import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
@@ -87,6 +88,7 @@ export function buildApp(parts: AppParts): Hono {
   addIngest(app, parts);
   addSenders(app, parts.senders, needs("ingest", parts.tokens));
   const read = needs("read", parts.tokens);
+  addGrafana(app, { store: parts.store, allowed: read, fail: parts.fail });
   app.use("/api/v1/*", read);
   addQueries(app, parts);
   app.get(EVENTS_PATH, (context) => parts.changes.stream(context));

@@ -14,6 +14,7 @@ import type {
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
 import type { SeriesAnswer, SeriesGroup, SeriesName } from "../../model/wire/services.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
+import type { FigureSeries, FigureSeriesQuery, LabelMatcher, LabelQuery } from "./labels.js";
 
 /** New frames of one stream, in its order. */
 export interface StreamPart {
@@ -41,7 +42,9 @@ export interface SeriesQuery extends Selection, Window {
   readonly stepMs: Millis;
 }
 
-export interface ProfileQuery extends Selection, Window {
+export interface ProfileQuery extends Window {
+  /** A service's processes, or those that labels select. */
+  readonly of: Selection | readonly LabelMatcher[];
   /** Stacks that are returned by themselves; the rest is one site, "other". */
   readonly mostStacks: number;
 }
@@ -98,6 +101,13 @@ export interface Store {
   instance(stream: string): Promise<(InstanceRowJson & { readonly service: string }) | null>;
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
+  /** Names of labels that the series have, ascending. */
+  labelNames(query: LabelQuery): Promise<string[]>;
+  /** Values of one of them, ascending. */
+  labelValues(name: string, query: LabelQuery): Promise<string[]>;
+  /** Combinations of their values. */
+  labelSets(names: readonly string[], query: LabelQuery): Promise<string[][]>;
+  figureSeries(query: FigureSeriesQuery): Promise<FigureSeries[]>;
   putVerdict(verdict: VerdictRow): Promise<void>;
   /** @returns the days that were removed, as "2026-11-25". */
   retain(retention: Retention, nowMs: TimeMs): Promise<string[]>;
