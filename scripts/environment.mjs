@@ -56,7 +56,17 @@ import { root, setUp } from "./setup.mjs";
  */
 
 const file = join(root, "node_modules/.cache/tidemark/environment.json");
-const toolNames = ["valgrind", "cc", "c++", "setpriv", "unshare", "nsenter", "go"];
+const toolNames = [
+  "valgrind",
+  "cc",
+  "c++",
+  "setpriv",
+  "unshare",
+  "nsenter",
+  "go",
+  "prometheus",
+  "promtool",
+];
 
 /**
  * The environment that the last set-up of this clone found.

@@ -7,6 +7,7 @@ const wanted = [
   ["debootstrap", "debootstrap"],
   ["zsh", "zsh"],
   ["fish", "fish"],
+  ["promtool", "prometheus"],
 ];
 
 /** @returns {Promise<{what: string, why: string}[]>} what is still missing */

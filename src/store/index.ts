@@ -13,6 +13,13 @@ export type {
   LabelQuery,
   ProfileFigure,
 } from "./interface/labels.js";
-export type { Store, StreamPart, VerdictRow, Window, WindowProfile } from "./interface/store.js";
+export type {
+  Store,
+  StreamPart,
+  VerdictRow,
+  VersionGauges,
+  Window,
+  WindowProfile,
+} from "./interface/store.js";
 export { openStore } from "./open_store.js";
 export { StreamFiles } from "./spool/stream_files.js";

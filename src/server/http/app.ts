@@ -7,6 +7,9 @@ import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/fr
 import { EVENTS_PATH } from "../../model/wire/services.js";
 import { addGrafana } from "../grafana/routes.js";
 import type { Ingest } from "../ingest/ingest.js";
+import { EXPOSITION_TYPE, expositionOf } from "../metrics/exposition.js";
+import { fleetMetrics } from "../metrics/fleet_metrics.js";
+import { RequestCounts, serverMetrics } from "../metrics/server_metrics.js";
 import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
 import type { Changes } from "./changes.js";
@@ -44,11 +47,13 @@ const STATUS: Readonly<Record<string, 400 | 404 | 413>> = {
 
 export function buildApp(parts: AppParts): Hono {
   const app = new Hono();
+  const counts = new RequestCounts();
   app.use(async (context, next) => {
     const begun = performance.now();
     await next();
     const { method, path } = context.req;
     const ms = Math.round((performance.now() - begun) * 10) / 10;
+    counts.count(context.res.status, ms);
     parts.log({ method, path, status: context.res.status, ms });
   });
   app.use(
@@ -89,6 +94,11 @@ export function buildApp(parts: AppParts): Hono {
   addSenders(app, parts.senders, needs("ingest", parts.tokens));
   const read = needs("read", parts.tokens);
   addGrafana(app, { store: parts.store, allowed: read, fail: parts.fail });
+  app.get("/metrics", read, async (context) => {
+    const { store } = parts;
+    const families = [...(await fleetMetrics(store)), ...(await serverMetrics(store, counts))];
+    return context.body(expositionOf(families), 200, { "content-type": EXPOSITION_TYPE });
+  });
   app.use("/api/v1/*", read);
   addQueries(app, parts);
   app.get(EVENTS_PATH, (context) => parts.changes.stream(context));

@@ -8,6 +8,7 @@ import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/quer
 import { windowProfile } from "../duckdb/queries/profile.js";
 import { seriesAnswer } from "../duckdb/queries/series.js";
 import { instanceRow, serviceDocument, servicesDocument } from "../duckdb/queries/services.js";
+import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
 import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
@@ -183,6 +184,10 @@ export class DuckdbStore implements Store {
 
   figureSeries(query: FigureSeriesQuery) {
     return figureSeries(this.#database, query);
+  }
+
+  versionGauges(nowMs: TimeMs) {
+    return versionGauges(this.#database, nowMs);
   }
 
   putVerdict(verdict: VerdictRow): Promise<void> {

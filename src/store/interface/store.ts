@@ -71,6 +71,24 @@ export interface VerdictRow {
   readonly msToLimit: Millis;
 }
 
+/** The newest figures of the instances that run, of one service and version. null: none is known. */
+export interface VersionGauges {
+  readonly service: string;
+  readonly version: string;
+  readonly instances: number;
+  readonly rssBytes: Bytes | null;
+  readonly pssBytes: Bytes | null;
+  readonly liveBytes: Bytes | null;
+  readonly limitBytes: Bytes | null;
+  readonly growthBytesPerHour: number | null;
+  /** Of the instance that reaches its limit first. */
+  readonly msToLimit: Millis | null;
+  /** By part of the ledger. */
+  readonly parts: Readonly<Record<string, Bytes>>;
+  /** By kind of verdict: how many instances. */
+  readonly verdicts: Readonly<Record<string, number>>;
+}
+
 export interface Retention {
   /** Days whose rows are older are removed. */
   readonly keepMs: Millis;
@@ -108,6 +126,7 @@ export interface Store {
   /** Combinations of their values. */
   labelSets(names: readonly string[], query: LabelQuery): Promise<string[][]>;
   figureSeries(query: FigureSeriesQuery): Promise<FigureSeries[]>;
+  versionGauges(nowMs: TimeMs): Promise<VersionGauges[]>;
   putVerdict(verdict: VerdictRow): Promise<void>;
   /** @returns the days that were removed, as "2026-11-25". */
   retain(retention: Retention, nowMs: TimeMs): Promise<string[]>;

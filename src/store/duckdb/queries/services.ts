@@ -15,7 +15,7 @@ const MOST_EVENTS = 200;
 /** After every day that is stored. */
 const FAR_MS = Date.UTC(9999, 0, 1);
 /** A verdict whose growth is no measurement. */
-const UNMEASURED = "insufficient-evidence";
+export const UNMEASURED = "insufficient-evidence";
 const NO_VERDICT = { kind: "none", confidence: 0, summary: "no verdict yet" } as const;
 const NOT_DIAGNOSED = {
   ...NO_VERDICT,
