@@ -304,6 +304,12 @@ describe("hostile profiles are refused with one line, and the server lives on", 
       "samples-per-profile",
     ],
     ["groups that nest", () => push(Buffer.alloc(100_000, "\x0b")), 400, "cannot be read"],
+    [
+      "JSON that nests",
+      () => push(Buffer.alloc(1 << 20, "["), { "content-type": "application/json" }),
+      400,
+      "no JSON",
+    ],
     ["noise", () => push(Buffer.from("no message at all")), 400, "cannot be read"],
     [
       "a profile of 1970",

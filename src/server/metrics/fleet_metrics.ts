@@ -14,13 +14,13 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
   const gauge = (
     name: string,
     help: string,
-    valueOf: (row: VersionGauges) => number | null,
+    figure: (row: VersionGauges) => number | null,
   ): MetricFamily => ({
     name,
     help,
     type: "gauge",
     values: rows.flatMap((row) => {
-      const value = valueOf(row);
+      const value = figure(row);
       return value === null ? [] : [{ labels: labelsOf(row), value }];
     }),
   });

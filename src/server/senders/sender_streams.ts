@@ -11,7 +11,7 @@ import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
 import type { FrameSink } from "../../recording/frames/frame_sink.js";
-import { streamName } from "../../recording/sender/stream_name.js";
+import { namedBytes, streamName } from "../../recording/sender/stream_name.js";
 import { type StreamItem, StreamReader } from "../../recording/stream_reader.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import type { StreamFiles } from "../../store/index.js";
@@ -22,6 +22,8 @@ import { lookOf } from "./sender_profile.js";
 /** A stream that is longer or older is ended, and another one begins: retention removes whole streams. */
 const MOST_STREAM_BYTES: Bytes = 64 << 20;
 const LONGEST_STREAM_MS: Millis = 86_400_000;
+/** The description of a sender's stream is shorter: labels are bounded. */
+const MOST_META_BYTES: Bytes = 1 << 20;
 /** Ids of profiles that are remembered of each sender. */
 const MOST_IDS = 20_000;
 /** Senders whose dictionaries are kept in memory. */
@@ -241,9 +243,9 @@ function remember(sender: OpenSender, { id, timeMs }: ReceivedProfile): void {
 
 function firstMeta(files: StreamFiles, stream: string) {
   try {
-    const [chunk] = files.frames(stream, 0);
+    const start = files.read(stream, 0, MOST_META_BYTES);
     const reader = new StreamReader(stream, READ_LIMITS);
-    reader.take(chunk ?? Buffer.alloc(0));
+    reader.take(start.subarray(0, namedBytes(start)));
     return reader.meta;
   } catch (error) {
     if (error instanceof TidemarkError) {
