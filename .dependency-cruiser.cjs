@@ -10,7 +10,7 @@ const rows = [
   ["holders", "diagnose"],
   ["record"],
   ["inspect", "store"],
-  ["gates", "server"],
+  ["gates", "server", "collect"],
   ["cli"],
 ];
 

@@ -67,6 +67,12 @@ export async function joinProgram() {
           treeshake: { moduleSideEffects: (id) => !id.startsWith(join(root, "dist/")) },
           input: programEntries.map((path) => `dist/${path}`),
           external: loadedWhenAsked,
+          // Comments of libraries for other bundlers, which Rollup only drops.
+          onwarn(warning, warn) {
+            if (warning.code !== "INVALID_ANNOTATION") {
+              warn(warning);
+            }
+          },
           output: { entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" },
         },
       },

@@ -148,4 +148,10 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     summary: "show the Python processes of this host in a live view",
     load: () => import("./commands/top.js"),
   },
+  {
+    name: "watch",
+    group: "fleet",
+    summary: "record every Python program of this host, as a policy says",
+    load: () => import("./commands/watch.js"),
+  },
 ];

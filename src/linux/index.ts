@@ -72,6 +72,7 @@ export {
   startTimeMs,
 } from "./process/process.js";
 export { type PythonProcess, readPythonProcesses } from "./process/python_processes.js";
+export { PythonScan, type ScannedProcess } from "./process/python_scan.js";
 export { readRank } from "./process/rank.js";
 export { readTasks, type Task, taskIds } from "./process/tasks.js";
 export { descendantsOf } from "./process/tree.js";

@@ -14,7 +14,9 @@
 export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach/attach.js";
 export { detachAgent } from "./attach/detach.js";
 export { leftAgentOf } from "./attach/left_agent.js";
+export { type OutsideOptions, recordFromOutside } from "./attach/outside.js";
 export { probeProcess } from "./attach/probe.js";
+export { CpuBudget } from "./budget/cpu_budget.js";
 export { watchProcess } from "./census/watch_process.js";
 export { growthOfDevices } from "./devices/device_growth.js";
 export { type DeviceLook, lookAtDevices } from "./devices/device_look.js";

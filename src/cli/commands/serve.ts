@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { formatBytes, formatDuration } from "../../model/base/numbers.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { ServingJson } from "../../model/documents/fleet_document.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { serve as runServer } from "../../server/index.js";
 import { defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -13,6 +14,7 @@ import {
   withCommonOptions,
   withExamples,
 } from "../options/options.js";
+import { WatcherBeside } from "../options/watcher_beside.js";
 import { printJson, printNote } from "../text/output.js";
 
 interface ServeCommandOptions extends CommonOptions {
@@ -23,6 +25,8 @@ interface ServeCommandOptions extends CommonOptions {
   readonly keep: Millis;
   readonly maxDisk: Bytes;
   readonly log?: "requests" | "warnings";
+  readonly watch?: boolean;
+  readonly policy?: string;
 }
 
 const DEFAULT_PORT = 7070;
@@ -72,11 +76,14 @@ export function buildCommand(): Command {
         "--log <what>",
         "JSON lines on stderr: all requests, or only warnings (the default on a terminal)",
       ).choices(["requests", "warnings"]),
-    );
+    )
+    .option("--watch", "also record every Python program of this host (tidemark watch)")
+    .option("--policy <file>", "with --watch: which programs are recorded, and how");
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
     "tidemark serve",
+    "tidemark serve --watch",
     "tidemark serve --load yesterday.tidemark today.tidemark",
     "tidemark serve --listen 0.0.0.0:7070 --token-file /run/secrets/tidemark",
     "tidemark serve --store duckdb:/var/lib/tidemark --keep 7d --max-disk 50GiB",
@@ -89,9 +96,16 @@ async function serve(options: ServeCommandOptions): Promise<void> {
       printNote(line);
     }
   };
+  if (options.policy !== undefined && options.watch !== true) {
+    throw badUsage("--policy has no effect without --watch", "add --watch");
+  }
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
-  await withInterrupt((until) =>
-    runServer({
+  const watcher = new WatcherBeside();
+  const stop = new AbortController();
+  await withInterrupt(async (until) => {
+    // The programs are left first: the last frames of their recordings still reach the server.
+    until.addEventListener("abort", () => void watcher.stop().finally(() => stop.abort()));
+    await runServer({
       listen: options.listen,
       store: options.store ?? `duckdb:${defaultServerFolder()}`,
       load: options.load ?? [],
@@ -101,15 +115,20 @@ async function serve(options: ServeCommandOptions): Promise<void> {
       mostBytes: options.maxDisk,
       logLevel: (options.log ?? usualLog) === "requests" ? "info" : "warn",
       say,
-      until,
+      until: stop.signal,
       listening({ url, folder }) {
         if (options.json === true) {
           printJson({ schema: "tidemark.serving/1", url, folder } satisfies ServingJson);
         }
         say(`serving ${url} from ${folder}; send to it with: tidemark run --to ${url} app.py`);
+        if (options.watch === true) {
+          watcher.start(url, options.policy, (code) =>
+            say(`the collector ended with code ${code ?? "?"}; the server goes on without it`),
+          );
+        }
       },
-    }),
-  );
+    });
+  }).finally(() => watcher.stop());
 }
 
 /** "127.0.0.1:7070", "[::1]:7070", ":7070" of loopback, "7070" likewise. */

@@ -3,8 +3,16 @@ import { join } from "node:path";
 
 export { FLEET_PAGES_PATH } from "../../linux/installation.js";
 
-/** Where a server of this user keeps everything unless it is told otherwise. */
+/** Where a server of this user keeps everything unless --store says otherwise. */
 export function defaultServerFolder(): string {
-  const base = process.env.XDG_DATA_HOME || join(homedir(), ".local/share");
-  return join(base, "tidemark/server");
+  return inDataHome("server");
+}
+
+/** Where `watch` keeps recordings unless --folder says otherwise. */
+export function defaultWatchFolder(): string {
+  return inDataHome("watch");
+}
+
+function inDataHome(name: string): string {
+  return join(process.env.XDG_DATA_HOME || join(homedir(), ".local/share"), "tidemark", name);
 }

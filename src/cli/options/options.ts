@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { formatBytes } from "../../model/base/numbers.js";
+import { bytesIn, durationIn } from "../../model/base/quantities.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { shellWord } from "../text/command_words.js";
@@ -68,38 +69,19 @@ export function withExamples(command: Command, ...examples: string[]): Command {
   );
 }
 
-const UNIT_SHIFTS: Record<string, number> = { "": 0, k: 10, m: 20, g: 30, t: 40 };
-
 /** Converts "4096", "64K", "10MiB", "1.5 GB" to bytes; every unit is a power of 1024. */
 export function parseBytes(text: string): Bytes {
-  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$/i.exec(text.trim());
-  const shift = match ? UNIT_SHIFTS[(match[2] ?? "").toLowerCase()] : undefined;
-  const bytes = match && shift !== undefined ? Number(match[1]) * 2 ** shift : Number.NaN;
-  if (!Number.isSafeInteger(Math.round(bytes))) {
+  const bytes = bytesIn(text);
+  if (bytes === null) {
     throw new InvalidArgumentError("a size such as 4096, 64K or 10MiB");
   }
-  return Math.round(bytes);
+  return bytes;
 }
-
-const DURATION_UNITS: Record<string, Millis> = {
-  ms: 1,
-  "": 1000,
-  s: 1000,
-  m: 60_000,
-  min: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
-
-/** No recording is longer. */
-const LONGEST_DURATION: Millis = 365 * 86_400_000;
 
 /** "500ms", "60s", "60", "10min", "1.5h": a duration above zero; plain numbers are seconds. */
 export function parseDuration(text: string): Millis {
-  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|)$/i.exec(text.trim());
-  const unit = match ? DURATION_UNITS[(match[2] ?? "").toLowerCase()] : undefined;
-  const ms = match && unit !== undefined ? Number(match[1]) * unit : Number.NaN;
-  if (!(ms >= 1 && ms <= LONGEST_DURATION)) {
+  const ms = durationIn(text);
+  if (ms === null) {
     throw new InvalidArgumentError("a duration such as 30s, 5min or 2h");
   }
   return ms;

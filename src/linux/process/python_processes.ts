@@ -41,28 +41,40 @@ export function readPythonProcesses(shares: boolean): PythonProcess[] {
       continue;
     }
     children.set(stat.parentPid, (children.get(stat.parentPid) ?? 0) + 1);
-    const interpreter = pid === process.pid ? null : readInterpreter(pid);
-    const status = interpreter === null ? null : readStatus(pid);
-    if (interpreter === null || status === null) {
-      continue;
+    const python = pid === process.pid ? null : readPythonProcess(pid, shares);
+    if (python !== null) {
+      found.push(python);
     }
-    const rollup = shares ? readRollup(pid) : null;
-    found.push({
-      pid,
-      parentPid: stat.parentPid,
-      uid: status.uid,
-      interpreter,
-      command: readCommand(pid) ?? [],
-      container: readContainer(pid),
-      rssBytes: status.rssBytes,
-      pssBytes: rollup?.pssBytes ?? 0,
-      ussBytes: rollup?.ussBytes ?? 0,
-      threads: status.threads,
-      startTicks: stat.startTicks,
-      attach: attachAnswer(pid, interpreter),
-    });
   }
   return found.map((row) => ({ ...row, children: children.get(row.pid) ?? 0 }));
+}
+
+/** null if it is no Python process, or has ended. `shares`: as for all. */
+export function readPythonProcess(
+  pid: Pid,
+  shares: boolean,
+): Omit<PythonProcess, "children"> | null {
+  const interpreter = readInterpreter(pid);
+  const stat = interpreter === null ? null : readStat(pid);
+  const status = stat === null || hasEnded(stat) ? null : readStatus(pid);
+  if (interpreter === null || stat === null || status === null) {
+    return null;
+  }
+  const rollup = shares ? readRollup(pid) : null;
+  return {
+    pid,
+    parentPid: stat.parentPid,
+    uid: status.uid,
+    interpreter,
+    command: readCommand(pid) ?? [],
+    container: readContainer(pid),
+    rssBytes: status.rssBytes,
+    pssBytes: rollup?.pssBytes ?? 0,
+    ussBytes: rollup?.ussBytes ?? 0,
+    threads: status.threads,
+    startTicks: stat.startTicks,
+    attach: attachAnswer(pid, interpreter),
+  };
 }
 
 /** Combines the kernel's answer with whether Tidemark supports the interpreter. */

@@ -20,33 +20,24 @@
  */
 
 import { closeSync, openSync } from "node:fs";
-import { hostname, release } from "node:os";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import type { RemoteAnswer } from "../../cpython/entry/remote_exec.js";
 import {
   hasEnded,
   isMappingNamed,
   readAttachPermission,
-  readCommand,
-  readEnvironment,
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
-import { LIBRARY_PATH, TIDEMARK_VERSION } from "../../linux/installation.js";
+import { LIBRARY_PATH } from "../../linux/installation.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import { raiseOomScore } from "../../linux/this_process/out_of_memory.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached, recorderDied } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
-import { programName } from "../../model/profile/program_name.js";
-import { identityOf } from "../../model/wire/identity.js";
-import { FileSink } from "../../recording/frames/file_sink.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
-import { SentSink } from "../../recording/sender/sent_sink.js";
-import { StreamSender } from "../../recording/sender/stream_sender.js";
 import type { Recording } from "../../recording/types.js";
-import { RecordingWriter } from "../../recording/writer.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { PoolReader } from "../../segment/pool.js";
 import { CpuBudget } from "../budget/cpu_budget.js";
@@ -60,6 +51,7 @@ import { PoolWatch } from "../process/pool_watch.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { type AgentStatus, type ArmOptions, armAgent, disarmAgent } from "./attached_agent.js";
 import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_children.js";
+import { beginRecording } from "./begun_recording.js";
 import { leftAgentOf } from "./left_agent.js";
 
 /** Interval of the checks for the process's end and for `enough`. */
@@ -260,28 +252,6 @@ interface Entered {
   readonly owner: ArmOptions | null;
 }
 
-function beginRecording(
-  writer: RecordingWriter,
-  beganMs: TimeMs,
-  { pid, command, place }: { pid: Pid; command: readonly string[]; place: PoolPlace },
-): void {
-  const header = place.pool.header();
-  const ticks = (of: Pid) => readStat(of)?.startTicks ?? 0;
-  writer.begin({
-    tidemarkVersion: TIDEMARK_VERSION,
-    command,
-    pid,
-    startedMs: beganMs, // start of the recording; earlier events are not in it
-    host: hostname(),
-    kernel: release(),
-    runId: header.runId,
-    periodBytes: header.periodBytes,
-    keeper: { ...place.keeper, startTicks: ticks(place.keeper.pid) },
-    recorder: { pid: process.pid, startTicks: ticks(process.pid) },
-    identity: identityOf(readEnvironment(pid), programName(command)),
-  });
-}
-
 function notSeenOf(stood: boolean, { follow }: AttachOptions): string[] {
   return [
     stood
@@ -300,14 +270,11 @@ async function record(
 ): Promise<AttachResult> {
   const { pid } = options;
   const notes: string[] = [];
-  const path = resolve(options.recordingPath);
-  const sender = options.to ? new StreamSender(options.to) : null;
-  const file = FileSink.open(path);
-  const writer = new RecordingWriter(sender ? new SentSink(file, sender) : file);
+  const { runId, periodBytes } = place.pool.header();
+  const pool = { runId, periodBytes, keeper: place.keeper };
+  const recording = beginRecording(pid, options.recordingPath, pool, options.to);
+  const { path, writer, command, startedMs: beganMs } = recording;
   place.setOrphan(orphanPath(path));
-  const command = readCommand(pid) ?? [];
-  const beganMs = nowMs();
-  beginRecording(writer, beganMs, { pid, command, place });
   writer.limits(beganMs, notSeenOf(stood, options));
   const recorder = new Recorder({
     writer,
@@ -353,7 +320,7 @@ async function record(
   }
   writer.close();
   place.setOrphan("");
-  const unsent = await sender?.finish(path);
+  const unsent = await recording.sendRest();
   if (unsent) {
     notes.push(unsent);
   }

@@ -14,7 +14,7 @@ import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { fileUnusable, unknownVersion } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
-import { makeFolder } from "../spool/make_folder.js";
+import { makeFolder } from "../../recording/frames/make_folder.js";
 import { TABLES, type TableName } from "./schema.js";
 
 /** Raised by every change of a table. */

@@ -13,8 +13,8 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { STREAM_NAME } from "../../model/wire/frames.js";
+import { makeFolder } from "../../recording/frames/make_folder.js";
 import { wholeFrames } from "../../recording/stream_reader.js";
-import { makeFolder } from "./make_folder.js";
 
 const SUFFIX = ".tidemark";
 const CHUNK_BYTES: Bytes = 4 << 20;

@@ -1,0 +1,129 @@
+/**
+ * What `tidemark watch` costs beside many Python programs:
+ * `npm run bench -- watch [--programs 100] [--agents 0,10] [--first 60] [--later 120]`
+ *
+ * One in ten of the programs is busy (20 small requests a second), the others sleep. The cost is read from /proc: of
+ * Node with its threads, and of the keepers that it starts. For each number of agents: CPU time in the first
+ * `--first` seconds, then the share of a core over `--later`, RSS at rest (median) and at its highest.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { findInterpreters } from "../scripts/environment/interpreters.mjs";
+import { describeMachine } from "./machine.mjs";
+import { recorderCost } from "./process_cost.mjs";
+import { markdownTable, writeResults } from "./results.mjs";
+import { median } from "./statistics.mjs";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const tidemark = join(here, "../bin/tidemark");
+const { values: options } = parseArgs({
+  options: {
+    programs: { type: "string", default: "100" },
+    agents: { type: "string", default: "0,10" },
+    first: { type: "string", default: "60" },
+    later: { type: "string", default: "120" },
+  },
+});
+const SAMPLE_MS = 500;
+const NO_PROGRAM = -1;
+const IDLE = "import time\nwhile True: time.sleep(0.5)";
+const BUSY = `import json, time
+while True:
+    json.loads(json.dumps({"values": list(range(300))}))
+    time.sleep(0.05)`;
+
+const count = Number(options.programs);
+const python =
+  (await findInterpreters()).findLast(({ freeThreaded }) => !freeThreaded)?.path ?? "python3";
+const folder = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
+const programs = Array.from({ length: count }, (_, n) =>
+  spawn(python, ["-c", n % 10 === 0 ? BUSY : IDLE], {
+    stdio: "ignore",
+    env: { ...process.env, TIDEMARK_SERVICE: `watched-${n % 20}` },
+  }),
+);
+
+/** @type {string[][]} */
+const rows = [];
+try {
+  await pause(10_000);
+  for (const agents of options.agents.split(",")) {
+    rows.push(await measure(agents));
+    console.log(rows.at(-1)?.join("  "));
+  }
+} finally {
+  for (const program of programs) {
+    program.kill("SIGKILL");
+  }
+  rmSync(folder, { recursive: true, force: true });
+}
+writeResults(
+  "watch",
+  [
+    "## The collector",
+    "",
+    `\`npm run bench -- watch\` on ${describeMachine(python)}.`,
+    `\`tidemark watch\` beside ${count} Python programs, one in ten busy. CPU and RSS of the collector and all that it starts.`,
+    "",
+    markdownTable(
+      [
+        "agents",
+        `CPU, first ${options.first} s`,
+        `CPU, next ${options.later} s, of a core`,
+        "RSS at rest",
+        "RSS highest",
+      ],
+      rows,
+    ),
+  ].join("\n"),
+);
+
+/** @param {string} agents @returns {Promise<string[]>} */
+async function measure(agents) {
+  const policy = join(folder, "policy.yaml");
+  writeFileSync(
+    policy,
+    `defaults: {warm_up: 1s, agents: ${agents}, turn: 1h}
+select:
+  - {match: {service: "watched-*"}}
+  - {match: {}, watch: never}
+`,
+  );
+  const words = ["watch", "--policy", policy, "--folder", join(folder, `recordings-${agents}`)];
+  const child = spawn(tidemark, words, { stdio: "ignore" });
+  const begun = performance.now();
+  const seconds = () => (performance.now() - begun) / 1000;
+  /** @type {{at: number, cpuMs: number, rssBytes: number}[]} */
+  const samples = [];
+  while (seconds() < Number(options.first) + Number(options.later)) {
+    await pause(SAMPLE_MS);
+    const cost = recorderCost(/** @type {number} */ (child.pid), NO_PROGRAM);
+    if (cost !== null) {
+      samples.push({ at: seconds(), ...cost });
+    }
+  }
+  const exit = once(child, "exit");
+  child.kill("SIGTERM");
+  await exit;
+  const early = samples.findLast(({ at }) => at <= Number(options.first));
+  const last = samples.at(-1);
+  if (early === undefined || last === undefined) {
+    throw new Error("the collector ended early");
+  }
+  const share = (last.cpuMs - early.cpuMs) / ((last.at - early.at) * 1000);
+  const later = samples.filter(({ at }) => at > Number(options.first));
+  const mib = (/** @type {number} */ bytes) => `${Math.round(bytes / 2 ** 20)} MiB`;
+  return [
+    agents,
+    `${(early.cpuMs / 1000).toFixed(2)} s`,
+    `${(share * 100).toFixed(2)} %`,
+    mib(median(later.map(({ rssBytes }) => rssBytes))),
+    mib(Math.max(...samples.map(({ rssBytes }) => rssBytes))),
+  ];
+}

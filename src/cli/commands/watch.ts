@@ -1,0 +1,82 @@
+import { Command } from "commander";
+import { Collector, readPolicy, watchDocument } from "../../collect/index.js";
+import { badUsage } from "../../model/errors/errors.js";
+import { defaultWatchFolder } from "../files/server_files.js";
+import type { CommandAbout } from "../options/about.js";
+import {
+  type DestinationOptions,
+  destinationOf,
+  serverOf,
+  withDestination,
+} from "../options/destination.js";
+import { withInterrupt } from "../options/interrupt.js";
+import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
+import { requireLinux } from "../options/requirements.js";
+import { printWatchTable, watchEventText } from "../screens/watch.js";
+import { printJson, printNote, screenOf } from "../text/output.js";
+
+interface WatchCommandOptions extends CommonOptions, DestinationOptions {
+  readonly once?: boolean;
+  readonly policy?: string;
+  readonly folder?: string;
+}
+
+export const about: CommandAbout = {
+  group: "fleet",
+  summary: "record every Python program of this host, as a policy says",
+  rows: "none",
+};
+
+export function buildCommand(): Command {
+  const command = new Command("watch")
+    .description(
+      "Find the Python programs of this host, new ones within seconds, and record each of them: with the\n" +
+        "agent, at most 20 at a time, which take turns if there are more; the others from outside. With\n" +
+        "--to, recordings are sent to a server while they grow; without it, verdicts are printed here.\n" +
+        "Ctrl-C or SIGTERM leaves all programs as they were. A master with its workers is one program.",
+    )
+    .option("--once", "print what each program would get, and why; touch nothing")
+    .option("--policy <file>", "a policy in YAML, read again when it changes (docs/watch.md)")
+    .option("--folder <folder>", "where recordings are kept (default: in ~/.local/share)");
+  withDestination(command);
+  withCommonOptions(command, "stdout");
+  return withExamples(
+    command,
+    "tidemark watch --once",
+    "tidemark watch",
+    "tidemark watch --policy tidemark.yaml --once",
+    "tidemark watch --to http://127.0.0.1:7070",
+  ).action(watch);
+}
+
+async function watch(options: WatchCommandOptions): Promise<void> {
+  requireLinux();
+  const policyPath = options.policy ?? null;
+  if (options.once === true) {
+    const document = watchDocument(policyPath);
+    if (options.json === true) {
+      printJson(document);
+    } else {
+      printWatchTable(screenOf(process.stdout), document);
+    }
+    return;
+  }
+  if (options.json === true) {
+    throw badUsage("--json needs --once", "print the programs: tidemark watch --once --json");
+  }
+  const server = policyPath === null ? undefined : readPolicy(policyPath).server;
+  const { to = server ? serverOf(server.url, server.token_file) : null } = destinationOf(options);
+  await withInterrupt((until) =>
+    new Collector({
+      policyPath,
+      folder: options.folder ?? defaultWatchFolder(),
+      to,
+      until,
+      onEvent(event) {
+        if (options.quiet !== true || event.kind === "verdict") {
+          printNote(watchEventText(event));
+        }
+      },
+    }).run(),
+  );
+}

@@ -1,0 +1,40 @@
+/** `serve --watch`: the collector of this host beside the server, in a process of its own. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+
+/** How long programs may take to be left. */
+const LEAVE_MS = 20_000;
+
+export class WatcherBeside {
+  #child: ChildProcess | null = null;
+
+  /** `ended` is called if it ends although nobody stopped it. */
+  start(url: string, policy: string | undefined, ended: (code: number | null) => void): void {
+    const main = process.argv[1] ?? "";
+    const words = ["watch", "--to", url, ...(policy === undefined ? [] : ["--policy", policy])];
+    const child = spawn(process.execPath, [...process.execArgv, main, ...words], {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    this.#child = child;
+    child.once("exit", (code) => {
+      if (this.#child === child) {
+        this.#child = null;
+        ended(code);
+      }
+    });
+  }
+
+  /** Every program has been left, or the time for that is over. */
+  async stop(): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    if (child === null) {
+      return;
+    }
+    const exit = once(child, "exit");
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), LEAVE_MS);
+    await exit;
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,71 @@
+/** A policy is read as written, and a wrong one is refused with its line. */
+import { expect, test } from "vitest";
+import { boundsOf } from "./collector.js";
+import { DEFAULT_POLICY, policyOf, readPolicy } from "./policy.js";
+
+const read = (text: string) => policyOf(text, "policy.yaml");
+
+test("durations, sizes and shares are as people write them", () => {
+  const policy = read(`
+defaults: {warm_up: 30s, agents: 3, turn: 5min, keep: 2h, disk: 512MiB}
+select: [{match: {env: prod}, agent: {share: 2.5%}}]
+`);
+  expect(boundsOf(policy)).toEqual({
+    warmUpMs: 30_000,
+    agents: 3,
+    turnMs: 300_000,
+    keepMs: 7_200_000,
+    mostBytes: 2 ** 29,
+  });
+  expect(policy.select).toEqual([
+    { match: { env: "prod" }, watch: "agent", agent: { share: 0.025 } },
+  ]);
+});
+
+test("an empty file is the default policy", () => {
+  expect(read("")).toEqual(DEFAULT_POLICY);
+  expect(read("# nothing yet\n")).toEqual(DEFAULT_POLICY);
+});
+
+test.each([
+  ["defaults: {agents: many}", /line 1: defaults\.agents: .*number/],
+  ["defaults:\n  warm_up: soon", /line 2: defaults\.warm_up: expected a duration such as 30s/],
+  ["defaults: {disk: -1}", /defaults\.disk: expected a size/],
+  [
+    "select: [{match: {}, agent: {share: 110%}}]",
+    /select\.0\.agent\.share: expected a share such as 10%/,
+  ],
+  ["select:\n- match: {}\n- watch: never", /line 3: select\.1\.match: .*object/],
+  ["select:\n- match: {}\n  watch: maybe", /line 3: select\.0\.watch: .*never/],
+  ["selects: []", /selects/],
+  ["a: [1", /line 1: /],
+  ["- 1\n- 2", /policy\.yaml/],
+  ["just words", /policy\.yaml/],
+])("%j is refused in one line", (text, expected) => {
+  let message = "";
+  try {
+    read(text);
+  } catch (error) {
+    message = (error as Error).message;
+  }
+  expect(message).toMatch(expected);
+  expect(message).not.toContain("\n");
+  expect(message.length).toBeLessThan(400);
+});
+
+test("aliases that would expand to a huge document are refused", () => {
+  const levels = Array.from(
+    { length: 12 },
+    (_, n) => `a${n + 1}: &a${n + 1} [${Array(10).fill(`*a${n}`)}]`,
+  );
+  expect(() => read(`a0: &a0 x\n${levels.join("\n")}`)).toThrow(/policy\.yaml/);
+});
+
+test("a file that is too large is refused before it is read as YAML", () => {
+  expect(() => read(`x: ${"y".repeat(2 << 20)}`)).toThrow(/larger than 1 MiB/);
+});
+
+test("a file that is missing or a folder is named", () => {
+  expect(() => readPolicy("/nowhere/policy.yaml")).toThrow(/no such policy/);
+  expect(() => readPolicy("/")).toThrow(/TM-E00\d.*\//);
+});

@@ -1,0 +1,156 @@
+/**
+ * The policy of `tidemark watch`: which programs are recorded, and which of them get the agent. A YAML file:
+ *
+ *     server: {url: https://tidemark.internal, token_file: /run/secrets/tidemark}
+ *     defaults: {warm_up: 1min, agents: 20, turn: 10min, keep: 24h, disk: 2GiB}
+ *     select:
+ *       - match: {service: "checkout*", env: prod}
+ *         agent: {share: 10%, most: 3}
+ *       - match: {command: "*celery beat*"}
+ *         watch: never
+ *
+ * The first rule that matches a program decides; a program that no rule matches gets the defaults.
+ */
+import { readFileSync } from "node:fs";
+import { LineCounter, parseDocument } from "yaml";
+import { z } from "zod";
+import { bytesIn, durationIn } from "../model/base/quantities.js";
+import {
+  badUsage,
+  fileNotFound,
+  fileUnusable,
+  type TidemarkError,
+} from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
+
+function quantity(read: (text: string) => number | null, example: string) {
+  return z.union([z.string(), z.number()]).transform((value, context) => {
+    const found = read(String(value));
+    if (found === null) {
+      context.addIssue({ code: "custom", message: `expected ${example}` });
+      return z.NEVER;
+    }
+    return found;
+  });
+}
+
+const duration = quantity(durationIn, "a duration such as 30s, 5min or 2h");
+const size = quantity(bytesIn, "a size such as 512MiB or 2GiB");
+const share = quantity((text) => {
+  const [, figure] = /^(\d{1,3}(?:\.\d+)?)\s*%$/.exec(text.trim()) ?? [];
+  return figure === undefined || Number(figure) > 100 ? null : Number(figure) / 100;
+}, "a share such as 10%");
+const pattern = z.string().min(1).max(1000);
+const count = z.number().int().min(0).max(10_000);
+
+const MATCHES = {
+  service: pattern.optional(),
+  version: pattern.optional(),
+  env: pattern.optional(),
+  namespace: pattern.optional(),
+  workload: pattern.optional(),
+  container: pattern.optional(),
+  user: pattern.optional(),
+  command: pattern.optional(),
+};
+
+const POLICY = z.strictObject({
+  server: z
+    .strictObject({ url: z.string().min(1), token_file: z.string().min(1).optional() })
+    .optional(),
+  defaults: z
+    .strictObject({
+      warm_up: duration.optional(),
+      agents: count.optional(),
+      turn: duration.optional(),
+      keep: duration.optional(),
+      disk: size.optional(),
+    })
+    .default({}),
+  select: z
+    .array(
+      z.strictObject({
+        match: z.strictObject({
+          ...MATCHES,
+          labels: z.record(z.string(), pattern).optional(),
+        }),
+        watch: z.enum(["never", "outside", "agent"]).default("agent"),
+        agent: z
+          .strictObject({ share: share.default(1), most: count.optional() })
+          .default({ share: 1 }),
+      }),
+    )
+    .default([]),
+});
+
+export type Policy = z.infer<typeof POLICY>;
+export type Rule = Policy["select"][number];
+export type Match = Rule["match"];
+
+/** Without a policy file: every program that may be entered. */
+export const DEFAULT_POLICY: Policy = POLICY.parse({});
+
+/** Throws TidemarkError: the file cannot be read, is not YAML, or does not follow the form; names the place. */
+export function readPolicy(path: string): Policy {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const { code, message } = reasonOf(error);
+    throw code === "ENOENT" ? fileNotFound(path, "policy") : fileUnusable(path, "read", message);
+  }
+  return policyOf(text, path);
+}
+
+const LONGEST_POLICY = 1 << 20;
+
+/** @internal */
+export function policyOf(text: string, path: string): Policy {
+  if (text.length > LONGEST_POLICY) {
+    throw refused(path, null, "it is larger than 1 MiB, so it is no policy");
+  }
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const [broken] = document.errors;
+  if (broken !== undefined) {
+    throw refused(path, lines.linePos(broken.pos[0]).line, broken.message);
+  }
+  const parsed = POLICY.safeParse(plainValue(document, path) ?? {});
+  if (parsed.success) {
+    return parsed.data;
+  }
+  const [issue] = parsed.error.issues;
+  const keys = issue?.path.map(String) ?? [];
+  const place = keys.join(".") || "the policy";
+  throw refused(path, lineOf(document, keys, lines), `${place}: ${issue?.message ?? ""}`);
+}
+
+/** The line of a value, or of the nearest one around it if it is missing. */
+function lineOf(
+  document: ReturnType<typeof parseDocument>,
+  keys: readonly string[],
+  lines: LineCounter,
+): number | null {
+  for (let depth = keys.length; depth > 0; depth--) {
+    const node = document.getIn(keys.slice(0, depth), true) as { range?: readonly number[] } | null;
+    const offset = node?.range?.[0];
+    if (offset !== undefined) {
+      return lines.linePos(offset).line;
+    }
+  }
+  return null;
+}
+
+function refused(path: string, line: number | null, why: string): TidemarkError {
+  const place = line === null ? path : `${path}, line ${line}`;
+  return badUsage(`${place}: ${why.split("\n", 1)[0]}`, "the form of a policy is in docs/watch.md");
+}
+
+/** Aliases that expand to a huge document are refused by the library. */
+function plainValue(document: ReturnType<typeof parseDocument>, path: string): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 100 });
+  } catch (error) {
+    throw refused(path, null, reasonOf(error).message);
+  }
+}

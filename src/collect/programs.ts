@@ -1,0 +1,146 @@
+/**
+ * The programs of a host: a Python process with the Python processes below it that belong to the same service.
+ * A master with its workers is one program and has one recording.
+ *
+ *     supervisord ── shop (gunicorn) ── worker      two programs: supervisord alone, and shop with its workers
+ *                                    └─ worker
+ */
+import { type ScannedProcess, userName } from "../linux/index.js";
+import type { Bytes, Pid } from "../model/base/units.js";
+import type { Match, Policy, Rule } from "./policy.js";
+
+export interface Program {
+  /** Of its first process. */
+  readonly root: ScannedProcess;
+  /** Python processes, the root's first. */
+  readonly processes: readonly ScannedProcess[];
+  /** Sum of RSS; what processes share counts more than once. */
+  readonly rssBytes: Bytes;
+  /** A program of another service runs below it, so its own children cannot be recorded as one tree with it. */
+  readonly hasOthersBelow: boolean;
+}
+
+/** Ascending by pid of the root. */
+export function programsOf(processes: readonly ScannedProcess[]): Program[] {
+  const byPid = new Map(processes.map((process) => [process.pid, process]));
+  const roots = new Map<Pid, Pid>();
+  const rootOf = (process: ScannedProcess): Pid => {
+    const known = roots.get(process.pid);
+    if (known !== undefined) {
+      return known;
+    }
+    roots.set(process.pid, process.pid); // a circle of parents, read at different moments, ends here
+    const parent = byPid.get(process.parentPid);
+    const root =
+      parent !== undefined && isOfOneService(parent, process) ? rootOf(parent) : process.pid;
+    roots.set(process.pid, root);
+    return root;
+  };
+  const members = new Map<Pid, ScannedProcess[]>();
+  for (const process of processes) {
+    const root = rootOf(process);
+    members.set(root, [...(members.get(root) ?? []), process]);
+  }
+  const above = new Set(
+    processes.flatMap((process) => {
+      const parent = byPid.get(process.parentPid);
+      return parent === undefined || isOfOneService(parent, process) ? [] : [rootOf(parent)];
+    }),
+  );
+  return [...members]
+    .sort(([a], [b]) => a - b)
+    .flatMap(([pid, all]) => {
+      const root = byPid.get(pid);
+      return root === undefined
+        ? []
+        : [
+            {
+              root,
+              processes: [root, ...all.filter((process) => process !== root)],
+              rssBytes: all.reduce((sum, { rssBytes }) => sum + rssBytes, 0),
+              hasOthersBelow: above.has(pid),
+            },
+          ];
+    });
+}
+
+function isOfOneService(parent: ScannedProcess, child: ScannedProcess): boolean {
+  return (
+    parent.identity.service === child.identity.service &&
+    parent.identity.version === child.identity.version &&
+    parent.container === child.container
+  );
+}
+
+export interface Chosen {
+  /** Number of the rule in the policy, from 1; null if no rule matches. */
+  readonly number: number | null;
+  readonly watch: Rule["watch"];
+  readonly share: number;
+  /** Most programs of one service with the agent at a time. */
+  readonly most: number;
+}
+
+const WITHOUT_RULE: Chosen = {
+  number: null,
+  watch: "agent",
+  share: 1,
+  most: Number.POSITIVE_INFINITY,
+};
+
+/** What the policy gives a program: its first rule that matches. */
+export function ruleFor({ root }: Program, { select }: Policy): Chosen {
+  const index = select.findIndex(({ match }) => matches(root, match));
+  const rule = select[index];
+  return rule === undefined
+    ? WITHOUT_RULE
+    : {
+        number: index + 1,
+        watch: rule.watch,
+        share: rule.agent.share,
+        most: rule.agent.most ?? Number.POSITIVE_INFINITY,
+      };
+}
+
+function matches(root: ScannedProcess, { labels = {}, ...match }: Match): boolean {
+  const { identity } = root;
+  const values: Record<keyof typeof match, string> = {
+    service: identity.service,
+    version: identity.version,
+    env: identity.env,
+    namespace: identity.namespace,
+    workload: identity.workload,
+    container: root.container || identity.container,
+    user: userName(root.uid),
+    command: root.command.join(" "),
+  };
+  return (
+    Object.entries(match).every(
+      ([key, pattern]) =>
+        pattern === undefined || fits(values[key as keyof typeof values], pattern),
+    ) &&
+    Object.entries(labels).every(([name, pattern]) => fits(identity.labels[name] ?? "", pattern))
+  );
+}
+
+/** `*` stands for any text. Without backtracking: a hostile command line cannot make it slow. */
+export function fits(text: string, pattern: string): boolean {
+  const parts = pattern.split("*");
+  const [first = "", ...rest] = parts;
+  const last = rest.pop();
+  if (last === undefined) {
+    return text === first;
+  }
+  if (!text.startsWith(first)) {
+    return false;
+  }
+  let at = first.length;
+  for (const part of rest) {
+    const found = text.indexOf(part, at);
+    if (found < 0) {
+      return false;
+    }
+    at = found + part.length;
+  }
+  return text.length - last.length >= at && text.endsWith(last);
+}

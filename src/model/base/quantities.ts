@@ -1,0 +1,33 @@
+/** Sizes and durations as people write them, on the command line and in configuration files. */
+import type { Bytes, Millis } from "./units.js";
+
+const UNIT_SHIFTS: Record<string, number> = { "": 0, k: 10, m: 20, g: 30, t: 40 };
+
+const DURATION_UNITS: Record<string, Millis> = {
+  ms: 1,
+  "": 1000,
+  s: 1000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** No recording is longer. */
+const LONGEST_DURATION: Millis = 365 * 86_400_000;
+
+/** "4096", "64K", "10MiB"; null for anything else. */
+export function bytesIn(text: string): Bytes | null {
+  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$/i.exec(text.trim());
+  const shift = match ? UNIT_SHIFTS[(match[2] ?? "").toLowerCase()] : undefined;
+  const bytes = match && shift !== undefined ? Math.round(Number(match[1]) * 2 ** shift) : null;
+  return Number.isSafeInteger(bytes) ? bytes : null;
+}
+
+/** "30s", "5min", "2h"; a plain number is in seconds; null for anything else, and for more than a year. */
+export function durationIn(text: string): Millis | null {
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|)$/i.exec(text.trim());
+  const unit = match ? DURATION_UNITS[(match[2] ?? "").toLowerCase()] : undefined;
+  const ms = match && unit !== undefined ? Number(match[1]) * unit : Number.NaN;
+  return ms >= 1 && ms <= LONGEST_DURATION ? ms : null;
+}

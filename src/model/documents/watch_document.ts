@@ -1,0 +1,37 @@
+/** What `tidemark watch --once` prints: the Python programs of a host, and what the policy gives each. */
+import type { Bytes, Pid } from "../base/units.js";
+
+/** A program: a Python process with those below it that belong to the same service. */
+export interface WatchRowJson {
+  /** Of its first process. */
+  pid: Pid;
+  service: string;
+  /** "": unknown; also `env` and `container`. */
+  version: string;
+  env: string;
+  user: string;
+  container: string;
+  /** Version of its Python; "" if unknown. */
+  python: string;
+  command: string[];
+  /** Python processes of the program. */
+  processes: number;
+  /** Sum of RSS; shared memory counts more than once. */
+  rssBytes: Bytes;
+  /** Number of the rule that decides, from 1; null: no rule matches. */
+  rule: number | null;
+  /** `agent`: allocation sites; `outside`: only figures of /proc; `never`: nothing. */
+  gets: "agent" | "outside" | "never";
+  /** Why it cannot have the agent that the policy allows, and what would help; "" otherwise. */
+  reason: string;
+  remedy: string;
+}
+
+/** `tidemark.watch/1` */
+export interface WatchJson {
+  schema: "tidemark.watch/1";
+  /** Path of the policy; "": the default policy. */
+  policy: string;
+  /** Largest RSS first. */
+  programs: WatchRowJson[];
+}
