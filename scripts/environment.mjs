@@ -19,7 +19,12 @@ import {
   interpretersIn,
   interpretersInChroot,
 } from "./environment/interpreters.mjs";
-import { makePackages, makePackagingTools, makeTorch } from "./environment/packages.mjs";
+import {
+  makePackages,
+  makePackagingTools,
+  makeSenders,
+  makeTorch,
+} from "./environment/packages.mjs";
 import { installSystemTools } from "./environment/system_tools.mjs";
 import { makeWheelhouse } from "./environment/wheelhouse.mjs";
 import { root, setUp } from "./setup.mjs";
@@ -37,6 +42,8 @@ import { root, setUp } from "./setup.mjs";
  * @property {string | null} packagesPython executable of a virtual environment that holds
  *   test/requirements.txt (NumPy, pandas, FastAPI, uvicorn, gevent, pytest, ...)
  * @property {string | null} torchPython the same for test/requirements-torch.txt
+ * @property {string | null} sendersPython the same for test/requirements-senders.txt (profilers that
+ *   send to a server)
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
  * @property {string | null} allocators folder of the libraries of jemalloc, mimalloc and tcmalloc
  * @property {string | null} wheelhouse folder of wheels: test/requirements-wheelhouse.txt
@@ -51,7 +58,18 @@ import { root, setUp } from "./setup.mjs";
  */
 
 const file = join(root, "node_modules/.cache/tidemark/environment.json");
-const toolNames = ["valgrind", "heaptrack", "cc", "c++", "setpriv", "unshare", "nsenter", "go"];
+const toolNames = [
+  "valgrind",
+  "heaptrack",
+  "cc",
+  "c++",
+  "setpriv",
+  "unshare",
+  "nsenter",
+  "go",
+  "prometheus",
+  "promtool",
+];
 
 /**
  * The environment that the last set-up of this clone found.
@@ -101,6 +119,7 @@ export async function makeEnvironment({ long = false } = {}) {
   const freeThreaded = await orSkip("CPython without a GIL", makeFreeThreaded);
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
+  const sendersPython = await orSkip("profilers that send", () => makeSenders(local));
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
   const allocators = await orSkip("jemalloc, mimalloc, tcmalloc", makeAllocators);
   const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
@@ -122,6 +141,7 @@ export async function makeEnvironment({ long = false } = {}) {
     ],
     packagesPython,
     torchPython,
+    sendersPython,
     chroot,
     wheelhouse,
     allocators,

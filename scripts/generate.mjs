@@ -29,10 +29,19 @@ async function sourceParts() {
   const { folderIndexes } = await import("./generate/folder_indexes.mjs");
   const { jsonSchemas } = await import("./generate/json_schemas.mjs");
   const { phraseTable } = await import("./generate/phrase_table.mjs");
+  const { protocolBuffers } = await import("./generate/protocol_buffers.mjs");
   const { segmentLayout, segmentLayoutPath } = await import("./generate/segment_layout.mjs");
   const layout = new Map([[relative(root, segmentLayoutPath), segmentLayout()]]);
   const sources = [...commandList(), ...folderIndexes()];
-  return new Map([...sources, ...layout, ...jsonSchemas(), ...errorPage(), ...phraseTable()]);
+  const messages = await protocolBuffers();
+  return new Map([
+    ...sources,
+    ...layout,
+    ...messages,
+    ...jsonSchemas(),
+    ...errorPage(),
+    ...phraseTable(),
+  ]);
 }
 
 /** What is made by running the built program. */

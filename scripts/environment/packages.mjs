@@ -43,6 +43,15 @@ export function makePackagingTools(interpreters) {
 }
 
 /**
+ * @param {Interpreter[]} interpreters
+ * @returns {Promise<string>} executable of the environment with test/requirements-senders.txt
+ * @throws {Error} why it is unavailable
+ */
+export function makeSenders(interpreters) {
+  return makeVenv("senders", "test/requirements-senders.txt", interpreters);
+}
+
+/**
  * @param {string} name
  * @param {string} requirements path in the repository
  * @param {Interpreter[]} interpreters

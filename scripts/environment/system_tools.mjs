@@ -8,6 +8,7 @@ const wanted = [
   ["debootstrap", "debootstrap"],
   ["zsh", "zsh"],
   ["fish", "fish"],
+  ["promtool", "prometheus"],
 ];
 
 /** @returns {Promise<{what: string, why: string}[]>} what is still missing */

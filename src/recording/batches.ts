@@ -77,6 +77,8 @@ export interface ProfileBatch {
     readonly cpuMs: Millis;
     readonly periodBytes: Bytes;
   };
+  /** Of a profile that another profiler sent: the same if it is sent again. */
+  readonly receivedId?: string;
 }
 
 /** The `samples` table of one profile, with its lifetimes and cohorts. */

@@ -57,7 +57,10 @@ export function checkedMeta(batch: unknown): MetaBatch {
     },
     "meta",
   );
-  const { keeper, recorder, identity, imported } = record(batch, "meta");
+  const { keeper, recorder, identity, imported, sender } = record(batch, "meta");
+  if (sender !== undefined) {
+    checkTable(sender, { source: "string", key: "string" }, "sender");
+  }
   checkTable(recorder, { pid: "number", startTicks: "number" }, "recorder");
   if (keeper !== null) {
     checkTable(keeper, { pid: "number", startTicks: "number", fd: "number" }, "keeper");
@@ -168,6 +171,9 @@ export function checkedProfile(value: unknown): ProfileBatch {
     { samples: "number", lost: "number", cpuMs: "number", periodBytes: "number" },
     "profile.agent",
   );
+  if (batch.receivedId !== undefined) {
+    checkTable(batch, { receivedId: "string" }, "profile");
+  }
   return batch;
 }
 

@@ -46,7 +46,12 @@ export class RecordingWriter {
     tables: ProfileTables,
     profiles: number,
   ): RecordingWriter {
-    const writer = new RecordingWriter(FileSink.resume(path, keepBytes));
+    return RecordingWriter.after(FileSink.resume(path, keepBytes), tables, profiles);
+  }
+
+  /** Continues a recording that another process, or this one, wrote up to `tables` and so many profiles. */
+  static after(sink: FrameSink, tables: ProfileTables, profiles: number): RecordingWriter {
+    const writer = new RecordingWriter(sink);
     writer.#dictionary.next(tables);
     writer.#profiles = profiles;
     return writer;
@@ -111,7 +116,7 @@ export class RecordingWriter {
   look(
     tables: ProfileTables,
     look: ProfileLook,
-    about: Pick<ProfileBatch, "kind" | "agent">,
+    about: Pick<ProfileBatch, "kind" | "agent" | "receivedId">,
   ): void {
     const added = this.#dictionary.next(tables);
     if (added) {
@@ -125,6 +130,7 @@ export class RecordingWriter {
       durationMs: look.durationMs,
       liveBytes: look.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
       agent: about.agent,
+      ...(about.receivedId === undefined ? {} : { receivedId: about.receivedId }),
     };
     this.#frame(FrameKind.profile, look.timeMs, batch);
     const { length: _, ...columns } = joinFiles(look);

@@ -15,6 +15,7 @@ import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
 import { Ingest } from "./ingest/ingest.js";
 import { loadRecording } from "./load.js";
+import { SenderStreams } from "./senders/sender_streams.js";
 import { Verdicts } from "./verdicts.js";
 
 export interface ServeOptions {
@@ -81,6 +82,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     for (const line of await ingest.recover()) {
       say(line);
     }
+    const senders = new SenderStreams(ingest, files);
+    senders.recover();
     for (const path of options.load) {
       const { stream } = await loadRecording(path, ingest);
       say(`loaded ${path} as stream ${stream}`);
@@ -89,6 +92,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const app = buildApp({
       store,
       ingest,
+      senders,
       tokens,
       changes,
       hosts: isLoopback && tokens.areNone ? new Set([...LOOPBACK_NAMES, listen.host]) : null,

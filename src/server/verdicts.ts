@@ -17,6 +17,8 @@ interface Course {
   startMs: TimeMs;
   lastMs: TimeMs;
   ended: boolean;
+  /** Other profilers send no RSS: there is nothing to diagnose by. */
+  isReceived: boolean;
   dueMs: Millis;
 }
 
@@ -40,6 +42,9 @@ export class Verdicts {
     for (const part of parts) {
       const course = this.#follow(part);
       const lengthMs = course.lastMs - course.startMs;
+      if (course.isReceived) {
+        continue;
+      }
       if ((lengthMs >= course.dueMs || course.ended) && this.#waiting.size < MOST_WAITING) {
         course.dueMs = Math.max(FIRST_MS, lengthMs * FACTOR);
         this.#waiting.add(part.stream);
@@ -58,12 +63,13 @@ export class Verdicts {
   #follow({ stream, items }: StreamPart): Course {
     let course = this.#courses.get(stream);
     if (course === undefined) {
-      course = { startMs: 0, lastMs: 0, ended: false, dueMs: FIRST_MS };
+      course = { startMs: 0, lastMs: 0, ended: false, isReceived: false, dueMs: FIRST_MS };
       this.#courses.set(stream, course);
     }
     for (const item of items) {
       if (item.kind === "meta") {
         course.startMs = item.meta.startedMs;
+        course.isReceived = item.meta.sender !== undefined;
       } else if (item.kind === "metrics") {
         course.startMs ||= item.batch.timeMs[0] ?? 0;
         course.lastMs = item.batch.timeMs.at(-1) ?? course.lastMs;

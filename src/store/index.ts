@@ -7,6 +7,19 @@
 export type { ProfileExporter } from "../formats/index.js";
 export type { Recording } from "../recording/types.js";
 export { EXPORTERS, type Exporter, type RecordingExporter } from "./exporters.js";
-export type { Store, StreamPart, VerdictRow, Window, WindowProfile } from "./interface/store.js";
+export type {
+  FigureSeries,
+  LabelMatcher,
+  LabelQuery,
+  ProfileFigure,
+} from "./interface/labels.js";
+export type {
+  Store,
+  StreamPart,
+  VerdictRow,
+  VersionGauges,
+  Window,
+  WindowProfile,
+} from "./interface/store.js";
 export { openStore } from "./open_store.js";
 export { StreamFiles } from "./spool/stream_files.js";

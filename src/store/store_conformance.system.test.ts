@@ -48,8 +48,21 @@ describe.each(STORES)("the store $name", ({ open }) => {
   };
 
   const window = { startMs: START, endMs: START + HOUR };
-  const profile = (service: string, some: Partial<Parameters<Store["profile"]>[0]> = {}) =>
-    store.profile({ ...window, service, mostStacks: 1000, ...some });
+  const profile = (
+    service: string,
+    {
+      version,
+      stream,
+      ...some
+    }: Partial<Parameters<Store["profile"]>[0] & { version: string; stream: string }> = {},
+  ) => {
+    const of = {
+      service,
+      ...(version === undefined ? {} : { version }),
+      ...(stream === undefined ? {} : { stream }),
+    };
+    return store.profile({ ...window, of, mostStacks: 1000, ...some });
+  };
   const total = ({ look }: WindowProfile, column: "liveBytes" | "allocatedBytes") =>
     look.sites[column].reduce((sum, value) => sum + value, 0);
 
@@ -97,6 +110,22 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect((await inSteps(8 * MINUTE)) / MIB).toBeCloseTo(3, 6);
     expect((await inSteps(MINUTE)) / MIB).toBeCloseTo(3, 6);
     expect((await inSteps(30_000)) / MIB).toBeCloseTo(3, 6);
+  });
+
+  it("averages the last step over the part of it that lies in the window", async () => {
+    await give({
+      service: "shop",
+      pid: 1,
+      startedMs: START,
+      rss: [
+        [0, MIB],
+        [60_000, 4 * MIB],
+      ],
+      endedAfterMs: 70_000,
+    });
+    const query = { service: "shop", name: "rssBytes", by: "none", stepMs: 60_000 } as const;
+    const { groups } = await store.series({ ...query, startMs: START, endMs: START + 70_000 });
+    expect(present(groups[0]).values.map((value) => (value ?? 0) / MIB)).toEqual([1, 4]);
   });
 
   it("counts a stack that a later profile lacks as zero", async () => {
@@ -276,6 +305,17 @@ describe.each(STORES)("the store $name", ({ open }) => {
       START - 2 * day,
     );
     expect((await store.use()).oldestMs).toBe(Date.UTC(2026, 10, 20));
+  });
+
+  it("gives a service the verdict of an instance whose growth could not be measured", async () => {
+    const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
+    const none = { growthBytesPerHour: 0, limitBytes: 0, msToLimit: 0, confidence: 1 };
+    const summary = "The run was too short.";
+    const kind = "insufficient-evidence";
+    await store.putVerdict({ stream, timeMs: START, kind, summary, ...none });
+    const { services } = await store.services(window, 4);
+    expect(services[0]?.verdict).toMatchObject({ kind, summary });
+    expect(services[0]).not.toHaveProperty("growthBytesPerHour");
   });
 
   it("keeps the newest verdict of a stream", async () => {

@@ -102,16 +102,19 @@ export function printService(
     row.stream.slice(0, 8),
     row.version || "-",
     row.pod || row.host,
-    String(row.pid),
+    row.pid === 0 ? "-" : String(row.pid),
     formatCount(row.processes),
     formatDuration(Math.max(0, (row.endedMs ?? window.endMs) - row.startedMs)),
-    formatBytes(row.rssBytes),
-    formatBytes(row.peakRssBytes),
+    ...(row.source === undefined
+      ? [formatBytes(row.rssBytes), formatBytes(row.peakRssBytes)]
+      : ["-", "-"]),
     row.growthBytesPerHour === undefined ? "-" : formatGrowth(row.growthBytesPerHour),
     row.endedMs === undefined
       ? "runs"
       : `ended ${formatDuration(Math.max(0, window.endMs - row.endedMs))} ago`,
-    row.verdict.kind,
+    row.source === undefined
+      ? row.verdict.kind
+      : `${formatBytes(row.liveBytes ?? 0)} live, from ${row.source}`,
   ]);
   printTable(screen, columns, cells);
   printMore(screen, leftOut);
@@ -119,7 +122,7 @@ export function printService(
 
 function verdictText({ verdict, instances }: ServiceRowJson): string {
   if (verdict.kind === "none") {
-    return "no verdict yet";
+    return verdict.summary;
   }
   const share = instances > 1 ? ` in ${verdict.instances} of ${instances}` : "";
   return `${verdict.kind}${share}`;

@@ -79,6 +79,10 @@ export interface InstanceRowJson {
   msToLimit: Millis;
   verdict: { kind: string; confidence: number; summary: string };
   labels: Record<string, string>;
+  /** Another profiler that sent its profiles: "pyroscope", "otlp" or "datadog". RSS is unknown then. */
+  source?: string;
+  /** With {@link source}: of its last profile. */
+  liveBytes?: Bytes;
 }
 
 /** `tidemark.service/1` */

@@ -5,15 +5,23 @@ import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
+import { addGrafana } from "../grafana/routes.js";
 import type { Ingest } from "../ingest/ingest.js";
+import { EXPOSITION_TYPE, expositionOf } from "../metrics/exposition.js";
+import { fleetMetrics } from "../metrics/fleet_metrics.js";
+import { RequestCounts, serverMetrics } from "../metrics/server_metrics.js";
+import { addSenders } from "../senders/routes.js";
+import type { SenderStreams } from "../senders/sender_streams.js";
 import type { Changes } from "./changes.js";
 import { addPages } from "./pages.js";
 import { Parameters } from "./parameters.js";
 import { addQueries, type QueryParts } from "./queries.js";
+import { refusal } from "./refusal.js";
 import type { Scope, Tokens } from "./tokens.js";
 
 export interface AppParts extends QueryParts {
   readonly ingest: Ingest;
+  readonly senders: SenderStreams;
   readonly tokens: Tokens;
   readonly changes: Changes;
   /** Names that a browser may have in its address bar; null: any. */
@@ -31,7 +39,6 @@ export interface RequestLine {
   readonly ms: number;
 }
 
-const JSON_TYPE = "application/json; charset=UTF-8";
 /** TidemarkError ids -> status. */
 const STATUS: Readonly<Record<string, 400 | 404 | 413>> = {
   "TM-E008": 413,
@@ -40,11 +47,13 @@ const STATUS: Readonly<Record<string, 400 | 404 | 413>> = {
 
 export function buildApp(parts: AppParts): Hono {
   const app = new Hono();
+  const counts = new RequestCounts();
   app.use(async (context, next) => {
     const begun = performance.now();
     await next();
     const { method, path } = context.req;
     const ms = Math.round((performance.now() - begun) * 10) / 10;
+    counts.count(context.res.status, ms);
     parts.log({ method, path, status: context.res.status, ms });
   });
   app.use(
@@ -82,7 +91,14 @@ export function buildApp(parts: AppParts): Hono {
   app.get("/healthz", (context) => context.json({ ok: true }));
   app.get("/readyz", (context) => context.json({ ok: true }));
   addIngest(app, parts);
+  addSenders(app, parts.senders, needs("ingest", parts.tokens));
   const read = needs("read", parts.tokens);
+  addGrafana(app, { store: parts.store, allowed: read, fail: parts.fail });
+  app.get("/metrics", read, async (context) => {
+    const { store } = parts;
+    const families = [...(await fleetMetrics(store)), ...(await serverMetrics(store, counts))];
+    return context.body(expositionOf(families), 200, { "content-type": EXPOSITION_TYPE });
+  });
   app.use("/api/v1/*", read);
   addQueries(app, parts);
   app.get(EVENTS_PATH, (context) => parts.changes.stream(context));
@@ -128,12 +144,4 @@ function needs(scope: Scope, tokens: Tokens) {
     }
     return next();
   };
-}
-
-export function refusal(
-  context: Context,
-  status: 400 | 401 | 403 | 404 | 413 | 415 | 500 | 503,
-  error: string,
-): Response {
-  return context.body(`${JSON.stringify({ error })}\n`, status, { "content-type": JSON_TYPE });
 }

@@ -74,7 +74,7 @@ export function addQueries(app: Hono, { store, report }: QueryParts): void {
     const format = query.oneOf("format", ["json", "columns"], "json");
     const usual = format === "json" ? 100 : MOST_STACKS;
     const mostStacks = query.whole("top", { least: 1, most: MOST_STACKS, usual });
-    const profile = await store.profile({ ...window, ...selection, mostStacks });
+    const profile = await store.profile({ ...window, of: selection, mostStacks });
     return format === "json"
       ? context.json(answerOf(profile, selection.service, window))
       : columns(context, { tables: profile.tables, look: profile.look });

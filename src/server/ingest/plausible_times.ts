@@ -8,13 +8,22 @@ const MS_PER_DAY = 86_400_000;
 export function implausibleTime(items: readonly StreamItem[], nowMs: TimeMs): string | null {
   for (const item of items) {
     for (const timeMs of timesOf(item)) {
-      if (!(timeMs >= EARLIEST_MS)) {
-        return `frames are dated before 2000 (${text(timeMs)}): the sender's clock is wrong`;
-      }
-      if (timeMs > nowMs + MS_PER_DAY) {
-        return `frames are dated more than a day ahead (${text(timeMs)}): the sender's clock or the server's is wrong`;
+      const implausible = implausibleMoment(timeMs, nowMs, "frames are");
+      if (implausible !== null) {
+        return implausible;
       }
     }
+  }
+  return null;
+}
+
+/** The same for one moment. `what`: "the profile is". */
+export function implausibleMoment(timeMs: TimeMs, nowMs: TimeMs, what: string): string | null {
+  if (!(timeMs >= EARLIEST_MS)) {
+    return `${what} dated before 2000 (${text(timeMs)}): the sender's clock is wrong`;
+  }
+  if (timeMs > nowMs + MS_PER_DAY) {
+    return `${what} dated more than a day ahead (${text(timeMs)}): the sender's clock or the server's is wrong`;
   }
   return null;
 }

@@ -51,6 +51,9 @@ interface SampleTotals {
  */
 const SHORTEST_CARRY_MS: Millis = 600_000;
 const CARRY_SHARE = 0.15;
+/** A sender that is late by a few intervals still runs; one that says no interval may have a long one. */
+const RECEIVED_INTERVALS = 4;
+const SHORTEST_RECEIVED_CARRY_MS: Millis = 120_000;
 /** A profile is stored at least this often, even if nothing has changed. */
 const LONGEST_UNSTORED_MS: Millis = 600_000;
 
@@ -89,7 +92,8 @@ export class SampleRows {
     const owners = this.#ownersOf(profile);
     const totals = owners.map((): SampleTotals => ({ liveBytes: 0, allocatedBytes: 0 }));
     const look = lookRows(profile);
-    const before = this.#before;
+    // What other profilers send are differences already.
+    const before = this.#series.isReceived ? null : this.#before;
     const found = new Uint8Array(before?.sites.length ?? 0);
     const index = new RowIndex();
     let site = 0;
@@ -125,7 +129,7 @@ export class SampleRows {
    * comes soon after it, is stored without samples: it refers to those of the last stored one. */
   addIfChanged(profile: Profile): void {
     const before = this.#before;
-    if (before === null || !this.#isLike(before, profile)) {
+    if (before === null || this.#series.isReceived || !this.#isLike(before, profile)) {
       this.addProfile(profile);
       return;
     }
@@ -211,8 +215,12 @@ export class SampleRows {
     totals: readonly SampleTotals[],
   ): void {
     const { timeMs, processes } = profile;
-    const carryMs = Math.max(SHORTEST_CARRY_MS, CARRY_SHARE * (timeMs - this.#series.recordedMs));
-    const durationMs = this.#lastMs === null ? profile.durationMs : timeMs - this.#lastMs;
+    const { isReceived, recordedMs } = this.#series;
+    const carryMs = isReceived
+      ? receivedCarryMs(profile.durationMs)
+      : Math.max(SHORTEST_CARRY_MS, CARRY_SHARE * (timeMs - recordedMs));
+    const durationMs =
+      isReceived || this.#lastMs === null ? profile.durationMs : timeMs - this.#lastMs;
     owners.forEach(({ seriesId, profileId }, process) => {
       if (!this.#dictionaries.isNew(profileId)) {
         return;
@@ -315,6 +323,11 @@ export class SampleRows {
     vectors.allocated_bytes.setItem(row, figures.allocatedBytes);
     vectors.peak_bytes.setItem(row, figures.peakBytes);
   }
+}
+
+function receivedCarryMs(durationMs: Millis): Millis {
+  const intervals = Math.max(SHORTEST_RECEIVED_CARRY_MS, RECEIVED_INTERVALS * durationMs);
+  return durationMs > 0 ? Math.min(intervals, SHORTEST_CARRY_MS) : SHORTEST_CARRY_MS;
 }
 
 function lookRows(profile: Profile): LookRows {

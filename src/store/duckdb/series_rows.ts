@@ -8,6 +8,9 @@ import type { AddRow } from "./schema.js";
 /** A segment begins after its process, by clocks that differ a little. */
 const CLOCK_SLACK_MS = 1000;
 
+/** Label of a series whose profiles another profiler made: its name. */
+export const SOURCE_LABEL = "tidemark.source";
+
 /** As stored in the column. */
 const LARGEST_PID = 2 ** 31 - 1;
 
@@ -32,6 +35,11 @@ export class SeriesRows {
     for (const process of recording.processes) {
       this.#addSeries(process.pid, process.startedMs, process);
     }
+  }
+
+  /** Whether another profiler made the profiles. */
+  get isReceived(): boolean {
+    return this.#recording.meta.sender !== undefined;
   }
 
   /** When the recording began. */
@@ -74,6 +82,7 @@ export class SeriesRows {
       ...identity.labels,
       command: command.join(" "),
       python,
+      [SOURCE_LABEL]: meta.sender?.source ?? "",
     }).filter(([, value]) => value !== "");
     this.#add(
       "series",

@@ -4,11 +4,14 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { type Day, dayNamed, rowsOf, StoreDatabase, schemaOf } from "../duckdb/database.js";
 import { DayWriter } from "../duckdb/day_writer.js";
 import { MetaStaging } from "../duckdb/meta_staging.js";
+import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
 import { windowProfile } from "../duckdb/queries/profile.js";
 import { seriesAnswer } from "../duckdb/queries/series.js";
 import { instanceRow, serviceDocument, servicesDocument } from "../duckdb/queries/services.js";
+import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
 import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
+import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
   ProfileQuery,
   Retention,
@@ -165,6 +168,26 @@ samples without their stack would be lost, but a stack without samples is harmle
 
   profile(query: ProfileQuery) {
     return windowProfile(this.#database, query);
+  }
+
+  labelNames(query: LabelQuery) {
+    return labelNames(this.#database, query);
+  }
+
+  labelValues(name: string, query: LabelQuery) {
+    return labelValues(this.#database, name, query);
+  }
+
+  labelSets(names: readonly string[], query: LabelQuery) {
+    return labelSets(this.#database, names, query);
+  }
+
+  figureSeries(query: FigureSeriesQuery) {
+    return figureSeries(this.#database, query);
+  }
+
+  versionGauges(nowMs: TimeMs) {
+    return versionGauges(this.#database, nowMs);
   }
 
   putVerdict(verdict: VerdictRow): Promise<void> {

@@ -15,6 +15,7 @@ import type {
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
 import type { SeriesAnswer, SeriesGroup, SeriesName } from "../../model/wire/services.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
+import type { FigureSeries, FigureSeriesQuery, LabelMatcher, LabelQuery } from "./labels.js";
 
 /** New frames of one stream, in its order. */
 export interface StreamPart {
@@ -42,7 +43,9 @@ export interface SeriesQuery extends Selection, Window {
   readonly stepMs: Millis;
 }
 
-export interface ProfileQuery extends Selection, Window {
+export interface ProfileQuery extends Window {
+  /** A service's processes, or those that labels select. */
+  readonly of: Selection | readonly LabelMatcher[];
   /** The number of stacks to return; the others become one site, "other". */
   readonly mostStacks: number;
 }
@@ -67,6 +70,24 @@ export interface VerdictRow {
   readonly growthBytesPerHour: number;
   readonly limitBytes: Bytes;
   readonly msToLimit: Millis;
+}
+
+/** The newest figures of the instances that run, of one service and version. null: none is known. */
+export interface VersionGauges {
+  readonly service: string;
+  readonly version: string;
+  readonly instances: number;
+  readonly rssBytes: Bytes | null;
+  readonly pssBytes: Bytes | null;
+  readonly liveBytes: Bytes | null;
+  readonly limitBytes: Bytes | null;
+  readonly growthBytesPerHour: number | null;
+  /** Of the instance that reaches its limit first. */
+  readonly msToLimit: Millis | null;
+  /** By part of the ledger. */
+  readonly parts: Readonly<Record<string, Bytes>>;
+  /** By kind of verdict: how many instances. */
+  readonly verdicts: Readonly<Record<string, number>>;
 }
 
 export interface Retention {
@@ -99,6 +120,14 @@ export interface Store {
   instance(stream: string): Promise<(InstanceRowJson & { readonly service: string }) | null>;
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
+  /** Names of labels that the series have, ascending. */
+  labelNames(query: LabelQuery): Promise<string[]>;
+  /** Values of one of them, ascending. */
+  labelValues(name: string, query: LabelQuery): Promise<string[]>;
+  /** Combinations of their values. */
+  labelSets(names: readonly string[], query: LabelQuery): Promise<string[][]>;
+  figureSeries(query: FigureSeriesQuery): Promise<FigureSeries[]>;
+  versionGauges(nowMs: TimeMs): Promise<VersionGauges[]>;
   putVerdict(verdict: VerdictRow): Promise<void>;
   /** @returns the days that were removed, as "2026-11-25". */
   retain(retention: Retention, nowMs: TimeMs): Promise<string[]>;

@@ -31,6 +31,7 @@ const CHARTS = {
   version: { label: "By version", name: "rssBytes", by: "version" },
   instance: { label: "By instance", name: "rssBytes", by: "instance" },
   ledger: { label: "By part of RSS", name: "ledger", by: "part" },
+  live: { label: "Live bytes", name: "liveBytes", by: "version" },
 } as const satisfies Record<string, { label: string; name: SeriesName; by: SeriesGroup }>;
 type ChartName = keyof typeof CHARTS;
 
@@ -55,7 +56,13 @@ export function ServicePage({ name, theme, toggleTheme }: PageProps & { name: st
       ) : (
         <>
           <Figures document={document} />
-          <Course name={name} range={fitted} theme={theme} address={address} />
+          <Course
+            name={name}
+            range={fitted}
+            theme={theme}
+            address={address}
+            hasRss={document.instances.some(({ source }) => source === undefined)}
+          />
           <ProfilePanel
             service={name}
             range={fitted}
@@ -128,12 +135,15 @@ interface CourseProps extends Pick<PageProps, "theme"> {
   name: string;
   range: TimeRange;
   address: ReturnType<typeof useAddress>;
+  /** False where all instances are those of other profilers, which send none. */
+  hasRss: boolean;
 }
 
-function Course({ name, range, theme, address }: CourseProps) {
+function Course({ name, range, theme, address, hasRss }: CourseProps) {
   const { change, get } = address;
   const asked = get("chart");
-  const chart: ChartName = asked !== null && asked in CHARTS ? (asked as ChartName) : "version";
+  const chart: ChartName =
+    asked !== null && asked in CHARTS ? (asked as ChartName) : hasRss ? "version" : "live";
   const { name: series, by } = CHARTS[chart];
   const query = useQuery({
     queryKey: ["series", name, range, chart],
@@ -196,6 +206,11 @@ function Instances({ document }: { document: ServiceJson }) {
         open={(row) => go(`/instance/${row.stream}`)}
         empty="No instance reported in this time."
       />
+      {document.limits.map((sentence) => (
+        <p key={sentence} className="note">
+          {sentence}
+        </p>
+      ))}
     </section>
   );
 }
@@ -228,7 +243,7 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     track: "80px",
     numeric: true,
     wide: true,
-    cell: (row) => row.pid,
+    cell: (row) => (row.pid === 0 ? "–" : row.pid),
     order: (row) => row.pid,
   },
   {
@@ -236,7 +251,8 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     name: "Command",
     track: "minmax(120px, 1.6fr)",
     wide: true,
-    cell: (row) => <code>{row.command}</code>,
+    cell: (row) =>
+      row.source === undefined ? <code>{row.command}</code> : `profiles from ${row.source}`,
     order: (row) => row.command,
   },
   {
@@ -253,7 +269,10 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     title: "Of the program and its child processes, at the last reading",
     track: "100px",
     numeric: true,
-    cell: (row) => formatBytes(row.rssBytes),
+    cell: (row) =>
+      row.source === undefined
+        ? formatBytes(row.rssBytes)
+        : `${formatBytes(row.liveBytes ?? 0)} live`,
     order: (row) => row.rssBytes,
   },
   {
@@ -262,7 +281,7 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     track: "100px",
     numeric: true,
     wide: true,
-    cell: (row) => formatBytes(row.peakRssBytes),
+    cell: (row) => (row.source === undefined ? formatBytes(row.peakRssBytes) : "–"),
     order: (row) => row.peakRssBytes,
   },
   {

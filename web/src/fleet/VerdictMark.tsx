@@ -17,7 +17,7 @@ interface VerdictMarkProps {
 export function VerdictMark({ verdict, of = 1 }: VerdictMarkProps) {
   const { kind, confidence, summary, instances = 1 } = verdict;
   if (kind === "none") {
-    return <span className="missing">no verdict yet</span>;
+    return <span className="missing">{verdict.summary}</span>;
   }
   const share = of > 1 ? ` in ${instances} of ${of}` : "";
   return (

@@ -40,7 +40,7 @@ export function readingsSql(
       AND m.ts_ms >= $start_ms - 86400000 AND m.ts_ms < $end_ms`;
 }
 
-/** The sum over series of each step's mean. Columns: grp, step (from 0), value. */
+/** The sum over series of each step's mean; the last step ends with the window. Columns: grp, step (from 0), value. */
 export function stepsSql(readings: string): string {
   return `WITH readings AS (${readings}),
     pieces AS (
@@ -49,10 +49,11 @@ export function stepsSql(readings: string): string {
           CAST(greatest(0, (ts_ms - $start_ms) // $step_ms) AS BIGINT),
           CAST(least($steps - 1, (until_ms - 1 - $start_ms) // $step_ms) AS BIGINT) + 1
         )) AS step
-      FROM readings WHERE until_ms > $start_ms AND until_ms > ts_ms)
+      FROM (SELECT * REPLACE (least(until_ms, $end_ms) AS until_ms) FROM readings)
+      WHERE until_ms > $start_ms AND until_ms > ts_ms)
     SELECT grp, step, sum(value * (
         least(until_ms, $start_ms + (step + 1) * $step_ms) - greatest(ts_ms, $start_ms + step * $step_ms)
-      )) / $step_ms AS value
+      )) / (least($end_ms, $start_ms + (step + 1) * $step_ms) - $start_ms - step * $step_ms) AS value
     FROM pieces GROUP BY grp, step ORDER BY grp, step`;
 }
 

@@ -5,6 +5,7 @@ import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
 import type { ProfileQuery, WindowProfile } from "../../interface/store.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { selectionSql, selectionValues, windowValues } from "./gauge.js";
+import { matchersSql } from "./labels.js";
 
 const MS_PER_DAY = 86_400_000;
 
@@ -44,13 +45,14 @@ export async function windowProfile(
   query: ProfileQuery,
 ): Promise<WindowProfile> {
   const days = database.daysIn(query.startMs - MS_PER_DAY, query.endMs);
+  const { of } = query;
+  const condition =
+    "service" in of
+      ? { sql: selectionSql(of), values: selectionValues(of) }
+      : await matchersSql(database, of);
   const rows = await database.query(
-    SAMPLES_SQL(
-      database.union("profiles", days),
-      database.union("samples", days),
-      selectionSql(query),
-    ),
-    { ...windowValues(query), ...selectionValues(query) },
+    SAMPLES_SQL(database.union("profiles", days), database.union("samples", days), condition.sql),
+    { ...windowValues(query), ...condition.values },
   );
   const live = rows.filter((row) => Number(row.live_bytes) > 0 || Number(row.allocated_bytes) > 0);
   const shown = live.slice(0, query.mostStacks);

@@ -1,6 +1,7 @@
 import type { SeriesAnswer, SeriesGroup } from "../../../model/wire/services.js";
 import type { SeriesQuery, Window } from "../../interface/store.js";
 import type { Rows, StoreDatabase } from "../database.js";
+import { SOURCE_LABEL } from "../series_rows.js";
 import { readingsSql, selectionSql, selectionValues, stepsSql, windowValues } from "./gauge.js";
 
 const MS_PER_DAY = 86_400_000;
@@ -19,7 +20,7 @@ export async function seriesAnswer(
 ): Promise<SeriesAnswer> {
   const steps = stepsOf(query, query.stepMs);
   const readings = readingsSql(query.name, {
-    metrics: metricsIn(database, query),
+    metrics: query.name === "liveBytes" ? liveBytesIn(database, query) : metricsIn(database, query),
     group: GROUP_COLUMNS[query.by],
     where: selectionSql(query),
   });
@@ -47,6 +48,19 @@ export function stepValues(stepMs: number, steps: number) {
 /** A reading before the window may hold within it. */
 export function metricsIn(database: StoreDatabase, { startMs, endMs }: Window): string {
   return database.union("metrics", database.daysIn(startMs - MS_PER_DAY, endMs));
+}
+
+/** The same, with the profiles of other profilers, which send no metrics. */
+function liveBytesIn(database: StoreDatabase, window: Window): string {
+  const profiles = database.union(
+    "profiles",
+    database.daysIn(window.startMs - MS_PER_DAY, window.endMs),
+  );
+  return `(SELECT series_id, ts_ms, name, value FROM ${metricsIn(database, window)}
+    UNION ALL
+    SELECT p.series_id, p.ts_ms, 'liveBytes', p.live_bytes
+    FROM ${profiles} p JOIN series r ON r.series_id = p.series_id
+    WHERE list_contains(r.label_keys, '${SOURCE_LABEL}'))`;
 }
 
 /** By group, a value for each step; null: no process reported. */

@@ -7,6 +7,7 @@ import type {
 } from "../../../model/documents/fleet_document.js";
 import type { Window } from "../../interface/store.js";
 import type { Rows, StoreDatabase } from "../database.js";
+import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, readingsSql, stepsSql, windowValues } from "./gauge.js";
 import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
 
@@ -14,8 +15,12 @@ const MOST_EVENTS = 200;
 /** After every day that is stored. */
 const FAR_MS = Date.UTC(9999, 0, 1);
 /** A verdict whose growth was not measured. */
-const UNMEASURED = "insufficient-evidence";
+export const UNMEASURED = "insufficient-evidence";
 const NO_VERDICT = { kind: "none", confidence: 0, summary: "no verdict yet" } as const;
+const NOT_DIAGNOSED = {
+  ...NO_VERDICT,
+  summary: "not diagnosed: its sender reports no RSS",
+} as const;
 
 /** An instance with additional columns for its service's row. */
 interface Instance {
@@ -66,7 +71,7 @@ export async function serviceDocument(
     summary: serviceRow(service, instances, sparklines.get(service) ?? []),
     instances: rows.map(({ row }) => row),
     events: await eventsOf(database, service, window),
-    limits: [],
+    limits: limitsOf(instances),
   };
 }
 
@@ -89,6 +94,17 @@ function byService(instances: readonly Instance[]): Map<string, Instance[]> {
   return groups;
 }
 
+/** What the profiles of others leave unknown. */
+function limitsOf(instances: readonly Instance[]): string[] {
+  const sources = new Set(instances.flatMap(({ row }) => row.source ?? []));
+  return [...sources]
+    .sort()
+    .map(
+      (source) =>
+        `Instances whose source is ${source} have profiles only: their RSS, its parts, native allocations, ages and holders are unknown.`,
+    );
+}
+
 /** Recorded programs that reported within the window. */
 async function instancesIn(
   database: StoreDatabase,
@@ -96,7 +112,9 @@ async function instancesIn(
   condition: string,
   values: Record<string, string>,
 ): Promise<Instance[]> {
-  const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs));
+  const days = database.daysIn(window.startMs, window.endMs);
+  const metrics = database.union("metrics", days);
+  const profiles = database.union("profiles", days);
   const rows = await database.query(
     `WITH root AS (
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
@@ -105,10 +123,17 @@ async function instancesIn(
           max(m.ts_ms) AS last_ms,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'treeRssBytes') AS rss,
           max(m.value) FILTER (m.name = 'treeRssBytes') AS peak,
-          arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes
+          arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes,
+          NULL AS live
         FROM ${metrics} m JOIN root USING (series_id)
         WHERE m.ts_ms >= $start_ms AND m.ts_ms < $end_ms
-        GROUP BY m.series_id),
+        GROUP BY m.series_id
+        UNION ALL
+        SELECT p.series_id, max(p.ts_ms), NULL, NULL, NULL, arg_max(p.live_bytes, p.ts_ms)
+        FROM ${profiles} p JOIN root USING (series_id)
+        WHERE p.ts_ms >= $start_ms AND p.ts_ms < $end_ms
+          AND list_contains(root.label_keys, '${SOURCE_LABEL}')
+        GROUP BY p.series_id),
       processes AS (
         SELECT root_id, count(*) AS n FROM series GROUP BY root_id)
     SELECT root.*, readings.*, processes.n AS processes,
@@ -127,7 +152,12 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
   const list = (name: string) => (row[name] as { items: readonly unknown[] }).items.map(String);
   const keys = list("label_keys");
   const labels = Object.fromEntries(list("label_vals").map((value, at) => [keys[at], value]));
-  const { command = "", python = "", ...free } = labels as Record<string, string>;
+  const {
+    command = "",
+    python = "",
+    [SOURCE_LABEL]: source,
+    ...free
+  } = labels as Record<string, string>;
   const ended = number("ended_ms");
   const lastSeenMs = number("last_ms");
   const isKnown = row.kind !== null && row.kind !== undefined;
@@ -155,8 +185,11 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
       msToLimit: number("ms_to_limit"),
       verdict: isKnown
         ? { kind: text("kind"), confidence: number("confidence"), summary: text("summary") }
-        : NO_VERDICT,
+        : source === undefined
+          ? NO_VERDICT
+          : NOT_DIAGNOSED,
       labels: free,
+      ...(source === undefined ? {} : { source, liveBytes: number("live") }),
     },
   };
 }
@@ -172,7 +205,8 @@ function serviceRow(
   const growing = measured
     .slice()
     .sort((a, b) => (b.growthBytesPerHour ?? 0) - (a.growthBytesPerHour ?? 0));
-  const worst = growing[0];
+  // Where none was measured: a verdict that says why, such as too little evidence.
+  const worst = growing[0] ?? shown.find((row) => row.verdict.kind !== NO_VERDICT.kind) ?? shown[0];
   const times = running.map((row) => row.msToLimit).filter((ms) => ms > 0);
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   const isLimited = running.length > 0 && running.every((row) => row.limitBytes > 0);

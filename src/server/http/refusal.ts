@@ -1,0 +1,25 @@
+import type { Context } from "hono";
+
+const JSON_TYPE = "application/json; charset=UTF-8";
+
+export type RefusalStatus = 400 | 401 | 403 | 404 | 413 | 415 | 500 | 503;
+
+/** One line for people, as JSON. `message` is what clients of Connect read. */
+export function refusal(context: Context, status: RefusalStatus, error: string): Response {
+  const code = CONNECT_CODES[status];
+  return context.body(`${JSON.stringify({ error, code, message: error })}\n`, status, {
+    "content-type": JSON_TYPE,
+  });
+}
+
+/** https://connectrpc.com/docs/protocol/#error-codes */
+const CONNECT_CODES: Readonly<Record<RefusalStatus, string>> = {
+  400: "invalid_argument",
+  401: "unauthenticated",
+  403: "permission_denied",
+  404: "not_found",
+  413: "resource_exhausted",
+  415: "invalid_argument",
+  500: "internal",
+  503: "unavailable",
+};

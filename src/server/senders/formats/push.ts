@@ -1,0 +1,122 @@
+/**
+ * Pyroscope's push API (push.v1.PusherService/Push): PushRequest{series=1}, RawProfileSeries{labels=1, samples=2},
+ * LabelPair{name=1, value=2}, RawSample{raw_profile=1, ID=2}; or the same as JSON.
+ */
+import { createHash } from "node:crypto";
+import { plainProfile } from "../body.js";
+import { malformed, type ReceivedProfile, withinLimit } from "../received_profile.js";
+import { senderIdentity } from "../sender_identity.js";
+import { decodePprof } from "./pprof.js";
+import { readMessage } from "./wire.js";
+
+interface PushedSeries {
+  readonly labels: [string, string][];
+  readonly samples: { readonly profile: Buffer; readonly id: string }[];
+}
+
+/** Throws TidemarkError. */
+export function decodePush(body: Buffer, isJson: boolean): ReceivedProfile[] {
+  return (isJson ? seriesOfJson(body) : seriesOfMessage(body)).flatMap(({ labels, samples }) => {
+    const identity = senderIdentity(labels);
+    return samples.map(({ profile, id }) => ({
+      source: "pyroscope" as const,
+      ...identity,
+      ...decodePprof(plainProfile(profile)),
+      id: id === "" ? createHash("sha256").update(profile).digest("hex") : id,
+    }));
+  });
+}
+
+function seriesOfMessage(body: Buffer): PushedSeries[] {
+  const all: PushedSeries[] = [];
+  let profiles = 0;
+  readMessage(body, (field, _type, reader) => {
+    if (field !== 1) {
+      return false;
+    }
+    const series: PushedSeries = { labels: [], samples: [] };
+    readMessage(reader.bytes(), (part, _partType, inner) => {
+      if (part === 1) {
+        const [name, value] = readTexts(inner.bytes());
+        series.labels.push([name, value]);
+        withinLimit("sample-labels", series.labels.length - 30);
+      } else if (part === 2) {
+        profiles += 1;
+        withinLimit("profiles-per-request", profiles);
+        series.samples.push(readSample(inner.bytes()));
+      } else {
+        return false;
+      }
+      return true;
+    });
+    withinLimit("profiles-per-request", all.push(series));
+    return true;
+  });
+  return all;
+}
+
+function readSample(bytes: Uint8Array): PushedSeries["samples"][number] {
+  let profile = Buffer.alloc(0);
+  let id = "";
+  readMessage(bytes, (field, _type, reader) => {
+    if (field === 1) {
+      profile = Buffer.from(reader.bytes());
+    } else if (field === 2) {
+      id = reader.string();
+    } else {
+      return false;
+    }
+    return true;
+  });
+  return { profile, id };
+}
+
+/** Fields 1 and 2 of a message of two texts. */
+function readTexts(bytes: Uint8Array): [string, string] {
+  const texts: [string, string] = ["", ""];
+  readMessage(bytes, (field, _type, reader) => {
+    if (field !== 1 && field !== 2) {
+      return false;
+    }
+    texts[field - 1] = reader.string();
+    return true;
+  });
+  return texts;
+}
+
+function seriesOfJson(body: Buffer): PushedSeries[] {
+  let request: unknown;
+  try {
+    request = JSON.parse(body.toString("utf8"));
+  } catch {
+    return malformed("it is no JSON");
+  }
+  const all = listIn(request, "series");
+  withinLimit("profiles-per-request", all.length);
+  return all.map((series) => ({
+    labels: listIn(series, "labels").map((label) => [
+      textIn(label, "name"),
+      textIn(label, "value"),
+    ]),
+    samples: listIn(series, "samples").map((sample) => ({
+      profile: Buffer.from(textIn(sample, "rawProfile") || textIn(sample, "raw_profile"), "base64"),
+      id: textIn(sample, "ID") || textIn(sample, "id"),
+    })),
+  }));
+}
+
+function listIn(value: unknown, name: string): unknown[] {
+  const list = fieldIn(value, name) ?? [];
+  return Array.isArray(list) ? list : malformed(`${name} is no list`);
+}
+
+function textIn(value: unknown, name: string): string {
+  const text = fieldIn(value, name) ?? "";
+  return typeof text === "string" ? text : malformed(`${name} is no text`);
+}
+
+function fieldIn(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null
+    ? (value as Record<string, unknown>)[name]
+    : malformed("an object is missing");
+}

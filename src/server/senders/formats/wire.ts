@@ -1,0 +1,64 @@
+/** Protocol buffers field by field, so that a hostile message is refused at its first excess, before it is in memory. */
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { TidemarkError } from "../../../model/errors/errors.js";
+import { reasonOf } from "../../../model/errors/reason.js";
+import { malformed, PROFILE_LIMITS, withinLimit } from "../received_profile.js";
+
+export { WireType };
+
+/** Calls `field` for each field of a message; it returns false for fields that it leaves out. Throws TidemarkError. */
+export function readMessage(
+  bytes: Uint8Array,
+  field: (number: number, type: WireType, reader: BinaryReader) => boolean,
+): void {
+  const reader = new BinaryReader(bytes);
+  try {
+    while (reader.pos < reader.len) {
+      const [number, type] = reader.tag();
+      if (!field(number, type, reader)) {
+        // Groups nest; nobody sends them any more.
+        if (type === WireType.StartGroup || type === WireType.EndGroup) {
+          malformed("it holds groups");
+        }
+        reader.skip(type, number);
+      }
+    }
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      throw error;
+    }
+    malformed(reasonOf(error).message);
+  }
+}
+
+/** Adds a repeated number, packed or not. */
+export function pushNumbers(
+  into: number[],
+  type: WireType,
+  reader: BinaryReader,
+  most: number = Number.POSITIVE_INFINITY,
+): void {
+  if (type !== WireType.LengthDelimited) {
+    into.push(Number(reader.uint64()));
+    return;
+  }
+  const end = reader.uint32() + reader.pos;
+  while (reader.pos < end && into.length <= most) {
+    into.push(Number(reader.uint64()));
+  }
+  if (reader.pos < end) {
+    withinLimit("stack-depth", PROFILE_LIMITS["stack-depth"] + 1);
+  }
+}
+
+/** The same for signed numbers. */
+export function pushSigned(into: number[], type: WireType, reader: BinaryReader): void {
+  if (type !== WireType.LengthDelimited) {
+    into.push(Number(reader.int64()));
+    return;
+  }
+  const end = reader.uint32() + reader.pos;
+  while (reader.pos < end) {
+    into.push(Number(reader.int64()));
+  }
+}

@@ -1,0 +1,95 @@
+/** A profile that another profiler sent, whatever its format: what all readers of this folder produce. */
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import { badUsage, tooLarge } from "../../model/errors/errors.js";
+import type { FrameKind } from "../../model/profile/profile.js";
+import type { ServiceIdentity } from "../../model/wire/identity.js";
+
+export type SenderSource = "pyroscope" | "otlp" | "datadog";
+
+export interface ReceivedFrame {
+  readonly function: string;
+  readonly file: string;
+  /** 0: unknown. */
+  readonly line: number;
+  readonly kind: FrameKind;
+}
+
+/** What the types of a sample measure; others (CPU time, locks) are left out. */
+export const FIGURES = ["liveBytes", "liveObjects", "allocatedBytes", "allocatedObjects"] as const;
+export type Figure = (typeof FIGURES)[number];
+
+export interface ReceivedSample extends Readonly<Record<Figure, number>> {
+  /** Leaf first. Frames are shared between samples. */
+  readonly frames: readonly ReceivedFrame[];
+  readonly thread: string;
+  readonly labels: readonly (readonly [string, string])[];
+}
+
+/** What a payload holds, before its sender is known. */
+export interface DecodedProfile {
+  readonly samples: readonly ReceivedSample[];
+  /** Figures that its sample types have. Empty: it is no memory profile. */
+  readonly figures: readonly Figure[];
+  /** 0: it carries none. */
+  readonly timeMs: TimeMs;
+  /** 0: unknown. */
+  readonly durationMs: Millis;
+  /** Mean bytes between samples; 0: unknown. */
+  readonly periodBytes: Bytes;
+}
+
+export interface ReceivedProfile extends DecodedProfile {
+  readonly source: SenderSource;
+  readonly identity: ServiceIdentity;
+  readonly host: string;
+  /** 0: unknown. */
+  readonly pid: Pid;
+  /** The same for a profile that is sent again. */
+  readonly id: string;
+}
+
+/** Bounds of one profile and of one request; each refusal names the one that it met. */
+export const PROFILE_LIMITS = {
+  /** Of a request's body, as sent and inflated. */
+  "request-bytes": 8 << 20,
+  /** Of one profile, inflated. */
+  "profile-bytes": 4 << 20,
+  "profiles-per-request": 1000,
+  "samples-per-profile": 16_000,
+  "stack-depth": 1000,
+  /** Frames of all samples of one profile. */
+  "frames-per-profile": 2_000_000,
+  "sample-labels": 30,
+  "name-bytes": 4096,
+} as const;
+export type LimitName = keyof typeof PROFILE_LIMITS;
+
+/** Throws TidemarkError if `count` is beyond a limit. */
+export function withinLimit(name: LimitName, count: number): void {
+  const limit = PROFILE_LIMITS[name];
+  if (count > limit) {
+    const text = limit >= 1 << 20 ? `${limit >> 20} MiB` : String(limit);
+    throw tooLarge("the profile", `${name} = ${text}`);
+  }
+}
+
+/** Throws TidemarkError for a payload that cannot be read. */
+export function malformed(what: string): never {
+  throw badUsage(`the profile cannot be read: ${what}`, "");
+}
+
+/** The figure that a sample type measures, by its name in Go, Pyroscope, OTLP and Datadog. null: no memory. */
+export function figureOf(type: string): Figure | null {
+  return Object.hasOwn(FIGURE_OF_TYPE, type) ? (FIGURE_OF_TYPE[type] ?? null) : null;
+}
+
+const FIGURE_OF_TYPE: Readonly<Record<string, Figure>> = {
+  inuse_space: "liveBytes",
+  inuse_objects: "liveObjects",
+  alloc_space: "allocatedBytes",
+  alloc_objects: "allocatedObjects",
+  "heap-space": "liveBytes",
+  "heap-live-samples": "liveObjects",
+  "alloc-space": "allocatedBytes",
+  "alloc-samples": "allocatedObjects",
+};

@@ -1,0 +1,91 @@
+/** A received profile as a look of a recording. */
+import { mixHash, RowIndex } from "../../model/base/row_index.js";
+import type { StackId } from "../../model/base/units.js";
+import { foldSites } from "../../model/profile/fold_sites.js";
+import { Domain, type ProfileLook, type SiteTable } from "../../model/profile/profile.js";
+import { newSiteTable } from "../../model/profile/site_columns.js";
+import type { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
+import { FIGURES, type ReceivedFrame, type ReceivedProfile } from "./received_profile.js";
+
+/** `builder` has one process, row 0; its threads are found by name in `threads`. */
+export function lookOf(
+  profile: ReceivedProfile,
+  builder: ProfileTablesBuilder,
+  threads: Map<string, number>,
+): ProfileLook {
+  const { samples, timeMs, durationMs } = profile;
+  const sites = newSiteTable(samples.length, 1);
+  const stackOf = stacksOf(builder);
+  samples.forEach((sample, at) => {
+    sites.stack[at] = stackOf(sample.frames);
+    sites.thread[at] = threadRow(sample.thread, builder, threads);
+    sites.label[at] = sample.labels.reduce(
+      (parent, [key, value]) => builder.label(parent, builder.string(key), builder.string(value)),
+      0,
+    );
+    sites.domain[at] = Domain.python;
+    for (const figure of FIGURES) {
+      sites[figure][at] = sample[figure];
+    }
+    sites.cohortBytes[at] = sample.liveBytes;
+  });
+  return {
+    timeMs,
+    durationMs,
+    sites: folded(sites),
+    files: newSiteTable(0, 1),
+    cohorts: [timeMs],
+    peakMs: [0],
+  };
+}
+
+function folded(sites: SiteTable): SiteTable {
+  return foldSites([sites], 1);
+}
+
+/** Stacks that begin with the same list of frames are looked up once. */
+function stacksOf(builder: ProfileTablesBuilder): (frames: readonly ReceivedFrame[]) => StackId {
+  const ids = new Map<ReceivedFrame, number>();
+  const known = new RowIndex();
+  const lists: (readonly ReceivedFrame[])[] = [];
+  const stacks: StackId[] = [];
+  const frameId = (frame: ReceivedFrame) => {
+    let id = ids.get(frame);
+    if (id === undefined) {
+      const name = builder.string(frame.function);
+      id = builder.frame(name, builder.string(frame.file), frame.line, 0, frame.kind, 0);
+      ids.set(frame, id);
+    }
+    return id;
+  };
+  return (frames) => {
+    let hash = 0;
+    for (const frame of frames) {
+      hash = mixHash(hash, frameId(frame));
+    }
+    const found = known.find(hash, (row) => {
+      const list = lists[row] ?? [];
+      return list.length === frames.length && list.every((frame, at) => frame === frames[at]);
+    });
+    if (found >= 0) {
+      return stacks[found] ?? 0;
+    }
+    const stack = frames.reduceRight((parent, frame) => builder.stack(parent, frameId(frame)), 0);
+    known.add(hash, lists.push(frames) - 1);
+    stacks.push(stack);
+    return stack;
+  };
+}
+
+function threadRow(
+  name: string,
+  builder: ProfileTablesBuilder,
+  threads: Map<string, number>,
+): number {
+  let row = threads.get(name);
+  if (row === undefined) {
+    row = builder.addThread({ process: 0, tid: threads.size, name, isMain: name === "MainThread" });
+    threads.set(name, row);
+  }
+  return row;
+}

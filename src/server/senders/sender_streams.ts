@@ -1,0 +1,341 @@
+/**
+ * Profiles of other profilers, written down as recordings: one stream for each sender (a set of labels and of sample
+ * types). From there on they are durable, idempotent and kept as our own are.
+ *
+ *     ReceivedProfile ── its sender's stream ── RecordingWriter ── frames ── Ingest.accept (fsync) ── acknowledged
+ */
+
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
+import type { FrameSink } from "../../recording/frames/frame_sink.js";
+import { namedBytes, streamName } from "../../recording/sender/stream_name.js";
+import { type StreamItem, StreamReader } from "../../recording/stream_reader.js";
+import { RecordingWriter } from "../../recording/writer.js";
+import type { StreamFiles } from "../../store/index.js";
+import type { Ingest } from "../ingest/ingest.js";
+import type { ReceivedProfile } from "./received_profile.js";
+import { lookOf } from "./sender_profile.js";
+
+/** A stream that is longer or older is ended, and another one begins: retention removes whole streams. */
+const MOST_STREAM_BYTES: Bytes = 64 << 20;
+const LONGEST_STREAM_MS: Millis = 86_400_000;
+/** The description of a sender's stream is shorter: labels are bounded. */
+const MOST_META_BYTES: Bytes = 1 << 20;
+/** Ids of profiles that are remembered of each sender. */
+const MOST_IDS = 20_000;
+/** Senders whose dictionaries are kept in memory. */
+const MOST_OPEN = 300;
+const NO_AGENT = { lost: 0, cpuMs: 0 };
+const READ_LIMITS = { frameBytes: 64 << 20, callBytes: 1 << 30 };
+
+/** What is known of a sender's newest stream. */
+interface OpenSender {
+  readonly stream: string;
+  readonly sink: KeptFrames;
+  readonly writer: RecordingWriter;
+  readonly builder: ProfileTablesBuilder;
+  readonly threads: Map<string, number>;
+  /** Ids and times of its profiles. */
+  readonly ids: Set<string>;
+  readonly times: Set<TimeMs>;
+  readonly startedMs: TimeMs;
+  usedMs: TimeMs;
+}
+
+/** What the request of a sender came to. */
+export interface SentOutcome {
+  readonly status: 200 | 400 | 413 | 503;
+  readonly error?: string;
+}
+
+export class SenderStreams {
+  readonly #ingest: Ingest;
+  readonly #files: StreamFiles;
+  /** By key of the sender: the name of its newest stream. */
+  readonly #streams = new Map<string, string>();
+  readonly #open = new Map<string, OpenSender>();
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(ingest: Ingest, files: StreamFiles) {
+    this.#ingest = ingest;
+    this.#files = files;
+  }
+
+  /** After a start: finds the streams of senders that are still open. */
+  recover(): void {
+    const begun = new Map<string, TimeMs>();
+    for (const { stream } of this.#files.list()) {
+      const meta = firstMeta(this.#files, stream);
+      const key = meta?.sender?.key;
+      if (meta && key !== undefined && meta.startedMs >= (begun.get(key) ?? 0)) {
+        begun.set(key, meta.startedMs);
+        this.#streams.set(key, stream);
+      }
+    }
+  }
+
+  /** Stores the profiles of one request; those that are known already are left out. */
+  async accept(profiles: readonly ReceivedProfile[]): Promise<SentOutcome> {
+    for (const profile of profiles) {
+      if (profile.figures.length > 0) {
+        const outcome = await this.#inTurn(keyOf(profile), (key) => this.#store(key, profile));
+        if (outcome.status !== 200) {
+          return outcome;
+        }
+      }
+    }
+    return { status: 200 };
+  }
+
+  async #store(key: string, given: ReceivedProfile): Promise<SentOutcome> {
+    let sender = this.#senderOf(key);
+    if (sender?.ids.has(given.id)) {
+      return { status: 200 };
+    }
+    const ids = sender?.ids ?? new Set<string>();
+    if (sender !== null && this.#isFull(sender, given.timeMs)) {
+      await this.#end(sender, given.timeMs);
+      sender = null;
+    }
+    sender ??= this.#begin(key, given, ids);
+    const profile = { ...given, timeMs: freeTime(sender.times, given.timeMs) };
+    const look = lookOf(profile, sender.builder, sender.threads);
+    sender.writer.look(sender.builder.tables(), look, {
+      kind: "poll",
+      agent: {
+        ...NO_AGENT,
+        samples: profile.samples.length,
+        periodBytes: profile.periodBytes,
+      },
+      receivedId: profile.id,
+    });
+    const outcome = await this.#send(sender);
+    if (outcome.status === 200) {
+      remember(sender, profile);
+      this.#streams.set(key, sender.stream);
+      this.#open.set(key, sender);
+    } else {
+      // What its writer and its builder know is not what is stored.
+      this.#open.delete(key);
+    }
+    return outcome;
+  }
+
+  async #send({ stream, sink }: OpenSender): Promise<SentOutcome> {
+    const offset = this.#files.lengthOf(stream);
+    const { status, answer } = await this.#ingest.accept(stream, offset, sink.take());
+    return status === 200
+      ? { status }
+      : { status: status === 409 ? 503 : status, error: answer.error ?? "the profile is refused" };
+  }
+
+  #isFull({ stream, startedMs }: OpenSender, timeMs: TimeMs): boolean {
+    return (
+      this.#files.lengthOf(stream) > MOST_STREAM_BYTES || timeMs - startedMs > LONGEST_STREAM_MS
+    );
+  }
+
+  async #end(sender: OpenSender, timeMs: TimeMs): Promise<void> {
+    const unknown = { exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 };
+    sender.writer.end({ timeMs, ...unknown });
+    await this.#send(sender);
+  }
+
+  #begin(key: string, profile: ReceivedProfile, ids: Set<string>): OpenSender {
+    const { identity, host, pid, timeMs, source, periodBytes } = profile;
+    const sink = new KeptFrames();
+    const writer = new RecordingWriter(sink);
+    const command = [identity.service];
+    const startedMs = timeMs;
+    writer.begin({
+      tidemarkVersion: "0",
+      command,
+      pid,
+      startedMs,
+      host,
+      kernel: "",
+      runId: key,
+      periodBytes,
+      keeper: null,
+      recorder: { pid: 0, startTicks: 0 },
+      identity,
+      sender: { source, key },
+    });
+    const process = { pid, parentPid: 0, command, python: "", startedMs };
+    writer.processes(timeMs, [{ ...process, series: 0, profiled: true, endedMs: null }]);
+    writer.limits(timeMs, limitsOf(profile));
+    const builder = new ProfileTablesBuilder();
+    builder.addProcess({ ...process, periodBytes });
+    const stream = streamName(sink.peek());
+    const empty = { threads: new Map<string, number>(), ids, times: new Set<TimeMs>() };
+    return { stream, sink, writer, builder, ...empty, startedMs, usedMs: Date.now() };
+  }
+
+  /** The sender's newest stream, read again from its file if it is not in memory. null: it has none that is open. */
+  #senderOf(key: string): OpenSender | null {
+    const found = this.#open.get(key);
+    if (found !== undefined) {
+      found.usedMs = Date.now();
+      return found;
+    }
+    const stream = this.#streams.get(key);
+    if (stream === undefined || this.#files.lengthOf(stream) === 0) {
+      return null;
+    }
+    this.#makeRoom();
+    const sender = reopened(this.#files, stream);
+    if (sender !== null) {
+      this.#open.set(key, sender);
+    }
+    return sender;
+  }
+
+  #makeRoom(): void {
+    if (this.#open.size >= MOST_OPEN) {
+      const byAge = [...this.#open].sort(([, a], [, b]) => a.usedMs - b.usedMs);
+      for (const [key] of byAge.slice(0, MOST_OPEN / 10)) {
+        this.#open.delete(key);
+      }
+    }
+  }
+
+  #inTurn(key: string, work: (key: string) => Promise<SentOutcome>): Promise<SentOutcome> {
+    const before = this.#turns.get(key) ?? Promise.resolve();
+    const result = before.catch(() => {}).then(() => work(key));
+    const turn = result
+      .catch(() => {})
+      .finally(() => {
+        if (this.#turns.get(key) === turn) {
+          this.#turns.delete(key);
+        }
+      });
+    this.#turns.set(key, turn);
+    return result;
+  }
+}
+
+/** Profiles of unlike types of one process are unlike gauges: each set of types is a sender of its own. */
+function keyOf({ source, identity, host, pid, figures }: ReceivedProfile): string {
+  const content = JSON.stringify([source, identity, host, pid, figures.slice().sort()]);
+  return createHash("sha256").update(content).digest("hex").slice(0, 32);
+}
+
+/** Two profiles of one moment are two: the later one is set a millisecond after. */
+function freeTime(times: ReadonlySet<TimeMs>, timeMs: TimeMs): TimeMs {
+  let free = timeMs;
+  while (times.has(free)) {
+    free += 1;
+  }
+  return free;
+}
+
+function remember(sender: OpenSender, { id, timeMs }: ReceivedProfile): void {
+  sender.times.add(timeMs);
+  sender.ids.add(id);
+  if (sender.ids.size > MOST_IDS) {
+    const [oldest] = sender.ids;
+    sender.ids.delete(oldest ?? "");
+  }
+}
+
+function firstMeta(files: StreamFiles, stream: string) {
+  try {
+    const start = files.read(stream, 0, MOST_META_BYTES);
+    const reader = new StreamReader(stream, READ_LIMITS);
+    reader.take(start.subarray(0, namedBytes(start)));
+    return reader.meta;
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** null: the stream has ended. */
+function reopened(files: StreamFiles, stream: string): OpenSender | null {
+  const reader = new StreamReader(stream, READ_LIMITS);
+  const ids = new Set<string>();
+  const times = new Set<TimeMs>();
+  const builder = new ProfileTablesBuilder();
+  let last: Extract<StreamItem, { kind: "profile" }> | null = null;
+  let profiles = 0;
+  for (const chunk of files.frames(stream, 0)) {
+    for (const item of reader.take(chunk)) {
+      if (item.kind === "end") {
+        return null;
+      }
+      if (item.kind === "profile") {
+        profiles += 1;
+        last = item;
+        ids.add(item.about.receivedId ?? "");
+        times.add(item.about.timeMs);
+      }
+    }
+  }
+  if (last === null || reader.meta === null) {
+    return null;
+  }
+  builder.absorb(last.profile);
+  const sink = new KeptFrames();
+  const threads = new Map(last.profile.threads.map(({ name }, row) => [name, row]));
+  const writer = RecordingWriter.after(sink, builder.tables(), profiles);
+  const { startedMs } = reader.meta;
+  return { stream, sink, writer, builder, threads, ids, times, startedMs, usedMs: Date.now() };
+}
+
+const SOURCE_NAMES = {
+  pyroscope: "a Pyroscope client",
+  otlp: "an OTLP sender",
+  datadog: "Datadog's profiler",
+};
+
+/** What profiles of others leave unknown. */
+function limitsOf({ source, figures }: ReceivedProfile): string[] {
+  const missing = [
+    ...(figures.includes("liveBytes") ? [] : ["live bytes"]),
+    ...(figures.includes("liveObjects") ? [] : ["live objects"]),
+    ...(figures.includes("allocatedBytes") ? [] : ["allocated bytes"]),
+    ...(figures.includes("allocatedObjects") ? [] : ["allocated objects"]),
+  ];
+  return [
+    `These profiles were sent by ${SOURCE_NAMES[source]}: RSS, its parts, native allocations, the age of memory and its holders are unknown.`,
+    "Allocated figures cover the time of one profile.",
+    ...(missing.length === 0 ? [] : [`The profiles have no ${missing.join(", ")}.`]),
+  ];
+}
+
+/** Frames that were written and not yet sent. */
+class KeptFrames implements FrameSink {
+  readonly path = "a stream of a sender";
+  readonly failure = null;
+  readonly memory = null;
+  #frames: Buffer[] = [];
+
+  clear(): void {
+    this.#frames = [];
+  }
+
+  append(frames: Buffer): void {
+    this.#frames.push(frames);
+  }
+
+  appendAfterFailure(): void {}
+
+  discard(): void {}
+
+  close(): void {}
+
+  peek(): Buffer {
+    return Buffer.concat(this.#frames);
+  }
+
+  take(): Buffer {
+    const all = this.peek();
+    this.#frames = [];
+    return all;
+  }
+}

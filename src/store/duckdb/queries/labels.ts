@@ -1,0 +1,222 @@
+/** Labels of series: which there are, and SQL that selects by them. */
+import type { DuckDBValue } from "@duckdb/node-api";
+import { badUsage, oneLine } from "../../../model/errors/errors.js";
+import type {
+  FigureSeries,
+  FigureSeriesQuery,
+  LabelMatcher,
+  LabelQuery,
+} from "../../interface/labels.js";
+import type { StoreDatabase } from "../database.js";
+import { windowValues } from "./gauge.js";
+import { byGroup, stepsOf, stepValues } from "./series.js";
+
+const MS_PER_DAY = 86_400_000;
+const FOREVER = "9007199254740991";
+
+/** Columns of a series that are labels, by the name that answers have. */
+const COLUMNS: Readonly<Record<string, string>> = {
+  service_name: "s.service",
+  version: "s.version",
+  env: "s.env",
+  host: "s.host",
+  namespace: "s.namespace",
+  workload: "s.workload",
+  pod: "s.pod",
+  container: "s.container",
+  pid: "CASE WHEN s.pid > 0 THEN CAST(s.pid AS VARCHAR) ELSE '' END",
+};
+/** Names by which a selector may ask for them, too. */
+const ALIASES: Readonly<Record<string, string>> = {
+  service: "service_name",
+  "service.name": "service_name",
+  "service.version": "version",
+  service_version: "version",
+  "deployment.environment": "env",
+  "k8s.namespace.name": "namespace",
+  "k8s.pod.name": "pod",
+  "k8s.container.name": "container",
+  "host.name": "host",
+  hostname: "host",
+};
+/** Free labels that say how the program was started. */
+const HIDDEN = ["command", "python"];
+
+interface Condition {
+  readonly sql: string;
+  readonly values: Record<string, DuckDBValue>;
+}
+
+/** The value of a label of the series `s`. `key`: the name of a parameter. */
+function valueSql(name: string, key: string): Condition {
+  const column = COLUMNS[Object.hasOwn(ALIASES, name) ? (ALIASES[name] ?? name) : name];
+  return column !== undefined
+    ? { sql: column, values: {} }
+    : {
+        sql: `coalesce(list_extract(s.label_vals, list_position(s.label_keys, $${key})), '')`,
+        values: { [key]: name },
+      };
+}
+
+/** A condition on the series `s`. Throws TidemarkError for a regular expression that is none. */
+export async function matchersSql(
+  database: StoreDatabase,
+  matchers: readonly LabelMatcher[],
+): Promise<Condition> {
+  const parts: string[] = [];
+  const values: Record<string, DuckDBValue> = {};
+  for (const [at, { name, operator, value }] of matchers.entries()) {
+    const label = valueSql(name, `name${at}`);
+    Object.assign(values, label.values, { [`value${at}`]: value });
+    const isPattern = operator.endsWith("~");
+    if (isPattern) {
+      await checkPattern(database, value);
+    }
+    const test = isPattern
+      ? `regexp_full_match(${label.sql}, $value${at})`
+      : `${label.sql} = $value${at}`;
+    parts.push(operator.startsWith("!") ? `NOT (${test})` : test);
+  }
+  return { sql: parts.length === 0 ? "true" : parts.join(" AND "), values };
+}
+
+async function checkPattern(database: StoreDatabase, pattern: string): Promise<void> {
+  try {
+    await database.query("SELECT regexp_full_match('', $pattern)", { pattern });
+  } catch {
+    throw badUsage(`this is no regular expression: ${oneLine(pattern, 60)}`, "RE2's syntax");
+  }
+}
+
+/** The series of a query, for a FROM clause: columns of `series` as `s`. */
+async function chosen(database: StoreDatabase, query: LabelQuery): Promise<Condition> {
+  const profiles = database.union("profiles", database.daysIn(query.startMs, query.endMs));
+  const condition = await matchersSql(database, query.matchers);
+  return {
+    sql: `(SELECT s.* FROM series s WHERE (${condition.sql}) AND s.series_id IN (
+      SELECT p.series_id FROM ${profiles} p WHERE p.ts_ms >= $start_ms AND p.ts_ms < $end_ms)) s`,
+    values: { ...condition.values, ...windowValues(query) },
+  };
+}
+
+export async function labelNames(database: StoreDatabase, query: LabelQuery): Promise<string[]> {
+  const { sql, values } = await chosen(database, query);
+  const used = Object.entries(COLUMNS).map(
+    ([name, column]) => `bool_or(${column} <> '') AS "${name}"`,
+  );
+  const [row] = await database.query(`SELECT ${used.join(", ")} FROM ${sql}`, values);
+  const free = await database.query(
+    `SELECT DISTINCT unnest(s.label_keys) AS name FROM ${sql}`,
+    values,
+  );
+  return [
+    ...Object.keys(COLUMNS).filter((name) => row?.[name] === true),
+    ...free.map(({ name }) => String(name)).filter((name) => !HIDDEN.includes(name)),
+  ].sort();
+}
+
+export async function labelValues(
+  database: StoreDatabase,
+  name: string,
+  query: LabelQuery,
+): Promise<string[]> {
+  const sets = await labelSets(database, [name], query);
+  return sets.flatMap(([value]) => (value === undefined || value === "" ? [] : [value]));
+}
+
+/** Combinations of values of these labels. */
+export async function labelSets(
+  database: StoreDatabase,
+  names: readonly string[],
+  query: LabelQuery,
+): Promise<string[][]> {
+  const { sql, values } = await chosen(database, query);
+  const labels = names.map((name, at) => valueSql(name, `asked${at}`));
+  const rows = await database.query(
+    `SELECT DISTINCT [${labels.map((label) => label.sql).join(", ")}]::VARCHAR[] AS vals
+      FROM ${sql} ORDER BY vals`,
+    Object.assign({ ...values }, ...labels.map((label) => label.values)),
+  );
+  return rows.map(({ vals }) => (vals as unknown as { items: string[] }).items.map(String));
+}
+
+/** Sums over series. A gauge is the mean over each step; what was allocated is the sum of the profiles in it. */
+export async function figureSeries(
+  database: StoreDatabase,
+  query: FigureSeriesQuery,
+): Promise<FigureSeries[]> {
+  const days = database.daysIn(query.startMs - MS_PER_DAY, query.endMs);
+  const condition = await matchersSql(database, query.matchers);
+  const labels = query.groupBy.map((name, at) => valueSql(name, `asked${at}`));
+  const steps = stepsOf(query, query.stepMs);
+  const sql = (query.figure.startsWith("live") ? GAUGE_SQL : SUM_SQL)({
+    profiles: database.union("profiles", days),
+    samples: database.union("samples", days),
+    group: `to_json([${labels.map((label) => label.sql).join(", ")}]::VARCHAR[])`,
+    where: condition.sql,
+    ofSamples: query.figure.endsWith("Objects"),
+  });
+  const rows = await database.query(sql, {
+    ...windowValues(query),
+    ...stepValues(query.stepMs, steps),
+    ...condition.values,
+    ...Object.assign({}, ...labels.map((label) => label.values)),
+  });
+  return [...byGroup(rows, steps)].map(([group, values]) => ({
+    group: JSON.parse(group) as string[],
+    values,
+  }));
+}
+
+interface FigureParts {
+  readonly profiles: string;
+  readonly samples: string;
+  readonly group: string;
+  readonly where: string;
+  /** Objects are counted in samples only. */
+  readonly ofSamples: boolean;
+}
+
+const GAUGE_SQL = ({ profiles, samples, group, where, ofSamples }: FigureParts) => `
+  WITH held AS (
+      SELECT ${group} AS grp, p.samples_id, p.ts_ms, p.live_bytes AS value,
+        least(
+          coalesce(lead(p.ts_ms) OVER (PARTITION BY p.series_id ORDER BY p.ts_ms), ${FOREVER}),
+          p.ts_ms + p.carry_ms,
+          CASE WHEN s.ended_ms > 0 THEN s.ended_ms ELSE ${FOREVER} END,
+          $end_ms
+        ) AS until_ms
+      FROM ${profiles} p JOIN series s USING (series_id)
+      WHERE (${where}) AND p.ts_ms >= $start_ms - ${MS_PER_DAY} AND p.ts_ms < $end_ms),
+    readings AS (
+      ${
+        ofSamples
+          ? `SELECT grp, ts_ms, until_ms, coalesce(x.objects, 0) AS value
+             FROM held LEFT JOIN (
+               SELECT profile_id, sum(live_objects) AS objects FROM ${samples} GROUP BY profile_id
+             ) x ON x.profile_id = held.samples_id`
+          : "SELECT grp, ts_ms, until_ms, value FROM held"
+      }),
+    pieces AS (
+      SELECT *, unnest(range(
+          CAST(greatest(0, (ts_ms - $start_ms) // $step_ms) AS BIGINT),
+          CAST(least($steps - 1, (until_ms - 1 - $start_ms) // $step_ms) AS BIGINT) + 1
+        )) AS step
+      FROM readings WHERE until_ms > $start_ms AND until_ms > ts_ms)
+  SELECT grp, step, sum(value * (
+      least(until_ms, $start_ms + (step + 1) * $step_ms) - greatest(ts_ms, $start_ms + step * $step_ms)
+    )) / (least($end_ms, $start_ms + (step + 1) * $step_ms) - $start_ms - step * $step_ms) AS value
+  FROM pieces GROUP BY grp, step ORDER BY grp, step`;
+
+const SUM_SQL = ({ profiles, samples, group, where, ofSamples }: FigureParts) => `
+  SELECT ${group} AS grp, (p.ts_ms - $start_ms) // $step_ms AS step,
+    sum(${ofSamples ? "coalesce(x.objects, 0)" : "p.allocated_bytes"}) AS value
+  FROM ${profiles} p JOIN series s USING (series_id)
+    ${
+      ofSamples
+        ? `LEFT JOIN (SELECT profile_id, sum(allocated_objects) AS objects FROM ${samples} GROUP BY profile_id) x
+           ON x.profile_id = p.profile_id`
+        : ""
+    }
+  WHERE (${where}) AND p.ts_ms >= $start_ms AND p.ts_ms < $end_ms AND $steps > 0
+  GROUP BY grp, step ORDER BY grp, step`;

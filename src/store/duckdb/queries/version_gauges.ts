@@ -1,0 +1,99 @@
+/** The newest figures of what runs, by service and version. */
+import type { TimeMs } from "../../../model/base/units.js";
+import type { VersionGauges } from "../../interface/store.js";
+import type { Rows, StoreDatabase } from "../database.js";
+import { CARRY_MS, windowValues } from "./gauge.js";
+import { UNMEASURED } from "./services.js";
+
+/** PSS and the ledger are read at a growing distance. */
+const RARE_MS = 86_400_000;
+
+export async function versionGauges(
+  database: StoreDatabase,
+  nowMs: TimeMs,
+): Promise<VersionGauges[]> {
+  const window = { startMs: nowMs - RARE_MS, endMs: nowMs + RARE_MS };
+  const days = database.daysIn(window.startMs, window.endMs);
+  const [metrics, profiles] = [database.union("metrics", days), database.union("profiles", days)];
+  const values = { ...windowValues(window), since_ms: BigInt(Math.round(nowMs - CARRY_MS)) };
+  const running = `SELECT s.* FROM series s WHERE s.ended_ms = 0 AND s.root_id IN (
+    SELECT DISTINCT r.root_id FROM series r WHERE r.series_id IN (
+      SELECT series_id FROM ${metrics} WHERE ts_ms >= $since_ms
+      UNION SELECT series_id FROM ${profiles} WHERE ts_ms >= $since_ms))`;
+  const figures = await database.query(
+    `WITH running AS (${running}),
+      newest AS (
+        SELECT series_id, name, arg_max(value, ts_ms) AS value FROM ${metrics}
+        WHERE ts_ms >= $start_ms AND ts_ms < $end_ms
+          AND (name IN ('treeRssBytes', 'treePssBytes', 'cgroupLimitBytes') OR name LIKE 'ledger.%')
+        GROUP BY series_id, name
+        UNION ALL
+        SELECT series_id, 'live', arg_max(live_bytes, ts_ms) FROM ${profiles}
+        WHERE ts_ms >= $start_ms AND ts_ms < $end_ms GROUP BY series_id)
+    SELECT s.service, s.version, n.name, sum(n.value) AS value
+    FROM newest n JOIN running s USING (series_id)
+    WHERE n.name NOT IN ('treeRssBytes', 'treePssBytes', 'cgroupLimitBytes') OR s.series_id = s.root_id
+    GROUP BY ALL`,
+    values,
+  );
+  const verdicts = await database.query(
+    `WITH running AS (${running})
+    SELECT s.service, s.version, coalesce(v.kind, 'none') AS kind, count(*) AS n,
+      sum(v.growth) FILTER (v.kind <> '${UNMEASURED}') AS growth,
+      min(v.ms_to_limit) FILTER (v.ms_to_limit > 0) AS ms_to_limit
+    FROM running s LEFT JOIN verdicts v ON v.stream = s.stream
+    WHERE s.series_id = s.root_id AND $end_ms > 0 AND $start_ms > 0 GROUP BY ALL`,
+    values,
+  );
+  return combined(figures, verdicts);
+}
+
+function combined(figures: Rows, verdicts: Rows): VersionGauges[] {
+  const rows = new Map<string, { -readonly [Key in keyof VersionGauges]: VersionGauges[Key] }>();
+  const rowOf = (row: Rows[number]) => {
+    const [service, version] = [String(row.service), String(row.version)];
+    const key = JSON.stringify([service, version]);
+    let found = rows.get(key);
+    if (found === undefined) {
+      found = {
+        ...{ service, version, instances: 0, rssBytes: null, pssBytes: null, liveBytes: null },
+        ...{ growthBytesPerHour: null, limitBytes: null, msToLimit: null },
+        ...{ parts: {}, verdicts: {} },
+      };
+      rows.set(key, found);
+    }
+    return found;
+  };
+  for (const row of verdicts) {
+    const found = rowOf(row);
+    const count = Number(row.n);
+    found.instances += count;
+    found.verdicts = { ...found.verdicts, [String(row.kind)]: count };
+    if (row.growth !== null) {
+      found.growthBytesPerHour = (found.growthBytesPerHour ?? 0) + Number(row.growth);
+    }
+    if (row.ms_to_limit !== null) {
+      const left = Number(row.ms_to_limit);
+      found.msToLimit = Math.min(found.msToLimit ?? left, left);
+    }
+  }
+  for (const row of figures) {
+    const found = rowOf(row);
+    const value = Number(row.value);
+    const name = String(row.name);
+    const field = FIELDS[name];
+    if (field !== undefined) {
+      found[field] = value;
+    } else {
+      found.parts = { ...found.parts, [name.replace(/^ledger\./, "")]: value };
+    }
+  }
+  return [...rows.values()];
+}
+
+const FIELDS: Readonly<Record<string, "rssBytes" | "pssBytes" | "limitBytes" | "liveBytes">> = {
+  treeRssBytes: "rssBytes",
+  treePssBytes: "pssBytes",
+  cgroupLimitBytes: "limitBytes",
+  live: "liveBytes",
+};
