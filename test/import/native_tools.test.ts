@@ -58,6 +58,11 @@ describe.skipIf(!cc || !valgrind)("files of Valgrind", () => {
     expect(copied.summary.imported?.unknown).toContain("live");
   });
 
+  test("DHAT: the events of mode ad-hoc are not imported as bytes", async () => {
+    await under("--tool=dhat", "--mode=ad-hoc", `--dhat-out-file=${join(folder, "events.json")}`);
+    await expect(importOf(folder, "events.json")).rejects.toThrow(/ad-hoc events.*no bytes/s);
+  });
+
   test.skipIf(!heaptrack)("heaptrack: live, peak and allocated bytes", async () => {
     await run([present(heaptrack), "-o", join(folder, "heaptrack"), program]);
     const imported = await importOf(folder, "heaptrack.zst");

@@ -104,12 +104,18 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
   screen.line(paint.bold(`${known("live") ? "Live bytes" : "Memory"} ${what}${only}`));
   for (const line of rows.length > 0
     ? table
-    : [paint.dim(`  ${shown.unmatched ?? "no allocation was sampled"}`)]) {
+    : [paint.dim(`  ${shown.unmatched ?? noLines(shown)}`)]) {
     screen.line(line);
   }
   if (shown.leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(shown.leftOut)} more`));
   }
+}
+
+function noLines({ imported }: LinesShown): string {
+  return imported === undefined
+    ? "no allocation was sampled"
+    : "the imported file has no memory figures by line";
 }
 
 /** The document does not say which process ran the code; native code has no lines. */

@@ -1,4 +1,5 @@
 /** Files of Valgrind's DHAT (`dhat.out.PID`, JSON), version 2 (docs: dh-manual, the file format). */
+import { notOpened } from "../../../model/errors/file_errors.js";
 import type { LineFigures } from "../../../model/profile/imported.js";
 import { Domain } from "../../../model/profile/profile.js";
 import { type ForeignFrame, ImportedSites } from "../imported_sites.js";
@@ -40,6 +41,13 @@ function read(file: ForeignFile): ForeignRecording {
     python: "",
     startedMs: file.writtenMs,
   });
+  if (textOf(content.mode) === "ad-hoc") {
+    throw notOpened(
+      file.path,
+      `a DHAT profile of ad-hoc events, whose units are no bytes`,
+      "run valgrind --tool=dhat without --mode=ad-hoc",
+    );
+  }
   const frames = requiredList(content.ftbl, "table of frames").map((text) => placeOf(textOf(text)));
   const points = requiredList(content.pps, "program points").map(objectOf);
   const copies = textOf(content.mode) === "copy";
