@@ -43,14 +43,18 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
     const files = readFolder(folder, ["asan.", "undefined."]);
     const limits = instrumentedLimits(folder, owners);
     const isClean = files.every(({ reports }) => reports.length === 0) && end.signal === null;
+    const unsearched: string[] = [];
     if (leaks && isClean) {
-      note("no error: it runs again to look for leaks, its output discarded");
-      await runStage(stage, true);
-      const leakFiles = readFolder(folder, ["leaks."]);
-      limits.push(...leakLimits(folder));
-      files.push(...leakFiles);
-    } else if (leaks) {
-      limits.push("Leaks were not looked for, because the run had errors: fix them first.");
+      note("no error: it runs again to look for leaks, with empty input, its output discarded");
+      const second = await runStage(stage, true);
+      files.push(...readFolder(folder, ["leaks."]));
+      unsearched.push(...leakLimits(folder), ...differentEnd(end, second));
+    } else {
+      unsearched.push(
+        leaks
+          ? "Leaks were not looked for, because the run had errors: fix them first."
+          : "Leaks were not looked for, as --no-leaks asks.",
+      );
     }
     const selection = { all, modules, owners, importOnly: new Set<string>() };
     const found = findingsOf(files, {
@@ -66,7 +70,8 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
       exitCode: end.exitCode,
       signal: end.signal,
       ...found,
-      limits: [...damageOf(files), ...limits],
+      leaksKnown: unsearched.length === 0,
+      limits: [...damageOf(files), ...limits, ...unsearched],
     };
   });
 }
@@ -122,6 +127,16 @@ function leakLimits(folder: string): string[] {
         "LeakSanitizer could not stop the process (ptrace is not permitted here): leaks are unknown.",
       ]
     : [];
+}
+
+/** A program that reads its input may do less in the second run, whose input is empty. */
+function differentEnd(first: GroupEnd, second: GroupEnd): string[] {
+  const endOf = ({ exitCode, signal }: GroupEnd) => signal ?? `exit code ${exitCode}`;
+  return endOf(first) === endOf(second)
+    ? []
+    : [
+        `The run that looked for leaks ended with ${endOf(second)}, the first one with ${endOf(first)}: leaks may be missing. Its input was empty; let the program read a file instead.`,
+      ];
 }
 
 /** The hook writes the mappings of each process that ends by itself. */

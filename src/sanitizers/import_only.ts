@@ -33,7 +33,7 @@ export async function importOnlySignatures(request: ImportOnly): Promise<Set<str
     return kept;
   }
   note(
-    `${modules.length === 0 ? "Python starts" : `${modules.join(", ")} are imported`} alone under Valgrind, to learn what they cause by themselves; the result is kept`,
+    `${modules.length === 0 ? "running Python alone" : `importing ${modules.join(", ")} alone`} under Valgrind, to leave out what that causes; the result is kept`,
   );
   const signatures = await withReportFolder(async (folder) => {
     const words = valgrindWords(folder);

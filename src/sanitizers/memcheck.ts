@@ -59,6 +59,7 @@ export async function memcheckDocument(
       owners,
       pythonAt: ({ pid, offset, isLeak }) => (isLeak ? undefined : intervals.get(pid)?.at(offset)),
     });
+    const damage = damageOf(files);
     return {
       schema: "tidemark.memcheck/1",
       tool: "memcheck",
@@ -67,7 +68,9 @@ export async function memcheckDocument(
       exitCode: end.exitCode,
       signal: end.signal,
       ...found,
-      limits: [...damageOf(files), ...limitsOf(python)],
+      // Valgrind searches for leaks when a process ends, and writes them last.
+      leaksKnown: damage.length === 0,
+      limits: [...damage, ...limitsOf(python)],
     };
   });
 }

@@ -52,13 +52,21 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
   }
 }
 
-function headline({ errors, leaks, tool, toolVersion, processes }: MemcheckJson): string {
+function headline(document: MemcheckJson): string {
+  const { errors, leaks, leaksKnown, tool, toolVersion, processes } = document;
   const count = (number: number, word: string) =>
     `${formatCount(number)} ${word}${number === 1 ? "" : "s"}`;
+  const leaked = leaksKnown
+    ? count(leaks.length, "leak")
+    : leaks.length > 0
+      ? `at least ${count(leaks.length, "leak")}`
+      : "leaks unknown";
   const found =
-    errors.length + leaks.length === 0
-      ? "No memory errors and no leaks"
-      : `${count(errors.length, "memory error")}, ${count(leaks.length, "leak")}`;
+    errors.length + leaks.length > 0
+      ? `${count(errors.length, "memory error")}, ${leaked}`
+      : leaksKnown
+        ? "No memory errors and no leaks"
+        : "No memory errors, leaks unknown";
   const where = processes.length > 1 ? ` in ${processes.length} processes` : "";
   return `${found}${where} (${tool === "asan" ? "AddressSanitizer, " : ""}${toolVersion})`;
 }

@@ -66,6 +66,8 @@ export interface MemcheckJson {
   errors: MemoryErrorJson[];
   /** The largest first. */
   leaks: MemoryLeakJson[];
+  /** Whether the whole program was searched for leaks; false: `leaks` may be incomplete, and `limits` says why. */
+  leaksKnown: boolean;
   /** Numbers of distinct reports that were left out. */
   suppressed: {
     /** The same occurs if the interpreter only imports the libraries. */

@@ -30,19 +30,28 @@ def _watch_memcheck(folder):
             return 0
 
     def profile(frame, event, argument):
+        try:
+            note(frame, event)
+        except Exception:
+            # After an error of the extension, even this code can fail: the report comes without its stack. An
+            # exception from here would be raised in the program.
+            pass
+
+    def note(frame, event):
         now = size()
         before = state["size"]
         if now == before:
             return
         state["size"] = now
-        frames = []
+        # Tuples: a list that an extension freed twice may be handed out twice, and one would contain itself.
+        frames = ()
         leaf = frame
         while leaf is not None and len(frames) < 100:
             code = leaf.f_code
             name = getattr(code, "co_qualname", code.co_name)
-            frames.append([name, code.co_filename, leaf.f_lineno or 0])
+            frames += ((name, code.co_filename, leaf.f_lineno or 0),)
             leaf = leaf.f_back
-        line = json.dumps([before, now, event in ("c_return", "c_exception"), frames])
+        line = json.dumps((before, now, event in ("c_return", "c_exception"), frames))
         with open(state["out"], "a") as out:
             out.write(line + "\n")
 
