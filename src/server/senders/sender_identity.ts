@@ -6,7 +6,7 @@ import {
   MOST_LABELS,
   type ServiceIdentity,
 } from "../../model/wire/identity.js";
-import type { ReceivedProfile } from "./received_profile.js";
+import type { ReceivedProfile } from "./formats/received_profile.js";
 
 type Part = Exclude<keyof ServiceIdentity, "labels"> | "host" | "pid";
 
