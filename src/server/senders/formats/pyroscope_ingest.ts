@@ -4,7 +4,6 @@
  */
 import { createHash } from "node:crypto";
 import { badUsage, oneLine } from "../../../model/errors/errors.js";
-import { senderIdentity } from "../sender_identity.js";
 import { formParts, plainProfile } from "./body.js";
 import { decodeFolded } from "./folded.js";
 import { decodePprof } from "./pprof.js";
@@ -16,6 +15,7 @@ import {
   type ReceivedProfile,
   withinLimit,
 } from "./received_profile.js";
+import { senderIdentity } from "./sender_identity.js";
 
 const TEXT_FORMATS = { "": "folded", groups: "folded", folded: "folded", lines: "lines" } as const;
 const MEMORY_TYPES = ["inuse_space", "inuse_objects", "alloc_space", "alloc_objects"];
