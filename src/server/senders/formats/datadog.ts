@@ -1,7 +1,7 @@
 /** What Datadog's profilers send to an agent: a form with `event.json` and the profile, compressed by zstd or gzip. */
 import { createHash } from "node:crypto";
 import { formParts, plainProfile } from "../body.js";
-import { malformed, type ReceivedProfile } from "../received_profile.js";
+import { malformed, type ReceivedProfile, RequestBudget } from "../received_profile.js";
 import { senderIdentity } from "../sender_identity.js";
 import { decodePprof } from "./pprof.js";
 
@@ -19,8 +19,12 @@ export async function decodeDatadog(body: Buffer, contentType: string): Promise<
     malformed("the form has no part with a pprof profile");
   }
   const identity = senderIdentity(tagsOf(event));
+  const budget = new RequestBudget();
   return profiles.map(([, { bytes }]) => {
-    const decoded = decodePprof(plainProfile(bytes));
+    const plain = plainProfile(bytes);
+    budget.take("inflated-bytes-per-request", plain.length);
+    const decoded = decodePprof(plain);
+    budget.takeSamples(decoded.samples);
     const [startMs, endMs] = [timeOf(event.start), timeOf(event.end)];
     return {
       source: "datadog" as const,
