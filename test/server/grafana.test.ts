@@ -303,7 +303,7 @@ describe("bad questions get one line", () => {
     expect(await select({ groupBy: [name] })).toHaveProperty("series");
   });
 
-  test.each(["constructor", "toString", "__proto__"])("a label called %s", async (name) => {
+  test.each(["constructor", "toString", "valueOf"])("a label called %s", async (name) => {
     expect(await json("LabelValues", { name, ...window })).toEqual({});
     expect(await select({ labelSelector: `{${name}="x"}`, groupBy: [name] })).toEqual({});
   });

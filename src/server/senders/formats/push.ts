@@ -3,16 +3,16 @@
  * LabelPair{name=1, value=2}, RawSample{raw_profile=1, ID=2}; or the same as JSON.
  */
 import { createHash } from "node:crypto";
-import { plainProfile } from "../body.js";
+import { plainProfile } from "./body.js";
+import { decodePprof } from "./pprof.js";
 import {
   type DecodedProfile,
   malformed,
   type ReceivedProfile,
   RequestBudget,
   withinLimit,
-} from "../received_profile.js";
-import { senderIdentity } from "../sender_identity.js";
-import { decodePprof } from "./pprof.js";
+} from "./received_profile.js";
+import { senderIdentity } from "./sender_identity.js";
 import { readMessage } from "./wire.js";
 
 interface PushedSeries {
