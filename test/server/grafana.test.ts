@@ -303,9 +303,38 @@ describe("bad questions get one line", () => {
     expect(await select({ groupBy: [name] })).toHaveProperty("series");
   });
 
+  test.each(["constructor", "toString", "valueOf"])("a label called %s", async (name) => {
+    expect(await json("LabelValues", { name, ...window })).toEqual({});
+    expect(await select({ labelSelector: `{${name}="x"}`, groupBy: [name] })).toEqual({});
+  });
+
+  test.each(["Infinity", 1e300])("a step of %s is the whole window", async (step) => {
+    const { series } = await select({ labelSelector: '{service_name="shop"}', step });
+    expect(series[0].points).toHaveLength(1);
+    expect(series[0].points[0].value).toBeCloseTo(4000, 6);
+  });
+
   test("a pattern that takes other engines forever", async () => {
     const begun = performance.now();
     await select({ labelSelector: '{pod=~"(a+)+$|(web-)*(w|we|web|.*)*-[0-9]+"}' });
     expect(performance.now() - begun).toBeLessThan(5000);
   });
+});
+
+test("of functions of equal weight no more are shown, or named, than asked for", async () => {
+  const lines = Array.from({ length: 50 }, (_, at) => `main;f${at} 10`).join("\n");
+  const name = "equal.inuse_space{face=日本😀}";
+  const query = new URLSearchParams({ name, from: String(startMs), until: String(endMs) });
+  const sent = await fetch(`${server.url}/ingest?${query}`, { method: "POST", body: lines });
+  expect(sent.status).toBe(200);
+  const labelSelector = '{service_name="equal", face="日本\\U0001f600"}';
+  const ask = { profileTypeID: SPACE, labelSelector, maxNodes: "10", ...window };
+  const graph = async () => (await json("SelectMergeStacktraces", ask)).flamegraph;
+  await expect.poll(async () => (await graph()).total, { timeout: 20_000 }).toBe("500");
+  const { names, levels } = await graph();
+  expect(levels[2].values.filter((_: string, at: number) => at % 4 === 1)).toEqual([
+    ...Array(8).fill("10"),
+    "420",
+  ]);
+  expect(names).toHaveLength(11);
 });

@@ -276,6 +276,19 @@ describe("OTLP profiles", () => {
 describe("hostile profiles are refused with one line, and the server lives on", () => {
   const bomb = gzipSync(Buffer.alloc(64 << 20));
   const labels = { service_name: "hostile" };
+  const forbidden = { ...labels, ...Object.fromEntries([["__proto__", "x"]]) };
+  /** 16,000 samples of a few bytes each. */
+  const wide = (id: number) => {
+    const sample = new Message().message(2, (one) => one.number(1, 1).number(2, 1)).done();
+    const plain = Buffer.concat([pprofOf({ inuse_space: 1 }), ...Array(15_999).fill(sample)]);
+    return pushMessage(labels, gzipSync(plain), String(id));
+  };
+  /** 4 MiB, most of them in a field that is left out. */
+  const padded = (id: number) => {
+    const filling = new Message().bytes(3, Buffer.alloc((4 << 20) - 2000)).done();
+    const plain = Buffer.concat([pprofOf({ inuse_space: 1 }), filling]);
+    return pushMessage(labels, gzipSync(plain), String(id));
+  };
   const cases: [string, () => Promise<{ status: number; body: unknown }>, number, string][] = [
     ["a gzip bomb as body", () => push(bomb, { "content-encoding": "gzip" }), 413, "request-bytes"],
     ["a gzip bomb as profile", () => push(pushMessage(labels, bomb, "1")), 413, "profile-bytes"],
@@ -302,6 +315,30 @@ describe("hostile profiles are refused with one line, and the server lives on", 
       () => push(pushMessage(labels, Buffer.alloc(40_000, "\x12\x00"), "1")),
       413,
       "samples-per-profile",
+    ],
+    [
+      "a small request of many large profiles",
+      () => push(Buffer.concat(Array.from({ length: 20 }, (_, at) => wide(at)))),
+      413,
+      "samples-per-request",
+    ],
+    [
+      "a small request that inflates beyond measure",
+      () => push(Buffer.concat(Array.from({ length: 20 }, (_, at) => padded(at)))),
+      413,
+      "inflated-bytes-per-request",
+    ],
+    [
+      "a label that no recording can hold, after a good series",
+      () =>
+        push(
+          Buffer.concat([
+            pushMessage(labels, pprofOf({ inuse_space: 1 }), "1"),
+            pushMessage(forbidden, pprofOf({ inuse_space: 1 }), "1"),
+          ]),
+        ),
+      400,
+      "__proto__",
     ],
     ["groups that nest", () => push(Buffer.alloc(100_000, "\x0b")), 400, "cannot be read"],
     [

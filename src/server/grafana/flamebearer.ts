@@ -22,10 +22,23 @@ export interface FlamebearerDiff extends Flamebearer {
 export const USUAL_NODES = 8192;
 const OTHER = "other";
 
-/** Functions, merged over their lines and files. Node 0 is the root; parents come first. */
-class FunctionTree {
+/** Names by number; the first is the root's. */
+class NameList {
   readonly names: string[] = ["total"];
-  readonly #nameIds = new Map<string, number>([["total", 0]]);
+  readonly #ids = new Map<string, number>([["total", 0]]);
+
+  idOf(name: string): number {
+    let id = this.#ids.get(name);
+    if (id === undefined) {
+      id = this.names.push(name) - 1;
+      this.#ids.set(name, id);
+    }
+    return id;
+  }
+}
+
+/** Functions, merged over their lines and files. Node 0 is the root; parents come first. */
+class FunctionTree extends NameList {
   readonly parent: number[] = [0];
   readonly name: number[] = [0];
   readonly #index = new RowIndex();
@@ -35,19 +48,10 @@ class FunctionTree {
     const { stacks } = tables;
     const nodes = new Uint32Array(stacks.length);
     for (let stack = 1; stack < stacks.length; stack++) {
-      const name = this.nameId(frameName(tables, uint32At(stacks.frame, stack)));
+      const name = this.idOf(frameName(tables, uint32At(stacks.frame, stack)));
       nodes[stack] = this.child(uint32At(nodes, uint32At(stacks.parent, stack)), name);
     }
     return nodes;
-  }
-
-  nameId(name: string): number {
-    let id = this.#nameIds.get(name);
-    if (id === undefined) {
-      id = this.names.push(name) - 1;
-      this.#nameIds.set(name, id);
-    }
-    return id;
   }
 
   child(parent: number, name: number): number {
@@ -103,8 +107,8 @@ export function flamebearer(
   const nodes = tree.add(profile);
   const self = selfValues(nodes, profile, figure, tree.parent.length);
   const side = { self, total: totalsOf(self, tree.parent) };
-  const levels = levelsOf(tree, [side], mostNodes);
-  return { names: tree.names, levels, total: side.total[0] ?? 0, maxSelf: largest(self) };
+  const { levels, names } = levelsOf(tree, [side], mostNodes);
+  return { names, levels, total: side.total[0] ?? 0, maxSelf: largest(self) };
 }
 
 export function flamebearerDiff(
@@ -121,8 +125,7 @@ export function flamebearerDiff(
   });
   const [leftTicks = 0, rightTicks = 0] = sides.map(({ total }) => total[0] ?? 0);
   return {
-    names: tree.names,
-    levels: levelsOf(tree, sides, mostNodes),
+    ...levelsOf(tree, sides, mostNodes),
     total: leftTicks + rightTicks,
     maxSelf: Math.max(...sides.map(({ self }) => largest(self))),
     leftTicks,
@@ -139,7 +142,12 @@ interface Bar {
   readonly starts: readonly number[];
 }
 
-function levelsOf(tree: FunctionTree, sides: readonly Side[], mostNodes: number): number[][] {
+/** The names are those of the bars alone. */
+function levelsOf(
+  tree: FunctionTree,
+  sides: readonly Side[],
+  mostNodes: number,
+): Pick<Flamebearer, "levels" | "names"> {
   const count = tree.parent.length;
   const weight = new Float64Array(count);
   for (const { total } of sides) {
@@ -147,7 +155,8 @@ function levelsOf(tree: FunctionTree, sides: readonly Side[], mostNodes: number)
       addAt(weight, node, value);
     });
   }
-  const least = leastShown(weight, mostNodes);
+  const shown = nodesShown(weight, mostNodes);
+  const names = new NameList();
   const children = childrenOf(tree.parent, (node) => float64At(weight, node) > 0);
   const valuesOf = (node: number, column: keyof Side) =>
     sides.map((side) => float64At(side[column], node));
@@ -167,8 +176,8 @@ function levelsOf(tree: FunctionTree, sides: readonly Side[], mostNodes: number)
       const below = node === null ? [] : (children.get(node) ?? []);
       const offsets = [...starts];
       const bars: Bar[] = [];
-      const add = (child: number | null, name: number, totals: number[], selves: number[]) => {
-        bars.push({ node: child, name, totals, selves, starts: [...offsets] });
+      const add = (child: number | null, name: string, totals: number[], selves: number[]) => {
+        bars.push({ node: child, name: names.idOf(name), totals, selves, starts: [...offsets] });
         totals.forEach((total, side) => {
           offsets[side] = (offsets[side] ?? 0) + total;
         });
@@ -176,8 +185,8 @@ function levelsOf(tree: FunctionTree, sides: readonly Side[], mostNodes: number)
       const omitted = sides.map(() => 0);
       for (const child of below) {
         const totals = valuesOf(child, "total");
-        if (float64At(weight, child) >= least) {
-          add(child, tree.name[child] ?? 0, totals, valuesOf(child, "self"));
+        if (shown(child)) {
+          add(child, tree.names[tree.name[child] ?? 0] ?? "", totals, valuesOf(child, "self"));
         } else {
           totals.forEach((total, side) => {
             omitted[side] = (omitted[side] ?? 0) + total;
@@ -185,18 +194,30 @@ function levelsOf(tree: FunctionTree, sides: readonly Side[], mostNodes: number)
         }
       }
       if (omitted.some((total) => total > 0)) {
-        add(null, tree.nameId(OTHER), omitted, omitted);
+        add(null, OTHER, omitted, omitted);
       }
       return bars;
     });
   }
-  return levels;
+  return { levels, names: names.names };
 }
 
-/** Nodes of less weight are left out. */
-function leastShown(weight: Float64Array, mostNodes: number): number {
+/** Whether a node is one of the `mostNodes` of largest weight; of equal ones the first, so parents before children. */
+function nodesShown(weight: Float64Array, mostNodes: number): (node: number) => boolean {
   const sorted = weight.filter((value) => value > 0).sort();
-  return sorted.length <= mostNodes ? 0 : float64At(sorted, sorted.length - mostNodes);
+  if (sorted.length <= mostNodes) {
+    return () => true;
+  }
+  const least = float64At(sorted, sorted.length - mostNodes);
+  let equal = mostNodes - sorted.filter((value) => value > least).length;
+  const last = weight.findIndex((value) => {
+    equal -= value === least ? 1 : 0;
+    return equal === 0;
+  });
+  return (node) => {
+    const value = float64At(weight, node);
+    return value > least || (value === least && node <= last);
+  };
 }
 
 /** By parent: its children with weight. */

@@ -73,7 +73,8 @@ export function querier(store: Store): Partial<ServiceImpl<typeof QuerierService
     async selectSeries({ profileTypeID, labelSelector, start, end, groupBy, step, limit }) {
       const { figure } = memoryType(profileTypeID);
       const window = windowOf(start, end);
-      const stepMs = Math.round(step * 1000);
+      // A step beyond the window is the whole window.
+      const stepMs = Math.min(Math.round(step * 1000), window.endMs - window.startMs);
       if (!(stepMs >= 1) || (window.endMs - window.startMs) / stepMs > MOST_STEPS) {
         throw badUsage(`the step does not divide the window into 1 to ${MOST_STEPS} parts`, "");
       }

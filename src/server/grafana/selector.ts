@@ -38,12 +38,17 @@ function broken(text: string): never {
   );
 }
 
-const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r" };
+const ESCAPES = new Map(
+  Object.entries({ a: "\x07", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v" }),
+);
+const ESCAPED =
+  /\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U(00(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4})|(.))/gs;
 
+/** Escapes as Go writes them, in whose `%q` Grafana and profilecli write values. */
 function unquoted(text: string): string {
-  return text.replace(/\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))/gis, (_, byte, code, plain) =>
+  return text.replace(ESCAPED, (_, byte, short, long, plain) =>
     plain === undefined
-      ? String.fromCharCode(Number.parseInt(byte ?? code, 16))
-      : (ESCAPES[plain] ?? plain),
+      ? String.fromCodePoint(Number.parseInt(byte ?? short ?? long, 16))
+      : (ESCAPES.get(plain) ?? plain),
   );
 }

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { formParts, plainProfile } from "./body.js";
 import { decodePprof } from "./pprof.js";
-import { malformed, type ReceivedProfile } from "./received_profile.js";
+import { malformed, type ReceivedProfile, RequestBudget } from "./received_profile.js";
 import { senderIdentity } from "./sender_identity.js";
 
 /** Tags that say how it was profiled, not who. */
@@ -19,8 +19,12 @@ export async function decodeDatadog(body: Buffer, contentType: string): Promise<
     malformed("the form has no part with a pprof profile");
   }
   const identity = senderIdentity(tagsOf(event));
+  const budget = new RequestBudget();
   return profiles.map(([, { bytes }]) => {
-    const decoded = decodePprof(plainProfile(bytes));
+    const plain = plainProfile(bytes);
+    budget.take("inflated-bytes-per-request", plain.length);
+    const decoded = decodePprof(plain);
+    budget.takeSamples(decoded.samples);
     const [startMs, endMs] = [timeOf(event.start), timeOf(event.end)];
     return {
       source: "datadog" as const,

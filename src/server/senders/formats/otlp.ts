@@ -15,9 +15,10 @@ import {
   type Figure,
   figureOf,
   malformed,
-  type ReceivedFrame,
   type ReceivedProfile,
   type ReceivedSample,
+  RequestBudget,
+  timeOfNanos,
   withinLimit,
 } from "./received_profile.js";
 import { senderIdentity } from "./sender_identity.js";
@@ -64,7 +65,10 @@ export function decodeOtlp(body: Buffer): ReceivedProfile[] {
     malformed("the request has no dictionary");
   }
   const found = dictionary as OtlpDictionary | null;
-  return found === null ? [] : joinProfiles(raw.map((profile) => profileOf(profile, found)));
+  const budget = new RequestBudget();
+  return found === null
+    ? []
+    : joinProfiles(raw.map((profile) => profileOf(profile, found, budget)));
 }
 
 function readResource(bytes: Uint8Array, into: RawOtlpProfile[]): void {
@@ -196,23 +200,24 @@ function isOlder(samples: readonly RawOtlpSample[]): boolean {
   return false;
 }
 
-function profileOf(raw: RawOtlpProfile, dictionary: OtlpDictionary): ReceivedProfile {
+function profileOf(
+  raw: RawOtlpProfile,
+  dictionary: OtlpDictionary,
+  budget: RequestBudget,
+): ReceivedProfile {
+  budget.take("samples-per-request", raw.samples.length);
   const type = dictionary.strings[raw.type] ?? malformed("a sample type is not in its table");
   const figure = figureOf(type);
   const older = isOlder(raw.samples);
   if (raw.samples.length > 0 && raw.samples.every((one) => valuesOf(one, older).length === 0)) {
     malformed("all its samples are without values: they were written by another version of OTLP");
   }
-  const frames = new Map<number, readonly ReceivedFrame[]>();
   let depths = 0;
   const samples = raw.samples.map((one): ReceivedSample => {
-    let stack = frames.get(one.stack);
-    if (stack === undefined) {
-      stack = dictionary.framesOf(one.stack);
-      frames.set(one.stack, stack);
-    }
+    const stack = dictionary.framesOf(one.stack);
     depths += stack.length;
     withinLimit("frames-per-profile", depths);
+    budget.take("frames-per-request", stack.length);
     const value = valuesOf(one, older).reduce((sum, part) => sum + part, 0);
     const attributes = (older ? one.third : one.second).map(
       (index) => dictionary.attributes[index] ?? malformed("an attribute is not in the dictionary"),
@@ -231,7 +236,7 @@ function profileOf(raw: RawOtlpProfile, dictionary: OtlpDictionary): ReceivedPro
     ...senderIdentity(raw.resource),
     samples,
     figures: figure === null ? [] : [figure],
-    timeMs: Math.floor(raw.timeNanos * MS_PER_NANO),
+    timeMs: timeOfNanos(raw.timeNanos),
     durationMs: Math.round(raw.durationNanos * MS_PER_NANO),
     periodBytes: Math.max(0, raw.period),
     id:

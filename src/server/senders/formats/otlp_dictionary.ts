@@ -56,10 +56,19 @@ export function readDictionary(bytes: Uint8Array): OtlpDictionary {
   });
   const text = (index: number) =>
     tables.strings[index] ?? malformed("a name is not in the dictionary");
+  // Profiles of one request share their stacks.
+  const known = new Map<number, readonly ReceivedFrame[]>();
   return {
     strings: tables.strings,
     attributes: tables.attributes.map(({ key, value }) => [text(key), value]),
-    framesOf: (stack) => framesOf(tables, stack, text),
+    framesOf: (stack) => {
+      let frames = known.get(stack);
+      if (frames === undefined) {
+        frames = framesOf(tables, stack, text);
+        known.set(stack, frames);
+      }
+      return frames;
+    },
   };
 }
 

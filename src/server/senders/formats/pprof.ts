@@ -10,6 +10,7 @@ import {
   malformed,
   type ReceivedFrame,
   type ReceivedSample,
+  timeOfNanos,
   withinLimit,
 } from "./received_profile.js";
 import { pushNumbers, pushSigned, readMessage } from "./wire.js";
@@ -69,7 +70,7 @@ export function decodePprof(bytes: Uint8Array): DecodedProfile {
   return {
     samples,
     figures: [...new Set(figures.filter((figure) => figure !== null))],
-    timeMs: Math.floor(raw.timeNanos * MS_PER_NANO),
+    timeMs: timeOfNanos(raw.timeNanos),
     durationMs: Math.max(0, Math.round(raw.durationNanos * MS_PER_NANO)),
     periodBytes: isSpace ? Math.max(0, raw.period) : 0,
   };

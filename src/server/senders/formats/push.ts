@@ -5,7 +5,13 @@
 import { createHash } from "node:crypto";
 import { plainProfile } from "./body.js";
 import { decodePprof } from "./pprof.js";
-import { malformed, type ReceivedProfile, withinLimit } from "./received_profile.js";
+import {
+  type DecodedProfile,
+  malformed,
+  type ReceivedProfile,
+  RequestBudget,
+  withinLimit,
+} from "./received_profile.js";
 import { senderIdentity } from "./sender_identity.js";
 import { readMessage } from "./wire.js";
 
@@ -16,15 +22,24 @@ interface PushedSeries {
 
 /** Throws TidemarkError. */
 export function decodePush(body: Buffer, isJson: boolean): ReceivedProfile[] {
+  const budget = new RequestBudget();
   return (isJson ? seriesOfJson(body) : seriesOfMessage(body)).flatMap(({ labels, samples }) => {
     const identity = senderIdentity(labels);
     return samples.map(({ profile, id }) => ({
       source: "pyroscope" as const,
       ...identity,
-      ...decodePprof(plainProfile(profile)),
+      ...decodedWithin(budget, profile),
       id: id === "" ? createHash("sha256").update(profile).digest("hex") : id,
     }));
   });
+}
+
+function decodedWithin(budget: RequestBudget, profile: Buffer): DecodedProfile {
+  const plain = plainProfile(profile);
+  budget.take("inflated-bytes-per-request", plain.length);
+  const decoded = decodePprof(plain);
+  budget.takeSamples(decoded.samples);
+  return decoded;
 }
 
 function seriesOfMessage(body: Buffer): PushedSeries[] {
@@ -93,6 +108,8 @@ function seriesOfJson(body: Buffer): PushedSeries[] {
   }
   const all = listIn(request, "series");
   withinLimit("profiles-per-request", all.length);
+  const profiles = all.reduce<number>((sum, series) => sum + listIn(series, "samples").length, 0);
+  withinLimit("profiles-per-request", profiles);
   return all.map((series) => ({
     labels: listIn(series, "labels").map((label) => [
       textIn(label, "name"),

@@ -59,6 +59,10 @@ export const PROFILE_LIMITS = {
   "stack-depth": 1000,
   /** Frames of all samples of one profile. */
   "frames-per-profile": 2_000_000,
+  /** Of all profiles of one request together, as a small request can hold many large profiles. */
+  "inflated-bytes-per-request": 64 << 20,
+  "samples-per-request": 250_000,
+  "frames-per-request": 4_000_000,
   "sample-labels": 30,
   "name-bytes": 4096,
 } as const;
@@ -71,6 +75,32 @@ export function withinLimit(name: LimitName, count: number): void {
     const text = limit >= 1 << 20 ? `${limit >> 20} MiB` : String(limit);
     throw tooLarge("the profile", `${name} = ${text}`);
   }
+}
+
+/** What the profiles of one request add up to. */
+export class RequestBudget {
+  readonly #used = new Map<LimitName, number>();
+
+  /** Throws TidemarkError if the request has used up a limit. */
+  take(name: LimitName, count: number): void {
+    const used = (this.#used.get(name) ?? 0) + count;
+    this.#used.set(name, used);
+    withinLimit(name, used);
+  }
+
+  takeSamples(samples: readonly ReceivedSample[]): void {
+    this.take("samples-per-request", samples.length);
+    this.take(
+      "frames-per-request",
+      samples.reduce((sum, { frames }) => sum + frames.length, 0),
+    );
+  }
+}
+
+/** Nanoseconds since 1970, as profiles carry them. 0 alone means that there is no time. */
+export function timeOfNanos(nanos: number): TimeMs {
+  const timeMs = Math.floor(nanos / 1e6);
+  return timeMs === 0 && nanos !== 0 ? 1 : timeMs;
 }
 
 /** Throws TidemarkError for a payload that cannot be read. */

@@ -37,6 +37,10 @@ export function senderIdentity(
     if (name.length === 0 || name.length > LONGEST_LABEL_NAME) {
       throw tooLarge("the name of a label", `label-name = 1 to ${LONGEST_LABEL_NAME} characters`);
     }
+    // The format of recordings refuses this name; here, nothing of the request is stored yet.
+    if (name === "__proto__") {
+      throw badUsage("no label can have the name __proto__", "rename the label");
+    }
     if (value.length > LONGEST_LABEL_VALUE) {
       throw tooLarge(
         `the value of the label ${name.slice(0, 60)}`,

@@ -15,30 +15,34 @@ const MS_PER_DAY = 86_400_000;
 const FOREVER = "9007199254740991";
 
 /** Columns of a series that are labels, by the name that answers have. */
-const COLUMNS: Readonly<Record<string, string>> = {
-  service_name: "s.service",
-  version: "s.version",
-  env: "s.env",
-  host: "s.host",
-  namespace: "s.namespace",
-  workload: "s.workload",
-  pod: "s.pod",
-  container: "s.container",
-  pid: "CASE WHEN s.pid > 0 THEN CAST(s.pid AS VARCHAR) ELSE '' END",
-};
+const COLUMNS = new Map(
+  Object.entries({
+    service_name: "s.service",
+    version: "s.version",
+    env: "s.env",
+    host: "s.host",
+    namespace: "s.namespace",
+    workload: "s.workload",
+    pod: "s.pod",
+    container: "s.container",
+    pid: "CASE WHEN s.pid > 0 THEN CAST(s.pid AS VARCHAR) ELSE '' END",
+  }),
+);
 /** Names by which a selector may ask for them, too. */
-const ALIASES: Readonly<Record<string, string>> = {
-  service: "service_name",
-  "service.name": "service_name",
-  "service.version": "version",
-  service_version: "version",
-  "deployment.environment": "env",
-  "k8s.namespace.name": "namespace",
-  "k8s.pod.name": "pod",
-  "k8s.container.name": "container",
-  "host.name": "host",
-  hostname: "host",
-};
+const ALIASES = new Map(
+  Object.entries({
+    service: "service_name",
+    "service.name": "service_name",
+    "service.version": "version",
+    service_version: "version",
+    "deployment.environment": "env",
+    "k8s.namespace.name": "namespace",
+    "k8s.pod.name": "pod",
+    "k8s.container.name": "container",
+    "host.name": "host",
+    hostname: "host",
+  }),
+);
 /** Free labels that say how the program was started. */
 const HIDDEN = ["command", "python"];
 
@@ -49,7 +53,7 @@ interface Condition {
 
 /** The value of a label of the series `s`. `key`: the name of a parameter. */
 function valueSql(name: string, key: string): Condition {
-  const column = COLUMNS[Object.hasOwn(ALIASES, name) ? (ALIASES[name] ?? name) : name];
+  const column = COLUMNS.get(ALIASES.get(name) ?? name);
   return column !== undefined
     ? { sql: column, values: {} }
     : {
@@ -101,16 +105,14 @@ async function chosen(database: StoreDatabase, query: LabelQuery): Promise<Condi
 
 export async function labelNames(database: StoreDatabase, query: LabelQuery): Promise<string[]> {
   const { sql, values } = await chosen(database, query);
-  const used = Object.entries(COLUMNS).map(
-    ([name, column]) => `bool_or(${column} <> '') AS "${name}"`,
-  );
+  const used = [...COLUMNS].map(([name, column]) => `bool_or(${column} <> '') AS "${name}"`);
   const [row] = await database.query(`SELECT ${used.join(", ")} FROM ${sql}`, values);
   const free = await database.query(
     `SELECT DISTINCT unnest(s.label_keys) AS name FROM ${sql}`,
     values,
   );
   return [
-    ...Object.keys(COLUMNS).filter((name) => row?.[name] === true),
+    ...[...COLUMNS.keys()].filter((name) => row?.[name] === true),
     ...free.map(({ name }) => String(name)).filter((name) => !HIDDEN.includes(name)),
   ].sort();
 }
