@@ -8,6 +8,7 @@ import { COMMANDS } from "./command_list.js";
 const SELECTING = {
   sized: ["--filter", "--min", "--top"],
   "without size": ["--filter", "--top"],
+  "top only": ["--top"],
   none: [],
 };
 

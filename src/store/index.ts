@@ -18,8 +18,8 @@ export type {
   StreamPart,
   VerdictRow,
   VersionGauges,
-  Window,
   WindowProfile,
 } from "./interface/store.js";
+export type { Window } from "./interface/window.js";
 export { openStore } from "./open_store.js";
 export { StreamFiles } from "./spool/stream_files.js";

@@ -95,9 +95,9 @@ describe("files that no tool has written", () => {
       `touch ${marker}`,
       "tR.",
     );
-    expect(await refusal("harm.pickle", content)).toMatch(/TM-E061.*posix\.system/);
+    expect(await refusal("harm.pickle", content)).toMatch(/TM-E019.*posix\.system/);
     const named = pickle([0x80, 4], "ctracemalloc\nSnapshot\n(", [0x8c, 1], "x", "tR.");
-    expect(await refusal("harm2.pickle", named)).toMatch(/TM-E061.*0x52/);
+    expect(await refusal("harm2.pickle", named)).toMatch(/TM-E019.*0x52/);
     expect(() => readFileSync(marker)).toThrow(/ENOENT/);
   });
 

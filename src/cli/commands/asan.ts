@@ -6,9 +6,9 @@ import { withInterrupt } from "../options/interrupt.js";
 import { withExamples } from "../options/options.js";
 import { withOptionalProgram } from "../options/program_words.js";
 import { requireLinux } from "../options/requirements.js";
-import { reportFindings, type ToolOptions, withToolOptions } from "../options/tool_options.js";
 import { shellWord } from "../text/command_words.js";
 import { printNote } from "../text/output.js";
+import { reportFindings, type ToolOptions, withToolOptions } from "./tool_run.js";
 
 interface AsanOptions extends ToolOptions {
   readonly build?: string;
@@ -18,7 +18,7 @@ interface AsanOptions extends ToolOptions {
 export const about: CommandAbout = {
   group: "record",
   summary: "run a program under AddressSanitizer and explain its errors",
-  rows: "none",
+  rows: "top only",
 };
 
 export function buildCommand(): Command {

@@ -5,14 +5,14 @@ import { withInterrupt } from "../options/interrupt.js";
 import { withExamples } from "../options/options.js";
 import { withProgram } from "../options/program_words.js";
 import { requireLinux } from "../options/requirements.js";
-import { reportFindings, type ToolOptions, withToolOptions } from "../options/tool_options.js";
 import { printNote } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
+import { reportFindings, type ToolOptions, withToolOptions } from "./tool_run.js";
 
 export const about: CommandAbout = {
   group: "record",
   summary: "run a program under Valgrind and explain its memory errors",
-  rows: "none",
+  rows: "top only",
 };
 
 export function buildCommand(): Command {

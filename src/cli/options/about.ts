@@ -22,7 +22,7 @@ export interface CommandAbout {
    * Whether the command prints rows that `--top` and `--filter` select, and whether the rows have a size for
    * `--min`. A test compares the command's options with this.
    */
-  readonly rows: "sized" | "without size" | "none";
+  readonly rows: "sized" | "without size" | "top only" | "none";
 }
 
 /** An entry of `command_list.ts`: what the program knows about a command before loading it. */

@@ -28,6 +28,7 @@ export const ERROR_IDS = [
   "TM-E016",
   "TM-E017",
   "TM-E018",
+  "TM-E019",
   "TM-E020",
   "TM-E021",
   "TM-E022",

@@ -30,10 +30,10 @@ export function notImportable(path: string, isEmpty: boolean): TidemarkError {
   );
 }
 
-/** TM-E061: a pickle that would run code or build objects other than those of tracemalloc. Nothing was executed. */
+/** TM-E019: a pickle that would run code or build objects other than those of tracemalloc. Nothing was executed. */
 export function importedPickleRefused(path: string, what: string, offset: number): TidemarkError {
   return new TidemarkError(
-    "TM-E061",
+    "TM-E019",
     2,
     `${oneLine(path)} is refused: ${oneLine(what)} at offset ${offset}`,
     "a tracemalloc snapshot has no such object, and Tidemark never executes a pickle",

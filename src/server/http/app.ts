@@ -5,6 +5,7 @@ import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
+import { refusal } from "../answers/refusal.js";
 import { addGrafana } from "../grafana/routes.js";
 import type { Ingest } from "../ingest/ingest.js";
 import { EXPOSITION_TYPE, expositionOf } from "../metrics/exposition.js";
@@ -16,7 +17,6 @@ import type { Changes } from "./changes.js";
 import { addPages } from "./pages.js";
 import { Parameters } from "./parameters.js";
 import { addQueries, type QueryParts } from "./queries.js";
-import { refusal } from "./refusal.js";
 import type { Scope, Tokens } from "./tokens.js";
 
 export interface AppParts extends QueryParts {

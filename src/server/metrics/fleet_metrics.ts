@@ -1,4 +1,4 @@
-/** What `/metrics` says of the fleet: one row for each service and version. */
+/** What `/metrics` reports about the fleet: one row for each service and version. */
 import type { Store, VersionGauges } from "../../store/index.js";
 import type { MetricFamily } from "./exposition.js";
 

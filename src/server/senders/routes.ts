@@ -2,14 +2,14 @@
 import type { Context, Hono, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { badUsage } from "../../model/errors/errors.js";
-import { refusal } from "../http/refusal.js";
+import { refusal } from "../answers/refusal.js";
 import { implausibleMoment } from "../ingest/plausible_times.js";
-import { decodedBody } from "./body.js";
+import { decodedBody } from "./formats/body.js";
 import { decodeDatadog } from "./formats/datadog.js";
 import { decodeOtlp } from "./formats/otlp.js";
 import { decodePush } from "./formats/push.js";
 import { decodeIngest } from "./formats/pyroscope_ingest.js";
-import { PROFILE_LIMITS, type ReceivedProfile } from "./received_profile.js";
+import { PROFILE_LIMITS, type ReceivedProfile } from "./formats/received_profile.js";
 import type { SenderStreams } from "./sender_streams.js";
 
 export const PUSH_PATH = "/push.v1.PusherService/Push";

@@ -5,7 +5,7 @@ import { foldSites } from "../../model/profile/fold_sites.js";
 import { Domain, type ProfileLook, type SiteTable } from "../../model/profile/profile.js";
 import { newSiteTable } from "../../model/profile/site_columns.js";
 import type { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
-import { FIGURES, type ReceivedFrame, type ReceivedProfile } from "./received_profile.js";
+import { FIGURES, type ReceivedFrame, type ReceivedProfile } from "./formats/received_profile.js";
 
 /** `builder` has one process, row 0; its threads are found by name in `threads`. */
 export function lookOf(

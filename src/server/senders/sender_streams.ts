@@ -16,7 +16,7 @@ import { type StreamItem, StreamReader } from "../../recording/stream_reader.js"
 import { RecordingWriter } from "../../recording/writer.js";
 import type { StreamFiles } from "../../store/index.js";
 import type { Ingest } from "../ingest/ingest.js";
-import type { ReceivedProfile } from "./received_profile.js";
+import type { ReceivedProfile } from "./formats/received_profile.js";
 import { lookOf } from "./sender_profile.js";
 
 /** A stream that is longer or older is ended, and another one begins: retention removes whole streams. */

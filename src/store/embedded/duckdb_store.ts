@@ -20,8 +20,8 @@ import type {
   StoreUse,
   StreamPart,
   VerdictRow,
-  Window,
 } from "../interface/store.js";
+import type { Window } from "../interface/window.js";
 
 /** For rows that are already in the database: the state of their stream must still be updated. */
 const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };

@@ -1,6 +1,6 @@
 /** Selecting series by their labels, as Pyroscope's and Prometheus' selectors do. A label that is missing is "". */
 import type { Millis } from "../../model/base/units.js";
-import type { Window } from "./store.js";
+import type { Window } from "./window.js";
 
 export interface LabelMatcher {
   readonly name: string;

@@ -1,6 +1,6 @@
 /**
  * The data that a server stores about its fleet, whatever the database. Every implementation passes
-store_conformance.system.test.ts.
+ * store_conformance.system.test.ts.
  *
  * Rules that hold in each of them (docs/storage.md): writing is idempotent by stream and offset; live bytes are a gauge,
  * the mean over a window weighted by time and then summed over processes; allocated bytes are a sum; anything left out
@@ -16,6 +16,7 @@ import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js"
 import type { SeriesAnswer, SeriesGroup, SeriesName } from "../../model/wire/services.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
 import type { FigureSeries, FigureSeriesQuery, LabelMatcher, LabelQuery } from "./labels.js";
+import type { Window } from "./window.js";
 
 /** New frames of one stream, in its order. */
 export interface StreamPart {
@@ -23,11 +24,6 @@ export interface StreamPart {
   readonly items: readonly StreamItem[];
   /** The offset of the stream after these frames. */
   readonly endOffset: number;
-}
-
-export interface Window {
-  readonly startMs: TimeMs;
-  readonly endMs: TimeMs;
 }
 
 /** Selects processes: all of a service, of one version or of one stream. */

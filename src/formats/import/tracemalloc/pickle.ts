@@ -1,6 +1,6 @@
 /**
  * Reads a pickle (Lib/pickletools.py) of plain values and of objects whose class is in a list. Objects become
- * their state: nothing is imported, called or executed. Any other opcode ends in TM-E061.
+ * their state: nothing is imported, called or executed. Any other opcode ends in TM-E019.
  */
 import { tooLarge } from "../../../model/errors/errors.js";
 import { importedPickleRefused } from "../../../model/errors/file_errors.js";

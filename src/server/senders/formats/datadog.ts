@@ -1,9 +1,9 @@
 /** What Datadog's profilers send to an agent: a form with `event.json` and the profile, compressed by zstd or gzip. */
 import { createHash } from "node:crypto";
-import { formParts, plainProfile } from "../body.js";
-import { malformed, type ReceivedProfile } from "../received_profile.js";
-import { senderIdentity } from "../sender_identity.js";
+import { formParts, plainProfile } from "./body.js";
 import { decodePprof } from "./pprof.js";
+import { malformed, type ReceivedProfile } from "./received_profile.js";
+import { senderIdentity } from "./sender_identity.js";
 
 /** Tags that say how it was profiled, not who. */
 const OMITTED = new Set(["profiler_config", "runtime-id", "language", "runtime", "_dd.profiler"]);

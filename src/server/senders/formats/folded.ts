@@ -1,4 +1,6 @@
 /** Folded stacks, "root;caller;leaf 123" a line: Pyroscope's text formats `folded` and `lines`. */
+
+import { frameKindOf } from "./pprof.js";
 import {
   type DecodedProfile,
   type Figure,
@@ -6,8 +8,7 @@ import {
   type ReceivedFrame,
   type ReceivedSample,
   withinLimit,
-} from "../received_profile.js";
-import { frameKindOf } from "./pprof.js";
+} from "./received_profile.js";
 
 /** A frame as py-spy and Pyroscope's own SDKs write it: "app.py:handle:12" or "handle (app.py:12)". */
 const FILE_FIRST = /^([^\s:]+\.\w+):(.+?)(?::(\d+))?$/;

@@ -8,6 +8,8 @@
  * One Profile has one sample type; profiles of the same process and time are joined by {@link joinProfiles}.
  */
 import { createHash } from "node:crypto";
+import { type OtlpDictionary, readDictionary, readPairs } from "./otlp_dictionary.js";
+import { figuresOf } from "./pprof.js";
 import {
   FIGURES,
   type Figure,
@@ -17,10 +19,8 @@ import {
   type ReceivedProfile,
   type ReceivedSample,
   withinLimit,
-} from "../received_profile.js";
-import { senderIdentity } from "../sender_identity.js";
-import { type OtlpDictionary, readDictionary, readPairs } from "./otlp_dictionary.js";
-import { figuresOf } from "./pprof.js";
+} from "./received_profile.js";
+import { senderIdentity } from "./sender_identity.js";
 import { pushNumbers, pushSigned, readMessage, WireType } from "./wire.js";
 
 const MS_PER_NANO = 1e-6;

@@ -1,6 +1,7 @@
 /** The dictionary that all profiles of an OTLP request share. Index 0 of each table is its zero value. */
-import { malformed, type ReceivedFrame, withinLimit } from "../received_profile.js";
+
 import { frameKindOf } from "./pprof.js";
+import { malformed, type ReceivedFrame, withinLimit } from "./received_profile.js";
 import { pushNumbers, readMessage, WireType } from "./wire.js";
 
 const MOST_ROWS = 200_000;

@@ -11,7 +11,7 @@ import {
   type ReceivedFrame,
   type ReceivedSample,
   withinLimit,
-} from "../received_profile.js";
+} from "./received_profile.js";
 import { pushNumbers, pushSigned, readMessage } from "./wire.js";
 
 const MS_PER_NANO = 1e-6;

@@ -3,10 +3,10 @@
  * LabelPair{name=1, value=2}, RawSample{raw_profile=1, ID=2}; or the same as JSON.
  */
 import { createHash } from "node:crypto";
-import { plainProfile } from "../body.js";
-import { malformed, type ReceivedProfile, withinLimit } from "../received_profile.js";
-import { senderIdentity } from "../sender_identity.js";
+import { plainProfile } from "./body.js";
 import { decodePprof } from "./pprof.js";
+import { malformed, type ReceivedProfile, withinLimit } from "./received_profile.js";
+import { senderIdentity } from "./sender_identity.js";
 import { readMessage } from "./wire.js";
 
 interface PushedSeries {

@@ -4,7 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import { badUsage, oneLine } from "../../../model/errors/errors.js";
-import { formParts, plainProfile } from "../body.js";
+import { formParts, plainProfile } from "./body.js";
+import { decodeFolded } from "./folded.js";
+import { decodePprof } from "./pprof.js";
 import {
   type DecodedProfile,
   figureOf,
@@ -12,10 +14,8 @@ import {
   PROFILE_LIMITS,
   type ReceivedProfile,
   withinLimit,
-} from "../received_profile.js";
-import { senderIdentity } from "../sender_identity.js";
-import { decodeFolded } from "./folded.js";
-import { decodePprof } from "./pprof.js";
+} from "./received_profile.js";
+import { senderIdentity } from "./sender_identity.js";
 
 const TEXT_FORMATS = { "": "folded", groups: "folded", folded: "folded", lines: "lines" } as const;
 const MEMORY_TYPES = ["inuse_space", "inuse_objects", "alloc_space", "alloc_objects"];

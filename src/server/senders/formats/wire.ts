@@ -2,7 +2,7 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { TidemarkError } from "../../../model/errors/errors.js";
 import { reasonOf } from "../../../model/errors/reason.js";
-import { malformed, PROFILE_LIMITS, withinLimit } from "../received_profile.js";
+import { malformed, PROFILE_LIMITS, withinLimit } from "./received_profile.js";
 
 export { WireType };
 

@@ -1,7 +1,8 @@
 /** SQL for gauges: a reading holds until the next one; readings are averaged over time, then summed over series. */
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { SeriesName } from "../../../model/wire/services.js";
-import type { Selection, Window } from "../../interface/store.js";
+import type { Selection } from "../../interface/store.js";
+import type { Window } from "../../interface/window.js";
 
 /** A process is polled at least every 2 minutes; an older reading is not carried forward. */
 export const CARRY_MS = 300_000;

@@ -1,5 +1,6 @@
 import type { SeriesAnswer, SeriesGroup } from "../../../model/wire/services.js";
-import type { SeriesQuery, Window } from "../../interface/store.js";
+import type { SeriesQuery } from "../../interface/store.js";
+import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { readingsSql, selectionSql, selectionValues, stepsSql, windowValues } from "./gauge.js";

@@ -5,7 +5,7 @@ import type {
   ServiceRowJson,
   ServicesJson,
 } from "../../../model/documents/fleet_document.js";
-import type { Window } from "../../interface/store.js";
+import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, readingsSql, stepsSql, windowValues } from "./gauge.js";

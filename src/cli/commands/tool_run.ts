@@ -5,9 +5,9 @@ import type { Command } from "commander";
 import type { MemcheckJson } from "../../model/documents/memcheck_document.js";
 import { ownKind } from "../files/own_files.js";
 import { writeWhole } from "../files/write_whole.js";
+import { parseCount } from "../options/options.js";
 import { printMemcheck } from "../screens/memcheck.js";
 import { screenOf } from "../text/output.js";
-import { parseCount } from "./options.js";
 
 export interface ToolOptions {
   readonly all?: boolean;

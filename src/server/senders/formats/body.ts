@@ -1,8 +1,8 @@
 /** The bodies of requests that carry profiles: inflated within bounds, and the parts of a form. */
 import { gunzipSync, inflateSync } from "node:zlib";
 import { Decompress } from "fzstd";
-import { tooLarge } from "../../model/errors/errors.js";
-import { reasonOf } from "../../model/errors/reason.js";
+import { tooLarge } from "../../../model/errors/errors.js";
+import { reasonOf } from "../../../model/errors/reason.js";
 import { type LimitName, malformed, PROFILE_LIMITS, withinLimit } from "./received_profile.js";
 
 const ZSTD_MAGIC = 0xfd2fb528;

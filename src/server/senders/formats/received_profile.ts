@@ -1,8 +1,8 @@
 /** A profile that another profiler sent, whatever its format: what all readers of this folder produce. */
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
-import { badUsage, tooLarge } from "../../model/errors/errors.js";
-import type { FrameKind } from "../../model/profile/profile.js";
-import type { ServiceIdentity } from "../../model/wire/identity.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../../model/base/units.js";
+import { badUsage, tooLarge } from "../../../model/errors/errors.js";
+import type { FrameKind } from "../../../model/profile/profile.js";
+import type { ServiceIdentity } from "../../../model/wire/identity.js";
 
 export type SenderSource = "pyroscope" | "otlp" | "datadog";
 

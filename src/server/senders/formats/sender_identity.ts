@@ -1,11 +1,11 @@
 /** Labels that a sender gives its profiles, as an identity within the fleet. */
-import { badUsage, tooLarge } from "../../model/errors/errors.js";
+import { badUsage, tooLarge } from "../../../model/errors/errors.js";
 import {
   LONGEST_LABEL_NAME,
   LONGEST_LABEL_VALUE,
   MOST_LABELS,
   type ServiceIdentity,
-} from "../../model/wire/identity.js";
+} from "../../../model/wire/identity.js";
 import type { ReceivedProfile } from "./received_profile.js";
 
 type Part = Exclude<keyof ServiceIdentity, "labels"> | "host" | "pid";
