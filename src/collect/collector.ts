@@ -13,6 +13,7 @@
  * | the server is away | recordings are on disk, and are sent from there when it answers again |
  * | the policy file becomes invalid | the old policy stays; a line says what is wrong |
  * | the disk is full | recordings end with their last whole frame; the programs are not affected |
+ * | the folder of the recordings is removed | the next recording creates it again |
  *
  * All recorders share one Node process and one CPU budget (record/budget/cpu_budget.ts).
  */
@@ -46,7 +47,8 @@ export interface WatchOptions {
 /** Something that a person would want to read in a log. */
 export type WatchEvent =
   | { readonly kind: "attached" | "left"; readonly program: Program; readonly path: string }
-  | { readonly kind: "refused"; readonly program: Program; readonly why: string }
+  /** "refused": it is recorded from outside, not with the agent. "failed": it is not recorded. Both are tried again. */
+  | { readonly kind: "refused" | "failed"; readonly program: Program; readonly why: string }
   | {
       readonly kind: "verdict";
       readonly program: Program;
@@ -159,12 +161,19 @@ export class Collector {
   /** Until `until` is aborted; every program has been left when it returns. */
   async run(): Promise<void> {
     const { until } = this.#options;
-    while (!until.aborted) {
-      this.#readPolicyAgain();
-      this.#look();
-      this.#tidy();
-      await sleep(SCAN_MS, undefined, { signal: until }).catch(() => {});
+    try {
+      while (!until.aborted) {
+        this.#readPolicyAgain();
+        this.#look();
+        this.#tidy();
+        await sleep(SCAN_MS, undefined, { signal: until }).catch(() => {});
+      }
+    } finally {
+      await this.#leaveAll();
     }
+  }
+
+  async #leaveAll(): Promise<void> {
     const growing = [...this.#watched.values()].flatMap((one) => one.growing ?? []);
     for (const { stop } of growing) {
       stop.abort();
@@ -254,15 +263,19 @@ export class Collector {
 
   #enter(one: Watched): void {
     this.#entering += 1;
+    let isEntering = true;
+    const entered = () => {
+      this.#entering -= isEntering ? 1 : 0;
+      isEntering = false;
+    };
     const before = one.growing;
     before?.stop.abort();
     this.#begin(one, "agent", async (recordingPath, until) => {
       try {
         await before?.ended;
-        await this.#attach(one, recordingPath, until);
+        await this.#attach(one, recordingPath, until, entered);
         one.retryDistanceMs = FIRST_RETRY_MS;
       } catch (error) {
-        this.#entered();
         one.retryMs = monotonicMs() + one.retryDistanceMs;
         one.retryDistanceMs = Math.min(LAST_RETRY_MS, one.retryDistanceMs * 2);
         if (!until.aborted) {
@@ -271,10 +284,15 @@ export class Collector {
       }
       one.leftMs = monotonicMs();
       one.turns += 1;
-    });
+    }).finally(entered);
   }
 
-  async #attach(one: Watched, recordingPath: string, until: AbortSignal): Promise<void> {
+  async #attach(
+    one: Watched,
+    recordingPath: string,
+    until: AbortSignal,
+    entered: () => void,
+  ): Promise<void> {
     const { to, onEvent } = this.#options;
     const { program } = one;
     await attachAndRecord({
@@ -287,15 +305,11 @@ export class Collector {
       forMs: Number.POSITIVE_INFINITY,
       until,
       onRecording: () => {
-        this.#entered();
+        entered();
         onEvent({ kind: "attached", program, path: recordingPath });
       },
     });
     onEvent({ kind: "left", program, path: recordingPath });
-  }
-
-  #entered(): void {
-    this.#entering = Math.max(0, this.#entering - 1);
   }
 
   #recordOutside(one: Watched): void {
@@ -319,15 +333,17 @@ export class Collector {
     one: Watched,
     kind: Growing["kind"],
     record: (path: string, until: AbortSignal) => Promise<void>,
-  ): void {
+  ): Promise<void> {
     const stop = new AbortController();
     const { identity, pid } = one.program.root;
     const path = this.#kept.newPath(identity.service, pid, Date.now());
-    const ended = record(path, stop.signal)
+    const ended = this.#kept
+      .prepare()
+      .then(() => record(path, stop.signal))
       .catch((error) => {
         // It ended at this moment, or its file cannot be written.
         if (!(error instanceof TidemarkError) || error.id !== processGone(pid).id) {
-          this.#options.onEvent({ kind: "refused", program: one.program, why: whyOf(error) });
+          this.#options.onEvent({ kind: "failed", program: one.program, why: whyOf(error) });
         }
         one.brokenUntilMs = monotonicMs() + FIRST_RETRY_MS;
       })
@@ -338,6 +354,7 @@ export class Collector {
         }
       });
     one.growing = { kind, path, sinceMs: monotonicMs(), rssBytes: rssOf(one.program), stop, ended };
+    return ended;
   }
 
   /** Without a server, verdicts are made here: one at a time, of the program that grew most, at a bounded cost. */
@@ -437,5 +454,7 @@ function changedMs(path: string): number {
 }
 
 function whyOf(error: unknown): string {
-  return error instanceof TidemarkError ? `${error.what}: ${error.why}` : reasonOf(error).message;
+  return error instanceof TidemarkError
+    ? [error.what, error.why].filter((part) => part !== "").join(": ")
+    : reasonOf(error).message;
 }

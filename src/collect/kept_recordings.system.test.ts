@@ -38,6 +38,18 @@ test("old recordings go first, then the oldest while there are too many bytes; o
   expect(left.find((name) => name.startsWith("s10-"))).toBeDefined();
 });
 
+test("a folder that someone removed has nothing to remove, and is created again", async () => {
+  rmSync(folder, { recursive: true });
+  expect(kept.tidy({ keepMs: 0, mostBytes: 0 }, NOW)).toBe(0);
+  await kept.prepare();
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("a recording of another collector in the same folder is not overwritten", () => {
+  const path = recording("shop", 0);
+  expect(new KeptRecordings(folder).newPath("shop", 7, NOW)).not.toBe(path);
+});
+
 test.each(["../../etc/passwd", "..", "/abs", "", "a/b", "line\nbreak", "x".repeat(500), "日本"])(
   "the service %j is a part of a file's name",
   (service) => {

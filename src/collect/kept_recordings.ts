@@ -1,5 +1,5 @@
 /** The recordings of `watch` on disk: bounded by age and by bytes, oldest first. */
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Bytes, Millis, TimeMs } from "../model/base/units.js";
 import { makeFolder } from "../recording/frames/make_folder.js";
@@ -15,6 +15,11 @@ export class KeptRecordings {
     makeFolder(folder);
   }
 
+  /** Creates the folder again if someone removed it. Rejects with TidemarkError if that is not possible. */
+  async prepare(): Promise<void> {
+    makeFolder(this.folder);
+  }
+
   /** Path of a new recording; it is kept until {@link closed}. */
   newPath(service: string, pid: number, timeMs: TimeMs): string {
     // A service's name comes from the program's environment: here it is a part of a file's name, and no path.
@@ -28,7 +33,7 @@ export class KeptRecordings {
       .replace("T", "-");
     const start = join(this.folder, `${name || "program"}-${pid}-${time}`);
     let path = `${start}${SUFFIX}`;
-    for (let n = 2; this.#open.has(path); n++) {
+    for (let n = 2; this.#open.has(path) || existsSync(path); n++) {
       path = `${start}-${n}${SUFFIX}`;
     }
     this.#open.add(path);
@@ -46,21 +51,38 @@ export class KeptRecordings {
     let removed = 0;
     for (const file of files) {
       if (!this.#open.has(file.path) && (nowMs - file.changedMs > keepMs || bytes > mostBytes)) {
-        rmSync(file.path, { force: true });
+        removed += remove(file.path) ? 1 : 0;
         bytes -= file.bytes;
-        removed += 1;
       }
     }
     return removed;
   }
 
   #files(): { path: string; bytes: Bytes; changedMs: TimeMs }[] {
-    return readdirSync(this.folder)
+    return filesOf(this.folder)
       .filter((name) => name.endsWith(SUFFIX))
       .flatMap((name) => {
         const path = join(this.folder, name);
         const stat = statSync(path, { throwIfNoEntry: false });
         return stat?.isFile() ? [{ path, bytes: stat.size, changedMs: stat.mtimeMs }] : [];
       });
+  }
+}
+
+/** None if the folder was removed or is unreadable: the next recording reports it. */
+function filesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function remove(path: string): boolean {
+  try {
+    rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false; // a read-only disk
   }
 }

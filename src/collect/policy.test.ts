@@ -29,16 +29,27 @@ test("an empty file is the default policy", () => {
 });
 
 test.each([
-  ["defaults: {agents: many}", /line 1: defaults\.agents: .*number/],
+  ["defaults: {agents: many}", /line 1: defaults\.agents: expected a number;/],
   ["defaults:\n  warm_up: soon", /line 2: defaults\.warm_up: expected a duration such as 30s/],
   ["defaults: {disk: -1}", /defaults\.disk: expected a size/],
   [
     "select: [{match: {}, agent: {share: 110%}}]",
-    /select\.0\.agent\.share: expected a share such as 10%/,
+    /rule 1\.agent\.share: expected a share such as 10%/,
   ],
-  ["select:\n- match: {}\n- watch: never", /line 3: select\.1\.match: .*object/],
-  ["select:\n- match: {}\n  watch: maybe", /line 3: select\.0\.watch: .*never/],
-  ["selects: []", /selects/],
+  ["select:\n- match: {}\n- watch: never", /line 3: rule 2\.match: it is missing/],
+  [
+    "select:\n- match: {}\n  watch: maybe",
+    /line 3: rule 1\.watch: expected never, outside or agent;/,
+  ],
+  ["defaults: {agents: -1}", /defaults\.agents: expected at least 0;/],
+  ["defaults: {agents: 1.5}", /defaults\.agents: expected a whole number;/],
+  ["defaults: {poll: [1s]}", /defaults\.poll: expected a duration such as 30s/],
+  ["select: {}", /line 1: select: expected a list;/],
+  ["select: [{match: {servise: x}}]", /rule 1\.match: no such setting: servise;/],
+  ["select: [{match: {service: ''}}]", /rule 1\.match\.service: it is empty;/],
+  ["select: [{match: {version: 1.10}}]", /version: expected text: write it in quotes, "1\.10";/],
+  ["select: [{match: {labels: {track: 1}}}]", /labels\.track: .* in quotes, "1";/],
+  ["selects: []", /the policy: no such setting: selects;/],
   ["a: [1", /line 1: /],
   ["- 1\n- 2", /policy\.yaml/],
   ["just words", /policy\.yaml/],

@@ -12,7 +12,7 @@
  * The first rule that matches a program decides; a program that no rule matches gets the defaults.
  */
 import { readFileSync } from "node:fs";
-import { LineCounter, parseDocument } from "yaml";
+import { isScalar, LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
 import { bytesIn, durationIn } from "../model/base/quantities.js";
 import {
@@ -24,7 +24,8 @@ import {
 import { reasonOf } from "../model/errors/reason.js";
 
 function quantity(read: (text: string) => number | null, example: string) {
-  return z.union([z.string(), z.number()]).transform((value, context) => {
+  const written = z.union([z.string(), z.number()], { error: () => `expected ${example}` });
+  return written.transform((value, context) => {
     const found = read(String(value));
     if (found === null) {
       context.addIssue({ code: "custom", message: `expected ${example}` });
@@ -122,8 +123,46 @@ export function policyOf(text: string, path: string): Policy {
   }
   const [issue] = parsed.error.issues;
   const keys = issue?.path.map(String) ?? [];
-  const place = keys.join(".") || "the policy";
-  throw refused(path, lineOf(document, keys, lines), `${place}: ${issue?.message ?? ""}`);
+  const place = keys.join(".").replace(/^select\.(\d+)/, (_, index) => `rule ${Number(index) + 1}`);
+  const value = keys.length === 0 ? document.contents : document.getIn(keys, true);
+  const why = issue === undefined ? "" : whatIsWrong(issue, value);
+  throw refused(path, lineOf(document, keys, lines), `${place || "the policy"}: ${why}`);
+}
+
+const EXPECTED: Readonly<Record<string, string>> = {
+  string: "text",
+  number: "a number",
+  int: "a whole number",
+  array: "a list",
+  object: "settings in the form name: value",
+  record: "settings in the form name: value",
+};
+
+/** `node`: of the value in the document; undefined if it is missing. */
+function whatIsWrong(issue: z.core.$ZodIssue, node: unknown): string {
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return `no such setting: ${issue.keys.join(", ")}`;
+    case "invalid_value":
+      return `expected ${issue.values.join(", ").replace(/, (?=[^,]*$)/, " or ")}`;
+    case "too_small":
+      return issue.origin === "string" ? "it is empty" : `expected at least ${issue.minimum}`;
+    case "too_big":
+      return `expected at most ${issue.maximum}${issue.origin === "string" ? " characters" : ""}`;
+    case "invalid_type": {
+      const expected = EXPECTED[issue.expected] ?? issue.expected;
+      if (node === undefined) {
+        return `it is missing: expected ${expected}`;
+      }
+      const isUnquoted =
+        issue.expected === "string" && isScalar(node) && typeof node.value !== "string";
+      return isUnquoted && node.source !== undefined && node.source !== ""
+        ? `expected text: write it in quotes, "${node.source}"`
+        : `expected ${expected}`;
+    }
+    default:
+      return issue.message;
+  }
 }
 
 /** The line of a value, or of the nearest one around it if it is missing. */

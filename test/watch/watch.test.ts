@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
@@ -183,6 +183,18 @@ function isOurs({ service }: { readonly service: string }): boolean {
   return service.startsWith(`${name}-`);
 }
 
+test("a folder of recordings that someone removed is created again for the next recording", async () => {
+  python(IDLE, "outside");
+  const { child, said } = watch("--policy", policy());
+  await until(() => recordings().length > 0);
+  rmSync(join(folder, "recordings"), { recursive: true });
+  python(LEAK, "leak");
+  await until(() => said().includes(`recording it with the agent to ${folder}`));
+  await until(() => recordingOf("leak", true) !== undefined);
+  expect(said()).not.toContain("TM-E001");
+  expect(await stopped(child)).toBe(0);
+});
+
 test("a policy is read again when it changes, and an invalid one changes nothing", async () => {
   python(LEAK, "leak");
   const path = policy("{warm_up: 1h}");
@@ -190,7 +202,7 @@ test("a policy is read again when it changes, and an invalid one changes nothing
   await until(() => recordings().length > 0);
   writeFileSync(path, "defaults: {agents: -1}\n");
   await until(() => said().includes("the policy was not changed"));
-  expect(said()).toMatch(/line 1: defaults\.agents/);
+  expect(said()).toMatch(/line 1: defaults\.agents: expected at least 0$/m);
   policy("{warm_up: 1s}");
   await until(() => said().includes("recording it with the agent"));
   expect(said()).toContain("the policy was read again");

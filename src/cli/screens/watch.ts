@@ -62,6 +62,8 @@ export function watchEventText(event: WatchEvent): string {
       return `${nameOf(event)}: left as it was; its recording is ${event.path}`;
     case "refused":
       return `${nameOf(event)}: recorded from outside, because the agent cannot enter: ${event.why}`;
+    case "failed":
+      return `${nameOf(event)}: not recorded; the next attempt is in a minute: ${event.why}`;
     case "verdict": {
       const { kind, confidence, summary } = event.verdict;
       return `${nameOf(event)}: ${kind} (${formatShare(confidence)} sure). ${summary} Details: tidemark diagnose ${event.path}`;

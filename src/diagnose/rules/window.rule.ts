@@ -74,6 +74,15 @@ export const window: Rule = {
         `${points} readings in ${formatDurationBriefly(windowMs)} are ${observations.total.shape === "short" ? "too few to measure how fast memory grows" : "enough to measure growth"}.`,
       );
     }
+    if (windowMs >= SHORTEST_MS && points > 1) {
+      // Readings far apart: as many as are needed, at their distance.
+      const neededMs = Math.max(SETTLED_MS, (windowMs * FEWEST_POINTS) / (points - 1));
+      return open(
+        `${points} readings in ${formatDurationBriefly(windowMs)} are too few to measure growth, and ${settledBy(neededMs)}.`,
+        0.995,
+        neededMs,
+      );
+    }
     const readings = points === 1 ? "1 reading" : `${points} readings`;
     return open(
       `The window is ${formatDurationBriefly(windowMs)} long with ${readings}: growth cannot be distinguished from start-up, and ${settledBy(SETTLED_MS)}.`,
