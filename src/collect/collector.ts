@@ -19,19 +19,19 @@
  */
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { diagnoseRecording } from "../inspect/index.js";
 import { PythonScan, readStatus, type ScannedProcess } from "../linux/index.js";
-import { monotonicMs, threadCpu } from "../linux/this_process/clock.js";
+import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
 import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
 import { processGone, TidemarkError } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
-import { attachAndRecord, CpuBudget, OutsideRecording, openRecording } from "../record/index.js";
+import { attachAndRecord, CpuBudget, OutsideRecording } from "../record/index.js";
 import type { Destination } from "../recording/sender/post_connection.js";
 import { chooseAgents } from "./choice.js";
 import { KeptRecordings } from "./kept_recordings.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy.js";
 import { type Chosen, type Program, programsOf, ruleFor } from "./programs.js";
+import { VerdictTurns } from "./verdicts.js";
 
 export interface WatchOptions {
   /** The policy file, read again when it changes; null: the default policy. */
@@ -97,13 +97,6 @@ const WAIT_MS: Millis = 60_000;
 const MOST_ENTERED = 2;
 const FIRST_RETRY_MS: Millis = 60_000;
 const LAST_RETRY_MS: Millis = 3_600_000;
-/** First verdict of a recording with an agent; each next one when the recording is this many times as long. */
-const FIRST_VERDICT_MS: Millis = 30_000;
-const VERDICT_FACTOR = 2;
-/** Verdicts take at most this share of a core, and only programs that grew by this much get one. */
-const VERDICT_SHARE = 0.003;
-const LEAST_GROWTH: Bytes = 2 ** 20;
-
 /** A recording that grows. */
 interface Growing {
   readonly kind: "outside" | "agent";
@@ -126,12 +119,7 @@ interface Watched {
   retryDistanceMs: Millis;
   /** No recording could be made: nothing is tried before this. */
   brokenUntilMs: Millis;
-  /** The kind that was reported last; "" while it is calm. */
-  verdict: string;
 }
-
-/** Verdicts that are reported only after another one. */
-const CALM: ReadonlySet<string> = new Set(["steady", "warm-up", "cache-plateau"]);
 
 export class Collector {
   readonly #options: WatchOptions;
@@ -145,9 +133,7 @@ export class Collector {
   #tidyMs = 0;
   #counts = "";
   #countsMs = 0;
-  #judging: Promise<void> | null = null;
-  /** The next verdict is not made before. */
-  #judgeMs = 0;
+  readonly #verdicts = new VerdictTurns();
 
   /** Throws TidemarkError for a policy or a folder that cannot be used. */
   constructor(options: WatchOptions) {
@@ -179,7 +165,7 @@ export class Collector {
       stop.abort();
     }
     await Promise.all(growing.map(({ ended }) => ended));
-    await this.#judging;
+    await this.#verdicts.settled();
   }
 
   #look(): void {
@@ -200,7 +186,6 @@ export class Collector {
           retryMs: 0,
           retryDistanceMs: FIRST_RETRY_MS,
           brokenUntilMs: 0,
-          verdict: "",
         });
       } else {
         known.program = program;
@@ -357,47 +342,26 @@ export class Collector {
     return ended;
   }
 
-  /** Without a server, verdicts are made here: one at a time, of the program that grew most, at a bounded cost. */
+  /** Without a server, verdicts are made here. */
   #judge(nowMs: Millis): void {
-    if (this.#options.to !== null || this.#judging !== null || nowMs < this.#judgeMs) {
+    const { to, onEvent } = this.#options;
+    if (to !== null) {
       return;
     }
-    const [first] = [...this.#watched.values()]
-      .flatMap((one) => {
-        const { growing } = one;
-        const isDue =
-          growing?.kind === "agent" &&
-          nowMs >= (this.#dueMs.get(growing) ?? growing.sinceMs + FIRST_VERDICT_MS);
-        return isDue ? [{ one, growing, grown: rssOf(one.program) - growing.rssBytes }] : [];
-      })
-      .filter(({ grown }) => grown >= LEAST_GROWTH)
-      .sort((a, b) => b.grown - a.grown);
-    if (first !== undefined) {
-      const { one, growing } = first;
-      this.#dueMs.set(growing, growing.sinceMs + (nowMs - growing.sinceMs) * VERDICT_FACTOR);
-      const cpu = threadCpu();
-      this.#judging = this.#diagnose(one, growing).finally(() => {
-        this.#judging = null;
-        this.#judgeMs = nowMs + cpu() / VERDICT_SHARE;
-      });
-    }
-  }
-
-  readonly #dueMs = new WeakMap<Growing, Millis>();
-
-  async #diagnose(one: Watched, { path }: Growing): Promise<void> {
-    try {
-      const { verdict } = await diagnoseRecording(openRecording(path), async () => {});
-      const isNews = CALM.has(verdict.kind) ? one.verdict !== "" : verdict.kind !== one.verdict;
-      if (verdict.kind !== "insufficient-evidence" && isNews) {
-        one.verdict = CALM.has(verdict.kind) ? "" : verdict.kind;
-        this.#options.onEvent({ kind: "verdict", program: one.program, path, verdict });
-      }
-    } catch (error) {
-      if (!(error instanceof TidemarkError)) {
-        throw error;
-      }
-    }
+    const all = [...this.#watched.values()].flatMap(({ program, growing }) =>
+      growing?.kind === "agent"
+        ? [
+            {
+              path: growing.path,
+              sinceMs: growing.sinceMs,
+              grown: rssOf(program) - growing.rssBytes,
+              report: (verdict: DiagnosisJson["verdict"]) =>
+                onEvent({ kind: "verdict", program, path: growing.path, verdict }),
+            },
+          ]
+        : [],
+    );
+    this.#verdicts.next(all, nowMs);
   }
 
   /** Short programs come and go: a line a minute is enough. */
