@@ -59,12 +59,22 @@ afterEach(async () => {
     children.map(async (child) => {
       const exit =
         child.exitCode === null && child.signalCode === null ? once(child, "exit") : null;
+      // The group: a master's workers outlive it.
+      killGroup(present(child.pid));
       child.kill("SIGKILL");
       await exit;
     }),
   );
 });
 afterAll(removeScratch);
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // All of it has ended.
+  }
+}
 
 function python(program: string, service: string): ChildProcess {
   const child = spawn(anyInterpreter().path, ["-c", program], {
@@ -97,6 +107,7 @@ function watch(...options: string[]): { child: ChildProcess; said: () => string 
     env: plainEnvironment(folder),
     cwd: folder,
     stdio: ["ignore", "ignore", "pipe"],
+    detached: true,
   });
   children.push(child);
   let said = "";
