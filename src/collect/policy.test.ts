@@ -79,5 +79,7 @@ test("a file that is too large is refused before it is read as YAML", () => {
 
 test("a file that is missing or a folder is named", () => {
   expect(() => readPolicy("/nowhere/policy.yaml")).toThrow(/no such policy/);
-  expect(() => readPolicy("/")).toThrow(/TM-E00\d.*\//);
+  expect(() => readPolicy("/")).toThrow(/TM-E002 \/: it is not an ordinary file/);
+  expect(() => readPolicy("/dev/zero")).toThrow(/it is not an ordinary file/);
+  expect(() => read("server: {url: nonsense}")).toThrow(/server\.url: expected an address/);
 });

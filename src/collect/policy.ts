@@ -11,16 +11,11 @@
  *
  * The first rule that matches a program decides; a program that no rule matches gets the defaults.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { isScalar, LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
 import { bytesIn, durationIn } from "../model/base/quantities.js";
-import {
-  badUsage,
-  fileNotFound,
-  fileUnusable,
-  type TidemarkError,
-} from "../model/errors/errors.js";
+import { badUsage, fileNotFound, fileUnusable, TidemarkError } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 
 function quantity(read: (text: string) => number | null, example: string) {
@@ -33,6 +28,10 @@ function quantity(read: (text: string) => number | null, example: string) {
     }
     return found;
   });
+}
+
+function isUrl(text: string): boolean {
+  return /^https?:/i.test(text) && URL.canParse(text);
 }
 
 const duration = quantity(durationIn, "a duration such as 30s, 5min or 2h");
@@ -57,7 +56,10 @@ const MATCHES = {
 
 const POLICY = z.strictObject({
   server: z
-    .strictObject({ url: z.string().min(1), token_file: z.string().min(1).optional() })
+    .strictObject({
+      url: z.string().refine(isUrl, { message: "expected an address such as https://host:7070" }),
+      token_file: z.string().min(1).optional(),
+    })
     .optional(),
   defaults: z
     .strictObject({
@@ -96,8 +98,15 @@ export const DEFAULT_POLICY: Policy = POLICY.parse({});
 export function readPolicy(path: string): Policy {
   let text: string;
   try {
+    // A folder, a pipe or a device is no policy; it is read again when it changes.
+    if (!statSync(path).isFile()) {
+      throw refused(path, null, "it is not an ordinary file");
+    }
     text = readFileSync(path, "utf8");
   } catch (error) {
+    if (error instanceof TidemarkError) {
+      throw error;
+    }
     const { code, message } = reasonOf(error);
     throw code === "ENOENT" ? fileNotFound(path, "policy") : fileUnusable(path, "read", message);
   }
