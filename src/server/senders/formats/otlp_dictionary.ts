@@ -2,7 +2,7 @@
 
 import { frameKindOf } from "./pprof.js";
 import { malformed, type ReceivedFrame, withinLimit } from "./received_profile.js";
-import { pushNumbers, readMessage, WireType } from "./wire.js";
+import { pushNumbers, readLine, readMessage, WireType } from "./wire.js";
 
 const MOST_ROWS = 200_000;
 
@@ -103,18 +103,7 @@ function readLocation(bytes: Uint8Array): Tables["locations"][number] {
     if (field === 4 && lines.length > 0) {
       return true;
     }
-    const line = { function: 0, line: 0 };
-    readMessage(content, (part, _partType, inner) => {
-      if (part === 1) {
-        line.function = Number(inner.int64());
-      } else if (part === 2) {
-        line.line = Math.max(0, Number(inner.int64()));
-      } else {
-        return false;
-      }
-      return true;
-    });
-    withinLimit("stack-depth", lines.push(line));
+    withinLimit("stack-depth", lines.push(readLine(content)));
     return true;
   });
   return lines;

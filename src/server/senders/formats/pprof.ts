@@ -13,7 +13,7 @@ import {
   timeOfNanos,
   withinLimit,
 } from "./received_profile.js";
-import { pushNumbers, pushSigned, readMessage } from "./wire.js";
+import { pushNumbers, pushSigned, readLine, readMessage } from "./wire.js";
 
 const MS_PER_NANO = 1e-6;
 /** Beyond it a table is larger than any profiler writes. */
@@ -250,18 +250,7 @@ function readLocation(bytes: Uint8Array, raw: RawProfile): void {
     if (field === 1) {
       id = Number(reader.uint64());
     } else if (field === 4) {
-      const line = { function: 0, line: 0 };
-      readMessage(reader.bytes(), (part, _partType, inner) => {
-        if (part === 1) {
-          line.function = Number(inner.uint64());
-        } else if (part === 2) {
-          line.line = Math.max(0, Number(inner.int64()));
-        } else {
-          return false;
-        }
-        return true;
-      });
-      withinLimit("stack-depth", lines.push(line));
+      withinLimit("stack-depth", lines.push(readLine(reader.bytes())));
     } else {
       return false;
     }

@@ -62,3 +62,19 @@ export function pushSigned(into: number[], type: WireType, reader: BinaryReader)
     into.push(Number(reader.int64()));
   }
 }
+
+/** A line of a location, in pprof and OTLP alike: function 1, line 2. */
+export function readLine(bytes: Uint8Array): { function: number; line: number } {
+  const line = { function: 0, line: 0 };
+  readMessage(bytes, (field, _type, reader) => {
+    if (field === 1) {
+      line.function = Number(reader.uint64());
+    } else if (field === 2) {
+      line.line = Math.max(0, Number(reader.int64()));
+    } else {
+      return false;
+    }
+    return true;
+  });
+  return line;
+}
