@@ -21,8 +21,17 @@ from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
 import pytest
 
 from ._figures import text_of
-from ._limits import Finding, LimitError, Limits, Measured, parse_calls, parse_growth, parse_period, parse_size,
-sampling_text
+from ._limits import (
+    Finding,
+    LimitError,
+    Limits,
+    Measured,
+    parse_calls,
+    parse_growth,
+    parse_period,
+    parse_size,
+    sampling_text,
+)
 from ._pytest_calls import Calls
 
 _MARKERS = {
