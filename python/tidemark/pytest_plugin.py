@@ -122,8 +122,8 @@ class _LimitPlugin:
         instance = getattr(item, "instance", None)
         is_case = isinstance(instance, unittest.TestCase)
         if is_case:
-            setattr(instance, item.name, item.obj)  # the attribute that unittest looks up, for asynchronous methods,
-            too
+            # The attribute that unittest looks up, for asynchronous methods, too.
+            setattr(instance, item.name, item.obj)
         try:
             yield
         finally:
