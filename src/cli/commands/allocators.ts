@@ -86,7 +86,9 @@ function parseNames(text: string): AllocatorName[] {
   return text.split(",").map((word) => {
     const name = ALLOCATOR_NAMES.find((known) => known === word.trim());
     if (name === undefined) {
-      throw new InvalidArgumentError(`names of ${ALLOCATOR_NAMES.join(", ")}, separated by commas`);
+      throw new InvalidArgumentError(
+        `a list of ${ALLOCATOR_NAMES.join(", ")}, separated by commas`,
+      );
     }
     return name;
   });
