@@ -29,7 +29,7 @@ interface Stage extends AsanRequest {
 }
 
 /**
- * Runs the program; its input and output stay its own, those of the second run are none. Throws TM-E090 without a
+ * Runs the program; the first run keeps its input and output, and the second has none. Throws TM-E090 without a
  * runtime, TM-E009 if the program cannot be started, TM-E093 after an interrupt.
  */
 export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> {

@@ -21,7 +21,7 @@ import {
 import { valgrindVersion } from "./tools.js";
 
 /**
- * Runs the program; its input and output stay its own. `onProgress` counts MiB of XML. Throws TM-E090 without Valgrind,
+ * Runs the program; it keeps its input and output. `onProgress` counts MiB of XML. Throws TM-E090 without Valgrind,
  * TM-E009 and TM-E091 if the program cannot be started, TM-E093 after an interrupt.
  */
 export async function memcheckDocument(

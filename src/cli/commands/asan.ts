@@ -24,9 +24,10 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("asan")
     .description(
-      "Run a program under AddressSanitizer, about 2 times slower, and explain its first memory error: the C stack,\n" +
-        "the Python stack, the usual causes, how to fix it. If the run is clean, a second run looks for leaks.\n" +
-        "Extensions must be built for it: --build. Exit code 1 with a finding, else the program's.",
+      "Run a program under AddressSanitizer, about half as fast, and explain its first memory error: the C and\n" +
+        "Python stacks, the usual causes, and how to fix it. If the run is clean, a second run looks for leaks.\n" +
+        "Extensions must be built for it (--build). The exit code is 1 if there is a finding, otherwise the\n" +
+        "program's own.",
     )
     .option(
       "--build <folder>",

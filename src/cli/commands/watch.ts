@@ -30,10 +30,11 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("watch")
     .description(
-      "Find the Python programs of this host, new ones within seconds, and record each of them: with the\n" +
-        "agent, at most 20 at a time, which take turns if there are more; the others from outside. With\n" +
-        "--to, recordings are sent to a server while they grow; without it, verdicts are printed here.\n" +
-        "Ctrl-C or SIGTERM leaves all programs as they were. A master with its workers is one program.",
+      "Find the Python programs of this host within seconds of their start, and record each one. At most\n" +
+        "20 have the agent at a time; if more are waiting, they take turns, and the others are recorded from\n" +
+        "outside. With --to, recordings are sent to a server while they grow; otherwise verdicts are printed\n" +
+        "here. A master and its workers count as one program. Ctrl-C or SIGTERM leaves all programs as they\n" +
+        "were.",
     )
     .option("--once", "print what each program would get, and why; touch nothing")
     .option("--policy <file>", "a policy in YAML, read again when it changes (docs/watch.md)")

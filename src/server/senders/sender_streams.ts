@@ -118,7 +118,7 @@ export class SenderStreams {
       this.#streams.set(key, sender.stream);
       this.#open.set(key, sender);
     } else {
-      // What its writer and its builder know is not what is stored.
+      // Its frames were not stored, so the tables of its writer no longer match the stream.
       this.#open.delete(key);
     }
     return outcome;
