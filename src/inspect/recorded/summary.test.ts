@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { present } from "../../model/base/present.js";
 import type { Metric } from "../../model/profile/series.js";
 import { FileSink } from "../../recording/frames/file_sink.js";
 import { openRecording } from "../../recording/reader.js";
@@ -73,6 +74,28 @@ function smallWith(changes: Partial<Recording>): Recording {
     },
   });
 }
+
+describe("PSS of a tree", () => {
+  /** Its only reading of PSS is the poll with that number; RSS grows from 10 MiB by 10 MiB a poll. */
+  const readAt = (poll: number): Recording => {
+    const timesMs = Float64Array.from({ length: 6 }, (_, n) => START_MS + n * 1000);
+    const readings = (value: (n: number) => number) => timesMs.map((_, n) => value(n));
+    const [root, ...others] = small.series;
+    const values = new Map<Metric, Float64Array>([
+      ["treeRssBytes", readings((n) => (n + 1) * 10 * MIB)],
+      ["treePssBytes", readings((n) => (n === poll ? (n + 1) * 8 * MIB : Number.NaN))],
+    ]);
+    return smallWith({ series: [{ ...present(root), timesMs, values }, ...others] });
+  };
+
+  test("is the headline if it was read near the peak of RSS", () => {
+    expect(summarize(readAt(4), "end").pss).toMatchObject({ peakBytes: 40 * MIB });
+  });
+
+  test("is left out if it was only read when the processes were small", () => {
+    expect(summarize(readAt(0), "end").pss).toBeUndefined();
+  });
+});
 
 describe("upper bound for unlisted sites", () => {
   /** The recording with a coarse period from its 500th ms to its 700th. */

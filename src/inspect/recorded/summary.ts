@@ -152,11 +152,19 @@ function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
   return Math.max(0, ...memoryEnds.filter((end) => end.pid === pid).map((end) => end.rssBytes));
 }
 
-/** Nothing for a single process, whose PSS equals its RSS except for libraries that others map as well. */
+/**
+ * Nothing for a single process, whose PSS equals its RSS except for libraries that others map as well; and nothing
+ * if PSS, which is read rarely, was only read while the processes were much smaller than at their peak.
+ */
 function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "pss"> {
   const peak = highest(root, "treePssBytes");
   const endBytes = lastPss(root) ?? 0;
-  return processes.length > 1 && peak.value > 0
+  const rss = root?.values.get("treeRssBytes");
+  const pss = root?.values.get("treePssBytes");
+  const rssThen = (most: Bytes, reading: Bytes, i: number) =>
+    (pss?.[i] ?? 0) > 0 && reading > most ? reading : most;
+  const isNearPeak = (rss?.reduce(rssThen, 0) ?? 0) >= highest(root, "treeRssBytes").value / 2;
+  return processes.length > 1 && peak.value > 0 && isNearPeak
     ? { pss: { peakBytes: peak.value, peakMs: peak.timeMs, endBytes } }
     : {};
 }
