@@ -21,7 +21,8 @@ function about(test: WatchTest): ArtifactJson | null {
   }
   const text = readFileSync(join(path, "about.json"), "utf8");
   validate(text, "artifact");
-  return JSON.parse(text);
+  const found: ArtifactJson = JSON.parse(text);
+  return found.files.length === 0 ? null : found;
 }
 
 function fileOf(test: WatchTest, name: string): string {
