@@ -48,8 +48,14 @@ async function sourceParts() {
 async function builtParts() {
   const { advicePage } = await import("./generate/advice_page.mjs");
   const { commandPages } = await import("./generate/command_pages.mjs");
+  const { configForm } = await import("./generate/config_form.mjs");
   const { lintPage } = await import("./generate/lint_page.mjs");
-  return new Map([...(await commandPages()), ...(await advicePage()), ...(await lintPage())]);
+  return new Map([
+    ...(await commandPages()),
+    ...(await advicePage()),
+    ...(await lintPage()),
+    ...(await configForm()),
+  ]);
 }
 
 /** @param {Map<string, string>} files @param {boolean} write */

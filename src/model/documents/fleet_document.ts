@@ -9,6 +9,17 @@ export interface ServingJson {
   folder: string;
 }
 
+/** `tidemark.backup/1`: what `tidemark serve --backup` and `--restore` print. */
+export interface BackupJson {
+  schema: "tidemark.backup/1";
+  /** Where the copy is. */
+  folder: string;
+  /** When the backup was made. */
+  madeMs: TimeMs;
+  files: number;
+  bytes: Bytes;
+}
+
 /** The verdict of a service: that of the instance that grows most. */
 export interface FleetVerdictJson {
   /** As in `tidemark.diagnosis/1`; "none" where no verdict was reached yet. */

@@ -229,6 +229,10 @@ samples without their stack would be lost, but a stack without samples is harmle
     return { bytes: this.#bytes(), oldestMs: first === undefined ? null : Date.parse(first) };
   }
 
+  copyTo(folder: string): Promise<void> {
+    return this.#oneByOne(() => this.#database.copyTo(folder));
+  }
+
   close(): Promise<void> {
     return this.#oneByOne(async () => this.#database.close());
   }

@@ -128,5 +128,7 @@ export interface Store {
   /** @returns the days that were removed, as "2026-11-25". */
   retain(retention: Retention, nowMs: TimeMs): Promise<string[]>;
   use(): Promise<StoreUse>;
+  /** Copies the database's files to a folder, in a state between two writes. Throws TidemarkError. */
+  copyTo(folder: string): Promise<void>;
   close(): Promise<void>;
 }
