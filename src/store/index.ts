@@ -8,13 +8,16 @@ export type { ProfileExporter } from "../formats/index.js";
 export type { Recording } from "../recording/types.js";
 export { type BackupOutcome, backUp, restore } from "./backup/backup.js";
 export { EXPORTERS, type Exporter, type RecordingExporter } from "./exporters.js";
-export type {
-  FigureSeries,
-  LabelMatcher,
-  LabelQuery,
-  ProfileFigure,
+export {
+  type FigureSeries,
+  type FigureSeriesQuery,
+  type LabelMatcher,
+  type LabelQuery,
+  type ProfileFigure,
+  STREAM_LABEL,
 } from "./interface/labels.js";
 export type {
+  Selection,
   Store,
   StreamPart,
   VerdictRow,

@@ -12,7 +12,7 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
-import type { Bytes, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { fileUnusable, unknownVersion } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
@@ -164,9 +164,13 @@ export class StoreDatabase {
   }
 
   /** Reads, also during a write. A query that takes too long ends with an error. */
-  async query(sql: string, parameters: Record<string, DuckDBValue> = {}): Promise<Rows> {
+  async query(
+    sql: string,
+    parameters: Record<string, DuckDBValue> = {},
+    longestMs: Millis = LONGEST_QUERY_MS,
+  ): Promise<Rows> {
     const connection = await this.#instance.connect();
-    const watch = setTimeout(() => connection.interrupt(), LONGEST_QUERY_MS);
+    const watch = setTimeout(() => connection.interrupt(), longestMs);
     try {
       return await rowsOf(connection, sql, parameters);
     } finally {
