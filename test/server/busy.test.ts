@@ -69,13 +69,14 @@ test("others are answered while a request of 240,000 samples is taken", async ()
     isOver = true;
   });
   let answered = 0;
+  const isDecoded = () => readdirSync(join(folder, "streams")).length > 0;
   while (!isOver) {
     expect((await ask(`${server.url}/healthz`)).status).toBe(200);
-    answered += 1;
+    answered += isDecoded() ? 0 : 1;
   }
   expect((await large).status).toBe(200);
-  // A profile at a time is decoded, then stored: with one turn of the loop for all of them there would be one or two.
-  expect(answered).toBeGreaterThan(16);
+  // All profiles are decoded before the first is stored. In one turn of the event loop it would be one or two.
+  expect(answered).toBeGreaterThan(4);
 });
 
 test("a profile of an ended stream is recognized after a restart", async () => {
