@@ -1,6 +1,6 @@
 /** A configuration is read as written, and a wrong one is refused with its line. */
 import { readFileSync } from "node:fs";
-import Ajv2020 from "ajv/dist/2020.js";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, test } from "vitest";
 import { configOf, configSchema } from "./config.js";
 

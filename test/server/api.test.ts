@@ -1,7 +1,7 @@
 /** The HTTP API: real answers follow the OpenAPI document; what differs and what grows is exact; the terminal shows it. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import Ajv2020 from "ajv/dist/2020.js";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type {
   FleetDiffJson,

@@ -25,7 +25,7 @@ const push = (body: Buffer) =>
     body: new Uint8Array(body),
   });
 
-/** 15,000 samples of different stacks. */
+/** 8,000 samples of different stacks. */
 function largeProfile(seed: number): Buffer {
   const strings = new StringTable();
   const text = (value: string) => strings.dedup(value);
@@ -34,7 +34,7 @@ function largeProfile(seed: number): Buffer {
   return Buffer.from(
     new Profile({
       sampleType,
-      sample: Array.from({ length: 15_000 }, (_, at) => ({
+      sample: Array.from({ length: 8_000 }, (_, at) => ({
         locationId: [
           1 + (at % functions),
           1 + (Math.floor(at / functions) % functions),
@@ -58,9 +58,9 @@ function largeProfile(seed: number): Buffer {
   );
 }
 
-test("others are answered while a request of 240,000 samples is taken", async () => {
+test("others are answered while a request of 80,000 samples is taken", async () => {
   const body = Buffer.concat(
-    Array.from({ length: 16 }, (_, at) =>
+    Array.from({ length: 10 }, (_, at) =>
       pushMessage({ service_name: "wide" }, largeProfile(at), `id-${at}`),
     ),
   );
