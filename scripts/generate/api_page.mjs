@@ -1,11 +1,12 @@
 // docs/openapi.json and docs/api.md, from the routes that the server declares.
+import { formatted } from "./source_files.mjs";
 
 /** @returns {Promise<Map<string, string>>} path in the repository -> text; needs a build */
 export async function apiPage() {
   const { openApiDocument } = await import("../../dist/server/http/openapi.js");
   const document = openApiDocument();
   return new Map([
-    ["docs/openapi.json", `${JSON.stringify(document, null, 2)}\n`],
+    ["docs/openapi.json", formatted("docs/openapi.json", JSON.stringify(document, null, 2))],
     ["docs/api.md", pageOf(document)],
   ]);
 }
@@ -54,7 +55,8 @@ function pageOf(document) {
 /** @param {string} name @param {any} operation */
 function routeLines(name, operation) {
   const scope = operation["x-scope"];
-  const [[type, content]] = Object.entries(operation.responses["200"].content);
+  /** @type {[string, any][]} */
+  const [[type, content] = ["", {}]] = Object.entries(operation.responses["200"].content);
   const answer = content.schema?.$ref?.split("/").at(-1);
   const body = Object.keys(operation.requestBody?.content ?? {});
   const facts = [
