@@ -24,6 +24,7 @@ export async function generate({ write }) {
 /** @returns {Promise<Map<string, string>>} path from the root -> what the file must hold */
 async function sourceParts() {
   // Loaded late, as below: the parts need node_modules.
+  const { answerSchemas } = await import("./generate/answer_schemas.mjs");
   const { commandList } = await import("./generate/command_list.mjs");
   const { errorPage } = await import("./generate/error_page.mjs");
   const { folderIndexes } = await import("./generate/folder_indexes.mjs");
@@ -39,6 +40,7 @@ async function sourceParts() {
     ...layout,
     ...messages,
     ...jsonSchemas(),
+    ...answerSchemas(),
     ...errorPage(),
     ...phraseTable(),
   ]);
@@ -47,14 +49,16 @@ async function sourceParts() {
 /** What is made by running the built program. */
 async function builtParts() {
   const { advicePage } = await import("./generate/advice_page.mjs");
+  const { apiPage } = await import("./generate/api_page.mjs");
   const { commandPages } = await import("./generate/command_pages.mjs");
+  const { configForm } = await import("./generate/config_form.mjs");
   const { lintPage } = await import("./generate/lint_page.mjs");
-  const { policySchema } = await import("./generate/policy_schema.mjs");
   return new Map([
     ...(await commandPages()),
     ...(await advicePage()),
     ...(await lintPage()),
-    ...(await policySchema()),
+    ...(await configForm()),
+    ...(await apiPage()),
   ]);
 }
 

@@ -67,7 +67,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "fleet",
     group: "fleet",
-    summary: "query a server about its services and their instances",
+    summary: "query a server about its services: instances, growth, verdicts, differences",
     load: () => import("./commands/fleet.js"),
   },
   {

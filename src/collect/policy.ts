@@ -13,34 +13,22 @@
  *
  * The first rule that matches a program decides; a program that no rule matches gets the defaults.
  */
-import { readFileSync, statSync } from "node:fs";
-import { isScalar, LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
-import { bytesIn, durationIn } from "../model/base/quantities.js";
 import { CAPTURES } from "../model/documents/artifact_document.js";
-import { badUsage, fileNotFound, fileUnusable, TidemarkError } from "../model/errors/errors.js";
-import { reasonOf } from "../model/errors/reason.js";
+import {
+  duration,
+  quantity,
+  type SettingsKind,
+  settingsIn,
+  settingsText,
+  size,
+} from "../model/settings/settings_file.js";
 import { conditionOf, levelIn, rateIn } from "./conditions.js";
-
-/** `example`: what a message asks for. */
-function quantity<Value>(read: (text: string) => Value | null, example: string) {
-  const written = z.union([z.string(), z.number()], { error: () => `expected ${example}` });
-  return written.transform((value, context) => {
-    const found = read(String(value));
-    if (found === null) {
-      context.addIssue({ code: "custom", message: `expected ${example}` });
-      return z.NEVER;
-    }
-    return found;
-  });
-}
 
 function isUrl(text: string): boolean {
   return /^https?:/i.test(text) && URL.canParse(text);
 }
 
-const duration = quantity(durationIn, "a duration such as 30s, 5min or 2h");
-const size = quantity(bytesIn, "a size such as 512MiB or 2GiB");
 const share = quantity((text) => {
   const [, figure] = /^(\d{1,3}(?:\.\d+)?)\s*%$/.exec(text.trim()) ?? [];
   return figure === undefined || Number(figure) > 100 ? null : Number(figure) / 100;
@@ -180,120 +168,26 @@ export const DEFAULT_POLICY: Policy = POLICY.parse({});
 
 /** The JSON Schema of the file. @internal */
 export function policySchema(): object {
-  return { ...z.toJSONSchema(POLICY, { io: "input" }), title: "policy of tidemark watch" };
+  return z.toJSONSchema(POLICY, { io: "input" });
 }
+
+const numbered = (name: string) => (_: string, index: string) => `${name} ${Number(index) + 1}`;
+const KIND: SettingsKind = {
+  name: "policy",
+  page: "docs/watch.md",
+  place: (path) =>
+    path
+      .replace(/^select\.(\d+)/, numbered("rule"))
+      .replace(/\btriggers\.(\d+)/, numbered("trigger"))
+      .replace(/(?<=rule \d+|trigger \d+)\./g, ", "),
+};
 
 /** Throws TidemarkError: the file cannot be read, is not YAML, or does not follow the form; names the place. */
 export function readPolicy(path: string): Policy {
-  let text: string;
-  try {
-    // A folder, a pipe or a device is no policy; it is read again when it changes.
-    if (!statSync(path).isFile()) {
-      throw refused(path, null, "it is not an ordinary file");
-    }
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    if (error instanceof TidemarkError) {
-      throw error;
-    }
-    const { code, message } = reasonOf(error);
-    throw code === "ENOENT" ? fileNotFound(path, "policy") : fileUnusable(path, "read", message);
-  }
-  return policyOf(text, path);
+  return policyOf(settingsText(path, KIND), path);
 }
-
-const LONGEST_POLICY = 1 << 20;
 
 /** @internal */
 export function policyOf(text: string, path: string): Policy {
-  if (text.length > LONGEST_POLICY) {
-    throw refused(path, null, "it is larger than 1 MiB, so it is no policy");
-  }
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const [broken] = document.errors;
-  if (broken !== undefined) {
-    throw refused(path, lines.linePos(broken.pos[0]).line, broken.message);
-  }
-  const parsed = POLICY.safeParse(plainValue(document, path) ?? {});
-  if (parsed.success) {
-    return parsed.data;
-  }
-  const [issue] = parsed.error.issues;
-  const keys = issue?.path.map(String) ?? [];
-  const numbered = (name: string) => (_: string, index: string) => `${name} ${Number(index) + 1}`;
-  const place = keys
-    .join(".")
-    .replace(/^select\.(\d+)/, numbered("rule"))
-    .replace(/\btriggers\.(\d+)/, numbered("trigger"))
-    .replace(/(?<=rule \d+|trigger \d+)\./g, ", ");
-  const value = keys.length === 0 ? document.contents : document.getIn(keys, true);
-  const why = issue === undefined ? "" : whatIsWrong(issue, value);
-  throw refused(path, lineOf(document, keys, lines), `${place || "the policy"}: ${why}`);
-}
-
-const EXPECTED: Readonly<Record<string, string>> = {
-  string: "text",
-  number: "a number",
-  int: "a whole number",
-  array: "a list",
-  object: "settings in the form name: value",
-  record: "settings in the form name: value",
-};
-
-/** `node`: of the value in the document; undefined if it is missing. */
-function whatIsWrong(issue: z.core.$ZodIssue, node: unknown): string {
-  switch (issue.code) {
-    case "unrecognized_keys":
-      return `no such setting: ${issue.keys.join(", ")}`;
-    case "invalid_value":
-      return `expected ${issue.values.join(", ").replace(/, (?=[^,]*$)/, " or ")}`;
-    case "too_small":
-      return issue.origin === "string" ? "it is empty" : `expected at least ${issue.minimum}`;
-    case "too_big":
-      return `expected at most ${issue.maximum}${issue.origin === "string" ? " characters" : ""}`;
-    case "invalid_type": {
-      const expected = EXPECTED[issue.expected] ?? issue.expected;
-      if (node === undefined) {
-        return `it is missing: expected ${expected}`;
-      }
-      const isUnquoted =
-        issue.expected === "string" && isScalar(node) && typeof node.value !== "string";
-      return isUnquoted && node.source !== undefined && node.source !== ""
-        ? `expected text: write it in quotes, "${node.source}"`
-        : `expected ${expected}`;
-    }
-    default:
-      return issue.message;
-  }
-}
-
-/** The line of a value, or of the nearest one around it if it is missing. */
-function lineOf(
-  document: ReturnType<typeof parseDocument>,
-  keys: readonly string[],
-  lines: LineCounter,
-): number | null {
-  for (let depth = keys.length; depth > 0; depth--) {
-    const node = document.getIn(keys.slice(0, depth), true) as { range?: readonly number[] } | null;
-    const offset = node?.range?.[0];
-    if (offset !== undefined) {
-      return lines.linePos(offset).line;
-    }
-  }
-  return null;
-}
-
-function refused(path: string, line: number | null, why: string): TidemarkError {
-  const place = line === null ? path : `${path}, line ${line}`;
-  return badUsage(`${place}: ${why.split("\n", 1)[0]}`, "the form of a policy is in docs/watch.md");
-}
-
-/** Aliases that expand to a huge document are refused by the library. */
-function plainValue(document: ReturnType<typeof parseDocument>, path: string): unknown {
-  try {
-    return document.toJS({ maxAliasCount: 100 });
-  } catch (error) {
-    throw refused(path, null, reasonOf(error).message);
-  }
+  return settingsIn(text, path, POLICY, KIND);
 }

@@ -9,7 +9,8 @@ import { badUsage, nothingThere } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
-import { openStore, type Store, StreamFiles } from "../store/index.js";
+import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
+import { takeBackupRequests } from "./control.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
@@ -28,16 +29,23 @@ export interface ServeOptions {
   readonly tokenFile: string | null;
   /** Folder of the pages. */
   readonly pages: string;
-  readonly keepMs: Millis;
-  readonly mostBytes: Bytes;
-  /** "info": a line for each request. */
-  readonly logLevel: "info" | "warn";
+  readonly limits: ServeLimits;
+  /** Called with what applies other limits to the running server. */
+  readonly onReload: (apply: (limits: ServeLimits, tokenFile: string | null) => void) => void;
   /** Lines for people, before and after. */
   readonly say: (line: string) => void;
   /** Ends the server. */
   readonly until: AbortSignal;
   /** Called once it listens. */
   readonly listening: (about: { readonly url: string; readonly folder: string }) => void;
+}
+
+/** What can change while the server runs. */
+export interface ServeLimits {
+  readonly keepMs: Millis;
+  readonly mostBytes: Bytes;
+  /** "info": a line for each request. */
+  readonly logLevel: "info" | "warn";
 }
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -57,22 +65,19 @@ export async function serve(options: ServeOptions): Promise<void> {
       "write a file with lines such as `ingest TOKEN` and `read TOKEN`, and name it with --token-file",
     );
   }
-  const tokens = options.tokenFile === null ? new Tokens([]) : Tokens.fromFile(options.tokenFile);
-  const log = pino(
-    { level: options.logLevel, base: null },
-    pino.destination({ fd: 2, sync: true }),
-  );
+  let { limits } = options;
+  const tokens = new Tokens(options.tokenFile);
+  const log = pino({ level: limits.logLevel, base: null }, pino.destination({ fd: 2, sync: true }));
   const warn = (text: string) => log.warn(text);
   const { store, folder } = await openStore(options.store);
   try {
     const files = new StreamFiles(join(folder, "streams"));
     const changes = new Changes();
     const verdicts = new Verdicts(store, files, warn);
-    const { keepMs } = options;
     const ingest = new Ingest({
       store,
       files,
-      keepMs,
+      keepMs: () => limits.keepMs,
       warn,
       written(parts) {
         verdicts.written(parts);
@@ -95,7 +100,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       senders,
       tokens,
       changes,
-      hosts: isLoopback && tokens.areNone ? new Set([...LOOPBACK_NAMES, listen.host]) : null,
+      hosts:
+        isLoopback && options.tokenFile === null ? new Set([...LOOPBACK_NAMES, listen.host]) : null,
       pages: options.pages,
       report: (stream) => reportOf(files, stream),
       log: (line) => log.info(line),
@@ -105,10 +111,24 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy(store, files, options, warn);
+    const retaining = keepTidy(store, files, () => limits, warn);
+    const endControl = await takeBackupRequests(
+      folder,
+      async (target) => {
+        await ingest.flush();
+        return backUp({ store, files, source: folder }, target);
+      },
+      warn,
+    );
+    options.onReload((changed, tokenFile) => {
+      tokens.reload(tokenFile);
+      limits = changed;
+      log.level = changed.logLevel;
+    });
     options.listening({ url: `http://${address}`, folder });
     await aborted(options.until);
     clearInterval(retaining);
+    endControl();
     await ingest.stop();
     changes.close();
     await closed(server);
@@ -136,10 +156,11 @@ async function reportOf(files: StreamFiles, stream: string): Promise<object> {
 function keepTidy(
   store: Store,
   files: StreamFiles,
-  { keepMs, mostBytes }: ServeOptions,
+  limits: () => ServeLimits,
   warn: (text: string) => void,
 ): NodeJS.Timeout {
   const tidy = async () => {
+    const { keepMs, mostBytes } = limits();
     try {
       const nowMs = Date.now();
       const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);

@@ -6,14 +6,18 @@
  */
 export type { ProfileExporter } from "../formats/index.js";
 export type { Recording } from "../recording/types.js";
+export { type BackupOutcome, backUp, restore } from "./backup/backup.js";
 export { EXPORTERS, type Exporter, type RecordingExporter } from "./exporters.js";
-export type {
-  FigureSeries,
-  LabelMatcher,
-  LabelQuery,
-  ProfileFigure,
+export {
+  type FigureSeries,
+  type FigureSeriesQuery,
+  type LabelMatcher,
+  type LabelQuery,
+  type ProfileFigure,
+  STREAM_LABEL,
 } from "./interface/labels.js";
 export type {
+  Selection,
   Store,
   StreamPart,
   VerdictRow,
@@ -21,5 +25,5 @@ export type {
   WindowProfile,
 } from "./interface/store.js";
 export type { Window } from "./interface/window.js";
-export { openStore } from "./open_store.js";
+export { openStore, storeFolder } from "./open_store.js";
 export { StreamFiles } from "./spool/stream_files.js";

@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
 import { badUsage } from "../model/errors/errors.js";
+import { refuseUnfinished } from "./backup/backup.js";
 import type { Store } from "./interface/store.js";
 import { importWithDuckdb } from "./with_duckdb.js";
 
-/** Opens "duckdb:FOLDER". @returns the store, and the folder for other files. Throws TidemarkError. */
-export async function openStore(name: string): Promise<{ store: Store; folder: string }> {
+/** The folder that "duckdb:FOLDER" names. Throws TidemarkError. */
+export function storeFolder(name: string): string {
   const [, path] = /^duckdb:(.+)$/.exec(name) ?? [];
   if (path === undefined) {
     throw badUsage(
@@ -12,7 +13,13 @@ export async function openStore(name: string): Promise<{ store: Store; folder: s
       "name a folder, as in --store duckdb:/var/lib/tidemark",
     );
   }
-  const folder = resolve(path);
+  return resolve(path);
+}
+
+/** Opens "duckdb:FOLDER". @returns the store, and the folder for other files. Throws TidemarkError. */
+export async function openStore(name: string): Promise<{ store: Store; folder: string }> {
+  const folder = storeFolder(name);
+  refuseUnfinished(folder);
   const { DuckdbStore } = await importWithDuckdb(
     "the server's embedded store",
     () => import("./embedded/duckdb_store.js"),

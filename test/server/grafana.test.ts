@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
+import { Profile } from "pprof-format";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { removeScratch, scratch } from "../run.js";
 import { fieldsOf, Message, numbersIn } from "./messages.js";
@@ -167,6 +168,59 @@ describe("binary requests, as Grafana's data source sends them", () => {
     ]);
     expect(fieldsOf(graph).find(({ number }) => number === 3)?.value).toBe(4000);
     expect(fieldsOf(graph).find(({ number }) => number === 4)?.value).toBe(3000);
+  });
+
+  test("SelectMergeProfile is a pprof profile", async () => {
+    const profile = Profile.decode(new Uint8Array(await binary("SelectMergeProfile", merged())));
+    const text = (index: unknown) => profile.stringTable.strings[Number(index)];
+    expect(profile.sampleType.map(({ type, unit }) => [text(type), text(unit)])).toEqual([
+      ["inuse_space", "bytes"],
+    ]);
+    const functions = new Map(profile.function.map((one) => [Number(one.id), one]));
+    const locations = new Map(profile.location.map((one) => [Number(one.id), one.line[0]]));
+    const stacks = profile.sample.map(({ locationId, value }) => {
+      const line = locations.get(Number(locationId[0]));
+      const found = functions.get(Number(line?.functionId));
+      return [text(found?.name), text(found?.filename), Number(line?.line), Number(value[0])];
+    });
+    expect(stacks.sort()).toEqual([
+      ["handle", "app.py", 12, 1000],
+      ["load", "app.py", 12, 3000],
+    ]);
+    const sum = (of: Profile) => of.sample.reduce((all, { value }) => all + Number(value[0]), 0);
+    const one = Profile.decode(new Uint8Array(await binary("SelectMergeProfile", merged(1))));
+    expect([one.sample.length, sum(one)]).toEqual([2, 4000]);
+  });
+
+  const heatmap = (selector: string, queryType = 1) =>
+    new Message()
+      .text(1, SPACE)
+      .text(2, selector)
+      .number(3, startMs)
+      .number(4, endMs)
+      .double(5, 60)
+      .text(6, "service_name")
+      .number(7, queryType);
+
+  test("SelectHeatmap counts processes by their value", async () => {
+    const [one = Buffer.alloc(0), ...others] = parts(
+      await binary("SelectHeatmap", heatmap('{service_name="shop"}')),
+      1,
+    );
+    expect(others).toEqual([]);
+    expect(parts(one, 1).map((pair) => texts(pair, 2)[0])).toEqual(["shop"]);
+    const slots = parts(one, 2);
+    expect(slots).toHaveLength(10);
+    for (const slot of slots) {
+      const [least = Buffer.alloc(0)] = parts(slot, 2);
+      expect([least.readDoubleLE(0), least.readDoubleLE(8)]).toEqual([
+        1000,
+        expect.closeTo(2900, 0),
+      ]);
+      expect(numbersIn(parts(slot, 3)[0] ?? Buffer.alloc(0))).toEqual([1, 1]);
+    }
+    expect(parts(await binary("SelectHeatmap", heatmap("{}", 2)), 1)).toEqual([]);
+    expect(parts(await binary("SelectHeatmap", heatmap('{pod="none"}')), 1)).toEqual([]);
   });
 
   test("SelectMergeStacktraces keeps the exact total in `other`", async () => {

@@ -16,15 +16,20 @@ export interface RunningServer {
   kill(): Promise<void>;
 }
 
-/** Starts a server on a folder; it listens when this resolves. `options`: of `tidemark serve`. */
+/** Starts a server on a folder (null: the one that its configuration names); it listens when this resolves. `options`: of `tidemark serve`. */
 export async function startServer(
-  folder: string,
-  { options = [], listen = "127.0.0.1:0" }: { options?: readonly string[]; listen?: string } = {},
+  folder: string | null,
+  {
+    options = [],
+    listen = "127.0.0.1:0",
+    cwd = "/tmp",
+  }: { options?: readonly string[]; listen?: string; cwd?: string } = {},
 ): Promise<RunningServer> {
-  const words = ["serve", "--listen", listen, "--store", `duckdb:${folder}`, "--json", ...options];
+  const store = folder === null ? [] : ["--store", `duckdb:${folder}`];
+  const words = ["serve", "--listen", listen, ...store, "--json", ...options];
   const child = spawn(tidemark, words, {
     env: plainEnvironment("/tmp"),
-    cwd: "/tmp",
+    cwd,
     stdio: ["ignore", "pipe", "pipe"],
   });
   let said = "";

@@ -15,31 +15,49 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { instanceText, printService, printServices, serviceText } from "../screens/fleet.js";
-import { printJson, screenOf } from "../text/output.js";
+import { printFleetDiff, printGrowing, printVerdicts } from "../screens/fleet_stacks.js";
+import { printJson, type Screen, screenOf } from "../text/output.js";
 
 interface FleetOptions extends CommonOptions, ListOptions {
   readonly server: string;
   readonly tokenFile?: string;
   readonly since: Millis;
+  readonly ago?: Millis;
 }
+
+const QUESTIONS = ["services", "service", "growing", "diff", "verdicts"] as const;
+type Question = (typeof QUESTIONS)[number];
+/** How many names each question takes. */
+const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> = {
+  services: [0, 0],
+  service: [1, 1],
+  growing: [1, 1],
+  diff: [1, 2],
+  verdicts: [0, 0],
+};
 
 const DEFAULT_SERVER = "http://127.0.0.1:7070";
 const DEFAULT_ROWS = 50;
+const MOST_ROWS = 8192;
 
 export const about: CommandAbout = {
   group: "fleet",
-  summary: "query a server about its services and their instances",
+  summary: "query a server about its services: instances, growth, verdicts, differences",
   rows: "sized",
 };
 
 export function buildCommand(): Command {
   const command = new Command("fleet")
     .description(
-      "Query a server (tidemark serve): all services with their memory, growth and verdict, or one\n" +
-        "service with its instances. The server shows the same in the browser at its address.",
+      "Query a server (tidemark serve): all services with their memory, growth and verdict; one service\n" +
+        "with its instances; what grows in it; the verdicts of all instances; or what differs between two\n" +
+        "versions, selections or times. The server shows services in the browser at its address.",
     )
-    .addArgument(new Argument("<question>", "what to ask").choices(["services", "service"]))
-    .argument("[name]", "name of the service, for `service`")
+    .addArgument(new Argument("<question>", "what to ask").choices(QUESTIONS))
+    .argument(
+      "[names...]",
+      "a service; for `diff` two of SERVICE, SERVICE@VERSION or '{label=\"value\"}'",
+    )
     .addOption(
       new Option("--server <url>", "the server's address")
         .default(DEFAULT_SERVER)
@@ -51,36 +69,88 @@ export function buildCommand(): Command {
         .default(3_600_000, "1h")
         .argParser(parseDuration),
     );
+  command.option(
+    "--ago <time>",
+    "for `diff`: compare with the same selection this long before",
+    parseDuration,
+  );
   withListOptions(command, "rows", DEFAULT_ROWS);
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
     "tidemark fleet services",
     "tidemark fleet service checkout --since 24h",
+    "tidemark fleet growing checkout --since 6h",
+    "tidemark fleet diff checkout@41 checkout@42",
+    "tidemark fleet diff checkout --ago 24h",
     "tidemark fleet services --server https://tidemark.internal --token-file read.token --json",
   ).action(fleet);
 }
 
-async function fleet(
-  question: "services" | "service",
-  name: string | undefined,
-  options: FleetOptions,
-): Promise<void> {
-  if ((question === "service") !== (name !== undefined)) {
+async function fleet(question: Question, names: string[], options: FleetOptions): Promise<void> {
+  const [least, most] = NAMES[question];
+  if (names.length < least || names.length > most) {
     throw badUsage(
-      name === undefined
-        ? "fleet service needs the name of a service"
-        : `fleet services takes no name: ${name}`,
-      "as in: tidemark fleet service checkout",
+      names.length < least
+        ? `fleet ${question} needs the name of a service`
+        : `fleet ${question} takes ${most === 0 ? "no name" : `at most ${most}`}: ${names[most]}`,
+      `as in: tidemark fleet ${question === "diff" ? "diff checkout@41 checkout@42" : "service checkout"}`,
+    );
+  }
+  const [name = "", second] = names;
+  if (question === "diff" && (second === undefined) === (options.ago === undefined)) {
+    throw badUsage(
+      "fleet diff needs two selections, or one and --ago",
+      "as in: tidemark fleet diff checkout --ago 24h",
     );
   }
   const client = new FleetClient(serverOf(options.server, options.tokenFile));
   const endMs = Date.now();
   const window = { startMs: endMs - options.since, endMs };
-  if (name === undefined) {
-    showServices(await client.services(window), options);
+  switch (question) {
+    case "services":
+      return showServices(await client.services(window), options);
+    case "service":
+      return showService(await client.service(name, window), options);
+    case "growing":
+      return show(await client.growing(name, window, rowsIn(options)), options, printGrowing);
+    case "verdicts":
+      return show(await client.verdicts(window), options, printVerdicts);
+    case "diff": {
+      const ago = options.ago ?? 0;
+      const left = { startMs: window.startMs - ago, endMs: window.endMs - ago };
+      const sides = [
+        { selector: selectorOf(name), window: left },
+        { selector: selectorOf(second ?? name), window },
+      ] as const;
+      return show(await client.diff(sides, rowsIn(options)), options, printFleetDiff);
+    }
+  }
+}
+
+function rowsIn({ top }: FleetOptions): number {
+  return top === undefined ? DEFAULT_ROWS : top === 0 ? MOST_ROWS : Math.min(top, MOST_ROWS);
+}
+
+/** "shop", "shop@42" or a selector, as a selector. */
+function selectorOf(name: string): string {
+  if (name.startsWith("{")) {
+    return name;
+  }
+  const [, service = name, version] = /^(.+)@([^@]+)$/.exec(name) ?? [];
+  const versionPart = version === undefined ? "" : `, version=${JSON.stringify(version)}`;
+  return `{service_name=${JSON.stringify(service)}${versionPart}}`;
+}
+
+function show<Document>(
+  document: Document,
+  options: FleetOptions,
+  print: (screen: Screen, document: Document, options: FleetOptions) => void,
+): void {
+  if (options.json === true) {
+    printJson(document as Document & { schema: string });
   } else {
-    showService(await client.service(name, window), options);
+    print(screenOf(process.stdout), document, options);
   }
 }
 

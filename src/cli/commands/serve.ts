@@ -1,9 +1,17 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { formatBytes, formatDuration } from "../../model/base/numbers.js";
+import { addressIn } from "../../model/base/quantities.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
-import type { ServingJson } from "../../model/documents/fleet_document.js";
+import type { BackupJson, ServingJson } from "../../model/documents/fleet_document.js";
 import { badUsage } from "../../model/errors/errors.js";
-import { serve as runServer } from "../../server/index.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import {
+  backUpStore,
+  readConfig,
+  restoreStore,
+  serve as runServer,
+  type ServeOptions,
+} from "../../server/index.js";
 import { defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
 import type { CommandAbout } from "../options/about.js";
 import { withInterrupt } from "../options/interrupt.js";
@@ -17,19 +25,23 @@ import {
 import { WatcherBeside } from "../options/watcher_beside.js";
 import { printJson, printNote } from "../text/output.js";
 
+/** An option that is not given has the configuration's value, or else the usual one. */
 interface ServeCommandOptions extends CommonOptions {
-  readonly listen: { readonly host: string; readonly port: number };
+  readonly config?: string;
+  readonly listen?: ServeOptions["listen"];
   readonly store?: string;
   readonly load?: string[];
   readonly tokenFile?: string;
-  readonly keep: Millis;
-  readonly maxDisk: Bytes;
+  readonly keep?: Millis;
+  readonly maxDisk?: Bytes;
   readonly log?: "requests" | "warnings";
   readonly watch?: boolean;
   readonly policy?: string;
+  readonly backup?: string;
+  readonly restore?: string;
 }
 
-const DEFAULT_PORT = 7070;
+const DEFAULT_LISTEN = { host: "127.0.0.1", port: 7070 };
 const DEFAULT_KEEP_MS: Millis = 30 * 86_400_000;
 const DEFAULT_DISK: Bytes = 10 * 2 ** 30;
 
@@ -47,10 +59,14 @@ export function buildCommand(): Command {
         "terminal (tidemark fleet services), and by HTTP. Without --token-file it accepts only loopback\n" +
         "addresses. Ctrl-C or SIGTERM ends it.",
     )
-    .addOption(
-      new Option("--listen <address>", "address of the server and its pages; port 0: any free port")
-        .default({ host: "127.0.0.1", port: DEFAULT_PORT }, `127.0.0.1:${DEFAULT_PORT}`)
-        .argParser(parseAddress),
+    .option(
+      "--config <file>",
+      "read these options from a YAML file, and again on SIGHUP; options given here come first",
+    )
+    .option(
+      "--listen <address>",
+      "address of the server and its pages; port 0: any free port (default: 127.0.0.1:7070)",
+      parseAddress,
     )
     .option(
       "--store <store>",
@@ -61,15 +77,15 @@ export function buildCommand(): Command {
       "--token-file <file>",
       "accept only requests with a token of this file; each line holds a scope (ingest, read or admin) and a token",
     )
-    .addOption(
-      new Option("--keep <time>", "remove data that is older")
-        .default(DEFAULT_KEEP_MS, formatDuration(DEFAULT_KEEP_MS))
-        .argParser(parseDuration),
+    .option(
+      "--keep <time>",
+      `remove data that is older (default: ${formatDuration(DEFAULT_KEEP_MS)})`,
+      parseDuration,
     )
-    .addOption(
-      new Option("--max-disk <bytes>", "remove the oldest data if all files are larger than this")
-        .default(DEFAULT_DISK, formatBytes(DEFAULT_DISK))
-        .argParser(parseBytes),
+    .option(
+      "--max-disk <bytes>",
+      `remove the oldest data if all files are larger than this (default: ${formatBytes(DEFAULT_DISK)})`,
+      parseBytes,
     )
     .addOption(
       new Option(
@@ -78,7 +94,15 @@ export function buildCommand(): Command {
       ).choices(["requests", "warnings"]),
     )
     .option("--watch", "also record every Python program of this host (tidemark watch)")
-    .option("--policy <file>", "with --watch: which programs are recorded, and how");
+    .option("--policy <file>", "with --watch: which programs are recorded, and how")
+    .option(
+      "--backup <folder>",
+      "copy all data of --store to this new folder, also while a server uses it; then exit",
+    )
+    .option(
+      "--restore <folder>",
+      "copy a backup to the folder of --store, which must be new; then exit",
+    );
   withCommonOptions(command, "stdout");
   return withExamples(
     command,
@@ -87,57 +111,144 @@ export function buildCommand(): Command {
     "tidemark serve --load yesterday.tidemark today.tidemark",
     "tidemark serve --listen 0.0.0.0:7070 --token-file /run/secrets/tidemark",
     "tidemark serve --store duckdb:/var/lib/tidemark --keep 7d --max-disk 50GiB",
+    "tidemark serve --config /etc/tidemark/serve.yaml",
+    "tidemark serve --store duckdb:/var/lib/tidemark --backup /backup/tidemark-monday",
   ).action(serve);
 }
 
-async function serve(options: ServeCommandOptions): Promise<void> {
+async function serve(given: ServeCommandOptions): Promise<void> {
   const say = (line: string) => {
-    if (options.quiet !== true) {
+    if (given.quiet !== true) {
       printNote(line);
     }
   };
+  const options = await configured(given);
+  const store = options.store ?? `duckdb:${defaultServerFolder()}`;
+  if (options.backup !== undefined || options.restore !== undefined) {
+    await copyStore(store, options, say);
+    return;
+  }
+  const watcher = new WatcherBeside();
+  const stop = new AbortController();
+  const reload = reloading(given, options, say);
+  await withInterrupt(
+    async (until) => {
+      // The programs are left first: the last frames of their recordings still reach the server.
+      until.addEventListener("abort", () => void watcher.stop().finally(() => stop.abort()));
+      await runServer({
+        listen: options.listen ?? DEFAULT_LISTEN,
+        store,
+        load: options.load ?? [],
+        tokenFile: options.tokenFile ?? null,
+        pages: FLEET_PAGES_PATH,
+        limits: limitsOf(options),
+        onReload: (apply) => reload?.when(apply),
+        say,
+        until: stop.signal,
+        listening({ url, folder }) {
+          if (options.json === true) {
+            printJson({ schema: "tidemark.serving/1", url, folder } satisfies ServingJson);
+          }
+          say(`serving ${url} from ${folder}; send to it with: tidemark run --to ${url} app.py`);
+          if (options.watch === true) {
+            watcher.start(url, options.policy, (code) =>
+              say(`the collector ended with code ${code ?? "?"}; the server goes on without it`),
+            );
+          }
+        },
+      });
+    },
+    reload === null ? undefined : () => void reload.now(),
+  ).finally(() => watcher.stop());
+}
+
+/** The options with those of the configuration. Throws TidemarkError. */
+async function configured(given: ServeCommandOptions): Promise<ServeCommandOptions> {
+  const config = given.config === undefined ? {} : await readConfig(given.config);
+  const options: ServeCommandOptions = { ...config, ...given };
   if (options.policy !== undefined && options.watch !== true) {
     throw badUsage("--policy has no effect without --watch", "add --watch");
   }
-  const usualLog = process.stderr.isTTY ? "warnings" : "requests";
-  const watcher = new WatcherBeside();
-  const stop = new AbortController();
-  await withInterrupt(async (until) => {
-    // The programs are left first: the last frames of their recordings still reach the server.
-    until.addEventListener("abort", () => void watcher.stop().finally(() => stop.abort()));
-    await runServer({
-      listen: options.listen,
-      store: options.store ?? `duckdb:${defaultServerFolder()}`,
-      load: options.load ?? [],
-      tokenFile: options.tokenFile ?? null,
-      pages: FLEET_PAGES_PATH,
-      keepMs: options.keep,
-      mostBytes: options.maxDisk,
-      logLevel: (options.log ?? usualLog) === "requests" ? "info" : "warn",
-      say,
-      until: stop.signal,
-      listening({ url, folder }) {
-        if (options.json === true) {
-          printJson({ schema: "tidemark.serving/1", url, folder } satisfies ServingJson);
-        }
-        say(`serving ${url} from ${folder}; send to it with: tidemark run --to ${url} app.py`);
-        if (options.watch === true) {
-          watcher.start(url, options.policy, (code) =>
-            say(`the collector ended with code ${code ?? "?"}; the server goes on without it`),
-          );
-        }
-      },
-    });
-  }).finally(() => watcher.stop());
+  if (options.backup !== undefined && options.restore !== undefined) {
+    throw badUsage("--backup and --restore exclude each other", "name one of them");
+  }
+  return options;
 }
 
-/** "127.0.0.1:7070", "[::1]:7070", ":7070" of loopback, "7070" likewise. */
-function parseAddress(text: string): ServeCommandOptions["listen"] {
-  const [, bracketed, plain, portText] =
-    /^(?:(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):)?(\d{1,5})$/.exec(text) ?? [];
-  const port = Number(portText ?? "-1");
-  if (!(port >= 0 && port <= 65_535)) {
+function limitsOf({ keep, maxDisk, log }: ServeCommandOptions): ServeOptions["limits"] {
+  const usualLog = process.stderr.isTTY ? "warnings" : "requests";
+  return {
+    keepMs: keep ?? DEFAULT_KEEP_MS,
+    mostBytes: maxDisk ?? DEFAULT_DISK,
+    logLevel: (log ?? usualLog) === "requests" ? "info" : "warn",
+  };
+}
+
+type Apply = Parameters<ServeOptions["onReload"]>[0];
+
+/** Reads the configuration again when asked. If it is invalid, the old one stays. null: there is none. */
+function reloading(
+  given: ServeCommandOptions,
+  first: ServeCommandOptions,
+  say: (line: string) => void,
+) {
+  const path = given.config;
+  if (path === undefined) {
+    return null;
+  }
+  let apply: Apply | null = null;
+  return {
+    when(ready: Apply): void {
+      apply = ready;
+    },
+    async now(): Promise<void> {
+      try {
+        const options = await configured(given);
+        apply?.(limitsOf(options), options.tokenFile ?? null);
+        const waiting = AT_START.filter(
+          (name) => JSON.stringify(options[name]) !== JSON.stringify(first[name]),
+        );
+        const rest =
+          waiting.length === 0 ? "" : `; ${waiting.join(", ")} will apply at the next start`;
+        say(`read ${path} again${rest}`);
+      } catch (error) {
+        say(`${reasonOf(error).message}; the old settings stay`);
+      }
+    },
+  };
+}
+
+/** Settings that a running server does not take. */
+const AT_START = ["listen", "store", "load", "watch", "policy"] as const;
+
+async function copyStore(
+  store: string,
+  { backup, restore = "", json }: ServeCommandOptions,
+  say: (line: string) => void,
+): Promise<void> {
+  const { folder, madeMs, files, bytes } =
+    backup === undefined ? await restoreStore(store, restore) : await backUpStore(store, backup);
+  if (json === true) {
+    printJson({
+      schema: "tidemark.backup/1",
+      folder,
+      madeMs,
+      files,
+      bytes,
+    } satisfies BackupJson);
+  }
+  const amount = `${files} files, ${formatBytes(bytes)}`;
+  say(
+    backup === undefined
+      ? `restored ${amount} to ${folder}; start the server with: tidemark serve --store duckdb:${folder}`
+      : `wrote a backup to ${folder}: ${amount}; restore it with: tidemark serve --restore ${folder} --store duckdb:NEW-FOLDER`,
+  );
+}
+
+function parseAddress(text: string): ServeOptions["listen"] {
+  const address = addressIn(text);
+  if (address === null) {
     throw new InvalidArgumentError("an address such as 127.0.0.1:7070 or [::1]:7070");
   }
-  return { host: bracketed ?? (plain || "127.0.0.1"), port };
+  return address;
 }

@@ -1,24 +1,28 @@
 /** Ctrl-C while Tidemark has something inside a process: it is removed before the command ends. */
 
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
 /**
  * Runs `work` with a signal that an interrupt aborts. A second interrupt does not end the command either,
- * because that would leave behind what the first one is removing.
+ * because that would leave behind what the first one is removing. `hangUp`: in place of ending the work, for SIGHUP.
  */
 export async function withInterrupt<Result>(
   work: (until: AbortSignal) => Promise<Result>,
+  hangUp?: () => void,
 ): Promise<Result> {
   const interrupt = new AbortController();
   const stop = () => interrupt.abort();
+  const onHangUp = hangUp ?? stop;
   for (const signal of SIGNALS) {
     process.on(signal, stop);
   }
+  process.on("SIGHUP", onHangUp);
   try {
     return await work(interrupt.signal);
   } finally {
     for (const signal of SIGNALS) {
       process.off(signal, stop);
     }
+    process.off("SIGHUP", onHangUp);
   }
 }

@@ -1,4 +1,4 @@
-/** Sizes and durations as people write them, on the command line and in configuration files. */
+/** Sizes, durations and addresses as people write them, on the command line and in configuration files. */
 import type { Bytes, Millis } from "./units.js";
 
 const UNIT_SHIFTS: Record<string, number> = { "": 0, k: 10, m: 20, g: 30, t: 40 };
@@ -30,4 +30,12 @@ export function durationIn(text: string): Millis | null {
   const unit = match ? DURATION_UNITS[(match[2] ?? "").toLowerCase()] : undefined;
   const ms = match && unit !== undefined ? Number(match[1]) * unit : Number.NaN;
   return ms >= 1 && ms <= LONGEST_DURATION ? ms : null;
+}
+
+/** "127.0.0.1:7070", "[::1]:7070"; ":7070" and "7070" are of loopback; null for anything else. */
+export function addressIn(text: string): { readonly host: string; readonly port: number } | null {
+  const [, bracketed, plain, portText] =
+    /^(?:(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):)?(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(portText ?? "-1");
+  return port >= 0 && port <= 65_535 ? { host: bracketed ?? (plain || "127.0.0.1"), port } : null;
 }

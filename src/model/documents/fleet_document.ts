@@ -9,6 +9,17 @@ export interface ServingJson {
   folder: string;
 }
 
+/** `tidemark.backup/1`: what `tidemark serve --backup` and `--restore` print. */
+export interface BackupJson {
+  schema: "tidemark.backup/1";
+  /** Where the copy is. */
+  folder: string;
+  /** When the backup was made. */
+  madeMs: TimeMs;
+  files: number;
+  bytes: Bytes;
+}
+
 /** The verdict of a service: that of the instance that grows most. */
 export interface FleetVerdictJson {
   /** As in `tidemark.diagnosis/1`; "none" where no verdict was reached yet. */
@@ -97,4 +108,98 @@ export interface ServiceJson {
   events: { timeMs: TimeMs; stream: string; pid: Pid; kind: string; detail: string }[];
   /** What could not be seen, and why. */
   limits: string[];
+}
+
+/** One side of `tidemark.fleetDiff/1`. */
+export interface DiffSideJson {
+  /** The processes, as labels select them. */
+  selector: string;
+  startMs: TimeMs;
+  endMs: TimeMs;
+  /** Mean over the window of the number of instances with a profile. */
+  instances: number;
+  /** Of all stacks, in bytes or objects; divided by {@link instances} with `per` "instance". */
+  total: number;
+}
+
+/** A frame of a stack. */
+export interface StackFrameJson {
+  function: string;
+  file: string;
+  line: number;
+  kind: "python" | "native" | "mark";
+}
+
+/** `tidemark.fleetDiff/1`: what differs between two selections of profiles. */
+export interface FleetDiffJson {
+  schema: "tidemark.fleetDiff/1";
+  figure: "liveBytes" | "liveObjects" | "allocatedBytes" | "allocatedObjects";
+  /** What both sides are divided by. */
+  per: "none" | "instance";
+  left: DiffSideJson;
+  right: DiffSideJson;
+  /** The largest change first. `change`: right less left. */
+  stacks: {
+    /** Leaf first. */
+    stack: StackFrameJson[];
+    left: number;
+    right: number;
+    change: number;
+  }[];
+  /** What was left out, exactly. */
+  other: { stacks: number; left: number; right: number; change: number };
+  /** What could not be seen, and why. */
+  limits: string[];
+}
+
+/** `tidemark.growing/1`: what grew in a window. */
+export interface GrowingJson {
+  schema: "tidemark.growing/1";
+  service: string;
+  window: { startMs: TimeMs; endMs: TimeMs };
+  /** The two parts of the window that are compared: its first and its last quarter. */
+  early: { startMs: TimeMs; endMs: TimeMs };
+  late: { startMs: TimeMs; endMs: TimeMs };
+  /** Means over the parts, of all stacks. */
+  earlyBytes: Bytes;
+  lateBytes: Bytes;
+  growthBytesPerHour: number;
+  /** The fastest growing first; stacks that shrink are at the end. */
+  stacks: {
+    /** Leaf first. */
+    stack: StackFrameJson[];
+    earlyBytes: Bytes;
+    lateBytes: Bytes;
+    growthBytesPerHour: number;
+    /** Allocated within the window, live in the last profiles of it, and older than a tenth of the window. Left out where
+     * ages are unknown. */
+    survivedBytes?: Bytes;
+  }[];
+  /** What was left out, exactly. */
+  other: { stacks: number; earlyBytes: Bytes; lateBytes: Bytes; growthBytesPerHour: number };
+  limits: string[];
+}
+
+/** `tidemark.fleetVerdicts/1`: the verdicts of instances. */
+export interface FleetVerdictsJson {
+  schema: "tidemark.fleetVerdicts/1";
+  window: { startMs: TimeMs; endMs: TimeMs };
+  /** The fastest growing first. */
+  verdicts: {
+    service: string;
+    version: string;
+    stream: string;
+    host: string;
+    pod: string;
+    pid: Pid;
+    isRunning: boolean;
+    kind: string;
+    /** 0 to 1. */
+    confidence: number;
+    /** One sentence. */
+    summary: string;
+    /** Left out where growth was not measured. */
+    growthBytesPerHour?: number;
+    msToLimit: Millis;
+  }[];
 }

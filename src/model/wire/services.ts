@@ -1,10 +1,15 @@
 /** The server's answers about the services of a fleet: types of its API and of `tidemark fleet --json`. */
+
 import type { Bytes, Millis, TimeMs } from "../base/units.js";
+import type { StackFrameJson } from "../documents/fleet_document.js";
 
 export const SERVICES_PATH = "/api/v1/services";
 export const SERVICE_PATH = "/api/v1/service";
 export const SERIES_PATH = "/api/v1/series";
 export const PROFILE_PATH = "/api/v1/profile";
+export const DIFF_PATH = "/api/v1/diff";
+export const GROWING_PATH = "/api/v1/growing";
+export const VERDICTS_PATH = "/api/v1/verdicts";
 export const INSTANCE_PATH = "/api/v1/instance";
 export const INSTANCE_REPORT_PATH = "/api/v1/instance/report";
 export const EVENTS_PATH = "/api/v1/events";
@@ -16,6 +21,19 @@ export type SeriesName = (typeof SERIES_NAMES)[number];
 /** What a series is divided by. */
 export const SERIES_GROUPS = ["none", "version", "instance", "part"] as const;
 export type SeriesGroup = (typeof SERIES_GROUPS)[number];
+
+/** What two selections can be compared by. */
+export const DIFF_FIGURES = [
+  "liveBytes",
+  "liveObjects",
+  "allocatedBytes",
+  "allocatedObjects",
+] as const;
+export type DiffFigure = (typeof DIFF_FIGURES)[number];
+
+/** What both sides of a comparison are divided by. */
+export const DIFF_SCALES = ["none", "instance"] as const;
+export type DiffScale = (typeof DIFF_SCALES)[number];
 
 /** Answer of `GET /api/v1/series`: the sum over instances of the mean over each step, weighted by time. */
 export interface SeriesAnswer {
@@ -40,12 +58,7 @@ export interface ProfileAnswer {
   readonly allocatedBytes: Bytes;
   /** Leaf first, most live bytes first. */
   readonly stacks: readonly {
-    readonly stack: readonly {
-      readonly function: string;
-      readonly file: string;
-      readonly line: number;
-      readonly kind: "python" | "native" | "mark";
-    }[];
+    readonly stack: readonly StackFrameJson[];
     readonly domain: "python" | "native" | "mapped";
     readonly liveBytes: Bytes;
     readonly liveObjects: number;

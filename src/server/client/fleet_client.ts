@@ -1,13 +1,30 @@
 /** Asks a server: `tidemark fleet`. */
-import type { ServiceJson, ServicesJson } from "../../model/documents/fleet_document.js";
+import type {
+  FleetDiffJson,
+  FleetVerdictsJson,
+  GrowingJson,
+  ServiceJson,
+  ServicesJson,
+} from "../../model/documents/fleet_document.js";
 import { nothingThere, oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
-import { SERVICE_PATH, SERVICES_PATH } from "../../model/wire/services.js";
+import {
+  DIFF_PATH,
+  GROWING_PATH,
+  SERVICE_PATH,
+  SERVICES_PATH,
+  VERDICTS_PATH,
+} from "../../model/wire/services.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
 import type { Window } from "../../store/index.js";
 
 const PATIENCE_MS = 30_000;
+
+interface Side {
+  readonly selector: string;
+  readonly window: Window;
+}
 
 export class FleetClient {
   readonly #destination: Destination;
@@ -24,6 +41,27 @@ export class FleetClient {
   /** Throws TidemarkError. */
   service(name: string, window: Window): Promise<ServiceJson> {
     return this.#get<ServiceJson>(SERVICE_PATH, window, { name });
+  }
+
+  /** What grew in the window. `top`: stacks to list. Throws TidemarkError. */
+  growing(service: string, window: Window, top: number): Promise<GrowingJson> {
+    return this.#get<GrowingJson>(GROWING_PATH, window, { service, top: String(top) });
+  }
+
+  /** Throws TidemarkError. */
+  verdicts(window: Window): Promise<FleetVerdictsJson> {
+    return this.#get<FleetVerdictsJson>(VERDICTS_PATH, window, {});
+  }
+
+  /** What differs between two selections, each in its window. Throws TidemarkError. */
+  diff([left, right]: readonly [Side, Side], top: number): Promise<FleetDiffJson> {
+    return this.#get<FleetDiffJson>(DIFF_PATH, right.window, {
+      left: left.selector,
+      right: right.selector,
+      leftFrom: String(left.window.startMs),
+      leftTo: String(left.window.endMs),
+      top: String(top),
+    });
   }
 
   async #get<Document extends { readonly schema: string }>(

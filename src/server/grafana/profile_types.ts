@@ -1,6 +1,6 @@
 /** The types of profiles that Pyroscope's API knows of memory. */
 import { badUsage, oneLine } from "../../model/errors/errors.js";
-import type { LabelMatcher, ProfileFigure } from "../../store/index.js";
+import { type LabelMatcher, type ProfileFigure, STREAM_LABEL } from "../../store/index.js";
 
 export interface MemoryType {
   readonly id: string;
@@ -51,6 +51,6 @@ export function splitMatchers(matchers: readonly LabelMatcher[]): {
   );
   return {
     types: ofType.length === 0 ? MEMORY_TYPES : types,
-    matchers: matchers.filter(({ name }) => !name.startsWith("__")),
+    matchers: matchers.filter(({ name }) => !name.startsWith("__") || name === STREAM_LABEL),
   };
 }

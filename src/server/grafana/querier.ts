@@ -2,13 +2,24 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { badUsage } from "../../model/errors/errors.js";
-import type { LabelMatcher, Store, Window, WindowProfile } from "../../store/index.js";
+import type {
+  FigureSeriesQuery,
+  LabelMatcher,
+  Store,
+  Window,
+  WindowProfile,
+} from "../../store/index.js";
 import { flamebearer, flamebearerDiff, USUAL_NODES } from "./flamebearer.js";
+import { heatmap } from "./heatmap.js";
+import { pprofMessage } from "./merged_profile.js";
 import { MEMORY_TYPES, memoryType, splitMatchers } from "./profile_types.js";
 import {
+  HeatmapQueryType,
   type QuerierService,
+  type SelectHeatmapRequest,
   type SelectMergeStacktracesRequest,
   SelectMergeStacktracesRequestSchema,
+  type SelectSeriesRequest,
 } from "./querier_pb.js";
 import { parseSelector } from "./selector.js";
 
@@ -70,34 +81,39 @@ export function querier(store: Store): Partial<ServiceImpl<typeof QuerierService
         ),
       };
     },
-    async selectSeries({ profileTypeID, labelSelector, start, end, groupBy, step, limit }) {
-      const { figure } = memoryType(profileTypeID);
-      const window = windowOf(start, end);
-      // A step beyond the window is the whole window.
-      const stepMs = Math.min(Math.round(step * 1000), window.endMs - window.startMs);
-      if (!(stepMs >= 1) || (window.endMs - window.startMs) / stepMs > MOST_STEPS) {
-        throw badUsage(`the step does not divide the window into 1 to ${MOST_STEPS} parts`, "");
-      }
-      bounded(groupBy.length, MOST_GROUPS, "labels to group by");
-      const matchers = seriesMatchers([labelSelector]);
-      const names = groupBy.filter((name) => !name.startsWith("__"));
-      const all = await store.figureSeries({ ...window, matchers, figure, groupBy: names, stepMs });
+    async selectSeries(request) {
+      const query = figureQuery(request);
+      const all = await store.figureSeries(query);
       const series = all.map(({ group, values }) => ({
-        labels: labelsOf(names, group),
+        labels: labelsOf(query.groupBy, group),
         points: values.flatMap((value, at) =>
-          value === null
-            ? []
-            : [
-                {
-                  value,
-                  timestamp: BigInt(Math.min(window.startMs + (at + 1) * stepMs, window.endMs)),
-                },
-              ],
+          value === null ? [] : [{ value, timestamp: endOfStep(query, at) }],
         ),
         sum: values.reduce<number>((sum, value) => sum + (value ?? 0), 0),
       }));
-      const most = limit === undefined || limit <= 0n ? series.length : Number(limit);
-      return { series: series.sort((a, b) => b.sum - a.sum).slice(0, most) };
+      return { series: largestFirst(series, request.limit) };
+    },
+    async selectHeatmap(request) {
+      const query = figureQuery(request);
+      // Processes are distributed, not spans: there are none.
+      const groups = request.queryType === HeatmapQueryType.SPAN ? [] : await heatmap(store, query);
+      const series = groups.map(({ group, slots, sum }) => ({
+        labels: labelsOf(query.groupBy, group),
+        slots: slots.map(({ step, least, counts }) => ({
+          timestamp: endOfStep(query, step),
+          yMin: [...least],
+          counts: [...counts],
+        })),
+        sum,
+      }));
+      return { series: largestFirst(series, request.limit) };
+    },
+    async selectMergeProfile(request) {
+      const type = memoryType(request.profileTypeID);
+      const asked = Number(request.maxNodes ?? 0n);
+      const most = asked <= 0 ? MOST_STACKS : Math.min(asked, MOST_STACKS);
+      const profile = await merged(store, request, most);
+      return pprofMessage(profile, type, windowOf(request.start, request.end));
     },
     async selectMergeStacktraces(request) {
       const { figure } = memoryType(request.profileTypeID);
@@ -138,9 +154,44 @@ export function merged(
     start,
     end,
   }: Pick<SelectMergeStacktracesRequest, "labelSelector" | "start" | "end">,
+  mostStacks = MOST_STACKS,
 ): Promise<WindowProfile> {
   const of = seriesMatchers([labelSelector]);
-  return store.profile({ ...windowOf(start, end), of, mostStacks: MOST_STACKS });
+  return store.profile({ ...windowOf(start, end), of, mostStacks });
+}
+
+/** What {@link QuerierService} asks of a figure over time. Throws TidemarkError. */
+function figureQuery({
+  profileTypeID,
+  labelSelector,
+  start,
+  end,
+  groupBy,
+  step,
+}: SelectSeriesRequest | SelectHeatmapRequest): FigureSeriesQuery {
+  const { figure } = memoryType(profileTypeID);
+  const window = windowOf(start, end);
+  // A step beyond the window is the whole window.
+  const stepMs = Math.min(Math.round(step * 1000), window.endMs - window.startMs);
+  if (!(stepMs >= 1) || (window.endMs - window.startMs) / stepMs > MOST_STEPS) {
+    throw badUsage(`the step does not divide the window into 1 to ${MOST_STEPS} parts`, "");
+  }
+  bounded(groupBy.length, MOST_GROUPS, "labels to group by");
+  const matchers = seriesMatchers([labelSelector]);
+  const names = groupBy.filter((name) => !name.startsWith("__"));
+  return { ...window, matchers, figure, groupBy: names, stepMs };
+}
+
+function endOfStep({ startMs, endMs, stepMs }: FigureSeriesQuery, step: number): bigint {
+  return BigInt(Math.round(Math.min(startMs + (step + 1) * stepMs, endMs)));
+}
+
+function largestFirst<Row extends { readonly sum: number }>(
+  rows: readonly Row[],
+  limit: bigint | undefined,
+): Row[] {
+  const most = limit === undefined || limit <= 0n ? rows.length : Number(limit);
+  return [...rows].sort((a, b) => b.sum - a.sum).slice(0, most);
 }
 
 export function seriesMatchers(selectors: readonly string[]): readonly LabelMatcher[] {

@@ -5,15 +5,15 @@
 // @generated from file querier.proto (package querier.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file querier.proto.
  */
 export const file_querier: GenFile = /*@__PURE__*/
-  fileDesc("Cg1xdWVyaWVyLnByb3RvEgpxdWVyaWVyLnYxIjEKE1Byb2ZpbGVUeXBlc1JlcXVlc3QSDQoFc3RhcnQYASABKAMSCwoDZW5kGAIgASgDIkYKFFByb2ZpbGVUeXBlc1Jlc3BvbnNlEi4KDXByb2ZpbGVfdHlwZXMYASADKAsyFy5xdWVyaWVyLnYxLlByb2ZpbGVUeXBlInsKC1Byb2ZpbGVUeXBlEgoKAklEGAEgASgJEgwKBG5hbWUYAiABKAkSEwoLc2FtcGxlX3R5cGUYBCABKAkSEwoLc2FtcGxlX3VuaXQYBSABKAkSEwoLcGVyaW9kX3R5cGUYBiABKAkSEwoLcGVyaW9kX3VuaXQYByABKAkiQQoRTGFiZWxOYW1lc1JlcXVlc3QSEAoIbWF0Y2hlcnMYASADKAkSDQoFc3RhcnQYAiABKAMSCwoDZW5kGAMgASgDIiMKEkxhYmVsTmFtZXNSZXNwb25zZRINCgVuYW1lcxgBIAMoCSJQChJMYWJlbFZhbHVlc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghtYXRjaGVycxgCIAMoCRINCgVzdGFydBgDIAEoAxILCgNlbmQYBCABKAMiJAoTTGFiZWxWYWx1ZXNSZXNwb25zZRINCgVuYW1lcxgBIAMoCSIoCglMYWJlbFBhaXISDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoCSIvCgZMYWJlbHMSJQoGbGFiZWxzGAEgAygLMhUucXVlcmllci52MS5MYWJlbFBhaXIiUgoNU2VyaWVzUmVxdWVzdBIQCghtYXRjaGVycxgBIAMoCRITCgtsYWJlbF9uYW1lcxgCIAMoCRINCgVzdGFydBgDIAEoAxILCgNlbmQYBCABKAMiOAoOU2VyaWVzUmVzcG9uc2USJgoKbGFiZWxzX3NldBgCIAMoCzISLnF1ZXJpZXIudjEuTGFiZWxzIp8BChNTZWxlY3RTZXJpZXNSZXF1ZXN0EhYKDnByb2ZpbGVfdHlwZUlEGAEgASgJEhYKDmxhYmVsX3NlbGVjdG9yGAIgASgJEg0KBXN0YXJ0GAMgASgDEgsKA2VuZBgEIAEoAxIQCghncm91cF9ieRgFIAMoCRIMCgRzdGVwGAYgASgBEhIKBWxpbWl0GAkgASgDSACIAQFCCAoGX2xpbWl0IikKBVBvaW50Eg0KBXZhbHVlGAEgASgBEhEKCXRpbWVzdGFtcBgCIAEoAyJWCgpUaW1lU2VyaWVzEiUKBmxhYmVscxgBIAMoCzIVLnF1ZXJpZXIudjEuTGFiZWxQYWlyEiEKBnBvaW50cxgCIAMoCzIRLnF1ZXJpZXIudjEuUG9pbnQiPgoUU2VsZWN0U2VyaWVzUmVzcG9uc2USJgoGc2VyaWVzGAEgAygLMhYucXVlcmllci52MS5UaW1lU2VyaWVzIpEBCh1TZWxlY3RNZXJnZVN0YWNrdHJhY2VzUmVxdWVzdBIWCg5wcm9maWxlX3R5cGVJRBgBIAEoCRIWCg5sYWJlbF9zZWxlY3RvchgCIAEoCRINCgVzdGFydBgDIAEoAxILCgNlbmQYBCABKAMSFgoJbWF4X25vZGVzGAUgASgDSACIAQFCDAoKX21heF9ub2RlcyJMCh5TZWxlY3RNZXJnZVN0YWNrdHJhY2VzUmVzcG9uc2USKgoKZmxhbWVncmFwaBgBIAEoCzIWLnF1ZXJpZXIudjEuRmxhbWVHcmFwaCJfCgpGbGFtZUdyYXBoEg0KBW5hbWVzGAEgAygJEiEKBmxldmVscxgCIAMoCzIRLnF1ZXJpZXIudjEuTGV2ZWwSDQoFdG90YWwYAyABKAMSEAoIbWF4X3NlbGYYBCABKAMiFwoFTGV2ZWwSDgoGdmFsdWVzGAEgAygDIoABCgtEaWZmUmVxdWVzdBI3CgRsZWZ0GAEgASgLMikucXVlcmllci52MS5TZWxlY3RNZXJnZVN0YWNrdHJhY2VzUmVxdWVzdBI4CgVyaWdodBgCIAEoCzIpLnF1ZXJpZXIudjEuU2VsZWN0TWVyZ2VTdGFja3RyYWNlc1JlcXVlc3QiPgoMRGlmZlJlc3BvbnNlEi4KCmZsYW1lZ3JhcGgYASABKAsyGi5xdWVyaWVyLnYxLkZsYW1lR3JhcGhEaWZmIooBCg5GbGFtZUdyYXBoRGlmZhINCgVuYW1lcxgBIAMoCRIhCgZsZXZlbHMYAiADKAsyES5xdWVyaWVyLnYxLkxldmVsEg0KBXRvdGFsGAMgASgDEhAKCG1heF9zZWxmGAQgASgDEhEKCWxlZnRUaWNrcxgFIAEoAxISCgpyaWdodFRpY2tzGAYgASgDIhgKFkdldFByb2ZpbGVTdGF0c1JlcXVlc3QiagoXR2V0UHJvZmlsZVN0YXRzUmVzcG9uc2USFQoNZGF0YV9pbmdlc3RlZBgBIAEoCBIbChNvbGRlc3RfcHJvZmlsZV90aW1lGAIgASgDEhsKE25ld2VzdF9wcm9maWxlX3RpbWUYAyABKAMyrAUKDlF1ZXJpZXJTZXJ2aWNlElMKDFByb2ZpbGVUeXBlcxIfLnF1ZXJpZXIudjEuUHJvZmlsZVR5cGVzUmVxdWVzdBogLnF1ZXJpZXIudjEuUHJvZmlsZVR5cGVzUmVzcG9uc2UiABJNCgpMYWJlbE5hbWVzEh0ucXVlcmllci52MS5MYWJlbE5hbWVzUmVxdWVzdBoeLnF1ZXJpZXIudjEuTGFiZWxOYW1lc1Jlc3BvbnNlIgASUAoLTGFiZWxWYWx1ZXMSHi5xdWVyaWVyLnYxLkxhYmVsVmFsdWVzUmVxdWVzdBofLnF1ZXJpZXIudjEuTGFiZWxWYWx1ZXNSZXNwb25zZSIAEkEKBlNlcmllcxIZLnF1ZXJpZXIudjEuU2VyaWVzUmVxdWVzdBoaLnF1ZXJpZXIudjEuU2VyaWVzUmVzcG9uc2UiABJTCgxTZWxlY3RTZXJpZXMSHy5xdWVyaWVyLnYxLlNlbGVjdFNlcmllc1JlcXVlc3QaIC5xdWVyaWVyLnYxLlNlbGVjdFNlcmllc1Jlc3BvbnNlIgAScQoWU2VsZWN0TWVyZ2VTdGFja3RyYWNlcxIpLnF1ZXJpZXIudjEuU2VsZWN0TWVyZ2VTdGFja3RyYWNlc1JlcXVlc3QaKi5xdWVyaWVyLnYxLlNlbGVjdE1lcmdlU3RhY2t0cmFjZXNSZXNwb25zZSIAEjsKBERpZmYSFy5xdWVyaWVyLnYxLkRpZmZSZXF1ZXN0GhgucXVlcmllci52MS5EaWZmUmVzcG9uc2UiABJcCg9HZXRQcm9maWxlU3RhdHMSIi5xdWVyaWVyLnYxLkdldFByb2ZpbGVTdGF0c1JlcXVlc3QaIy5xdWVyaWVyLnYxLkdldFByb2ZpbGVTdGF0c1Jlc3BvbnNlIgBiBnByb3RvMw");
+  fileDesc("Cg1xdWVyaWVyLnByb3RvEgpxdWVyaWVyLnYxIjEKE1Byb2ZpbGVUeXBlc1JlcXVlc3QSDQoFc3RhcnQYASABKAMSCwoDZW5kGAIgASgDIkYKFFByb2ZpbGVUeXBlc1Jlc3BvbnNlEi4KDXByb2ZpbGVfdHlwZXMYASADKAsyFy5xdWVyaWVyLnYxLlByb2ZpbGVUeXBlInsKC1Byb2ZpbGVUeXBlEgoKAklEGAEgASgJEgwKBG5hbWUYAiABKAkSEwoLc2FtcGxlX3R5cGUYBCABKAkSEwoLc2FtcGxlX3VuaXQYBSABKAkSEwoLcGVyaW9kX3R5cGUYBiABKAkSEwoLcGVyaW9kX3VuaXQYByABKAkiQQoRTGFiZWxOYW1lc1JlcXVlc3QSEAoIbWF0Y2hlcnMYASADKAkSDQoFc3RhcnQYAiABKAMSCwoDZW5kGAMgASgDIiMKEkxhYmVsTmFtZXNSZXNwb25zZRINCgVuYW1lcxgBIAMoCSJQChJMYWJlbFZhbHVlc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghtYXRjaGVycxgCIAMoCRINCgVzdGFydBgDIAEoAxILCgNlbmQYBCABKAMiJAoTTGFiZWxWYWx1ZXNSZXNwb25zZRINCgVuYW1lcxgBIAMoCSIoCglMYWJlbFBhaXISDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoCSIvCgZMYWJlbHMSJQoGbGFiZWxzGAEgAygLMhUucXVlcmllci52MS5MYWJlbFBhaXIiUgoNU2VyaWVzUmVxdWVzdBIQCghtYXRjaGVycxgBIAMoCRITCgtsYWJlbF9uYW1lcxgCIAMoCRINCgVzdGFydBgDIAEoAxILCgNlbmQYBCABKAMiOAoOU2VyaWVzUmVzcG9uc2USJgoKbGFiZWxzX3NldBgCIAMoCzISLnF1ZXJpZXIudjEuTGFiZWxzIp8BChNTZWxlY3RTZXJpZXNSZXF1ZXN0EhYKDnByb2ZpbGVfdHlwZUlEGAEgASgJEhYKDmxhYmVsX3NlbGVjdG9yGAIgASgJEg0KBXN0YXJ0GAMgASgDEgsKA2VuZBgEIAEoAxIQCghncm91cF9ieRgFIAMoCRIMCgRzdGVwGAYgASgBEhIKBWxpbWl0GAkgASgDSACIAQFCCAoGX2xpbWl0IikKBVBvaW50Eg0KBXZhbHVlGAEgASgBEhEKCXRpbWVzdGFtcBgCIAEoAyJWCgpUaW1lU2VyaWVzEiUKBmxhYmVscxgBIAMoCzIVLnF1ZXJpZXIudjEuTGFiZWxQYWlyEiEKBnBvaW50cxgCIAMoCzIRLnF1ZXJpZXIudjEuUG9pbnQiPgoUU2VsZWN0U2VyaWVzUmVzcG9uc2USJgoGc2VyaWVzGAEgAygLMhYucXVlcmllci52MS5UaW1lU2VyaWVzIpEBCh1TZWxlY3RNZXJnZVN0YWNrdHJhY2VzUmVxdWVzdBIWCg5wcm9maWxlX3R5cGVJRBgBIAEoCRIWCg5sYWJlbF9zZWxlY3RvchgCIAEoCRINCgVzdGFydBgDIAEoAxILCgNlbmQYBCABKAMSFgoJbWF4X25vZGVzGAUgASgDSACIAQFCDAoKX21heF9ub2RlcyJMCh5TZWxlY3RNZXJnZVN0YWNrdHJhY2VzUmVzcG9uc2USKgoKZmxhbWVncmFwaBgBIAEoCzIWLnF1ZXJpZXIudjEuRmxhbWVHcmFwaCJfCgpGbGFtZUdyYXBoEg0KBW5hbWVzGAEgAygJEiEKBmxldmVscxgCIAMoCzIRLnF1ZXJpZXIudjEuTGV2ZWwSDQoFdG90YWwYAyABKAMSEAoIbWF4X3NlbGYYBCABKAMiFwoFTGV2ZWwSDgoGdmFsdWVzGAEgAygDIoABCgtEaWZmUmVxdWVzdBI3CgRsZWZ0GAEgASgLMikucXVlcmllci52MS5TZWxlY3RNZXJnZVN0YWNrdHJhY2VzUmVxdWVzdBI4CgVyaWdodBgCIAEoCzIpLnF1ZXJpZXIudjEuU2VsZWN0TWVyZ2VTdGFja3RyYWNlc1JlcXVlc3QiPgoMRGlmZlJlc3BvbnNlEi4KCmZsYW1lZ3JhcGgYASABKAsyGi5xdWVyaWVyLnYxLkZsYW1lR3JhcGhEaWZmIooBCg5GbGFtZUdyYXBoRGlmZhINCgVuYW1lcxgBIAMoCRIhCgZsZXZlbHMYAiADKAsyES5xdWVyaWVyLnYxLkxldmVsEg0KBXRvdGFsGAMgASgDEhAKCG1heF9zZWxmGAQgASgDEhEKCWxlZnRUaWNrcxgFIAEoAxISCgpyaWdodFRpY2tzGAYgASgDIhgKFkdldFByb2ZpbGVTdGF0c1JlcXVlc3QiagoXR2V0UHJvZmlsZVN0YXRzUmVzcG9uc2USFQoNZGF0YV9pbmdlc3RlZBgBIAEoCBIbChNvbGRlc3RfcHJvZmlsZV90aW1lGAIgASgDEhsKE25ld2VzdF9wcm9maWxlX3RpbWUYAyABKAMijQEKGVNlbGVjdE1lcmdlUHJvZmlsZVJlcXVlc3QSFgoOcHJvZmlsZV90eXBlSUQYASABKAkSFgoObGFiZWxfc2VsZWN0b3IYAiABKAkSDQoFc3RhcnQYAyABKAMSCwoDZW5kGAQgASgDEhYKCW1heF9ub2RlcxgFIAEoA0gAiAEBQgwKCl9tYXhfbm9kZXMi0gEKFFNlbGVjdEhlYXRtYXBSZXF1ZXN0EhYKDnByb2ZpbGVfdHlwZUlEGAEgASgJEhYKDmxhYmVsX3NlbGVjdG9yGAIgASgJEg0KBXN0YXJ0GAMgASgDEgsKA2VuZBgEIAEoAxIMCgRzdGVwGAUgASgBEhAKCGdyb3VwX2J5GAYgAygJEjAKCnF1ZXJ5X3R5cGUYByABKA4yHC5xdWVyaWVyLnYxLkhlYXRtYXBRdWVyeVR5cGUSEgoFbGltaXQYCSABKANIAIgBAUIICgZfbGltaXQiQgoVU2VsZWN0SGVhdG1hcFJlc3BvbnNlEikKBnNlcmllcxgBIAMoCzIZLnF1ZXJpZXIudjEuSGVhdG1hcFNlcmllcyJeCg1IZWF0bWFwU2VyaWVzEiUKBmxhYmVscxgBIAMoCzIVLnF1ZXJpZXIudjEuTGFiZWxQYWlyEiYKBXNsb3RzGAIgAygLMhcucXVlcmllci52MS5IZWF0bWFwU2xvdCI/CgtIZWF0bWFwU2xvdBIRCgl0aW1lc3RhbXAYASABKAMSDQoFeV9taW4YAiADKAESDgoGY291bnRzGAMgAygFIsUCCgxQcHJvZlByb2ZpbGUSLwoLc2FtcGxlX3R5cGUYASADKAsyGi5xdWVyaWVyLnYxLlBwcm9mVmFsdWVUeXBlEicKBnNhbXBsZRgCIAMoCzIXLnF1ZXJpZXIudjEuUHByb2ZTYW1wbGUSKwoIbG9jYXRpb24YBCADKAsyGS5xdWVyaWVyLnYxLlBwcm9mTG9jYXRpb24SKwoIZnVuY3Rpb24YBSADKAsyGS5xdWVyaWVyLnYxLlBwcm9mRnVuY3Rpb24SFAoMc3RyaW5nX3RhYmxlGAYgAygJEhIKCnRpbWVfbmFub3MYCSABKAMSFgoOZHVyYXRpb25fbmFub3MYCiABKAMSLwoLcGVyaW9kX3R5cGUYCyABKAsyGi5xdWVyaWVyLnYxLlBwcm9mVmFsdWVUeXBlEg4KBnBlcmlvZBgMIAEoAyIsCg5QcHJvZlZhbHVlVHlwZRIMCgR0eXBlGAEgASgDEgwKBHVuaXQYAiABKAMiMQoLUHByb2ZTYW1wbGUSEwoLbG9jYXRpb25faWQYASADKAQSDQoFdmFsdWUYAiADKAMiQAoNUHByb2ZMb2NhdGlvbhIKCgJpZBgBIAEoBBIjCgRsaW5lGAQgAygLMhUucXVlcmllci52MS5QcHJvZkxpbmUiLgoJUHByb2ZMaW5lEhMKC2Z1bmN0aW9uX2lkGAEgASgEEgwKBGxpbmUYAiABKAMiUAoNUHByb2ZGdW5jdGlvbhIKCgJpZBgBIAEoBBIMCgRuYW1lGAIgASgDEhMKC3N5c3RlbV9uYW1lGAMgASgDEhAKCGZpbGVuYW1lGAQgASgDKnYKEEhlYXRtYXBRdWVyeVR5cGUSIgoeSEVBVE1BUF9RVUVSWV9UWVBFX1VOU1BFQ0lGSUVEEAASIQodSEVBVE1BUF9RVUVSWV9UWVBFX0lORElWSURVQUwQARIbChdIRUFUTUFQX1FVRVJZX1RZUEVfU1BBThACMt0GCg5RdWVyaWVyU2VydmljZRJTCgxQcm9maWxlVHlwZXMSHy5xdWVyaWVyLnYxLlByb2ZpbGVUeXBlc1JlcXVlc3QaIC5xdWVyaWVyLnYxLlByb2ZpbGVUeXBlc1Jlc3BvbnNlIgASTQoKTGFiZWxOYW1lcxIdLnF1ZXJpZXIudjEuTGFiZWxOYW1lc1JlcXVlc3QaHi5xdWVyaWVyLnYxLkxhYmVsTmFtZXNSZXNwb25zZSIAElAKC0xhYmVsVmFsdWVzEh4ucXVlcmllci52MS5MYWJlbFZhbHVlc1JlcXVlc3QaHy5xdWVyaWVyLnYxLkxhYmVsVmFsdWVzUmVzcG9uc2UiABJBCgZTZXJpZXMSGS5xdWVyaWVyLnYxLlNlcmllc1JlcXVlc3QaGi5xdWVyaWVyLnYxLlNlcmllc1Jlc3BvbnNlIgASUwoMU2VsZWN0U2VyaWVzEh8ucXVlcmllci52MS5TZWxlY3RTZXJpZXNSZXF1ZXN0GiAucXVlcmllci52MS5TZWxlY3RTZXJpZXNSZXNwb25zZSIAEnEKFlNlbGVjdE1lcmdlU3RhY2t0cmFjZXMSKS5xdWVyaWVyLnYxLlNlbGVjdE1lcmdlU3RhY2t0cmFjZXNSZXF1ZXN0GioucXVlcmllci52MS5TZWxlY3RNZXJnZVN0YWNrdHJhY2VzUmVzcG9uc2UiABJXChJTZWxlY3RNZXJnZVByb2ZpbGUSJS5xdWVyaWVyLnYxLlNlbGVjdE1lcmdlUHJvZmlsZVJlcXVlc3QaGC5xdWVyaWVyLnYxLlBwcm9mUHJvZmlsZSIAElYKDVNlbGVjdEhlYXRtYXASIC5xdWVyaWVyLnYxLlNlbGVjdEhlYXRtYXBSZXF1ZXN0GiEucXVlcmllci52MS5TZWxlY3RIZWF0bWFwUmVzcG9uc2UiABI7CgREaWZmEhcucXVlcmllci52MS5EaWZmUmVxdWVzdBoYLnF1ZXJpZXIudjEuRGlmZlJlc3BvbnNlIgASXAoPR2V0UHJvZmlsZVN0YXRzEiIucXVlcmllci52MS5HZXRQcm9maWxlU3RhdHNSZXF1ZXN0GiMucXVlcmllci52MS5HZXRQcm9maWxlU3RhdHNSZXNwb25zZSIAYgZwcm90bzM");
 
 /**
  * @generated from message querier.v1.ProfileTypesRequest
@@ -614,6 +614,368 @@ export const GetProfileStatsResponseSchema: GenMessage<GetProfileStatsResponse> 
   messageDesc(file_querier, 23);
 
 /**
+ * @generated from message querier.v1.SelectMergeProfileRequest
+ */
+export type SelectMergeProfileRequest = Message<"querier.v1.SelectMergeProfileRequest"> & {
+  /**
+   * @generated from field: string profile_typeID = 1;
+   */
+  profileTypeID: string;
+
+  /**
+   * @generated from field: string label_selector = 2;
+   */
+  labelSelector: string;
+
+  /**
+   * @generated from field: int64 start = 3;
+   */
+  start: bigint;
+
+  /**
+   * @generated from field: int64 end = 4;
+   */
+  end: bigint;
+
+  /**
+   * @generated from field: optional int64 max_nodes = 5;
+   */
+  maxNodes?: bigint | undefined;
+};
+
+/**
+ * Describes the message querier.v1.SelectMergeProfileRequest.
+ * Use `create(SelectMergeProfileRequestSchema)` to create a new message.
+ */
+export const SelectMergeProfileRequestSchema: GenMessage<SelectMergeProfileRequest> = /*@__PURE__*/
+  messageDesc(file_querier, 24);
+
+/**
+ * @generated from message querier.v1.SelectHeatmapRequest
+ */
+export type SelectHeatmapRequest = Message<"querier.v1.SelectHeatmapRequest"> & {
+  /**
+   * @generated from field: string profile_typeID = 1;
+   */
+  profileTypeID: string;
+
+  /**
+   * @generated from field: string label_selector = 2;
+   */
+  labelSelector: string;
+
+  /**
+   * @generated from field: int64 start = 3;
+   */
+  start: bigint;
+
+  /**
+   * @generated from field: int64 end = 4;
+   */
+  end: bigint;
+
+  /**
+   * @generated from field: double step = 5;
+   */
+  step: number;
+
+  /**
+   * @generated from field: repeated string group_by = 6;
+   */
+  groupBy: string[];
+
+  /**
+   * @generated from field: querier.v1.HeatmapQueryType query_type = 7;
+   */
+  queryType: HeatmapQueryType;
+
+  /**
+   * @generated from field: optional int64 limit = 9;
+   */
+  limit?: bigint | undefined;
+};
+
+/**
+ * Describes the message querier.v1.SelectHeatmapRequest.
+ * Use `create(SelectHeatmapRequestSchema)` to create a new message.
+ */
+export const SelectHeatmapRequestSchema: GenMessage<SelectHeatmapRequest> = /*@__PURE__*/
+  messageDesc(file_querier, 25);
+
+/**
+ * @generated from message querier.v1.SelectHeatmapResponse
+ */
+export type SelectHeatmapResponse = Message<"querier.v1.SelectHeatmapResponse"> & {
+  /**
+   * @generated from field: repeated querier.v1.HeatmapSeries series = 1;
+   */
+  series: HeatmapSeries[];
+};
+
+/**
+ * Describes the message querier.v1.SelectHeatmapResponse.
+ * Use `create(SelectHeatmapResponseSchema)` to create a new message.
+ */
+export const SelectHeatmapResponseSchema: GenMessage<SelectHeatmapResponse> = /*@__PURE__*/
+  messageDesc(file_querier, 26);
+
+/**
+ * @generated from message querier.v1.HeatmapSeries
+ */
+export type HeatmapSeries = Message<"querier.v1.HeatmapSeries"> & {
+  /**
+   * @generated from field: repeated querier.v1.LabelPair labels = 1;
+   */
+  labels: LabelPair[];
+
+  /**
+   * @generated from field: repeated querier.v1.HeatmapSlot slots = 2;
+   */
+  slots: HeatmapSlot[];
+};
+
+/**
+ * Describes the message querier.v1.HeatmapSeries.
+ * Use `create(HeatmapSeriesSchema)` to create a new message.
+ */
+export const HeatmapSeriesSchema: GenMessage<HeatmapSeries> = /*@__PURE__*/
+  messageDesc(file_querier, 27);
+
+/**
+ * One step. counts[i] processes have a value of at least y_min[i], and less than the next one.
+ *
+ * @generated from message querier.v1.HeatmapSlot
+ */
+export type HeatmapSlot = Message<"querier.v1.HeatmapSlot"> & {
+  /**
+   * @generated from field: int64 timestamp = 1;
+   */
+  timestamp: bigint;
+
+  /**
+   * @generated from field: repeated double y_min = 2;
+   */
+  yMin: number[];
+
+  /**
+   * @generated from field: repeated int32 counts = 3;
+   */
+  counts: number[];
+};
+
+/**
+ * Describes the message querier.v1.HeatmapSlot.
+ * Use `create(HeatmapSlotSchema)` to create a new message.
+ */
+export const HeatmapSlotSchema: GenMessage<HeatmapSlot> = /*@__PURE__*/
+  messageDesc(file_querier, 28);
+
+/**
+ * Profiles in pprof's format (https://github.com/google/pprof/blob/main/proto/profile.proto).
+ *
+ * @generated from message querier.v1.PprofProfile
+ */
+export type PprofProfile = Message<"querier.v1.PprofProfile"> & {
+  /**
+   * @generated from field: repeated querier.v1.PprofValueType sample_type = 1;
+   */
+  sampleType: PprofValueType[];
+
+  /**
+   * @generated from field: repeated querier.v1.PprofSample sample = 2;
+   */
+  sample: PprofSample[];
+
+  /**
+   * @generated from field: repeated querier.v1.PprofLocation location = 4;
+   */
+  location: PprofLocation[];
+
+  /**
+   * @generated from field: repeated querier.v1.PprofFunction function = 5;
+   */
+  function: PprofFunction[];
+
+  /**
+   * @generated from field: repeated string string_table = 6;
+   */
+  stringTable: string[];
+
+  /**
+   * @generated from field: int64 time_nanos = 9;
+   */
+  timeNanos: bigint;
+
+  /**
+   * @generated from field: int64 duration_nanos = 10;
+   */
+  durationNanos: bigint;
+
+  /**
+   * @generated from field: querier.v1.PprofValueType period_type = 11;
+   */
+  periodType?: PprofValueType | undefined;
+
+  /**
+   * @generated from field: int64 period = 12;
+   */
+  period: bigint;
+};
+
+/**
+ * Describes the message querier.v1.PprofProfile.
+ * Use `create(PprofProfileSchema)` to create a new message.
+ */
+export const PprofProfileSchema: GenMessage<PprofProfile> = /*@__PURE__*/
+  messageDesc(file_querier, 29);
+
+/**
+ * @generated from message querier.v1.PprofValueType
+ */
+export type PprofValueType = Message<"querier.v1.PprofValueType"> & {
+  /**
+   * @generated from field: int64 type = 1;
+   */
+  type: bigint;
+
+  /**
+   * @generated from field: int64 unit = 2;
+   */
+  unit: bigint;
+};
+
+/**
+ * Describes the message querier.v1.PprofValueType.
+ * Use `create(PprofValueTypeSchema)` to create a new message.
+ */
+export const PprofValueTypeSchema: GenMessage<PprofValueType> = /*@__PURE__*/
+  messageDesc(file_querier, 30);
+
+/**
+ * @generated from message querier.v1.PprofSample
+ */
+export type PprofSample = Message<"querier.v1.PprofSample"> & {
+  /**
+   * @generated from field: repeated uint64 location_id = 1;
+   */
+  locationId: bigint[];
+
+  /**
+   * @generated from field: repeated int64 value = 2;
+   */
+  value: bigint[];
+};
+
+/**
+ * Describes the message querier.v1.PprofSample.
+ * Use `create(PprofSampleSchema)` to create a new message.
+ */
+export const PprofSampleSchema: GenMessage<PprofSample> = /*@__PURE__*/
+  messageDesc(file_querier, 31);
+
+/**
+ * @generated from message querier.v1.PprofLocation
+ */
+export type PprofLocation = Message<"querier.v1.PprofLocation"> & {
+  /**
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * @generated from field: repeated querier.v1.PprofLine line = 4;
+   */
+  line: PprofLine[];
+};
+
+/**
+ * Describes the message querier.v1.PprofLocation.
+ * Use `create(PprofLocationSchema)` to create a new message.
+ */
+export const PprofLocationSchema: GenMessage<PprofLocation> = /*@__PURE__*/
+  messageDesc(file_querier, 32);
+
+/**
+ * @generated from message querier.v1.PprofLine
+ */
+export type PprofLine = Message<"querier.v1.PprofLine"> & {
+  /**
+   * @generated from field: uint64 function_id = 1;
+   */
+  functionId: bigint;
+
+  /**
+   * @generated from field: int64 line = 2;
+   */
+  line: bigint;
+};
+
+/**
+ * Describes the message querier.v1.PprofLine.
+ * Use `create(PprofLineSchema)` to create a new message.
+ */
+export const PprofLineSchema: GenMessage<PprofLine> = /*@__PURE__*/
+  messageDesc(file_querier, 33);
+
+/**
+ * @generated from message querier.v1.PprofFunction
+ */
+export type PprofFunction = Message<"querier.v1.PprofFunction"> & {
+  /**
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * @generated from field: int64 name = 2;
+   */
+  name: bigint;
+
+  /**
+   * @generated from field: int64 system_name = 3;
+   */
+  systemName: bigint;
+
+  /**
+   * @generated from field: int64 filename = 4;
+   */
+  filename: bigint;
+};
+
+/**
+ * Describes the message querier.v1.PprofFunction.
+ * Use `create(PprofFunctionSchema)` to create a new message.
+ */
+export const PprofFunctionSchema: GenMessage<PprofFunction> = /*@__PURE__*/
+  messageDesc(file_querier, 34);
+
+/**
+ * @generated from enum querier.v1.HeatmapQueryType
+ */
+export enum HeatmapQueryType {
+  /**
+   * @generated from enum value: HEATMAP_QUERY_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: HEATMAP_QUERY_TYPE_INDIVIDUAL = 1;
+   */
+  INDIVIDUAL = 1,
+
+  /**
+   * @generated from enum value: HEATMAP_QUERY_TYPE_SPAN = 2;
+   */
+  SPAN = 2,
+}
+
+/**
+ * Describes the enum querier.v1.HeatmapQueryType.
+ */
+export const HeatmapQueryTypeSchema: GenEnum<HeatmapQueryType> = /*@__PURE__*/
+  enumDesc(file_querier, 0);
+
+/**
  * @generated from service querier.v1.QuerierService
  */
 export const QuerierService: GenService<{
@@ -664,6 +1026,22 @@ export const QuerierService: GenService<{
     methodKind: "unary";
     input: typeof SelectMergeStacktracesRequestSchema;
     output: typeof SelectMergeStacktracesResponseSchema;
+  },
+  /**
+   * @generated from rpc querier.v1.QuerierService.SelectMergeProfile
+   */
+  selectMergeProfile: {
+    methodKind: "unary";
+    input: typeof SelectMergeProfileRequestSchema;
+    output: typeof PprofProfileSchema;
+  },
+  /**
+   * @generated from rpc querier.v1.QuerierService.SelectHeatmap
+   */
+  selectHeatmap: {
+    methodKind: "unary";
+    input: typeof SelectHeatmapRequestSchema;
+    output: typeof SelectHeatmapResponseSchema;
   },
   /**
    * @generated from rpc querier.v1.QuerierService.Diff

@@ -3,7 +3,7 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
-import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
+import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
 import { refusal } from "../answers/refusal.js";
 import { addGrafana } from "../grafana/routes.js";
@@ -13,9 +13,10 @@ import { fleetMetrics } from "../metrics/fleet_metrics.js";
 import { RequestCounts, serverMetrics } from "../metrics/server_metrics.js";
 import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
+import { FRAMES } from "./api_routes.js";
 import type { Changes } from "./changes.js";
 import { addPages } from "./pages.js";
-import { Parameters } from "./parameters.js";
+import { valuesIn } from "./parameters.js";
 import { addQueries, type QueryParts } from "./queries.js";
 import type { Scope, Tokens } from "./tokens.js";
 
@@ -123,10 +124,7 @@ function addIngest(app: Hono, { ingest, tokens }: AppParts): void {
     if (type !== "application/octet-stream" || context.req.header("content-encoding")) {
       return refusal(context, 415, "frames are sent as application/octet-stream, not encoded");
     }
-    const query = new Parameters(context.req.url, ["stream", "offset"]);
-    const stream = query.matching("stream", STREAM_NAME, "the name of a stream, 32 hex digits");
-    const most = Number.MAX_SAFE_INTEGER;
-    const offset = query.whole("offset", { least: 0, most, usual: 0 });
+    const { stream, offset } = valuesIn(context.req.url, FRAMES.parameters);
     const body = Buffer.from(await context.req.arrayBuffer());
     const { status, answer } = await ingest.accept(stream, offset, body);
     return context.json(answer, status);

@@ -3,25 +3,27 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Context, Hono } from "hono";
-import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
+import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { encodeColumns } from "../../model/documents/columns.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import { framesOf } from "../../model/profile/frame_text.js";
-import { Domain, FrameKind } from "../../model/profile/profile.js";
-import { STREAM_NAME } from "../../model/wire/frames.js";
+import { Domain } from "../../model/profile/profile.js";
+import type { ProfileAnswer } from "../../model/wire/services.js";
+import type { Selection, Store, WindowProfile } from "../../store/index.js";
+import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
 import {
-  INSTANCE_PATH,
-  INSTANCE_REPORT_PATH,
-  PROFILE_PATH,
-  type ProfileAnswer,
-  SERIES_GROUPS,
-  SERIES_NAMES,
-  SERIES_PATH,
-  SERVICE_PATH,
-  SERVICES_PATH,
-} from "../../model/wire/services.js";
-import type { Store, WindowProfile } from "../../store/index.js";
-import { Parameters } from "./parameters.js";
+  DIFF,
+  GROWING,
+  INSTANCE,
+  INSTANCE_REPORT,
+  PROFILE,
+  SERIES,
+  SERVICE,
+  SERVICES,
+  VERDICTS,
+} from "./api_routes.js";
+import { openApiDocument } from "./openapi.js";
+import { valuesIn, windowOf } from "./parameters.js";
 
 export interface QueryParts {
   readonly store: Store;
@@ -29,83 +31,89 @@ export interface QueryParts {
   readonly report: (stream: string) => Promise<object>;
 }
 
-const SPARKLINE_STEPS = 32;
-const MOST_STEPS = 2_000;
-const MOST_STACKS = 8_192;
-const WINDOW = ["from", "to"];
-
 const zipped = promisify(gzip);
+const MOST_STACKS = 8_192;
+const USUAL_STACKS = 100;
 
 export function addQueries(app: Hono, { store, report }: QueryParts): void {
-  app.get(SERVICES_PATH, async (context) => {
-    const query = new Parameters(context.req.url, [...WINDOW, "steps"]);
-    return context.json(await store.services(query.window(), stepsIn(query)));
+  app.get(SERVICES.path, async (context) => {
+    const { steps, ...asked } = valuesIn(context.req.url, SERVICES.parameters);
+    return context.json(await store.services(windowOf(asked), steps));
   });
-  app.get(SERVICE_PATH, async (context) => {
-    const query = new Parameters(context.req.url, [...WINDOW, "steps", "name"]);
-    const name = query.needed("name");
-    const document = await store.service(name, query.window(), stepsIn(query));
+  app.get(SERVICE.path, async (context) => {
+    const { name, steps, ...asked } = valuesIn(context.req.url, SERVICE.parameters);
+    const document = await store.service(name, windowOf(asked), steps);
     if (document === null) {
       throw nothingThere(`no service is called ${name}`, "list them: tidemark fleet services");
     }
     return context.json(document);
   });
-  app.get(SERIES_PATH, async (context) => {
-    const known = [...WINDOW, "service", "version", "instance", "name", "by", "steps"];
-    const query = new Parameters(context.req.url, known);
-    const window = query.window();
-    const steps = query.whole("steps", { least: 1, most: MOST_STEPS, usual: 200 });
+  app.get(SERIES.path, async (context) => {
+    const { name, by, steps, ...asked } = valuesIn(context.req.url, SERIES.parameters);
+    const window = windowOf(asked);
     const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
-    return context.json(
-      await store.series({
-        ...window,
-        ...selectionIn(query),
-        name: query.oneOf("name", SERIES_NAMES, "rssBytes"),
-        by: query.oneOf("by", SERIES_GROUPS, "none"),
-        stepMs,
-      }),
-    );
+    return context.json(await store.series({ ...window, ...selectionIn(asked), name, by, stepMs }));
   });
-  app.get(PROFILE_PATH, async (context) => {
-    const known = [...WINDOW, "service", "version", "instance", "format", "top"];
-    const query = new Parameters(context.req.url, known);
-    const window = query.window();
-    const selection = selectionIn(query);
-    const format = query.oneOf("format", ["json", "columns"], "json");
-    const usual = format === "json" ? 100 : MOST_STACKS;
-    const mostStacks = query.whole("top", { least: 1, most: MOST_STACKS, usual });
-    const profile = await store.profile({ ...window, of: selection, mostStacks });
+  app.get(PROFILE.path, async (context) => {
+    const { format, top, ...asked } = valuesIn(context.req.url, PROFILE.parameters);
+    const window = windowOf(asked);
+    const of = selectionIn(asked);
+    const mostStacks = top ?? (format === "json" ? USUAL_STACKS : MOST_STACKS);
+    const profile = await store.profile({ ...window, of, mostStacks });
     return format === "json"
-      ? context.json(answerOf(profile, selection.service, window))
+      ? context.json(answerOf(profile, of.service, window))
       : columns(context, { tables: profile.tables, look: profile.look });
   });
-  app.get(INSTANCE_PATH, async (context) => {
-    const query = new Parameters(context.req.url, ["id"]);
-    const stream = query.matching("id", STREAM_NAME, "the name of a stream, 32 hex digits");
-    const row = await store.instance(stream);
+  app.get(DIFF.path, async (context) => {
+    const asked = valuesIn(context.req.url, DIFF.parameters);
+    const { left, right, figure, per, top } = asked;
+    const side = (selector: string, from: number | undefined, to: number | undefined) => ({
+      selector,
+      window: windowOf({ from: from ?? asked.from, to: to ?? asked.to }),
+    });
+    const sides = [
+      side(left, asked.leftFrom, asked.leftTo),
+      side(right, asked.rightFrom, asked.rightTo),
+    ] as const;
+    return context.json(await fleetDiff(store, sides, { figure, per, top }));
+  });
+  app.get(GROWING.path, async (context) => {
+    const { top, ...asked } = valuesIn(context.req.url, GROWING.parameters);
+    return context.json(await growing(store, selectionIn(asked), windowOf(asked), top));
+  });
+  app.get(VERDICTS.path, async (context) => {
+    const { kind, ...asked } = valuesIn(context.req.url, VERDICTS.parameters);
+    return context.json(await store.verdicts(windowOf(asked), kind));
+  });
+  app.get(INSTANCE.path, async (context) => {
+    const { id } = valuesIn(context.req.url, INSTANCE.parameters);
+    const row = await store.instance(id);
     if (row === null) {
       throw nothingThere("no instance has this name", "list them: tidemark fleet service NAME");
     }
     return context.json(row);
   });
-  app.get(INSTANCE_REPORT_PATH, async (context) => {
-    const query = new Parameters(context.req.url, ["id"]);
-    const stream = query.matching("id", STREAM_NAME, "the name of a stream, 32 hex digits");
-    return columns(context, await report(stream));
+  app.get(INSTANCE_REPORT.path, async (context) => {
+    const { id } = valuesIn(context.req.url, INSTANCE_REPORT.parameters);
+    return columns(context, await report(id));
   });
+  const api = openApiDocument();
+  app.get("/api/openapi.json", (context) => context.json(api));
 }
 
-function stepsIn(query: Parameters): number {
-  return query.whole("steps", { least: 1, most: MOST_STEPS, usual: SPARKLINE_STEPS });
-}
-
-function selectionIn(query: Parameters) {
-  const version = query.text("version");
-  const stream = query.text("instance");
+function selectionIn({
+  service,
+  version,
+  instance,
+}: {
+  service: string;
+  version: string | undefined;
+  instance: string | undefined;
+}): Selection {
   return {
-    service: query.needed("service"),
+    service,
     ...(version === undefined ? {} : { version }),
-    ...(stream === undefined ? {} : { stream }),
+    ...(instance === undefined ? {} : { stream: instance }),
   };
 }
 
@@ -121,7 +129,6 @@ async function columns(context: Context, document: object): Promise<Response> {
 }
 
 const DOMAIN_NAMES = Object.keys(Domain) as (keyof typeof Domain)[];
-const KIND_NAMES = Object.keys(FrameKind) as (keyof typeof FrameKind)[];
 
 function answerOf(
   { tables, look, otherStacks }: WindowProfile,
@@ -139,12 +146,7 @@ function answerOf(
     liveBytes: sum(sites.liveBytes),
     allocatedBytes: sum(sites.allocatedBytes),
     stacks: Array.from({ length: listed }, (_, row) => ({
-      stack: framesOf(tables, uint32At(sites.stack, row)).map((frame) => ({
-        function: itemAt(tables.strings, uint32At(tables.frames.function, frame)),
-        file: itemAt(tables.strings, uint32At(tables.frames.file, frame)),
-        line: uint32At(tables.frames.line, frame),
-        kind: KIND_NAMES[uint8At(tables.frames.kind, frame)] ?? "mark",
-      })),
+      stack: framesOf(tables, uint32At(sites.stack, row)).map((frame) => frameJson(tables, frame)),
       domain: DOMAIN_NAMES[uint8At(sites.domain, row)] ?? "python",
       liveBytes: float64At(sites.liveBytes, row),
       liveObjects: float64At(sites.liveObjects, row),

@@ -15,55 +15,26 @@ interface Token {
 }
 
 export class Tokens {
-  readonly #tokens: readonly Token[];
+  /** null: no token is needed. */
+  #tokens: readonly Token[] | null;
 
-  constructor(tokens: readonly Token[]) {
-    this.#tokens = tokens;
+  /** `path`: of a token file; null: no token is needed. Throws TidemarkError. */
+  constructor(path: string | null) {
+    this.#tokens = path === null ? null : tokensIn(path);
   }
 
-  /** Lines of a file, "SCOPE TOKEN" each; empty lines and lines that begin with # are left out. Throws TidemarkError. */
-  static fromFile(path: string): Tokens {
-    let text: string;
-    try {
-      text = readFileSync(path, "utf8");
-    } catch (error) {
-      const { code, message } = reasonOf(error);
-      throw code === "ENOENT"
-        ? fileNotFound(path, "token file")
-        : fileUnusable(path, "read", message);
+  /** Takes the tokens of the file from now on. If it cannot be read, the old ones stay. Throws TidemarkError, too, where
+   * it would open a server that needs tokens, or close one that needs none. */
+  reload(path: string | null): void {
+    if ((path === null) !== (this.#tokens === null)) {
+      throw badUsage("token_file cannot be added or removed while the server runs", "restart it");
     }
-    const tokens = text.split("\n").flatMap((line, index) => {
-      const words = line.trim().split(/\s+/);
-      if (words[0] === "" || words[0]?.startsWith("#")) {
-        return [];
-      }
-      const scope = SCOPES.find((name) => name === words[0]);
-      const token = words[1] ?? "";
-      if (scope === undefined || words.length !== 2 || token.length < SHORTEST_TOKEN) {
-        throw badUsage(
-          `line ${index + 1} of ${path} is no token`,
-          `each line is one of ${SCOPES.join(", ")} and a token of at least ${SHORTEST_TOKEN} characters`,
-        );
-      }
-      return [{ scope, hash: hashOf(token) }];
-    });
-    if (tokens.length === 0) {
-      throw badUsage(
-        `${path} holds no token`,
-        "write lines of a scope and a token, as in: ingest TOKEN",
-      );
-    }
-    return new Tokens(tokens);
-  }
-
-  /** True where no token is needed at all. */
-  get areNone(): boolean {
-    return this.#tokens.length === 0;
+    this.#tokens = path === null ? null : tokensIn(path);
   }
 
   /** `authorization`: the header. Admins may do everything. */
   allow(scope: Scope, authorization: string | undefined): boolean {
-    if (this.areNone) {
+    if (this.#tokens === null) {
       return true;
     }
     const [, given = ""] = /^Bearer (\S{1,4096})$/.exec(authorization ?? "") ?? [];
@@ -80,4 +51,39 @@ export class Tokens {
 
 function hashOf(token: string): Buffer {
   return createHash("sha256").update(token).digest();
+}
+
+/** Lines of a file, "SCOPE TOKEN" each; empty lines and lines that begin with # are left out. Throws TidemarkError. */
+function tokensIn(path: string): Token[] {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const { code, message } = reasonOf(error);
+    throw code === "ENOENT"
+      ? fileNotFound(path, "token file")
+      : fileUnusable(path, "read", message);
+  }
+  const tokens = text.split("\n").flatMap((line, index) => {
+    const words = line.trim().split(/\s+/);
+    if (words[0] === "" || words[0]?.startsWith("#")) {
+      return [];
+    }
+    const scope = SCOPES.find((name) => name === words[0]);
+    const token = words[1] ?? "";
+    if (scope === undefined || words.length !== 2 || token.length < SHORTEST_TOKEN) {
+      throw badUsage(
+        `line ${index + 1} of ${path} is no token`,
+        `each line is one of ${SCOPES.join(", ")} and a token of at least ${SHORTEST_TOKEN} characters`,
+      );
+    }
+    return [{ scope, hash: hashOf(token) }];
+  });
+  if (tokens.length === 0) {
+    throw badUsage(
+      `${path} holds no token`,
+      "write lines of a scope and a token, as in: ingest TOKEN",
+    );
+  }
+  return tokens;
 }

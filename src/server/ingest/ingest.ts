@@ -38,7 +38,7 @@ export interface IngestOptions {
   readonly store: Store;
   readonly files: StreamFiles;
   /** Rows older than this are left out of the store. */
-  readonly keepMs: Millis;
+  readonly keepMs: () => Millis;
   readonly warn: (text: string) => void;
   /** Called after frames are in the store. */
   readonly written: (parts: readonly StreamPart[]) => void;
@@ -193,7 +193,7 @@ export class Ingest {
       const items = reader.take(chunk);
       if (!isWritten) {
         const part = { stream, items, endOffset: reader.offset };
-        await store.write([part], Date.now() - keepMs);
+        await store.write([part], Date.now() - keepMs());
         this.#options.written([part]);
       }
     }
@@ -246,7 +246,7 @@ export class Ingest {
       return;
     }
     try {
-      await store.write(parts, Date.now() - keepMs);
+      await store.write(parts, Date.now() - keepMs());
       written(parts);
     } catch (error) {
       warn(`frames are stored but not in the database: ${reasonOf(error).message}`);

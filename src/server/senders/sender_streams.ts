@@ -7,6 +7,7 @@
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
+import { Turns } from "../../model/base/turns.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
@@ -24,6 +25,8 @@ const MOST_STREAM_BYTES: Bytes = 64 << 20;
 const LONGEST_STREAM_MS: Millis = 86_400_000;
 /** The description of a sender's stream is shorter: labels are bounded. */
 const MOST_META_BYTES: Bytes = 1 << 20;
+/** Streams of a sender whose profiles are recognized when they are sent again. */
+const KEPT_STREAMS = 2;
 /** Ids of profiles that are remembered of each sender. */
 const MOST_IDS = 20_000;
 /** Senders whose dictionaries are kept in memory. */
@@ -54,8 +57,8 @@ export interface SentOutcome {
 export class SenderStreams {
   readonly #ingest: Ingest;
   readonly #files: StreamFiles;
-  /** By key of the sender: the name of its newest stream. */
-  readonly #streams = new Map<string, string>();
+  /** By key of the sender: the names of its newest streams, the newest last. */
+  readonly #streams = new Map<string, readonly string[]>();
   readonly #open = new Map<string, OpenSender>();
   readonly #turns = new Map<string, Promise<unknown>>();
 
@@ -64,17 +67,21 @@ export class SenderStreams {
     this.#files = files;
   }
 
-  /** After a start: finds the streams of senders that are still open. */
+  /** After a start: finds the newest streams of each sender. */
   recover(): void {
-    const begun = new Map<string, TimeMs>();
-    for (const { stream } of this.#files.list()) {
+    const all = this.#files.list().flatMap(({ stream }) => {
       const meta = firstMeta(this.#files, stream);
       const key = meta?.sender?.key;
-      if (meta && key !== undefined && meta.startedMs >= (begun.get(key) ?? 0)) {
-        begun.set(key, meta.startedMs);
-        this.#streams.set(key, stream);
-      }
+      return meta && key !== undefined ? [{ stream, key, startedMs: meta.startedMs }] : [];
+    });
+    for (const { key, stream } of all.sort((a, b) => a.startedMs - b.startedMs)) {
+      this.#addStream(key, stream);
     }
+  }
+
+  #addStream(key: string, stream: string): void {
+    const before = (this.#streams.get(key) ?? []).filter((name) => name !== stream);
+    this.#streams.set(key, [...before, stream].slice(-KEPT_STREAMS));
   }
 
   /** Stores the profiles of one request; those that are known already are left out. */
@@ -91,11 +98,10 @@ export class SenderStreams {
   }
 
   async #store(key: string, given: ReceivedProfile): Promise<SentOutcome> {
-    let sender = this.#senderOf(key);
-    if (sender?.ids.has(given.id)) {
+    let { sender, ids } = await this.#senderOf(key);
+    if (ids.has(given.id)) {
       return { status: 200 };
     }
-    const ids = sender?.ids ?? new Set<string>();
     if (sender !== null && this.#isFull(sender, given.timeMs)) {
       await this.#end(sender, given.timeMs);
       sender = null;
@@ -115,7 +121,7 @@ export class SenderStreams {
     const outcome = await this.#send(sender);
     if (outcome.status === 200) {
       remember(sender, profile);
-      this.#streams.set(key, sender.stream);
+      this.#addStream(key, sender.stream);
       this.#open.set(key, sender);
     } else {
       // Its frames were not stored, so the tables of its writer no longer match the stream.
@@ -174,23 +180,24 @@ export class SenderStreams {
     return { stream, sink, writer, builder, ...empty, startedMs, usedMs: Date.now() };
   }
 
-  /** The sender's newest stream, read again from its file if it is not in memory. null: it has none that is open. */
-  #senderOf(key: string): OpenSender | null {
+  /** The sender's newest stream (null: it has none that is open) and the ids of the profiles in its newest streams, read
+   * again from their files if they are not in memory. */
+  async #senderOf(key: string): Promise<{ sender: OpenSender | null; ids: Set<string> }> {
     const found = this.#open.get(key);
     if (found !== undefined) {
       found.usedMs = Date.now();
-      return found;
-    }
-    const stream = this.#streams.get(key);
-    if (stream === undefined || this.#files.lengthOf(stream) === 0) {
-      return null;
+      return { sender: found, ids: found.ids };
     }
     this.#makeRoom();
-    const sender = reopened(this.#files, stream);
+    const ids = new Set<string>();
+    let sender: OpenSender | null = null;
+    for (const stream of this.#streams.get(key) ?? []) {
+      sender = this.#files.lengthOf(stream) === 0 ? null : await reopened(this.#files, stream, ids);
+    }
     if (sender !== null) {
       this.#open.set(key, sender);
     }
-    return sender;
+    return { sender, ids };
   }
 
   #makeRoom(): void {
@@ -234,10 +241,14 @@ function freeTime(times: ReadonlySet<TimeMs>, timeMs: TimeMs): TimeMs {
 
 function remember(sender: OpenSender, { id, timeMs }: ReceivedProfile): void {
   sender.times.add(timeMs);
-  sender.ids.add(id);
-  if (sender.ids.size > MOST_IDS) {
-    const [oldest] = sender.ids;
-    sender.ids.delete(oldest ?? "");
+  addId(sender.ids, id);
+}
+
+function addId(ids: Set<string>, id: string): void {
+  ids.add(id);
+  if (ids.size > MOST_IDS) {
+    const [oldest] = ids;
+    ids.delete(oldest ?? "");
   }
 }
 
@@ -255,15 +266,20 @@ function firstMeta(files: StreamFiles, stream: string) {
   }
 }
 
-/** null: the stream has ended. */
-function reopened(files: StreamFiles, stream: string): OpenSender | null {
+/** Adds the ids of its profiles to `ids`. null: the stream has ended. */
+async function reopened(
+  files: StreamFiles,
+  stream: string,
+  ids: Set<string>,
+): Promise<OpenSender | null> {
   const reader = new StreamReader(stream, READ_LIMITS);
-  const ids = new Set<string>();
+  const turns = new Turns();
   const times = new Set<TimeMs>();
   const builder = new ProfileTablesBuilder();
   let last: Extract<StreamItem, { kind: "profile" }> | null = null;
   let profiles = 0;
   for (const chunk of files.frames(stream, 0)) {
+    await turns.next();
     for (const item of reader.take(chunk)) {
       if (item.kind === "end") {
         return null;
@@ -271,7 +287,7 @@ function reopened(files: StreamFiles, stream: string): OpenSender | null {
       if (item.kind === "profile") {
         profiles += 1;
         last = item;
-        ids.add(item.about.receivedId ?? "");
+        addId(ids, item.about.receivedId ?? "");
         times.add(item.about.timeMs);
       }
     }

@@ -7,10 +7,12 @@
  *
  * A transaction of DuckDB writes to one file; that is why each day knows by itself what it holds.
  */
+import { execFile } from "node:child_process";
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
-import type { Bytes, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { fileUnusable, unknownVersion } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
@@ -30,6 +32,8 @@ export const DAY_TABLES = [
   "events",
 ] as const satisfies TableName[];
 export const META_TABLES = ["series", "frames", "stacks", "labels"] as const satisfies TableName[];
+
+const execute = promisify(execFile);
 
 export type Rows = Record<string, DuckDBValue>[];
 
@@ -160,9 +164,13 @@ export class StoreDatabase {
   }
 
   /** Reads, also during a write. A query that takes too long ends with an error. */
-  async query(sql: string, parameters: Record<string, DuckDBValue> = {}): Promise<Rows> {
+  async query(
+    sql: string,
+    parameters: Record<string, DuckDBValue> = {},
+    longestMs: Millis = LONGEST_QUERY_MS,
+  ): Promise<Rows> {
     const connection = await this.#instance.connect();
-    const watch = setTimeout(() => connection.interrupt(), LONGEST_QUERY_MS);
+    const watch = setTimeout(() => connection.interrupt(), longestMs);
     try {
       return await rowsOf(connection, sql, parameters);
     } finally {
@@ -178,6 +186,18 @@ export class StoreDatabase {
   get metaBytes(): Bytes {
     const path = join(this.#folder, "meta.duckdb");
     return sizeOf(path) + sizeOf(`${path}.wal`);
+  }
+
+  /** Copies all files; nothing may be written meanwhile. A process of its own copies them: a file's lock ends when any
+   * descriptor of its process is closed. Throws TidemarkError. */
+  async copyTo(folder: string): Promise<void> {
+    makeFolder(join(folder, "days"));
+    await this.writer.run("CHECKPOINT");
+    await copied(join(this.#folder, "meta.duckdb"), folder);
+    for (const day of this.days) {
+      await this.writer.run(`CHECKPOINT ${schemaOf(day)}`);
+      await copied(this.#fileOf(day), join(folder, "days"));
+    }
   }
 
   close(): void {
@@ -233,6 +253,18 @@ function columnsOf(table: TableName): string {
 
 function quoted(text: string): string {
   return text.replaceAll("'", "''");
+}
+
+/** With its log, if there is one. */
+async function copied(path: string, folder: string): Promise<void> {
+  const log = sizeOf(`${path}.wal`) > 0 ? [`${path}.wal`] : [];
+  try {
+    await execute("cp", ["--", path, ...log, folder]);
+  } catch (error) {
+    const { code, message } = reasonOf(error);
+    const why = message.trim().split("\n").at(-1) ?? message;
+    throw fileUnusable(folder, "write", code === "ENOENT" ? "there is no program `cp`" : why);
+  }
 }
 
 function sizeOf(path: string): Bytes {

@@ -1,3 +1,4 @@
+import { Turns } from "../../model/base/turns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
@@ -7,7 +8,12 @@ import { MetaStaging } from "../duckdb/meta_staging.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
 import { windowProfile } from "../duckdb/queries/profile.js";
 import { seriesAnswer } from "../duckdb/queries/series.js";
-import { instanceRow, serviceDocument, servicesDocument } from "../duckdb/queries/services.js";
+import {
+  instanceRow,
+  serviceDocument,
+  servicesDocument,
+  verdictsDocument,
+} from "../duckdb/queries/services.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
 import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
@@ -68,10 +74,12 @@ export class DuckdbStore implements Store {
   }
 
   async #write(parts: readonly StreamPart[], oldest: Day): Promise<void> {
+    const turns = new Turns();
     for (const part of parts) {
       const rows = this.#rowsOf(part);
       for (const item of part.items) {
         rows.describe(item, { add: this.#meta.add, samples: NO_SAMPLES });
+        await turns.next();
       }
     }
     const days = [...new Set(parts.flatMap(({ items }) => items.flatMap(daysOf)))].sort();
@@ -108,11 +116,13 @@ samples without their stack would be lost, but a stack without samples is harmle
     await writer.run("BEGIN");
     try {
       const target = await DayWriter.open(this.#database, day, this.#meta);
+      const turns = new Turns();
       for (const { stream, items } of parts) {
         const rows = this.#streams.get(stream) as StreamRows;
         const done = applied.get(stream) ?? 0;
         for (const item of items) {
           rows.write(item, day, item.endOffset > done ? target : NOWHERE);
+          await turns.next();
         }
       }
       target.close();
@@ -160,6 +170,10 @@ samples without their stack would be lost, but a stack without samples is harmle
 
   instance(stream: string) {
     return instanceRow(this.#database, stream);
+  }
+
+  verdicts(window: Window, kind: string | undefined) {
+    return verdictsDocument(this.#database, window, kind);
   }
 
   series(query: SeriesQuery) {
@@ -227,6 +241,10 @@ samples without their stack would be lost, but a stack without samples is harmle
   async use(): Promise<StoreUse> {
     const [first] = this.#database.days;
     return { bytes: this.#bytes(), oldestMs: first === undefined ? null : Date.parse(first) };
+  }
+
+  copyTo(folder: string): Promise<void> {
+    return this.#oneByOne(() => this.#database.copyTo(folder));
   }
 
   close(): Promise<void> {

@@ -2,6 +2,9 @@
 import type { Millis } from "../../model/base/units.js";
 import type { Window } from "./window.js";
 
+/** In place of a label: the instance, by the name of its stream. */
+export const STREAM_LABEL = "__stream__";
+
 export interface LabelMatcher {
   readonly name: string;
   readonly operator: "=" | "!=" | "=~" | "!~";

@@ -8,11 +8,12 @@
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type {
-  InstanceRowJson,
+  FleetVerdictsJson,
   ServiceJson,
   ServicesJson,
 } from "../../model/documents/fleet_document.js";
 import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
+import type { InstanceAnswer } from "../../model/wire/api_answers.js";
 import type { SeriesAnswer, SeriesGroup, SeriesName } from "../../model/wire/services.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
 import type { FigureSeries, FigureSeriesQuery, LabelMatcher, LabelQuery } from "./labels.js";
@@ -44,6 +45,8 @@ export interface ProfileQuery extends Window {
   readonly of: Selection | readonly LabelMatcher[];
   /** The number of stacks to return; the others become one site, "other". */
   readonly mostStacks: number;
+  /** Counts live bytes of these ages only, by the classes of ages that lie in the range as a whole. */
+  readonly ages?: { readonly leastMs: Millis; readonly mostMs: Millis };
 }
 
 /** A profile merged over a window: one site per stack and allocator. */
@@ -54,6 +57,8 @@ export interface WindowProfile {
   readonly otherStacks: number;
   /** The number of profiles that were merged. */
   readonly profiles: number;
+  /** Mean over the window of the number of instances with a profile. */
+  readonly instances: number;
 }
 
 /** The verdict of one stream. */
@@ -113,7 +118,9 @@ export interface Store {
   /** null: no such service. */
   service(name: string, window: Window, steps: number): Promise<ServiceJson | null>;
   /** null: no such stream. */
-  instance(stream: string): Promise<(InstanceRowJson & { readonly service: string }) | null>;
+  instance(stream: string): Promise<InstanceAnswer | null>;
+  /** Of the instances that ran in the window. `kind`: only of this kind. */
+  verdicts(window: Window, kind: string | undefined): Promise<FleetVerdictsJson>;
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
   /** Names of labels that the series have, ascending. */
@@ -128,5 +135,7 @@ export interface Store {
   /** @returns the days that were removed, as "2026-11-25". */
   retain(retention: Retention, nowMs: TimeMs): Promise<string[]>;
   use(): Promise<StoreUse>;
+  /** Copies the database's files to a folder, in a state between two writes. Throws TidemarkError. */
+  copyTo(folder: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -8,6 +8,7 @@
  * One Profile has one sample type; profiles of the same process and time are joined by {@link joinProfiles}.
  */
 import { createHash } from "node:crypto";
+import { Turns } from "../../../model/base/turns.js";
 import { type OtlpDictionary, readDictionary, readPairs } from "./otlp_dictionary.js";
 import { figuresOf } from "./pprof.js";
 import {
@@ -48,12 +49,12 @@ interface RawOtlpProfile {
 }
 
 /** An ExportProfilesServiceRequest{resource_profiles=1, dictionary=2}. Throws TidemarkError. */
-export function decodeOtlp(body: Buffer): ReceivedProfile[] {
+export async function decodeOtlp(body: Buffer): Promise<ReceivedProfile[]> {
   let dictionary: OtlpDictionary | null = null;
-  const raw: RawOtlpProfile[] = [];
+  const listed: ListedProfile[] = [];
   readMessage(body, (field, _type, reader) => {
     if (field === 1) {
-      readResource(reader.bytes(), raw);
+      readResource(reader.bytes(), listed);
     } else if (field === 2) {
       dictionary = readDictionary(reader.bytes());
     } else {
@@ -61,17 +62,27 @@ export function decodeOtlp(body: Buffer): ReceivedProfile[] {
     }
     return true;
   });
-  if (raw.length > 0 && dictionary === null) {
+  if (listed.length > 0 && dictionary === null) {
     malformed("the request has no dictionary");
   }
   const found = dictionary as OtlpDictionary | null;
   const budget = new RequestBudget();
-  return found === null
-    ? []
-    : joinProfiles(raw.map((profile) => profileOf(profile, found, budget)));
+  const turns = new Turns();
+  const profiles: ReceivedProfile[] = [];
+  for (const { bytes, resource } of found === null ? [] : listed) {
+    profiles.push(profileOf(readProfile(bytes, resource), found as OtlpDictionary, budget));
+    await turns.next();
+  }
+  return joinProfiles(profiles);
 }
 
-function readResource(bytes: Uint8Array, into: RawOtlpProfile[]): void {
+/** A profile that is not read yet. */
+interface ListedProfile {
+  readonly bytes: Uint8Array;
+  readonly resource: RawOtlpProfile["resource"];
+}
+
+function readResource(bytes: Uint8Array, into: ListedProfile[]): void {
   let resource: [string, string][] = [];
   const scopes: Uint8Array[] = [];
   readMessage(bytes, (field, _type, reader) => {
@@ -90,7 +101,7 @@ function readResource(bytes: Uint8Array, into: RawOtlpProfile[]): void {
         return false;
       }
       withinLimit("profiles-per-request", into.length + 1);
-      into.push(readProfile(reader.bytes(), resource));
+      into.push({ bytes: reader.bytes(), resource });
       return true;
     });
   }

@@ -3,6 +3,7 @@
  * LabelPair{name=1, value=2}, RawSample{raw_profile=1, ID=2}; or the same as JSON.
  */
 import { createHash } from "node:crypto";
+import { Turns } from "../../../model/base/turns.js";
 import { plainProfile } from "./body.js";
 import { decodePprof } from "./pprof.js";
 import {
@@ -21,17 +22,23 @@ interface PushedSeries {
 }
 
 /** Throws TidemarkError. */
-export function decodePush(body: Buffer, isJson: boolean): ReceivedProfile[] {
+export async function decodePush(body: Buffer, isJson: boolean): Promise<ReceivedProfile[]> {
   const budget = new RequestBudget();
-  return (isJson ? seriesOfJson(body) : seriesOfMessage(body)).flatMap(({ labels, samples }) => {
+  const turns = new Turns();
+  const profiles: ReceivedProfile[] = [];
+  for (const { labels, samples } of isJson ? seriesOfJson(body) : seriesOfMessage(body)) {
     const identity = senderIdentity(labels);
-    return samples.map(({ profile, id }) => ({
-      source: "pyroscope" as const,
-      ...identity,
-      ...decodedWithin(budget, profile),
-      id: id === "" ? createHash("sha256").update(profile).digest("hex") : id,
-    }));
-  });
+    for (const { profile, id } of samples) {
+      profiles.push({
+        source: "pyroscope",
+        ...identity,
+        ...decodedWithin(budget, profile),
+        id: id === "" ? createHash("sha256").update(profile).digest("hex") : id,
+      });
+      await turns.next();
+    }
+  }
+  return profiles;
 }
 
 function decodedWithin(budget: RequestBudget, profile: Buffer): DecodedProfile {

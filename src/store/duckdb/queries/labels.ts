@@ -1,14 +1,15 @@
 /** Labels of series: which there are, and SQL that selects by them. */
 import type { DuckDBValue } from "@duckdb/node-api";
-import { badUsage, oneLine } from "../../../model/errors/errors.js";
-import type {
-  FigureSeries,
-  FigureSeriesQuery,
-  LabelMatcher,
-  LabelQuery,
+import {
+  type FigureSeries,
+  type FigureSeriesQuery,
+  type LabelMatcher,
+  type LabelQuery,
+  STREAM_LABEL,
 } from "../../interface/labels.js";
 import type { StoreDatabase } from "../database.js";
 import { windowValues } from "./gauge.js";
+import { PatternBudget } from "./patterns.js";
 import { byGroup, stepsOf, stepValues } from "./series.js";
 
 const MS_PER_DAY = 86_400_000;
@@ -28,6 +29,8 @@ const COLUMNS = new Map(
     pid: "CASE WHEN s.pid > 0 THEN CAST(s.pid AS VARCHAR) ELSE '' END",
   }),
 );
+/** What selectors may name besides labels. */
+const SELECTABLE = new Map([...COLUMNS, [STREAM_LABEL, "s.stream"]]);
 /** Names by which a selector may ask for them, too. */
 const ALIASES = new Map(
   Object.entries({
@@ -53,7 +56,7 @@ interface Condition {
 
 /** The value of a label of the series `s`. `key`: the name of a parameter. */
 function valueSql(name: string, key: string): Condition {
-  const column = COLUMNS.get(ALIASES.get(name) ?? name);
+  const column = SELECTABLE.get(ALIASES.get(name) ?? name);
   return column !== undefined
     ? { sql: column, values: {} }
     : {
@@ -62,34 +65,27 @@ function valueSql(name: string, key: string): Condition {
       };
 }
 
-/** A condition on the series `s`. Throws TidemarkError for a regular expression that is none. */
+/** A condition on the series `s`. Throws TidemarkError for a regular expression that is none, or takes too long. */
 export async function matchersSql(
   database: StoreDatabase,
   matchers: readonly LabelMatcher[],
 ): Promise<Condition> {
   const parts: string[] = [];
   const values: Record<string, DuckDBValue> = {};
+  const budget = new PatternBudget();
   for (const [at, { name, operator, value }] of matchers.entries()) {
     const label = valueSql(name, `name${at}`);
-    Object.assign(values, label.values, { [`value${at}`]: value });
     const isPattern = operator.endsWith("~");
-    if (isPattern) {
-      await checkPattern(database, value);
-    }
+    const all = { sql: `SELECT DISTINCT ${label.sql} AS v FROM series s`, values: label.values };
+    Object.assign(values, label.values, {
+      [`value${at}`]: isPattern ? await budget.matching(database, value, all) : value,
+    });
     const test = isPattern
-      ? `regexp_full_match(${label.sql}, $value${at})`
+      ? `${label.sql} IN (SELECT unnest(from_json($value${at}, '["VARCHAR"]')))`
       : `${label.sql} = $value${at}`;
     parts.push(operator.startsWith("!") ? `NOT (${test})` : test);
   }
   return { sql: parts.length === 0 ? "true" : parts.join(" AND "), values };
-}
-
-async function checkPattern(database: StoreDatabase, pattern: string): Promise<void> {
-  try {
-    await database.query("SELECT regexp_full_match('', $pattern)", { pattern });
-  } catch {
-    throw badUsage(`this is no regular expression: ${oneLine(pattern, 60)}`, "RE2's syntax");
-  }
 }
 
 /** The series of a query, for a FROM clause: columns of `series` as `s`. */

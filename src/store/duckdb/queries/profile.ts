@@ -11,10 +11,10 @@ const MS_PER_DAY = 86_400_000;
 
 /** Each profile counts for the share of the window in which it was the newest of its process; its allocated bytes count
 completely if the profile is in the window. */
-const SAMPLES_SQL = (profiles: string, samples: string, condition: string) => `
-  WITH chosen AS (SELECT s.series_id, s.ended_ms FROM series s WHERE ${condition}),
+const HELD_SQL = (profiles: string, condition: string) => `
+  WITH chosen AS (SELECT s.series_id, s.root_id, s.ended_ms FROM series s WHERE ${condition}),
     held AS (
-      SELECT p.profile_id, p.samples_id, p.ts_ms,
+      SELECT p.profile_id, p.samples_id, p.ts_ms, chosen.root_id,
         least(
           coalesce(lead(p.ts_ms) OVER (PARTITION BY p.series_id ORDER BY p.ts_ms), 9007199254740991),
           p.ts_ms + p.carry_ms,
@@ -22,7 +22,10 @@ const SAMPLES_SQL = (profiles: string, samples: string, condition: string) => `
           $end_ms
         ) AS until_ms
       FROM ${profiles} p JOIN chosen USING (series_id)
-      WHERE p.ts_ms >= $start_ms - ${MS_PER_DAY} AND p.ts_ms < $end_ms),
+      WHERE p.ts_ms >= $start_ms - ${MS_PER_DAY} AND p.ts_ms < $end_ms)`;
+
+const SAMPLES_SQL = (profiles: string, samples: string, condition: string, ages: string) => `
+  ${HELD_SQL(profiles, condition)},
     weighed AS (
       SELECT samples_id,
         sum(greatest(0, until_ms - greatest(ts_ms, $start_ms))) / ($end_ms - $start_ms) AS live_weight,
@@ -36,9 +39,26 @@ const SAMPLES_SQL = (profiles: string, samples: string, condition: string) => `
     sum(x.allocated_bytes * w.counts) AS allocated_bytes,
     sum(x.allocated_objects * w.counts) AS allocated_objects
   FROM ${samples} x JOIN weighed w ON x.profile_id = w.samples_id
-  WHERE w.live_weight > 0 OR w.counts > 0
+  WHERE (w.live_weight > 0 OR w.counts > 0) AND (${ages})
   GROUP BY x.stack_id, x.domain
   ORDER BY live_bytes DESC, allocated_bytes DESC, x.stack_id`;
+
+/** An instance counts from the first to the last moment at which one of its processes has a profile. */
+const INSTANCES_SQL = (profiles: string, condition: string) => `
+  ${HELD_SQL(profiles, condition)}
+  SELECT coalesce(sum(span), 0) / ($end_ms - $start_ms) AS instances FROM (
+    SELECT max(until_ms) - min(greatest(ts_ms, $start_ms)) AS span FROM held
+    WHERE until_ms > greatest(ts_ms, $start_ms) GROUP BY root_id)`;
+
+/** Class b has ages of 2^(b-1) to 2^b ms. */
+function agesSql({ ages }: ProfileQuery): string {
+  if (ages === undefined) {
+    return "true";
+  }
+  const least = Math.ceil(Math.log2(Math.max(1, ages.leastMs))) + 1;
+  const most = Math.floor(Math.log2(Math.max(1, ages.mostMs)));
+  return `x.age_bucket BETWEEN ${least} AND ${most}`;
+}
 
 export async function windowProfile(
   database: StoreDatabase,
@@ -50,10 +70,12 @@ export async function windowProfile(
     "service" in of
       ? { sql: selectionSql(of), values: selectionValues(of) }
       : await matchersSql(database, of);
-  const rows = await database.query(
-    SAMPLES_SQL(database.union("profiles", days), database.union("samples", days), condition.sql),
-    { ...windowValues(query), ...condition.values },
-  );
+  const profiles = database.union("profiles", days);
+  const samples = database.union("samples", days);
+  const values = { ...windowValues(query), ...condition.values };
+  const sql = SAMPLES_SQL(profiles, samples, condition.sql, agesSql(query));
+  const rows = await database.query(sql, values);
+  const [count] = await database.query(INSTANCES_SQL(profiles, condition.sql), values);
   const live = rows.filter((row) => Number(row.live_bytes) > 0 || Number(row.allocated_bytes) > 0);
   const shown = live.slice(0, query.mostStacks);
   const rest = live.slice(query.mostStacks);
@@ -62,6 +84,7 @@ export async function windowProfile(
     ...profileOf(query, shown, rest, stacks),
     otherStacks: rest.length,
     profiles: rows.length,
+    instances: Number(count?.instances ?? 0),
   };
 }
 

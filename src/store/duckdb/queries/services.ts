@@ -1,5 +1,6 @@
 /** Services and their instances: which run, how much memory they use, how fast it grows. */
 import type {
+  FleetVerdictsJson,
   InstanceRowJson,
   ServiceJson,
   ServiceRowJson,
@@ -82,6 +83,27 @@ export async function instanceRow(
   const window = { startMs: 0, endMs: FAR_MS };
   const [found] = await instancesIn(database, window, "s.stream = $stream", { stream });
   return found === undefined ? null : { ...found.row, service: found.service };
+}
+
+/** The verdicts of instances, the fastest growing first. */
+export async function verdictsDocument(
+  database: StoreDatabase,
+  window: Window,
+  kind: string | undefined,
+): Promise<FleetVerdictsJson> {
+  const instances = await instancesIn(database, window, "true", {});
+  const verdicts = instances.flatMap(({ service, row, isRunning }) => {
+    const { verdict, growthBytesPerHour: growth, stream, version, host, pod, pid, msToLimit } = row;
+    const isWanted =
+      verdict.kind !== NO_VERDICT.kind && (kind === undefined || verdict.kind === kind);
+    const about = { service, version, stream, host, pod, pid, isRunning, msToLimit };
+    return isWanted
+      ? [{ ...about, ...verdict, ...(growth === undefined ? {} : { growthBytesPerHour: growth }) }]
+      : [];
+  });
+  const growthOf = ({ growthBytesPerHour = 0 }: (typeof verdicts)[number]) => growthBytesPerHour;
+  verdicts.sort((a, b) => growthOf(b) - growthOf(a));
+  return { schema: "tidemark.fleetVerdicts/1", window: { ...window }, verdicts };
 }
 
 function byService(instances: readonly Instance[]): Map<string, Instance[]> {

@@ -1,0 +1,239 @@
+/**
+ * What a server takes and how fast it answers: `npm run bench -- server [--processes 200] [--stacks 2000] [--seconds 60]`
+ *
+ * `--processes` senders push a profile of `--stacks` stacks a minute (Pyroscope's push API), evenly spread over
+ * `--seconds`, while one client queries. Then the queries alone: services, a flame graph, a diff, label values. One
+ * server, one client process; both share the machine.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { gzipSync } from "node:zlib";
+import { Location, Function as PprofFunction, Profile, StringTable } from "pprof-format";
+import { describeMachine } from "./machine.mjs";
+import { markdownTable, writeResults } from "./results.mjs";
+
+const { values: options } = parseArgs({
+  options: {
+    processes: { type: "string", default: "200" },
+    stacks: { type: "string", default: "2000" },
+    seconds: { type: "string", default: "60" },
+  },
+});
+const processes = Number(options.processes);
+const stacks = Number(options.stacks);
+const seconds = Number(options.seconds);
+const tidemark = fileURLToPath(new URL("../bin/tidemark", import.meta.url));
+const QUERIES = 20;
+/** Times of queries while profiles come, in ms. @type {number[]} */
+const asked = [];
+const folder = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
+const { url, child } = await startServer();
+try {
+  const begunMs = Date.now();
+  const taken = await ingest();
+  await pause(3000);
+  const rssMiB = Math.round(rssOf(/** @type {number} */ (child.pid)) / 2 ** 20);
+  const window = `from=${begunMs - 60_000}&to=${Date.now()}`;
+  const shop = encodeURIComponent('{service_name="service-1"}');
+  const api = `${url}/api/v1`;
+  const timed = {
+    "list of services": () => fetch(`${api}/services?${window}`),
+    "stacks of one service": () => fetch(`${api}/profile?service=service-1&${window}`),
+    "diff of two services": () =>
+      fetch(`${api}/diff?left=${shop}&right=${shop.replace("-1", "-2")}&${window}`),
+    "values of the label pod": () =>
+      fetch(`${url}/querier.v1.QuerierService/LabelValues`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          name: "pod",
+          start: String(begunMs - 60_000),
+          end: String(Date.now()),
+        }),
+      }),
+  };
+  const queries = [];
+  for (const [name, ask] of Object.entries(timed)) {
+    const times = [];
+    for (let count = 0; count < QUERIES; count++) {
+      const begun = performance.now();
+      const response = await ask();
+      await response.arrayBuffer();
+      if (!response.ok) {
+        throw new Error(`${name}: status ${response.status}`);
+      }
+      times.push(performance.now() - begun);
+    }
+    queries.push([name, ms(quantile(times, 0.5)), ms(quantile(times, 0.99))]);
+  }
+  const rows = taken.length * stacks;
+  const disk = bytesBelow(folder);
+  const ingestTable = markdownTable(
+    [
+      "profiles",
+      "rows",
+      "acknowledged, p50",
+      "p99",
+      "while they came: services, p99",
+      "disk a profile",
+      "RSS",
+    ],
+    [
+      [
+        String(taken.length),
+        rows.toLocaleString("en"),
+        ms(quantile(taken, 0.5)),
+        ms(quantile(taken, 0.99)),
+        ms(quantile(asked, 0.99)),
+        `${(disk / taken.length / 1024).toFixed(0)} KiB`,
+        `${rssMiB} MiB`,
+      ],
+    ],
+  );
+  const queryTable = markdownTable(["query", "p50", "p99"], queries);
+  console.log(`${ingestTable}\n\n${queryTable}`);
+  writeResults(
+    "server",
+    [
+      "## The server",
+      `\`npm run bench -- server\` on ${describeMachine("python3")}. ${processes} senders push a profile of ${stacks} stacks a minute, for ${seconds} s, from the same machine.`,
+      ingestTable,
+      queryTable,
+    ].join("\n\n"),
+  );
+} finally {
+  const exit = once(child, "exit");
+  child.kill("SIGTERM");
+  await exit;
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** @returns {Promise<{url: string, child: import("node:child_process").ChildProcess}>} */
+async function startServer() {
+  const words = ["serve", "--listen", "127.0.0.1:0", "--store", `duckdb:${folder}`, "--json"];
+  const server = spawn(tidemark, [...words, "--log", "warnings"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let printed = "";
+  for await (const chunk of server.stdout) {
+    printed += chunk;
+    if (printed.includes("}")) {
+      break;
+    }
+  }
+  return { url: JSON.parse(printed).url, child: server };
+}
+
+/** @returns {Promise<number[]>} times until each acknowledgement, in ms */
+async function ingest() {
+  const total = Math.round((processes * seconds) / 60);
+  const endMs = Date.now() + seconds * 1000;
+  const times = /** @type {number[]} */ ([]);
+  const querying = (async () => {
+    while (Date.now() < endMs) {
+      const begun = performance.now();
+      await (await fetch(`${url}/api/v1/services`)).arrayBuffer();
+      asked.push(performance.now() - begun);
+      await pause(500);
+    }
+  })();
+  const sending = [];
+  for (let at = 0; at < total; at++) {
+    const body = pushed(at % processes, Math.floor(at / processes));
+    await pause(Math.max(0, endMs - seconds * 1000 + (at / total) * seconds * 1000 - Date.now()));
+    const begun = performance.now();
+    const send = async () => {
+      const response = await fetch(`${url}/push.v1.PusherService/Push`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+      });
+      await response.arrayBuffer();
+      if (!response.ok) {
+        throw new Error(`push: status ${response.status}`);
+      }
+      times.push(performance.now() - begun);
+    };
+    sending.push(send());
+  }
+  await Promise.all(sending);
+  await querying;
+  return times;
+}
+
+/** A request of the push API. @param {number} process @param {number} round @returns {string} */
+function pushed(process, round) {
+  const strings = new StringTable();
+  const text = (/** @type {string} */ value) => strings.dedup(value);
+  const types = ["inuse_space", "inuse_objects", "alloc_space"];
+  const functions = 500;
+  const profile = new Profile({
+    sampleType: types.map((type) => ({ type: text(type), unit: text("bytes") })),
+    sample: Array.from({ length: stacks }, (_, at) => ({
+      locationId: Array.from(
+        { length: 20 },
+        (_, depth) => 1 + ((at * (depth + 1) + depth) % functions),
+      ),
+      value: [1000 * (1 + ((at + round + process) % 97)), 1 + (at % 7), 512],
+      label: [],
+    })),
+    location: Array.from(
+      { length: functions },
+      (_, at) => new Location({ id: at + 1, line: [{ functionId: at + 1, line: at + 1 }] }),
+    ),
+    function: Array.from(
+      { length: functions },
+      (_, at) =>
+        new PprofFunction({
+          id: at + 1,
+          name: text(`function_${at}`),
+          filename: text(`module_${at % 40}.py`),
+        }),
+    ),
+    stringTable: strings,
+    timeNanos: BigInt(Date.now()) * 1_000_000n,
+    durationNanos: 60_000_000_000n,
+  });
+  const labels = { service_name: `service-${process % 20}`, version: "1", pod: `pod-${process}` };
+  return JSON.stringify({
+    series: [
+      {
+        labels: Object.entries(labels).map(([name, value]) => ({ name, value })),
+        samples: [
+          { ID: `${process}-${round}`, rawProfile: gzipSync(profile.encode()).toString("base64") },
+        ],
+      },
+    ],
+  });
+}
+
+/** @param {number[]} times @param {number} share */
+function quantile(times, share) {
+  const sorted = [...times].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** @param {number} value */
+function ms(value) {
+  return `${value.toFixed(0)} ms`;
+}
+
+/** Of the server: bin/tidemark is replaced by Node. @param {number} pid */
+function rssOf(pid) {
+  const [, kib = "0"] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kib) * 1024;
+}
+
+/** @param {string} path @returns {number} */
+function bytesBelow(path) {
+  return readdirSync(path, { recursive: true, encoding: "utf8" }).reduce((sum, name) => {
+    const about = statSync(join(path, name));
+    return about.isFile() ? sum + about.size : sum;
+  }, 0);
+}

@@ -1,0 +1,37 @@
+/** The JSON answers of a server's API, by the names that its routes use. Their schemas are made from these types. */
+import type {
+  FleetDiffJson,
+  FleetVerdictsJson,
+  GrowingJson,
+  InstanceRowJson,
+  ServiceJson,
+  ServicesJson,
+} from "../documents/fleet_document.js";
+import type { FramesAnswer } from "./frames.js";
+import type { ProfileAnswer, SeriesAnswer } from "./services.js";
+
+export interface ApiAnswers {
+  services: ServicesJson;
+  service: ServiceJson;
+  series: SeriesAnswer;
+  profile: ProfileAnswer;
+  diff: FleetDiffJson;
+  growing: GrowingJson;
+  verdicts: FleetVerdictsJson;
+  instance: InstanceAnswer;
+  frames: FramesAnswer;
+  health: HealthAnswer;
+  error: ErrorAnswer;
+}
+
+/** An instance, and its service. */
+export type InstanceAnswer = InstanceRowJson & { readonly service: string };
+
+export interface HealthAnswer {
+  readonly ok: true;
+}
+
+export interface ErrorAnswer {
+  /** One line. */
+  readonly error: string;
+}

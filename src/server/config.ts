@@ -1,0 +1,80 @@
+/**
+ * The configuration of `tidemark serve --config FILE`: the options of the command in a YAML file.
+ *
+ *     listen: 0.0.0.0:7070
+ *     store: duckdb:/var/lib/tidemark
+ *     token_file: /etc/tidemark/tokens
+ *     keep: 30d
+ *     max_disk: 50GiB
+ */
+import { dirname, resolve } from "node:path";
+import { z } from "zod";
+import { addressIn } from "../model/base/quantities.js";
+import type { Bytes, Millis } from "../model/base/units.js";
+import {
+  duration,
+  quantity,
+  type SettingsKind,
+  settingsIn,
+  settingsText,
+  size,
+} from "../model/settings/settings_file.js";
+
+const file = z.string().min(1).max(4096);
+
+const CONFIG = z.strictObject({
+  listen: quantity(addressIn, "an address such as 127.0.0.1:7070 or [::1]:7070").optional(),
+  store: z.string().min(1).max(4096).optional(),
+  load: z.array(file).optional(),
+  token_file: file.optional(),
+  keep: duration.optional(),
+  max_disk: size.optional(),
+  log: z.enum(["requests", "warnings"]).optional(),
+  watch: z.boolean().optional(),
+  policy: file.optional(),
+});
+
+/** Options of `tidemark serve` by their names in the program; one that the file does not set is missing. */
+export interface ServeConfig {
+  readonly listen?: { readonly host: string; readonly port: number };
+  readonly store?: string;
+  readonly load?: string[];
+  readonly tokenFile?: string;
+  readonly keep?: Millis;
+  readonly maxDisk?: Bytes;
+  readonly log?: "requests" | "warnings";
+  readonly watch?: boolean;
+  readonly policy?: string;
+}
+
+const KIND: SettingsKind = { name: "configuration", page: "docs/server.md" };
+
+/** Paths in the file are relative to its folder. Throws TidemarkError: the file cannot be read, is not YAML, or does not
+ * follow the form; names the line. */
+export function readConfig(path: string): ServeConfig {
+  return configOf(settingsText(path, KIND), path);
+}
+
+/** @internal */
+export function configOf(text: string, path: string): ServeConfig {
+  const set = settingsIn(text, path, CONFIG, KIND);
+  const beside = (name: string) => resolve(dirname(path), name);
+  const config: { [Name in keyof ServeConfig]: ServeConfig[Name] | undefined } = {
+    listen: set.listen,
+    store: set.store?.replace(/^duckdb:(.+)$/, (_, folder) => `duckdb:${beside(folder)}`),
+    load: set.load?.map(beside),
+    tokenFile: set.token_file === undefined ? undefined : beside(set.token_file),
+    keep: set.keep,
+    maxDisk: set.max_disk,
+    log: set.log,
+    watch: set.watch,
+    policy: set.policy === undefined ? undefined : beside(set.policy),
+  };
+  const known = Object.entries(config).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(known) as ServeConfig;
+}
+
+/** @internal The form as JSON Schema, for editors: docs/serve-config.schema.json. */
+export function configSchema(): object {
+  return z.toJSONSchema(CONFIG, { io: "input" });
+}

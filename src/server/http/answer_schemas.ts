@@ -1,0 +1,975 @@
+/** Made by `npm run generate` from src/model/wire/api_answers.ts. Do not edit. */
+export const ANSWER_SCHEMAS = {
+  properties: {
+    services: {
+      $ref: "#/components/schemas/ServicesJson",
+    },
+    service: {
+      $ref: "#/components/schemas/ServiceJson",
+    },
+    series: {
+      $ref: "#/components/schemas/SeriesAnswer",
+    },
+    profile: {
+      $ref: "#/components/schemas/ProfileAnswer",
+    },
+    diff: {
+      $ref: "#/components/schemas/FleetDiffJson",
+    },
+    growing: {
+      $ref: "#/components/schemas/GrowingJson",
+    },
+    verdicts: {
+      $ref: "#/components/schemas/FleetVerdictsJson",
+    },
+    instance: {
+      $ref: "#/components/schemas/InstanceAnswer",
+    },
+    frames: {
+      $ref: "#/components/schemas/FramesAnswer",
+    },
+    health: {
+      $ref: "#/components/schemas/HealthAnswer",
+    },
+    error: {
+      $ref: "#/components/schemas/ErrorAnswer",
+    },
+  },
+  definitions: {
+    ServicesJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.services/1",
+        },
+        window: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        services: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/ServiceRowJson",
+          },
+          description: "By name.",
+        },
+      },
+      required: ["schema", "window", "services"],
+      description: "`tidemark.services/1`",
+    },
+    TimeMs: {
+      type: "number",
+      description: "Milliseconds since 1970 (UTC).",
+    },
+    ServiceRowJson: {
+      type: "object",
+      properties: {
+        service: {
+          type: "string",
+        },
+        versions: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "Of the instances that run, or of the last ones if none runs.",
+        },
+        instances: {
+          type: "number",
+          description: "Recorded programs that run, each with its child processes.",
+        },
+        endedInstances: {
+          type: "number",
+          description: "Recorded programs that ended within the window.",
+        },
+        rssBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Sum of RSS; what processes share counts more than once.",
+        },
+        growthBytesPerHour: {
+          type: "number",
+          description: "Sum over instances; left out where no verdict measured it.",
+        },
+        limitBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Sum of the limits of the control groups; 0: an instance has none.",
+        },
+        msToLimit: {
+          $ref: "#/components/schemas/Millis",
+          description: "Of the instance that reaches its limit first; 0: no limit, or no growth.",
+        },
+        verdict: {
+          $ref: "#/components/schemas/FleetVerdictJson",
+        },
+        sparkline: {
+          type: "array",
+          items: {
+            anyOf: [
+              {
+                $ref: "#/components/schemas/Bytes",
+              },
+              {
+                type: "null",
+              },
+            ],
+          },
+          description:
+            "RSS over the window in equal steps, the newest last; null: nobody reported.",
+        },
+        lastSeenMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "When an instance last reported.",
+        },
+      },
+      required: [
+        "service",
+        "versions",
+        "instances",
+        "endedInstances",
+        "rssBytes",
+        "limitBytes",
+        "msToLimit",
+        "verdict",
+        "sparkline",
+        "lastSeenMs",
+      ],
+      description:
+        "One row of `tidemark.services/1`. Figures of memory are sums over the instances that run.",
+    },
+    Bytes: {
+      type: "number",
+      description: "Bytes; an estimate may be fractional.",
+    },
+    Millis: {
+      type: "number",
+      description: "Milliseconds of a duration.",
+    },
+    FleetVerdictJson: {
+      type: "object",
+      properties: {
+        kind: {
+          type: "string",
+          description: 'As in `tidemark.diagnosis/1`; "none" where no verdict was reached yet.',
+        },
+        confidence: {
+          type: "number",
+          description: "Of the kind, 0 to 1.",
+        },
+        summary: {
+          type: "string",
+          description: "One sentence.",
+        },
+        instances: {
+          type: "number",
+          description: "Instances with a verdict of this kind.",
+        },
+      },
+      required: ["kind", "confidence", "summary", "instances"],
+      description: "The verdict of a service: that of the instance that grows most.",
+    },
+    ServiceJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.service/1",
+        },
+        service: {
+          type: "string",
+        },
+        window: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        summary: {
+          $ref: "#/components/schemas/ServiceRowJson",
+        },
+        instances: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/InstanceRowJson",
+          },
+          description: "Those that run first, then by RSS.",
+        },
+        events: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              timeMs: {
+                $ref: "#/components/schemas/TimeMs",
+              },
+              stream: {
+                type: "string",
+              },
+              pid: {
+                $ref: "#/components/schemas/Pid",
+              },
+              kind: {
+                type: "string",
+              },
+              detail: {
+                type: "string",
+              },
+            },
+            required: ["timeMs", "stream", "pid", "kind", "detail"],
+          },
+          description: "The newest first, at most 200.",
+        },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What could not be seen, and why.",
+        },
+      },
+      required: ["schema", "service", "window", "summary", "instances", "events", "limits"],
+      description: "`tidemark.service/1`",
+    },
+    InstanceRowJson: {
+      type: "object",
+      properties: {
+        stream: {
+          type: "string",
+          description: "Name of its stream; the address of its page ends in it.",
+        },
+        version: {
+          type: "string",
+        },
+        env: {
+          type: "string",
+        },
+        host: {
+          type: "string",
+        },
+        pod: {
+          type: "string",
+        },
+        container: {
+          type: "string",
+        },
+        pid: {
+          $ref: "#/components/schemas/Pid",
+        },
+        command: {
+          type: "string",
+        },
+        python: {
+          type: "string",
+        },
+        startedMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        endedMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "Left out while it runs.",
+        },
+        lastSeenMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        rssBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Of the program and its child processes, at the last reading.",
+        },
+        peakRssBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        processes: {
+          type: "number",
+        },
+        growthBytesPerHour: {
+          type: "number",
+        },
+        limitBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "0: none.",
+        },
+        msToLimit: {
+          $ref: "#/components/schemas/Millis",
+        },
+        verdict: {
+          type: "object",
+          properties: {
+            kind: {
+              type: "string",
+            },
+            confidence: {
+              type: "number",
+            },
+            summary: {
+              type: "string",
+            },
+          },
+          required: ["kind", "confidence", "summary"],
+        },
+        labels: {
+          type: "object",
+          additionalProperties: {
+            type: "string",
+          },
+        },
+        source: {
+          type: "string",
+          description:
+            'Another profiler that sent its profiles: "pyroscope", "otlp" or "datadog". RSS is unknown then.',
+        },
+        liveBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "With  {@link  source } : of its last profile.",
+        },
+      },
+      required: [
+        "stream",
+        "version",
+        "env",
+        "host",
+        "pod",
+        "container",
+        "pid",
+        "command",
+        "python",
+        "startedMs",
+        "lastSeenMs",
+        "rssBytes",
+        "peakRssBytes",
+        "processes",
+        "limitBytes",
+        "msToLimit",
+        "verdict",
+        "labels",
+      ],
+      description: "One recorded program of a service.",
+    },
+    Pid: {
+      type: "number",
+      description: "Process id in the recorder's pid namespace.",
+    },
+    SeriesAnswer: {
+      type: "object",
+      properties: {
+        service: {
+          type: "string",
+        },
+        name: {
+          $ref: "#/components/schemas/SeriesName",
+        },
+        startMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        stepMs: {
+          $ref: "#/components/schemas/Millis",
+        },
+        groups: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              group: {
+                type: "string",
+              },
+              values: {
+                type: "array",
+                items: {
+                  anyOf: [
+                    {
+                      $ref: "#/components/schemas/Bytes",
+                    },
+                    {
+                      type: "null",
+                    },
+                  ],
+                },
+                description: "By step; null: nobody reported.",
+              },
+            },
+            required: ["group", "values"],
+          },
+        },
+      },
+      required: ["service", "name", "startMs", "stepMs", "groups"],
+      description:
+        "Answer of `GET /api/v1/series`: the sum over instances of the mean over each step, weighted by time.",
+    },
+    SeriesName: {
+      type: "string",
+      enum: ["rssBytes", "pssBytes", "liveBytes", "ledger"],
+    },
+    ProfileAnswer: {
+      type: "object",
+      properties: {
+        service: {
+          type: "string",
+        },
+        startMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        endMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        liveBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Of all stacks, also of those that are left out.",
+        },
+        allocatedBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        stacks: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              stack: {
+                type: "array",
+                items: {
+                  $ref: "#/components/schemas/StackFrameJson",
+                },
+              },
+              domain: {
+                type: "string",
+                enum: ["python", "native", "mapped"],
+              },
+              liveBytes: {
+                $ref: "#/components/schemas/Bytes",
+              },
+              liveObjects: {
+                type: "number",
+              },
+              allocatedBytes: {
+                $ref: "#/components/schemas/Bytes",
+              },
+            },
+            required: ["stack", "domain", "liveBytes", "liveObjects", "allocatedBytes"],
+          },
+          description: "Leaf first, most live bytes first.",
+        },
+        other: {
+          type: "object",
+          properties: {
+            stacks: {
+              type: "number",
+            },
+            liveBytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            allocatedBytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+          },
+          required: ["stacks", "liveBytes", "allocatedBytes"],
+          description: "What was left out, exactly.",
+        },
+      },
+      required: ["service", "startMs", "endMs", "liveBytes", "allocatedBytes", "stacks", "other"],
+      description:
+        "Answer of `GET /api/v1/profile?format=json`: the functions of a window's flame graph.",
+    },
+    StackFrameJson: {
+      type: "object",
+      properties: {
+        function: {
+          type: "string",
+        },
+        file: {
+          type: "string",
+        },
+        line: {
+          type: "number",
+        },
+        kind: {
+          type: "string",
+          enum: ["python", "native", "mark"],
+        },
+      },
+      required: ["function", "file", "line", "kind"],
+      description: "A frame of a stack.",
+    },
+    FleetDiffJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.fleetDiff/1",
+        },
+        figure: {
+          type: "string",
+          enum: ["liveBytes", "liveObjects", "allocatedBytes", "allocatedObjects"],
+        },
+        per: {
+          type: "string",
+          enum: ["none", "instance"],
+          description: "What both sides are divided by.",
+        },
+        left: {
+          $ref: "#/components/schemas/DiffSideJson",
+        },
+        right: {
+          $ref: "#/components/schemas/DiffSideJson",
+        },
+        stacks: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              stack: {
+                type: "array",
+                items: {
+                  $ref: "#/components/schemas/StackFrameJson",
+                },
+                description: "Leaf first.",
+              },
+              left: {
+                type: "number",
+              },
+              right: {
+                type: "number",
+              },
+              change: {
+                type: "number",
+              },
+            },
+            required: ["stack", "left", "right", "change"],
+          },
+          description: "The largest change first. `change`: right less left.",
+        },
+        other: {
+          type: "object",
+          properties: {
+            stacks: {
+              type: "number",
+            },
+            left: {
+              type: "number",
+            },
+            right: {
+              type: "number",
+            },
+            change: {
+              type: "number",
+            },
+          },
+          required: ["stacks", "left", "right", "change"],
+          description: "What was left out, exactly.",
+        },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What could not be seen, and why.",
+        },
+      },
+      required: ["schema", "figure", "per", "left", "right", "stacks", "other", "limits"],
+      description: "`tidemark.fleetDiff/1`: what differs between two selections of profiles.",
+    },
+    DiffSideJson: {
+      type: "object",
+      properties: {
+        selector: {
+          type: "string",
+          description: "The processes, as labels select them.",
+        },
+        startMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        endMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        instances: {
+          type: "number",
+          description: "Mean over the window of the number of instances with a profile.",
+        },
+        total: {
+          type: "number",
+          description:
+            'Of all stacks, in bytes or objects; divided by  {@link  instances }  with `per` "instance".',
+        },
+      },
+      required: ["selector", "startMs", "endMs", "instances", "total"],
+      description: "One side of `tidemark.fleetDiff/1`.",
+    },
+    GrowingJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.growing/1",
+        },
+        service: {
+          type: "string",
+        },
+        window: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        early: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+          description:
+            "The two parts of the window that are compared: its first and its last quarter.",
+        },
+        late: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        earlyBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Means over the parts, of all stacks.",
+        },
+        lateBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        growthBytesPerHour: {
+          type: "number",
+        },
+        stacks: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              stack: {
+                type: "array",
+                items: {
+                  $ref: "#/components/schemas/StackFrameJson",
+                },
+                description: "Leaf first.",
+              },
+              earlyBytes: {
+                $ref: "#/components/schemas/Bytes",
+              },
+              lateBytes: {
+                $ref: "#/components/schemas/Bytes",
+              },
+              growthBytesPerHour: {
+                type: "number",
+              },
+              survivedBytes: {
+                $ref: "#/components/schemas/Bytes",
+                description:
+                  "Allocated within the window, live in the last profiles of it, and older than a tenth of the window. Left out where ages are unknown.",
+              },
+            },
+            required: ["stack", "earlyBytes", "lateBytes", "growthBytesPerHour"],
+          },
+          description: "The fastest growing first; stacks that shrink are at the end.",
+        },
+        other: {
+          type: "object",
+          properties: {
+            stacks: {
+              type: "number",
+            },
+            earlyBytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            lateBytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            growthBytesPerHour: {
+              type: "number",
+            },
+          },
+          required: ["stacks", "earlyBytes", "lateBytes", "growthBytesPerHour"],
+          description: "What was left out, exactly.",
+        },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+        },
+      },
+      required: [
+        "schema",
+        "service",
+        "window",
+        "early",
+        "late",
+        "earlyBytes",
+        "lateBytes",
+        "growthBytesPerHour",
+        "stacks",
+        "other",
+        "limits",
+      ],
+      description: "`tidemark.growing/1`: what grew in a window.",
+    },
+    FleetVerdictsJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.fleetVerdicts/1",
+        },
+        window: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        verdicts: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              service: {
+                type: "string",
+              },
+              version: {
+                type: "string",
+              },
+              stream: {
+                type: "string",
+              },
+              host: {
+                type: "string",
+              },
+              pod: {
+                type: "string",
+              },
+              pid: {
+                $ref: "#/components/schemas/Pid",
+              },
+              isRunning: {
+                type: "boolean",
+              },
+              kind: {
+                type: "string",
+              },
+              confidence: {
+                type: "number",
+                description: "0 to 1.",
+              },
+              summary: {
+                type: "string",
+                description: "One sentence.",
+              },
+              growthBytesPerHour: {
+                type: "number",
+                description: "Left out where growth was not measured.",
+              },
+              msToLimit: {
+                $ref: "#/components/schemas/Millis",
+              },
+            },
+            required: [
+              "service",
+              "version",
+              "stream",
+              "host",
+              "pod",
+              "pid",
+              "isRunning",
+              "kind",
+              "confidence",
+              "summary",
+              "msToLimit",
+            ],
+          },
+          description: "The fastest growing first.",
+        },
+      },
+      required: ["schema", "window", "verdicts"],
+      description: "`tidemark.fleetVerdicts/1`: the verdicts of instances.",
+    },
+    InstanceAnswer: {
+      type: "object",
+      properties: {
+        service: {
+          type: "string",
+        },
+        stream: {
+          type: "string",
+          description: "Name of its stream; the address of its page ends in it.",
+        },
+        version: {
+          type: "string",
+        },
+        env: {
+          type: "string",
+        },
+        host: {
+          type: "string",
+        },
+        pod: {
+          type: "string",
+        },
+        container: {
+          type: "string",
+        },
+        pid: {
+          $ref: "#/components/schemas/Pid",
+        },
+        command: {
+          type: "string",
+        },
+        python: {
+          type: "string",
+        },
+        startedMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        endedMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "Left out while it runs.",
+        },
+        lastSeenMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        rssBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Of the program and its child processes, at the last reading.",
+        },
+        peakRssBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        processes: {
+          type: "number",
+        },
+        growthBytesPerHour: {
+          type: "number",
+        },
+        limitBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "0: none.",
+        },
+        msToLimit: {
+          $ref: "#/components/schemas/Millis",
+        },
+        verdict: {
+          type: "object",
+          properties: {
+            kind: {
+              type: "string",
+            },
+            confidence: {
+              type: "number",
+            },
+            summary: {
+              type: "string",
+            },
+          },
+          required: ["kind", "confidence", "summary"],
+        },
+        labels: {
+          type: "object",
+          additionalProperties: {
+            type: "string",
+          },
+        },
+        source: {
+          type: "string",
+          description:
+            'Another profiler that sent its profiles: "pyroscope", "otlp" or "datadog". RSS is unknown then.',
+        },
+        liveBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "With  {@link  source } : of its last profile.",
+        },
+      },
+      required: [
+        "command",
+        "container",
+        "env",
+        "host",
+        "labels",
+        "lastSeenMs",
+        "limitBytes",
+        "msToLimit",
+        "peakRssBytes",
+        "pid",
+        "pod",
+        "processes",
+        "python",
+        "rssBytes",
+        "service",
+        "startedMs",
+        "stream",
+        "verdict",
+        "version",
+      ],
+      description: "An instance, and its service.",
+    },
+    FramesAnswer: {
+      type: "object",
+      properties: {
+        nextOffset: {
+          type: "number",
+          description: "Where the sender goes on; left out where it must not.",
+        },
+        error: {
+          type: "string",
+          description: "One line for people.",
+        },
+      },
+      description: "Answers of `POST /api/v1/frames`.",
+    },
+    HealthAnswer: {
+      type: "object",
+      properties: {
+        ok: {
+          type: "boolean",
+          const: true,
+        },
+      },
+      required: ["ok"],
+    },
+    ErrorAnswer: {
+      type: "object",
+      properties: {
+        error: {
+          type: "string",
+          description: "One line.",
+        },
+      },
+      required: ["error"],
+    },
+  },
+} as const;

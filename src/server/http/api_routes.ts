@@ -1,0 +1,327 @@
+/**
+ * Every route of the server but its pages: what it takes and what it answers. Requests are checked by these declarations,
+ * and the OpenAPI document (openapi.ts) is made from them.
+ */
+import type { ApiAnswers } from "../../model/wire/api_answers.js";
+import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
+import {
+  DIFF_FIGURES,
+  DIFF_PATH,
+  DIFF_SCALES,
+  EVENTS_PATH,
+  GROWING_PATH,
+  INSTANCE_PATH,
+  INSTANCE_REPORT_PATH,
+  PROFILE_PATH,
+  SERIES_GROUPS,
+  SERIES_NAMES,
+  SERIES_PATH,
+  SERVICE_PATH,
+  SERVICES_PATH,
+  VERDICTS_PATH,
+} from "../../model/wire/services.js";
+import { matching, needed, oneOf, type Parameters, text, WINDOW, whole } from "./parameters.js";
+import type { Scope } from "./tokens.js";
+
+/** One answer with status 200: a JSON document of that name, or a body of that type. */
+type Answer = { readonly json: keyof ApiAnswers } | { readonly type: string };
+
+export interface ApiRoute {
+  readonly method: "get" | "post";
+  readonly path: string;
+  readonly group: "services" | "sending" | "grafana" | "operation";
+  readonly summary: string;
+  /** null: no token is needed. */
+  readonly scope: Scope | null;
+  readonly parameters: Parameters;
+  /** Types of the request's body. */
+  readonly body?: readonly string[];
+  readonly answer: Answer;
+}
+
+function route<Declared extends Parameters>(
+  declared: Omit<ApiRoute, "parameters"> & { readonly parameters: Declared },
+) {
+  return declared;
+}
+
+const COLUMNS_TYPE = "application/vnd.tidemark.columns";
+const SPARKLINE_STEPS = 32;
+const MOST_STEPS = 2_000;
+const MOST_STACKS = 8_192;
+const LONGEST_SELECTOR = 16_384;
+
+const query = { method: "get", group: "services", scope: "read" } as const;
+const sparkline = whole("Points of each sparkline.", {
+  least: 1,
+  most: MOST_STEPS,
+  usual: SPARKLINE_STEPS,
+});
+const top = <Usual extends number | undefined>(usual: Usual) =>
+  whole("Rows to list; the others are summed in `other`.", {
+    least: 1,
+    most: MOST_STACKS,
+    usual,
+  });
+const SELECTION = {
+  service: needed("Name of the service."),
+  version: text("Only this version."),
+  instance: text("Only this instance, by the name of its stream."),
+};
+const stream = matching(
+  "Name of the instance's stream.",
+  STREAM_NAME,
+  "the name of a stream, 32 hex digits",
+);
+const selector = (says: string) => needed(says, LONGEST_SELECTOR);
+
+export const SERVICES = route({
+  ...query,
+  path: SERVICES_PATH,
+  summary: "All services of a window: memory, growth, versions, verdict.",
+  parameters: { ...WINDOW, steps: sparkline },
+  answer: { json: "services" },
+});
+export const SERVICE = route({
+  ...query,
+  path: SERVICE_PATH,
+  summary: "One service with its instances and events.",
+  parameters: { ...WINDOW, name: needed("Name of the service."), steps: sparkline },
+  answer: { json: "service" },
+});
+export const SERIES = route({
+  ...query,
+  path: SERIES_PATH,
+  summary: "A gauge over time: the mean of each step, summed over instances.",
+  parameters: {
+    ...WINDOW,
+    ...SELECTION,
+    name: oneOf("What is measured.", SERIES_NAMES, "rssBytes"),
+    by: oneOf("What the sum is divided by.", SERIES_GROUPS, "none"),
+    steps: whole("Steps of the window.", { least: 1, most: MOST_STEPS, usual: 200 }),
+  },
+  answer: { json: "series" },
+});
+export const PROFILE = route({
+  ...query,
+  path: PROFILE_PATH,
+  summary: "The stacks of a window, merged over instances; live bytes are means over the window.",
+  parameters: {
+    ...WINDOW,
+    ...SELECTION,
+    format: oneOf("`columns`: typed arrays, for the pages.", ["json", "columns"], "json"),
+    top: top(undefined),
+  },
+  answer: { json: "profile" },
+});
+export const DIFF = route({
+  ...query,
+  path: DIFF_PATH,
+  summary: "What differs between two windows, versions, instances or any two selections.",
+  parameters: {
+    left: selector(
+      'Selects the processes of one side, such as `{service_name="shop", version="41"}`.',
+    ),
+    right: selector('The other side, such as `{service_name="shop", version="42"}`.'),
+    ...WINDOW,
+    leftFrom: WINDOW.from,
+    leftTo: WINDOW.to,
+    rightFrom: WINDOW.from,
+    rightTo: WINDOW.to,
+    figure: oneOf("What is compared.", DIFF_FIGURES, "liveBytes"),
+    per: oneOf(
+      "`instance`: each side is divided by its mean number of instances.",
+      DIFF_SCALES,
+      "instance",
+    ),
+    top: top<number>(100),
+  },
+  answer: { json: "diff" },
+});
+export const GROWING = route({
+  ...query,
+  path: GROWING_PATH,
+  summary: "What grew in a window, and which of its allocations survived it.",
+  parameters: { ...WINDOW, ...SELECTION, top: top<number>(100) },
+  answer: { json: "growing" },
+});
+export const VERDICTS = route({
+  ...query,
+  path: VERDICTS_PATH,
+  summary: "The verdicts of all instances that ran in a window, the fastest growing first.",
+  parameters: { ...WINDOW, kind: text("Only verdicts of this kind.") },
+  answer: { json: "verdicts" },
+});
+export const INSTANCE = route({
+  ...query,
+  path: INSTANCE_PATH,
+  summary: "One instance.",
+  parameters: { id: stream },
+  answer: { json: "instance" },
+});
+export const INSTANCE_REPORT = route({
+  ...query,
+  path: INSTANCE_REPORT_PATH,
+  summary: "The report of one instance, for its page.",
+  parameters: { id: stream },
+  answer: { type: COLUMNS_TYPE },
+});
+export const FRAMES = route({
+  method: "post",
+  path: FRAMES_PATH,
+  group: "sending",
+  scope: "ingest",
+  summary: `Receives frames of a recording, at most ${MOST_FRAMES_BYTES >> 20} MiB a request. The answer names the next offset.`,
+  parameters: {
+    stream,
+    offset: whole("Offset of the body in the stream.", {
+      least: 0,
+      most: Number.MAX_SAFE_INTEGER,
+      usual: 0,
+    }),
+  },
+  body: ["application/octet-stream"],
+  answer: { json: "frames" },
+});
+
+const sending = { method: "post", group: "sending", scope: "ingest", parameters: {} } as const;
+const PPROF_BODIES = ["application/octet-stream", "multipart/form-data"];
+const INGEST_PARAMETERS = {
+  name: needed("`SERVICE.TYPE{label=value,...}`"),
+  from: text("Start, in s, ms, us or ns since 1970."),
+  until: text("End."),
+  format: text("pprof, folded, groups or lines."),
+};
+const grafana = { method: "post", group: "grafana", scope: "read", parameters: {} } as const;
+const CONNECT = ["application/proto", "application/json"];
+const QUERIER_CALLS = {
+  ProfileTypes: "Types of profiles.",
+  LabelNames: "Names of labels.",
+  LabelValues: "Values of a label.",
+  Series: "Sets of labels.",
+  SelectSeries: "A figure over time.",
+  SelectMergeStacktraces: "A flame graph.",
+  SelectMergeProfile: "A profile in pprof's format.",
+  SelectHeatmap: "How a figure is distributed over processes, over time.",
+  Diff: "The flame graph of a comparison.",
+  GetProfileStats: "Whether there is data, and since when.",
+};
+const operation = { method: "get", group: "operation", parameters: {} } as const;
+
+export const API_ROUTES: readonly ApiRoute[] = [
+  SERVICES,
+  SERVICE,
+  SERIES,
+  PROFILE,
+  DIFF,
+  GROWING,
+  VERDICTS,
+  INSTANCE,
+  INSTANCE_REPORT,
+  {
+    ...query,
+    path: EVENTS_PATH,
+    summary: "Server-sent events: `changed` when new data is in the database.",
+    parameters: {},
+    answer: { type: "text/event-stream" },
+  },
+  FRAMES,
+  ...["/ingest", "/pyroscope/ingest"].map((path) => ({
+    ...sending,
+    path,
+    summary: "Receives a profile of Pyroscope's SDKs.",
+    parameters: INGEST_PARAMETERS,
+    body: PPROF_BODIES,
+    answer: { type: "text/plain" },
+  })),
+  {
+    ...sending,
+    path: "/push.v1.PusherService/Push",
+    summary: "Receives profiles by Pyroscope's push API.",
+    body: CONNECT,
+    answer: { type: "application/proto" },
+  },
+  {
+    ...sending,
+    path: "/v1development/profiles",
+    summary: "Receives profiles by OTLP.",
+    body: ["application/x-protobuf"],
+    answer: { type: "application/x-protobuf" },
+  },
+  {
+    ...sending,
+    path: "/profiling/v1/input",
+    summary: "Receives profiles of Datadog's profiler.",
+    body: ["multipart/form-data"],
+    answer: { type: "application/json" },
+  },
+  ...Object.entries(QUERIER_CALLS).map(([name, summary]) => ({
+    ...grafana,
+    path: `/querier.v1.QuerierService/${name}`,
+    summary,
+    body: CONNECT,
+    answer: { type: "application/json" },
+  })),
+  {
+    ...grafana,
+    method: "get",
+    path: "/pyroscope/render",
+    summary: "A flame graph as JSON.",
+    parameters: renderParameters(""),
+    answer: { type: "application/json" },
+  },
+  {
+    ...grafana,
+    method: "get",
+    path: "/pyroscope/render-diff",
+    summary: "The flame graph of a comparison as JSON.",
+    parameters: { ...renderParameters("left"), ...renderParameters("right") },
+    answer: { type: "application/json" },
+  },
+  {
+    ...operation,
+    path: "/metrics",
+    scope: "read",
+    summary: "Figures for Prometheus.",
+    answer: { type: "text/plain" },
+  },
+  {
+    ...operation,
+    path: "/healthz",
+    scope: null,
+    summary: "200 while the server runs.",
+    answer: { json: "health" },
+  },
+  {
+    ...operation,
+    path: "/readyz",
+    scope: null,
+    summary: "200 while the server takes requests.",
+    answer: { json: "health" },
+  },
+  {
+    ...operation,
+    path: "/info",
+    scope: null,
+    summary: "What Datadog's libraries ask an agent first.",
+    answer: { type: "application/json" },
+  },
+  {
+    ...operation,
+    path: "/api/openapi.json",
+    scope: null,
+    summary: "This document.",
+    answer: { type: "application/json" },
+  },
+];
+
+function renderParameters(side: "" | "left" | "right"): Parameters {
+  const named = (name: string) =>
+    side === "" ? name : `${side}${name[0]?.toUpperCase()}${name.slice(1)}`;
+  return {
+    [named("query")]: needed("`TYPE{SELECTOR}`", LONGEST_SELECTOR),
+    [named("from")]: text("Such as now-1h, or s or ms since 1970."),
+    [named("until")]: text("The same."),
+    maxNodes: text("Bars to draw."),
+  };
+}
