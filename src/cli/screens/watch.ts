@@ -49,7 +49,7 @@ export function printWatchTable(screen: Screen, { programs, policy }: WatchJson)
     }
   }
   if (policy === "") {
-    screen.line(screen.paint.dim("  no policy: every program that may be entered gets the agent"));
+    screen.line(screen.paint.dim("  no policy: every program that can be attached to gets the agent"));
   }
 }
 
