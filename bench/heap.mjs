@@ -23,7 +23,7 @@ import { median } from "./statistics.mjs";
 const { values: options } = parseArgs({
   options: { gib: { type: "string", default: "0.1,1,4" }, python: { type: "string" } },
 });
-const python = options.python ?? (await packagesOrNone());
+const python = options.python ?? (await findPackagesPython());
 const run = promisify(execFile);
 const folder = fileURLToPath(new URL(".", import.meta.url));
 
@@ -43,7 +43,7 @@ const peers = {
   guppy3: "from guppy import hpy; hpy().heap()",
 };
 
-async function packagesOrNone() {
+async function findPackagesPython() {
   const interpreters = await findInterpreters();
   try {
     return await makeVenv("bench-heap", "bench/requirements-heap.txt", interpreters);
@@ -81,7 +81,7 @@ async function startProgram(records) {
 
 /** @param {number} pid @param {string} kind @returns {Promise<Answer>} */
 async function look(pid, kind) {
-  const words = ["--max-old-space-size=8192", join(folder, "heap_look.mjs"), String(pid), kind];
+  const words = ["--max-old-space-size=8192", join(folder, "heap_once.mjs"), String(pid), kind];
   const { stdout } = await run(process.execPath, words);
   return JSON.parse(stdout);
 }

@@ -134,7 +134,7 @@ export function policyOf(text: string, path: string): Policy {
   const keys = issue?.path.map(String) ?? [];
   const place = keys.join(".").replace(/^select\.(\d+)/, (_, index) => `rule ${Number(index) + 1}`);
   const value = keys.length === 0 ? document.contents : document.getIn(keys, true);
-  const why = issue === undefined ? "" : whatIsWrong(issue, value);
+  const why = issue === undefined ? "" : describeIssue(issue, value);
   throw refused(path, lineOf(document, keys, lines), `${place || "the policy"}: ${why}`);
 }
 
@@ -148,7 +148,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 };
 
 /** `node`: of the value in the document; undefined if it is missing. */
-function whatIsWrong(issue: z.core.$ZodIssue, node: unknown): string {
+function describeIssue(issue: z.core.$ZodIssue, node: unknown): string {
   switch (issue.code) {
     case "unrecognized_keys":
       return `no such setting: ${issue.keys.join(", ")}`;

@@ -95,7 +95,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       senders,
       tokens,
       changes,
-      hosts: isLoopback && tokens.areNone ? new Set([...LOOPBACK_NAMES, listen.host]) : null,
+      hosts: isLoopback && tokens.isEmpty ? new Set([...LOOPBACK_NAMES, listen.host]) : null,
       pages: options.pages,
       report: (stream) => reportOf(files, stream),
       log: (line) => log.info(line),

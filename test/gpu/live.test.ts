@@ -319,14 +319,14 @@ say([torch.history[-1], os.listdir(os.environ["STAND_IN_FOLDER"]), threading.act
     );
     expect(await program.go()).toEqual([["all", "python", 100_000]]);
     // A heartbeat in the recording, and then the end.
-    const told = () => {
+    const isReported = () => {
       try {
         return openRecording(recording).series[0]?.values.has("gpu.0.reservedBytes") === true;
       } catch {
         return false; // nothing whole is written yet
       }
     };
-    await expect.poll(told, { timeout: 60_000, interval: 200 }).toBe(true);
+    await expect.poll(isReported, { timeout: 60_000, interval: 200 }).toBe(true);
     const left = program.go();
     interrupt();
     const { status, stderr } = await attached;

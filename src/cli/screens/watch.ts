@@ -49,7 +49,9 @@ export function printWatchTable(screen: Screen, { programs, policy }: WatchJson)
     }
   }
   if (policy === "") {
-    screen.line(screen.paint.dim("  no policy: every program that can be attached to gets the agent"));
+    screen.line(
+      screen.paint.dim("  no policy: every program that can be attached to gets the agent"),
+    );
   }
 }
 

@@ -35,7 +35,7 @@ import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
 const MOST_THREADS = 65_536;
 const MOST_INTERPRETERS = 1024;
-const FEWEST_LOOKS = 20;
+const FEWEST_SNAPSHOTS = 20;
 const LOOKING_MS: Millis = 100;
 /** "xdebugpy", which opens _Py_DebugOffsets. */
 const COOKIE = "xdebugpy";
@@ -149,7 +149,7 @@ function checkRunning(point: EntryPoint): void {
       checkStanding(point);
       return;
     } catch (error) {
-      if (look >= FEWEST_LOOKS && monotonicMs() >= untilMs) {
+      if (look >= FEWEST_SNAPSHOTS && monotonicMs() >= untilMs) {
         throw error;
       }
     }

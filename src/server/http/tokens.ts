@@ -57,13 +57,13 @@ export class Tokens {
   }
 
   /** True where no token is needed at all. */
-  get areNone(): boolean {
+  get isEmpty(): boolean {
     return this.#tokens.length === 0;
   }
 
   /** `authorization`: the header. Admins may do everything. */
   allow(scope: Scope, authorization: string | undefined): boolean {
-    if (this.areNone) {
+    if (this.isEmpty) {
       return true;
     }
     const [, given = ""] = /^Bearer (\S{1,4096})$/.exec(authorization ?? "") ?? [];
