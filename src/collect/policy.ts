@@ -98,7 +98,7 @@ export const DEFAULT_POLICY: Policy = POLICY.parse({});
 export function readPolicy(path: string): Policy {
   let text: string;
   try {
-    // A folder, a pipe or a device is no policy; it is read again when it changes.
+    // A folder, a pipe or a device is not a policy; it is read again when it changes.
     if (!statSync(path).isFile()) {
       throw refused(path, null, "it is not an ordinary file");
     }
@@ -118,7 +118,7 @@ const LONGEST_POLICY = 1 << 20;
 /** @internal */
 export function policyOf(text: string, path: string): Policy {
   if (text.length > LONGEST_POLICY) {
-    throw refused(path, null, "it is larger than 1 MiB, so it is no policy");
+    throw refused(path, null, "it is larger than 1 MiB, so it is not a policy");
   }
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });

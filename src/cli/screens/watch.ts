@@ -44,7 +44,7 @@ export function printWatchTable(screen: Screen, { programs, policy }: WatchJson)
     if (reason !== "") {
       const help = remedy === "" ? "" : `; ${remedy}`;
       screen.line(
-        screen.paint.dim(`  ${service} (${pid}) cannot have the agent: ${reason}${help}`),
+        screen.paint.dim(`  ${service} (${pid}) cannot be attached to: ${reason}${help}`),
       );
     }
   }
@@ -63,7 +63,7 @@ export function watchEventText(event: WatchEvent): string {
     case "left":
       return `${nameOf(event)}: left as it was; its recording is ${event.path}`;
     case "refused":
-      return `${nameOf(event)}: recorded from outside, because the agent cannot enter: ${event.why}`;
+      return `${nameOf(event)}: recorded from outside, because the agent could not be attached: ${event.why}`;
     case "failed":
       return `${nameOf(event)}: not recorded; the next attempt is in a minute: ${event.why}`;
     case "verdict": {

@@ -31,7 +31,7 @@ export interface ForeignRecording {
     readonly value: number;
   }[];
   readonly events: readonly TimelineEvent[];
-  /** Figures of source lines that are no sum over stacks; empty if the format has none. */
+  /** Figures of source lines that are not sums over stacks; empty if the format has none. */
   readonly lines: readonly LineFigures[];
   /** Sentences about what the file does not contain, beyond the figures that are unknown. */
   readonly limits: readonly string[];

@@ -98,7 +98,7 @@ async function ask(path: string, parameters: Record<string, string>): Promise<Re
     },
   );
   if (response.status === 401) {
-    throw new TokenNeeded("This server wants a token that may read.");
+    throw new TokenNeeded("This server requires a token with the scope read.");
   }
   if (!response.ok) {
     const { error } = (await response.json().catch(() => ({}))) as { error?: string };

@@ -85,7 +85,7 @@ class MassifReader {
     if (last === undefined) {
       throw new ForeignFault("it has no snapshot");
     }
-    // Instructions and allocated bytes are no time: the snapshots follow each other by 1 ms each.
+    // Instructions and allocated bytes are not time: the snapshots follow each other by 1 ms each.
     const isTime = this.#unit === "ms";
     const timeOf = (snapshot: Snapshot) =>
       isTime ? snapshot.time : this.#snapshots.indexOf(snapshot);
@@ -144,7 +144,7 @@ class MassifReader {
   #figure(key: string, text: string): void {
     const value = Number(text);
     if (!(value >= 0 && value < Number.MAX_SAFE_INTEGER)) {
-      throw new ForeignFault(`${key}=${text.slice(0, 40)} is no number`);
+      throw new ForeignFault(`${key}=${text.slice(0, 40)} is not a number`);
     }
     const snapshot = this.#current();
     if (key === "time") {

@@ -48,7 +48,7 @@ function eventIn(bytes: Buffer | undefined): DatadogEvent {
     const event: unknown = JSON.parse(bytes?.toString("utf8") ?? "{}");
     return typeof event === "object" && event !== null ? event : {};
   } catch {
-    return malformed("event.json is no JSON");
+    return malformed("event.json is not JSON");
   }
 }
 

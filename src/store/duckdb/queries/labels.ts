@@ -88,7 +88,7 @@ async function checkPattern(database: StoreDatabase, pattern: string): Promise<v
   try {
     await database.query("SELECT regexp_full_match('', $pattern)", { pattern });
   } catch {
-    throw badUsage(`this is no regular expression: ${oneLine(pattern, 60)}`, "RE2's syntax");
+    throw badUsage(`this is not a regular expression: ${oneLine(pattern, 60)}`, "RE2's syntax");
   }
 }
 
