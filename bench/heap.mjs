@@ -175,7 +175,7 @@ function graphFits(objects) {
 
 /** @typedef {Awaited<ReturnType<typeof startProgram>>} Program */
 
-/** What the loop suffers: untouched, stopped for a copy, forked for as long as that copy took.
+/** The effect on the loop: not read, stopped for a copy, forked for as long as that copy took.
  * @param {string} name @param {Program} program @param {number} exactMs how long a look takes */
 async function measurePauses(name, program, exactMs) {
   const alone = await program.tell(`beat ${BEAT_SECONDS}`);
@@ -189,7 +189,7 @@ async function measurePauses(name, program, exactMs) {
   const lost = (/** @type {Answer} */ { beats, ms: took }) =>
     ms(Math.max(0, took - beats / expected));
   pauseRows.push(
-    [name, "untouched", ms(alone.longestMs), "", ""],
+    [name, "not read", ms(alone.longestMs), "", ""],
     [name, `stop, ${ms(pauseMs)}`, ms(stopped.longestMs), lost(stopped), "0 MiB"],
     [
       name,

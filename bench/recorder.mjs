@@ -90,7 +90,7 @@ const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
  * @property {string} verdict
  */
 
-/** The program that says where it is. @param {string} path @param {RegExp} wanted */
+/** Waits until a file matches. @param {string} path @param {RegExp} wanted */
 async function readWhenPresent(path, wanted) {
   for (;;) {
     try {

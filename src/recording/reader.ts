@@ -161,7 +161,7 @@ export class OpenRecording implements Recording {
       throw nothingThere(
         `${this.path} contains no profile`,
         this.missing ??
-          "its summary and timeline still show the memory of the processes; the limits say why no agent ran",
+          "its summary and timeline still show the memory of the processes; the limits give the reason why no agent ran",
       );
     }
     if (moment === "peak") {

@@ -1,6 +1,6 @@
 /* protection.c - whether a page may be written now.
  *
- * Only the kernel knows: an object's program headers say what the loader will do with its RELRO part, not
+ * Only the kernel knows: an object's program headers show what the loader will do with its RELRO part, not
  * whether it has done so yet.
  *
  *   Linux 5.14 on   madvise(MADV_POPULATE_WRITE) fails with EINVAL where writing is not allowed; it does

@@ -3,7 +3,7 @@ import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { ruleFinding, verdict } from "../verdict/verdict.fixture.js";
 import { diagnose } from "../verdict/verdict.js";
 
-/** Memory still grows, so the verdict stays open, and it says that older blocks are being filled. */
+/** Memory still grows, so the verdict stays open, and it states that older blocks are being filled. */
 function filling(text: string): boolean {
   const { kind, summary } = diagnose(evidenceOf(text)).verdict;
   expect(kind).toBe("insufficient-evidence");
@@ -88,7 +88,7 @@ describe("allocator", () => {
     expect(verdict(`${text}\nledger.anon.other 9\nledger.malloc.free 5 + 1/s`)).toBe(
       "allocator-retention",
     );
-    // An allocator that nobody stands in front of: what it holds may all live.
+    // No cache in front of the allocator: all that it holds may be live.
     expect(verdict(`${text}\nledger.anon.other 9 + 1/s\nledger.malloc.free 5`)).toBe("native-leak");
   });
 

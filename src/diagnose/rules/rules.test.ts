@@ -41,7 +41,7 @@ describe("age-cohorts", () => {
   test("one block that is replaced by larger ones has no old survivors and still leaks", () => {
     const text = "anonRssBytes 40 + 1/s\nsite append swells 1/s domain=native file=/lib/numpy/a.py";
     expect(verdict(`${text} copied=4`)).toBe("python-leak");
-    // Small objects that stand at the same site hide no block.
+    // Small objects of the same site do not hide a block.
     expect(verdict(`${text} copied=4 beside=20000`)).toBe("python-leak");
     expect(ruleFinding("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.8 });
     expect(verdict(text)).toBe("python-leak");
@@ -222,7 +222,7 @@ describe("parts of RSS that the kernel distinguishes", () => {
     const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300";
     expect(ruleFinding("mapped-files", text)?.says).toBe("no leak");
     expect(verdict(text)).not.toBe("file-growth");
-    // Nor where the ledger shows the same pages, and all of RSS grows beyond doubt: it says what is read.
+    // Nor where the ledger shows the same pages, and all of RSS grows beyond doubt: it names the files that are read.
     const whole = `${text}\nrssBytes 60 + 1/s\nledger.file.mapped 10 + 1/s`;
     expect(ruleFinding("ledger-parts", whole)?.says).toBe("silent");
     expect(diagnose(evidenceOf(whole)).verdict).toMatchObject({

@@ -1,4 +1,4 @@
-/** A verdict on selected rows says so, and states their share of the whole process's growth. */
+/** A verdict on selected rows states this, and their share of the whole process's growth. */
 import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";

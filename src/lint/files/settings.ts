@@ -115,7 +115,7 @@ export function settingsOf(text: string, path: string, folder: string): LintSett
   };
 }
 
-/** What stands at `tool.tidemark.lint`; undefined where nothing does. */
+/** The table `tool.tidemark.lint`; undefined if there is none. */
 function tableOf(text: string, path: string): unknown {
   let value: unknown;
   try {

@@ -5,7 +5,7 @@ import { decodePprof } from "./pprof.js";
 import { malformed, type ReceivedProfile, RequestBudget } from "./received_profile.js";
 import { senderIdentity } from "./sender_identity.js";
 
-/** Tags that say how it was profiled, not who. */
+/** Tags about the profiler, not about the program. */
 const OMITTED = new Set(["profiler_config", "runtime-id", "language", "runtime", "_dd.profiler"]);
 
 /** Throws TidemarkError. */
