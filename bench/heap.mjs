@@ -274,7 +274,7 @@ The effect on a program whose loop changes random records, for ${BEAT_SECONDS} s
 work that it lost. The child of a bare fork is kept for as long as the copy takes; pages that are written to in the
 meantime exist twice.
 
-${markdownTable(["heap", "way", "longest pause", "work lost", "copied on write"], pauseRows)}
+${markdownTable(["heap", "method", "longest pause", "work lost", "copied on write"], pauseRows)}
 
 Other tools that count types, without retained sizes (at most ${LONGEST_PEER_MS / 1000} s each):
 

@@ -127,7 +127,7 @@ static void high_numbers(void)
 static void no_samples_while_off(void)
 {
     on();
-    tm_turn_off("the test says so");
+    tm_turn_off("requested by the test");
     CHECK(opener(here()) == 0);
 }
 

@@ -235,7 +235,7 @@ static void events_are_a_ring(void)
 static void turning_off_is_on_the_timeline(void)
 {
     agent_on("period=64K", 5);
-    tm_turn_off("the test says so");
+    tm_turn_off("requested by the test");
     const struct tm_section *section = &tm_core.header->sections[TM_SECTION_EVENTS];
     const struct tm_event *event = tm_at(TM_SECTION_EVENTS, section->count - 1);
     CHECK(section->count == 1 && event->kind == TM_EVENT_OFF && !tm_armed());

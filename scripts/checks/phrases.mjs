@@ -59,7 +59,8 @@ export const PHRASES = [
   { phrase: "at the begin", instead: "at the start; when attaching" },
   { phrase: "as (a|the) policy says", instead: "according to a policy" },
   {
-    phrase: "(it|that|this|which) is no (leak|error|list|number|text|file|pool|policy|sample|memory)",
+    phrase:
+      "(it|that|this|which) is no (leak|error|list|number|text|file|pool|policy|sample|memory)",
     instead: "is not a",
   },
 ];
