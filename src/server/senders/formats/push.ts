@@ -104,7 +104,7 @@ function seriesOfJson(body: Buffer): PushedSeries[] {
   try {
     request = JSON.parse(body.toString("utf8"));
   } catch {
-    return malformed("it is no JSON");
+    return malformed("it is not JSON");
   }
   const all = listIn(request, "series");
   withinLimit("profiles-per-request", all.length);
