@@ -95,7 +95,7 @@ select:
   - {match: {}, watch: never}
 `,
   );
-  const words = ["watch", "--policy", policy, "--folder", join(folder, `recordings-${agents}`)];
+  const words = ["watch", "--config", policy, "--folder", join(folder, `recordings-${agents}`)];
   const child = spawn(tidemark, words, { stdio: "ignore" });
   const begun = performance.now();
   const seconds = () => (performance.now() - begun) / 1000;

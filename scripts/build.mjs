@@ -28,9 +28,10 @@ export async function buildSources() {
   });
 }
 
-/** The program, and its threads. */
+/** The program, its threads, and the process that a collector starts. */
 const programEntries = [
   "cli/main.js",
+  "collect/capture_process.js",
   "cpython/heap/census/share_worker.js",
   "holders/holder_worker.js",
   "record/census/census_worker.js",

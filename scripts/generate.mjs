@@ -49,7 +49,13 @@ async function builtParts() {
   const { advicePage } = await import("./generate/advice_page.mjs");
   const { commandPages } = await import("./generate/command_pages.mjs");
   const { lintPage } = await import("./generate/lint_page.mjs");
-  return new Map([...(await commandPages()), ...(await advicePage()), ...(await lintPage())]);
+  const { policySchema } = await import("./generate/policy_schema.mjs");
+  return new Map([
+    ...(await commandPages()),
+    ...(await advicePage()),
+    ...(await lintPage()),
+    ...(await policySchema()),
+  ]);
 }
 
 /** @param {Map<string, string>} files @param {boolean} write */

@@ -313,7 +313,8 @@ def check_hosted(python):
 
 
 def check_package(python):
-    for test, agent in (("test_without_agent.py", False), ("test_with_agent.py", True)):
+    tests = (("test_without_agent.py", False), ("test_with_agent.py", True), ("test_traffic.py", True))
+    for test, agent in tests:
         python.run(test, options=("-W", "error"), agent=agent, errors_on="OK")
 
 

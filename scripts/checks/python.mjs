@@ -5,7 +5,7 @@ import { readEnvironment } from "../environment.mjs";
 import { root } from "../setup.mjs";
 import { say, stream, sum } from "./stream.mjs";
 
-const TESTS = ["test_without_agent.py", "test_in_program.py", "test_limits.py"];
+const TESTS = ["test_without_agent.py", "test_in_program.py", "test_limits.py", "test_traffic.py"];
 
 /** @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: one printed no count */
 export async function checkPython() {

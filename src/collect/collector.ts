@@ -6,6 +6,8 @@
  *                                                                   ▼               ▼ choice: room, share, turns
  *                                                  recordings, and the server   attach ... leave
  *
+ *     every 10 s   programs with triggers ──condition holds──> capture, within its budgets ──> artifact
+ *
  * | what | outcome |
  * |---|---|
  * | a program refuses the agent | recorded from outside; tried again after a minute, then later and later |
@@ -19,19 +21,23 @@
  */
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PythonScan, readStatus, type ScannedProcess } from "../linux/index.js";
+import { isDeepStrictEqual } from "node:util";
+import { PythonScan, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
-import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
-import { processGone, TidemarkError } from "../model/errors/errors.js";
-import { reasonOf } from "../model/errors/reason.js";
-import { attachAndRecord, CpuBudget, OutsideRecording } from "../record/index.js";
+import { type MemoryEnd, memoryEndSentence } from "../model/profile/memory_end.js";
 import type { Destination } from "../recording/sender/post_connection.js";
+import { Artifacts } from "./artifacts.js";
+import { boundsOf } from "./bounds.js";
+import { Captures } from "./captures.js";
 import { chooseAgents } from "./choice.js";
 import { KeptRecordings } from "./kept_recordings.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy.js";
-import { type Chosen, type Program, programsOf, ruleFor } from "./programs.js";
-import { VerdictTurns } from "./verdicts.js";
+import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./programs.js";
+import { FIRST_RETRY_MS, type Growing, Recorders, type Watched, whyOf } from "./recorders.js";
+import { rssOf, Triggers } from "./triggers.js";
+import { type Judged, VerdictTurns } from "./verdicts.js";
+import type { WatchEvent } from "./watch_event.js";
 
 export interface WatchOptions {
   /** The policy file, read again when it changes; null: the default policy. */
@@ -44,92 +50,24 @@ export interface WatchOptions {
   readonly onEvent: (event: WatchEvent) => void;
 }
 
-/** Something that a person would want to read in a log. */
-export type WatchEvent =
-  | { readonly kind: "attached" | "left"; readonly program: Program; readonly path: string }
-  /** "refused": it is recorded from outside, not with the agent. "failed": it is not recorded. Both are tried again. */
-  | { readonly kind: "refused" | "failed"; readonly program: Program; readonly why: string }
-  | {
-      readonly kind: "verdict";
-      readonly program: Program;
-      readonly path: string;
-      readonly verdict: DiagnosisJson["verdict"];
-    }
-  | { readonly kind: "policy"; readonly why: string }
-  | {
-      readonly kind: "watching";
-      readonly withAgent: number;
-      readonly outside: number;
-      readonly not: number;
-    };
-
-/** Bounds that the policy may change. */
-interface Bounds {
-  readonly warmUpMs: Millis;
-  /** Distance of the polls of a program without the agent. */
-  readonly pollMs: Millis;
-  readonly agents: number;
-  readonly turnMs: Millis;
-  readonly keepMs: Millis;
-  readonly mostBytes: Bytes;
-}
-
-export function boundsOf({ defaults }: Policy): Bounds {
-  return {
-    warmUpMs: defaults.warm_up ?? 60_000,
-    pollMs: defaults.poll ?? 20_000,
-    agents: defaults.agents ?? 20,
-    turnMs: defaults.turn ?? 600_000,
-    keepMs: defaults.keep ?? 86_400_000,
-    mostBytes: defaults.disk ?? 2 * 2 ** 30,
-  };
-}
-
 const SCAN_MS: Millis = 3_000;
 const TIDY_MS: Millis = 60_000;
 /** Between two lines with the number of watched programs. */
 const COUNT_MS: Millis = 60_000;
 /** A program that ends sooner is not recorded. */
 const LEAST_AGE_MS: Millis = 5_000;
-/** How long a program may take to run Python code. */
-const WAIT_MS: Millis = 60_000;
-/** Programs that are entered at the same moment. */
-const MOST_ENTERED = 2;
-const FIRST_RETRY_MS: Millis = 60_000;
-const LAST_RETRY_MS: Millis = 3_600_000;
-/** A recording that grows. */
-interface Growing {
-  readonly kind: "outside" | "agent";
-  readonly path: string;
-  /** When the agent was loaded, or the recording from outside began. */
-  readonly sinceMs: Millis;
-  /** Sum of RSS then. */
-  readonly rssBytes: Bytes;
-  readonly stop: AbortController;
-  readonly ended: Promise<void>;
-}
-
-interface Watched {
-  program: Program;
-  rule: Chosen;
-  growing: Growing | null;
-  leftMs: Millis | null;
-  turns: number;
-  retryMs: Millis;
-  retryDistanceMs: Millis;
-  /** No recording could be made: nothing is tried before this. */
-  brokenUntilMs: Millis;
-}
 
 export class Collector {
   readonly #options: WatchOptions;
   readonly #scan = new PythonScan();
-  readonly #budget = new CpuBudget();
   readonly #kept: KeptRecordings;
+  readonly #recorders: Recorders;
+  readonly #triggers = new Triggers();
+  readonly #artifacts: Artifacts;
+  readonly #captures: Captures;
   readonly #watched = new Map<string, Watched>();
   #policy: Policy;
   #policyMs = 0;
-  #entering = 0;
   #tidyMs = 0;
   #counts = "";
   #countsMs = 0;
@@ -142,6 +80,15 @@ export class Collector {
     this.#policy = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
     this.#policyMs = policyPath === null ? 0 : changedMs(policyPath);
     this.#kept = new KeptRecordings(options.folder);
+    this.#recorders = new Recorders({
+      kept: this.#kept,
+      to: options.to,
+      pollMs: () => boundsOf(this.#policy).pollMs,
+      onEvent: options.onEvent,
+      onEnded: (one, growing, memoryEnds) => this.#ended(one, growing, memoryEnds),
+    });
+    this.#artifacts = new Artifacts(options.folder);
+    this.#captures = new Captures(this.#artifacts, options.onEvent);
   }
 
   /** Until `until` is aborted; every program has been left when it returns. */
@@ -151,6 +98,7 @@ export class Collector {
       while (!until.aborted) {
         this.#readPolicyAgain();
         this.#look();
+        this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
         this.#tidy();
         await sleep(SCAN_MS, undefined, { signal: until }).catch(() => {});
       }
@@ -164,8 +112,9 @@ export class Collector {
     for (const { stop } of growing) {
       stop.abort();
     }
-    await Promise.all(growing.map(({ ended }) => ended));
+    await Promise.all([...growing.map(({ ended }) => ended), this.#captures.close()]);
     await this.#verdicts.settled();
+    this.#kept.close();
   }
 
   #look(): void {
@@ -198,6 +147,7 @@ export class Collector {
       }
     }
     this.#choose(seen, nowMs);
+    this.#trigger(seen, nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
   }
@@ -205,6 +155,7 @@ export class Collector {
   #choose(seen: ReadonlySet<string>, nowMs: Millis): void {
     const bounds = boundsOf(this.#policy);
     const living = [...this.#watched].filter(([key]) => seen.has(key));
+    const now = new Date();
     const { start, stop } = chooseAgents(
       living.map(([key, { program, rule, growing, leftMs, turns, retryMs }]) => ({
         key,
@@ -215,6 +166,7 @@ export class Collector {
           rule.watch === "agent" &&
           program.root.attach.ok &&
           nowMs >= retryMs &&
+          isInWindow(rule.window, now) &&
           ageMs(program.root) >= bounds.warmUpMs,
         sinceMs: growing?.kind === "agent" ? growing.sinceMs : null,
         leftMs,
@@ -230,138 +182,87 @@ export class Collector {
     for (const [key, one] of living) {
       const { growing, rule } = one;
       const isAllowed =
-        rule.watch === "agent" || (rule.watch === "outside" && growing?.kind === "outside");
+        growing?.kind === "agent"
+          ? rule.watch === "agent" && isInWindow(rule.window, now)
+          : rule.watch !== "never";
       if (growing !== null && !isAllowed) {
         growing.stop.abort();
-      } else if (starting.has(key) && growing?.kind !== "agent" && this.#entering < MOST_ENTERED) {
-        this.#enter(one);
+      } else if (starting.has(key) && growing?.kind !== "agent" && this.#recorders.mayEnter) {
+        this.#recorders.enter(one);
       } else if (
         growing === null &&
         nowMs >= one.brokenUntilMs &&
         rule.watch !== "never" &&
         ageMs(one.program.root) >= LEAST_AGE_MS
       ) {
-        this.#recordOutside(one);
+        this.#recorders.recordOutside(one);
       }
     }
   }
 
-  #enter(one: Watched): void {
-    this.#entering += 1;
-    let isEntering = true;
-    const entered = () => {
-      this.#entering -= isEntering ? 1 : 0;
-      isEntering = false;
-    };
-    const before = one.growing;
-    before?.stop.abort();
-    this.#begin(one, "agent", async (recordingPath, until) => {
-      try {
-        await before?.ended;
-        await this.#attach(one, recordingPath, until, entered);
-        one.retryDistanceMs = FIRST_RETRY_MS;
-      } catch (error) {
-        one.retryMs = monotonicMs() + one.retryDistanceMs;
-        one.retryDistanceMs = Math.min(LAST_RETRY_MS, one.retryDistanceMs * 2);
-        if (!until.aborted) {
-          this.#options.onEvent({ kind: "refused", program: one.program, why: whyOf(error) });
-        }
-      }
-      one.leftMs = monotonicMs();
-      one.turns += 1;
-    }).finally(entered);
+  #trigger(seen: ReadonlySet<string>, nowMs: Millis): void {
+    const living = [...this.#watched].filter(([key]) => seen.has(key)).map(([, one]) => one);
+    const fired = this.#triggers.next(
+      living.map(({ program, rule }) => ({ program, triggers: rule.triggers })),
+      nowMs,
+    );
+    for (const { program, trigger, reason } of fired) {
+      const recording = this.#watched.get(program.root.key)?.growing?.path ?? null;
+      this.#captures.want(
+        { program, reason, captures: trigger.captures, recording, lastMoment: false },
+        boundsOf(this.#policy).captures,
+        nowMs,
+      );
+    }
   }
 
-  async #attach(
-    one: Watched,
-    recordingPath: string,
-    until: AbortSignal,
-    entered: () => void,
-  ): Promise<void> {
-    const { to, onEvent } = this.#options;
-    const { program } = one;
-    await attachAndRecord({
-      pid: program.root.pid,
-      recordingPath,
-      follow: !program.hasOthersBelow,
-      ...(to === null ? {} : { to }),
-      budget: this.#budget,
-      waitMs: WAIT_MS,
-      forMs: Number.POSITIVE_INFINITY,
-      until,
-      onRecording: () => {
-        entered();
-        onEvent({ kind: "attached", program, path: recordingPath });
-      },
-    });
-    onEvent({ kind: "left", program, path: recordingPath });
+  /** What ran out of memory is kept as its last moment; any other program gets its last verdict. */
+  #ended({ program, rule }: Watched, growing: Growing, memoryEnds: readonly MemoryEnd[]): void {
+    const end = memoryEnds.at(-1);
+    const { path, kind } = growing;
+    if (end !== undefined) {
+      this.#captures.want(
+        {
+          program,
+          reason: memoryEndSentence(end, program.root.pid),
+          captures: ["diagnose"],
+          recording: path,
+          lastMoment: true,
+        },
+        boundsOf(this.#policy).captures,
+        monotonicMs(),
+      );
+    } else if (kind === "agent" && this.#wantsVerdicts(rule)) {
+      this.#verdicts.ended(this.#judged(program, growing, 0));
+    }
   }
 
-  #recordOutside(one: Watched): void {
-    const { to } = this.#options;
-    this.#begin(one, "outside", async (recordingPath, until) => {
-      const recording = new OutsideRecording({
-        pid: one.program.root.pid,
-        recordingPath,
-        follow: !one.program.hasOthersBelow,
-        ...(to === null ? {} : { to }),
-      });
-      while (recording.poll() && !until.aborted) {
-        const { pollMs } = boundsOf(this.#policy);
-        await sleep(pollMs, undefined, { signal: until }).catch(() => {});
-      }
-      await recording.close();
-    });
+  /** Without a server, verdicts are made here; with one, only for the triggers that wait for them. */
+  #wantsVerdicts({ triggers }: Chosen): boolean {
+    return this.#options.to === null || triggers.some(({ when }) => when.kind === "verdict");
   }
 
-  #begin(
-    one: Watched,
-    kind: Growing["kind"],
-    record: (path: string, until: AbortSignal) => Promise<void>,
-  ): Promise<void> {
-    const stop = new AbortController();
-    const { identity, pid } = one.program.root;
-    const path = this.#kept.newPath(identity.service, pid, Date.now());
-    const ended = this.#kept
-      .prepare()
-      .then(() => record(path, stop.signal))
-      .catch((error) => {
-        // It ended at this moment, or its file cannot be written.
-        if (!(error instanceof TidemarkError) || error.id !== processGone(pid).id) {
-          this.#options.onEvent({ kind: "failed", program: one.program, why: whyOf(error) });
-        }
-        one.brokenUntilMs = monotonicMs() + FIRST_RETRY_MS;
-      })
-      .then(() => {
-        this.#kept.closed(path);
-        if (one.growing?.stop === stop) {
-          one.growing = null;
-        }
-      });
-    one.growing = { kind, path, sinceMs: monotonicMs(), rssBytes: rssOf(one.program), stop, ended };
-    return ended;
-  }
-
-  /** Without a server, verdicts are made here. */
   #judge(nowMs: Millis): void {
-    const { to, onEvent } = this.#options;
-    if (to !== null) {
-      return;
-    }
-    const all = [...this.#watched.values()].flatMap(({ program, growing }) =>
-      growing?.kind === "agent"
-        ? [
-            {
-              path: growing.path,
-              sinceMs: growing.sinceMs,
-              grown: rssOf(program) - growing.rssBytes,
-              report: (verdict: DiagnosisJson["verdict"]) =>
-                onEvent({ kind: "verdict", program, path: growing.path, verdict }),
-            },
-          ]
+    const all = [...this.#watched.values()].flatMap(({ program, rule, growing }) =>
+      growing?.kind === "agent" && this.#wantsVerdicts(rule)
+        ? [this.#judged(program, growing, rssOf(program.processes) - growing.rssBytes)]
         : [],
     );
     this.#verdicts.next(all, nowMs);
+  }
+
+  #judged(program: Program, { path, sinceMs }: Growing, grown: Bytes): Judged {
+    return {
+      path,
+      sinceMs,
+      grown,
+      onVerdict: (verdict, isNews, isFinal) => {
+        this.#triggers.judged(program, verdict.kind);
+        if (isNews && this.#options.to === null) {
+          this.#options.onEvent({ kind: "verdict", program, path, verdict, isFinal });
+        }
+      },
+    };
   }
 
   /** Short programs come and go: a line a minute is enough. */
@@ -388,8 +289,12 @@ export class Collector {
     }
     this.#policyMs = changed;
     try {
+      const { server } = this.#policy;
       this.#policy = readPolicy(policyPath);
       onEvent({ kind: "policy", why: "" });
+      if (!isDeepStrictEqual(server, this.#policy.server)) {
+        onEvent({ kind: "server-changed" });
+      }
     } catch (error) {
       onEvent({ kind: "policy", why: whyOf(error) });
     }
@@ -399,13 +304,11 @@ export class Collector {
     const nowMs = monotonicMs();
     if (nowMs >= this.#tidyMs) {
       this.#tidyMs = nowMs + TIDY_MS;
-      this.#kept.tidy(boundsOf(this.#policy), Date.now());
+      const bounds = boundsOf(this.#policy);
+      this.#kept.tidy(bounds, Date.now());
+      this.#artifacts.tidy(bounds.artifacts, Date.now());
     }
   }
-}
-
-function rssOf({ processes }: Program): Bytes {
-  return processes.reduce((sum, { pid }) => sum + (readStatus(pid)?.rssBytes ?? 0), 0);
 }
 
 function ageMs({ startedMs }: ScannedProcess): Millis {
@@ -415,10 +318,4 @@ function ageMs({ startedMs }: ScannedProcess): Millis {
 /** 0: it cannot be read. */
 function changedMs(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-}
-
-function whyOf(error: unknown): string {
-  return error instanceof TidemarkError
-    ? [error.what, error.why].filter((part) => part !== "").join(": ")
-    : reasonOf(error).message;
 }

@@ -5,6 +5,7 @@
  *     await new Collector({ policyPath, folder, to, until, onEvent }).run();
  *     watchDocument(policyPath); // what it would do; touches nothing
  */
-export { Collector, type WatchEvent, type WatchOptions } from "./collector.js";
+export { Collector, type WatchOptions } from "./collector.js";
 export { readPolicy } from "./policy.js";
+export type { WatchEvent } from "./watch_event.js";
 export { watchDocument } from "./watch_table.js";

@@ -1,18 +1,43 @@
 /** The recordings of `watch` on disk: bounded by age and by bytes, oldest first. */
-import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Bytes, Millis, TimeMs } from "../model/base/units.js";
+import { readStat } from "../linux/index.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../model/base/units.js";
+import { badUsage, fileUnusable } from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
 import { makeFolder } from "../recording/frames/make_folder.js";
 
 const SUFFIX = ".tidemark";
+/** Names the collector that uses the folder: `PID START_TICKS`. */
+const LOCK = "watch.lock";
 const LONGEST_NAME = 80;
 
 export class KeptRecordings {
   readonly #open = new Set<string>();
 
-  /** Creates the folder. Throws TidemarkError if that is not possible. */
+  readonly #lock: string;
+
+  /** Creates the folder. Throws TidemarkError if that is not possible, or if another collector uses it. */
   constructor(readonly folder: string) {
     makeFolder(folder);
+    this.#lock = join(folder, LOCK);
+    const other = ownerIn(this.#lock);
+    if (other !== null) {
+      throw badUsage(
+        `process ${other} already keeps its recordings in ${folder}`,
+        "end that one, or choose another folder with --folder",
+      );
+    }
+    try {
+      writeFileSync(this.#lock, `${process.pid} ${readStat(process.pid)?.startTicks ?? 0}\n`);
+    } catch (error) {
+      throw fileUnusable(this.#lock, "write", reasonOf(error).message);
+    }
+  }
+
+  /** Another collector may use the folder now. */
+  close(): void {
+    remove(this.#lock);
   }
 
   /** Creates the folder again if someone removed it. Rejects with TidemarkError if that is not possible. */
@@ -22,20 +47,8 @@ export class KeptRecordings {
 
   /** Path of a new recording; it is kept until {@link closed}. */
   newPath(service: string, pid: number, timeMs: TimeMs): string {
-    // A service's name comes from the program's environment: here it is a part of a file's name, and no path.
-    const name = service
-      .replace(/[^\w.@+-]+/g, "_")
-      .replace(/^\.+/, "")
-      .slice(0, LONGEST_NAME);
-    const time = new Date(timeMs)
-      .toISOString()
-      .replace(/[-:]|\.\d+Z$/g, "")
-      .replace("T", "-");
-    const start = join(this.folder, `${name || "program"}-${pid}-${time}`);
-    let path = `${start}${SUFFIX}`;
-    for (let n = 2; this.#open.has(path) || existsSync(path); n++) {
-      path = `${start}-${n}${SUFFIX}`;
-    }
+    const isTaken = (path: string) => this.#open.has(path) || existsSync(path);
+    const path = pathIn(this.folder, service, pid, timeMs, SUFFIX, isTaken);
     this.#open.add(path);
     return path;
   }
@@ -69,6 +82,32 @@ export class KeptRecordings {
   }
 }
 
+/** A new path in a folder: `checkout-4242-20261126-101500SUFFIX`. */
+export function pathIn(
+  folder: string,
+  service: string,
+  pid: number,
+  timeMs: TimeMs,
+  suffix: string,
+  isTaken: (path: string) => boolean,
+): string {
+  // A service's name comes from the program's environment: here it is a part of a file's name, and no path.
+  const name = service
+    .replace(/[^\w.@+-]+/g, "_")
+    .replace(/^\.+/, "")
+    .slice(0, LONGEST_NAME);
+  const time = new Date(timeMs)
+    .toISOString()
+    .replace(/[-:]|\.\d+Z$/g, "")
+    .replace("T", "-");
+  const start = join(folder, `${name || "program"}-${pid}-${time}`);
+  let path = `${start}${suffix}`;
+  for (let n = 2; isTaken(path); n++) {
+    path = `${start}-${n}${suffix}`;
+  }
+  return path;
+}
+
 /** None if the folder was removed or is unreadable: the next recording reports it. */
 function filesOf(folder: string): string[] {
   try {
@@ -76,6 +115,19 @@ function filesOf(folder: string): string[] {
   } catch {
     return [];
   }
+}
+
+/** The living collector, other than this process, that a lock names; null if there is none. */
+function ownerIn(lock: string): Pid | null {
+  let text: string;
+  try {
+    text = readFileSync(lock, "utf8");
+  } catch {
+    return null; // no lock, or an unreadable one: writing it will say so
+  }
+  const [pid = 0, startTicks = 0] = text.split(" ").map(Number);
+  const isLiving = Number.isInteger(pid) && readStat(pid)?.startTicks === startTicks;
+  return isLiving && pid !== process.pid ? pid : null;
 }
 
 function remove(path: string): boolean {

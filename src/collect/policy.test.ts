@@ -1,6 +1,6 @@
 /** A policy is read as written, and a wrong one is refused with its line. */
 import { expect, test } from "vitest";
-import { boundsOf } from "./collector.js";
+import { boundsOf } from "./bounds.js";
 import { DEFAULT_POLICY, policyOf, readPolicy } from "./policy.js";
 
 const read = (text: string) => policyOf(text, "policy.yaml");
@@ -10,7 +10,7 @@ test("durations, sizes and shares are as people write them", () => {
 defaults: {warm_up: 30s, agents: 3, turn: 5min, keep: 2h, disk: 512MiB}
 select: [{match: {env: prod}, agent: {share: 2.5%}}]
 `);
-  expect(boundsOf(policy)).toEqual({
+  expect(boundsOf(policy)).toMatchObject({
     warmUpMs: 30_000,
     pollMs: 20_000,
     agents: 3,
@@ -34,21 +34,42 @@ test.each([
   ["defaults: {disk: -1}", /defaults\.disk: expected a size/],
   [
     "select: [{match: {}, agent: {share: 110%}}]",
-    /rule 1\.agent\.share: expected a share such as 10%/,
+    /rule 1, agent\.share: expected a share such as 10%/,
   ],
-  ["select:\n- match: {}\n- watch: never", /line 3: rule 2\.match: it is missing/],
+  ["select:\n- match: {}\n- watch: never", /line 3: rule 2, match: it is missing/],
   [
     "select:\n- match: {}\n  watch: maybe",
-    /line 3: rule 1\.watch: expected never, outside or agent;/,
+    /line 3: rule 1, watch: expected never, outside or agent;/,
   ],
   ["defaults: {agents: -1}", /defaults\.agents: expected at least 0;/],
   ["defaults: {agents: 1.5}", /defaults\.agents: expected a whole number;/],
   ["defaults: {poll: [1s]}", /defaults\.poll: expected a duration such as 30s/],
   ["select: {}", /line 1: select: expected a list;/],
-  ["select: [{match: {servise: x}}]", /rule 1\.match: no such setting: servise;/],
-  ["select: [{match: {service: ''}}]", /rule 1\.match\.service: it is empty;/],
+  ["select: [{match: {servise: x}}]", /rule 1, match: no such setting: servise;/],
+  ["select: [{match: {service: ''}}]", /rule 1, match\.service: it is empty;/],
   ["select: [{match: {version: 1.10}}]", /version: expected text: write it in quotes, "1\.10";/],
   ["select: [{match: {labels: {track: 1}}}]", /labels\.track: .* in quotes, "1";/],
+  [
+    "select: [{match: {}, watch: outside, agent: {share: 5%}}]",
+    /line 1: rule 1, agent: agent has no effect with watch: outside;/,
+  ],
+  [
+    "select: [{match: {}, triggers: [{when: {growth: 5%}, do: [ledger]}]}]",
+    /rule 1, trigger 1, when\.growth: expected a rate such as 20%\/h/,
+  ],
+  [
+    "defaults: {triggers: [{when: {rss: 1GiB, limit: 5%}, do: [ledger]}]}",
+    /trigger 1, when: expected one condition: growth, rss/,
+  ],
+  ["defaults: {triggers: [{when: {rss: 1GiB}, do: []}]}", /trigger 1, do: expected at least 1;/],
+  [
+    "defaults: {triggers: [{when: {oom_kill: true}, do: [dance]}]}",
+    /trigger 1, do\.0: expected diagnose, ledger, census, snapshot, stacks or gpu;/,
+  ],
+  [
+    "select: [{match: {}, agent: {window: 25:00-26:00}}]",
+    /rule 1, agent\.window: expected a time of day such as 02:00-02:10;/,
+  ],
   ["selects: []", /the policy: no such setting: selects;/],
   ["a: [1", /line 1: /],
   ["- 1\n- 2", /policy\.yaml/],

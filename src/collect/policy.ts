@@ -6,6 +6,8 @@
  *     select:
  *       - match: {service: "checkout*", env: prod}
  *         agent: {share: 10%, most: 3}
+ *         triggers:
+ *           - {when: {growth: 20%/h, for: 15min}, do: [diagnose, census]}
  *       - match: {command: "*celery beat*"}
  *         watch: never
  *
@@ -15,10 +17,13 @@ import { readFileSync, statSync } from "node:fs";
 import { isScalar, LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
 import { bytesIn, durationIn } from "../model/base/quantities.js";
+import { CAPTURES } from "../model/documents/artifact_document.js";
 import { badUsage, fileNotFound, fileUnusable, TidemarkError } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
+import { conditionOf, levelIn, rateIn } from "./conditions.js";
 
-function quantity(read: (text: string) => number | null, example: string) {
+/** `example`: what a message asks for. */
+function quantity<Value>(read: (text: string) => Value | null, example: string) {
   const written = z.union([z.string(), z.number()], { error: () => `expected ${example}` });
   return written.transform((value, context) => {
     const found = read(String(value));
@@ -40,6 +45,22 @@ const share = quantity((text) => {
   const [, figure] = /^(\d{1,3}(?:\.\d+)?)\s*%$/.exec(text.trim()) ?? [];
   return figure === undefined || Number(figure) > 100 ? null : Number(figure) / 100;
 }, "a share such as 10%");
+/** The same every day, in local time. */
+export interface DailyWindow {
+  readonly fromMinute: number;
+  /** Not above `fromMinute`: it ends on the next day. */
+  readonly untilMinute: number;
+}
+
+function windowIn(text: string): DailyWindow | null {
+  const [, ...parts] = /^(\d{1,2}):(\d\d)\s*-\s*(\d{1,2}):(\d\d)$/.exec(text.trim()) ?? [];
+  const [hour = 24, minute = 0, untilHour = 24, untilMinute = 0] = parts.map(Number);
+  const isTime = hour < 24 && untilHour <= 24 && minute < 60 && untilMinute < 60;
+  return isTime && parts.length === 4
+    ? { fromMinute: hour * 60 + minute, untilMinute: (untilHour * 60 + untilMinute) % 1440 }
+    : null;
+}
+
 const pattern = z.string().min(1).max(1000);
 const count = z.number().int().min(0).max(10_000);
 
@@ -53,6 +74,35 @@ const MATCHES = {
   user: pattern.optional(),
   command: pattern.optional(),
 };
+
+const TRIGGER = z
+  .strictObject({
+    when: z
+      .strictObject({
+        growth: quantity(rateIn, "a rate such as 20%/h or 100MiB/h").optional(),
+        for: duration.optional(),
+        rss: quantity(levelIn, "a size such as 2GiB, or 500MiB above baseline").optional(),
+        limit: share.optional(),
+        pressure: share.optional(),
+        verdict: pattern.optional(),
+        oom_kill: z.literal(true).optional(),
+      })
+      .transform((when, context) => {
+        const condition = conditionOf(when);
+        if (typeof condition === "string") {
+          context.addIssue({ code: "custom", message: condition });
+          return z.NEVER;
+        }
+        return condition;
+      }),
+    do: z.array(z.enum(CAPTURES)).min(1),
+    cooldown: duration.default(3_600_000),
+  })
+  .transform((trigger) => ({
+    when: trigger.when,
+    captures: trigger.do,
+    cooldownMs: trigger.cooldown,
+  }));
 
 const POLICY = z.strictObject({
   server: z
@@ -69,20 +119,47 @@ const POLICY = z.strictObject({
       turn: duration.optional(),
       keep: duration.optional(),
       disk: size.optional(),
+      artifacts: z
+        .strictObject({
+          count: count.optional(),
+          disk: size.optional(),
+          keep: duration.optional(),
+          per_hour: count.optional(),
+          cpu: share.optional(),
+          max_pause: duration.optional(),
+        })
+        .optional(),
+      triggers: z.array(TRIGGER).optional(),
     })
     .default({}),
   select: z
     .array(
-      z.strictObject({
-        match: z.strictObject({
-          ...MATCHES,
-          labels: z.record(z.string(), pattern).optional(),
+      z
+        .strictObject({
+          match: z.strictObject({
+            ...MATCHES,
+            labels: z.record(z.string(), pattern).optional(),
+          }),
+          watch: z.enum(["never", "outside", "agent"]).default("agent"),
+          agent: z
+            .strictObject({
+              share: share.optional(),
+              most: count.optional(),
+              canary: z.strictObject({ labels: z.record(z.string(), pattern) }).optional(),
+              window: quantity(windowIn, "a time of day such as 02:00-02:10").optional(),
+            })
+            .optional(),
+          triggers: z.array(TRIGGER).optional(),
+        })
+        .superRefine(({ watch, agent, triggers }, context) => {
+          const isIdle = watch === "never" && triggers !== undefined;
+          const idle =
+            watch !== "agent" && agent !== undefined ? "agent" : isIdle ? "triggers" : "";
+          if (idle !== "") {
+            const message = `${idle} has no effect with watch: ${watch}`;
+            context.addIssue({ code: "custom", message, path: [idle] });
+          }
         }),
-        watch: z.enum(["never", "outside", "agent"]).default("agent"),
-        agent: z
-          .strictObject({ share: share.default(1), most: count.optional() })
-          .default({ share: 1 }),
-      }),
     )
     .default([]),
 });
@@ -90,9 +167,21 @@ const POLICY = z.strictObject({
 export type Policy = z.infer<typeof POLICY>;
 export type Rule = Policy["select"][number];
 export type Match = Rule["match"];
+export type Trigger = z.infer<typeof TRIGGER>;
+
+/** Where neither the rule nor the defaults name triggers. */
+export const DEFAULT_TRIGGERS: readonly Trigger[] = z.array(TRIGGER).parse([
+  { when: { limit: "90%" }, do: ["diagnose", "ledger", "census"] },
+  { when: { oom_kill: true }, do: ["diagnose", "ledger"] },
+]);
 
 /** Without a policy file: every program that may be entered. */
 export const DEFAULT_POLICY: Policy = POLICY.parse({});
+
+/** The JSON Schema of the file. @internal */
+export function policySchema(): object {
+  return { ...z.toJSONSchema(POLICY, { io: "input" }), title: "policy of tidemark watch" };
+}
 
 /** Throws TidemarkError: the file cannot be read, is not YAML, or does not follow the form; names the place. */
 export function readPolicy(path: string): Policy {
@@ -132,7 +221,12 @@ export function policyOf(text: string, path: string): Policy {
   }
   const [issue] = parsed.error.issues;
   const keys = issue?.path.map(String) ?? [];
-  const place = keys.join(".").replace(/^select\.(\d+)/, (_, index) => `rule ${Number(index) + 1}`);
+  const numbered = (name: string) => (_: string, index: string) => `${name} ${Number(index) + 1}`;
+  const place = keys
+    .join(".")
+    .replace(/^select\.(\d+)/, numbered("rule"))
+    .replace(/\btriggers\.(\d+)/, numbered("trigger"))
+    .replace(/(?<=rule \d+|trigger \d+)\./g, ", ");
   const value = keys.length === 0 ? document.contents : document.getIn(keys, true);
   const why = issue === undefined ? "" : describeIssue(issue, value);
   throw refused(path, lineOf(document, keys, lines), `${place || "the policy"}: ${why}`);

@@ -2,8 +2,9 @@
 import { expect, test } from "vitest";
 import type { ScannedProcess } from "../linux/index.js";
 import { identityOf } from "../model/wire/identity.js";
+import { fits } from "./pattern.js";
 import { policyOf } from "./policy.js";
-import { fits, programsOf, ruleFor } from "./programs.js";
+import { isInWindow, programsOf, ruleFor } from "./programs.js";
 
 function python(
   pid: number,
@@ -86,4 +87,27 @@ test("a pattern's stars stand for any text, and a long hostile one is no burden"
   expect(fits("aa", "a*a")).toBe(true);
   expect(fits("a", "a*a")).toBe(false);
   expect(fits("a".repeat(100_000), `${"*a".repeat(400)}*b`)).toBe(false);
+});
+
+test("a canary has the agent whatever the share", () => {
+  const policy = policyOf(
+    'select: [{match: {}, agent: {share: 0%, canary: {labels: {track: "can*"}}}}]',
+    "policy.yaml",
+  );
+  const share = (labels: string) => {
+    const identity = identityOf({ OTEL_RESOURCE_ATTRIBUTES: labels }, "x");
+    const [program] = programsOf([python(1, 0, "x", { identity })]);
+    return ruleFor(program as never, policy).share;
+  };
+  expect([share("track=canary"), share("track=stable"), share("")]).toEqual([1, 0, 0]);
+});
+
+test("a window is the same every day, and may pass midnight", () => {
+  const at = (hour: number, minute: number) => new Date(2026, 10, 26, hour, minute);
+  const night = { fromMinute: 23 * 60, untilMinute: 60 };
+  expect([isInWindow(night, at(23, 0)), isInWindow(night, at(0, 59))]).toEqual([true, true]);
+  expect([isInWindow(night, at(1, 0)), isInWindow(night, at(22, 59))]).toEqual([false, false]);
+  const short = { fromMinute: 120, untilMinute: 130 };
+  expect([isInWindow(short, at(2, 9)), isInWindow(short, at(2, 10))]).toEqual([true, false]);
+  expect(isInWindow(null, at(12, 0))).toBe(true);
 });

@@ -7,7 +7,15 @@
  */
 import { type ScannedProcess, userName } from "../linux/index.js";
 import type { Bytes, Pid } from "../model/base/units.js";
-import type { Match, Policy, Rule } from "./policy.js";
+import { fits } from "./pattern.js";
+import {
+  type DailyWindow,
+  DEFAULT_TRIGGERS,
+  type Match,
+  type Policy,
+  type Rule,
+  type Trigger,
+} from "./policy.js";
 
 export interface Program {
   /** Of its first process. */
@@ -76,30 +84,54 @@ export interface Chosen {
   /** Number of the rule in the policy, from 1; null if no rule matches. */
   readonly number: number | null;
   readonly watch: Rule["watch"];
+  /** 1 for a canary. */
   readonly share: number;
+  /** When it may have the agent; null: at any time. */
+  readonly window: DailyWindow | null;
   /** Most programs of one service with the agent at a time. */
   readonly most: number;
+  readonly triggers: readonly Trigger[];
 }
 
-const WITHOUT_RULE: Chosen = {
-  number: null,
-  watch: "agent",
-  share: 1,
-  most: Number.POSITIVE_INFINITY,
-};
-
 /** What the policy gives a program: its first rule that matches. */
-export function ruleFor({ root }: Program, { select }: Policy): Chosen {
+export function ruleFor({ root }: Program, { select, defaults }: Policy): Chosen {
   const index = select.findIndex(({ match }) => matches(root, match));
   const rule = select[index];
-  return rule === undefined
-    ? WITHOUT_RULE
-    : {
-        number: index + 1,
-        watch: rule.watch,
-        share: rule.agent.share,
-        most: rule.agent.most ?? Number.POSITIVE_INFINITY,
-      };
+  const watch = rule?.watch ?? "agent";
+  const triggers = rule?.triggers ?? defaults.triggers ?? DEFAULT_TRIGGERS;
+  return {
+    number: rule === undefined ? null : index + 1,
+    watch,
+    share: isCanary(root, rule) ? 1 : (rule?.agent?.share ?? 1),
+    window: rule?.agent?.window ?? null,
+    most: rule?.agent?.most ?? Number.POSITIVE_INFINITY,
+    triggers: watch === "never" ? [] : triggers,
+  };
+}
+
+/** Canaries have the agent whatever the share. */
+function isCanary({ identity }: ScannedProcess, rule: Rule | undefined): boolean {
+  const labels = rule?.agent?.canary?.labels;
+  return labels !== undefined && hasLabels(identity.labels, labels);
+}
+
+function hasLabels(
+  labels: Readonly<Record<string, string>>,
+  patterns: Readonly<Record<string, string>>,
+): boolean {
+  return Object.entries(patterns).every(([name, pattern]) => fits(labels[name] ?? "", pattern));
+}
+
+/** Whether it is that time of day, in local time. */
+export function isInWindow(window: DailyWindow | null, now: Date): boolean {
+  if (window === null) {
+    return true;
+  }
+  const { fromMinute, untilMinute } = window;
+  const minute = now.getHours() * 60 + now.getMinutes();
+  return fromMinute < untilMinute
+    ? minute >= fromMinute && minute < untilMinute
+    : minute >= fromMinute || minute < untilMinute;
 }
 
 function matches(root: ScannedProcess, { labels = {}, ...match }: Match): boolean {
@@ -118,29 +150,6 @@ function matches(root: ScannedProcess, { labels = {}, ...match }: Match): boolea
     Object.entries(match).every(
       ([key, pattern]) =>
         pattern === undefined || fits(values[key as keyof typeof values], pattern),
-    ) &&
-    Object.entries(labels).every(([name, pattern]) => fits(identity.labels[name] ?? "", pattern))
+    ) && hasLabels(identity.labels, labels)
   );
-}
-
-/** `*` stands for any text. Without backtracking: a hostile command line cannot make it slow. */
-export function fits(text: string, pattern: string): boolean {
-  const parts = pattern.split("*");
-  const [first = "", ...rest] = parts;
-  const last = rest.pop();
-  if (last === undefined) {
-    return text === first;
-  }
-  if (!text.startsWith(first)) {
-    return false;
-  }
-  let at = first.length;
-  for (const part of rest) {
-    const found = text.indexOf(part, at);
-    if (found < 0) {
-      return false;
-    }
-    at = found + part.length;
-  }
-  return text.length - last.length >= at && text.endsWith(last);
 }

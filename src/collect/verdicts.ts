@@ -12,7 +12,12 @@ export interface Judged {
   readonly sinceMs: Millis;
   /** How much the program's RSS grew since then. */
   readonly grown: Bytes;
-  readonly report: (verdict: DiagnosisJson["verdict"]) => void;
+  /** `isNews`: another kind than before, and not calm from the beginning. `isFinal`: the program has ended. */
+  readonly onVerdict: (
+    verdict: DiagnosisJson["verdict"],
+    isNews: boolean,
+    isFinal: boolean,
+  ) => void;
 }
 
 /** First verdict of a recording; each next one when the recording is this many times as long. */
@@ -21,6 +26,8 @@ const FACTOR = 2;
 /** Verdicts take at most this share of a core, and only programs that grew by this much get one. */
 const SHARE = 0.003;
 const LEAST_GROWTH: Bytes = 2 ** 20;
+/** More programs than this that end at the same time get no last verdict. */
+const MOST_ENDED = 20;
 /** Reported only after another kind. */
 const CALM: ReadonlySet<string> = new Set(["steady", "warm-up", "cache-plateau"]);
 
@@ -33,13 +40,20 @@ interface Course {
 export class VerdictTurns {
   /** By path of the recording. */
   #courses = new Map<string, Course>();
+  /** Of programs that have ended. */
+  #ended: Judged[] = [];
   #working: Promise<void> | null = null;
   #nextMs: Millis = 0;
+
+  /** The program has ended: its recording gets one more verdict. */
+  ended(judged: Judged): void {
+    this.#ended = [...this.#ended, judged].slice(-MOST_ENDED);
+  }
 
   /** `all`: every recording that grows; those that are missing are forgotten. Times are of one clock. */
   next(all: readonly Judged[], nowMs: Millis): void {
     this.#courses = new Map(
-      all.map(({ path, sinceMs }) => [
+      [...all, ...this.#ended].map(({ path, sinceMs }) => [
         path,
         this.#courses.get(path) ?? { dueMs: sinceMs + FIRST_MS, kind: "" },
       ]),
@@ -47,13 +61,16 @@ export class VerdictTurns {
     if (this.#working !== null || nowMs < this.#nextMs) {
       return;
     }
-    const [first] = all
+    const last = this.#ended.shift();
+    const [due] = all
       .filter(({ path, grown }) => grown >= LEAST_GROWTH && nowMs >= this.#courseOf(path).dueMs)
       .sort((a, b) => b.grown - a.grown);
-    if (first !== undefined) {
-      this.#courseOf(first.path).dueMs = first.sinceMs + (nowMs - first.sinceMs) * FACTOR;
+    const next = last ?? due;
+    if (next !== undefined) {
+      const course = this.#courseOf(next.path);
+      course.dueMs = next.sinceMs + (nowMs - next.sinceMs) * FACTOR;
       const cpu = threadCpu();
-      this.#working = this.#diagnose(first, this.#courseOf(first.path)).finally(() => {
+      this.#working = diagnose(next, course, last !== undefined).finally(() => {
         this.#working = null;
         this.#nextMs = nowMs + cpu() / SHARE;
       });
@@ -68,19 +85,24 @@ export class VerdictTurns {
   #courseOf(path: string): Course {
     return this.#courses.get(path) ?? { dueMs: Number.POSITIVE_INFINITY, kind: "" };
   }
+}
 
-  async #diagnose({ path, report }: Judged, course: Course): Promise<void> {
-    try {
-      const { verdict } = await diagnoseRecording(openRecording(path), async () => {});
-      const kind = CALM.has(verdict.kind) ? "" : verdict.kind;
-      if (verdict.kind !== "insufficient-evidence" && kind !== course.kind) {
-        course.kind = kind;
-        report(verdict);
-      }
-    } catch (error) {
-      if (!(error instanceof TidemarkError)) {
-        throw error;
-      }
+async function diagnose(
+  { path, onVerdict }: Judged,
+  course: Course,
+  isFinal: boolean,
+): Promise<void> {
+  try {
+    const { verdict } = await diagnoseRecording(openRecording(path), async () => {});
+    const kind = CALM.has(verdict.kind) ? "" : verdict.kind;
+    if (verdict.kind !== "insufficient-evidence") {
+      const isNews = kind !== course.kind || (isFinal && kind !== "");
+      course.kind = kind;
+      onVerdict(verdict, isNews, isFinal);
+    }
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
     }
   }
 }

@@ -1,38 +1,94 @@
-/** What the policy gives each program, without touching any: `tidemark watch --once`. */
+/** What the policy gives each program, without touching any: `tidemark watch --once` and `--check`. */
 import { PythonScan, userName } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { WatchJson, WatchRowJson } from "../model/documents/watch_document.js";
-import { isInShare } from "./choice.js";
-import { DEFAULT_POLICY, readPolicy } from "./policy.js";
-import { type Program, programsOf, ruleFor } from "./programs.js";
+import { otherRecorderOf } from "../record/index.js";
+import { boundsOf } from "./bounds.js";
+import { chooseAgents, isInShare } from "./choice.js";
+import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy.js";
+import { settingsOf, triggerText } from "./policy_text.js";
+import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./programs.js";
+
+interface Row {
+  readonly program: Program;
+  readonly rule: Chosen;
+  readonly gets: WatchRowJson["gets"];
+  readonly reason: string;
+  readonly remedy: string;
+}
 
 /** Largest RSS first. Throws TidemarkError for a policy that cannot be used. */
 export function watchDocument(policyPath: string | null): WatchJson {
   const policy = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
-  const programs = programsOf(new PythonScan().read(monotonicMs())).map((program) => {
-    const rule = ruleFor(program, policy);
-    const isChosen =
-      rule.watch === "agent" && isInShare({ key: program.root.key, share: rule.share });
-    return rowOf(
-      program,
-      rule.number,
-      rule.watch === "agent" && !isChosen ? "outside" : rule.watch,
-    );
-  });
+  const rows = programsOf(new PythonScan().read(monotonicMs())).map((program) =>
+    rowOf(program, ruleFor(program, policy)),
+  );
+  const turns = turnsOf(rows, policy);
+  const now = new Date();
+  const turnOf = ({ program: { root }, rule, gets }: Row) =>
+    gets === "agent" && !isInWindow(rule.window, now)
+      ? "not at this time of day"
+      : (turns.get(root.key) ?? "");
   return {
     schema: "tidemark.watch/1",
     policy: policyPath ?? "",
-    programs: programs.sort((a, b) => b.rssBytes - a.rssBytes),
+    settings: settingsOf(policy),
+    programs: rows
+      .map((row) => documentOf(row, turnOf(row)))
+      .sort((a, b) => b.rssBytes - a.rssBytes),
   };
 }
 
-function rowOf(
-  { root, processes, rssBytes }: Program,
-  rule: number | null,
-  gets: WatchRowJson["gets"],
-): WatchRowJson {
-  const { ok, reason, remedy } = root.attach;
-  const isRefused = gets === "agent" && !ok;
+function rowOf(program: Program, rule: Chosen): Row {
+  const { root } = program;
+  const outside = (reason: string, remedy = ""): Row => {
+    return { program, rule, gets: "outside", reason, remedy };
+  };
+  if (rule.watch !== "agent" || !isInShare({ key: root.key, share: rule.share })) {
+    const gets = rule.watch === "never" ? "never" : "outside";
+    return { program, rule, gets, reason: "", remedy: "" };
+  }
+  if (!root.attach.ok) {
+    return outside(root.attach.reason, root.attach.remedy);
+  }
+  const other = otherRecorderOf(root.pid);
+  return other === null
+    ? { program, rule, gets: "agent", reason: "", remedy: "" }
+    : outside(`${other.what}: ${other.why}`, other.next);
+}
+
+/** By key of a program: why it takes turns with others. */
+function turnsOf(rows: readonly Row[], policy: Policy): Map<string, string> {
+  const bounds = boundsOf(policy);
+  const ready = rows.filter(({ gets }) => gets === "agent");
+  const { start } = chooseAgents(
+    ready.map(({ program: { root }, rule: { share, most } }) => ({
+      key: root.key,
+      service: root.identity.service,
+      ...{ share, most, isReady: true, sinceMs: null, leftMs: null, turns: 0 },
+    })),
+    bounds,
+    0,
+  );
+  if (start.length === ready.length) {
+    return new Map();
+  }
+  return new Map(
+    ready.flatMap(({ program: { root }, rule: { most } }): [string, string][] => {
+      const { service } = root.identity;
+      const alike = ready.filter(({ program }) => program.root.identity.service === service).length;
+      if (alike > most) {
+        return [[root.key, `${alike} programs of this service share ${most} places`]];
+      }
+      return ready.length > bounds.agents
+        ? [[root.key, `${ready.length} programs share ${bounds.agents} places`]]
+        : [];
+    }),
+  );
+}
+
+function documentOf({ program, rule, ...row }: Row, turn: string): WatchRowJson {
+  const { root, processes, rssBytes } = program;
   return {
     pid: root.pid,
     service: root.identity.service,
@@ -44,9 +100,9 @@ function rowOf(
     command: [...root.command],
     processes: processes.length,
     rssBytes,
-    rule,
-    gets: isRefused ? "outside" : gets,
-    reason: isRefused ? reason : "",
-    remedy: isRefused ? remedy : "",
+    rule: rule.number,
+    ...row,
+    turn,
+    triggers: rule.triggers.map(triggerText),
   };
 }

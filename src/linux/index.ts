@@ -36,6 +36,7 @@ export {
   findCgroup,
   readLimiting,
   readPageCache,
+  roomOf,
 } from "./process/cgroup.js";
 export { readEnvironment } from "./process/environment.js";
 export { readInterpreter } from "./process/interpreter.js";
@@ -47,6 +48,7 @@ export {
   readMachineKills,
   readMachineMemory,
   readMemoryRlimits,
+  readPressure,
 } from "./process/memory_counters.js";
 export { memfdHolders, openFilesEnding } from "./process/open_files.js";
 export {

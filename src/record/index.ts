@@ -11,7 +11,12 @@
  *
  * Everything here throws TidemarkError only.
  */
-export { type AttachOptions, type AttachResult, attachAndRecord } from "./attach/attach.js";
+export {
+  type AttachOptions,
+  type AttachResult,
+  attachAndRecord,
+  otherRecorderOf,
+} from "./attach/attach.js";
 export { detachAgent } from "./attach/detach.js";
 export { leftAgentOf } from "./attach/left_agent.js";
 export { OutsideRecording } from "./attach/outside.js";

@@ -17,7 +17,8 @@ import { printJson, printNote, screenOf } from "../text/output.js";
 
 interface WatchCommandOptions extends CommonOptions, DestinationOptions {
   readonly once?: boolean;
-  readonly policy?: string;
+  readonly check?: boolean;
+  readonly config?: string;
   readonly folder?: string;
 }
 
@@ -37,7 +38,8 @@ export function buildCommand(): Command {
         "were.",
     )
     .option("--once", "print how each program would be recorded, and why; record none")
-    .option("--policy <file>", "a policy in YAML, read again when it changes (docs/watch.md)")
+    .option("--check", "like --once, and explain the policy for each program")
+    .option("--config <file>", "the policy in YAML, read again when it changes (docs/watch.md)")
     .option("--folder <folder>", "where recordings are kept (default: in ~/.local/share)");
   withDestination(command);
   withCommonOptions(command, "stdout");
@@ -45,25 +47,31 @@ export function buildCommand(): Command {
     command,
     "tidemark watch --once",
     "tidemark watch",
-    "tidemark watch --policy tidemark.yaml --once",
+    "tidemark watch --config tidemark.yaml --check",
     "tidemark watch --to http://127.0.0.1:7070",
   ).action(watch);
 }
 
+/** Also with --quiet. */
+const IMPORTANT: ReadonlySet<string> = new Set(["verdict", "captured"]);
+
 async function watch(options: WatchCommandOptions): Promise<void> {
   requireLinux();
-  const policyPath = options.policy ?? null;
-  if (options.once === true) {
+  const policyPath = options.config ?? null;
+  if (options.once === true || options.check === true) {
     const document = watchDocument(policyPath);
     if (options.json === true) {
       printJson(document);
     } else {
-      printWatchTable(screenOf(process.stdout), document);
+      printWatchTable(screenOf(process.stdout), document, options.check === true);
     }
     return;
   }
   if (options.json === true) {
-    throw badUsage("--json needs --once", "print the programs: tidemark watch --once --json");
+    throw badUsage(
+      "--json needs --once or --check",
+      "print the programs: tidemark watch --once --json",
+    );
   }
   const server = policyPath === null ? undefined : readPolicy(policyPath).server;
   const { to = server ? serverOf(server.url, server.token_file) : null } = destinationOf(options);
@@ -74,7 +82,7 @@ async function watch(options: WatchCommandOptions): Promise<void> {
       to,
       until,
       onEvent(event) {
-        if (options.quiet !== true || event.kind === "verdict") {
+        if (options.quiet !== true || IMPORTANT.has(event.kind)) {
           printNote(watchEventText(event));
         }
       },

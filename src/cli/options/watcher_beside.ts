@@ -11,7 +11,7 @@ export class WatcherBeside {
   /** `ended` is called if it ends although nobody stopped it. */
   start(url: string, policy: string | undefined, ended: (code: number | null) => void): void {
     const main = process.argv[1] ?? "";
-    const words = ["watch", "--to", url, ...(policy === undefined ? [] : ["--policy", policy])];
+    const words = ["watch", "--to", url, ...(policy === undefined ? [] : ["--config", policy])];
     const child = spawn(process.execPath, [...process.execArgv, main, ...words], {
       stdio: ["ignore", "ignore", "inherit"],
     });

@@ -1,6 +1,7 @@
 /** What `tidemark watch` does, in a terminal or a log. */
 import type { WatchEvent } from "../../collect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
 import type { WatchJson, WatchRowJson } from "../../model/documents/watch_document.js";
 import { type Column, formatTable, type Screen } from "../text/output.js";
 
@@ -10,7 +11,19 @@ const GETS: Record<WatchRowJson["gets"], string> = {
   never: "nothing",
 };
 
-export function printWatchTable(screen: Screen, { programs, policy }: WatchJson): void {
+/** `explains`: also what the policy says, and what is captured of each program. */
+export function printWatchTable(
+  screen: Screen,
+  { programs, policy, settings = [] }: WatchJson,
+  explains: boolean,
+): void {
+  if (explains) {
+    screen.line(policy === "" ? "No policy: the defaults hold." : `${policy} is valid.`);
+    for (const sentence of settings) {
+      screen.line(`  ${sentence}`);
+    }
+    screen.line("");
+  }
   if (programs.length === 0) {
     screen.line(screen.paint.dim("no Python program is running here"));
     return;
@@ -40,19 +53,28 @@ export function printWatchTable(screen: Screen, { programs, policy }: WatchJson)
   for (const line of formatTable(screen, columns, cells)) {
     screen.line(line);
   }
-  for (const { pid, service, reason, remedy } of programs) {
-    if (reason !== "") {
-      const help = remedy === "" ? "" : `; ${remedy}`;
-      screen.line(
-        screen.paint.dim(`  ${service} (${pid}) cannot be attached to: ${reason}${help}`),
-      );
+  for (const row of programs) {
+    for (const sentence of remarksOn(row, explains)) {
+      screen.line(screen.paint.dim(`  ${row.service} (${row.pid}) ${sentence}`));
     }
   }
-  if (policy === "") {
+  if (policy === "" && !explains) {
     screen.line(
       screen.paint.dim("  no policy: every program that can be attached to gets the agent"),
     );
   }
+}
+
+function remarksOn(
+  { reason, remedy, turn = "", triggers = [] }: WatchRowJson,
+  explains: boolean,
+): string[] {
+  const help = remedy === "" ? "" : `; ${remedy}`;
+  return [
+    ...(reason === "" ? [] : [`cannot be attached to: ${reason}${help}`]),
+    ...(turn === "" ? [] : [`has the agent only some of the time: ${turn}`]),
+    ...(explains ? triggers.map((trigger) => `is captured: ${trigger}`) : []),
+  ];
 }
 
 /** One line for a log. */
@@ -68,18 +90,43 @@ export function watchEventText(event: WatchEvent): string {
       return `${nameOf(event)}: not recorded; the next attempt is in a minute: ${event.why}`;
     case "verdict": {
       const { kind, confidence, summary } = event.verdict;
-      return `${nameOf(event)}: ${kind} (${formatShare(confidence)} sure). ${summary} Details: tidemark diagnose ${event.path}`;
+      const ended = event.isFinal ? "ended; its last verdict: " : "";
+      return `${nameOf(event)}: ${ended}${kind} (${formatShare(confidence)} sure). ${summary} Details: tidemark diagnose ${event.path}`;
     }
+    case "captured":
+      return capturedText(event);
+    case "not-captured":
+      return `${nameOf(event)}: nothing captured: ${event.why}`;
     case "policy":
       return event.why === ""
         ? "the policy was read again"
         : `the policy was not changed, because the new one is invalid: ${event.why}`;
+    case "server-changed":
+      return "the policy names another server: it is used after a restart of tidemark watch";
     case "watching": {
       const { withAgent, outside, not } = event;
       const ignored = not === 0 ? "" : `, ${formatCount(not)} not recorded (tidemark watch --once)`;
       return `watching ${formatCount(withAgent + outside + not)} programs: ${formatCount(withAgent)} with the agent, ${formatCount(outside)} from outside${ignored}`;
     }
   }
+}
+
+const CAPTURED: Record<ArtifactFileJson["capture"], string> = {
+  diagnose: "its diagnosis",
+  ledger: "ledger",
+  census: "census of objects",
+  snapshot: "heap snapshot",
+  stacks: "stacks",
+  gpu: "GPU snapshot",
+  recording: "its recording",
+};
+
+function capturedText(event: Extract<WatchEvent, { kind: "captured" }>): string {
+  const { reason, files, problems, path, verdict } = event;
+  const captures = [...new Set(files.map(({ capture }) => CAPTURED[capture]))].join(", ");
+  const judged = verdict === null ? "" : ` ${verdict.kind}: ${verdict.summary}`;
+  const missing = problems.length === 0 ? "" : ` Missing: ${problems.join("; ")}.`;
+  return `${nameOf(event)}: ${reason}. Captured ${captures} to ${path}.${judged}${missing}`;
 }
 
 function nameOf({ program: { root } }: Extract<WatchEvent, { program: unknown }>): string {

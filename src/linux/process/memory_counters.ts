@@ -63,6 +63,17 @@ export function readMachineKills(): number | null {
   return text === null || !/^oom_kill /m.test(text) ? null : counter(text, "oom_kill");
 }
 
+/**
+ * Share of the last ten seconds in which at least one process of the group waited for memory; of the machine
+ * where groups do not count it (version 1). null if the kernel does not count it (before 4.20, or switched off).
+ */
+export function readPressure(place: CgroupPlace | null): number | null {
+  const own = place?.version === 2 ? readText(`${place.directories[0]}/memory.pressure`) : null;
+  const text = own ?? readText("/proc/pressure/memory");
+  const [, percent] = /^some avg10=(\d+(?:\.\d+)?)/m.exec(text ?? "") ?? [];
+  return percent === undefined ? null : Number(percent) / 100;
+}
+
 /** MemTotal, and the part of it that is not MemAvailable; 0 if they cannot be read. */
 export function readMachineMemory(): { readonly totalBytes: Bytes; readonly usedBytes: Bytes } {
   const text = readText("/proc/meminfo") ?? "";

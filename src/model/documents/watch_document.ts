@@ -25,6 +25,10 @@ export interface WatchRowJson {
   /** Why the agent cannot be attached although the policy allows it, and what would help; "" otherwise. */
   reason: string;
   remedy: string;
+  /** Why it has the agent only some of the time; "" if it has it all the time, or not at all. */
+  turn?: string;
+  /** What is captured when, one sentence for each trigger. */
+  triggers?: string[];
 }
 
 /** `tidemark.watch/1` */
@@ -32,6 +36,8 @@ export interface WatchJson {
   schema: "tidemark.watch/1";
   /** Path of the policy; "": the default policy. */
   policy: string;
+  /** What the policy says, one sentence for each of its settings and rules. */
+  settings?: string[];
   /** Largest RSS first. */
   programs: WatchRowJson[];
 }

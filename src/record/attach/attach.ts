@@ -114,7 +114,10 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
   if (!ok) {
     throw notPermitted(pid, reason, remedy);
   }
-  refuseSecond(pid);
+  const other = otherRecorderOf(pid);
+  if (other !== null) {
+    throw other;
+  }
   const period = Math.round(options.periodBytes ?? CONSTANTS.TM_DEFAULT_PERIOD);
   const keeper = await PoolKeeper.open(
     dirname(libraryPath),
@@ -156,26 +159,25 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
 }
 
 /**
- * Checked before anything is touched; the agent itself refuses a second recorder that comes at the same moment.
- * The recorder is searched only if there may be one, because that scans the descriptors of the whole host.
+ * Why it cannot be recorded by another recorder now; null if nobody records it. Checked before anything is touched;
+ * the agent itself refuses a second recorder that comes at the same moment. The recorder is searched only if there
+ * may be one, because that scans the descriptors of the whole host.
  */
-function refuseSecond(pid: Pid): void {
+export function otherRecorderOf(pid: Pid): TidemarkError | null {
   if (!isMappingNamed(pid, POOL_NAMES)) {
-    return;
+    return null;
   }
   const growing = growingRecordingOf(pid);
   if (growing !== null) {
     const { recorder } = reopenRecording(growing).meta;
-    throw alreadyAttached(
+    return alreadyAttached(
       pid,
       `process ${recorder.pid}, to ${growing}`,
       `view that recording with: tidemark live ${growing}`,
     );
   }
   const left = leftAgentOf(pid);
-  if (left !== null) {
-    throw recorderDied(pid, left.guard);
-  }
+  return left === null ? null : recorderDied(pid, left.guard);
 }
 
 interface PoolPlace {

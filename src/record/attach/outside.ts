@@ -6,6 +6,7 @@ import { hasEnded, readStat, startTimeMs } from "../../linux/index.js";
 import { nowMs } from "../../linux/this_process/clock.js";
 import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { processGone } from "../../model/errors/errors.js";
+import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
 import type { MetricRow } from "../../recording/writer.js";
 import { MemoryWatch } from "../process/memory_watch.js";
@@ -31,6 +32,8 @@ export class OutsideRecording {
   readonly #tree: ProcessTree;
   readonly #memory: MemoryWatch;
   #polls = 0;
+  /** Processes that ran out of memory so far. */
+  readonly memoryEnds: MemoryEnd[] = [];
   /** Readings that are not written yet. */
   #pending: MetricRow[] = [];
   #writtenMs: TimeMs = 0;
@@ -63,7 +66,9 @@ export class OutsideRecording {
   poll(): boolean {
     const poll = this.#tree.poll(nowMs(), this.#polls++ % POLLS_PER_SHARES === 0);
     const lives = this.#tree.livingPids.includes(this.#pid);
-    this.#recording.writer.memoryEnds(poll.timeMs, this.#memory.poll(poll, lives));
+    const ends = this.#memory.poll(poll, lives);
+    this.memoryEnds.push(...ends);
+    this.#recording.writer.memoryEnds(poll.timeMs, ends);
     this.#write(poll);
     return lives;
   }

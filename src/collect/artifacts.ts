@@ -1,0 +1,127 @@
+/**
+ * What triggers have captured, on disk: one folder for each, beside the recordings, bounded by count, age and bytes.
+ *
+ *     FOLDER/artifacts/checkout-4242-20261126-101500/
+ *         about.json        tidemark.artifact/1: program, reason, list of the files
+ *         diagnosis.json ledger-4242.json census-4242.json ...
+ */
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join } from "node:path";
+import type { Bytes, Millis, TimeMs } from "../model/base/units.js";
+import type { ArtifactJson } from "../model/documents/artifact_document.js";
+import { makeFolder } from "../recording/frames/make_folder.js";
+import { pathIn } from "./kept_recordings.js";
+
+const ABOUT = "about.json";
+const RECORDING = "recording.tidemark";
+
+export interface ArtifactBounds {
+  /** Newest artifacts of one service that stay. */
+  readonly count: number;
+  readonly keepMs: Millis;
+  /** Of all artifacts together. */
+  readonly mostBytes: Bytes;
+}
+
+interface Kept {
+  readonly path: string;
+  readonly service: string;
+  readonly timeMs: TimeMs;
+  readonly bytes: Bytes;
+}
+
+export class Artifacts {
+  readonly #folder: string;
+  /** Being written. */
+  readonly #open = new Set<string>();
+
+  /** `folder`: of the recordings. */
+  constructor(folder: string) {
+    this.#folder = join(folder, "artifacts");
+  }
+
+  /** Creates the folder of a new artifact, which stays at least until {@link written}. Throws TidemarkError. */
+  begin(service: string, pid: number, timeMs: TimeMs): string {
+    const path = pathIn(this.#folder, service, pid, timeMs, "", existsSync);
+    makeFolder(path);
+    this.#open.add(path);
+    return path;
+  }
+
+  /** Without files there is nothing to keep. */
+  written(path: string, about: ArtifactJson): void {
+    this.#open.delete(path);
+    if (about.files.length === 0) {
+      rmSync(path, { recursive: true, force: true });
+    } else {
+      writeFileSync(join(path, ABOUT), `${JSON.stringify(about, null, 2)}\n`);
+    }
+  }
+
+  /** Keeps a recording that has ended, although it may be removed from its own folder. Throws system errors. */
+  keepRecording(path: string, recording: string): string {
+    const kept = join(path, RECORDING);
+    try {
+      linkSync(recording, kept);
+    } catch {
+      copyFileSync(recording, kept); // another file system, or one without links
+    }
+    return basename(kept);
+  }
+
+  /** Removes what is beyond the bounds, oldest first; folders of someone else stay. */
+  tidy({ count, keepMs, mostBytes }: ArtifactBounds, nowMs: TimeMs): void {
+    const newestFirst = this.#kept().sort((a, b) => b.timeMs - a.timeMs);
+    const ofService = new Map<string, number>();
+    let bytes = 0;
+    for (const artifact of newestFirst) {
+      const number = (ofService.get(artifact.service) ?? 0) + 1;
+      ofService.set(artifact.service, number);
+      bytes += artifact.bytes;
+      if (number > count || nowMs - artifact.timeMs > keepMs || bytes > mostBytes) {
+        rmSync(artifact.path, { recursive: true, force: true });
+      }
+    }
+  }
+
+  #kept(): Kept[] {
+    return namesIn(this.#folder).flatMap((name) => {
+      const path = join(this.#folder, name);
+      const about = this.#open.has(path) ? null : aboutIn(path);
+      return about === null
+        ? []
+        : [{ path, service: about.service, timeMs: about.timeMs, bytes: bytesIn(path) }];
+    });
+  }
+}
+
+function aboutIn(folder: string): ArtifactJson | null {
+  try {
+    const about = JSON.parse(readFileSync(join(folder, ABOUT), "utf8"));
+    return about?.schema === "tidemark.artifact/1" ? about : null;
+  } catch {
+    return null; // not an artifact
+  }
+}
+
+function bytesIn(folder: string): Bytes {
+  const size = (name: string) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
+  return namesIn(folder).reduce((sum, name) => sum + size(name), 0);
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,39 @@
+/** The bounds that a policy sets, with their defaults. */
+import type { Bytes, Millis } from "../model/base/units.js";
+import type { ArtifactBounds } from "./artifacts.js";
+import type { CaptureBounds } from "./captures.js";
+import type { Policy } from "./policy.js";
+
+export interface Bounds {
+  readonly warmUpMs: Millis;
+  /** Distance of the polls of a program without the agent. */
+  readonly pollMs: Millis;
+  readonly agents: number;
+  readonly turnMs: Millis;
+  readonly keepMs: Millis;
+  readonly mostBytes: Bytes;
+  readonly artifacts: ArtifactBounds;
+  readonly captures: CaptureBounds;
+}
+
+export function boundsOf({ defaults }: Policy): Bounds {
+  const { artifacts = {} } = defaults;
+  return {
+    warmUpMs: defaults.warm_up ?? 60_000,
+    pollMs: defaults.poll ?? 20_000,
+    agents: defaults.agents ?? 20,
+    turnMs: defaults.turn ?? 600_000,
+    keepMs: defaults.keep ?? 86_400_000,
+    mostBytes: defaults.disk ?? 2 * 2 ** 30,
+    artifacts: {
+      count: artifacts.count ?? 10,
+      keepMs: artifacts.keep ?? 7 * 86_400_000,
+      mostBytes: artifacts.disk ?? 2 * 2 ** 30,
+    },
+    captures: {
+      perHour: artifacts.per_hour ?? 6,
+      cpu: artifacts.cpu ?? 0.01,
+      maxPauseMs: artifacts.max_pause ?? 500,
+    },
+  };
+}

@@ -1,0 +1,161 @@
+/**
+ * The process that makes captures: one for each fired trigger, so that a huge or hostile heap costs the collector
+ * neither memory nor its life. It runs at a low priority, is the first to go if memory runs out, and ends with the
+ * captures of its request.
+ */
+import { copyFileSync, writeFileSync } from "node:fs";
+import { setPriority } from "node:os";
+import { join } from "node:path";
+import {
+  diagnoseRecording,
+  heapDocument,
+  ledgerDocument,
+  stacksDocument,
+} from "../inspect/index.js";
+import { processCpu } from "../linux/this_process/clock.js";
+import { raiseOomScore } from "../linux/this_process/out_of_memory.js";
+import type { Millis, Pid } from "../model/base/units.js";
+import type { ArtifactFileJson, Capture } from "../model/documents/artifact_document.js";
+import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
+import { TidemarkError } from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
+import { openRecording, readDeviceSnapshot } from "../record/index.js";
+
+export interface CaptureRequest {
+  readonly captures: readonly Capture[];
+  /** Where the files go; it exists. */
+  readonly folder: string;
+  readonly maxPauseMs: Millis;
+  /** Of the program, which may still grow; null: it has none. */
+  readonly recording: string | null;
+  /** Living processes, the largest first. */
+  readonly pids: readonly Pid[];
+  /** Those that use a device. */
+  readonly devicePids: readonly Pid[];
+}
+
+export interface CaptureAnswer {
+  readonly files: ArtifactFileJson[];
+  readonly problems: string[];
+  readonly verdict: DiagnosisJson["verdict"] | null;
+  readonly cpuMs: Millis;
+}
+
+/** How long a program may take to run Python code, for a snapshot of a device. */
+const WAIT_MS: Millis = 20_000;
+/** Every process of a large pool looks the same. */
+const MOST_LEDGERS = 8;
+const PRIORITY = 10;
+
+if (process.send !== undefined) {
+  setPriority(PRIORITY);
+  raiseOomScore();
+  process.once("message", (request) => {
+    void new CaptureWork(request as CaptureRequest).run().then((answer) => {
+      process.send?.(answer, () => process.disconnect());
+    });
+  });
+}
+
+class CaptureWork {
+  readonly #request: CaptureRequest;
+  readonly #files: ArtifactFileJson[] = [];
+  readonly #problems: string[] = [];
+  #verdict: DiagnosisJson["verdict"] | null = null;
+
+  constructor(request: CaptureRequest) {
+    this.#request = request;
+  }
+
+  async run(): Promise<CaptureAnswer> {
+    const cpu = processCpu();
+    const { captures, pids, devicePids } = this.#request;
+    const [largest] = pids;
+    for (const capture of captures) {
+      switch (capture) {
+        case "diagnose":
+          await this.#tryTo(capture, () => this.#diagnose());
+          break;
+        case "gpu":
+          // All at the same moment: what one rank holds is compared with the others.
+          await Promise.all(
+            devicePids.map((pid) => this.#tryTo(capture, () => this.#snapshotDevice(pid))),
+          );
+          break;
+        case "ledger":
+          for (const pid of pids.slice(0, MOST_LEDGERS)) {
+            await this.#tryTo(capture, async () => {
+              this.#write(capture, "ledger", pid, ledgerDocument(pid, "full", false));
+            });
+          }
+          break;
+        default:
+          if (largest !== undefined) {
+            await this.#tryTo(capture, () => this.#look(capture, largest));
+          }
+      }
+    }
+    return {
+      files: this.#files,
+      problems: this.#problems,
+      verdict: this.#verdict,
+      cpuMs: cpu(),
+    };
+  }
+
+  async #tryTo(capture: Capture, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      const why = error instanceof TidemarkError ? error.what : reasonOf(error).message;
+      this.#problems.push(`${capture}: ${why}`);
+    }
+  }
+
+  async #diagnose(): Promise<void> {
+    const { recording } = this.#request;
+    if (recording !== null) {
+      const diagnosis = await diagnoseRecording(openRecording(recording), async () => {});
+      this.#verdict = diagnosis.verdict;
+      this.#write("diagnose", "diagnosis", 0, diagnosis);
+    }
+  }
+
+  async #look(capture: "census" | "snapshot" | "stacks", pid: Pid): Promise<void> {
+    if (capture === "stacks") {
+      this.#write(capture, capture, pid, await stacksDocument(pid, true));
+      return;
+    }
+    const { document } = await heapDocument({
+      target: String(pid),
+      exact: false,
+      graph: capture === "snapshot",
+      maxPauseMs: this.#request.maxPauseMs,
+      onPlan() {},
+      wantsValue: false,
+      wantsTree: false,
+      draw: null,
+    });
+    this.#write(capture, capture === "snapshot" ? "heap" : capture, pid, document);
+  }
+
+  async #snapshotDevice(pid: Pid): Promise<void> {
+    const name = `gpu-${pid}.pickle`;
+    const { answer, refused } = await readDeviceSnapshot(pid, { waitMs: WAIT_MS }, async (path) => {
+      copyFileSync(path, join(this.#request.folder, name));
+      return name;
+    });
+    if (answer === null) {
+      this.#problems.push(`gpu: process ${pid}: ${refused || "torch has not used a device yet"}`);
+    } else {
+      this.#files.push({ name, capture: "gpu", pid });
+    }
+  }
+
+  /** `pid` 0: of the whole program. */
+  #write(capture: Capture, start: string, pid: Pid, document: object): void {
+    const name = pid === 0 ? `${start}.json` : `${start}-${pid}.json`;
+    writeFileSync(join(this.#request.folder, name), `${JSON.stringify(document)}\n`);
+    this.#files.push({ name, capture, pid });
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Makes captures, one after the other, within two budgets: CPU time of the host, and captures of a service in an hour.
+ *
+ *     fired trigger ──> queue ──> process of its own ──> files and about.json ──> event
+ *
+ * A capture that hangs is killed; what it has written by then is removed with its folder.
+ */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { hostname } from "node:os";
+import { isMappingNamed } from "../linux/index.js";
+import type { Millis, TimeMs } from "../model/base/units.js";
+import type {
+  ArtifactFileJson,
+  ArtifactJson,
+  Capture,
+} from "../model/documents/artifact_document.js";
+import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
+import { reasonOf } from "../model/errors/reason.js";
+import type { Artifacts } from "./artifacts.js";
+import type { CaptureAnswer, CaptureRequest } from "./capture_process.js";
+import type { Program } from "./programs.js";
+import { rssOfProcess } from "./triggers.js";
+
+export interface CaptureBounds {
+  /** Captures of one service in an hour. */
+  readonly perHour: number;
+  /** Share of a core that captures may use in the long run. */
+  readonly cpu: number;
+  /** A program is not paused for longer. */
+  readonly maxPauseMs: Millis;
+}
+
+export interface WantedCapture {
+  readonly program: Program;
+  /** The condition with its figures, as part of a sentence. */
+  readonly reason: string;
+  readonly captures: readonly Capture[];
+  /** null: the program has none. */
+  readonly recording: string | null;
+  /** The program has been killed for memory; its recording is kept as well. */
+  readonly lastMoment: boolean;
+}
+
+export type CaptureEvent =
+  | {
+      readonly kind: "captured";
+      readonly program: Program;
+      readonly reason: string;
+      readonly path: string;
+      readonly verdict: DiagnosisJson["verdict"] | null;
+      readonly files: readonly ArtifactFileJson[];
+      readonly problems: readonly string[];
+    }
+  | { readonly kind: "not-captured"; readonly program: Program; readonly why: string };
+
+/** CPU time that can be saved up for a burst. */
+const MOST_CREDIT_MS: Millis = 15_000;
+const LONGEST_MS: Millis = 180_000;
+const MOST_WAITING = 50;
+const HOUR: Millis = 3_600_000;
+/** Of the capturing process's own heap; the copy of a program's heap is beside it. */
+const HEAP_MIB = 1024;
+const DEVICE_LIBRARIES = /^(?:libcuda\.so|libtorch_cuda)/;
+
+export class Captures {
+  readonly #artifacts: Artifacts;
+  readonly #onEvent: (event: CaptureEvent) => void;
+  readonly #stop = new AbortController();
+  #waiting: WantedCapture[] = [];
+  #working: Promise<void> | null = null;
+  #creditMs = MOST_CREDIT_MS;
+  #creditedMs: Millis | null = null;
+  /** By service: when captures were made. */
+  readonly #made = new Map<string, Millis[]>();
+
+  constructor(artifacts: Artifacts, onEvent: (event: CaptureEvent) => void) {
+    this.#artifacts = artifacts;
+    this.#onEvent = onEvent;
+  }
+
+  /** A last moment goes first: nothing about it changes any more, but nobody has it yet. */
+  want(wanted: WantedCapture, { perHour }: CaptureBounds, nowMs: Millis): void {
+    const { program, reason, lastMoment } = wanted;
+    const { service } = program.root.identity;
+    const made = (this.#made.get(service) ?? []).filter((timeMs) => nowMs - timeMs < HOUR);
+    const refuse = (why: string) => this.#onEvent({ kind: "not-captured", program, why });
+    if (made.length >= perHour) {
+      refuse(`${reason}, but ${service} has had its ${perHour} captures of an hour`);
+    } else if (this.#waiting.length >= MOST_WAITING) {
+      refuse(`${reason}, but ${MOST_WAITING} captures are waiting`);
+    } else {
+      this.#made.set(service, [...made, nowMs]);
+      this.#waiting = lastMoment ? [wanted, ...this.#waiting] : [...this.#waiting, wanted];
+    }
+  }
+
+  /** Begins the next one if the budget allows it. */
+  next({ cpu, maxPauseMs }: CaptureBounds, nowMs: Millis): void {
+    const earned = cpu * (nowMs - (this.#creditedMs ?? nowMs));
+    this.#creditMs = Math.min(MOST_CREDIT_MS, this.#creditMs + earned);
+    this.#creditedMs = nowMs;
+    if (this.#working !== null || this.#creditMs <= 0) {
+      return;
+    }
+    const wanted = this.#waiting.shift();
+    if (wanted !== undefined) {
+      this.#working = this.#make(wanted, maxPauseMs).finally(() => {
+        this.#working = null;
+      });
+    }
+  }
+
+  /** Ends the one that is being made, and forgets the rest. */
+  async close(): Promise<void> {
+    this.#waiting = [];
+    this.#stop.abort();
+    await this.#working;
+  }
+
+  async #make(wanted: WantedCapture, maxPauseMs: Millis): Promise<void> {
+    const { program, reason, captures, recording, lastMoment } = wanted;
+    const { identity, pid, command } = program.root;
+    const timeMs: TimeMs = Date.now();
+    const refuse = (why: string) =>
+      this.#onEvent({ kind: "not-captured", program, why: `${reason}: ${why}` });
+    let path = "";
+    try {
+      path = this.#artifacts.begin(identity.service, pid, timeMs);
+      const kept: ArtifactFileJson[] =
+        lastMoment && recording !== null
+          ? [{ name: this.#artifacts.keepRecording(path, recording), capture: "recording", pid: 0 }]
+          : [];
+      const answer = await this.#ask(requestOf(wanted, path, maxPauseMs));
+      const { service, version, env } = identity;
+      const about: ArtifactJson = {
+        schema: "tidemark.artifact/1",
+        ...{ service, version, env },
+        host: hostname(),
+        pid,
+        command: [...command],
+        timeMs,
+        reason,
+        lastMoment,
+        files: [...kept, ...answer.files],
+        problems: answer.problems,
+      };
+      this.#artifacts.written(path, about);
+      this.#creditMs -= answer.cpuMs;
+      if (about.files.length === 0) {
+        refuse(about.problems.join("; ") || `there is nothing to ${captures.join(", ")}`);
+      } else if (!this.#stop.signal.aborted) {
+        const { files, problems } = about;
+        const { verdict } = answer;
+        this.#onEvent({ kind: "captured", program, reason, path, verdict, files, problems });
+      }
+    } catch (error) {
+      refuse(reasonOf(error).message); // the disk is full, or the folder cannot be written
+    }
+  }
+
+  /** Never rejects: a process that was killed has captured nothing. */
+  async #ask(request: CaptureRequest): Promise<CaptureAnswer> {
+    const child = fork(new URL("./capture_process.js", import.meta.url), {
+      execArgv: [`--max-old-space-size=${HEAP_MIB}`],
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    });
+    let answer: CaptureAnswer | null = null;
+    child.once("message", (message) => {
+      answer = message as CaptureAnswer;
+    });
+    child.on("error", () => {});
+    const kill = () => child.kill("SIGKILL");
+    const timer = setTimeout(kill, LONGEST_MS);
+    this.#stop.signal.addEventListener("abort", kill);
+    child.send(request, () => {});
+    await once(child, "close").catch(() => {});
+    clearTimeout(timer);
+    this.#stop.signal.removeEventListener("abort", kill);
+    const why = this.#stop.signal.aborted ? "watch ended" : "the capturing process was killed";
+    return answer ?? { files: [], problems: [why], verdict: null, cpuMs: LONGEST_MS / 10 };
+  }
+}
+
+function requestOf(
+  { program, captures, recording, lastMoment }: WantedCapture,
+  folder: string,
+  maxPauseMs: Millis,
+): CaptureRequest {
+  const pids = program.processes.map(({ pid }) => pid);
+  const bytes = new Map(pids.map((pid) => [pid, rssOfProcess(pid)]));
+  const size = (pid: number) => bytes.get(pid) ?? 0;
+  const living = lastMoment ? [] : pids.filter((pid) => size(pid) > 0);
+  return {
+    captures,
+    folder,
+    maxPauseMs,
+    recording,
+    pids: living.sort((a, b) => size(b) - size(a)),
+    devicePids: captures.includes("gpu")
+      ? living.filter((pid) => isMappingNamed(pid, DEVICE_LIBRARIES))
+      : [],
+  };
+}

@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import { type Condition, conditionOf, levelIn, ProgramReadings, rateIn } from "./conditions.js";
+
+const MIB = 2 ** 20;
+const GROWTH: Condition = { kind: "growth", rate: { share: 0.2 }, windowMs: 900_000 };
+
+/** A reading every 10 s. `rss`: by number of the reading. */
+function readings(count: number, rss: (n: number) => number): ProgramReadings {
+  const all = new ProgramReadings();
+  for (let n = 0; n < count; n++) {
+    all.add({
+      timeMs: n * 10_000,
+      rssBytes: rss(n),
+      limit: null,
+      pressure: null,
+      oomKills: null,
+      hasLost: false,
+    });
+  }
+  return all;
+}
+
+test.each([
+  ["20%/h", { share: 0.2 }],
+  ["100MiB/h", { bytes: 100 * MIB }],
+  ["24 MiB / d", { bytes: MIB }],
+  ["1MiB/min", { bytes: 60 * MIB }],
+  ["20%", null],
+  ["100MiB", null],
+  ["fast/h", null],
+  ["-5%/h", null],
+])("a rate: %s", (text, expected) => {
+  expect(rateIn(text)).toEqual(expected);
+});
+
+test("a level is a size, or a size above the baseline", () => {
+  expect(levelIn("2GiB")).toEqual({ bytes: 2048 * MIB, aboveBaseline: false });
+  expect(levelIn("500MiB above baseline")).toEqual({ bytes: 500 * MIB, aboveBaseline: true });
+  expect(levelIn("500MiB above")).toBeNull();
+});
+
+test("one condition at a time", () => {
+  expect(conditionOf({})).toMatch(/^expected one condition/);
+  expect(conditionOf({ limit: 0.9, pressure: 0.1 })).toMatch(/^expected one condition/);
+  expect(conditionOf({ limit: 0.9, for: 60_000 })).toBe("for belongs to growth");
+  expect(conditionOf({ growth: { share: 1 }, for: 5_000 })).toMatch(/at least 1min/);
+});
+
+test("growth holds only if it is certain, fast enough, and seen for the whole window", () => {
+  const noise = (n: number) => ((n * 7919) % 13) * 100_000;
+  const growing = (n: number) => 200 * MIB + n * 300_000 + noise(n);
+  expect(readings(100, growing).holds(GROWTH)).toMatch(
+    /^its RSS grew by \d+ MiB\/h \(\d+ % an hour\)/,
+  );
+  expect(readings(50, growing).holds(GROWTH)).toBeNull();
+  expect(readings(100, (n) => 200 * MIB + n * 50_000 + noise(n)).holds(GROWTH)).toBeNull();
+  expect(readings(100, (n) => 200 * MIB + noise(n)).holds(GROWTH)).toBeNull();
+  expect(readings(100, (n) => (n < 50 ? 200 : 300) * MIB + noise(n)).holds(GROWTH)).toBeNull();
+});
+
+test("readings of a day are thinned out, and growth is still seen", () => {
+  const day: Condition = { kind: "growth", rate: { bytes: MIB }, windowMs: 86_400_000 };
+  expect(readings(9000, (n) => 200 * MIB + n * 10_000).holds(day)).toMatch(
+    /3\.\d MiB\/h|3\.\d+ MiB/,
+  );
+});
+
+test("the baseline is the level of the first minute", () => {
+  const above: Condition = { kind: "rss", bytes: 50 * MIB, aboveBaseline: true };
+  const all = readings(20, (n) => (n < 4 ? 50 + n * 20 : 150) * MIB);
+  expect(all.holds(above)).toBeNull();
+  expect(readings(20, (n) => (n < 10 ? 100 : 160) * MIB).holds(above)).toBe(
+    "its RSS is 160 MiB, 60.0 MiB above its baseline of 100 MiB",
+  );
+});
+
+test("a kill in the control group counts only for the program that lost a process", () => {
+  const kill = (hasLost: boolean) => {
+    const all = readings(2, () => MIB);
+    for (const oomKills of [3, 4]) {
+      const rest = { rssBytes: MIB, limit: null, pressure: null };
+      all.add({ timeMs: 30_000 + oomKills, oomKills, hasLost: hasLost && oomKills === 4, ...rest });
+    }
+    return all.holds({ kind: "oom-kill" });
+  };
+  expect(kill(false)).toBeNull();
+  expect(kill(true)).toContain("the kernel killed for memory");
+});

@@ -1,0 +1,88 @@
+/** A policy in sentences, for `tidemark watch --check`. */
+import {
+  formatBytesBriefly,
+  formatCount,
+  formatDurationBriefly,
+  formatShare,
+} from "../model/base/numbers.js";
+import { boundsOf } from "./bounds.js";
+import type { Condition } from "./conditions.js";
+import type { Match, Policy, Rule, Trigger } from "./policy.js";
+
+/** The settings that hold for all programs, then one sentence for each rule. */
+export function settingsOf(policy: Policy): string[] {
+  const { agents, turnMs, warmUpMs, keepMs, mostBytes, artifacts, captures } = boundsOf(policy);
+  const { server, select } = policy;
+  return [
+    server === undefined ? "No server is named." : `Recordings are sent to ${server.url}.`,
+    `At most ${formatCount(agents)} programs have the agent at a time, from an age of ${formatDurationBriefly(warmUpMs)}, in turns of ${formatDurationBriefly(turnMs)}.`,
+    `Recordings stay for ${formatDurationBriefly(keepMs)} and take at most ${formatBytesBriefly(mostBytes)}.`,
+    `Captures: at most ${formatCount(captures.perHour)} of a service in an hour, ${formatShare(captures.cpu)} of a core; the newest ${formatCount(artifacts.count)} of a service stay for ${formatDurationBriefly(artifacts.keepMs)} and take at most ${formatBytesBriefly(artifacts.mostBytes)}.`,
+    ...select.map(
+      (rule, index) => `Rule ${index + 1}: ${matchText(rule.match)}: ${ruleText(rule)}.`,
+    ),
+  ];
+}
+
+function matchText({ labels = {}, ...match }: Match): string {
+  const text = labelText({ ...match, ...labels });
+  return text === "" ? "all other programs" : text;
+}
+
+function ruleText({ watch, agent }: Rule): string {
+  if (watch === "never") {
+    return "not recorded";
+  }
+  if (watch === "outside") {
+    return "recorded from outside";
+  }
+  const share =
+    agent?.share === undefined || agent.share === 1
+      ? ""
+      : ` for ${formatShare(agent.share)} of them`;
+  const canary =
+    agent?.canary === undefined ? "" : ` and for those with ${labelText(agent.canary.labels)}`;
+  const most = agent?.most === undefined ? "" : `, at most ${agent.most} of a service at a time`;
+  const window =
+    agent?.window === undefined
+      ? ""
+      : `, from ${timeText(agent.window.fromMinute)} to ${timeText(agent.window.untilMinute)}`;
+  return `the agent${share}${canary}${most}${window}`;
+}
+
+function labelText(labels: Readonly<Record<string, string | undefined>>): string {
+  return Object.entries(labels)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(", ");
+}
+
+function timeText(minute: number): string {
+  const digits = (value: number) => String(value).padStart(2, "0");
+  return `${digits(Math.floor(minute / 60))}:${digits(minute % 60)}`;
+}
+
+/** "RSS above 2 GiB: diagnose, ledger". */
+export function triggerText({ when, captures }: Trigger): string {
+  return `${conditionText(when)}: ${captures.join(", ")}`;
+}
+
+function conditionText(when: Condition): string {
+  switch (when.kind) {
+    case "growth": {
+      const rate =
+        "bytes" in when.rate ? formatBytesBriefly(when.rate.bytes) : formatShare(when.rate.share);
+      return `RSS grows by ${rate}/h over ${formatDurationBriefly(when.windowMs)}`;
+    }
+    case "rss":
+      return `RSS above ${when.aboveBaseline ? "its baseline by " : ""}${formatBytesBriefly(when.bytes)}`;
+    case "limit":
+      return `${formatShare(when.share)} of the memory limit in use`;
+    case "pressure":
+      return `waiting for memory ${formatShare(when.share)} of the time`;
+    case "verdict":
+      return `verdict ${when.pattern}`;
+    case "oom-kill":
+      return "a process killed for memory";
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * The recordings of the programs that a collector watches: begins one with the agent or from outside, and ends it.
+ *
+ *     outside ──its turn──> agent ──turn over, or refused──> outside
+ *        │                    │
+ *        └── program ended ───┴──> the recording is whole; killed for memory: its last moment is kept
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { monotonicMs } from "../linux/this_process/clock.js";
+import type { Bytes, Millis } from "../model/base/units.js";
+import { processGone, TidemarkError } from "../model/errors/errors.js";
+import { reasonOf } from "../model/errors/reason.js";
+import type { MemoryEnd } from "../model/profile/memory_end.js";
+import { attachAndRecord, CpuBudget, OutsideRecording } from "../record/index.js";
+import type { Destination } from "../recording/sender/post_connection.js";
+import type { KeptRecordings } from "./kept_recordings.js";
+import type { Chosen, Program } from "./programs.js";
+import { rssOf } from "./triggers.js";
+import type { WatchEvent } from "./watch_event.js";
+
+/** How long a program may take to run Python code. */
+const WAIT_MS: Millis = 60_000;
+/** Programs that are entered at the same moment. */
+const MOST_ENTERED = 2;
+export const FIRST_RETRY_MS: Millis = 60_000;
+const LAST_RETRY_MS: Millis = 3_600_000;
+
+/** A recording that grows. */
+export interface Growing {
+  readonly kind: "outside" | "agent";
+  readonly path: string;
+  /** When the agent was loaded, or the recording from outside began. */
+  readonly sinceMs: Millis;
+  /** Sum of RSS then. */
+  readonly rssBytes: Bytes;
+  readonly stop: AbortController;
+  readonly ended: Promise<void>;
+}
+
+export interface Watched {
+  program: Program;
+  rule: Chosen;
+  growing: Growing | null;
+  leftMs: Millis | null;
+  turns: number;
+  retryMs: Millis;
+  retryDistanceMs: Millis;
+  /** No recording could be made: nothing is tried before this. */
+  brokenUntilMs: Millis;
+}
+
+interface RecordersOptions {
+  readonly kept: KeptRecordings;
+  readonly to: Destination | null;
+  /** Distance of two readings from outside; the policy may change it. */
+  readonly pollMs: () => Millis;
+  readonly onEvent: (event: WatchEvent) => void;
+  /** A program has ended while it was recorded; its recording is complete. */
+  readonly onEnded: (one: Watched, growing: Growing, memoryEnds: readonly MemoryEnd[]) => void;
+}
+
+export class Recorders {
+  readonly #options: RecordersOptions;
+  readonly #budget = new CpuBudget();
+  #entering = 0;
+
+  constructor(options: RecordersOptions) {
+    this.#options = options;
+  }
+
+  get mayEnter(): boolean {
+    return this.#entering < MOST_ENTERED;
+  }
+
+  /** Loads the agent; the recording from outside ends. */
+  enter(one: Watched): void {
+    this.#entering += 1;
+    let isEntering = true;
+    const entered = () => {
+      this.#entering -= isEntering ? 1 : 0;
+      isEntering = false;
+    };
+    const before = one.growing;
+    before?.stop.abort();
+    this.#begin(one, "agent", async (recordingPath, until) => {
+      try {
+        await before?.ended;
+        const ends = await this.#attach(one, recordingPath, until, entered);
+        one.retryDistanceMs = FIRST_RETRY_MS;
+        return ends;
+      } catch (error) {
+        one.retryMs = monotonicMs() + one.retryDistanceMs;
+        one.retryDistanceMs = Math.min(LAST_RETRY_MS, one.retryDistanceMs * 2);
+        if (!until.aborted) {
+          this.#options.onEvent({ kind: "refused", program: one.program, why: whyOf(error) });
+        }
+        return null;
+      } finally {
+        one.leftMs = monotonicMs();
+        one.turns += 1;
+      }
+    }).finally(entered);
+  }
+
+  async #attach(
+    one: Watched,
+    recordingPath: string,
+    until: AbortSignal,
+    entered: () => void,
+  ): Promise<readonly MemoryEnd[] | null> {
+    const { to, onEvent } = this.#options;
+    const { program } = one;
+    const result = await attachAndRecord({
+      pid: program.root.pid,
+      recordingPath,
+      follow: !program.hasOthersBelow,
+      ...(to === null ? {} : { to }),
+      budget: this.#budget,
+      waitMs: WAIT_MS,
+      forMs: Number.POSITIVE_INFINITY,
+      until,
+      onRecording: () => {
+        entered();
+        onEvent({ kind: "attached", program, path: recordingPath });
+      },
+    });
+    if (result.ended) {
+      return result.open().memoryEnds;
+    }
+    onEvent({ kind: "left", program, path: recordingPath });
+    return null;
+  }
+
+  recordOutside(one: Watched): void {
+    const { to } = this.#options;
+    this.#begin(one, "outside", async (recordingPath, until) => {
+      const recording = new OutsideRecording({
+        pid: one.program.root.pid,
+        recordingPath,
+        follow: !one.program.hasOthersBelow,
+        ...(to === null ? {} : { to }),
+      });
+      while (recording.poll() && !until.aborted) {
+        await sleep(this.#options.pollMs(), undefined, { signal: until }).catch(() => {});
+      }
+      await recording.close();
+      return until.aborted ? null : recording.memoryEnds;
+    });
+  }
+
+  /** `record` resolves with what ran out of memory if the program ended by itself, otherwise with null. */
+  #begin(
+    one: Watched,
+    kind: Growing["kind"],
+    record: (path: string, until: AbortSignal) => Promise<readonly MemoryEnd[] | null>,
+  ): Promise<void> {
+    const stop = new AbortController();
+    const { identity, pid } = one.program.root;
+    const path = this.#options.kept.newPath(identity.service, pid, Date.now());
+    const recorded = this.#options.kept
+      .prepare()
+      .then(() => record(path, stop.signal))
+      .catch((error) => {
+        // It ended at this moment, or its file cannot be written.
+        if (!(error instanceof TidemarkError) || error.id !== processGone(pid).id) {
+          this.#options.onEvent({ kind: "failed", program: one.program, why: whyOf(error) });
+        }
+        one.brokenUntilMs = monotonicMs() + FIRST_RETRY_MS;
+        return null;
+      });
+    const ended = recorded.then((memoryEnds) => {
+      this.#options.kept.closed(path);
+      if (one.growing?.stop === stop) {
+        one.growing = null;
+      }
+      if (memoryEnds !== null) {
+        this.#options.onEnded(one, growing, memoryEnds);
+      }
+    });
+    const rssBytes = rssOf(one.program.processes);
+    const growing = { kind, path, sinceMs: monotonicMs(), rssBytes, stop, ended };
+    one.growing = growing;
+    return ended;
+  }
+}
+
+export function whyOf(error: unknown): string {
+  return error instanceof TidemarkError
+    ? [error.what, error.why].filter((part) => part !== "").join(": ")
+    : reasonOf(error).message;
+}

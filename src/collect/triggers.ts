@@ -1,0 +1,136 @@
+/**
+ * Reads the memory of each program that has triggers, and says when the condition of one holds.
+ *
+ *     every 3 to 10 s   RSS, limit, pressure, kills ──> readings of the program ──condition──> fire
+ *
+ * A level (RSS, share of the limit, pressure) fires when it is crossed, and again only after it has been below in the
+ * meantime. Growth and a verdict may fire again after the trigger's cooldown. No trigger fires for the same program
+ * twice within its cooldown.
+ */
+import { findCgroup, readLimiting, readPressure, readStatus, roomOf } from "../linux/index.js";
+import type { Bytes, Millis, Pid } from "../model/base/units.js";
+import { type Condition, distanceOf, ProgramReadings, type Reading } from "./conditions.js";
+import type { Trigger } from "./policy.js";
+import type { Program } from "./programs.js";
+
+export interface Triggered {
+  readonly program: Program;
+  readonly trigger: Trigger;
+  /** The condition with its figures, as part of a sentence. */
+  readonly reason: string;
+}
+
+interface Course {
+  readonly readings: ProgramReadings;
+  readonly pids: Set<Pid>;
+  nextMs: Millis;
+  /** By place of the trigger in its list: until when it rests; infinite until its condition is false. */
+  readonly restsUntilMs: Map<string, Millis>;
+}
+
+export class Triggers {
+  #courses = new Map<string, Course>();
+
+  /** `all`: every program that lives. `nowMs`: of a clock that only moves forward. */
+  next(
+    all: readonly { readonly program: Program; readonly triggers: readonly Trigger[] }[],
+    nowMs: Millis,
+  ): Triggered[] {
+    const before = this.#courses;
+    this.#courses = new Map();
+    const fired: Triggered[] = [];
+    for (const { program, triggers } of all) {
+      if (triggers.length > 0) {
+        const { key } = program.root;
+        const course = before.get(key) ?? {
+          readings: new ProgramReadings(),
+          pids: new Set<Pid>(),
+          nextMs: 0,
+          restsUntilMs: new Map<string, Millis>(),
+        };
+        this.#courses.set(key, course);
+        if (nowMs >= course.nextMs) {
+          course.nextMs = nowMs + distanceOf(triggers.map(({ when }) => when));
+          course.readings.add(readingOf(program, course.pids, triggers, nowMs));
+          fired.push(...firing(program, course, triggers, nowMs));
+        }
+      }
+    }
+    return fired;
+  }
+
+  /** A verdict was made. */
+  judged({ root }: Program, kind: string): void {
+    this.#courses.get(root.key)?.readings.judged(kind);
+  }
+}
+
+function firing(
+  program: Program,
+  { readings, restsUntilMs }: Course,
+  triggers: readonly Trigger[],
+  nowMs: Millis,
+): Triggered[] {
+  return triggers.flatMap((trigger) => {
+    const name = JSON.stringify(trigger);
+    const reason = readings.holds(trigger.when);
+    const restsUntil = restsUntilMs.get(name) ?? 0;
+    if (reason === null) {
+      if (restsUntil === Number.POSITIVE_INFINITY) {
+        restsUntilMs.set(name, nowMs + trigger.cooldownMs);
+      }
+      return [];
+    }
+    if (nowMs < restsUntil) {
+      return [];
+    }
+    restsUntilMs.set(
+      name,
+      isLevel(trigger.when) ? Number.POSITIVE_INFINITY : nowMs + trigger.cooldownMs,
+    );
+    return [{ program, trigger, reason }];
+  });
+}
+
+function isLevel({ kind }: Condition): boolean {
+  return kind === "rss" || kind === "limit" || kind === "pressure";
+}
+
+/** `pids`: of the previous reading; replaced. Reads only what the triggers ask for. */
+function readingOf(
+  { root, processes }: Program,
+  pids: Set<Pid>,
+  triggers: readonly Trigger[],
+  timeMs: Millis,
+): Reading {
+  const kinds = new Set(triggers.map(({ when }) => when.kind));
+  const wantsGroup = kinds.has("limit") || kinds.has("oom-kill") || kinds.has("pressure");
+  const place = wantsGroup ? findCgroup(root.pid) : null;
+  const group = place === null ? null : readLimiting(place);
+  const room = place === null || !kinds.has("limit") ? null : roomOf(place);
+  const living = new Set(processes.map(({ pid }) => pid));
+  const hasLost = [...pids].some((pid) => !living.has(pid));
+  pids.clear();
+  for (const pid of living) {
+    pids.add(pid);
+  }
+  const bytes = group?.limitBytes ?? null;
+  return {
+    timeMs,
+    rssBytes: rssOf(processes),
+    limit: bytes === null || room === null ? null : { bytes, usedBytes: bytes - room },
+    pressure: kinds.has("pressure") ? readPressure(place) : null,
+    oomKills: group?.oomKills ?? null,
+    hasLost,
+  };
+}
+
+/** Sum over the processes; what they share counts more than once. */
+export function rssOf(processes: readonly { readonly pid: Pid }[]): Bytes {
+  return processes.reduce((sum, { pid }) => sum + rssOfProcess(pid), 0);
+}
+
+/** 0: it has ended. */
+export function rssOfProcess(pid: Pid): Bytes {
+  return readStatus(pid)?.rssBytes ?? 0;
+}

@@ -1,0 +1,28 @@
+/** What a collector reports while it runs: what a person would want to read in a log. */
+import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
+import type { CaptureEvent } from "./captures.js";
+import type { Program } from "./programs.js";
+
+export type WatchEvent =
+  | { readonly kind: "attached" | "left"; readonly program: Program; readonly path: string }
+  /** "refused": it is recorded from outside, not with the agent. "failed": it is not recorded. Both are tried again. */
+  | { readonly kind: "refused" | "failed"; readonly program: Program; readonly why: string }
+  | {
+      readonly kind: "verdict";
+      readonly program: Program;
+      readonly path: string;
+      readonly verdict: DiagnosisJson["verdict"];
+      /** The program has ended. */
+      readonly isFinal: boolean;
+    }
+  | CaptureEvent
+  /** It was read again; `why`: the new one is invalid, and the old one stays. */
+  | { readonly kind: "policy"; readonly why: string }
+  /** The policy names another server now; it is used after a restart. */
+  | { readonly kind: "server-changed" }
+  | {
+      readonly kind: "watching";
+      readonly withAgent: number;
+      readonly outside: number;
+      readonly not: number;
+    };
