@@ -106,7 +106,8 @@ export function watchEventText(event: WatchEvent): string {
     case "watching": {
       const { withAgent, outside, not } = event;
       const ignored = not === 0 ? "" : `, ${formatCount(not)} not recorded (tidemark watch --once)`;
-      return `watching ${formatCount(withAgent + outside + not)} programs: ${formatCount(withAgent)} with the agent, ${formatCount(outside)} from outside${ignored}`;
+      const all = withAgent + outside + not;
+      return `watching ${formatCount(all)} ${all === 1 ? "program" : "programs"}: ${formatCount(withAgent)} with the agent, ${formatCount(outside)} from outside${ignored}`;
     }
   }
 }
