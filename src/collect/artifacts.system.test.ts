@@ -23,7 +23,7 @@ const names = () => readdirSync(join(folder, "artifacts")).sort();
 /** An artifact with a file of 10,000 bytes that is so many hours old. */
 function artifact(service: string, hours: number): string {
   const timeMs = NOW - hours * HOUR;
-  const path = artifacts.begin(service, 7, timeMs);
+  const path = artifacts.begin(aboutOf(service, timeMs, []));
   writeFileSync(join(path, "ledger.json"), Buffer.alloc(10_000));
   artifacts.written(path, aboutOf(service, timeMs, ["ledger.json"]));
   return basename(path);
@@ -55,7 +55,7 @@ test("the oldest go if they are too old or too large together", () => {
 });
 
 test("folders of someone else, damaged ones and one that is being written stay", () => {
-  const open = basename(artifacts.begin("a", 7, NOW - 500 * HOUR));
+  const open = basename(artifacts.begin(aboutOf("a", NOW - 500 * HOUR, [])));
   mkdirSync(join(folder, "artifacts", "mine"));
   writeFileSync(join(folder, "artifacts", "mine", "about.json"), "{");
   writeFileSync(join(folder, "artifacts", "notes.txt"), "x");
@@ -63,13 +63,19 @@ test("folders of someone else, damaged ones and one that is being written stay",
   expect(names()).toEqual([open, "mine", "notes.txt"].sort());
 });
 
+test("a capture that was never completed is removed like any other", () => {
+  artifacts.begin(aboutOf("a", NOW - 500 * HOUR, []));
+  new Artifacts(folder).tidy({ ...WIDE, keepMs: HOUR }, NOW);
+  expect(names()).toEqual([]);
+});
+
 test("a capture without files leaves no folder", () => {
-  const path = artifacts.begin("a", 7, NOW);
+  const path = artifacts.begin(aboutOf("a", NOW, []));
   artifacts.written(path, aboutOf("a", NOW, []));
   expect(names()).toEqual([]);
 });
 
 test("a service's name cannot lead out of the folder", () => {
-  const path = artifacts.begin("../../etc", 7, NOW);
+  const path = artifacts.begin(aboutOf("../../etc", NOW, []));
   expect(dirname(path)).toBe(join(folder, "artifacts"));
 });

@@ -11,6 +11,7 @@ import {
   linkSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -49,11 +50,16 @@ export class Artifacts {
     this.#folder = join(folder, "artifacts");
   }
 
-  /** Creates the folder of a new artifact, which stays at least until {@link written}. Throws TidemarkError. */
-  begin(service: string, pid: number, timeMs: TimeMs): string {
+  /**
+   * Creates the folder of a new artifact, which stays at least until {@link written}. If this process dies in the
+   * meantime, `about` is what is left. Throws TidemarkError, or a system error if the disk is full.
+   */
+  begin(about: ArtifactJson): string {
+    const { service, pid, timeMs } = about;
     const path = pathIn(this.#folder, service, pid, timeMs, "", existsSync);
     makeFolder(path);
     this.#open.add(path);
+    writeAbout(path, about);
     return path;
   }
 
@@ -63,7 +69,7 @@ export class Artifacts {
     if (about.files.length === 0) {
       rmSync(path, { recursive: true, force: true });
     } else {
-      writeFileSync(join(path, ABOUT), `${JSON.stringify(about, null, 2)}\n`);
+      writeAbout(path, about);
     }
   }
 
@@ -102,6 +108,13 @@ export class Artifacts {
         : [{ path, service: about.service, timeMs: about.timeMs, bytes: bytesIn(path) }];
     });
   }
+}
+
+/** Readers find the old text or the new one. */
+function writeAbout(folder: string, about: ArtifactJson): void {
+  const path = join(folder, ABOUT);
+  writeFileSync(`${path}.new`, `${JSON.stringify(about, null, 2)}\n`);
+  renameSync(`${path}.new`, path);
 }
 
 function aboutIn(folder: string): ArtifactJson | null {

@@ -50,9 +50,11 @@ const PRIORITY = 10;
 if (process.send !== undefined) {
   setPriority(PRIORITY);
   raiseOomScore();
+  // The collector has died: nobody would describe what is captured.
+  process.once("disconnect", () => process.exit());
   process.once("message", (request) => {
     void new CaptureWork(request as CaptureRequest).run().then((answer) => {
-      process.send?.(answer, () => process.disconnect());
+      process.send?.(answer, () => process.exit());
     });
   });
 }

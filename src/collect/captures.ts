@@ -9,7 +9,8 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { hostname } from "node:os";
 import { isMappingNamed } from "../linux/index.js";
-import type { Millis, TimeMs } from "../model/base/units.js";
+import { monotonicMs } from "../linux/this_process/clock.js";
+import type { Millis } from "../model/base/units.js";
 import type {
   ArtifactFileJson,
   ArtifactJson,
@@ -121,37 +122,33 @@ export class Captures {
   async #make(wanted: WantedCapture, maxPauseMs: Millis): Promise<void> {
     const { program, reason, captures, recording, lastMoment } = wanted;
     const { identity, pid, command } = program.root;
-    const timeMs: TimeMs = Date.now();
+    const { service, version, env } = identity;
+    const begun: ArtifactJson = {
+      schema: "tidemark.artifact/1",
+      ...{ service, version, env, pid, reason, lastMoment },
+      host: hostname(),
+      command: [...command],
+      timeMs: Date.now(),
+      files: [],
+      problems: ["watch ended before this capture was complete"],
+    };
     const refuse = (why: string) =>
       this.#onEvent({ kind: "not-captured", program, why: `${reason}: ${why}` });
-    let path = "";
     try {
-      path = this.#artifacts.begin(identity.service, pid, timeMs);
+      const path = this.#artifacts.begin(begun);
       const kept: ArtifactFileJson[] =
         lastMoment && recording !== null
           ? [{ name: this.#artifacts.keepRecording(path, recording), capture: "recording", pid: 0 }]
           : [];
       const answer = await this.#ask(requestOf(wanted, path, maxPauseMs));
-      const { service, version, env } = identity;
-      const about: ArtifactJson = {
-        schema: "tidemark.artifact/1",
-        ...{ service, version, env },
-        host: hostname(),
-        pid,
-        command: [...command],
-        timeMs,
-        reason,
-        lastMoment,
-        files: [...kept, ...answer.files],
-        problems: answer.problems,
-      };
+      const files = [...kept, ...answer.files];
+      const about: ArtifactJson = { ...begun, files, problems: answer.problems };
       this.#artifacts.written(path, about);
       this.#creditMs -= answer.cpuMs;
       if (about.files.length === 0) {
         refuse(about.problems.join("; ") || `there is nothing to ${captures.join(", ")}`);
       } else if (!this.#stop.signal.aborted) {
-        const { files, problems } = about;
-        const { verdict } = answer;
+        const { problems, verdict } = answer;
         this.#onEvent({ kind: "captured", program, reason, path, verdict, files, problems });
       }
     } catch (error) {
@@ -165,6 +162,7 @@ export class Captures {
       execArgv: [`--max-old-space-size=${HEAP_MIB}`],
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
+    const begunMs = monotonicMs();
     let answer: CaptureAnswer | null = null;
     child.once("message", (message) => {
       answer = message as CaptureAnswer;
@@ -178,7 +176,8 @@ export class Captures {
     clearTimeout(timer);
     this.#stop.signal.removeEventListener("abort", kill);
     const why = this.#stop.signal.aborted ? "watch ended" : "the capturing process was killed";
-    return answer ?? { files: [], problems: [why], verdict: null, cpuMs: LONGEST_MS / 10 };
+    // Of a process that was killed, only the elapsed time is known.
+    return answer ?? { files: [], problems: [why], verdict: null, cpuMs: monotonicMs() - begunMs };
   }
 }
 
