@@ -172,7 +172,7 @@ and during 100 ms without.
 
 ${markdownTable(["Python", "command to recording", "pause at attach", "pause at detach", "longest gap", "gap without"], rows)}
 
-${markdownTable(["beside it", "longest gap", "in 1 s without", "wall time", "failed", "the program ended"], peers)}
+${markdownTable(["tool", "longest gap", "in 1 s without", "wall time", "failed", "the program ended"], peers)}
 `;
 console.log(markdown);
 writeResults("attach", markdown);

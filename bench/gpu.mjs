@@ -42,7 +42,7 @@ const { values: options } = parseArgs({
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-gpu-"));
 const MIB = 2 ** 20;
 
-/** Entries of a program that allocates and frees in steps, until `enough` says so.
+/** Entries of a program that allocates and frees in steps, until `enough` returns true.
  * @param {(allocator: CachingAllocator) => void} tell @param {() => boolean} enough */
 function* entriesOf(tell, enough) {
   /** @type {import("../test/gpu/simulator.mjs").Entry[]} */

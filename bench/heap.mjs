@@ -23,7 +23,7 @@ import { median } from "./statistics.mjs";
 const { values: options } = parseArgs({
   options: { gib: { type: "string", default: "0.1,1,4" }, python: { type: "string" } },
 });
-const python = options.python ?? (await packagesOrNone());
+const python = options.python ?? (await findPackagesPython());
 const run = promisify(execFile);
 const folder = fileURLToPath(new URL(".", import.meta.url));
 
@@ -43,7 +43,7 @@ const peers = {
   guppy3: "from guppy import hpy; hpy().heap()",
 };
 
-async function packagesOrNone() {
+async function findPackagesPython() {
   const interpreters = await findInterpreters();
   try {
     return await makeVenv("bench-heap", "bench/requirements-heap.txt", interpreters);
@@ -81,7 +81,7 @@ async function startProgram(records) {
 
 /** @param {number} pid @param {string} kind @returns {Promise<Answer>} */
 async function look(pid, kind) {
-  const words = ["--max-old-space-size=8192", join(folder, "heap_look.mjs"), String(pid), kind];
+  const words = ["--max-old-space-size=8192", join(folder, "heap_once.mjs"), String(pid), kind];
   const { stdout } = await run(process.execPath, words);
   return JSON.parse(stdout);
 }
@@ -175,7 +175,7 @@ function graphFits(objects) {
 
 /** @typedef {Awaited<ReturnType<typeof startProgram>>} Program */
 
-/** What the loop suffers: untouched, stopped for a copy, forked for as long as that copy took.
+/** The effect on the loop: not read, stopped for a copy, forked for as long as that copy took.
  * @param {string} name @param {Program} program @param {number} exactMs how long a look takes */
 async function measurePauses(name, program, exactMs) {
   const alone = await program.tell(`beat ${BEAT_SECONDS}`);
@@ -189,7 +189,7 @@ async function measurePauses(name, program, exactMs) {
   const lost = (/** @type {Answer} */ { beats, ms: took }) =>
     ms(Math.max(0, took - beats / expected));
   pauseRows.push(
-    [name, "untouched", ms(alone.longestMs), "", ""],
+    [name, "not read", ms(alone.longestMs), "", ""],
     [name, `stop, ${ms(pauseMs)}`, ms(stopped.longestMs), lost(stopped), "0 MiB"],
     [
       name,
@@ -274,7 +274,7 @@ The effect on a program whose loop changes random records, for ${BEAT_SECONDS} s
 work that it lost. The child of a bare fork is kept for as long as the copy takes; pages that are written to in the
 meantime exist twice.
 
-${markdownTable(["heap", "way", "longest pause", "work lost", "copied on write"], pauseRows)}
+${markdownTable(["heap", "method", "longest pause", "work lost", "copied on write"], pauseRows)}
 
 Other tools that count types, without retained sizes (at most ${LONGEST_PEER_MS / 1000} s each):
 

@@ -41,16 +41,16 @@ def private_bytes():
         return sum(int(line.split()[1]) for line in rollup if line.startswith("Private_Dirty")) * 1024
 
 
-def fork(hold, seconds, told):
+def fork(hold, seconds, results):
     time.sleep(seconds / 4)
     began = time.perf_counter()
     child = libc.syscall(SYS_FORK)
     if child == 0:
         libc.syscall(62, os.getpid(), signal.SIGSTOP)
         os._exit(0)
-    told["forkMs"] = (time.perf_counter() - began) * 1000
+    results["forkMs"] = (time.perf_counter() - began) * 1000
     time.sleep(hold)
-    told["copiedBytes"] = private_bytes()  # pages that were written to meanwhile are its own again
+    results["copiedBytes"] = private_bytes()  # pages that were written to meanwhile are its own again
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 

@@ -235,7 +235,7 @@ const frameMs = (share) => `${frames[Math.floor(share * (frames.length - 1))]?.t
 const python = (await findInterpreters()).at(-1)?.path ?? "python3";
 const markdown = `## Cost of reading
 
-\`npm run bench -- reading\` on ${describeMachine(python)}. Medians. "Again" is a look at segments that did not change.
+\`npm run bench -- reading\` on ${describeMachine(python)}. Medians. "Read again" is for segments that did not change.
 
 ${markdownTable(
   [
@@ -243,8 +243,8 @@ ${markdownTable(
     "processes",
     "sites",
     "stack nodes",
-    "first look",
-    "look again",
+    "first read",
+    "read again",
     "to a profile",
     "recorded",
     "recording",

@@ -90,8 +90,8 @@ const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
  * @property {string} verdict
  */
 
-/** The program that says where it is. @param {string} path @param {RegExp} wanted */
-async function told(path, wanted) {
+/** Waits until a file matches. @param {string} path @param {RegExp} wanted */
+async function readWhenPresent(path, wanted) {
   for (;;) {
     try {
       const [, value] = wanted.exec(readFileSync(path, "utf8")) ?? [];
@@ -121,7 +121,7 @@ async function measure(row, way) {
   const program = [interpreter, script, kind, String(runsS), state, String(objects)];
   const alone = attached ? spawn(program[0] ?? "", program.slice(1), { stdio: "ignore" }) : null;
   if (alone) {
-    await Promise.all([told(state, /^(\d+)$/m), pause(RUNS_BEFORE_S * 1000)]);
+    await Promise.all([readWhenPresent(state, /^(\d+)$/m), pause(RUNS_BEFORE_S * 1000)]);
   }
   const words = alone
     ? ["attach", String(alone.pid), "--for", `${firstS + laterS}s`, "-o", recording]
@@ -140,9 +140,9 @@ async function measure(row, way) {
     });
   }
   const ended = once(command, "close");
-  const samples = await sampled(command, await told(state, /^(\d+)$/m), startMs);
+  const samples = await sampled(command, await readWhenPresent(state, /^(\d+)$/m), startMs);
   await ended;
-  const endMs = attached ? null : await told(state, /^ended (\d+)$/m);
+  const endMs = attached ? null : await readWhenPresent(state, /^ended (\d+)$/m);
   alone?.kill("SIGKILL");
   const at = (/** @type {number} */ seconds) =>
     samples.findLast(({ ms }) => ms <= seconds * 1000) ?? { ms: 0, cpuMs: 0, rssBytes: 0 };

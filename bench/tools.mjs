@@ -99,7 +99,7 @@ export const tools = {
 };
 
 /**
- * The names of those chosen: all of them unless told.
+ * The names of those chosen: all of them by default.
  * @param {string | undefined} chosen names with a semicolon between them
  */
 export function toolNames(chosen) {

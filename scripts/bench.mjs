@@ -13,7 +13,7 @@ import { root } from "./setup.mjs";
 const parts = new Set([
   "environment",
   "gpu_pages",
-  "heap_look",
+  "heap_once",
   "machine",
   "process_cost",
   "results",

@@ -57,7 +57,7 @@ export function capture(file, args, options = {}) {
 }
 
 /**
- * Runs one step of the set-up or build: says what it does in one line, shows the command's output
+ * Runs one step of the set-up or build: describes it in one line, shows the command's output
  * only where it failed.
  * @param {string} label
  * @param {string} file

@@ -36,11 +36,11 @@ const usage = `usage: npm run leakbench -- [CASE...] [OPTIONS]
 
   --cases DIR    labelled programs of your own: DIR/CASE/case.py and expect.json beside it
   --python PATH  the interpreter for all of them
-  --jobs N       how many at a time; half the cores unless told
-  --json FILE    where the results go; leakbench/results unless told
-  --way WAY      run unless told; one of
+  --jobs N       how many at a time; default: half the cores
+  --json FILE    where the results go; default: leakbench/results
+  --way WAY      default: run; one of
 ${[...ways].map(([name, { is }]) => `                   ${name.padEnd(9)} ${is}`).join("\n")}
-  --windows S,S  seconds of each window, as in 20,60,200; each case's own unless told
+  --windows S,S  seconds of each window, as in 20,60,200; default: each case's own
   --peers        the same programs under tracemalloc, memray and scalene
 
   npm run leakbench -- lru_cache_method

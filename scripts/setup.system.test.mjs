@@ -53,7 +53,7 @@ function setUpWith(programs, clone = root) {
 
 const python = "echo 3.11";
 
-test("says nothing and does nothing when nothing is missing", () => {
+test("prints nothing and does nothing when nothing is missing", () => {
   expect(setUpWith({ python3: python, cc: "exit 0" })).toEqual({
     status: 0,
     stdout: "",

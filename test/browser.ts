@@ -1,5 +1,5 @@
 /**
- * The one place that says which browser the tests and screenshots run: the machine's own Chromium or
+ * The one place that decides which browser the tests and screenshots run: the machine's own Chromium or
  * Chrome where there is one, else the one that the npm package @sparticuz/chromium carries.
  */
 import { execFileSync, spawnSync } from "node:child_process";
@@ -57,7 +57,7 @@ function systemBrowser(): Executable | undefined {
   for (const folder of (process.env.PATH ?? "").split(delimiter)) {
     for (const name of SYSTEM_NAMES) {
       const path = join(folder, name);
-      // Some distributions install a stub that only says how to get the real one.
+      // Some distributions install a stub that only prints how to get the real one.
       if (folder && existsSync(path) && spawnSync(path, ["--version"]).status === 0) {
         return { path, environment: {} };
       }

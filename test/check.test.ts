@@ -308,7 +308,7 @@ describe("hostile input ends in one line, and nothing runs", () => {
     [[], /check has nothing to compare with; add --peak/],
     [["--baseline", "missing.txt"], /missing\.txt/],
     [["--baseline", "."], /directory/],
-    [["--baseline", "block.py"], /block\.py is no baseline/],
+    [["--baseline", "block.py"], /block\.py is not a baseline/],
     [["--peak", "1GiB", "--junit", "block.py"], /block\.py exists/],
     [["--save-baseline", "block.py"], /block\.py exists/],
     [["--peak", "1GiB", "--json", "/nonexistent/x.json"], /x\.json/],
@@ -327,7 +327,7 @@ describe("hostile input ends in one line, and nothing runs", () => {
     writeFileSync(file("bad/memory.txt"), "# Tidemark baseline 1:\npeak lots\n");
     await refused(
       ["--baseline", "bad/memory.txt"],
-      /bad\/memory\.txt, line 2: 'peak lots' is no figure/,
+      /bad\/memory\.txt, line 2: 'peak lots' is not a figure/,
     );
   });
 });

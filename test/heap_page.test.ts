@@ -19,13 +19,13 @@ import {
   closeBrowser,
   folder,
   newPagePath,
+  noProgress,
   noSidewaysScroll,
   openBrowser,
   openFile,
   openReport,
   PHONE,
   template,
-  untold,
   using,
   words,
 } from "./report_page.js";
@@ -84,7 +84,7 @@ beforeAll(async () => {
     draw: null,
   });
   shown = { schema: "tidemark.heapPage/1", title: "heap of <svc>", heap: document, tree };
-  await writeReport(shown, pages.heap, untold, template);
+  await writeReport(shown, pages.heap, noProgress, template);
   await program.go();
   await run(tidemark, ["heap", pid, "--retained", "--save", files.b, ...pause]);
 });
@@ -137,7 +137,7 @@ describe("the page of a heap", () => {
         .toMatch(/CACHE → \.(hits|pages)/);
       expect(await page.locator("[role=treeitem][aria-selected=true]").count()).toBe(1);
       await map(page).hover({ position: { x: width / 2, y: height / 2 } });
-      expect(await words(page.locator(".heap-told"))).toMatch(/(B|iB), .* of all$/);
+      expect(await words(page.locator(".heap-selected"))).toMatch(/(B|iB), .* of all$/);
     }));
 
   test("a list of buffers is filled by them", () =>
@@ -222,9 +222,9 @@ describe("the page of a heap", () => {
   test("names are shown, values are not", () => {
     // The program's text is an argument of its command here: it is shown, as by ps.
     const { target: _, ...heap } = shown.heap;
-    const told = JSON.stringify([heap, shown.tree?.steps, shown.tree?.typeNames]);
-    expect(told.includes(SECRET)).toBe(false);
-    expect(told.includes("bytes key")).toBe(false);
+    const embedded = JSON.stringify([heap, shown.tree?.steps, shown.tree?.typeNames]);
+    expect(embedded.includes(SECRET)).toBe(false);
+    expect(embedded.includes("bytes key")).toBe(false);
     // Bytes that are no text would show as characters that no name has.
     const odd = (shown.tree?.steps ?? []).flat().filter((step) => /[^\x20-\x7e…]/.test(step));
     expect(odd).toEqual([]);
@@ -250,7 +250,7 @@ describe("the page of a heap", () => {
     };
     const path = newPagePath();
     return using(
-      writeReport(page, path, untold, template).then(() => openFile(path)),
+      writeReport(page, path, noProgress, template).then(() => openFile(path)),
       async (opened) => {
         expect(await words(opened.locator("body"))).toContain("need 9 TiB");
         expect(await words(opened.locator("main"))).toMatch(/No object graph.*Types.*dict/);
@@ -270,7 +270,7 @@ describe("the page of two heaps", () => {
     const diff = JSON.parse(stdout) as HeapDiffJson;
     expect(diff.limits).toEqual([]);
     const page = { schema: "tidemark.heapDiffPage/1", title: "a -> b", diff } as const;
-    await writeReport(page, pages.diff, untold, template);
+    await writeReport(page, pages.diff, noProgress, template);
   });
 
   test("what appeared, grew and disappeared, by type and by holder", () =>

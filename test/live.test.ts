@@ -93,7 +93,7 @@ while not select.select([sys.stdin], [], [], 0.1)[0]: keep(5)
   }
 });
 
-test("for a process that is not being recorded, the message says what to do", async () => {
+test("for a process that is not being recorded, the message names the next command", async () => {
   const { status, stderr } = await execute([tidemark, "live", String(process.pid)]);
   expect(status).toBe(2);
   expect(stderr).toMatch(/process \d+ is not being recorded.*tidemark attach \d+/);

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { itemAt } from "../src/model/base/columns.js";
-import type { ProfileLook } from "../src/model/profile/profile.js";
+import type { ProfileSnapshot } from "../src/model/profile/profile.js";
 import {
   boxOf,
   clickFlame,
@@ -49,7 +49,7 @@ describe("what the page says", () => {
       liveObjects: nothing,
       liveVariance: nothing,
     };
-    const end: ProfileLook = { ...last, timeMs: last.timeMs + 1000, sites };
+    const end: ProfileSnapshot = { ...last, timeMs: last.timeMs + 1000, sites };
     return using(openReport({ ...report, looks: [...report.looks, end] }), async (page) => {
       const head = page.locator("header");
       expect(await words(head)).toContain("256 MiB (50 %) live at +10:00 from remember");

@@ -17,7 +17,7 @@ export const DESKTOP = { viewport: { width: 1280, height: 900 } };
 export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 export const ROW = 20;
 
-export const untold = async () => {};
+export const noProgress = async () => {};
 
 export let browser: Browser;
 
@@ -84,7 +84,7 @@ export async function openReport(
   options?: BrowserContextOptions,
 ): Promise<OpenPage> {
   const path = newPagePath();
-  await writeReport(report, path, untold, template);
+  await writeReport(report, path, noProgress, template);
   return openFile(path, options);
 }
 

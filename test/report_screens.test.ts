@@ -14,6 +14,7 @@ import {
   drawn,
   folder,
   newPagePath,
+  noProgress,
   noSidewaysScroll,
   openBrowser,
   openFile,
@@ -21,7 +22,6 @@ import {
   PHONE,
   ROW,
   template,
-  untold,
   using,
   words,
 } from "./report_page.js";
@@ -185,7 +185,7 @@ describe("bad input", () => {
   const fault = (page: Page) => words(page.getByRole("alert"));
   const damage = async (change: (html: string) => string): Promise<string> => {
     const path = newPagePath();
-    await writeReport(serviceReport(), path, untold, template);
+    await writeReport(serviceReport(), path, noProgress, template);
     writeFileSync(path, change(readFileSync(path, "utf8")));
     return path;
   };
@@ -221,10 +221,10 @@ describe("bad input", () => {
 
   test("without a template it names the command to run", async () => {
     await expect(
-      writeReport(serviceReport(), join(folder, "x.html"), untold, join(folder, "none.html")),
+      writeReport(serviceReport(), join(folder, "x.html"), noProgress, join(folder, "none.html")),
     ).rejects.toThrow(/TM-E012.*npm run build/);
     await expect(
-      writeReport(serviceReport(), join(folder, "no/such/x.html"), untold, template),
+      writeReport(serviceReport(), join(folder, "no/such/x.html"), noProgress, template),
     ).rejects.toThrow(/TM-E004/);
   });
 });

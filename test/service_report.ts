@@ -7,7 +7,7 @@ import {
   Domain,
   FrameKind,
   LIFETIME_BUCKETS,
-  type ProfileLook,
+  type ProfileSnapshot,
 } from "../src/model/profile/profile.js";
 import type { MemorySeries, Metric } from "../src/model/profile/series.js";
 import { newSiteTable } from "../src/model/profile/site_columns.js";
@@ -152,7 +152,9 @@ export function serviceReport({
     stack: addStack(builder, site.stack),
     label: addLabel(builder, site.label),
   }));
-  const looks = [0.02, 0.1, 0.22, 0.35, 0.5, 0.68, 0.84, 1].map((part) => serviceLook(rows, part));
+  const looks = [0.02, 0.1, 0.22, 0.35, 0.5, 0.68, 0.84, 1].map((part) =>
+    serviceSnapshot(rows, part),
+  );
   const points = 600;
   const root = rootSeries(points, withPss);
   const series = [root, childSeries(points)];
@@ -260,10 +262,10 @@ export function serviceReport({
   };
 }
 
-function serviceLook(
+function serviceSnapshot(
   rows: { site: Site; stack: number; label: number }[],
   part: number,
-): ProfileLook {
+): ProfileSnapshot {
   const timeMs = START_MS + 600_000 * part;
   const sites = newSiteTable(rows.length, COHORTS);
   rows.forEach(({ site, stack, label }, row) => {

@@ -108,7 +108,7 @@ test.each(["\x03", "SIGTERM", "SIGHUP"] as const)(
   },
 );
 
-test("without a terminal it says what to use; --json is a document of ps", async () => {
+test("without a terminal it names what to use; --json is a document of ps", async () => {
   const refused = await execute([tidemark, "top"]);
   expect(refused).toMatchObject({ status: 2, stdout: "" });
   expect(refused.stderr).toMatch(/top needs a terminal.*tidemark ps/);

@@ -40,7 +40,7 @@ void release_inherited_descriptors(const int *keep, size_t count);
 /* The recorder is not the program: limits on the program's memory and time are lifted as far as possible. */
 void lift_limits(void);
 /* Bytes of address space that lift_limits() would leave; all limits stay as they are. */
-unsigned long long address_space_to_be_had(void);
+unsigned long long address_space_available(void);
 
 /* ---- wire.c ---- */
 struct wire {

@@ -34,8 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Stopped tasks must not wait longer for one that does not stop because it is in an uninterruptible wait (a
- * dead network disk) or waits for a core. If none is stopped yet and all wait for a core, waiting costs the
+/* Limit of the time for which stopped tasks wait for one that does not stop, because it is in an uninterruptible
+ * wait (a dead network disk) or waits for a core. If none is stopped yet and all wait for a core, waiting costs the
  * process nothing. */
 #define LONGEST_STOP_US 500000
 #define LONGEST_WAIT_FOR_CORE_US 10000000
@@ -150,7 +150,7 @@ static bool await_stops(struct held *held, uint64_t deadline) {
         while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
             struct held_task *task = find(held, tid);
             if (task && WIFSTOPPED(status)) {
-                task->stands = true;
+                task->is_stopped = true;
                 task->interrupted = status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
                 task->signal = status >> 16 ? 0 : WSTOPSIG(status);
             } else if (task) {
@@ -159,7 +159,7 @@ static bool await_stops(struct held *held, uint64_t deadline) {
         }
         bool all = true;
         for (size_t i = 0; i < held->count; i++)
-            all = all && held->tasks[i].stands;
+            all = all && held->tasks[i].is_stopped;
         uint64_t now = now_us();
         if (all || now >= deadline)
             return all;
@@ -175,7 +175,7 @@ static bool await_stops(struct held *held, uint64_t deadline) {
 static void let_go(struct held *held) {
     for (size_t i = 0; i < held->count; i++) {
         struct held_task *task = &held->tasks[i];
-        if (task->stands)
+        if (task->is_stopped)
             ptrace(PTRACE_DETACH, task->tid, 0, (long)task->signal);
         else
             held->loose = true;
@@ -186,14 +186,14 @@ static void let_go(struct held *held) {
 /* A task in an uninterruptible wait; 0: the missing tasks wait for a core. */
 static pid_t stuck_task(const struct held *held) {
     for (size_t i = 0; i < held->count; i++)
-        if (!held->tasks[i].stands && task_state(held->pid, held->tasks[i].tid) == 'D')
+        if (!held->tasks[i].is_stopped && task_state(held->pid, held->tasks[i].tid) == 'D')
             return held->tasks[i].tid;
     return 0;
 }
 
-static bool any_stands(const struct held *held) {
+static bool any_is_stopped(const struct held *held) {
     for (size_t i = 0; i < held->count; i++)
-        if (held->tasks[i].stands)
+        if (held->tasks[i].is_stopped)
             return true;
     return false;
 }
@@ -204,7 +204,7 @@ static bool take_hold(struct held *held, struct hold_failure *failure) {
         fresh = seize_new(held, failure);
         uint64_t deadline = held->since_us + LONGEST_STOP_US;
         bool all = await_stops(held, deadline);
-        while (!all && !any_stands(held) && stuck_task(held) == 0 &&
+        while (!all && !any_is_stopped(held) && stuck_task(held) == 0 &&
                deadline < held->since_us + LONGEST_WAIT_FOR_CORE_US) {
             deadline += LONGEST_STOP_US;
             all = await_stops(held, deadline);

@@ -14,7 +14,7 @@
 
 struct held_task {
     pid_t tid;
-    bool stands;
+    bool is_stopped;
     bool interrupted; /* stopped only by us: not by job control, and not while delivering a signal */
     int signal;       /* pending, delivered when the task is resumed; 0: none */
 };

@@ -20,7 +20,7 @@ char *describe_registers(const struct held *held) {
     size_t used = (size_t)sprintf(text, "registers");
     for (size_t i = 0; i < held->count; i++) {
         struct user_regs_struct r;
-        if (!held->tasks[i].stands || ptrace(PTRACE_GETREGS, held->tasks[i].tid, 0, &r) != 0)
+        if (!held->tasks[i].is_stopped || ptrace(PTRACE_GETREGS, held->tasks[i].tid, 0, &r) != 0)
             continue; /* killed in the meantime */
         const unsigned long long values[HELD_REGISTERS] = {
             r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,

@@ -77,7 +77,7 @@ void lift_limits(void) {
     lift(RLIMIT_CPU);
 }
 
-unsigned long long address_space_to_be_had(void) {
+unsigned long long address_space_available(void) {
     struct rlimit before;
     if (getrlimit(RLIMIT_AS, &before) != 0 || before.rlim_cur == RLIM_INFINITY)
         return RLIM_INFINITY;

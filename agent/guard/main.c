@@ -392,7 +392,7 @@ int main(int count, char **arguments) {
                         "       tidemark-guard keep\n");
         return 2;
     }
-    unsigned long long room = address_space_to_be_had();
+    unsigned long long room = address_space_available();
     if (room < RECORDER_ADDRESS_SPACE)
         return run_unrecorded(recorder, room);
     static struct guard guard = {.pool = -1, .leave_code = -1};

@@ -1,7 +1,8 @@
 /* The start of the guard, for a C library older than the one that it was linked against.
  *
  * crt1.o of glibc 2.34 and newer calls __libc_start_main in its version GLIBC_2.34, which older libraries lack.
- * The linker's --wrap (Makefile) leads that call here, and from here to the first version, which every glibc has.
+ * The linker's --wrap (Makefile) redirects that call to this file, which calls the first version, which every
+ * glibc has.
  *
  * crt1.o of 2.34 passes no `init`: the new version runs the constructors itself. The first version in a new
  * library also does so if `init` is null; in an older library, nothing runs them. The guard has no

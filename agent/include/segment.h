@@ -2,13 +2,13 @@
  *
  * Little-endian, x86-64. `src/segment/layout.ts` is generated from this header
  * (`npm run generate`), and a test fails when the two disagree. Any change here
- * raises TM_SEGMENT_VERSION; readers refuse other versions by name.
+ * raises TM_SEGMENT_VERSION; readers refuse other versions and name them.
  *
  * A POOL is one file (a sealed memfd made by tidemark-guard; or a file or memfd
  * made by the agent itself when the environment turned it on). It is sparse:
  *
  *   0          struct tm_pool_header                    one page
- *   4096       struct tm_pool_slot[slot_count]          who owns which slot
+ *   4096       struct tm_pool_slot[slot_count]          the owner of each slot
  *   slots_offset + i * slot_stride                      slot i: one SEGMENT
  *
  * Each process image (a program after exec, a child after fork) claims one slot
@@ -39,7 +39,7 @@
  * stays torn permanently. `block_generation[i]` of a section counts changes to its
  * records [i * block_records, (i+1) * block_records): unchanged blocks need no copy.
  * When `layout_generation` of the header differs before and after a read, sections
- * moved meanwhile: read again.
+ * were moved in the meantime: read again.
  *
  * TIMES are milliseconds of CLOCK_MONOTONIC unless named otherwise; the header
  * carries one pair (start_monotonic_ms, start_realtime_ms) to turn them into dates.

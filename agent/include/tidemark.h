@@ -1,5 +1,5 @@
 /* tidemark.h - what libtidemark.so exports in addition to the allocators: labels, steps, and
- * late entry: arm, disarm, status.
+ * arming in a running program: arm, disarm, status.
  *
  * The Python package uses labels and steps through ctypes; any program that finds the library in its process
  * may use them. They may be called at any time, in any thread, armed or not.
@@ -25,14 +25,14 @@ TIDEMARK_EXPORT void tidemark_set_label_variable(const void *variable, int64_t h
 TIDEMARK_EXPORT void tidemark_step_begin(const char *name, uint64_t number);
 TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
 
-/* ---- entering late (agent/README.md, "Entering late") -----------------------------------
+/* ---- attaching to a running program (agent/README.md, "Attaching to a running interpreter") ----
  *
  * The caller must hold the GIL if there is an interpreter. Nothing here blocks for long or throws. A refusal
  * leaves the process as it was, and writes its reason to `why`:
  *
  *   "ID: sentence"    ID is one of the words below, for programs; the sentence is for users
  *
- *   options   `options` holds a word that is not understood
+ *   options   `options` contains an unknown word
  *   pool      the pool cannot be opened, is invalid, is of another version, has no free slot
  *   armed     the agent is already recording: the sentence names the pool
  *   storage   no thread-specific key is left (only of libtidemark-keyed.so)
@@ -51,7 +51,7 @@ TIDEMARK_EXPORT int tidemark_arm(const char *options, char *why, size_t capacity
  * otherwise as above. `why` may also report what had to stay (and is harmless). */
 TIDEMARK_EXPORT int tidemark_disarm(char *why, size_t capacity);
 
-/* Writes one JSON document about this process (README, "Entering late"); returns its length. */
+/* Writes one JSON document about this process (README, "Attaching to a running interpreter"); returns its length. */
 TIDEMARK_EXPORT size_t tidemark_status(char *text, size_t capacity);
 
 #ifdef __cplusplus

@@ -182,7 +182,7 @@ static void no_period_is_coarser_than_the_budget_demands(void)
 }
 
 /* Nearly all bytes are of sizes that churn: their period is bounded, so a finer one for the others is free. */
-static void what_stays_is_sampled_finely_beside_churn(void)
+static void lasting_blocks_are_sampled_finely_beside_churn(void)
 {
     on();
     tm_core.mix[0] = 0.02;
@@ -217,7 +217,7 @@ static void large_allocations_keep_the_configured_period(void)
 }
 
 /* After a few samples only, an expensive moment cannot be distinguished from an expensive program. */
-static void a_sparse_look_never_raises(void)
+static void a_sparse_check_never_raises(void)
 {
     on();
     for (int i = 0; i < 100; i++) {
@@ -269,9 +269,9 @@ int main(void)
     RUN(a_program_that_waits_is_sampled_by_the_clock);
     RUN(the_start_has_an_allowance);
     RUN(no_period_is_coarser_than_the_budget_demands);
-    RUN(what_stays_is_sampled_finely_beside_churn);
+    RUN(lasting_blocks_are_sampled_finely_beside_churn);
     RUN(large_allocations_keep_the_configured_period);
-    RUN(a_sparse_look_never_raises);
+    RUN(a_sparse_check_never_raises);
     RUN(goes_no_lower_than_the_table_allows);
     RUN(extremes_stay_within_bounds);
     return end_tests();

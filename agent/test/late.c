@@ -141,7 +141,7 @@ static void children_record_and_leave_for_themselves(void)
             object.give(inherited);
             object.give(object.take(100000));
             CHECK(tm_armed() && tm_core.pid == (uint32_t)getpid());
-            if (tm_loader_answers()) {
+            if (tm_loader_is_safe()) {
                 disarm();
                 CHECK(same_image(&images[0]));
                 arm("period=1");
@@ -162,7 +162,7 @@ static void children_record_and_leave_for_themselves(void)
     CHECK(same_image(&images[0]));
 }
 
-static void a_thread_that_never_comes_back_bars_the_next(void)
+static void a_thread_that_never_returns_blocks_the_next(void)
 {
     struct object object = open_object("now");
     use_unseen(&object);
@@ -272,7 +272,7 @@ int main(int count, char **arguments)
     RUN(many_cycles_among_threads);
     RUN(a_lapsed_lease_leaves);
     RUN(children_record_and_leave_for_themselves);
-    RUN(a_thread_that_never_comes_back_bars_the_next);
+    RUN(a_thread_that_never_returns_blocks_the_next);
     RUN(refusals_touch_nothing);
     RUN(sums_are_unbiased_from_the_first_byte);
     RUN(a_gap_ends_with_its_recording);

@@ -89,7 +89,7 @@ static const struct tm_site *last_site(void)
     return tm_at(TM_SECTION_SITES, tm_core.rooms[TM_SECTION_SITES].count - 1);
 }
 
-static void growth_is_who_resizes(void)
+static void growth_counts_for_the_resizer(void)
 {
     on();
     char *start = map(3);
@@ -110,7 +110,7 @@ static void growth_is_who_resizes(void)
 }
 
 /* The kernel reports the kind of a mapping that was not sampled before it grew. */
-static void growth_of_what_is_not_tracked(void)
+static void growth_of_untracked_mappings(void)
 {
     on();
     char *memory = mmap(NULL, 2 * PAGE, READ_WRITE, ANONYMOUS, -1, 0);
@@ -196,7 +196,7 @@ static void reservations_do_not_count(void)
 }
 
 /* They count for their sites, but not for the sums of live and allocated memory. */
-static void files_are_told_apart(void)
+static void files_are_distinguished(void)
 {
     on();
     FILE *self = fopen("/proc/self/exe", "rb");
@@ -236,12 +236,12 @@ int main(void)
     RUN(one_call_may_end_several);
     RUN(fixed_replaces);
     RUN(remaps_carry_their_sample);
-    RUN(growth_is_who_resizes);
-    RUN(growth_of_what_is_not_tracked);
+    RUN(growth_counts_for_the_resizer);
+    RUN(growth_of_untracked_mappings);
     RUN(failures_change_nothing);
     RUN(random_calls_agree_with_a_page_map);
     RUN(reservations_do_not_count);
-    RUN(files_are_told_apart);
+    RUN(files_are_distinguished);
     RUN(pieces_are_bounded);
     return end_tests();
 }

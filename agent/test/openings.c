@@ -80,7 +80,7 @@ static void the_mode_arrives(void)
     unlink(path);
 }
 
-static void what_fails_changes_nothing(void)
+static void failed_calls_change_nothing(void)
 {
     on();
     int pair[2];
@@ -124,10 +124,10 @@ static void high_numbers(void)
     CHECK(opener(899) == 0);
 }
 
-static void none_while_off(void)
+static void no_samples_while_off(void)
 {
     on();
-    tm_turn_off("the test says so");
+    tm_turn_off("requested by the test");
     CHECK(opener(here()) == 0);
 }
 
@@ -177,10 +177,10 @@ int main(void)
     RUN(the_latest_opening_counts);
     RUN(pairs_and_streams);
     RUN(the_mode_arrives);
-    RUN(what_fails_changes_nothing);
+    RUN(failed_calls_change_nothing);
     RUN(too_many_are_not_known);
     RUN(high_numbers);
-    RUN(none_while_off);
+    RUN(no_samples_while_off);
     RUN(many_threads);
     RUN(a_forked_child_has_its_own);
     return end_tests();

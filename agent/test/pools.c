@@ -41,7 +41,7 @@ static const struct tm_pool_header good_head = {
     .period_bytes = 4096,
 };
 
-static void pools_that_are_none_are_refused(void)
+static void invalid_pools_are_refused(void)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/pool", test_directory);
@@ -146,7 +146,7 @@ static void the_end_is_marked(void)
 int main(void)
 {
     begin_tests();
-    RUN(pools_that_are_none_are_refused);
+    RUN(invalid_pools_are_refused);
     RUN(full_pools_count_the_unserved);
     RUN(lease_ends_it);
     RUN(a_stuck_lock_ends_it);

@@ -137,7 +137,7 @@ static void somebodys_free(void *address)
 }
 
 /* Behind it the C library's own function: our samples end without us. */
-static void what_another_tool_covers_ends(void)
+static void samples_end_when_another_tool_covers(void)
 {
     struct object object = open_object("norelro");
     arm("period=1");
@@ -150,14 +150,14 @@ static void what_another_tool_covers_ends(void)
     CHECK(site_sums().live_bytes >= 1000);
     *take = somebody_elses; /* calls ours, so we see it */
     *give = (void *)somebodys_free;
-    tm_look_for_cover();
+    tm_check_covered();
     CHECK(!tm_covered() && !(tm_settings.limits & TM_LIMIT_COVERED) && site_sums().live_bytes >= 1000);
 
     *take = malloc;
     *give = (void *)tidemark_test_free;
-    tm_look_for_cover();
+    tm_check_covered();
     *give = (void *)somebodys_free;
-    tm_look_for_cover();
+    tm_check_covered();
     CHECK(tm_covered() && tm_settings.limits & TM_LIMIT_COVERED);
     CHECK(site_sums().live_bytes == 0 && site_sums().freed_bytes >= 1000);
     object.give(kept);
@@ -166,9 +166,9 @@ static void what_another_tool_covers_ends(void)
     tidemark_test_free(kept);
 
     *give = (void *)free; /* it has left */
-    tm_look_for_cover();
+    tm_check_covered();
     CHECK(*take == tidemark_test_malloc);
-    tm_look_for_cover();
+    tm_check_covered();
     CHECK(!tm_covered());
     kept = object.take(1 << 20); /* more than what is not seen after nothing was sampled */
     kept = object.change(kept, 1 << 21);
@@ -231,7 +231,7 @@ int main(int count, char **arguments)
     RUN(slots_of_every_kind_unresolved);
     RUN(objects_opened_later_take_part);
     RUN(another_tools_slots_are_left_alone);
-    RUN(what_another_tool_covers_ends);
+    RUN(samples_end_when_another_tool_covers);
     RUN(objects_that_stay_writable_wait);
     return end_tests();
 }

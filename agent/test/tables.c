@@ -67,7 +67,7 @@ static void random_churn_agrees_with_a_plain_list(void)
     CHECK(site_sums().live_samples == 0);
 }
 
-static void stale_entry_gives_way(void)
+static void stale_entry_is_replaced(void)
 {
     agent_on("period=1", 5);
     no_controller();
@@ -232,10 +232,10 @@ static void events_are_a_ring(void)
     }
 }
 
-static void the_way_out_is_on_the_timeline(void)
+static void turning_off_is_on_the_timeline(void)
 {
     agent_on("period=64K", 5);
-    tm_turn_off("the test says so");
+    tm_turn_off("requested by the test");
     const struct tm_section *section = &tm_core.header->sections[TM_SECTION_EVENTS];
     const struct tm_event *event = tm_at(TM_SECTION_EVENTS, section->count - 1);
     CHECK(section->count == 1 && event->kind == TM_EVENT_OFF && !tm_armed());
@@ -276,14 +276,14 @@ int main(void)
     begin_tests();
     RUN(live_table_grows_and_thins);
     RUN(random_churn_agrees_with_a_plain_list);
-    RUN(stale_entry_gives_way);
+    RUN(stale_entry_is_replaced);
     RUN(nested_frees_are_not_lost);
     RUN(strings_are_bounded);
     RUN(stacks_and_sites_are_bounded);
     RUN(peak_holds_what_lived_then);
     RUN(lifetimes_fall_into_their_buckets);
     RUN(events_are_a_ring);
-    RUN(the_way_out_is_on_the_timeline);
+    RUN(turning_off_is_on_the_timeline);
     RUN(a_lock_that_is_never_released_turns_the_agent_off);
     RUN(the_end_waits_for_nobody);
     RUN(controller_answers_to_debt);

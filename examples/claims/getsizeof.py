@@ -1,4 +1,4 @@
-"""Claim: sys.getsizeof() says how much memory an object takes."""
+"""Claim: sys.getsizeof() returns how much memory an object takes."""
 
 import sys
 import tracemalloc

@@ -15,7 +15,7 @@ def keep(take):
 
 views, size = keep(lambda picture: picture[::16, ::16])
 copies, _ = keep(lambda picture: picture[::16, ::16].copy())
-show("50 slices of 8 KiB: nbytes says", mib(size))
+show("50 slices of 8 KiB: sum of nbytes", mib(size))
 show("RSS that the slices keep", mib(views))
 show("RSS that copies of the slices keep", mib(copies))
 conclude(views > 90 * MIB and copies < 10 * MIB, "a slice keeps the whole array that it was taken from")

@@ -47,5 +47,5 @@ conclude(
     and joined > 1.9
     and sorted_in_place > 0.9
     and filled_in_place < 0.5,
-    "one column is no copy, most operations are; inplace=True saves one for fillna, not for sort_values",
+    "selecting a column copies nothing, most operations copy; inplace=True avoids it in fillna, not in sort_values",
 )

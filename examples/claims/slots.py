@@ -48,5 +48,5 @@ for name, size in sizes.items():
     show(name, f"{size:.0f} bytes")
 conclude(
     sizes["class with __slots__"] < sizes["class"] < sizes["dict"],
-    "slots save memory against a plain class, and far more against a dict",
+    "slots save memory compared with a plain class, and far more compared with a dict",
 )

@@ -34,7 +34,7 @@ A program can also record and measure itself; nothing of this is loaded before i
     @tidemark.profile                    # prints the function's lines at the end
     def load(path): ...
 
-    tidemark.enabled_by("PROFILE_MEMORY")  # start() if that variable says so; else all of it is off
+    tidemark.enabled_by("PROFILE_MEMORY")  # start() if that variable is set; else all of it is off
 """
 
 import os

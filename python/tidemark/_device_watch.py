@@ -170,7 +170,7 @@ class Watching:
 
     def _write(self, reason: str) -> Optional[str]:
         if self._left <= 0:
-            self._warn("the budget of bytes is used up, no further snapshot is written")
+            self._warn("the size limit of all snapshots is reached, no further snapshot is written")
             return None
         name = f"{self._ranks.stem()}-{reason}-{self._written + 1}.pickle"
         # A reader never sees half a snapshot.
@@ -203,7 +203,7 @@ class Watching:
             try:
                 self.look()
             except Exception as error:
-                self._warn(f"the devices cannot be looked at: {error}")
+                self._warn(f"the devices cannot be read: {error}")
                 return
 
     def _warn(self, text: str) -> None:

@@ -251,7 +251,7 @@ def _line_numbers(code: CodeType) -> Set[int]:
 def _table_of(code: CodeType, lines: List[Line]) -> str:
     head = f"tidemark: {code.co_name} ({code.co_filename}:{code.co_firstlineno})"
     if not lines:
-        return f"{head}: no allocation of it was sampled\n"
+        return f"{head}: none of its allocations was sampled\n"
     rows = [f"{head}\n  {'line':>6}  {'live now':>10}  {'allocated':>10}"]
     for line in lines:
         live, allocated = text_of(line.live_bytes), text_of(line.allocated_bytes)

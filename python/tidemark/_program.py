@@ -44,7 +44,7 @@ def _find(*names: str) -> str:
             if os.path.isfile(path):
                 return path
     raise RuntimeError(
-        f"Tidemark's {os.path.basename(names[0])} is not installed here: this package alone records "
+        f"Tidemark's {os.path.basename(names[0])} is not installed here: without it this package records "
         "nothing; run: pip install tidemark-profiler"
     )
 

@@ -53,9 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="bytes between two samples, as in 4K: coarser is faster (1: every allocation, exact; default 4K, and 1 "
         "for growth and leaks)",
     )
-    parser.addini("tidemark_limit_memory", "limit_memory of every test that has none of its own")
-    parser.addini("tidemark_limit_growth", "limit_growth of every test that has none of its own")
-    parser.addini("tidemark_no_leaks", "no_leaks for every test that has none of its own", type="bool", default=False)
+    parser.addini("tidemark_limit_memory", "limit_memory of tests without their own")
+    parser.addini("tidemark_limit_growth", "limit_growth of tests without their own")
+    parser.addini("tidemark_no_leaks", "no_leaks for tests without their own", type="bool", default=False)
     parser.addini("tidemark_period", "as --tidemark-period")
 
 
@@ -193,7 +193,7 @@ def _from_marker(item: pytest.Item, name: str, default: Any, parse: Callable[...
         return parse(*marker.args, **marker.kwargs)
     except TypeError:
         given = ", ".join([*map(repr, marker.args), *(f"{key}={value!r}" for key, value in marker.kwargs.items())])
-        raise LimitError(f"{_MARKERS[name].split(':')[0]} is how it is written, not {name}({given})"[:300]) from None
+        raise LimitError(f"write {_MARKERS[name].split(':')[0]}, not {name}({given})"[:300]) from None
 
 
 def _memory_limit(size: Any) -> int:

@@ -14,7 +14,7 @@
 * when another rank of the job, also on another host, wrote one into the same folder,
 * when ``watching.dump()`` is called,
 
-until the budget of bytes on disk is used up. It never raises in the program: a failure is reported once, as a
+until the size limit on disk is reached. It never raises in the program: a failure is reported once, as a
 warning. Without a CUDA device, ``watch`` only warns and does nothing.
 """
 

@@ -54,6 +54,15 @@ export const PHRASES = [
   { phrase: "(speak|speaks) (for|against)", instead: "is evidence of, is evidence against" },
   { phrase: "with little beside it", instead: "on a nearly idle machine" },
   { phrase: "what (is|are) kept of", instead: "the data that stays of; what remains of" },
+  { phrase: "(say|says) (so|nothing|why)", instead: "reports it; shows nothing; gives the reason" },
+  { phrase: "at its own moment", instead: "at whatever time" },
+  { phrase: "at the begin", instead: "at the start; when attaching" },
+  { phrase: "as (a|the) policy says", instead: "according to a policy" },
+  {
+    phrase:
+      "(it|that|this|which) is no (leak|error|list|number|text|file|pool|policy|sample|memory)",
+    instead: "is not a",
+  },
 ];
 
 /** Files whose text is not written here, or that only quote it. */

@@ -14,7 +14,7 @@ const style = `
 export function siteConfig({ sidebar, outDir }) {
   return {
     title: "Tidemark",
-    description: "Where a live Python process's memory goes, why it grows, and who holds it",
+    description: "Where a live Python process's memory goes, why it grows, and what holds it",
     head: [["style", {}, style]],
     outDir,
     cacheDir: `${outDir}/../cache`,

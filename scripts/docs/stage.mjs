@@ -79,7 +79,7 @@ function placeOf(page) {
   return path.startsWith("docs/") ? path.slice("docs/".length) : `repository/${path}`;
 }
 
-/** The README of a folder stands for the folder. @param {string} path */
+/** The README of a folder is its page. @param {string} path */
 function pageOf(path) {
   const plain = path.replace(/\/$/, "");
   if (!isFolder(plain)) {

@@ -24,7 +24,7 @@ function devicesOf(advice) {
   return `
 # Device memory
 
-What \`tidemark gpu\` and \`diagnose\` advise for GPUs. [gpu.md](gpu.md) says when each applies. From src/gpu/analysis/advice.ts.
+What \`tidemark gpu\` and \`diagnose\` advise for GPUs. [gpu.md](gpu.md) explains when each applies. From src/gpu/analysis/advice.ts.
 
 | id | advice |
 |---|---|

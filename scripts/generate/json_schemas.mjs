@@ -1,5 +1,5 @@
 // A JSON Schema for each document that Tidemark promises, from the types of src/model/documents/documents.ts and
-// the NAME_document.ts beside it.
+// the NAME_document.ts next to it and in its sub-folders.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createGenerator } from "ts-json-schema-generator";
@@ -12,8 +12,13 @@ const DOCUMENT = /export interface (\w+Json) \{\s*schema: "tidemark\.(\w+)\/(\d+
 
 /** @returns {Map<string, string>} path in the repository -> text */
 export function jsonSchemas() {
-  const sources = readdirSync(modelPath).filter((name) =>
-    /^(documents|\w+_document)\.ts$/.test(name),
+  const folders = readdirSync(modelPath, { withFileTypes: true }).filter((entry) =>
+    entry.isDirectory(),
+  );
+  const sources = ["", ...folders.map(({ name }) => `${name}/`)].flatMap((folder) =>
+    readdirSync(`${modelPath}${folder}`)
+      .filter((name) => /^(documents|\w+_document)\.ts$/.test(name))
+      .map((name) => `${folder}${name}`),
   );
   return new Map(sources.sort().flatMap((name) => schemasOf(`${modelPath}${name}`)));
 }

@@ -6,7 +6,7 @@
  *          └─> scalene run --outfile               leaks by line, fastest first  ──┴──> rank of the culprit,
  *                                                                                       growth on look-alikes
  *
- * How it fails: a tool that ends a case otherwise than the case ends alone, or says nothing, is counted as
+ * How it fails: a tool that ends a case otherwise than the case ends alone, or prints nothing, is counted as
  * not run, with why. A case without a culprit (copy-on-write, an allocator that keeps) is not asked of them:
  * none of the three has a word for it.
  */

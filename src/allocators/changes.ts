@@ -12,7 +12,7 @@ type Figure = "peakRssBytes" | "steadyRssBytes" | "cpuMs";
 
 /** A smaller saving is not worth another allocator. */
 const LEAST_SAVING = 0.03;
-/** More CPU time than this is no good exchange for memory. */
+/** More CPU time than this is too high a price for memory. */
 const MOST_CPU = 0.1;
 
 /**

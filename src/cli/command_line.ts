@@ -70,7 +70,7 @@ export function everyCommand(): Promise<Command> {
 /** The program with the named commands complete, and every other command only as a line of the help. */
 export async function buildProgram(...wanted: string[]): Promise<Command> {
   const program = new Command("tidemark")
-    .description("Where a live Python process's memory goes, why it grows, and who holds it")
+    .description("Where a live Python process's memory goes, why it grows, and what holds it")
     .version(TIDEMARK_VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
     .helpCommand(false) // `understand` answers `help`

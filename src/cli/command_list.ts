@@ -169,7 +169,7 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
   {
     name: "watch",
     group: "fleet",
-    summary: "record every Python program of this host, as a policy says",
+    summary: "record every Python program of this host, according to a policy",
     load: () => import("./commands/watch.js"),
   },
 ];

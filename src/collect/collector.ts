@@ -13,7 +13,7 @@
  * | a program refuses the agent | recorded from outside; tried again after a minute, then later and later |
  * | the collector is killed | its agents disarm themselves when their lease lapses, as after `attach` |
  * | the server is away | recordings are on disk, and are sent from there when it answers again |
- * | the policy file becomes invalid | the old policy stays; a line says what is wrong |
+ * | the policy file becomes invalid | the old policy stays; a line names the mistake |
  * | the disk is full | recordings end with their last whole frame; the programs are not affected |
  * | the folder of the recordings is removed | the next recording creates it again |
  *
@@ -52,7 +52,7 @@ export interface WatchOptions {
 
 const SCAN_MS: Millis = 3_000;
 const TIDY_MS: Millis = 60_000;
-/** Between two lines that say how many programs are watched. */
+/** Between two lines with the number of watched programs. */
 const COUNT_MS: Millis = 60_000;
 /** A program that ends sooner is not recorded. */
 const LEAST_AGE_MS: Millis = 5_000;

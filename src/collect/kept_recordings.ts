@@ -123,7 +123,7 @@ function ownerIn(lock: string): Pid | null {
   try {
     text = readFileSync(lock, "utf8");
   } catch {
-    return null; // no lock, or an unreadable one: writing it will say so
+    return null; // no lock, or an unreadable one: writing it reports the error
   }
   const [pid = 0, startTicks = 0] = text.split(" ").map(Number);
   const isLiving = Number.isInteger(pid) && readStat(pid)?.startTicks === startTicks;

@@ -22,7 +22,7 @@ export interface Program {
   readonly root: ScannedProcess;
   /** Python processes, the root's first. */
   readonly processes: readonly ScannedProcess[];
-  /** Sum of RSS; what processes share counts more than once. */
+  /** Sum of RSS; shared memory counts more than once. */
   readonly rssBytes: Bytes;
   /** A program of another service runs below it, so its own children cannot be recorded as one tree with it. */
   readonly hasOthersBelow: boolean;

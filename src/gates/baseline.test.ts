@@ -35,16 +35,16 @@ test("lines of one function are one site; names that could break the file are ke
 const GOOD = formatBaseline(measured());
 
 test.each([
-  ["an empty file", "", /is no baseline/],
-  ["another file", "peak 1\n", /is no baseline/],
+  ["an empty file", "", /is not a baseline/],
+  ["another file", "peak 1\n", /is not a baseline/],
   ["a newer one", "# Tidemark baseline 2: x\n", /another version/],
   ["no figure", `${GOOD.split("\n")[0]}\n`, /holds no figure/],
-  ["a word", `${GOOD}peek 1 MiB\n`, /line 7: 'peek 1 MiB' is no figure/],
-  ["another unit", GOOD.replace(/100\.0 MiB /, "100.0 GiB "), /line 3: .* is no figure/],
-  ["a rate as a size", GOOD.replaceAll("MiB/h", "MiB"), /line 5: .* is no figure/],
+  ["a word", `${GOOD}peek 1 MiB\n`, /line 7: 'peek 1 MiB' is not a figure/],
+  ["another unit", GOOD.replace(/100\.0 MiB /, "100.0 GiB "), /line 3: .* is not a figure/],
+  ["a rate as a size", GOOD.replaceAll("MiB/h", "MiB"), /line 5: .* is not a figure/],
   ["a range that ends below its start", GOOD.replace("to 103.0", "to 1.0"), /ends below its start/],
   ["a figure twice", `${GOOD}${GOOD.split("\n")[2]}\n`, /'peak' occurs twice/],
-  ["a site without a name", `${GOOD}site 1.0 MiB from 1.0 MiB to 2.0 MiB\n`, /is no figure/],
+  ["a site without a name", `${GOOD}site 1.0 MiB from 1.0 MiB to 2.0 MiB\n`, /is not a figure/],
 ])("%s ends in one line", (_name, text, message) => {
   const read = () => parseBaseline(text, "memory.txt");
   expect(read).toThrow(TidemarkError);

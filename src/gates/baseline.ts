@@ -112,7 +112,7 @@ export function parseBaseline(text: string, path: string): Baseline {
     throw badUsage(
       isBaseline(text)
         ? `${path} is a baseline of another version of Tidemark`
-        : `${path} is no baseline: its first line does not begin with '${MARK}'`,
+        : `${path} is not a baseline: its first line does not begin with '${MARK}'`,
       `write a new one: tidemark check --save-baseline ${path} -- COMMAND`,
     );
   }
@@ -157,7 +157,7 @@ function parseRow(
     (site !== "") === (name === "site");
   if (!fits || interval.low > interval.high) {
     throw badUsage(
-      `${place}: ${fits ? `the range of '${name}' ends below its start` : `'${oneLine(line, 60)}' is no figure`}`,
+      `${place}: ${fits ? `the range of '${name}' ends below its start` : `'${oneLine(line, 60)}' is not a figure`}`,
       "a line reads: peak 412.0 MiB from 399.6 MiB to 424.4 MiB",
     );
   }

@@ -55,7 +55,7 @@ describe("growth", () => {
   const grows = growing(sixty);
   const limit = { growthBytesPerHour: 10 * MIB };
 
-  test("beyond its interval fails, within it passes and says so", () => {
+  test("beyond its interval fails, within it passes and reports the noise", () => {
     const leak = measured({ growth: grows, verdict: "python-leak" });
     expect(one(limit, leak)).toMatchObject({ passed: false, decided: true });
     expect(one(limit, leak).reason).toBe("+60.0 MiB/h (+59.0 to +61.0), over +10.0 MiB/h");

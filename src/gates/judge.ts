@@ -3,7 +3,7 @@
  *
  *     low above the limit        fails
  *     high below the limit       passes
- *     the limit lies between     passes: the difference is within the noise, and the reason says so
+ *     the limit lies between     passes: the difference is within the noise, and the reason states it
  *
  * A gate that was asked for and for which the program gave too little (it ended too soon, no recorder saw it) is not
  * decided. It counts as a finding, because a gate that can never fail protects nothing; --allow-undecided lets it pass.

@@ -68,7 +68,7 @@ const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
  * than this.
  */
 const LARGEST_AGAIN: Bytes = 2 ** 28;
-const MOST_LOOKS = 2;
+const MOST_SNAPSHOTS = 2;
 /**
  * Maximum number of lookups for objects that are replaced all the time, which may be under construction or
  * already freed during a lookup.
@@ -114,7 +114,7 @@ function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
   // A program with tensors replaces its results at each step.
   const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
   let best = lookUp(memory, request, isAnew);
-  const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_LOOKS;
+  const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_SNAPSHOTS;
   for (let look = 1; look < mostLooks && !isConclusive(best.batch.rows, sites); look++) {
     const expectedMs = cpu() * (1 + 1 / look);
     if (best.copiedBytes > LARGEST_AGAIN || expectedMs > mostMs || !memory.refresh()) {
@@ -221,7 +221,7 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
   const owners = new Map(
     findObjects(objects, addresses).map(({ address, node }) => [address, node]),
   );
-  const lookFurther = (ownersOf: typeof conservativeOwners, unknown: readonly Address[]) => {
+  const lookUpOwners = (ownersOf: typeof conservativeOwners, unknown: readonly Address[]) => {
     const startOf = (address: Address) =>
       objects.graph.address[owners.get(address) ?? 0] || address;
     ownersOf(objects, unknown.map(startOf)).forEach((node, n) => {
@@ -230,7 +230,7 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
       }
     });
   };
-  lookFurther(
+  lookUpOwners(
     conservativeOwners,
     addresses.filter((address) => !owners.has(address)),
   );
@@ -245,7 +245,7 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
   const graphs = hasTensors(objects) ? once(() => graphHolder(objects)) : null;
   const isDeep = sites.some(isUnheld) && graphs === null;
   if (isDeep) {
-    lookFurther(structureOwners, addresses.filter(isLoose));
+    lookUpOwners(structureOwners, addresses.filter(isLoose));
   }
   return sites.map((site) => rowOf(objects, site, owners, isDeep, graphs));
 }

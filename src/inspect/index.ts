@@ -39,6 +39,6 @@ export {
 } from "../record/index.js";
 export type { Moment, Recording } from "../recording/types.js";
 export { doctorDocument } from "./live/doctor/doctor.js";
-export { firstRunRemarks } from "./live/doctor/told_once.js";
+export { firstRunRemarks } from "./live/doctor/shown_once.js";
 export * from "./live/index.js";
 export * from "./recorded/index.js";

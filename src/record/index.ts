@@ -24,7 +24,7 @@ export { probeProcess } from "./attach/probe.js";
 export { CpuBudget } from "./budget/cpu_budget.js";
 export { watchProcess } from "./census/watch_process.js";
 export { growthOfDevices } from "./devices/device_growth.js";
-export { type DeviceLook, lookAtDevices } from "./devices/device_look.js";
+export { type DeviceReading, readDeviceFigures } from "./devices/device_reading.js";
 export { readDeviceSnapshot } from "./devices/device_snapshot.js";
 export type { DeviceWatchOptions } from "./devices/device_watch.js";
 export { completeRun, orphanToComplete } from "./launch/complete_run.js";

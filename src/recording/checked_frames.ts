@@ -70,7 +70,7 @@ export function checkedMeta(batch: unknown): MetaBatch {
     const labels = record((identity as ServiceIdentity).labels, "labels");
     demand(
       Object.values(labels).every((value) => typeof value === "string"),
-      "a label is no text",
+      "a label is not text",
     );
   }
   if (imported !== undefined) {
@@ -87,7 +87,7 @@ function checkImported(imported: unknown): void {
     unknown.every((figure) => IMPORTED_FIGURES.includes(figure)),
     "an unknown figure has no name",
   );
-  demand(Array.isArray(lines), "the figures of lines are no list");
+  demand(Array.isArray(lines), "the figures of lines are not a list");
   for (const line of lines) {
     checkTable(
       line,

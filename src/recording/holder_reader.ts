@@ -32,19 +32,19 @@ export class HolderReader {
   add(value: unknown, timeMs: TimeMs): void {
     checkTable(value, { pid: "number" }, "holders");
     const { rows, collector, cells = [] } = record(value, "holders");
-    demand(Array.isArray(rows), "holders.rows is no list");
+    demand(Array.isArray(rows), "holders.rows is not a list");
     for (const row of rows) {
       checkTable(row, ROW, "a holder");
       const { putters } = record(row, "a holder");
-      demand(Array.isArray(putters), "a holder's putters are no list");
+      demand(Array.isArray(putters), "a holder's putters are not a list");
       for (const putter of putters) {
-        checkTable(putter, PUTTER, "who puts things into a holder");
+        checkTable(putter, PUTTER, "functions that add to a holder");
       }
     }
     if (collector !== null) {
       checkTable(collector, { youngCount: "number", youngThreshold: "number" }, "the collector");
     }
-    demand(Array.isArray(cells), "the cells are no list");
+    demand(Array.isArray(cells), "the cells are not a list");
     for (const cell of cells) {
       checkTable(cell, CELL, "a cell");
     }

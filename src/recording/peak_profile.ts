@@ -13,11 +13,11 @@ profile nearest to that moment; or the highest of the recorder's profiles, if th
 export function peakProfile(recording: Recording): Profile {
   const last = recording.profileOf(recording.looks.length - 1);
   const peak = greatestPeak(last);
-  const highest = highestLook(recording);
+  const highest = highestSnapshot(recording);
   if (peak === null) {
     return recording.profileOf(highest);
   }
-  const others = recording.profileOf(nearestLook(recording, peak.timeMs));
+  const others = recording.profileOf(nearestSnapshot(recording, peak.timeMs));
   const rest = rowsOf(others.sites, (row) => others.sites.process[row] !== peak.process);
   const sites = [
     asOneCohort(pickSites(others.sites, rest, others.cohorts.length)),
@@ -78,14 +78,14 @@ function rowsOf(sites: SiteTable, wanted: (row: number) => boolean): number[] {
   return Array.from({ length: sites.length }, (_, row) => row).filter(wanted);
 }
 
-function highestLook({ looks }: Recording): number {
+function highestSnapshot({ looks }: Recording): number {
   return looks.reduce(
     (best, look, index) => (look.liveBytes > (looks[best]?.liveBytes ?? 0) ? index : best),
     0,
   );
 }
 
-function nearestLook({ looks }: Recording, timeMs: TimeMs): number {
+function nearestSnapshot({ looks }: Recording, timeMs: TimeMs): number {
   const distance = (index: number) =>
     Math.abs((looks[index]?.timeMs ?? Number.POSITIVE_INFINITY) - timeMs);
   return looks.reduce((best, _look, index) => (distance(index) < distance(best) ? index : best), 0);

@@ -20,19 +20,19 @@ import { DictionaryReader } from "./dictionary_batches.js";
 import { type FramePlace, readFrame, scanFrames } from "./frames/frame_file.js";
 import { decodePayload, FrameKind } from "./frames/frames.js";
 import { HolderReader } from "./holder_reader.js";
-import { readSamples } from "./look_reader.js";
 import { readMemoryEnds } from "./memory_end_batch.js";
 import { peakProfile } from "./peak_profile.js";
 import { SeriesReader } from "./series_reader.js";
+import { readSamples } from "./snapshot_reader.js";
 import type {
   HolderLookup,
-  LookMoment,
   Moment,
   RecordedCensus,
   RecordedProcess,
   Recording,
   RecordingEnd,
   RecordingMeta,
+  SnapshotMoment,
 } from "./types.js";
 import { upgrade } from "./upgrade.js";
 
@@ -57,7 +57,7 @@ export class OpenRecording implements Recording {
   readonly series: readonly MemorySeries[];
   readonly processes: readonly RecordedProcess[];
   readonly events: TimelineEvent[] = [];
-  readonly looks: LookMoment[] = [];
+  readonly looks: SnapshotMoment[] = [];
   readonly limits: string[] = [];
   readonly damage: string | null;
   readonly missing: string | null;
@@ -78,7 +78,7 @@ export class OpenRecording implements Recording {
   readonly #holders = new HolderReader();
   readonly censuses: RecordedCensus[] = [];
   readonly memoryEnds: MemoryEnd[] = [];
-  #announced: LookMoment | null = null;
+  #announced: SnapshotMoment | null = null;
   #agentLimits: readonly string[] = [];
   #lastMs = 0;
   readonly #version: number;
@@ -124,7 +124,7 @@ export class OpenRecording implements Recording {
       scan.stopped && !growing ? `${scan.stopped.detail}: only the part before it is shown` : null;
     this.startMs = this.meta.startedMs;
     this.endMs = Math.max(this.end?.timeMs ?? this.#lastMs, this.startMs);
-    this.missing = growing ? null : this.#whatIsMissing();
+    this.missing = growing ? null : this.#describeMissing();
     this.limits.push(...(this.missing === null ? [] : [this.missing]), ...this.#agentLimits);
     this.events.sort((a, b) => a.timeMs - b.timeMs);
     this.censuses.sort((a, b) => a.timeMs - b.timeMs);
@@ -132,7 +132,7 @@ export class OpenRecording implements Recording {
     this.series = this.#metrics.series(this.#rows);
   }
 
-  #whatIsMissing(): string | null {
+  #describeMissing(): string | null {
     const name = basename(this.path);
     const shown = formatDuration(this.endMs - this.startMs);
     if (this.damage !== null) {
@@ -152,7 +152,7 @@ export class OpenRecording implements Recording {
     return this.#holders.newest();
   }
 
-  get lookTimes(): readonly TimeMs[] {
+  get snapshotTimes(): readonly TimeMs[] {
     return this.looks.map((look) => look.timeMs);
   }
 
@@ -161,13 +161,13 @@ export class OpenRecording implements Recording {
       throw nothingThere(
         `${this.path} contains no profile`,
         this.missing ??
-          "its summary and timeline still show the memory of the processes; the limits say why no agent ran",
+          "its summary and timeline still show the memory of the processes; the limits give the reason why no agent ran",
       );
     }
     if (moment === "peak") {
       return peakProfile(this);
     }
-    return this.profileOf(moment === "end" ? this.looks.length - 1 : this.#lookBefore(moment));
+    return this.profileOf(moment === "end" ? this.looks.length - 1 : this.#snapshotBefore(moment));
   }
 
   profileOf(index: number): Profile {
@@ -177,7 +177,7 @@ export class OpenRecording implements Recording {
     }
     if (this.#cached?.index !== index) {
       const batch = upgrade(this.#version, FrameKind.samples, readFrame(this, place));
-      const look = this.looks[index] as LookMoment & { durationMs: number };
+      const look = this.looks[index] as SnapshotMoment & { durationMs: number };
       try {
         this.#cached = { index, profile: readSamples(batch, this.tables(), look) };
       } catch (error) {
@@ -208,7 +208,7 @@ export class OpenRecording implements Recording {
   }
 
   /** The last profile at or before the time, else the first. */
-  #lookBefore(timeMs: TimeMs): number {
+  #snapshotBefore(timeMs: TimeMs): number {
     const after = this.looks.findIndex((look) => look.timeMs > timeMs);
     return after < 0 ? this.looks.length - 1 : Math.max(0, after - 1);
   }

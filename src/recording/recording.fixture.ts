@@ -8,7 +8,7 @@ import type { MemoryEnd } from "../model/profile/memory_end.js";
 import {
   FILES_DOMAIN,
   LIFETIME_BUCKETS,
-  type ProfileLook,
+  type ProfileSnapshot,
   type ProfileTables,
   type SiteTable,
 } from "../model/profile/profile.js";
@@ -24,10 +24,10 @@ export const START_MS = 1_700_000_000_000;
 const MIB = 2 ** 20;
 
 /** The n-th profile of {@link writeSmallRecording}: two stacks, one of them new in each profile. */
-export function smallLook(
+export function smallSnapshot(
   builder: ProfileTablesBuilder,
   n: number,
-): { tables: ProfileTables; look: ProfileLook } {
+): { tables: ProfileTables; look: ProfileSnapshot } {
   const file = builder.string("/srv/app.py");
   const root = builder.stack(0, builder.frame(builder.string("main"), file, 10, 1, 0, 0));
   const leaf = builder.stack(
@@ -53,7 +53,7 @@ export function smallLook(
     sites.cohortBytes[row * 2 + 1] = bytes;
   });
   const timeMs = START_MS + (n + 1) * 1000;
-  const look: ProfileLook = {
+  const look: ProfileSnapshot = {
     timeMs,
     durationMs: (n + 1) * 1000,
     sites,
@@ -167,7 +167,7 @@ export function writeSmallRecording(
       { timeMs, pid: 100, kind: "step-begin", detail: `step ${n}`, value: n },
       { timeMs, pid: 101, kind: "exec", detail: "no value" },
     ]);
-    const { tables, look } = smallLook(builder, n);
+    const { tables, look } = smallSnapshot(builder, n);
     const last = end && n === looks - 1;
     writer.look(tables, look, {
       kind: last ? "end" : "poll",

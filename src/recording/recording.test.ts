@@ -11,7 +11,7 @@ import {
   newBuilder,
   SmallRecording,
   START_MS,
-  smallLook,
+  smallSnapshot,
   writeSmallRecording,
 } from "./recording.fixture.js";
 import { upgrade } from "./upgrade.js";
@@ -86,7 +86,7 @@ describe("reads back what was written", () => {
     const recording = small.open(small.bytes);
     const builder = newBuilder();
     for (let n = 0; n < 3; n++) {
-      const { look } = smallLook(builder, n);
+      const { look } = smallSnapshot(builder, n);
       const profile = recording.profileOf(n);
       expect({ ...profile.sites }).toEqual(look.sites);
       expect({ ...profile.files }).toEqual(look.files);
@@ -116,7 +116,7 @@ describe("reads back what was written", () => {
     expect(recording.profileAt("end").timeMs).toBe(START_MS + 3000);
     expect(recording.profileAt(START_MS + 2999).timeMs).toBe(START_MS + 2000);
     expect(recording.profileAt(START_MS).timeMs).toBe(START_MS + 1000);
-    expect(recording.lookTimes).toEqual([1000, 2000, 3000].map((ms) => START_MS + ms));
+    expect(recording.snapshotTimes).toEqual([1000, 2000, 3000].map((ms) => START_MS + ms));
   });
 
   test("the agent's own peak is above every snapshot", () => {
@@ -133,10 +133,10 @@ describe("reads back what was written", () => {
     appendFileSync(path, Buffer.from("half a frame"));
     const before = openRecording(path);
     const builder = newBuilder();
-    smallLook(builder, 0);
-    smallLook(builder, 1);
+    smallSnapshot(builder, 0);
+    smallSnapshot(builder, 1);
     const writer = RecordingWriter.resume(path, cut.length, before.profileOf(1), 2);
-    const { tables, look } = smallLook(builder, 2);
+    const { tables, look } = smallSnapshot(builder, 2);
     writer.look(tables, look, {
       kind: "end",
       agent: { samples: 1, lost: 0, cpuMs: 0, periodBytes: 1 },

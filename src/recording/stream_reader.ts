@@ -36,8 +36,8 @@ import {
   plainPayload,
 } from "./frames/frames.js";
 import { HolderReader } from "./holder_reader.js";
-import { readSamples } from "./look_reader.js";
 import { readMemoryEnds } from "./memory_end_batch.js";
+import { readSamples } from "./snapshot_reader.js";
 import { upgrade } from "./upgrade.js";
 
 /** The contents of one frame. Frames that only the reader of a file needs are checked and left out. */

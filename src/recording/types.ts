@@ -68,7 +68,7 @@ export interface AgentFigures {
   readonly periodBytes: Bytes;
 }
 
-export interface LookMoment {
+export interface SnapshotMoment {
   readonly timeMs: TimeMs;
   /** `poll`: scheduled; `peak`: the tree's memory reached a new maximum; `end`: the last moment. */
   readonly kind: "poll" | "peak" | "end";
@@ -166,9 +166,9 @@ export interface Recording {
   /** Ascending by time. */
   readonly events: readonly TimelineEvent[];
   /** Ascending by time; empty if no agent ran. */
-  readonly looks: readonly LookMoment[];
+  readonly looks: readonly SnapshotMoment[];
   /** Times of {@link looks}. */
-  readonly lookTimes: readonly TimeMs[];
+  readonly snapshotTimes: readonly TimeMs[];
   /** The holders of the memory of growing sites: for each process, its newest lookup. */
   readonly holderLookups: readonly HolderLookup[];
   /** Ascending by time; empty if nothing ever grew. */

@@ -2,7 +2,7 @@ import type { TimeMs } from "../model/base/units.js";
 import { TidemarkError } from "../model/errors/errors.js";
 import { joinFiles } from "../model/profile/file_mappings.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
-import type { ProfileLook, ProfileTables } from "../model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables } from "../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../model/profile/series.js";
 import type {
   EndBatch,
@@ -115,7 +115,7 @@ export class RecordingWriter {
   /** Writes the dictionaries' new rows, then the profile itself. */
   look(
     tables: ProfileTables,
-    look: ProfileLook,
+    look: ProfileSnapshot,
     about: Pick<ProfileBatch, "kind" | "agent" | "receivedId">,
   ): void {
     const added = this.#dictionary.next(tables);

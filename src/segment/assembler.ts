@@ -12,8 +12,8 @@ import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../m
 import { partFiles } from "../model/profile/file_mappings.js";
 import { foldSites } from "../model/profile/fold_sites.js";
 import type {
-  ProfileLook,
   ProfileProcess,
+  ProfileSnapshot,
   ProfileTables,
   SiteTable,
 } from "../model/profile/profile.js";
@@ -27,7 +27,7 @@ import type { SegmentHeader } from "./header.js";
 import { gatherLimits, limitsOf } from "./limits.js";
 import { type LiveSamples, liveSamplesOf } from "./live_samples.js";
 import { type Opening, openingsOf } from "./openings.js";
-import type { SegmentLook } from "./reader.js";
+import type { SegmentSnapshot } from "./reader.js";
 import { sitesOf } from "./sites.js";
 
 /** The agents' own counters, summed over all processes so far. */
@@ -46,7 +46,7 @@ interface Watched {
   readonly pid: Pid;
   readonly dictionary: ProcessDictionary;
   readonly events: EventRing;
-  look: SegmentLook | null;
+  look: SegmentSnapshot | null;
 }
 
 /** Ended processes with their own rows; the oldest of more are merged. */
@@ -103,7 +103,7 @@ export class ProfileAssembler {
   }
 
   /** Adds the data of a snapshot. The snapshot's copies must not change until the next one. */
-  renew(process: ProcessIndex, look: SegmentLook): void {
+  renew(process: ProcessIndex, look: SegmentSnapshot): void {
     const watched = this.#watched.get(process);
     if (watched === undefined) {
       return; // one of the processes beyond the limit
@@ -150,7 +150,7 @@ export class ProfileAssembler {
   }
 
   /** The profile at the last renewals, with live bytes by allocation time up to `timeMs`. */
-  take(timeMs: TimeMs): { readonly tables: ProfileTables; readonly look: ProfileLook } {
+  take(timeMs: TimeMs): { readonly tables: ProfileTables; readonly look: ProfileSnapshot } {
     const startMs = Math.min(this.#startMs, timeMs);
     const cohorts = cohortBounds(startMs, timeMs);
     const parts = [this.#endedAsOne, ...this.#ended].map((sites) =>
@@ -161,7 +161,7 @@ export class ProfileAssembler {
         parts.push(sitesOf(look, dictionary, index, cohorts, startMs));
       }
     }
-    const look: ProfileLook = {
+    const look: ProfileSnapshot = {
       timeMs,
       durationMs: timeMs - startMs,
       ...partFiles(foldSites(parts, cohorts.length), cohorts.length),

@@ -19,7 +19,7 @@ import { FrameKind } from "../model/profile/profile.js";
 import type { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
 import { readField, readText, readUint64 } from "./bytes.js";
 import { CONSTANTS, FRAME, LABEL, STACK_NODE, THREAD } from "./layout.js";
-import type { SegmentLook } from "./reader.js";
+import type { SegmentSnapshot } from "./reader.js";
 
 const STRING_UNIT = 8;
 const STRING_HEADER = 4;
@@ -82,7 +82,7 @@ export class ProcessDictionary {
   }
 
   /** Adds the rows since the last snapshot. */
-  renew(look: SegmentLook): void {
+  renew(look: SegmentSnapshot): void {
     this.#renewFrames(look);
     this.#renewStacks(look);
     this.#renewLabels(look);
@@ -115,7 +115,7 @@ export class ProcessDictionary {
     return this.#otherThreads;
   }
 
-  #renewFrames({ frames, strings }: SegmentLook): void {
+  #renewFrames({ frames, strings }: SegmentSnapshot): void {
     const view = viewOf(frames.bytes);
     const first = this.#frames.length;
     const names = this.#symbolNames(view, first, frames.count, strings.bytes);
@@ -169,7 +169,7 @@ export class ProcessDictionary {
     return names;
   }
 
-  #renewStacks({ stacks }: SegmentLook): void {
+  #renewStacks({ stacks }: SegmentSnapshot): void {
     const view = viewOf(stacks.bytes);
     if (this.#stacks.length === 0) {
       this.#stacks.push(0);
@@ -187,7 +187,7 @@ export class ProcessDictionary {
     }
   }
 
-  #renewLabels({ labels, strings }: SegmentLook): void {
+  #renewLabels({ labels, strings }: SegmentSnapshot): void {
     const view = viewOf(labels.bytes);
     if (this.#labels.length === 0) {
       this.#labels.push(0);
@@ -208,7 +208,7 @@ export class ProcessDictionary {
     }
   }
 
-  #renewThreads({ header, threads }: SegmentLook): void {
+  #renewThreads({ header, threads }: SegmentSnapshot): void {
     const rows = threadRows(threads);
     if (header.python !== "") {
       this.#askNames(rows);
@@ -313,7 +313,7 @@ interface ThreadRow {
   readonly kernelName: string;
 }
 
-function threadRows({ bytes, count }: SegmentLook["threads"]): ThreadRow[] {
+function threadRows({ bytes, count }: SegmentSnapshot["threads"]): ThreadRow[] {
   const view = viewOf(bytes);
   return Array.from({ length: count }, (_, row) => {
     const at = row * THREAD.size;

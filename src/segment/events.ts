@@ -5,7 +5,7 @@ import type { Pid } from "../model/base/units.js";
 import type { TimelineEvent } from "../model/profile/series.js";
 import { readUint64 } from "./bytes.js";
 import { CONSTANTS, EVENT } from "./layout.js";
-import type { SegmentLook } from "./reader.js";
+import type { SegmentSnapshot } from "./reader.js";
 
 export class EventRing {
   /** Sequence number of the next event to read. */
@@ -14,7 +14,7 @@ export class EventRing {
   lost = 0;
 
   /** The events since the last call, oldest first. `words`: the text of a label's number. */
-  take(look: SegmentLook, pid: Pid, words: (label: number) => string): TimelineEvent[] {
+  take(look: SegmentSnapshot, pid: Pid, words: (label: number) => string): TimelineEvent[] {
     const section = itemAt(look.header.sections, CONSTANTS.TM_SECTION_EVENTS);
     const end = section.count;
     const oldest = Math.max(0, end - section.capacity);

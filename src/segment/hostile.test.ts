@@ -3,10 +3,10 @@ import { afterEach, describe, expect, inject, it } from "vitest";
 import { TidemarkError } from "../model/errors/errors.js";
 import { ProfileAssembler } from "./assembler.js";
 import { CONSTANTS, SECTION, SITE, STACK_NODE } from "./layout.js";
-import { addPythonProcess, profileAfter, readerOf } from "./looks.fixture.js";
 import { PoolFixture, type SegmentFixture, START_REALTIME_MS } from "./pool.fixture.js";
 import { PoolReader } from "./pool.js";
 import { SegmentReader } from "./reader.js";
+import { addPythonProcess, profileAfter, readerOf } from "./snapshots.fixture.js";
 
 let pool: PoolFixture;
 afterEach(() => pool.close());

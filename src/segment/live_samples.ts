@@ -3,7 +3,7 @@ import type { Address, Bytes, StackId, TimeMs } from "../model/base/units.js";
 import { readUint64 } from "./bytes.js";
 import type { ProcessDictionary } from "./dictionary.js";
 import { LIVE, SITE } from "./layout.js";
-import type { SegmentLook } from "./reader.js";
+import type { SegmentSnapshot } from "./reader.js";
 
 /** Columns of equal length: a row is one sampled allocation. */
 export interface LiveSamples {
@@ -16,7 +16,7 @@ export interface LiveSamples {
   readonly domain: Uint8Array;
 }
 
-export function liveSamplesOf(look: SegmentLook, dictionary: ProcessDictionary): LiveSamples {
+export function liveSamplesOf(look: SegmentSnapshot, dictionary: ProcessDictionary): LiveSamples {
   const view = new DataView(look.live.bytes.buffer, look.live.bytes.byteOffset);
   const sites = new DataView(look.sites.bytes.buffer, look.sites.bytes.byteOffset);
   const toRealtime = look.header.startRealtimeMs - look.header.startMonotonicMs;

@@ -2,7 +2,7 @@
 import type { StackId, TimeMs } from "../model/base/units.js";
 import type { ProcessDictionary } from "./dictionary.js";
 import { OPENING } from "./layout.js";
-import type { SegmentLook } from "./reader.js";
+import type { SegmentSnapshot } from "./reader.js";
 
 /** The latest opening of a descriptor, which may have been closed since. */
 export interface Opening {
@@ -12,7 +12,7 @@ export interface Opening {
   readonly openedMs: TimeMs;
 }
 
-export function openingsOf(look: SegmentLook, dictionary: ProcessDictionary): Opening[] {
+export function openingsOf(look: SegmentSnapshot, dictionary: ProcessDictionary): Opening[] {
   const { bytes } = look.openings;
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   const openings: Opening[] = [];

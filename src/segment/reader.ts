@@ -20,7 +20,7 @@ import {
 import { AppendedCopy, RewrittenCopy } from "./section_copy.js";
 
 /** The data of one snapshot. The copies belong to the reader and are valid until its next snapshot. */
-export interface SegmentLook {
+export interface SegmentSnapshot {
   readonly header: SegmentHeader;
   readonly strings: AppendedCopy;
   readonly frames: AppendedCopy;
@@ -68,7 +68,7 @@ export class SegmentReader {
 
   /** The current segment; null until its owner has initialized it.
    * @throws TidemarkError TM-E005 damaged or another owner's, TM-E006 other version */
-  look(): SegmentLook | null {
+  look(): SegmentSnapshot | null {
     for (let tries = 1; ; tries++) {
       const last = tries === LAYOUT_TRIES;
       const before = this.#page();
@@ -152,7 +152,7 @@ export class SegmentReader {
     return header;
   }
 
-  #look(header: SegmentHeader): SegmentLook {
+  #look(header: SegmentHeader): SegmentSnapshot {
     const rewritten = [this.#threads, this.#sites, this.#live, this.#events, this.#openings];
     const all = [this.#strings, this.#frames, this.#stacks, this.#labels, ...rewritten];
     return {

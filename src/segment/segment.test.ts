@@ -4,10 +4,10 @@ import { present } from "../model/base/present.js";
 import { Domain } from "../model/profile/profile.js";
 import { ProfileAssembler } from "./assembler.js";
 import { CONSTANTS, SEGMENT_HEADER, SITE } from "./layout.js";
-import { addPythonProcess, profileAfter, readerOf, stackTexts } from "./looks.fixture.js";
 import { PoolFixture, type SegmentFixture, START_REALTIME_MS } from "./pool.fixture.js";
 import { PoolReader } from "./pool.js";
 import { SegmentReader } from "./reader.js";
+import { addPythonProcess, profileAfter, readerOf, stackTexts } from "./snapshots.fixture.js";
 
 let pool: PoolFixture;
 afterEach(() => pool.close());

@@ -8,12 +8,12 @@ import { readEstimate, readUint64 } from "./bytes.js";
 import { cohortOf } from "./cohorts.js";
 import type { ProcessDictionary } from "./dictionary.js";
 import { CONSTANTS, LIVE, SITE } from "./layout.js";
-import type { SegmentLook } from "./reader.js";
+import type { SegmentSnapshot } from "./reader.js";
 
 /** The rows of one process that have any figure. `bounds`: upper bounds of the cohorts of the run that
  * began at `startMs`. A row's cohorts add up to its live bytes. */
 export function sitesOf(
-  look: SegmentLook,
+  look: SegmentSnapshot,
   dictionary: ProcessDictionary,
   process: ProcessIndex,
   bounds: readonly TimeMs[],
@@ -85,7 +85,7 @@ function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: num
  */
 function fillCohorts(
   sites: SiteTable,
-  look: SegmentLook,
+  look: SegmentSnapshot,
   bounds: readonly TimeMs[],
   startMs: TimeMs,
 ): void {

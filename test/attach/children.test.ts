@@ -97,16 +97,16 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
   test("the progress shows the memory of all processes", async () => {
     const target = await start(interpreter, PARENT);
     await pidOf(target, "early");
-    const told: AttachProgress[] = [];
-    const progress = new AttachProgressReader(target.pid, null, (one) => told.push(one));
+    const updates: AttachProgress[] = [];
+    const progress = new AttachProgressReader(target.pid, null, (one) => updates.push(one));
     await attach(target.pid, {
       onRecording: () => target.child.stdin?.write("late\n"),
       enough: (elapsedMs, path) => {
         progress.recorded(elapsedMs, path);
-        return (told.at(-1)?.tree?.growthBytes ?? 0) > GROWN / 2 || elapsedMs > 60_000;
+        return (updates.at(-1)?.tree?.growthBytes ?? 0) > GROWN / 2 || elapsedMs > 60_000;
       },
     });
-    const last = present(told.at(-1));
+    const last = present(updates.at(-1));
     expect(last.tree?.processes).toBe(3);
     expect(last.tree?.pssBytes).toBeGreaterThan(2 * GROWN);
     expect(attachProgressText(target.pid, last)).toMatch(

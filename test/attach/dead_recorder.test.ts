@@ -1,4 +1,4 @@
-/** Recorders that were killed: the next command names no dead recorder, and says what to run; that works. */
+/** Recorders that were killed: the next command names no dead recorder, and names the command to run; that works. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -83,7 +83,7 @@ while True:
         del kept[:]
     time.sleep(0.001)`;
 
-/** What stands for the answer of a program that has ended. */
+/** The answer in place of that of a program that has ended. */
 const ended = { text: "", version: "" };
 
 const gil = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded);

@@ -111,16 +111,16 @@ print("well")`,
     );
     expect(state()).toMatch(/\) D /);
     expect(leftFiles(target.pid)).toEqual([]);
-    let told = "";
+    let lastMessage = "";
     const answer = remoteExec(target.pid, "return 'ran'", {
       waitMs: 60_000,
       onWaiting(doing) {
-        told = doing;
+        lastMessage = doing;
         writeFileSync(fifo, ""); // its child goes on
       },
     });
     expect((await answer).text).toBe("ran");
-    expect(told).toMatch(/main thread hangs in/);
+    expect(lastMessage).toMatch(/main thread hangs in/);
     expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
   });
 

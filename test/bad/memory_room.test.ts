@@ -19,7 +19,7 @@ afterAll(() => {
 /** Starts a program in the group. */
 const inGroup = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group ?? ""];
 
-/** Keeps 20 MiB, says what its guard's other children are, and ends with 8. */
+/** Keeps 20 MiB, prints its guard's other children, and ends with 8. */
 const program = `import os, sys, time
 def keep():
     return [bytes(20_000) for _ in range(1_000)]

@@ -120,7 +120,7 @@ os._exit(0)
 });
 
 describe("limits", () => {
-  test("ulimit -f: a recording that must stay short says so; the program is not affected", async () => {
+  test("ulimit -f: a recording that must stay short reports it; the program is not affected", async () => {
     // In blocks of 512 bytes; the program writes a file just below it.
     const program = `${keeps.replace("os._exit(5)", "")}
 import tempfile, time
@@ -191,7 +191,7 @@ os._exit(5)`;
     await expectRecorded({ before: inShell("ulimit -S -v 700000") });
   });
 
-  test("a hard ulimit -v that leaves the recorder no room: the program runs, and a line says so", async () => {
+  test("a hard ulimit -v that leaves the recorder no room: the program runs, and a line reports it", async () => {
     const { setpriv } = environment.tools;
     const unprivileged = isRoot && setpriv ? [setpriv, "--bounding-set", "-sys_resource"] : [];
     const before = [...unprivileged, ...inShell("ulimit -v 700000")];

@@ -1,6 +1,6 @@
 /**
  * Programs on the simulated allocator whose verdict is known, and look-alikes that must not be accused:
- * what leakbench/cases is to host memory. Each makes a snapshot of its own and says what is expected of it.
+ * what leakbench/cases is to host memory. Each makes a snapshot of its own and states what is expected of it.
  */
 import { CachingAllocator, OutOfMemory } from "./simulator.mjs";
 import { snapshotOf } from "./snapshot_file.mjs";

@@ -1,4 +1,4 @@
-/** `gpu PID` of JAX itself, on this machine's CPU: its arrays and its profile are real, a device's totals stand in. */
+/** `gpu PID` of JAX itself, on this machine's CPU: its arrays and its profile are real, a device's totals are imitated. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

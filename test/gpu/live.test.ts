@@ -1,6 +1,6 @@
 /**
  * `gpu PID`, `run --gpu` and `attach --gpu` on this machine, which has no device: with torch itself, which
- * then has none to use, and with a stand-in for torch (stand_in_torch.py says what is real and what not).
+ * then has none to use, and with a stand-in for torch (stand_in_torch.py lists what is real and what is not).
  */
 
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -94,7 +94,7 @@ test("a program without any of the three, and an invalid target", async () => {
   expect([gone.status, /TM-E020/.test(gone.stderr)], gone.stderr).toEqual([4, true]);
 });
 
-/** One line says why there is no page; nothing is left behind, here or in the program's folder. */
+/** One line gives the reason why there is no page; nothing is left behind, here or in the program's folder. */
 async function refusesPage(pid: number, why: RegExp): Promise<void> {
   const page = join(scratch(), "now.html");
   const { status, stderr } = await execute([tidemark, "gpu", String(pid), "-o", page, "--quiet"]);
@@ -319,14 +319,14 @@ say([torch.history[-1], os.listdir(os.environ["STAND_IN_FOLDER"]), threading.act
     );
     expect(await program.go()).toEqual([["all", "python", 100_000]]);
     // A heartbeat in the recording, and then the end.
-    const told = () => {
+    const isReported = () => {
       try {
         return openRecording(recording).series[0]?.values.has("gpu.0.reservedBytes") === true;
       } catch {
         return false; // nothing whole is written yet
       }
     };
-    await expect.poll(told, { timeout: 60_000, interval: 200 }).toBe(true);
+    await expect.poll(isReported, { timeout: 60_000, interval: 200 }).toBe(true);
     const left = program.go();
     interrupt();
     const { status, stderr } = await attached;

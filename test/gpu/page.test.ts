@@ -72,7 +72,7 @@ async function showing(
     }
   });
   page.on("console", (message) => {
-    // The tests read the canvas, and Chromium says that this is slow.
+    // The tests read the canvas, and Chromium warns that this is slow.
     const ours = /willReadFrequently/.test(message.text());
     if (!ours && ["error", "warning"].includes(message.type())) {
       complaints.push(message.text());

@@ -7,7 +7,7 @@
  * Objects that occur again by identity are fetched from the memo, as are strings of equal text.
  */
 
-/** A whole number is an int unless it stands in one of these. */
+/** A whole number is an int unless it is in one of these. */
 export class PythonFloat {
   /** @param {number} value */
   constructor(value) {

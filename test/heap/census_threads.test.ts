@@ -1,4 +1,4 @@
-/** A census by several threads says what one thread says. */
+/** A census by several threads equals that of one thread. */
 
 import { once } from "node:events";
 import { availableParallelism } from "node:os";

@@ -30,7 +30,7 @@ test.each(withGil)("Python $version at $path", async ({ path, chroot }) => {
     const expected = present(said[name]?.[1]);
     // Numbers and texts that the interpreter shares between all are nobody's alone.
     expect(retained(name) / expected, name).toBeGreaterThan(0.97);
-    // From 3.11 on attributes stand in values of their own, which getsizeof leaves out.
+    // From 3.11 on attributes are in a separate values array, which getsizeof leaves out.
     expect(retained(name) / expected, name).toBeLessThan(name === "CACHE" ? 1.2 : 1.03);
   }
   expect(retained("BUFFER")).toBeGreaterThanOrEqual(present(said.BUFFER?.[1]));

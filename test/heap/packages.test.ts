@@ -28,7 +28,7 @@ afterEach(async () => {
   await waiting?.stop();
 });
 
-/** Threads of the libraries' own would take time on a busy machine, and say nothing here. */
+/** Threads of the libraries' own would take time on a busy machine, and add nothing here. */
 const QUIET = { OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1" };
 
 async function look(python: string, program: string): Promise<TakenGraph & { bytesOf: Bytes }> {

@@ -185,8 +185,8 @@ describe.each(
   });
 
   // Up to 3.10, a running frame does not show where its values end, so such a holder is looked up once more.
-  const tellsTop = !/^3\.(?:9|10)\./.test(version);
-  test.runIf(tellsTop)("a stale word on a stack does not name a function", async () => {
+  const namesTop = !/^3\.(?:9|10)\./.test(version);
+  test.runIf(namesTop)("a stale word on a stack does not name a function", async () => {
     waiting = await startPython(interpreter, reusing);
     const addresses = waiting.said as unknown as number[];
     const sites = [{ site: "text", python: false, addresses, swelling: null }];

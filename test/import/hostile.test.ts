@@ -50,8 +50,8 @@ describe("files that no tool has written", () => {
       '{"dhatFileVersion":3,"pps":[],"ftbl":[]}',
       /TM-E005.*version is 3/,
     ],
-    ["a cut DHAT", '{"dhatFileVersion":2,"pps":[{"tb":1', /TM-E005.*no complete JSON/],
-    ["a cut trace", '{"traceEvents": [{"name": "[memory]"', /TM-E005.*no complete JSON/],
+    ["a cut DHAT", '{"dhatFileVersion":2,"pps":[{"tb":1', /TM-E005.*not complete JSON/],
+    ["a cut trace", '{"traceEvents": [{"name": "[memory]"', /TM-E005.*not complete JSON/],
     ["a trace without memory", '{"traceEvents": []}', /TM-E014.*profile_memory=True/],
     [
       "a cut massif",

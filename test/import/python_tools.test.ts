@@ -137,7 +137,7 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
     expect(imported.summary.imported?.unknown).toContain("live");
   });
 
-  test("py-spy's raw format: samples of CPU time are no bytes", async () => {
+  test("py-spy's raw format: samples of CPU time are not bytes", async () => {
     const file = join(folder, "pyspy.raw");
     const pySpy = join(dirname(python), "py-spy");
     await run([pySpy, "record", "--format", "raw", "-o", file, "--", python, program]);

@@ -238,7 +238,7 @@ describe("pyproject.toml", () => {
     writeFileSync(join(cwd, "pyproject.toml"), "[tool.tidemark.lint\n");
     const { status, stderr } = await lint("app");
     expect(status).toBe(2);
-    expect(stderr).toMatch(/^tidemark: TM-E002 pyproject\.toml:1: this is no TOML: [^\n]*\n$/);
+    expect(stderr).toMatch(/^tidemark: TM-E002 pyproject\.toml:1: this is not TOML: [^\n]*\n$/);
   });
 
   test("that is invalid is refused with one line", async () => {
@@ -262,7 +262,7 @@ describe("text that is not Python source", () => {
   test("null bytes, and text in an unknown encoding, are reported in one line each", async () => {
     expect(await check("nulls.py", "x = 1\0\n")).toMatchObject({
       status: 2,
-      stderr: "tidemark: nulls.py has null bytes: it is no Python source, and was not checked\n",
+      stderr: "tidemark: nulls.py has null bytes: it is not Python source, and was not checked\n",
     });
     expect(await check("latin.py", Buffer.from("x = 'é'\n", "latin1"))).toMatchObject({
       status: 2,

@@ -30,7 +30,7 @@ def main():
     sites = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sites)
     kept = []
-    told = []
+    reported = []
     block = bytes(1 << 20)
     for site in range(count):
         until = time.process_time() + 0.025
@@ -41,7 +41,7 @@ def main():
         slots = [None] * max(1, bytes_each // each)
         kept.append(slots)
         getattr(sites, f"site_{site}")(slots, size)
-        told.append(
+        reported.append(
             {
                 "name": f"site {site}",
                 "function": f"site_{site}",
@@ -51,7 +51,7 @@ def main():
                 "allocatedBytes": each * len(slots),
             }
         )
-    print(json.dumps({"pid": os.getpid(), "python": "", "maxRssBytes": 0, "sites": told}), flush=True)
+    print(json.dumps({"pid": os.getpid(), "python": "", "maxRssBytes": 0, "sites": reported}), flush=True)
     os._exit(0)
 
 

@@ -1,6 +1,6 @@
 """A test program's own count of its memory, reported to the test that checks its profile.
 
-A line that allocates carries the comment `# known: NAME`. The program says how many bytes were
+A line that allocates carries the comment `# known: NAME`. The program prints how many bytes were
 asked for there and still live; report() prints one JSON object with the sites by file, function and
 line, and what the kernel reports about the process.
 """

@@ -396,7 +396,7 @@ def test_leaks(): kept.append(bytes(100))
     }
   });
 
-  test("without --tidemark the markers do nothing, and one warning says so, with xdist too", async () => {
+  test("without --tidemark the markers do nothing, and one warning is printed, with xdist too", async () => {
     const files = {
       "test_app.py": `${MARKS}
 @limit_memory("1 KiB")
@@ -543,7 +543,7 @@ def test_small(): bytes(1 << 20)
     expect(outcome.stderr).toBe("");
   });
 
-  test("under tidemark run nothing is checked, and a warning says so", async () => {
+  test("under tidemark run nothing is checked, and a warning is printed", async () => {
     const folder = scratch();
     writeFileSync(
       join(folder, "test_app.py"),

@@ -44,7 +44,7 @@ describe.skipIf(environment.torchPython === null)("a total of losses", () => {
     const path = ["module __main__", "meter", ".total"];
     expect(look()).toMatchObject({ graph: 1, path });
     await waiting.go();
-    // It is another tensor at each step: one look may miss it, and then says so.
+    // It is another tensor at each step: one snapshot may miss it, and then reports it.
     const found = Array.from({ length: LOOKS }, () => look()?.path.join(" "));
     expect(found).toContain(path.join(" "));
     expect(found.filter((words) => words?.endsWith(" loss"))).toEqual([]);

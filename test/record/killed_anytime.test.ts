@@ -57,7 +57,7 @@ test.each(moments)("after %i ms", async (delay) => {
       }
     },
   });
-  // Killed before it had started the program, nothing ran, and the guard says so by its own end.
+  // Killed before it had started the program, nothing ran, and the guard shows it by its own exit.
   const ran = outcome.stdout !== "";
   expect(ran ? { status: 5, stdout: "40\n" } : { signal: "SIGKILL" }).toMatchObject(
     ran ? { status: outcome.status, stdout: outcome.stdout } : { signal: outcome.signal },

@@ -228,7 +228,7 @@ describe("serve", () => {
     [["--load", "none.tidemark"], /no such recording: none\.tidemark/],
     [["--load", "app.py"], /is not a Tidemark recording/],
     [["--token-file", "none"], /no such token file/],
-    [["--token-file", "app.py"], /line 1 of app\.py is no token/],
+    [["--token-file", "app.py"], /line 1 of app\.py is not a token/],
   ])("%j ends in one line", async (options, line) => {
     const store = options[0] === "--store" ? [] : ["--store", `duckdb:${data()}`];
     const outcome = await refused("--listen", "127.0.0.1:0", ...store, ...options);

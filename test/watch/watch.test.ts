@@ -58,7 +58,7 @@ test("a master and its workers have one recording, and a verdict names the line"
   expect(pids.size).toBe(3);
 });
 
-test("--once says what each program gets, and touches none", async () => {
+test("--once prints how each program would be recorded, and records none", async () => {
   const leak = watched().python(LEAK, "leak");
   watched().python(IDLE, "never");
   const path = watched().policy();

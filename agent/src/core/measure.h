@@ -21,7 +21,7 @@ enum tm_part {
 
 /* What has ended. */
 enum tm_measured {
-    TM_MEASURED_NOTHING = 0, /* it was no sample after all */
+    TM_MEASURED_NOTHING = 0, /* it was not a sample after all */
     TM_MEASURED_SAMPLE,
     TM_MEASURED_END, /* of a sampled allocation */
 };

@@ -1,7 +1,7 @@
 /* state.h - all state of the sampling core, and who may access it.
  *
  *   tm_core      one process image; on MADV_WIPEONFORK pages: a forked child, however
- *                it was made, finds zeros, which reads as "no segment yet". What belongs to
+ *                it was created, finds zeros, which reads as "no segment yet". What belongs to
  *                one recording is zeroed when that ends (lifecycle/attach.c); the rest stays. Fields
  *                below `pid` belong to the lock's holder, unless they are marked (atomic).
  *   tm_settings  what the environment asked for and where the pool is: inherited.

@@ -4,7 +4,7 @@
  *
  *   key of this thread ──> states[i] { state, owner }      owner 0: free; else a thread's id
  *
- * Dynamic TLS is no alternative. The loader allocates it at the first use, with the `malloc` that the
+ * Dynamic TLS is not an alternative. The loader allocates it at the first use, with the `malloc` that the
  * executable names. If that is a stub in the executable itself (a static Python's), it leads to our hook,
  * endlessly.
  *

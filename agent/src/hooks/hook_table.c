@@ -92,7 +92,7 @@ void tm_hooks_find(void)
     for (unsigned i = 0; i < TM_HOOK_COUNT; i++) {
         /* Our functions make the system call themselves, which would bypass another wrapper: such a slot is
          * left alone. */
-        int stands = !is_system_call(tm_hooks[i].name) || search.in_libc[i];
-        tm_hooks[i].real = tm_hooks[i].ours && stands ? search.first[i] : NULL;
+        int is_replaceable = !is_system_call(tm_hooks[i].name) || search.in_libc[i];
+        tm_hooks[i].real = tm_hooks[i].ours && is_replaceable ? search.first[i] : NULL;
     }
 }

@@ -60,8 +60,8 @@ void tm_resolve(void);
  * count; the range is that of its object. */
 int tm_foreign_allocator(uintptr_t *start, uintptr_t *end);
 /* Non-zero if an object before ours (preloaded earlier, or the executable) defines malloc. */
-int tm_stands_behind(void);
+int tm_is_preceded(void);
 /* Non-zero if the library was loaded into a running program: no name resolves to ours by itself. */
-int tm_came_late(void);
+int tm_is_loaded_late(void);
 
 #endif

@@ -112,7 +112,7 @@ TM_EXPORT void *TM_ENTRY(reallocarray)(void *address, size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    if (TM_UNLIKELY(tm_stands_behind()))
+    if (TM_UNLIKELY(tm_is_preceded()))
         return realloc(address, bytes);
     return any_realloc(address, bytes, __builtin_return_address(0));
 }
@@ -157,7 +157,7 @@ PAGES(pvalloc)
 static char *copy(const char *text, size_t length, const void *caller)
 {
     char *result;
-    if (TM_UNLIKELY(tm_stands_behind()))
+    if (TM_UNLIKELY(tm_is_preceded()))
         result = malloc(length + 1);
     else if (TM_UNLIKELY(tm_spend(length + 1)))
         result = sampled_malloc(length + 1, caller);

@@ -62,7 +62,7 @@ static void write_opening(const struct tm_captured *captured, void *data)
     const struct opening *opening = data;
     if (tm_room_for(TM_SECTION_OPENINGS, opening->descriptor))
         write_record(opening, tm_intern_captured(captured));
-    __atomic_fetch_sub(&tm_core.openings_credit_ns, tm_control_beside(tm_ticks() - opening->ticks), __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&tm_core.openings_credit_ns, tm_control_without_sample(tm_ticks() - opening->ticks), __ATOMIC_RELAXED);
 }
 
 static void write_unknown(const struct opening *opening)

@@ -65,7 +65,7 @@ static __attribute__((noinline)) void *sample(const struct tm_python_record *cov
     uint32_t outer = tm_own_thread.domain;
     void *block = NULL;
     tm_own_thread.domain = TM_DOMAIN_PYTHON + 1;
-    tm_look_for_cover();
+    tm_check_covered();
     if (tm_enter(size)) {
         if (old)
             block = covered->realloc(context, old, SAMPLED_SIZE);

@@ -196,7 +196,7 @@ static int default_is_kept(void)
 }
 
 /* Removes wrappers like tracemalloc's from around an allocator; returns whether there was any. */
-static int bare(int domain, struct tm_python_allocator *allocator)
+static int strip_wrappers(int domain, struct tm_python_allocator *allocator)
 {
     struct tm_python_allocator inner;
     int wrapped = 0;
@@ -212,9 +212,9 @@ static int bare(int domain, struct tm_python_allocator *allocator)
 static void remember_pymalloc(int running)
 {
     struct tm_python_allocator raw, objects, memory, inner;
-    bare(DOMAIN_RAW, &raw);
-    bare(DOMAIN_MEMORY, &memory);
-    int wrapped = bare(DOMAIN_OBJECT, &objects);
+    strip_wrappers(DOMAIN_RAW, &raw);
+    strip_wrappers(DOMAIN_MEMORY, &memory);
+    int wrapped = strip_wrappers(DOMAIN_OBJECT, &objects);
     if (pymalloc[0].malloc || find_record(objects.malloc) || objects.malloc == raw.malloc || unwrap(&objects, &inner))
         return;
     if (wrapped) {

@@ -143,7 +143,7 @@ int tm_test_late; /* in the core's tests it is in the executable */
 #define tm_test_late 0
 #endif
 
-int tm_came_late(void)
+int tm_is_loaded_late(void)
 {
     return is_late || tm_test_late;
 }
@@ -155,7 +155,7 @@ int tm_foreign_allocator(uintptr_t *start, uintptr_t *end)
     return foreign_end != 0 || hidden_behind_other;
 }
 
-int tm_stands_behind(void)
+int tm_is_preceded(void)
 {
     if (!tm_real_dlsym)
         tm_resolve();

@@ -21,9 +21,9 @@ void tm_forget_recording(void);
 /* ---- attach.c, covered.c, status.c ----------------------------------------------------- */
 
 /* Brings the slots of loaded objects up to date; on the slow path, not locked. */
-void tm_attach_look(int objects_changed);
-/* Rewrites the slots of loaded objects after another tool has written over them. */
-void tm_write_slots_anew(void);
+void tm_update_slots(int objects_changed);
+/* Rewrites the slots of loaded objects after another tool has overwritten them. */
+void tm_rewrite_slots(void);
 /* When attaching late: finds the slots that show whether another tool has replaced our functions. */
 void tm_cover_begin(void);
 /* Writes one JSON document; returns its length. */

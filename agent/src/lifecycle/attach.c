@@ -56,7 +56,7 @@ static void end(void)
 
 static void restore_slots(void)
 {
-    if (!tm_came_late() || !tm_loader_answers())
+    if (!tm_is_loaded_late() || !tm_loader_is_safe())
         return; /* they lead to our functions, which call the program's own */
     uint32_t stayed = tm_slots_restore(TM_SLOTS_BEGINNINGS);
     stayed += tm_slots_restore(TM_SLOTS_ENDS);
@@ -81,7 +81,7 @@ static int leave(void)
         tm_heartbeat(tm_now_ms());
         __atomic_store_n(&tm_core.header->state, TM_STATE_DISARMED, __ATOMIC_RELEASE);
     }
-    tm_pool_let_go();
+    tm_pool_detach();
     if (!locked) {
         __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
         return 0;
@@ -119,9 +119,9 @@ void tm_finish_leaving(void)
     end();
 }
 
-void tm_attach_look(int objects_changed)
+void tm_update_slots(int objects_changed)
 {
-    if (!__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED) || !tm_came_late() || (!objects_changed && !tm_slots_due()) || !tm_loader_answers() ||
+    if (!__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED) || !tm_is_loaded_late() || (!objects_changed && !tm_slots_due()) || !tm_loader_is_safe() ||
         !begin())
         return;
     if (tm_armed() && tm_slots_write(TM_SLOTS_ENDS) == 0)
@@ -130,11 +130,11 @@ void tm_attach_look(int objects_changed)
 }
 
 /* Another tool overwrote our functions and left: nothing known about the slots is valid any more. */
-void tm_write_slots_anew(void)
+void tm_rewrite_slots(void)
 {
     if (!begin())
         return;
-    if (tm_armed() && tm_loader_answers()) {
+    if (tm_armed() && tm_loader_is_safe()) {
         restore_slots();
         if (tm_slots_write(TM_SLOTS_ENDS) == 0)
             tm_slots_write(TM_SLOTS_BEGINNINGS);
@@ -164,7 +164,7 @@ static int refuse_pool(const struct refusal *refusal, int why, const char *path)
 
 static int write_slots(const struct refusal *refusal, enum tm_slot_group group)
 {
-    int why = tm_came_late() ? tm_slots_write(group) : 0;
+    int why = tm_is_loaded_late() ? tm_slots_write(group) : 0;
     return why ? REFUSE(refusal, why, "objects: the pointers of loaded objects cannot be rewritten (error %d)", why) : 0;
 }
 
@@ -191,7 +191,7 @@ static int come_on(const struct tm_options *options, const struct refusal *refus
 
 static int arm(const struct tm_options *options, const struct refusal *refusal)
 {
-    if (tm_armed() || tm_come_alive())
+    if (tm_armed() || tm_claim_in_child())
         return REFUSE(refusal, EALREADY, "armed: the agent records into %s already",
                       tm_settings.pool.path[0] ? tm_settings.pool.path : "memory of its own");
     if (!tm_wipe_on_fork())
@@ -200,12 +200,12 @@ static int arm(const struct tm_options *options, const struct refusal *refusal)
         return REFUSE(refusal, EBUSY, "busy: a thread has never come back from the agent");
     if (tm_settings.loaded_by != tm_own_pid())
         tm_core.is_first = 0;
-    if (!tm_loader_answers())
+    if (!tm_loader_is_safe())
         return REFUSE(refusal, EBUSY, "objects: this forked process may have inherited a held lock of the loader");
     tm_settings.limits = 0;
     tm_settings.log_length = 0;
     __atomic_store_n(&tm_settings.attached, 1, __ATOMIC_RELAXED);
-    if (tm_came_late())
+    if (tm_is_loaded_late())
         tm_hooks_find();
     int why = come_on(options, refusal);
     if (why)
@@ -233,7 +233,7 @@ static int find_first_copy(const struct tm_object *object, void *data)
 static void *first_copy(const char *name)
 {
     struct other_copy other = {name, NULL};
-    if (tm_loader_answers() || !tm_settings.attached) /* an attached agent has checked this before */
+    if (tm_loader_is_safe() || !tm_settings.attached) /* an attached agent has checked this before */
         tm_each_object(find_first_copy, &other);
     return other.function;
 }

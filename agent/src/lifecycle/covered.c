@@ -49,7 +49,7 @@ void tm_cover_begin(void)
     watched.malloc = watched.free = NULL;
     __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
-    if (tm_came_late())
+    if (tm_is_loaded_late())
         tm_each_object(find_slots, NULL);
 }
 
@@ -109,11 +109,11 @@ static void judge(const struct reading *reading)
     end_all();
 }
 
-void tm_look_for_cover(void)
+void tm_check_covered(void)
 {
     const struct tm_hook *hook = &tm_hooks[TM_HOOK_FREE];
     struct reading reading;
-    if (!watched.malloc || !watched.free || tm_own_thread.inside || !tm_armed() || !tm_loader_answers())
+    if (!watched.malloc || !watched.free || tm_own_thread.inside || !tm_armed() || !tm_loader_is_safe())
         return;
     tm_own_thread.inside++;
     if (!tm_each_object(read_slots, &reading)) {
@@ -123,9 +123,9 @@ void tm_look_for_cover(void)
         __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
     } else if (reading.free == (uintptr_t)hook->real || reading.is_stub) {
         if (tm_covered())
-            tm_write_slots_anew(); /* the next check finds ours */
+            tm_rewrite_slots(); /* the next check finds ours */
         else
-            tm_attach_look(1); /* the loader resolved it */
+            tm_update_slots(1); /* the loader resolved it */
     } else {
         judge(&reading);
     }

@@ -20,12 +20,12 @@ void tm_check_objects(uint64_t now_ms)
             tm_python_verify(); /* a short program may have no later check */
         return;
     }
-    uint64_t changes = tm_loader_answers() ? tm_object_changes() : tm_core.object_changes;
+    uint64_t changes = tm_loader_is_safe() ? tm_object_changes() : tm_core.object_changes;
     int changed = __atomic_exchange_n(&tm_core.object_changes, changes, __ATOMIC_RELAXED) != changes;
     if (changed) {
         tm_python_probe();
         tm_native_refresh();
     }
-    tm_attach_look(changed);
+    tm_update_slots(changed);
     tm_python_verify();
 }

@@ -50,7 +50,7 @@ static uint64_t first_period(void)
 /* In the child of fork(). Otherwise it would continue its parent's countdown, like all its siblings: a thousand
  * workers would sample or miss the same allocation together, and their sum would be far off its standard error.
  * (Children of a raw clone() still do.) Touches only this thread's own state. */
-static void part_ways(void)
+static void separate_from_parent(void)
 {
     struct tm_thread_state *thread = &tm_own_thread;
     if (thread->period == 0 || thread->inside)
@@ -114,7 +114,7 @@ void tm_enable(int on)
     __atomic_store_n(&tm_settings.enabled, on ? ++times : 0, __ATOMIC_RELEASE);
 }
 
-int tm_come_alive(void)
+int tm_claim_in_child(void)
 {
     if (!begin_claiming())
         return 0;
@@ -176,7 +176,7 @@ void tm_note_other_allocators(void)
     uintptr_t start, end;
     if (!tm_foreign_allocator(&start, &end))
         return;
-    tm_settings.malloc_unseen = tm_stands_behind() && !malloc_reaches_us();
+    tm_settings.malloc_unseen = tm_is_preceded() && !malloc_reaches_us();
     tm_set_limit(tm_settings.malloc_unseen ? TM_LIMIT_MALLOC_UNSEEN : TM_LIMIT_FOREIGN_ALLOCATOR);
 }
 
@@ -184,7 +184,7 @@ void tm_begin_sampling(void)
 {
     static int parts_ways;
     if (!parts_ways++)
-        (void)pthread_atfork(NULL, NULL, part_ways);
+        (void)pthread_atfork(NULL, NULL, separate_from_parent);
     tm_lock_stuck = tm_turn_off;
     tm_native_begin((tm_core.options & TM_OPTION_NATIVE) != 0);
     __atomic_store_n(&tm_core.object_changes, tm_object_changes(), __ATOMIC_RELAXED);
@@ -214,12 +214,12 @@ void tm_start(void)
 {
     int saved = errno;
     tm_resolve();
-    if (!tm_came_late())
+    if (!tm_is_loaded_late())
         tm_hooks_find(); /* what dlsym() returns; when loaded late, attach.c asks when it arms */
     tm_loader_begin(); /* even if inert: a child may be armed late */
     tm_core.is_first = 1;
     tm_settings.loaded_by = tm_own_pid();
-    const char *text = tm_came_late() ? NULL : getenv("TIDEMARK");
+    const char *text = tm_is_loaded_late() ? NULL : getenv("TIDEMARK");
     struct tm_options options;
     if (text)
         tm_read_options(text, &options);

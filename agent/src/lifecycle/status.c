@@ -1,4 +1,4 @@
-/* status.c - reports the agent's state in this process as JSON (agent/README.md, "Entering late"). */
+/* status.c - reports the state of the agent as JSON (agent/README.md, "Attaching to a running interpreter"). */
 #include <string.h>
 
 #include "core/lock.h"
@@ -120,7 +120,7 @@ size_t tm_status(char *text, size_t capacity)
         tm_format(own, sizeof own, "/proc/%u/fd/%d", tm_own_pid(), pool->kept_descriptor);
     put_number(&writer, "{\"version\":", TM_SEGMENT_VERSION);
     put_string(&writer, ",\"state\":", state_name(phase));
-    put_string(&writer, ",\"entry\":", tm_came_late() ? "attached" : "preloaded");
+    put_string(&writer, ",\"entry\":", tm_is_loaded_late() ? "attached" : "preloaded");
     put_string(&writer, ",\"pool\":", pool->path[0] ? pool->path : own);
     put_run(&writer, header && pool->head ? pool->head->run_id : 0);
     put_number(&writer, ",\"slot\":", tm_core.slot);

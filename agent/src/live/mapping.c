@@ -137,7 +137,7 @@ void tm_mapping_end_range(uintptr_t start, uintptr_t end, int quiet)
     teardown.ranges[teardown.used++].end = end;
 }
 
-void tm_mapping_end_the_noted(void)
+void tm_mapping_end_noted(void)
 {
     for (uint64_t i = 0; i < teardown.used; i++)
         tm_mapping_cut(teardown.ranges[i].start, teardown.ranges[i].end);

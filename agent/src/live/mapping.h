@@ -14,7 +14,7 @@ int tm_mapping_forget(uint32_t slot);
 /* Stores the range of a new sample; 0: no room, the sample must be dropped. */
 int tm_mapping_add(uintptr_t start, size_t bytes, uint32_t slot);
 /* The process continues after its interpreter's end: ends what was unmapped in the meantime. */
-void tm_mapping_end_the_noted(void);
+void tm_mapping_end_noted(void);
 
 /* Non-zero while any piece is tracked. Not locked. */
 static inline int tm_mapping_any(void)

@@ -6,8 +6,8 @@
  * whichever is more.
  *
  * The cost of the next interval can be predicted: `rate` bytes are allocated per nanosecond of
- * the budget, and one sample costs `cost` ns, both smoothed over the recent past. How many samples a byte takes follows
- * from the period and from the sizes (tm_churn_samples(); one in `period` if little is freed again):
+ * the budget, and one sample costs `cost` ns, both smoothed over the recent past. The number of samples per byte
+ * follows from the period and from the sizes (tm_churn_samples(); one in `period` if little is freed again):
  *
  *     spent, in shares = cost * rate * samples(period) / share
  *
@@ -217,7 +217,7 @@ void tm_control_spent(uint64_t ticks, uint64_t bytes)
     *(tm_is_large(bytes) ? &tm_core.large_ticks : &tm_core.slow_ticks) += own_ticks(ticks);
 }
 
-int64_t tm_control_beside(uint64_t ticks)
+int64_t tm_control_without_sample(uint64_t ticks)
 {
     tm_core.beside_ticks += own_ticks(ticks);
     return (int64_t)((double)own_ticks(ticks) * ns_a_tick());
@@ -255,7 +255,7 @@ static struct interval end_interval(uint64_t now)
     return (struct interval){taken, samples > passed ? samples : passed};
 }
 
-void tm_control_look(void)
+void tm_control_recheck(void)
 {
     if (tm_control_is_due())
         check(end_interval(tm_ticks()), 0);

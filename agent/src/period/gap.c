@@ -63,7 +63,7 @@ void tm_renew_gap(struct tm_thread_state *thread)
         tm_try_lock()) {
         thread->inside = 1;
         if (tm_armed())
-            tm_control_look();
+            tm_control_recheck();
         thread->inside = 0;
         tm_unlock();
     }

@@ -19,7 +19,7 @@ void tm_control_begin(void);
 void tm_control_spent(uint64_t ticks, uint64_t bytes);
 void tm_control(uint64_t ticks, uint64_t bytes);
 /* (locked) Books time in which no sample was taken; returns it in ns. */
-int64_t tm_control_beside(uint64_t ticks);
+int64_t tm_control_without_sample(uint64_t ticks);
 /* Not locked: a step of a gap ended without a sample. */
 void tm_control_passed(uint64_t bytes);
 /* Not locked: a sample was discarded because of the coarser period of its size. */
@@ -30,7 +30,7 @@ int tm_is_fixed(void);
 /* Non-zero while the start of the process is paid from its allowance. */
 int tm_control_starts(void);
 /* (locked) After steps: the period may fall. */
-void tm_control_look(void);
+void tm_control_recheck(void);
 void tm_control_report(void);
 /* (locked) Whether a period may be halved: not below the configured one, nor below what thinning has set while
  * the live table is still that full. */

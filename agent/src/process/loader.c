@@ -64,7 +64,7 @@ void tm_loader_begin(void)
     tm_each_object(find_held, &suspect);
 }
 
-int tm_loader_answers(void)
+int tm_loader_is_safe(void)
 {
     if (tm_core.is_first)
         return 1; /* not forked: the thread that holds the lock is running */

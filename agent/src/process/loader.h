@@ -5,6 +5,6 @@
 /* Finds the lock of the loader's list; called once, in the first image. */
 void tm_loader_begin(void);
 /* 0: this forked image must not read the list of objects, now or ever. Not locked. */
-int tm_loader_answers(void);
+int tm_loader_is_safe(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* objects.h - the loaded objects of this process and the symbols that they define.
  *
- * None of these takes a lock of ours; each takes the loader's list lock.
+ * None of these functions takes a lock of ours; each takes the loader's list lock.
  */
 #ifndef TIDEMARK_OBJECTS_H
 #define TIDEMARK_OBJECTS_H

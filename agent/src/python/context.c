@@ -1,13 +1,13 @@
 /* context.c - labels that follow threads and asyncio tasks.
  *
- * The Python package keeps the current labels as one str in a ContextVar and passes us
- * the variable. A sample reads the variable's value in the calling thread's context:
+ * The Python package stores the current labels as one str in a ContextVar and passes the
+ * variable to the agent. A sample reads the variable's value in the calling thread's context:
  * whatever switches contexts (asyncio, copy_context, a greenlet) also switches labels, at
  * no cost. The context is a hash array mapped trie, immutable except for its root:
  *
  *   PyContext -> PyHamtObject -> node; 5 bits of the hash select the branch at each level
  *   bitmap node     head | ob_size | bitmap (4 of 8 bytes) | key, value | key, value ...
- *                   entry number = bits set below ours; key NULL: value is the next node
+ *                   entry number = number of set bits below this one; key NULL: value is the next node
  *   array node      head | next node [32]
  *   collision node  head | ob_size | hash (4 of 8 bytes) | key, value | key, value ...
  *

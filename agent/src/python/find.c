@@ -1,8 +1,8 @@
 /* find.c - finds the interpreter in this process, and its layout by version.
  *
- * An object is an interpreter when it defines _PyRuntime and PyGILState_GetThisThreadState.
- * Its own dynamic table is read, never the global scope: a host may have loaded it with
- * RTLD_LOCAL, and an older libpython may be loaded beside it.
+ * An object is an interpreter if it defines _PyRuntime and PyGILState_GetThisThreadState.
+ * Its own dynamic table is read, not the global scope: a host may have loaded it with
+ * RTLD_LOCAL, and may also have loaded an older libpython.
  */
 #include "core/system.h"
 #include "process/loader.h"
@@ -16,14 +16,14 @@ struct tm_python tm_python;
 
 static const char debug_cookie[8] = "xdebugpy";
 
-/* Biggest offset that any of the structures could have. */
+/* Larger than any offset in these structures. */
 #define LARGEST_OFFSET 4096u
 
 static _Atomic int refused;
 static const char *_Atomic refusal;
 static uint32_t refusal_limits;
 
-static void tell_refusal(void)
+static void log_refusal(void)
 {
     const char *why = atomic_load(&refusal);
     if (!why)
@@ -40,11 +40,11 @@ void tm_python_refuse(uint32_t limit_bits, const char *why)
     atomic_store(&tm_python.trust, TM_TRUST_REFUSED);
     refusal_limits = limit_bits;
     atomic_store(&refusal, why);
-    tell_refusal();
+    log_refusal();
 }
 
-/* Replaces the table's offset by a published one; 0 when the value is implausible. Offset 0 is accepted only
- * where the table has it too. */
+/* Replaces the table's offset with the published one; returns 0 if the value is implausible. Offset 0 is accepted
+ * only if the table also has 0. */
 static int publish(uint16_t *field, const uint64_t *block, uint16_t slot)
 {
     if (block[slot] >= LARGEST_OFFSET || (block[slot] == 0 && *field != 0))
@@ -53,7 +53,7 @@ static int publish(uint16_t *field, const uint64_t *block, uint16_t slot)
     return 1;
 }
 
-/* What the interpreter itself publishes wins over the generated table. `slots` NULL: it publishes nothing. */
+/* Offsets that the interpreter publishes take precedence over the generated table. `slots` NULL: it publishes none. */
 static const char *read_published(const uint64_t *block, const struct tm_published_layout *slots)
 {
     struct tm_python_layout *layout = &tm_python.layout;
@@ -95,8 +95,8 @@ static int read_number(const char **text)
     return value;
 }
 
-/* "3.11.7 (main, ...)": returns the minor version, copies "3.11.7"; -1 when it is not a version. An
- * alpha or beta ("3.15.0a7+") may have any layout: not a version either. */
+/* "3.11.7 (main, ...)": returns the minor version, copies "3.11.7"; -1 if it is not a version. An
+ * alpha or beta ("3.15.0a7+") may have any layout, so it also returns -1. */
 static int read_version(const char *text)
 {
     size_t length = strcspn(text, " ");
@@ -113,7 +113,7 @@ static int read_version(const char *text)
     return minor;
 }
 
-/* The evaluator's machine code, from its symbol's size. */
+/* Finds the range of the evaluator's machine code, from the size of its symbol. */
 static void find_evaluator(const struct tm_object *object)
 {
     size_t size = 0;
@@ -154,8 +154,8 @@ static const struct tm_python_version *find_known(int minor)
     return NULL;
 }
 
-/* Py_Version is in read-only data since 3.11: an unknown version is refused by it, because it is unknown where
- * such a version stores whether it has started. Non-zero: refused. */
+/* Refuses an unknown version by Py_Version (read-only data, since 3.11) before it has started, because it is
+ * unknown where such a version stores whether it has. Non-zero: refused. */
 static int refuse_unknown(const struct tm_object *object)
 {
     const unsigned long *version = tm_object_symbol(object, "Py_Version");
@@ -168,7 +168,7 @@ static int refuse_unknown(const struct tm_object *object)
 }
 
 /* Whether an interpreter's own code has run. The loader lists an object before it has
- * relocated it, and allocates memory meanwhile: then none of its functions may be called. */
+ * relocated it, and allocates memory in between: then none of its functions may be called. */
 static int has_begun(const struct tm_object *object, const void *runtime)
 {
     const unsigned long *version = tm_object_symbol(object, "Py_Version"); /* since 3.11 */
@@ -177,8 +177,8 @@ static int has_begun(const struct tm_object *object, const void *runtime)
     return tm_int_at(runtime, find_known((int)(*version >> 16 & 0xff))->layout->runtime_preinitialized) != 0;
 }
 
-/* A host may have finalised it before our first check: then it waits to be
- * initialised again, and its locks are gone (3.12's functions for allocators take one). */
+/* A host may have finalised it before our first check. Until it is initialised again, its
+ * locks do not exist (3.12's functions for allocators take one). */
 static int runs(const struct tm_object *object, const void *runtime)
 {
     if (!has_begun(object, runtime))
@@ -192,7 +192,7 @@ struct search {
     void (*found)(const struct tm_object *object, int running);
 };
 
-/* One object of the list. Non-zero: it is an interpreter, known or not; end the search. */
+/* Examines one object of the list. Non-zero: it is an interpreter, supported or not; end the search. */
 static int examine(const struct tm_object *object, void *data)
 {
     const struct search *search = data;
@@ -237,11 +237,11 @@ static int is_our_interpreter(const struct tm_object *object, void *unused)
     return (uintptr_t)tm_python.code_type >= object->start && (uintptr_t)tm_python.code_type < object->end;
 }
 
-/* A host may unload it, finalised or not: after that none of its functions may be called. */
+/* A host may unload the interpreter, finalised or not; after that none of its functions may be called. */
 int tm_python_is_loaded(void)
 {
     static _Atomic uint64_t seen; /* changes of the loader's list as of the last check */
-    if (!tm_loader_answers())
+    if (!tm_loader_is_safe())
         return 1;
     uint64_t changes = tm_object_changes();
     if (atomic_load(&seen) == changes)
@@ -261,7 +261,7 @@ int tm_python_is_known(void)
 {
     atomic_store(&late, 1);
     if (atomic_load(&refused)) {
-        tell_refusal();
+        log_refusal();
         return 0;
     }
     return atomic_load(&tm_python.ready);

@@ -7,7 +7,7 @@
  *
  * Between the evaluator's C activations there are shim frames (3.12 on, marked by `owner`),
  * which belong to no function. A frame that has not reached its first traceable
- * instruction is still being set up: CPython itself omits it from tracebacks, and so
+ * instruction is still being set up: CPython omits it from tracebacks, and so
  * do we. Generators, coroutines and greenlets need no special treatment: while one runs, it
  * is linked in like any call.
  */
@@ -16,7 +16,7 @@
 #include "python/python.h"
 #include "python/state.h"
 
-/* Deeper stacks lose their root: the walk must end, whatever it reads. */
+/* Deeper stacks lose their root: the walk must end, even if it reads garbage. */
 #define DEEPEST_WALK 65536u
 #define FRAME_OWNED_BY_GENERATOR 1
 #define LARGEST_STRUCTURE 256u
@@ -32,9 +32,9 @@ static int64_t instruction_offset(const char *frame, const char *code)
     return (int64_t)tm_word_at(frame, layout->frame_instruction) - (int64_t)(uintptr_t)(code + layout->code_bytes);
 }
 
-/* Was the evaluator called by C code for this frame? Up to 3.10 for every one; since, a
- * Python function's call of another stays in the same evaluator. From 3.12 on, the frame
- * below an entry is a shim. */
+/* Whether C code called the evaluator for this frame. Up to 3.10 this is true of every frame; since
+ * then, a call from one Python function to another stays in the same evaluator. From 3.12 on, the
+ * frame below an entry is a shim. */
 static int is_entry(const char *frame)
 {
     const struct tm_python_layout *layout = &tm_python.layout;
@@ -46,7 +46,7 @@ static int is_entry(const char *frame)
     return !previous || (unsigned char)previous[layout->frame_owner] >= layout->frame_first_shim_owner;
 }
 
-/* A frame that represents a function: returns its code and offset; 0: to be left out. */
+/* Reads the code and offset of a frame that represents a function; 0: leave the frame out. */
 static int read_frame(const char *frame, struct tm_raw_frame *raw)
 {
     const struct tm_python_layout *layout = &tm_python.layout;
@@ -84,7 +84,7 @@ static size_t frame_bytes(void)
     return last + sizeof(void *) < LARGEST_STRUCTURE ? last + sizeof(void *) : LARGEST_STRUCTURE;
 }
 
-/* Reads a pointer, and the structure behind it, by checked copies. */
+/* Reads a pointer, and the structure that it points to, by checked copies. */
 static int read_checked(const void *address, uint16_t offset, const char **target, char copy[LARGEST_STRUCTURE],
                         size_t length)
 {
@@ -130,7 +130,7 @@ static int check_frame(const char *frame)
     return offset >= -2 && offset < size ? 1 : -1;
 }
 
-/* Walks the whole stack once by checked reads. Wrong offsets read plausible garbage, so
+/* Walks the whole stack once by checked reads. With wrong offsets this would read plausible garbage, so
  * every type, every pointer and the instruction's position in its code must be valid. */
 static int prove_layout(const char *thread)
 {
@@ -202,7 +202,7 @@ unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES])
     unsigned count = 0;
     if (atomic_load_explicit(&tm_python.trust, memory_order_relaxed) == TM_TRUST_PROVEN || prove_layout(thread)) {
         const char *frame = tm_innermost_frame(thread);
-        /* A state that was freed since it was held is garbage by now: discard everything read from it. */
+        /* If the state was freed in the meantime, discard everything that was read from it. */
         if (!tm_python.is_finalizing())
             count = walk(frame, raw);
         if (tm_python.is_finalizing())

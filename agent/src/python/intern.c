@@ -1,9 +1,9 @@
 /* intern.c - maps a captured frame to a frame of the segment, mostly by a cache.
  *
  * The cache is a fixed table of sets of four, keyed by (code object, instruction). Code
- * objects are freed and their addresses reused, so a hit counts only when everything that identifies
+ * objects are freed and their addresses reused, so a hit counts only if everything that identifies
  * the function is unchanged: name, file, line table, instructions, first line. An
- * entry is one cache line; the newest of a set comes first, the last one is evicted.
+ * entry is one cache line; the newest of a set comes first, and the last one is evicted.
  * Guarded by the core lock; a forked child finds it zeroed.
  */
 #include "core/core.h"
@@ -15,12 +15,12 @@ _Static_assert(sizeof(struct tm_known_frame) == 64, "one cache line");
 
 #define SET_COUNT 512u
 #define SET_SIZE 4u
-/* The core cuts strings at 1000 bytes; ours are cut between characters. */
+/* The core cuts strings at 1000 bytes; this bound lets us cut between characters. */
 #define LONGEST_TEXT 999u
 
 static struct tm_known_frame cache[SET_COUNT][SET_SIZE] TM_WIPED;
 
-/* What names a code object now, as a cache entry without its id. */
+/* The fields that identify a code object now, as a cache entry without its id. */
 static void describe(const struct tm_raw_frame *raw, struct tm_known_frame *entry)
 {
     const struct tm_python_layout *layout = &tm_python.layout;

@@ -1,4 +1,4 @@
-/* lines.c - maps an instruction to its line, by the three table formats that CPython has had.
+/* lines.c - maps an instruction to its line, with the three table formats that CPython has used.
  *
  *   <= 3.9  co_lnotab     pairs (unsigned address delta, signed line delta): a line starts
  *                         where its address is reached          Objects/lnotab_notes.txt
@@ -6,8 +6,8 @@
  *   >= 3.11 co_linetable  entries; the first byte has bit 7 set, a code in bits 3-6 and the
  *                         length in instructions less one in bits 0-2   Objects/locations.md
  *
- * All of them are read from the start. The body of a large module has a table of many kilobytes, and is at another
- * instruction at each sample, so a code object's next search continues where the one before ended. (locked)
+ * All of them are read from the start. The body of a large module has a table of many kilobytes, and each sample is
+ * at another instruction, so the next search in a code object continues where the previous one ended. (locked)
  */
 #include "core/core.h"
 #include "python/python.h"
@@ -32,7 +32,7 @@ struct table {
     size_t size;
 };
 
-/* Before the entry `at`: the address and the line that the entries before it lead to. */
+/* A position in a table: the entry `at`, and the address and line that result from the entries before it. */
 struct place {
     size_t at;
     int64_t address, line;
@@ -64,7 +64,7 @@ static uint32_t line_of_ranges(struct table table, int64_t offset, struct place 
     return 0;
 }
 
-/* Six bits a byte, bit 6 says that more follow; the lowest bit of the whole is the sign. */
+/* Six bits per byte; bit 6 is set if another byte follows. The lowest bit of the result is the sign. */
 static int64_t signed_varint(const unsigned char *at, const unsigned char *end)
 {
     uint64_t value = 0;
@@ -108,8 +108,8 @@ static uint32_t search(struct table table, int64_t offset, struct place *place)
     }
 }
 
-/* Where the last search in a code object ended. Code objects are freed and their addresses used again: what
- * identifies the function is compared, as for a known frame. */
+/* Where the last search in a code object ended. Code objects are freed and their addresses reused, so everything
+ * that identifies the function is compared, as for a known frame. */
 static struct last_place {
     struct tm_known_frame function;
     struct place place;

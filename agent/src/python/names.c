@@ -1,15 +1,16 @@
-/* names.c - ends samples that stay live only because they were sampled.
+/* names.c - ends samples of names that stay live only because they were sampled.
  *
  * From 3.10 on, the interpreter's method cache is indexed by the address of the name that was looked up, and keeps
- * the name until another one takes its entry:
+ * the name until another name replaces its entry:
  *
  *   PyInterpreterState.type_cache    version | name | value    4096 entries; name: Py_None if unused
  *
- * In code that makes a new name for every lookup (getattr with an f-string; PyObject_GetAttrString in pybind11,
- * Numba), nearly all names are at a few addresses, and each replaces the one before. A sampled name is at another
- * address (it comes from malloc, not from a pool), in an entry that no other name uses, and stays: thousands of
- * samples, each counted for as many names as are made between two samples. In fact a name ends with its lookup. So a
- * sample that only the cache refers to is treated as if it had ended when it was made.
+ * Some code creates a new name for every lookup (getattr with an f-string; PyObject_GetAttrString in pybind11,
+ * Numba). Nearly all such names are at a few addresses, and each replaces the previous one. A sampled name is at
+ * another address (it comes from malloc, not from a pool), in an entry that no other name uses, so it stays. That
+ * would be thousands of live samples, each with the weight of all names created between two samples, although the
+ * names live only as long as their lookup. So a sample that only the cache refers to is treated as if it had been
+ * freed when it was taken.
  */
 #include "core/state.h"
 #include "live/live.h"
@@ -17,16 +18,16 @@
 #include "python/state.h"
 #include "segment/sections.h"
 
-/* Whoever samples pays for a pass over the cache. */
+/* The sampling thread pays for a pass over the cache. */
 #define CHECK_MS 250
-/* Sampled names in the cache, which has 4096 places. They must all fit: names that the program keeps stay in the cache,
- * and the same ones would take all the room in every pass. */
+/* Sampled names in the cache, which has 4096 entries. All of them must fit: names that the program keeps stay in
+ * the cache, and would otherwise fill the table in every pass. */
 #define FOUND_COUNT 8192u
 
 static uint64_t checked_ms;
-static int is_unknown; /* the memory there is no such cache: left alone from then on */
+static int is_unknown; /* no such cache at that address: not checked again */
 
-/* A name that was looked up in several types has that many entries. */
+/* A name that was looked up in several types has one entry for each. */
 static struct {
     const char *name;
     uint32_t places;
@@ -60,7 +61,7 @@ static void end_unless_used(const char *name, uint32_t places)
     uint32_t slot = tm_live_slot(name);
     if (slot >= tm_core.rooms[TM_SECTION_LIVE].count)
         return;
-    /* It has a record: so its block has not been freed, and may be read. */
+    /* It has a record, so its block has not been freed and may be read. */
     const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
     if (record->bytes >= tm_python.layout.unicode_ascii_size && tm_type_of(name) == tm_python.unicode_type &&
         references(name) == places && tm_live_take(name, &taken))

@@ -1,4 +1,4 @@
-/* python.h - what sampling needs of CPython. */
+/* python.h - the functions of python/ that sampling uses. */
 #ifndef TIDEMARK_PYTHON_H
 #define TIDEMARK_PYTHON_H
 
@@ -9,7 +9,7 @@
 #define TM_ROOT_FRAMES 20u
 #define TM_RAW_FRAMES (TM_LEAF_FRAMES + TM_ROOT_FRAMES)
 
-/* One interpreter frame as captured: no name yet, only where to find it. */
+/* One interpreter frame as captured: its name is looked up later. */
 struct tm_raw_frame {
     const void *code;  /* PyCodeObject */
     uint32_t position; /* instruction offset, in the unit of the version */
@@ -18,13 +18,13 @@ struct tm_raw_frame {
                                this frame and the inlined calls that follow towards the leaf */
 };
 
-/* Searches the loaded objects for an interpreter and selects its layout; calls `found` with an interpreter
- * that is found now, within the search. `running`: it may run in other threads. Called once by the constructor
- * and again from the slow path when objects have been loaded since; not locked; idempotent. */
+/* Searches the loaded objects for an interpreter and selects its layout; calls `found`, during the search, with
+ * an interpreter that it finds. `running`: it may run in other threads. Called once by the constructor, and again
+ * from the slow path if objects have been loaded since; not locked; idempotent. */
 struct tm_object;
 void tm_python_find(void (*found)(const struct tm_object *object, int running));
 
-/* In a running program: non-zero when an interpreter was found earlier and is not refused. */
+/* In a running program: non-zero if an interpreter was found earlier and not refused. */
 int tm_python_is_known(void);
 
 /* The calling thread's Python stack, leaf first, at most TM_RAW_FRAMES entries: the
@@ -38,11 +38,11 @@ unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES]);
 const void *tm_python_context(void);
 
 /* Every slow path that called tm_python_capture() or tm_python_context() calls this when
- * it is done with their results (interned or not); harmless otherwise. */
+ * it no longer needs their results (interned or not); harmless otherwise. */
 void tm_python_release(void);
 
-/* A frame that has an id, and what its code object must still have for the id to hold: code objects are freed, and
- * their addresses used again. */
+/* A frame that has an id, and the fields of its code object for which the id is valid: code objects are freed, and
+ * their addresses reused. */
 struct tm_known_frame {
     const void *code;
     const void *name;
@@ -57,8 +57,8 @@ struct tm_known_frame {
     uint32_t stack;       /* id of the stack that ends with it, for its owner's use */
 };
 
-/* (locked) The frame's id in this segment, or TM_NONE; `known` becomes what describes it. The frame belongs to the
- * calling thread, so its code object is alive. */
+/* (locked) The frame's id in this segment, or TM_NONE; fills `known` in. The frame belongs to the calling thread, so
+ * its code object is alive. */
 uint32_t tm_python_intern(const struct tm_raw_frame *raw, struct tm_known_frame *known);
 
 /* (locked) Whether a frame of the calling thread is still the known one. */
@@ -67,15 +67,15 @@ int tm_python_is_same(const struct tm_raw_frame *raw, const struct tm_known_fram
 /* (locked) The label that `context` (not NULL) represents, extending `parent`. */
 uint32_t tm_python_label(const void *context, uint32_t parent);
 
-/* (locked) By a thread that holds the GIL and called tm_python_capture(): ends the samples that
- * only the interpreter's method cache keeps. Checks only from time to time. */
+/* (locked) Called by a thread that holds the GIL and called tm_python_capture(): ends the samples that
+ * only the interpreter's method cache keeps alive. Checks only from time to time. */
 void tm_python_end_cached_names(uint64_t now_ms);
 
 /* Non-zero while the runtime finalises, and after that until it is initialised again. */
 int tm_python_finalises(void);
 /* Non-zero until the finalising runtime has deleted its interpreters, or if that is unknown. */
 int tm_python_has_interpreter(void);
-/* Non-zero when the calling thread holds the GIL; an interpreter must have been found. */
+/* Non-zero if the calling thread holds the GIL; an interpreter must have been found. */
 int tm_python_holds_gil(void);
 
 /* Non-zero when the address is in the evaluator's machine code, whose native frames represent Python

@@ -24,7 +24,7 @@ static uint32_t character_at(const char *data, unsigned kind, size_t index)
     }
 }
 
-/* A lone surrogate is no character: CPython represents undecodable bytes of file names by them. */
+/* A lone surrogate is not a character: CPython uses them for undecodable bytes in file names. */
 static size_t write_surrogate(uint32_t character, char *text)
 {
     static const char digits[] = "0123456789abcdef";

@@ -1,12 +1,12 @@
-/* thread.c - finds this thread's PyThreadState, and whether it may be read now.
+/* thread.c - finds this thread's PyThreadState, and checks whether it may be read now.
  *
  * A thread reads only its own state and its own frames: no other thread changes them while
- * it is in an allocator, with or without the GIL. The one exception is the end: when the runtime
- * finalises, the main thread frees the states of daemon threads that still run native
- * code, and PyGILState_GetThisThreadState still returns them (3.9-3.13). So a reader
- * counts itself in, checks whether the runtime finalises, reads, and counts itself out;
- * the hook under the interpreter's munmap waits for the count to reach zero while the
- * runtime finalises (hooks.c). A freed state is then still in mapped memory.
+ * it is in an allocator, with or without the GIL. The one exception is finalisation: the main
+ * thread then frees the states of daemon threads that still run native code, and
+ * PyGILState_GetThisThreadState still returns them (3.9-3.13). So a reader increments a count,
+ * checks whether the runtime finalises, reads, and decrements the count. The hook of the
+ * interpreter's munmap waits for the count to reach zero while the runtime finalises (hooks.c),
+ * so a freed state is still in mapped memory.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -36,9 +36,8 @@ static int is_ours(const char *thread)
     return thread && tm_word_at(thread, tm_python.layout.thread_id) == (uint64_t)pthread_self();
 }
 
-/* The state to read, not yet checked. Under a Python allocator the GIL is ours, so the
- * current state is exact; it differs from the thread's own in a subinterpreter (<= 3.11),
- * whose states PyGILState does not know. */
+/* The state to read, not yet checked. In a Python allocator this thread holds the GIL, so the
+ * current state is the right one; in a subinterpreter (<= 3.11), PyGILState does not know it. */
 static const char *find_thread(void)
 {
     const char *thread = NULL;
@@ -57,7 +56,7 @@ const char *tm_python_hold_thread(void)
         atomic_fetch_add(&readers.count, 1);
     }
     if (tm_python.is_finalizing()) {
-        tm_python_release(); /* nothing will be read: the end need not wait for this thread */
+        tm_python_release(); /* nothing will be read, so finalisation need not wait for this thread */
         return NULL;
     }
     const char *thread = find_thread();
@@ -108,13 +107,13 @@ static uint64_t now_ns(void)
 
 void tm_python_wait_for_readers(void)
 {
-    static _Atomic int in_vain; /* a reader that does not end was killed in the middle: wait no more */
-    if (!atomic_load(&readers.count) || atomic_load(&in_vain) || !tm_python.is_finalizing())
+    static _Atomic int gave_up; /* a reader that does not finish was killed while reading: stop waiting */
+    if (!atomic_load(&readers.count) || atomic_load(&gave_up) || !tm_python.is_finalizing())
         return;
     uint64_t end = now_ns() + LONGEST_WAIT_NS;
     while (atomic_load(&readers.count)) {
         if (now_ns() > end) {
-            atomic_store(&in_vain, 1);
+            atomic_store(&gave_up, 1);
             return;
         }
         sched_yield();
@@ -127,7 +126,7 @@ int tm_python_read(const void *address, void *copy, size_t length)
     struct iovec local = {copy, length}, remote = {(void *)(uintptr_t)address, length};
     ssize_t done = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
     if (done < 0 && (errno == EPERM || errno == ENOSYS)) {
-        /* Barred by a sandbox: ask at least whether the pages are mapped. */
+        /* A sandbox forbids the call: check at least whether the pages are mapped. */
         unsigned char resident[2];
         uintptr_t first = (uintptr_t)address & ~(uintptr_t)(TM_PAGE - 1);
         size_t span = (uintptr_t)address + length - first;

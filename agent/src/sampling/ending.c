@@ -1,18 +1,18 @@
-/* ending.c - keeps the agent quiet while the interpreter is finalised.
+/* ending.c - stops recording while the interpreter is finalised.
  *
- * Once finalisation is noticed, nothing is sampled, and the end of a sample only sets one bit, without
+ * Once finalisation is detected, nothing is sampled, and freeing a sampled block only sets one bit, without
  * a lock. So finalisation takes no longer than without the agent. This matters because a daemon thread that
  * returns to a finalised interpreter may crash in CPython itself (3.9, 3.10: take_gil() of 3.10.13 reads
- * the freed interpreter). Such a thread waits for the GIL, which the main thread releases for good shortly
+ * the freed interpreter). Such a thread waits for the GIL, which the main thread finally releases shortly
  * before the process exits. With a single system call between the two, on a busy machine, every eighth program
- * with daemon threads crashed. So the CPU clock, which needs a system call, is read when the end begins. The
- * final live figures are what the program held, not what finalisation left of it.
+ * with daemon threads crashed. So the CPU clock, which needs a system call, is read when finalisation begins.
+ * The final live figures are what the program held before finalisation.
  *
- *   NONE -- finalising --> QUIET -- the process lives on --> PASSED -- initialised again --> NONE
+ *   NONE -- finalising --> QUIET -- the process continues --> PASSED -- initialised again --> NONE
  *
  * A process may outlive its interpreter: a host finalises it, continues, and may initialise another. The
- * process is assumed to live on when the runtime is no longer finalising, when it has had no interpreter for
- * OVER_MS, and after LONGEST_MS at the latest. Then the marked samples end, and sampling
+ * process is assumed to continue when the runtime is no longer finalising, when it has had no interpreter for
+ * OVER_MS, and after LONGEST_MS at the latest. Then the marked samples are ended, and sampling
  * continues; allocations made in between are not seen.
  */
 #include "core/lock.h"
@@ -25,7 +25,7 @@
 #include "sampling/sampling.h"
 #include "segment/sections.h"
 
-/* An ordinary process is gone so soon after its interpreter. */
+/* An ordinary process exits within this time after its interpreter was finalised. */
 #define OVER_MS 1000
 #define LONGEST_MS 30000
 
@@ -40,7 +40,7 @@ static struct __attribute__((aligned(TM_PAGE))) {
 static uint8_t ended[TM_LIVE_COUNT / 8] TM_WIPED;
 
 /* (locked) */
-static void end_the_marked(void)
+static void end_marked(void)
 {
     uint64_t now = tm_now_ms();
     for (uint32_t slot = 0; slot < tm_core.rooms[TM_SECTION_LIVE].count; slot++) {
@@ -52,7 +52,7 @@ static void end_the_marked(void)
     }
     for (uint32_t i = 0; i < sizeof ended; i++)
         __atomic_store_n(&ended[i], 0, __ATOMIC_RELAXED);
-    tm_mapping_end_the_noted();
+    tm_mapping_end_noted();
 }
 
 static void live_on(uint32_t state)
@@ -60,7 +60,7 @@ static void live_on(uint32_t state)
     if (!tm_lock())
         return;
     if (__atomic_load_n(&ending.state, __ATOMIC_RELAXED) == QUIET)
-        end_the_marked();
+        end_marked();
     __atomic_store_n(&ending.state, state, __ATOMIC_RELEASE);
     __atomic_store_n(&ending.over_ms, 0, __ATOMIC_RELAXED);
     tm_unlock();

@@ -1,14 +1,14 @@
-/* lifecycle.h - what sampling points and hooks ask of the code that arms the agent and leaves (lifecycle/). */
+/* lifecycle.h - the functions of lifecycle/ (arming and leaving) that sampling points and hooks call. */
 #ifndef TIDEMARK_LIFECYCLE_H
 #define TIDEMARK_LIFECYCLE_H
 
 #include <stdint.h>
 
 /* First sample of a forked child: claims a segment. 1: armed. */
-int tm_come_alive(void);
-/* In an attached program whose recorder has gone: leaves. */
+int tm_claim_in_child(void);
+/* Leaves an attached program whose recorder has exited. */
 void tm_lease_lapsed(void);
-/* When nothing is recording: finishes what an earlier end had to leave in place. */
+/* When nothing is recording: removes what could not be removed when the last recording ended. */
 void tm_finish_leaving(void);
 /* Checks from time to time which objects have been loaded since, and whether Python's hooks are still set;
  * on the slow path, not locked. */
@@ -17,6 +17,6 @@ void tm_check_objects(uint64_t now_ms);
 int tm_covered(void);
 /* Checks whether another tool's functions have replaced ours. Called where the interpreter might itself
  * call malloc() or free(), and where no thread's lock is held. */
-void tm_look_for_cover(void);
+void tm_check_covered(void);
 
 #endif

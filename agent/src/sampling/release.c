@@ -1,7 +1,7 @@
-/* release.c - the ends of sampled allocations: free, realloc, and frees that may not wait.
+/* release.c - sampled allocations that end: free, realloc, and frees that may not wait.
  *
- * A hook has checked the filter's byte; an address that gets here is a sample or, rarely, its neighbour
- * in the filter. The sample is forgotten before the real free, because the allocator may hand the
+ * A hook has checked the filter's byte; an address that gets here is a sample or, rarely, another address
+ * with the same filter slot. The sample is removed before the real free, because the allocator may hand the
  * address out again at once.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "sampling/sampling.h"
 #include "segment/sections.h"
 
-/* A free that may not wait (inside the agent, in a signal handler) leaves its address. */
+/* A free that may not wait (inside the agent, in a signal handler) stores its address for later. */
 static void leave_pending(const void *address)
 {
     for (unsigned i = 0; i < TM_PENDING_COUNT; i++) {
@@ -93,7 +93,7 @@ void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recordin
 {
     int saved = errno;
     if (tm_lock()) {
-        if (recording == tm_core.incarnation) { /* else: the recording it was taken from has ended */
+        if (recording == tm_core.incarnation) { /* otherwise the recording that it belonged to has ended */
             if (moved)
                 tm_live_end(taken, tm_now_ms());
             else

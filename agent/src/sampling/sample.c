@@ -2,9 +2,9 @@
  *
  * Every thread counts bytes down through exponential gaps whose mean is the
  * period, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever preceded
- * it. A gap was drawn with the period of its time. When the period of the allocation, by the one in force and
- * its size (period/churn.c, period/large.c), is higher, the sample is kept with probability p(higher)/p(then).
- * From then on `thread->period` is the one period that describes it.
+ * it. The gap was drawn with the period at that time. The allocation's own period depends on the period in force
+ * now and on its size (period/churn.c, period/large.c). If it is higher, the sample is kept with probability
+ * p(higher)/p(then). From then on `thread->period` alone describes the sample.
  */
 #include <errno.h>
 
@@ -33,7 +33,7 @@ void tm_adopt_thread(void)
     thread->incarnation = incarnation;
     thread->thread = 0;
     thread->random = (__atomic_load_n(&tm_core.seed, __ATOMIC_RELAXED) ^ (uint64_t)tm_own_tid() * 0x9e3779b97f4a7c15ull ^ tm_ticks() << 20) | 1;
-    for (int i = 0; i < 8; i++) /* a sparse seed takes some steps to spread */
+    for (int i = 0; i < 8; i++) /* a sparse seed takes several steps to spread */
         tm_random(thread);
 }
 
@@ -42,8 +42,9 @@ static void draw_next(struct tm_thread_state *thread)
     tm_begin_gap(thread, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
 }
 
-/* The gap was drawn with the thread's period, and ended in an allocation of these bytes. If the period of the
- * allocation is coarser by now, the sample stays with p(coarser)/p(then): decided here, before the allocation is made. */
+/* The gap was drawn with the thread's period, and ended in an allocation of this size. If the period of the
+ * allocation is coarser now, the sample is kept with probability p(coarser)/p(then). This is decided before the
+ * allocation is made. */
 static int stays(struct tm_thread_state *thread, uint64_t bytes)
 {
     uint64_t period = tm_period_of(bytes, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
@@ -58,7 +59,7 @@ static int stays(struct tm_thread_state *thread, uint64_t bytes)
     return 0;
 }
 
-/* Not recording: check again only after a while, and draw a true gap before counting. */
+/* Not recording: check again only after a while, and draw a random gap before counting. */
 static int idle(struct tm_thread_state *thread)
 {
     thread->countdown = TM_IDLE;
@@ -93,7 +94,7 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     }
     int saved = errno, sampled = 0;
     tm_part(TM_PART_ENTRY);
-    if (!tm_armed() && !tm_come_alive()) {
+    if (!tm_armed() && !tm_claim_in_child()) {
         idle(thread);
         if (__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED))
             tm_finish_leaving();
@@ -107,7 +108,7 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     } else {
         tm_adopt_thread();
         sampled = 1;
-        if (thread->period == 0) { /* no true gap yet: draw one and spend on it */
+        if (thread->period == 0) { /* no random gap yet: draw one and count these bytes */
             draw_next(thread);
             sampled = tm_gap_ends(thread, bytes);
         }
@@ -140,7 +141,7 @@ struct sampled {
     size_t bytes;
     enum tm_domain domain;
     double period;
-    uint64_t ticks; /* when it began */
+    uint64_t ticks; /* when the slow path began */
 };
 
 /* (locked) */
@@ -185,7 +186,7 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
 static void commit(const struct tm_captured *captured, void *data)
 {
     struct sampled *sampled = data;
-    /* The period has risen since the sample was decided about: one step more. */
+    /* The period has risen since the decision to sample: decide once more. */
     double now_in_force = (double)tm_period_of(sampled->bytes, tm_core.period);
     if (now_in_force > sampled->period) {
         double before = tm_chance((double)sampled->bytes, sampled->period);
@@ -231,7 +232,7 @@ void tm_record(const void *address, size_t bytes, enum tm_domain domain, const v
     errno = saved;
 }
 
-/* ---- the way out ------------------------------------------------------------------------ */
+/* ---- turning off ------------------------------------------------------------------------ */
 
 void tm_turn_off(const char *why)
 {
@@ -240,7 +241,7 @@ void tm_turn_off(const char *why)
         return;
     tm_log("turned itself off: %s", why);
     tm_set_limit(TM_LIMIT_TURNED_OFF);
-    if (tm_try_lock()) { /* a stuck lock is one of the reasons to come here */
+    if (tm_try_lock()) { /* a stuck lock is one of the reasons to turn off */
         tm_event(TM_EVENT_OFF, 0, 0);
         tm_unlock();
     }

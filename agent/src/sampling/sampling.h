@@ -1,4 +1,4 @@
-/* sampling.h - the slow path, for hooks: samples, the ends of sampled allocations, and the quiet time at exit. */
+/* sampling.h - the slow path, for hooks: samples, sampled allocations that end, and the quiet time at exit. */
 #ifndef TIDEMARK_SAMPLING_H
 #define TIDEMARK_SAMPLING_H
 
@@ -10,8 +10,8 @@
 /* ---- sample.c --------------------------------------------------------------------- */
 
 /* Begins the slow path for an allocation of `bytes` for which tm_spend() returned 1.
- * 0: not sampled after all (disarmed, nested, first draw missed): allocate normally,
- * there is nothing to undo. 1: sampled: hooks of this thread now pass through; allocate,
+ * 0: not sampled after all (disarmed, nested, no sample by the first draw): allocate normally;
+ * there is nothing to undo. 1: sampled. Hooks of this thread now pass through; allocate,
  * then call exactly one of tm_record() and tm_leave(). */
 int tm_enter(size_t bytes);
 /* Ends the slow path: records that `address` (of `bytes`, as requested) was sampled.
@@ -27,7 +27,7 @@ void tm_adopt_thread(void);
 
 /* ---- release.c -------------------------------------------------------------------- */
 
-/* For hooks of Python allocators that see the end of an object that our free does not see
+/* For hooks of Python allocators that see an object freed that our free does not see
  * (none is known: sampled small blocks come from malloc). `address` may be anything. */
 void tm_forget(const void *address);
 /* Not locked: a sampled address is about to be freed. */
@@ -40,7 +40,7 @@ void tm_drain_pending(void);
 
 /* ---- ending.c --------------------------------------------------------------------- */
 
-/* Non-zero while the interpreter is being finalised: no sample is taken, ends are only marked. Not locked. */
+/* Non-zero while the interpreter is being finalised: no sample is taken, and frees are only marked. Not locked. */
 int tm_quiet(void);
 /* Lock-free: this sampled address is about to be freed. */
 void tm_mark_ended(const void *address);

@@ -13,7 +13,7 @@
 static void step(enum tm_event_kind kind, const char *name, uint64_t number)
 {
     int saved = errno;
-    if (!tm_own_thread.inside && (tm_armed() || tm_come_alive()) && tm_core.pid == tm_own_pid() && tm_lock()) {
+    if (!tm_own_thread.inside && (tm_armed() || tm_claim_in_child()) && tm_core.pid == tm_own_pid() && tm_lock()) {
         uint32_t key = tm_intern_string("step", 4), value = tm_intern_string(name, strlen(name));
         tm_event(kind, tm_intern_label(0, key, value), number);
         tm_heartbeat(tm_now_ms());

@@ -1,4 +1,4 @@
-/* event.c - marks on the timeline, in a ring: a long run keeps its latest ones. */
+/* event.c - marks on the timeline, in a ring: a long run keeps the latest ones. */
 #include "core/state.h"
 #include "core/system.h"
 #include "segment/sections.h"

@@ -115,7 +115,7 @@ static void put(const struct index *index, uint64_t hash, uint32_t id)
     index->fill->used++;
 }
 
-/* Room for one more entry; 0 when the index is at its bound. */
+/* Makes room for one more entry; 0 if the index is at its bound. */
 static int make_room(enum tm_section_kind kind, const struct index *index)
 {
     struct fill *fill = index->fill;
@@ -177,7 +177,7 @@ uint32_t tm_intern_string(const char *bytes, size_t length)
     return offset / 8;
 }
 
-/* Appends a fixed-size record that no index entry equals; TM_NONE when there is no room. */
+/* Appends a fixed-size record that is not in the index yet; TM_NONE if there is no room. */
 static uint32_t append(enum tm_section_kind kind, const struct index *index, uint64_t hash, const void *record)
 {
     uint32_t id = tm_core.rooms[kind].count;
@@ -224,7 +224,7 @@ uint32_t tm_intern_native_frame(uint32_t file, uint64_t address)
     return intern_frame(&(struct tm_frame){.file = file, .kind = TM_FRAME_NATIVE, .address = address});
 }
 
-/* Runs once per frame of every sample: the lookup is inlined, a node is compared as one word. */
+/* Runs once per frame of every sample, so the lookup is inlined and a node is compared as one word. */
 uint32_t tm_intern_stack(uint32_t parent, uint32_t frame)
 {
     if (frame == TM_NONE)
@@ -257,7 +257,7 @@ void tm_check_thread_name(void)
 {
     uint32_t index = tm_own_thread.thread;
     if (index == 0 || (tm_random(&tm_own_thread) & 15) != 0)
-        return; /* names change rarely, asking costs a system call */
+        return; /* names change rarely, and reading one costs a system call */
     struct tm_thread *record = tm_at(TM_SECTION_THREADS, index);
     char name[24] = {0};
     prctl(PR_GET_NAME, name, 0, 0, 0);

@@ -1,7 +1,7 @@
-/* pool.c - the memory that outlives this process: opens it, makes it, claims a slot.
+/* pool.c - the memory that outlives this process: opens or creates it, and claims a slot.
  *
  * A pool comes from the recorder's guard (TIDEMARK=pool=/proc/PID/fd/N), or the process
- * makes one for itself: a file in the given directory, else a memfd. A store into the
+ * creates its own: a file in the given directory, else a memfd. A store into the
  * segment must never raise SIGBUS, so every byte is reserved before its mapping is used.
  * Nothing here may raise SIGXFSZ, so the file-size limit is read before a file grows.
  *
@@ -32,7 +32,7 @@
 #define MEMFD_CLOEXEC 1u
 #define MEMFD_SEALS 2u
 #define HIGH_DESCRIPTOR 1000
-/* Of a pool that a process attached late makes for itself and its forked children. */
+/* Slots of a pool that an attached process creates for itself and its forked children. */
 #define FAMILY_SLOTS 128u
 
 static uint64_t page_up(uint64_t bytes)
@@ -40,7 +40,7 @@ static uint64_t page_up(uint64_t bytes)
     return (bytes + TM_PAGE - 1) / TM_PAGE * TM_PAGE;
 }
 
-/* fstat() became a symbol of the C library in 2.33 only. */
+/* Only since 2.33 is fstat() a symbol of the C library. */
 static int status_of(int descriptor, struct stat *status)
 {
     return (int)syscall(SYS_fstat, descriptor, status);
@@ -52,7 +52,7 @@ static int is_pool(int descriptor, const struct tm_pool_place *pool)
     return status_of(descriptor, &status) == 0 && status.st_dev == pool->device && status.st_ino == pool->inode;
 }
 
-/* A descriptor of the pool for a moment; `*borrowed`: it must not be closed. */
+/* A descriptor of the pool for short use; `*borrowed`: it must not be closed. */
 static int pool_open(int *borrowed)
 {
     const struct tm_pool_place *pool = &tm_settings.pool;
@@ -141,7 +141,7 @@ int tm_pool_open_given(const char *path)
     return why;
 }
 
-/* Bytes of a file [offset, offset + bytes) are reserved; 0 or an errno. */
+/* Reserves the bytes [offset, offset + bytes) of a file; 0 or an errno. */
 static int allocate(int descriptor, uint64_t offset, uint64_t bytes)
 {
     int result;
@@ -164,7 +164,7 @@ static int make_file(char *path, size_t capacity)
     path[0] = 0;
     if (tm_settings.directory[0]) {
         tm_format(path, capacity, "%s/tidemark-%u.pool", tm_settings.directory, tm_own_pid());
-        unlink(path); /* of an earlier process with our number */
+        unlink(path); /* left by an earlier process with our pid */
         int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (descriptor >= 0)
             return descriptor;
@@ -174,7 +174,7 @@ static int make_file(char *path, size_t capacity)
     return (int)syscall(SYS_memfd_create, "tidemark-pool", MEMFD_CLOEXEC | MEMFD_SEALS);
 }
 
-/* Out of the way of programs that count on low numbers. */
+/* Moves a descriptor to a high number, because programs may count on low ones. */
 static int keep_high(int descriptor)
 {
     struct rlimit limit;
@@ -281,7 +281,7 @@ static int map_slot(int descriptor, uint32_t slot, uint8_t **segment)
         why = allocate(descriptor, offset, TM_PAGE);
     if (why)
         return why;
-    uint8_t *place = tm_core.segment; /* of an earlier recording of this image: used again */
+    uint8_t *place = tm_core.segment; /* from an earlier recording of this image: reused */
     void *mapped = tm_real_mmap(place, TM_SLOT_STRIDE, PROT_READ | PROT_WRITE, MAP_SHARED | (place ? MAP_FIXED : 0),
                                 descriptor, (off_t)offset);
     if (mapped == MAP_FAILED)
@@ -333,7 +333,7 @@ int tm_pool_claim(uint8_t **segment, uint32_t *image)
         why = map_slot(descriptor, number, segment);
         if (why) {
             __atomic_store_n(&slot->state, TM_SLOT_FREE, __ATOMIC_RELEASE);
-            break; /* no memory here is no memory anywhere */
+            break; /* without memory for this slot there is none for another */
         }
         tm_core.slot = number;
         slot->image = *image;
@@ -374,7 +374,7 @@ static void make_private(void *start, uint64_t bytes, int forked)
         madvise(mapped, bytes, MADV_DONTFORK);
 }
 
-void tm_pool_let_go(void)
+void tm_pool_detach(void)
 {
     if (tm_core.segment)
         make_private(tm_core.segment, TM_SLOT_STRIDE, 0);

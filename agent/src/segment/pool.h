@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 int tm_pool_open_given(const char *path); /* 0 or an errno */
-/* Makes a file or memfd for this image or, when the agent was attached late, for its children too.
+/* Creates a file or memfd for this image or, if the agent was attached late, also for its children.
  * `options`: TM_OPTION_*. 0 or an errno. */
 int tm_pool_make_own(uint32_t options);
 /* With NO_FOLLOW only the first process of the run is recorded, through all its images. */
@@ -16,7 +16,7 @@ int tm_pool_claim(uint8_t **segment, uint32_t *image);
 int tm_pool_reserve(uint64_t offset, uint64_t bytes);
 /* Counts an image that got no slot; `reason` is an errno. */
 void tm_pool_unserved(int reason);
-/* Replaces the pool with private memory: its addresses stay valid, its bytes are given back. */
-void tm_pool_let_go(void);
+/* Replaces the pool with private memory: its addresses stay valid, and its memory is returned. */
+void tm_pool_detach(void);
 
 #endif

@@ -80,14 +80,14 @@ static void write_first_records(void)
 
 int tm_segment_begin(uint8_t *segment, uint32_t image)
 {
-    if (tm_core.segment != segment) { /* an earlier recording's has the same place */
+    if (tm_core.segment != segment) { /* an earlier recording's segment was at the same address */
         tm_core.segment = segment;
         tm_core.header = (struct tm_segment_header *)segment;
     }
     __atomic_store_n(&tm_core.pid, tm_own_pid(), __ATOMIC_RELAXED);
     int why = lay_out();
     if (why)
-        return why; /* the header's page is there, whatever else is not */
+        return why; /* the header's page is always reserved */
     struct tm_segment_header *header = tm_core.header;
     header->version = TM_SEGMENT_VERSION;
     header->pid = tm_core.pid;
@@ -127,7 +127,7 @@ void tm_set_python(enum tm_python_state python_state, const char *version)
     memcpy(header->python_version, tm_settings.python_version, sizeof header->python_version);
 }
 
-static void tell_no_memory(int why)
+static void log_no_memory(int why)
 {
     if (!(tm_core.header->limits & TM_LIMIT_NO_MEMORY))
         tm_log("no memory for a larger profile (error %d)", why);
@@ -144,7 +144,7 @@ static int grow(enum tm_section_kind kind)
     int why = after > before ? tm_pool_reserve(room->offset + before, after - before) : 0;
     if (why) {
         tm_core.growth_failed_ms = now ? now : 1;
-        tell_no_memory(why);
+        log_no_memory(why);
         return 0;
     }
     struct tm_segment_header *header = tm_core.header;

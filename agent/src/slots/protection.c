@@ -1,12 +1,12 @@
 /* protection.c - whether a page may be written now.
  *
- * Only the kernel knows: an object's program headers say what the loader will do with its RELRO part, not
+ * Only the kernel knows: an object's program headers show what the loader will do with its RELRO part, not
  * whether it has done so yet.
  *
  *   Linux 5.14 on   madvise(MADV_POPULATE_WRITE) fails with EINVAL where writing is not allowed; it does
  *                   not change a part that the loader has already written
  *   before          /proc/self/maps, read once per walk under the loader's list lock: no object is loaded
- *                   or unloaded meanwhile, and a page that was read-only once stays read-only
+ *                   or unloaded in between, and a page that was read-only once stays read-only
  */
 #include <errno.h>
 #include <sys/mman.h>

@@ -115,9 +115,9 @@ static uint8_t hook_of_stub(const struct tm_object *object, const struct tables 
     return TM_NO_HOOK;
 }
 
-/* Returns 0 if `found` wants no more. */
-static int look(const struct tm_object *object, const struct tables *tables, const ElfW(Rela) *entry, size_t count,
-                int (*found)(const struct tm_slot_place *, void *), void *data)
+/* Calls `found` for each word that is a slot of ours. Returns 0 if `found` returned 0. */
+static int visit_entries(const struct tm_object *object, const struct tables *tables, const ElfW(Rela) *entry,
+                         size_t count, int (*found)(const struct tm_slot_place *, void *), void *data)
 {
     for (; count; count--, entry++) {
         uint32_t type = ELF64_R_TYPE(entry->r_info);
@@ -145,8 +145,8 @@ void tm_each_slot(const struct tm_object *object, int (*found)(const struct tm_s
     if (!read_tables(object, &tables))
         return;
     find_bounds();
-    if (look(object, &tables, tables.general, tables.general_count, found, data))
-        look(object, &tables, tables.calls, tables.call_count, found, data);
+    if (visit_entries(object, &tables, tables.general, tables.general_count, found, data))
+        visit_entries(object, &tables, tables.calls, tables.call_count, found, data);
 }
 
 static uintptr_t *find_named(const struct tm_object *object, const struct tables *tables, const ElfW(Rela) *entry,

@@ -3,7 +3,7 @@
  * Possible problems, and their solutions:
  *
  *   an object is unloaded     all work is done inside the loader's walk, whose lock unloading needs; a
- *                             slot is touched only when its object was met in this very walk
+ *                             slot is touched only if its object was met in the same walk
  *   an object is being        the loader lists it before it has relocated it, and makes its RELRO
  *   loaded                    part read-only at the end. We would make it read-only too early, or fault
  *                             after the loader has: so an object whose RELRO may still be written waits.
@@ -68,7 +68,7 @@ static int is_guarded(const struct known_object *object, const struct known_slot
     return !object->waiting && address >= object->guarded_start && address < object->guarded_end;
 }
 
-/* Another allocator than the C library's is in use: a restored stub could resolve to a different one than before. */
+/* An allocator other than the C library's is in use: a restored stub could resolve to a different one than before. */
 static uintptr_t value_to_restore(const struct known_slot *slot)
 {
     uintptr_t start, end;

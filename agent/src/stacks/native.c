@@ -1,8 +1,8 @@
 /* native.c - native frames: which object contains a return address, and whole stacks.
  *
  * The table of objects is guarded by the core lock. It is filled from inside the loader's
- * walk, which holds the loader's list lock: ours is taken inside that one, never the other
- * way round. A removed object stays in the table until another takes its place.
+ * walk, which holds the loader's list lock: the core lock is taken inside that one, never the other
+ * way round. A removed object stays in the table until another replaces it.
  */
 #include <string.h>
 #include <unistd.h>
@@ -82,7 +82,7 @@ static int visit(const struct tm_object *object, void *data)
 
 void tm_native_refresh(void)
 {
-    if (!tm_loader_answers())
+    if (!tm_loader_is_safe())
         return;
     uint64_t changes = tm_object_changes();
     if (tm_each_object(visit, NULL) == 0)
@@ -96,7 +96,7 @@ int tm_native_knows(const void *pc)
 
 uint32_t tm_native_intern(const void *pc)
 {
-    uintptr_t call = (uintptr_t)pc - 1; /* inside the call, not behind it */
+    uintptr_t call = (uintptr_t)pc - 1; /* inside the call instruction, not after it */
     struct cached_pc *cached = &table.cache[(call ^ call >> 12) % TM_NATIVE_CACHE];
     if (cached->pc == call && cached->generation == table.generation)
         return cached->frame;
@@ -127,12 +127,12 @@ static int is_own(const void *pc)
 
 /* The agent's own frames are identified by address: there may be no return address (small
  * Python objects), and Python's hooks are between two of its frames, or are the return
- * address themselves where an allocator of Python's jumps to malloc. */
+ * address themselves if one of Python's allocators jumps to malloc. */
 unsigned tm_native_backtrace(void *pcs[TM_NATIVE_FRAMES], const void *return_address)
 {
-    if (!tm_loader_answers())
+    if (!tm_loader_is_safe())
         return 0; /* before glibc 2.35 unwinding asks the loader, too */
-    /* A walk must not pass through an object that has not been examined (unwind.c says why). */
+    /* A walk must not pass through an object that has not been examined (the reason is in unwind.c). */
     if (__atomic_load_n(&table.changes, __ATOMIC_ACQUIRE) != tm_object_changes())
         tm_native_refresh();
     unsigned count = tm_unwind(pcs), first = 0;

@@ -18,7 +18,7 @@ uint32_t tm_native_intern(const void *pc);
 
 /* ---- unwind.c --------------------------------------------------------------------- */
 
-/* Loads and finds the unwinder, at a time when that is still harmless. */
+/* Loads and finds the unwinder, early, while that is still harmless. */
 void tm_unwind_begin(void);
 /* (locked) Adds an object that a walk may pass through. */
 void tm_unwind_object(const struct tm_object *object);

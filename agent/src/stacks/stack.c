@@ -109,7 +109,7 @@ static int knows_all(const struct tm_captured *captured)
 
 /* ---- capturing -------------------------------------------------------------------------- */
 
-/* What began in a recording that has ended belongs to no other. */
+/* A sample that began in a recording that has ended must not be counted in another. */
 static int lock_this_recording(void)
 {
     if (!tm_lock())

@@ -1,11 +1,11 @@
-/* trail.c - interns a Python stack by the previous one of the same thread.
+/* trail.c - interns a Python stack by comparing it with the previous one of the same thread.
  *
  *   previous   root -- a -- b -- c -- d
- *   now        root -- a -- b -- e             a and b are what they were: only e is looked up
+ *   now        root -- a -- b -- e             a and b are unchanged: only e is looked up
  *
- * From one sample to the next a thread changes the inner end of its stack. The common outer part is compared frame by
- * frame with what the code objects say now, in memory that is read in order; its ids are those found before. Looking
- * each frame up instead takes several reads of memory at random places.
+ * From one sample to the next, a thread changes only the leaf end of its stack. The common part is compared frame by
+ * frame with the code objects, in memory that is read in order; it keeps the ids that were found before. A lookup of
+ * each frame would take several reads at random addresses.
  */
 #include "core/state.h"
 #include "python/python.h"
@@ -15,7 +15,7 @@
 
 #define TRAIL_COUNT 64u
 
-/* Root first. Threads with the same remainder take turns. */
+/* Root first. Threads whose numbers have the same remainder share an entry. */
 static struct trail {
     uint32_t thread; /* its number plus 1; 0: empty */
     uint32_t used;
@@ -51,7 +51,7 @@ uint32_t tm_trail_intern(const struct tm_raw_frame *raw, unsigned count)
             stack = tm_intern_left_out(stack, frame->left_out);
         stack = tm_intern_stack(stack, tm_python_intern(frame, known));
         known->stack = stack;
-        /* Beyond a mark, and without an id, a frame is looked up each time. */
+        /* After a mark, or if it has no id, a frame is looked up each time. */
         if (trail->used == depth && !frame->left_out && known->frame != TM_NONE)
             trail->used = depth + 1;
     }

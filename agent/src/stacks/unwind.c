@@ -1,12 +1,12 @@
 /* unwind.c - native stacks: libgcc's unwinder, stopped before it leaves the stack.
  *
- * The unwinder trusts every word that it reads. That is right on a stack that grew call by
- * call. A greenlet has no such stack: its frames begin in the middle of its parent's, below those of
- * the library that started it, and the memory beyond belongs to whatever ran there since:
+ * The unwinder trusts every word that it reads. That is safe on a stack that grew call by
+ * call. A greenlet's stack did not: its frames begin in the middle of its parent's, below those of
+ * the library that started it, and the memory beyond was overwritten by other greenlets:
  *
  *     evaluator, functions of the program      this greenlet's own
  *     greenlet: its first function             likewise; it never returns
- *     ...                                      another greenlet's remains: not return addresses
+ *     ...                                      leftovers of another greenlet: not return addresses
  *
  * So a walk ends at the first frame of such a library, which backtrace(3) cannot do. backtrace(3) is only used
  * to load libgcc_s at the start, where that may still allocate and lock.
@@ -97,7 +97,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
 {
     struct walk *walk = data;
     uintptr_t pc = unwinder.address(context), frame = unwinder.frame(context);
-    if (pc == 0 || (pc == walk->last_pc && frame == walk->last_frame)) /* the end, or no way on from here */
+    if (pc == 0 || (pc == walk->last_pc && frame == walk->last_frame)) /* the end, or the walk cannot continue */
         return _URC_NORMAL_STOP;
     walk->pcs[walk->count++] = (void *)pc;
     walk->last_pc = pc;

@@ -336,12 +336,12 @@ def copies():
     armed = json.loads(first.arm(OPTIONS))
     assert armed["state"] == "armed", armed
     # Between two questions the agent may meet an object that was just loaded, the copy among them.
-    def says_the_same(copy):
+    def agrees(copy):
         return any(copy.status() == first.status() for _ in range(50))
 
-    assert says_the_same(load_from(f"/proc/self/fd/{memory}"))
+    assert agrees(load_from(f"/proc/self/fd/{memory}"))
     second = load()
-    assert says_the_same(second)
+    assert agrees(second)
     assert refused(second.arm, OPTIONS).startswith("armed: ")
     assert json.loads(second.disarm())["state"] == "inert" == status(first)["state"]
     second.arm(OPTIONS)

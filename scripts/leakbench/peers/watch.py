@@ -2,8 +2,8 @@
 
     python watch.py tracemalloc|memray SECONDS SCRATCH CASE.py
 
-The peer is asked while the case still works, at 0.9 of its seconds: what a program frees as it ends says
-nothing of its leaks. Writes `[{"bytes": B, "stack": [[FILE, LINE, FUNCTION], ...]}, ...]` to SCRATCH/rows.json,
+The peer is asked while the case still works, at 0.9 of its seconds: what a program frees as it ends is
+not a leak. Writes `[{"bytes": B, "stack": [[FILE, LINE, FUNCTION], ...]}, ...]` to SCRATCH/rows.json,
 largest first, the function "" where the peer does not know it; then the process and its children end at once.
 """
 import json

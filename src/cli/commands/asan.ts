@@ -33,7 +33,7 @@ export function buildCommand(): Command {
       "--build <folder>",
       "first build the extension in this folder with -fsanitize=address,undefined,\ninto its build/tidemark-asan",
     )
-    .addOption(new Option("--no-leaks", "no second run that looks for leaks"));
+    .addOption(new Option("--no-leaks", "skip the second run, which looks for leaks"));
   withToolOptions(command);
   withOptionalProgram(command);
   return withExamples(

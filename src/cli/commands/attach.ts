@@ -132,7 +132,7 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
       forMs: options.for,
       until,
       onWaiting: waitingLine(pid, options),
-      onProgress: progressTeller(pid, options, status),
+      onProgress: progressReporter(pid, options, status),
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
@@ -195,7 +195,7 @@ function endedLine({ window }: SummaryJson, options: AttachCommandOptions): stri
 }
 
 /** Updates one line on a terminal; elsewhere prints a line from time to time, for logs. */
-function progressTeller(
+function progressReporter(
   pid: Pid,
   options: AttachCommandOptions,
   status: StatusLine,

@@ -103,7 +103,7 @@ async function check(words: string[], options: CheckOptions): Promise<void> {
     inputs: baseline === undefined || baseline === saveBaseline ? [] : [baseline],
     printEnd: async (result) =>
       (await checkEnd(result, gates, options)) ? result.exitCode : FINDING,
-    untold: FINDING, // what cannot be checked has not passed
+    exitCodeOnFailure: FINDING, // what cannot be checked has not passed
   });
 }
 

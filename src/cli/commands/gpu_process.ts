@@ -40,7 +40,7 @@ export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Prom
   const { document, profile } = await withInterrupt((signal) =>
     gpuProcessDocument({
       pid,
-      exec: { waitMs: WAIT_MS, signal, onWaiting: saysWaiting(pid, options) },
+      exec: { waitMs: WAIT_MS, signal, onWaiting: reportWaiting(pid, options) },
       maxPauseMs: MOST_PAUSE_MS,
       wantsProfile: output !== undefined,
     }),
@@ -56,7 +56,7 @@ export async function showGpuProcess(pid: Pid, options: GpuProcessOptions): Prom
   printJson({ ...document, tensors: chosen(document, options) });
 }
 
-function saysWaiting(pid: Pid, options: CommonOptions): (doing: string) => void {
+function reportWaiting(pid: Pid, options: CommonOptions): (doing: string) => void {
   return (doing) => {
     if (options.quiet !== true) {
       printNote(`waiting for process ${pid}: ${doing}`);
@@ -101,7 +101,7 @@ async function writeProcessPage(
   requireReplaceable(output, replacing);
   // Outside writeWhole, which on an interrupt would leave the request pending in the program.
   const document = await withInterrupt((signal) =>
-    gpuProcessPage(pid, { waitMs: WAIT_MS, signal, onWaiting: saysWaiting(pid, options) }),
+    gpuProcessPage(pid, { waitMs: WAIT_MS, signal, onWaiting: reportWaiting(pid, options) }),
   );
   if (document.devices.every(({ replay }) => replay.events === 0) && options.quiet !== true) {
     printNote(

@@ -79,7 +79,7 @@ export function buildCommand(): Command {
     )
     .option("--values", "with --to 0x...: show the text of a str or the value of a number")
     .option("--save <file>", "save the result for heap diff")
-    .option("-o, --output <file>", "write an interactive page of what holds how much");
+    .option("-o, --output <file>", "write an interactive page of memory by holder");
   withForceOption(command);
   withListOptions(command, "types", DEFAULT_TYPES);
   withCommonOptions(command, "stdout");

@@ -39,7 +39,7 @@ export function buildCommand(): Command {
   const command = new Command("lines")
     .description(
       "Memory by source line: each allocation is attributed to the line of your own code that led to it,\n" +
-        "or, with FILE, at the innermost line of that file.",
+        "or, with FILE, to the innermost line of that file.",
     )
     .argument("<recording>", "a .tidemark file")
     .argument("[file]", "only this source file: its path, or the end of its path")

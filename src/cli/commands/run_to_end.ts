@@ -41,7 +41,7 @@ export interface Ending {
   /** Reports how the program ended. @returns the exit code */
   readonly printEnd: (result: RunResult) => Promise<number>;
   /** The exit code if `printEnd` fails; without it the program's. */
-  readonly untold?: number;
+  readonly exitCodeOnFailure?: number;
 }
 
 /** Everything here is written to stderr, because stdout belongs to the program. */
@@ -70,7 +70,7 @@ export async function runToEnd(
       const status = result.exitCode === 127 ? 127 : 126;
       printError(programNotStarted(command[0] ?? "", result.startFailure, status).message);
     } else {
-      exitCode = ending.untold ?? result.exitCode;
+      exitCode = ending.exitCodeOnFailure ?? result.exitCode;
       exitCode = await ending.printEnd(result);
     }
   } catch (error) {

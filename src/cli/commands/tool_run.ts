@@ -25,10 +25,10 @@ const FINDING = 1;
 
 export function withToolOptions(command: Command): Command {
   return command
-    .option("--all", "also show what the interpreter, installed libraries and the system cause")
+    .option("--all", "also show errors of the interpreter, installed libraries and the system")
     .option(
       "--module <name>",
-      "also show what this installed package causes, such as numpy",
+      "also show errors of this installed package, such as numpy",
       (name: string, before: readonly string[] = []) => [...before, name],
     )
     .option(

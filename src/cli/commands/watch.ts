@@ -24,7 +24,7 @@ interface WatchCommandOptions extends CommonOptions, DestinationOptions {
 
 export const about: CommandAbout = {
   group: "fleet",
-  summary: "record every Python program of this host, as a policy says",
+  summary: "record every Python program of this host, according to a policy",
   rows: "none",
 };
 
@@ -37,8 +37,8 @@ export function buildCommand(): Command {
         "here. A master and its workers count as one program. Ctrl-C or SIGTERM leaves all programs as they\n" +
         "were.",
     )
-    .option("--once", "print what each program would get, and why; touch nothing")
-    .option("--check", "like --once, and say what the policy means for each program")
+    .option("--once", "print how each program would be recorded, and why; record none")
+    .option("--check", "like --once, and explain the policy for each program")
     .option("--config <file>", "the policy in YAML, read again when it changes (docs/watch.md)")
     .option("--folder <folder>", "where recordings are kept (default: in ~/.local/share)");
   withDestination(command);

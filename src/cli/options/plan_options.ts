@@ -88,7 +88,7 @@ export function parseSize(text: string): number {
   return value;
 }
 
-function parseNone(text: string): number {
+function parseCountOrZero(text: string): number {
   return text === "0" ? 0 : parseSize(text);
 }
 
@@ -215,7 +215,7 @@ export function withPlanOptions(command: Command): void {
       parseSize,
     )
     .option("--ep <n>", "expert parallelism over this many devices", parseSize)
-    .option("--workers <n>", "DataLoader workers, for host memory", parseNone)
+    .option("--workers <n>", "DataLoader workers, for host memory", parseCountOrZero)
     .option(
       "--gpu <name>",
       "the device: h100, a100-40gb, 4090... or a size such as 24GiB (default: a100-80gb)",

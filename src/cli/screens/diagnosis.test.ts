@@ -16,7 +16,7 @@ function printed(text: string): string {
 
 const LEAK = "anonRssBytes 40 + 1/s\nsite record keeps 1/s";
 
-test("a holder that was counted long before the end of the window says so", () => {
+test("a holder that was counted long before the end of the window shows when", () => {
   const holder = "holder record held=40 path=app>history entries=900";
   expect(printed(`${LEAK}\n${holder}`)).toMatch(/app → history \(900 entries, 60.0 MiB\)/);
   expect(printed(`${LEAK}\n${holder} at=20s`)).toMatch(

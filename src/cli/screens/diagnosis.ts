@@ -12,7 +12,7 @@ import type {
   DiagnosisJson,
   SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
-import { evidenceBeside, verdictText } from "../../model/documents/verdict_text.js";
+import { remainingEvidence, verdictText } from "../../model/documents/verdict_text.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { bar, padEnd, type Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
@@ -94,7 +94,7 @@ const LEAST_SHARE = 0.01;
 /** The findings, leaks first; silent ones only if there are few others. */
 function printEvidence(screen: Screen, document: DiagnosisJson): void {
   const order = { leak: 0, "no leak": 1, silent: 2 };
-  const lines = evidenceBeside(document)
+  const lines = remainingEvidence(document)
     .sort((a, b) => order[a.says] - order[b.says])
     .slice(0, MOST_EVIDENCE);
   for (const [index, { says, detail }] of lines.entries()) {

@@ -1,4 +1,4 @@
-/** What a server knows of its fleet, in a terminal. */
+/** Prints the services and instances of a server. */
 import {
   formatBytes,
   formatCount,

@@ -140,7 +140,7 @@ function printParts(screen: Screen, parts: Parts, whole: number): void {
         formatBytes(bytes),
         formatShare(share),
         ...(wide ? [bar(share, LEAST_BAR)] : []),
-        wayText(reclaim),
+        pathText(reclaim),
       ];
     }),
   );
@@ -168,7 +168,7 @@ function stackedBar(parts: Parts, whole: number, width: number, paint: Paint): s
     .join("");
 }
 
-function wayText({ by, bytes }: LedgerJson["parts"][number]["reclaim"]): string {
+function pathText({ by, bytes }: LedgerJson["parts"][number]["reclaim"]): string {
   return bytes === undefined || bytes === 0 || by === "nothing"
     ? by === "malloc-trim" && bytes === 0
       ? "malloc_trim(0): nothing now"

@@ -118,7 +118,7 @@ function noLines({ imported }: LinesShown): string {
     : "the imported file has no memory figures by line";
 }
 
-/** The document does not say which process ran the code; native code has no lines. */
+/** The document does not contain which process ran the code; native code has no lines. */
 function frameOf(row: Row): FrameJson {
   return { ...row, kind: row.line > 0 ? "python" : "native" };
 }

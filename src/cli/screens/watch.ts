@@ -59,7 +59,9 @@ export function printWatchTable(
     }
   }
   if (policy === "" && !explains) {
-    screen.line(screen.paint.dim("  no policy: every program that may be entered gets the agent"));
+    screen.line(
+      screen.paint.dim("  no policy: every program that can be attached to gets the agent"),
+    );
   }
 }
 
@@ -69,7 +71,7 @@ function remarksOn(
 ): string[] {
   const help = remedy === "" ? "" : `; ${remedy}`;
   return [
-    ...(reason === "" ? [] : [`cannot have the agent: ${reason}${help}`]),
+    ...(reason === "" ? [] : [`cannot be attached to: ${reason}${help}`]),
     ...(turn === "" ? [] : [`has the agent only some of the time: ${turn}`]),
     ...(explains ? triggers.map((trigger) => `is captured: ${trigger}`) : []),
   ];
@@ -83,7 +85,7 @@ export function watchEventText(event: WatchEvent): string {
     case "left":
       return `${nameOf(event)}: left as it was; its recording is ${event.path}`;
     case "refused":
-      return `${nameOf(event)}: recorded from outside, because the agent cannot enter: ${event.why}`;
+      return `${nameOf(event)}: recorded from outside, because the agent could not be attached: ${event.why}`;
     case "failed":
       return `${nameOf(event)}: not recorded; the next attempt is in a minute: ${event.why}`;
     case "verdict": {

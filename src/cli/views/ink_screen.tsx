@@ -75,7 +75,7 @@ function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
     let over = false;
     let latest = first;
     let timer: NodeJS.Timeout;
-    const lookAgain = async () => {
+    const refreshView = async () => {
       try {
         latest = await view.look(latest);
       } catch (error) {
@@ -84,10 +84,10 @@ function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
       }
       if (!over) {
         setSeen(latest);
-        timer = setTimeout(lookAgain, view.intervalMs);
+        timer = setTimeout(refreshView, view.intervalMs);
       }
     };
-    timer = setTimeout(lookAgain, view.intervalMs);
+    timer = setTimeout(refreshView, view.intervalMs);
     const resized = () => setSize(`${stdout.columns} ${stdout.rows}`);
     stdout.on("resize", resized);
     return () => {

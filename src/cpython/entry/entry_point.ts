@@ -10,7 +10,7 @@
  *
  * | what is found | outcome |
  * |---|---|
- * | no exported _PyRuntime | not a CPython that can be entered: TM-E034 |
+ * | no exported _PyRuntime | not a CPython that can be attached to: TM-E034 |
  * | a version without a table, free-threaded, Py_DEBUG | TM-E034, named |
  * | starting or finalising | TM-E034 |
  * | _PyRuntime twice (a host with two interpreters) | TM-E034 |
@@ -35,7 +35,7 @@ import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
 const MOST_THREADS = 65_536;
 const MOST_INTERPRETERS = 1024;
-const FEWEST_LOOKS = 20;
+const FEWEST_SNAPSHOTS = 20;
 const LOOKING_MS: Millis = 100;
 /** "xdebugpy", which opens _Py_DebugOffsets. */
 const COOKIE = "xdebugpy";
@@ -149,7 +149,7 @@ function checkRunning(point: EntryPoint): void {
       checkStanding(point);
       return;
     } catch (error) {
-      if (look >= FEWEST_LOOKS && monotonicMs() >= untilMs) {
+      if (look >= FEWEST_SNAPSHOTS && monotonicMs() >= untilMs) {
         throw error;
       }
     }
@@ -293,7 +293,7 @@ function withPublished(
     throw targetUnknown(pid, "_PyRuntime does not begin like that of CPython 3.13 or newer");
   }
   if (reader.uint64(runtime + 16) !== 0) {
-    throw targetUnknown(pid, "it is a free-threaded build, which cannot be entered while running");
+    throw targetUnknown(pid, "it is a free-threaded build, which Tidemark cannot attach to");
   }
   const merged: Record<string, Record<string, unknown>> = {
     runtime: { ...table.runtime },

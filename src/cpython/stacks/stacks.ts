@@ -56,7 +56,7 @@ export interface Stacks {
 
 /** A program that is not released by then continues by itself. */
 const LONGEST_PAUSE_MS = 500;
-const MOST_LOOKS = 50;
+const MOST_SNAPSHOTS = 50;
 
 /** `unwinder`: also reads native frames. Throws TM-E020, TM-E024. */
 export async function readStacks(
@@ -204,7 +204,7 @@ function readRunning(
   let before: Look | null = null;
   let failure: TidemarkError | null = null;
   let unsteady = 0;
-  for (let count = 0; count < MOST_LOOKS; count++) {
+  for (let count = 0; count < MOST_SNAPSHOTS; count++) {
     const seen = look();
     if (seen instanceof TidemarkError) {
       failure = seen;

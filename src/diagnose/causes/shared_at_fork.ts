@@ -30,10 +30,10 @@ export function sharedAtFork(
   forkedMs: TimeMs,
   slope: number,
 ): SiteJudgement[] {
-  const { lookTimes = [], cohorts = [] } = evidence.sites ?? {};
-  const look = lookTimes.findIndex((time) => time >= forkedMs);
+  const { snapshotTimes = [], cohorts = [] } = evidence.sites ?? {};
+  const look = snapshotTimes.findIndex((time) => time >= forkedMs);
   // A slice of allocation times that began before the fork may contain older objects.
-  const slices = cohorts.findIndex((bound) => bound >= (lookTimes[look] ?? 0)) + 1;
+  const slices = cohorts.findIndex((bound) => bound >= (snapshotTimes[look] ?? 0)) + 1;
   const shared = sites.flatMap(({ site, ...judgement }) => {
     const live = site.liveBytes.at(-1) ?? 0;
     const then = site.liveBytes[look] ?? 0;

@@ -33,6 +33,6 @@ export function boundedBy(
 }
 
 function liveAt(evidence: Evidence, { site }: SiteJudgement, timeMs: TimeMs): Bytes {
-  const seen = site.type === undefined ? evidence.sites?.lookTimes : evidence.census?.timesMs;
-  return valueAt({ lookTimes: seen ?? [] }, site.liveBytes, timeMs);
+  const seen = site.type === undefined ? evidence.sites?.snapshotTimes : evidence.census?.timesMs;
+  return valueAt({ snapshotTimes: seen ?? [] }, site.liveBytes, timeMs);
 }

@@ -117,11 +117,11 @@ export function evidenceOf(text: string): Evidence {
 
 function historiesOf(sites: readonly SiteHistory[], spanMs: Millis): SiteHistories {
   return {
-    lookTimes: lookTimes(spanMs),
+    snapshotTimes: snapshotTimes(spanMs),
     cohorts: cohorts(spanMs),
     sites: sites.filter((site) => !passes(site)),
     passing: sites.filter(passes),
-    allocatedBytes: Float64Array.from(lookTimes(spanMs), (time) => time - FIXTURE_START_MS),
+    allocatedBytes: Float64Array.from(snapshotTimes(spanMs), (time) => time - FIXTURE_START_MS),
     files: sites.flatMap((site) => site.keptStacks.flatMap((s) => s.frames.map((f) => f.file))),
   };
 }
@@ -219,7 +219,7 @@ function processOf(
   };
 }
 
-function lookTimes(spanMs: Millis): TimeMs[] {
+function snapshotTimes(spanMs: Millis): TimeMs[] {
   return Array.from({ length: 24 }, (_, i) => FIXTURE_START_MS + ((i + 1) * spanMs) / 24);
 }
 
@@ -269,7 +269,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
       frame,
     ]),
   ];
-  const times = lookTimes(spanMs);
+  const times = snapshotTimes(spanMs);
   const objects = Number(options.get("objects") ?? 1000);
   const copied = Number(options.get("copied") ?? 0);
   const copies = (look: number) => (look >= times.length - copied ? 2 : 1);

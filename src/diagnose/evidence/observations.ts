@@ -171,14 +171,14 @@ export function isLarge({ rise, level }: Growth): boolean {
 /** Private memory not explained by live allocations, at the snapshots. */
 function unusedGrowth(evidence: Evidence, target: ProcessObservation): UnusedMemory | null {
   const { sites } = evidence;
-  if (!sites || sites.lookTimes.length < 4) {
+  if (!sites || sites.snapshotTimes.length < 4) {
     return null;
   }
   const live = liveOf(evidence, target.process.pid);
   const anon = target.readings("anonRssBytes");
   const times: TimeMs[] = [];
   const values: Bytes[] = [];
-  sites.lookTimes.forEach((time, look) => {
+  sites.snapshotTimes.forEach((time, look) => {
     const at = anon.times.findLastIndex((reading) => reading <= time);
     if (at >= 0 && time - (anon.times[at] as number) < 5_000) {
       times.push(time);
@@ -209,7 +209,7 @@ function keptOf(values: readonly Bytes[]): Pick<UnusedMemory, "keptBytes" | "lat
 
 /** Sampled live bytes of a process at each snapshot. */
 function liveOf({ sites }: Evidence, pid: Pid): Float64Array {
-  const sum = new Float64Array(sites?.lookTimes.length ?? 0);
+  const sum = new Float64Array(sites?.snapshotTimes.length ?? 0);
   for (const site of sites?.sites ?? []) {
     if (site.pid === pid) {
       site.liveBytes.forEach((bytes, look) => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
-import { ruleSays, verdict } from "../verdict/verdict.fixture.js";
+import { ruleFinding, verdict } from "../verdict/verdict.fixture.js";
 import { diagnose } from "../verdict/verdict.js";
 
-/** Memory still grows, so the verdict stays open, and it says that older blocks are being filled. */
+/** Memory still grows, so the verdict stays open, and it states that older blocks are being filled. */
 function filling(text: string): boolean {
   const { kind, summary } = diagnose(evidenceOf(text)).verdict;
   expect(kind).toBe("insufficient-evidence");
@@ -17,21 +17,21 @@ describe("allocator", () => {
 
   test("live bytes are too uncertain to exclude their growth", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work churns 10";
-    expect(ruleSays("allocator", `${text} error=8`)?.says).toBe("leak");
-    expect(ruleSays("allocator", `${text} error=12`)?.says).toBe("silent");
+    expect(ruleFinding("allocator", `${text} error=8`)?.says).toBe("leak");
+    expect(ruleFinding("allocator", `${text} error=12`)?.says).toBe("silent");
   });
 
   test("a peak that was freed and not reached again", () => {
     const text = "anonRssBytes 40 steps 80 at 30s\nsite work churns 5";
-    expect(ruleSays("allocator", text)).toMatchObject({ kind: "allocator-retention" });
+    expect(ruleFinding("allocator", text)).toMatchObject({ kind: "allocator-retention" });
     expect(verdict(text.replace("30s", "10s"))).not.toBe("allocator-retention"); // the start's
   });
 
   test("the few objects kept between freed blocks are named", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work churns 10\nsite note keeps 0.02/s samples=9";
-    const { verdict: told, suspects } = diagnose(evidenceOf(text));
-    expect(told.kind).toBe("allocator-retention");
-    expect(told.summary).toContain(
+    const { verdict: diagnosed, suspects } = diagnose(evidenceOf(text));
+    expect(diagnosed.kind).toBe("allocator-retention");
+    expect(diagnosed.summary).toContain(
       "objects that note (app.py:7) keeps lie between freed blocks; 3.5 GiB/h",
     );
     expect(suspects).toMatchObject([
@@ -41,8 +41,8 @@ describe("allocator", () => {
 
   test("kept objects that no longer grow are named as well", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work churns 10\nsite index fills 4 by 40s";
-    const { verdict: told, suspects } = diagnose(evidenceOf(text));
-    expect(told.kind).toBe("allocator-retention");
+    const { verdict: diagnosed, suspects } = diagnose(evidenceOf(text));
+    expect(diagnosed.kind).toBe("allocator-retention");
     expect(suspects).toMatchObject([{ stack: [{ function: "index" }] }]);
   });
 
@@ -50,7 +50,7 @@ describe("allocator", () => {
     const text =
       "anonRssBytes 40 + 1/s\nrssBytes 40 + 1/s\nsite work churns 10\nledger.malloc.free 5\nledger.python.free 1\nledger.python.used 9";
     expect(verdict(`${text}\nledger.malloc.free 5 + 1/s`)).toBe("allocator-retention");
-    expect(ruleSays("allocator", text)?.says).toBe("silent");
+    expect(ruleFinding("allocator", text)?.says).toBe("silent");
     // Pages requested from the kernel directly; an older block that is filled at last.
     expect(verdict(`${text}\nledger.anon.other 1 + 1/s`)).toBe("native-leak");
     expect(filling(`${text}\nledger.malloc.used 9 + 1/s`)).toBe(true);
@@ -59,8 +59,10 @@ describe("allocator", () => {
   test("a library's growing pool fills steadily: the site that allocates it is the leak", () => {
     const rss = "rssBytes 40 + 1/s\nanonRssBytes 40 + 1/s\nledger.malloc.used 9 + 1/s";
     const pool = "site parse pools 10 at 25s 45s objects=6 samples=5 domain=native";
-    const { verdict: told, suspects } = diagnose(evidenceOf(`${rss}\nsite work churns 9\n${pool}`));
-    expect(told.kind).toBe("native-leak");
+    const { verdict: diagnosed, suspects } = diagnose(
+      evidenceOf(`${rss}\nsite work churns 9\n${pool}`),
+    );
+    expect(diagnosed.kind).toBe("native-leak");
     expect(suspects).toMatchObject([{ stack: [{ function: "parse" }] }]);
     expect(verdict(`${rss}\n${pool}\nholder parse held=40 path=app>schemas`)).toBe("python-leak");
     // Asked for at the start, or less than is filled: what was there before.
@@ -86,12 +88,12 @@ describe("allocator", () => {
     expect(verdict(`${text}\nledger.anon.other 9\nledger.malloc.free 5 + 1/s`)).toBe(
       "allocator-retention",
     );
-    // An allocator that nobody stands in front of: what it holds may all live.
+    // No cache in front of the allocator: all that it holds may be live.
     expect(verdict(`${text}\nledger.anon.other 9 + 1/s\nledger.malloc.free 5`)).toBe("native-leak");
   });
 
   test("live memory explains the growth", () => {
     const text = "anonRssBytes 40 + 1/s\nsite work keeps 1/s";
-    expect(ruleSays("allocator", text)?.says).toBe("silent");
+    expect(ruleFinding("allocator", text)?.says).toBe("silent");
   });
 });

@@ -9,7 +9,7 @@ import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
-const MOST_TOLD = 3;
+const MOST_NAMED = 3;
 
 /** The number of objects of some types only rises, according to censuses of the heap. */
 export const censusGrowth: Rule = {
@@ -30,8 +30,8 @@ export const censusGrowth: Rule = {
       return silent(`${counted} show no type whose own bytes explain the growth.`);
     }
     const detail = `${counted} show growth: ${types
-      .slice(0, MOST_TOLD)
-      .map((type) => told(observations, type))
+      .slice(0, MOST_NAMED)
+      .map((type) => describeType(observations, type))
       .join("; ")}.`;
     return { says: "leak", kind: "python-leak", weight: 0.85, detail, suspects: types };
   },
@@ -44,7 +44,7 @@ function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
     return null;
   }
   const types = more.types
-    .slice(0, MOST_TOLD)
+    .slice(0, MOST_NAMED)
     .map(
       ({ type, addedBytes, addedObjects }) =>
         `${type} by ${formatBytesBriefly(addedBytes)}${addedObjects > 0 ? ` (${addedObjects.toLocaleString("en-US")} more)` : ""}`,
@@ -59,7 +59,7 @@ function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
 }
 
 /** "app.Session grows by 12 MiB/h to 40 MiB, 52,000 objects, in module app → sessions" */
-function told(observations: Observations, suspect: SiteJudgement): string {
+function describeType(observations: Observations, suspect: SiteJudgement): string {
   const { site, slope } = suspect;
   const holder = observations.holderOf(suspect)?.holder;
   const objects = Math.round(site.liveObjects).toLocaleString("en-US");

@@ -22,9 +22,9 @@ describe("ledger-parts", () => {
 
   test("unsampled memory: a site that keeps small objects at the same time may hold it", () => {
     const text = `${rss}\nledger.anon.other 9 + 1/s\nsite ingest keeps 0.01/s samples=9\nsite parse churns 9`;
-    const { verdict: told, suspects } = diagnose(evidenceOf(text));
-    expect(told.kind).toBe("native-leak");
-    expect(told.summary).toContain("allocated by ingest (app.py:7); 3.5 GiB/h");
+    const { verdict: diagnosed, suspects } = diagnose(evidenceOf(text));
+    expect(diagnosed.kind).toBe("native-leak");
+    expect(diagnosed.summary).toContain("allocated by ingest (app.py:7); 3.5 GiB/h");
     expect(suspects).toMatchObject([{ stack: [{ function: "ingest" }], share: 1 }]);
     const nobody = diagnose(evidenceOf(text.replace("keeps 0.01/s", "churns 1")));
     expect(nobody.verdict.summary).toBe("Native memory is never freed: 3.5 GiB/h.");

@@ -3,7 +3,7 @@ import type { Rule } from "./rule.js";
 
 /** If sites explain this share of RSS growth, they are the better suspects. */
 const MOST_EXPLAINED = 0.5;
-const MOST_TOLD = 3;
+const MOST_NAMED = 3;
 
 /** RSS grows by memory that a library allocates without malloc, and the number of that library's objects rises. */
 export const libraryObjects: Rule = {
@@ -20,7 +20,7 @@ export const libraryObjects: Rule = {
       return null;
     }
     const rises = types
-      .slice(0, MOST_TOLD)
+      .slice(0, MOST_NAMED)
       .map(
         ({ site }) => `${site.type} from ${count(site.objects[0])} to ${count(site.liveObjects)}`,
       );

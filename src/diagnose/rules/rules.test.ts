@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { VERDICT_KINDS } from "../../model/documents/diagnosis_document.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
-import { ruleSays, verdict } from "../verdict/verdict.fixture.js";
+import { ruleFinding, verdict } from "../verdict/verdict.fixture.js";
 import { diagnose } from "../verdict/verdict.js";
 import { ADVICE } from "../wording/advice.js";
 
 describe("age-cohorts", () => {
   test("a site that keeps what it allocates is a leak, and its line the first suspect", () => {
     const text = "anonRssBytes 40 + 1/s\nsite record keeps 1/s\nsite parse churns 30";
-    expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", kind: "python-leak" });
+    expect(ruleFinding("age-cohorts", text)).toMatchObject({ says: "leak", kind: "python-leak" });
     const { verdict, suspects, growth } = diagnose(evidenceOf(text));
     expect(verdict.kind).toBe("python-leak");
     expect(suspects).toHaveLength(1);
@@ -21,27 +21,29 @@ describe("age-cohorts", () => {
 
   test("temporary objects do not create a suspect", () => {
     const text = "anonRssBytes 60\nsite parse churns 30";
-    expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "silent" });
+    expect(ruleFinding("age-cohorts", text)).toMatchObject({ says: "silent" });
     expect(verdict(text)).toBe("steady");
   });
 
   test("a site under a megabyte, or with few samples, is not a suspect", () => {
-    expect(ruleSays("age-cohorts", "anonRssBytes 60\nsite log keeps 0.01/s")?.says).toBe("silent");
+    expect(ruleFinding("age-cohorts", "anonRssBytes 60\nsite log keeps 0.01/s")?.says).toBe(
+      "silent",
+    );
     const few = "anonRssBytes 60\nsite log keeps 1/s samples=5";
-    expect(ruleSays("age-cohorts", few)?.says).toBe("silent");
+    expect(ruleFinding("age-cohorts", few)?.says).toBe("silent");
   });
 
   test("few samples suffice if RSS shows the growth", () => {
     const text = "anonRssBytes 60 + 1/s\nsite log keeps 1/s samples=8";
-    expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.7 });
+    expect(ruleFinding("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.7 });
   });
 
   test("one block that is replaced by larger ones has no old survivors and still leaks", () => {
     const text = "anonRssBytes 40 + 1/s\nsite append swells 1/s domain=native file=/lib/numpy/a.py";
     expect(verdict(`${text} copied=4`)).toBe("python-leak");
-    // Small objects that stand at the same site hide no block.
+    // Small objects of the same site do not hide a block.
     expect(verdict(`${text} copied=4 beside=20000`)).toBe("python-leak");
-    expect(ruleSays("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.8 });
+    expect(ruleFinding("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.8 });
     expect(verdict(text)).toBe("python-leak");
     // Gone before it could be looked up: nobody's, for the moment.
     expect(verdict(`${text}\nholder append held=0`)).toBe("python-leak");
@@ -49,7 +51,7 @@ describe("age-cohorts", () => {
   });
 
   test("without an agent it returns nothing", () => {
-    expect(ruleSays("age-cohorts", "anonRssBytes 60 + 1/s")).toBeNull();
+    expect(ruleFinding("age-cohorts", "anonRssBytes 60 + 1/s")).toBeNull();
   });
 });
 
@@ -66,7 +68,7 @@ describe("plateau and bounded-holder", () => {
     const filling = "anonRssBytes 60 + 1/s\nsite cache keeps 1/s";
     expect(verdict(filling)).toBe("python-leak");
     const bounded = `${filling}\nholder cache held=40 path=app>cache type=lru_cache entries=900 bound=1000`;
-    expect(ruleSays("bounded-holder", bounded)).toMatchObject({ says: "no leak" });
+    expect(ruleFinding("bounded-holder", bounded)).toMatchObject({ says: "no leak" });
     expect(verdict(bounded)).toBe("cache-plateau");
     expect(verdict(bounded.replace("bound=1000", "bound=0"))).toBe("python-leak");
     // Its current contents are compared with what was live then, because it may have filled in the meantime.
@@ -92,7 +94,7 @@ describe("garbage-cycles", () => {
 
   test("unreachable objects with the collector off", () => {
     const text = `${growing}\nholder parse garbage=38\ncollector off`;
-    expect(ruleSays("garbage-cycles", text)?.detail).toContain("switched off");
+    expect(ruleFinding("garbage-cycles", text)?.detail).toContain("switched off");
     expect(verdict(text)).toBe("cycle-garbage");
   });
 
@@ -165,15 +167,17 @@ describe("suspects", () => {
 describe("handles", () => {
   test("descriptors whose number only rises", () => {
     const text = "anonRssBytes 40\nopenFiles 10 + 2/s";
-    expect(ruleSays("handles", text)?.detail).toContain("120 a minute");
+    expect(ruleFinding("handles", text)?.detail).toContain("120 a minute");
     expect(verdict(text)).toBe("handle-leak");
     expect(verdict("anonRssBytes 40\nopenFiles 10 + 2/s\nopenSockets 5 + 2/s")).toBe("handle-leak");
     expect(verdict("anonRssBytes 40\nthreads 4 + 1/s")).toBe("handle-leak");
   });
 
   test("a filled pool is not a leak", () => {
-    expect(ruleSays("handles", "anonRssBytes 40\nopenFiles 4 steps 20 at 5s")?.says).toBe("silent");
-    expect(ruleSays("handles", "anonRssBytes 40\nopenFiles 10 + 0.1/s")?.says).toBe("silent");
+    expect(ruleFinding("handles", "anonRssBytes 40\nopenFiles 4 steps 20 at 5s")?.says).toBe(
+      "silent",
+    );
+    expect(ruleFinding("handles", "anonRssBytes 40\nopenFiles 10 + 0.1/s")?.says).toBe("silent");
   });
 });
 
@@ -216,11 +220,11 @@ describe("parts of RSS that the kernel distinguishes", () => {
 
   test("reading one mapping is not a leak", () => {
     const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300";
-    expect(ruleSays("mapped-files", text)?.says).toBe("no leak");
+    expect(ruleFinding("mapped-files", text)?.says).toBe("no leak");
     expect(verdict(text)).not.toBe("file-growth");
-    // Nor where the ledger shows the same pages, and all of RSS grows beyond doubt: it says what is read.
+    // Nor where the ledger shows the same pages, and all of RSS grows beyond doubt: it names the files that are read.
     const whole = `${text}\nrssBytes 60 + 1/s\nledger.file.mapped 10 + 1/s`;
-    expect(ruleSays("ledger-parts", whole)?.says).toBe("silent");
+    expect(ruleFinding("ledger-parts", whole)?.says).toBe("silent");
     expect(diagnose(evidenceOf(whole)).verdict).toMatchObject({
       kind: "warm-up",
       summary: expect.stringMatching(
@@ -239,7 +243,7 @@ describe("parts of RSS that the kernel distinguishes", () => {
 
   test("files of another program in /dev/shm are not attributed to this one", () => {
     const text = "anonRssBytes 40\nshmUsedBytes 1 + 1/s\nshmemRssBytes 0 steps 1 at 5s";
-    expect(ruleSays("shared-memory", text)?.detail).toContain("another program");
+    expect(ruleFinding("shared-memory", text)?.detail).toContain("another program");
     expect(verdict(text)).toBe("steady");
     expect(verdict(`${text}\nmapping read_part churns 0.01`)).toBe("steady");
     expect(verdict(`${text}\nwrittenBytes 40 + 0.1/s`)).toBe("steady");
@@ -291,8 +295,10 @@ describe("children", () => {
       site index fills 20 by 0.1s objects=100000 samples=4
       site chance fills 20 by 0.1s objects=100000 samples=1
       site requests churns 50 objects=90000`;
-    const { verdict: told, suspects } = diagnose(evidenceOf(text));
-    expect(told.summary).toContain("mostly objects that load (app.py:7) created before the fork");
+    const { verdict: diagnosed, suspects } = diagnose(evidenceOf(text));
+    expect(diagnosed.summary).toContain(
+      "mostly objects that load (app.py:7) created before the fork",
+    );
     expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["load", "settings", "index"]);
     expect(suspects[0]?.share).toBeCloseTo(100 / 140, 1);
   });
@@ -355,9 +361,9 @@ describe("library-objects", () => {
   const held = "holder polars.Frame library=yes held=40 path=app>frames entries=170";
 
   test("memory outside malloc is held by the objects that grow with it", () => {
-    const { verdict: told, suspects } = diagnose(evidenceOf(`${rss}\n${more}\n${held}`));
-    expect(told.kind).toBe("python-leak");
-    expect(told.summary).toContain("mostly polars.Frame objects; app → frames holds them");
+    const { verdict: diagnosed, suspects } = diagnose(evidenceOf(`${rss}\n${more}\n${held}`));
+    expect(diagnosed.kind).toBe("python-leak");
+    expect(diagnosed.summary).toContain("mostly polars.Frame objects; app → frames holds them");
     expect(suspects).toMatchObject([{ type: "polars.Frame", holder: { path: ["app", "frames"] } }]);
   });
 
@@ -382,7 +388,7 @@ describe("library-objects", () => {
 
   test("sites that explain the growth are the better suspects", () => {
     const text = `${rss}\n${more}\n${held}\nsite record keeps 0.9/s`;
-    expect(ruleSays("library-objects", text)).toBeNull();
+    expect(ruleFinding("library-objects", text)).toBeNull();
   });
 });
 

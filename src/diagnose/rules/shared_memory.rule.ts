@@ -34,8 +34,8 @@ export const sharedMemory: Rule = {
     // only if there is evidence for that.
     const detail = `/dev/shm grows by ${formatSlopeBriefly(left.slope)}, to ${formatBytesBriefly(left.level)} now`;
     const makers = formerMappers(observations, left);
-    const isSeenToLetGo = observations.evidence.mappings === undefined && processes.some(letsGo);
-    if (makers.length > 0 || isSeenToLetGo) {
+    const isSeenToRelease = observations.evidence.mappings === undefined && processes.some(letsGo);
+    if (makers.length > 0 || isSeenToRelease) {
       const suspects = makers.length > 0 ? makers : mappers(observations);
       return {
         ...found,

@@ -16,7 +16,7 @@ const FEWEST_POINTS = 16;
 const SETTLED_MS = 60_000;
 
 /** True if device evidence does not need a long window: a snapshot has its own history, and an error is a fact. */
-function deviceTold(observations: Observations): boolean {
+function hasDeviceFigures(observations: Observations): boolean {
   return (
     snapshotDevices(observations).length > 0 ||
     watchedDevices(observations).some((device) => trouble(device).errors > 0)
@@ -56,7 +56,7 @@ export const window: Rule = {
     if (target.process.series.timesMs.length === 0 && snapshotDevices(observations).length > 0) {
       return snapshotAlone(snapshotDevices(observations));
     }
-    if (deviceTold(observations)) {
+    if (hasDeviceFigures(observations)) {
       return silent("Device-allocator figures are reliable even in short windows.");
     }
     const points = target.readings("rssBytes").values.length;

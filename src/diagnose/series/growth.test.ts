@@ -71,7 +71,7 @@ describe("a minute at four readings a second", () => {
     expect(growth.lastThird).toBeGreaterThan(0.9);
   });
 
-  test("too few readings say nothing", () => {
+  test("too few readings decide nothing", () => {
     expect(shape(2000, (ms) => ms)).toBe("short");
     expect(assessGrowth({ times: [], values: [] }).shape).toBe("short");
   });

@@ -54,7 +54,7 @@ export function accumulationOf(
   histories: SiteHistories,
   startMs: TimeMs,
 ): Accumulation | null {
-  const times = histories.lookTimes;
+  const times = histories.snapshotTimes;
   const growth = assessGrowth({ times, values: Array.from(site.liveBytes) });
   const { rise, slope } = growth;
   if (
@@ -70,23 +70,23 @@ export function accumulationOf(
 
 function backlogOf(
   { liveBytes, allocatedBytes, cohortBytes }: SiteHistory,
-  { lookTimes, cohorts }: SiteHistories,
+  { snapshotTimes, cohorts }: SiteHistories,
   startMs: TimeMs,
 ): Backlog | null {
-  const last = lookTimes.length - 1;
-  const middle = lookTimes.findIndex(
-    (time) => time >= startMs + ((lookTimes[last] ?? 0) - startMs) / 2,
+  const last = snapshotTimes.length - 1;
+  const middle = snapshotTimes.findIndex(
+    (time) => time >= startMs + ((snapshotTimes[last] ?? 0) - startMs) / 2,
   );
-  const spanMs = (lookTimes[last] ?? 0) - (lookTimes[middle] ?? 0);
+  const spanMs = (snapshotTimes[last] ?? 0) - (snapshotTimes[middle] ?? 0);
   if (middle < 1 || middle >= last || spanMs <= 0) {
     return null;
   }
   const freed = (look: number) => (allocatedBytes[look] ?? 0) - (liveBytes[look] ?? 0);
   const produced = (allocatedBytes[last] ?? 0) - (allocatedBytes[middle] ?? 0);
   const consumed = freed(last) - freed(middle);
-  const bornMs = (look: number) => timeOfValue(lookTimes, allocatedBytes, freed(look));
-  const waitingMs = (lookTimes[last] ?? 0) - bornMs(last);
-  const waitedMs = (lookTimes[middle] ?? 0) - bornMs(middle);
+  const bornMs = (look: number) => timeOfValue(snapshotTimes, allocatedBytes, freed(look));
+  const waitingMs = (snapshotTimes[last] ?? 0) - bornMs(last);
+  const waitedMs = (snapshotTimes[middle] ?? 0) - bornMs(middle);
   const oldest = bornMs(last);
   const older = cohortBytes.reduce(
     (sum, bytes, n) => sum + ((cohorts[n] ?? Number.POSITIVE_INFINITY) < oldest ? bytes : 0),

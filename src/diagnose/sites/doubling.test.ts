@@ -7,12 +7,12 @@ const LOOKS = [0.3, 1.5, 1.8, 2.9, 4.4, 6.6, 10.3, 13.8, 17.2, 20.6, 23.7, 26.7,
 
 /** A site with one block, whose size in MiB changes at each of the given times. */
 function doubling(steps: readonly (readonly [seconds: number, mib: number])[], looks = LOOKS) {
-  const lookTimes = looks.map((look) => look * 1000);
+  const snapshotTimes = looks.map((look) => look * 1000);
   const largeBytes = Float64Array.from(
     looks,
     (look) => (steps.findLast(([seconds]) => seconds <= look)?.[1] ?? 0) * MIB,
   );
-  return doublingOf({ largeBytes }, { lookTimes });
+  return doublingOf({ largeBytes }, { snapshotTimes });
 }
 
 describe("a block that is replaced by a several times larger one whenever it is full", () => {

@@ -44,9 +44,9 @@ interface Doubling {
 /** How a site's block doubles up to the last snapshot; null if it does not. */
 export function doublingOf(
   { largeBytes }: Pick<SiteHistory, "largeBytes">,
-  { lookTimes }: Pick<SiteHistories, "lookTimes">,
+  { snapshotTimes }: Pick<SiteHistories, "snapshotTimes">,
 ): Doubling | null {
-  const steps = largeBytes === undefined ? null : stepsOf(largeBytes, lookTimes);
+  const steps = largeBytes === undefined ? null : stepsOf(largeBytes, snapshotTimes);
   const last = steps?.slice(-FEWEST_STEPS) ?? [];
   const [first] = last;
   const newest = last.at(-1);
@@ -56,7 +56,7 @@ export function doublingOf(
   const rise = newest.to - first.from;
   return rise >= SMALLEST_RISE_BYTES &&
     areOfOneFactor(last) &&
-    keepTime(last, lookTimes.at(-1) as TimeMs)
+    keepTime(last, snapshotTimes.at(-1) as TimeMs)
     ? { keptBytes: rise, slope: (newest.from - first.from) / (newest.untilMs - first.untilMs) }
     : null;
 }

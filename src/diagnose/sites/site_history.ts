@@ -66,7 +66,7 @@ type SiteDomain = "python" | "native" | "mapped" | "files";
 
 export interface SiteHistories {
   /** Ascending; cohorts and samples are of the last one. */
-  readonly lookTimes: readonly TimeMs[];
+  readonly snapshotTimes: readonly TimeMs[];
   /** Upper bounds of the allocation-time slices, ascending. */
   readonly cohorts: readonly TimeMs[];
   /** By live bytes at the last snapshot, largest first. */
@@ -100,10 +100,10 @@ interface Gathered {
   readonly allocated: Map<number, Bytes>;
   readonly objects: Map<number, Objects>;
   readonly largeBytes: Map<number, Bytes>;
-  last: LastLook | null;
+  last: LastSnapshot | null;
 }
 
-interface LastLook {
+interface LastSnapshot {
   objects: Objects;
   samples: number;
   variance: number;
@@ -162,7 +162,7 @@ export class SiteHistoryBuilder {
       .sort((a, b) => (b.liveBytes.at(-1) ?? 0) - (a.liveBytes.at(-1) ?? 0));
     const lives = ({ liveBytes }: SiteHistory) => this.#freedToo || (liveBytes.at(-1) ?? 0) > 0;
     return {
-      lookTimes: this.#times,
+      snapshotTimes: this.#times,
       cohorts: profile?.cohorts ?? [],
       sites: all.filter(lives),
       passing: all.filter((site) => !lives(site)),
@@ -237,7 +237,7 @@ export class SiteHistoryBuilder {
   }
 
   #history(profile: Profile, key: string, group: Gathered): SiteHistory {
-    const last = group.last as LastLook;
+    const last = group.last as LastSnapshot;
     const kept = [...last.keptByStack].sort((a, b) => b[1] - a[1]);
     const total = kept.reduce((sum, [, bytes]) => sum + bytes, 0);
     return {

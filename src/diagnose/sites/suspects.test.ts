@@ -10,7 +10,7 @@ function seenAt(text: string, looks: readonly number[], live?: readonly number[]
     Float64Array.from(looks, (look) => values[look] as number);
   return {
     ...sites,
-    lookTimes: looks.map((look) => sites.lookTimes[look] as number),
+    snapshotTimes: looks.map((look) => sites.snapshotTimes[look] as number),
     allocatedBytes: pick(sites.allocatedBytes),
     sites: sites.sites.map((site) => ({
       ...site,

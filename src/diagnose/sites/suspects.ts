@@ -62,7 +62,7 @@ const STANDS_OUT = 3;
 /** If the rate falls below this share from one third of the window to the next, twice, the site is a filling cache. */
 const FALLING = 0.6;
 /** With fewer snapshots after the first third, on a busy machine, the first and the last decide. */
-const FEWEST_LOOKS = 4;
+const FEWEST_SNAPSHOTS = 4;
 
 export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudgement[] {
   return histories.sites
@@ -92,7 +92,7 @@ function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
 }
 
 function judgeByAge(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
-  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const endMs = histories.snapshotTimes.at(-1) ?? startMs;
   const settledMs = startMs + (endMs - startMs) / 3;
   const kept = Array.from({ length: QUARTERS }, (_, quarter) => {
     const width = (endMs - settledMs) / QUARTERS;
@@ -126,7 +126,7 @@ function courseOf(
     return "fills";
   }
   const countRises =
-    assessGrowth({ times: histories.lookTimes, values: Array.from(site.objects) }).shape ===
+    assessGrowth({ times: histories.snapshotTimes, values: Array.from(site.objects) }).shape ===
     "growing";
   const births = countRises ? withoutTables(kept) : kept;
   const born = births.reduce((sum, bytes) => sum + bytes, 0);
@@ -159,7 +159,7 @@ export function mayKeep(
   histories: SiteHistories,
   startMs: TimeMs,
 ): boolean {
-  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const endMs = histories.snapshotTimes.at(-1) ?? startMs;
   return isHint(site, histories, startMs + (endMs - startMs) / 3, keptBytes);
 }
 
@@ -174,7 +174,7 @@ export function roseAtEnd(
   histories: SiteHistories,
   startMs: TimeMs,
 ): boolean {
-  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const endMs = histories.snapshotTimes.at(-1) ?? startMs;
   const lateMs = startMs + ((endMs - startMs) * 2) / 3;
   const late = valueAt(histories, site.liveBytes, lateMs);
   const left = bornBetween(site, histories, startMs, startMs - 1, lateMs);
@@ -187,18 +187,18 @@ export function roseAtEnd(
  */
 function isHint(
   site: SiteHistory,
-  { cohorts, lookTimes }: SiteHistories,
+  { cohorts, snapshotTimes }: SiteHistories,
   settledMs: TimeMs,
   keptBytes: Bytes,
 ): boolean {
   const born = cohorts.filter(
     (bound, cohort) => bound > settledMs && (site.cohortBytes[cohort] as number) > 0,
   );
-  const middleMs = (settledMs + (lookTimes.at(-1) ?? settledMs)) / 2;
-  const from = lookTimes.findIndex((time) => time >= settledMs);
+  const middleMs = (settledMs + (snapshotTimes.at(-1) ?? settledMs)) / 2;
+  const from = snapshotTimes.findIndex((time) => time >= settledMs);
   const rise = (site.liveBytes.at(-1) ?? 0) - (site.liveBytes[from] ?? 0);
   let fall = 0;
-  for (let look = from + 1; look < lookTimes.length; look++) {
+  for (let look = from + 1; look < snapshotTimes.length; look++) {
     fall = Math.max(fall, (site.liveBytes[look - 1] as number) - (site.liveBytes[look] as number));
   }
   const isSpread = born.length >= 3 && (born[0] as number) <= middleMs;
@@ -212,7 +212,7 @@ const LEAST_OTHER_WORK = 0.1;
 
 /** Survivors by allocation time: fewer and fewer are kept while the program keeps working, as in a filling cache. */
 function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): boolean {
-  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const endMs = histories.snapshotTimes.at(-1) ?? startMs;
   const bounds = [0, 1, 2, 3].map((third) => startMs + ((endMs - startMs) * third) / 3);
   const thirds = [0, 1, 2].map((third) => [bounds[third], bounds[third + 1]] as [number, number]);
   const [r0, r1, r2] = thirds.map(([from, to]) =>
@@ -233,15 +233,15 @@ function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
 
 /** A value at a time, interpolated between snapshots; 0 before the first. */
 export function valueAt(
-  { lookTimes }: Pick<SiteHistories, "lookTimes">,
+  { snapshotTimes }: Pick<SiteHistories, "snapshotTimes">,
   values: Float64Array,
   timeMs: TimeMs,
 ): number {
-  const after = lookTimes.findIndex((time) => time >= timeMs);
+  const after = snapshotTimes.findIndex((time) => time >= timeMs);
   if (after <= 0) {
     return after === 0 ? 0 : (values.at(-1) ?? 0);
   }
-  const [t0, t1] = [lookTimes[after - 1] as number, lookTimes[after] as number];
+  const [t0, t1] = [snapshotTimes[after - 1] as number, snapshotTimes[after] as number];
   const [v0, v1] = [values[after - 1] as number, values[after] as number];
   return v0 + ((v1 - v0) * (timeMs - t0)) / Math.max(1, t1 - t0);
 }
@@ -270,13 +270,13 @@ function bornBetween(
 /** Live bytes at the snapshots grew by about the kept bytes, until the end. */
 function risesStill(
   site: SiteHistory,
-  { lookTimes }: SiteHistories,
+  { snapshotTimes }: SiteHistories,
   settledMs: TimeMs,
   keptBytes: Bytes,
   countRises: boolean,
 ): boolean {
-  const from = lookTimes.findIndex((time) => time >= settledMs);
-  const times = lookTimes.slice(from);
+  const from = snapshotTimes.findIndex((time) => time >= settledMs);
+  const times = snapshotTimes.slice(from);
   const live = Array.from(site.liveBytes.slice(from));
   if (from < 0 || times.length < 2) {
     return true;
@@ -284,7 +284,7 @@ function risesStill(
   const span = (times.at(-1) as number) - (times[0] as number);
   const share = span / Math.max(1, (times.at(-1) as number) - settledMs);
   const expected = LEAST_GROWTH_OF_KEPT * keptBytes * share;
-  if (times.length < FEWEST_LOOKS) {
+  if (times.length < FEWEST_SNAPSHOTS) {
     return (live.at(-1) as number) - (live[0] as number) >= expected;
   }
   const { slope } = theilSen(times, live);
@@ -304,7 +304,7 @@ export function agesOf(
   histories: SiteHistories,
   startMs: TimeMs,
 ): { olderThanMs: Millis; bytes: Bytes }[] {
-  const endMs = histories.lookTimes.at(-1) ?? startMs;
+  const endMs = histories.snapshotTimes.at(-1) ?? startMs;
   const steps = 8;
   return Array.from({ length: steps }, (_, step) => {
     const olderThanMs = Math.round(((endMs - startMs) * step) / steps);

@@ -6,8 +6,8 @@ const MIB = 2 ** 20;
 /** Over looks a second apart. */
 function swelling(live: readonly number[]) {
   const largeBytes = Float64Array.from(live, (mib) => mib * MIB);
-  const lookTimes = live.map((_, look) => look * 1000);
-  return swellingOf({ largeBytes }, { lookTimes }, 0);
+  const snapshotTimes = live.map((_, look) => look * 1000);
+  return swellingOf({ largeBytes }, { snapshotTimes }, 0);
 }
 
 describe("a block that is replaced by larger ones", () => {

@@ -10,7 +10,7 @@ import type { SiteHistories, SiteHistory } from "./site_history.js";
 const SMALLEST_RISE_BYTES = 2_000_000;
 /** The growth must be significant compared with the initial level. */
 const LEAST_RISE_SHARE = 0.2;
-const FEWEST_LOOKS = 6;
+const FEWEST_SNAPSHOTS = 6;
 /** Share of the rise that one step may have, and that the second half must have. */
 const LARGEST_STEP = 0.5;
 const LEAST_SECOND_HALF = 0.25;
@@ -25,15 +25,15 @@ interface Swelling {
 /** How a site swells over the last two thirds of the snapshots; null if it does not. */
 export function swellingOf(
   { largeBytes }: Pick<SiteHistory, "largeBytes">,
-  { lookTimes }: Pick<SiteHistories, "lookTimes">,
+  { snapshotTimes }: Pick<SiteHistories, "snapshotTimes">,
   startMs: TimeMs,
 ): Swelling | null {
-  const endMs = lookTimes.at(-1) ?? startMs;
-  const from = lookTimes.findIndex((time) => time >= startMs + (endMs - startMs) / 3);
+  const endMs = snapshotTimes.at(-1) ?? startMs;
+  const from = snapshotTimes.findIndex((time) => time >= startMs + (endMs - startMs) / 3);
   if (largeBytes === undefined || from < 0) {
     return null;
   }
-  const times = lookTimes.slice(from, -1);
+  const times = snapshotTimes.slice(from, -1);
   const live = largeBytes.subarray(from);
   return swells(live, times) ?? swells(withoutSuccessors(live), times);
 }
@@ -52,7 +52,7 @@ function withoutSuccessors(live: Float64Array): Float64Array {
 
 /** `live`: values at these times and at the last snapshot. */
 function swells(live: Float64Array, times: readonly TimeMs[]): Swelling | null {
-  if (times.length < FEWEST_LOOKS) {
+  if (times.length < FEWEST_SNAPSHOTS) {
     return null;
   }
   // While the new block is filled from the old one, both are live, so the level is the minimum of this and all

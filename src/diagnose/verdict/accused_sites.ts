@@ -210,7 +210,7 @@ function suspectJson(
   const { site } = suspect;
   const sampled = site.liveBytes.length > 0;
   const histories = site.domain === "files" ? evidence.mappings : evidence.sites;
-  const times = histories?.lookTimes ?? evidence.census?.timesMs ?? [];
+  const times = histories?.snapshotTimes ?? evidence.census?.timesMs ?? [];
   const holder = namedHolder(observations, suspect, kind);
   const kept = accused.reduce((sum, { slope }) => sum + slope, 0);
   const isOfGrowth = kind !== "copy-on-write" && site.domain !== "files";

@@ -74,6 +74,8 @@ export function partsOf({ target }: Observations): DiagnosisJson["ledger"] {
     });
   const ledger = rows(LEDGER_PARTS.map((part) => [ledgerMetric(part), part]));
   const kernel = rows(KERNEL_PARTS);
-  const told = LEDGER_PARTS.some((part) => target.growth(ledgerMetric(part)).shape !== "short");
-  return ledger.length > 0 && (told || kernel.length === 0) ? ledger : kernel;
+  const isLedgerMeasured = LEDGER_PARTS.some(
+    (part) => target.growth(ledgerMetric(part)).shape !== "short",
+  );
+  return ledger.length > 0 && (isLedgerMeasured || kernel.length === 0) ? ledger : kernel;
 }

@@ -4,7 +4,7 @@ import type { Evidence } from "../evidence/evidence.js";
 export function missingEvidence({ sites, holders = [], processes, snapshots }: Evidence): string[] {
   const isPolled = processes.some(({ series }) => series.timesMs.length > 0);
   if (snapshots && !isPolled) {
-    return []; // a snapshot alone says nothing about the host's memory
+    return []; // a snapshot alone does not show the host's memory
   }
   const hasLedger = processes[0]?.series.values.has("ledger.malloc.used") ?? false;
   return [

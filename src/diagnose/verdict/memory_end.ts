@@ -91,7 +91,7 @@ function largestAtEnd({ sites }: Evidence, { pid, cause }: MemoryEndEvidence) {
   // A child that has ended has no live bytes at the last snapshot.
   const seen = [...(sites?.sites ?? []), ...(sites?.passing ?? [])];
   const own = seen.filter((site) => site.pid === pid);
-  const sums = (sites?.lookTimes ?? []).map((_, look) =>
+  const sums = (sites?.snapshotTimes ?? []).map((_, look) =>
     own.reduce((sum, { liveBytes }) => sum + (liveBytes[look] ?? 0), 0),
   );
   const highest = sums.reduce((best, sum, i) => (sum > (sums[best] ?? 0) ? i : best), 0);

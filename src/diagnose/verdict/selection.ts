@@ -1,4 +1,4 @@
-/** A verdict on selected rows says so, and states their share of the whole process's growth. */
+/** A verdict on selected rows states this, and their share of the whole process's growth. */
 import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
@@ -34,13 +34,13 @@ export function selectionGrowth({ evidence, windowMs, suspects }: Observations):
   if (evidence.selection === undefined || evidence.sites === undefined || suspects.length > 0) {
     return null;
   }
-  const { lookTimes, sites, passing } = evidence.sites;
+  const { snapshotTimes, sites, passing } = evidence.sites;
   const all = [...sites, ...passing];
-  const values = lookTimes.map((_, look) =>
+  const values = snapshotTimes.map((_, look) =>
     all.reduce((sum, { liveBytes }) => sum + (liveBytes[look] ?? 0), 0),
   );
-  const growth = assessGrowth({ times: lookTimes, values });
-  if (growth.shape === "short" && !staysLevel({ times: lookTimes, values })) {
+  const growth = assessGrowth({ times: snapshotTimes, values });
+  if (growth.shape === "short" && !staysLevel({ times: snapshotTimes, values })) {
     return null;
   }
   return growth.shape === "growing"

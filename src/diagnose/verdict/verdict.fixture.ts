@@ -12,6 +12,6 @@ export function verdict(text: string): VerdictKind {
 }
 
 /** The finding of one rule. */
-export function ruleSays(name: string, text: string): Finding | null | undefined {
+export function ruleFinding(name: string, text: string): Finding | null | undefined {
   return RULES.find((rule) => rule.name === name)?.judge(observe(evidenceOf(text)));
 }

@@ -72,7 +72,7 @@ export function causeSentence(
 ): string {
   const [first] = [...suspects].sort((a, b) => b.slope - a.slope);
   const what = kind === "cache-plateau" ? "A cache is filling up to its bound" : WHAT[kind];
-  const where = first === undefined ? "" : `${whence(kind, first)}; `;
+  const where = first === undefined ? "" : `${originOf(kind, first)}; `;
   // Handles may use too little memory to state a rate.
   const rate = slope > 0 ? formatSlopeBriefly(slope) : "";
   return `${[what, `${where}${rate}`.replace(/; $/, "")].filter((part) => part !== "").join(": ")}.`;
@@ -97,7 +97,7 @@ export function summaryOf(
     );
   } else if (first?.backlog) {
     parts[0] = "A backlog grows: items arrive faster than they are consumed";
-    parts.push(whence(kind, first));
+    parts.push(originOf(kind, first));
     const { holder } = suspects[0] ?? {};
     if (holder) {
       parts.push(`waiting in ${holder.path.join(" → ")}`);
@@ -107,7 +107,7 @@ export function summaryOf(
       `${formatSlopeBriefly(producedSlope)} in, ${formatSlopeBriefly(consumedSlope)} out, the oldest has waited ${formatDurationBriefly(waitingMs)}`,
     );
   } else if (first) {
-    parts.push(whence(kind, first));
+    parts.push(originOf(kind, first));
     const { holder, puts, stack } = suspects[0] ?? {};
     if (holder) {
       const putter = puts ? `, added by ${frameText(stack?.[0])}` : "";
@@ -155,7 +155,7 @@ function liveBytes({ sites }: Evidence): Bytes {
   return (sites?.sites ?? []).reduce((sum, site) => sum + (site.liveBytes.at(-1) ?? 0), 0);
 }
 
-function whence(kind: VerdictKind, { site }: SiteJudgement): string {
+function originOf(kind: VerdictKind, { site }: SiteJudgement): string {
   const made = site.keptStacks.length > 0 ? frameText(headlineOf(site)) : "";
   if (kind === "allocator-retention" && made !== "") {
     return `objects that ${made} keeps lie between freed blocks`;

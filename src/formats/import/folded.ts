@@ -41,7 +41,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
     if (line.trim() !== "") {
       const [, stack = "", number = ""] = LINE.exec(line) ?? [];
       if (number === "") {
-        throw new ForeignFault(`the line '${line.slice(0, 40)}' is no stack with a number`);
+        throw new ForeignFault(`the line '${line.slice(0, 40)}' is not a stack with a number`);
       }
       const figures = value === null ? {} : { [value]: Number(number) };
       sites.add(

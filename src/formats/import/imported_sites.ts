@@ -3,7 +3,7 @@ import type { LabelId, Millis, StackId, ThreadIndex, TimeMs } from "../../model/
 import {
   type Domain,
   FrameKind,
-  type ProfileLook,
+  type ProfileSnapshot,
   type ProfileTables,
 } from "../../model/profile/profile.js";
 import { newSiteTable } from "../../model/profile/site_columns.js";
@@ -118,7 +118,7 @@ export class ImportedSites {
   }
 
   /** The figures added since the last call. `peakMs`: 0 if the peak is unknown. */
-  look(timeMs: TimeMs, durationMs: Millis, peakMs: TimeMs): ProfileLook {
+  look(timeMs: TimeMs, durationMs: Millis, peakMs: TimeMs): ProfileSnapshot {
     const rows = [...this.#rows.values()];
     this.#rows = new Map();
     const sites = newSiteTable(rows.length, 1);

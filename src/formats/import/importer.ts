@@ -1,7 +1,7 @@
 /** What a file of `import/` provides to the registry in `src/formats/index.ts`. */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { ImportedFigure, LineFigures } from "../../model/profile/imported.js";
-import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 
 /** A file of another tool, unpacked. */
@@ -22,7 +22,7 @@ export interface ForeignRecording {
   readonly known: readonly ImportedFigure[];
   readonly tables: ProfileTables;
   /** Ascending by time; empty if the format has no stacks. */
-  readonly looks: readonly ProfileLook[];
+  readonly looks: readonly ProfileSnapshot[];
   readonly startedMs: TimeMs;
   readonly endedMs: TimeMs;
   readonly metrics: readonly {
@@ -31,7 +31,7 @@ export interface ForeignRecording {
     readonly value: number;
   }[];
   readonly events: readonly TimelineEvent[];
-  /** Figures of source lines that are no sum over stacks; empty if the format has none. */
+  /** Figures of source lines that are not sums over stacks; empty if the format has none. */
   readonly lines: readonly LineFigures[];
   /** Sentences about what the file does not contain, beyond the figures that are unknown. */
   readonly limits: readonly string[];

@@ -15,7 +15,7 @@ export function parseJson({ path, bytes }: ForeignFile): Json {
     return JSON.parse(bytes.toString("utf8"));
   } catch (error) {
     if (error instanceof SyntaxError) {
-      throw new ForeignFault("it is no complete JSON");
+      throw new ForeignFault("it is not complete JSON");
     }
     throw error;
   }

@@ -49,7 +49,7 @@ function read(file: ForeignFile): ForeignRecording {
   if (!types.some((type) => type === "live" || type === "peak" || type === "allocated")) {
     throw notOpened(
       file.path,
-      `a pprof profile of ${names.join(", ")}, which is no memory`,
+      `a pprof profile of ${names.join(", ")}, which is not memory`,
       "import a heap profile",
     );
   }
@@ -90,7 +90,7 @@ function decode(bytes: Buffer): Profile {
     if (error instanceof RangeError && /size|length/.test(error.message)) {
       throw error;
     }
-    throw new ForeignFault("it is no complete pprof profile");
+    throw new ForeignFault("it is not a complete pprof profile");
   }
 }
 

@@ -44,7 +44,7 @@ function read(file: ForeignFile): ForeignRecording {
     events: [],
     lines,
     limits: [
-      "Figures are scalene's samples by line; a line's own peak is its highest live memory at its own moment.",
+      "Figures are scalene's samples by line; a line's own peak is its highest live memory, at whatever time.",
       ...(profile.memory === false
         ? ["Scalene ran without --memory: no memory was measured."]
         : []),

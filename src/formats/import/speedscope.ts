@@ -35,7 +35,7 @@ const NAMES: readonly (readonly [RegExp, PlainValue])[] = [
 export const speedscope: ProfileImporter = {
   name: "speedscope",
   description:
-    "speedscope: profiles in bytes, as of memray transform; --value if its name does not say which",
+    "speedscope: profiles in bytes, as of memray transform; --value if its name does not show which",
   recognises: ({ head, bytes }) =>
     /^\s*\{/.test(head) && bytes.includes("speedscope.app/file-format-schema.json"),
   read,
@@ -55,7 +55,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
       if (figure === undefined) {
         throw notOpened(
           file.path,
-          "a speedscope profile in bytes, and its name does not say which bytes",
+          "a speedscope profile in bytes, and its name does not show which bytes",
           `name them: tidemark import ${file.path} --value live`,
         );
       }

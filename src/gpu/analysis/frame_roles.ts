@@ -8,7 +8,7 @@ import {
 import { type GpuFrame, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
 
 /** Leaf first, without the allocator's own frames, and without the interpreter's if there are Python frames. */
-export function tellingFrames(snapshot: GpuSnapshot, stack: number): FrameJson[] {
+export function informativeFrames(snapshot: GpuSnapshot, stack: number): FrameJson[] {
   const all = gpuFramesOf(snapshot, stack);
   const python = all.some(isPythonFrame);
   return all

@@ -4,7 +4,7 @@ import type { GpuCategory, GpuSiteJson } from "../../model/documents/gpu/gpu_doc
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
 import type { GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 import type { Classified } from "./category.js";
-import { tellingFrames } from "./frame_roles.js";
+import { informativeFrames } from "./frame_roles.js";
 
 const MOST_LIKELY_FIRST = (a: { bytes: number }, b: { bytes: number }) => b.bytes - a.bytes;
 
@@ -30,7 +30,7 @@ export function sitesOf(
   }
   const merged = new Map<string, GpuSiteJson>();
   for (const { stack, ...figures } of byStack.values()) {
-    const frames = tellingFrames(snapshot, stack);
+    const frames = informativeFrames(snapshot, stack);
     const key = siteKey(frames, figures.category);
     const site = merged.get(key);
     if (site === undefined) {

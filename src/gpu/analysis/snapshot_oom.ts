@@ -3,7 +3,7 @@ import { float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base
 import type { GpuOutOfMemoryJson } from "../../model/documents/gpu/gpu_document.js";
 import { type GpuReplay, gapsAt } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
-import { tellingFrames } from "./frame_roles.js";
+import { informativeFrames } from "./frame_roles.js";
 
 const COMMON_POOL = /^\[0, ?0\]$/;
 
@@ -23,7 +23,7 @@ export function outOfMemoryOf(snapshot: GpuSnapshot, replay: GpuReplay): GpuOutO
       timeUs: float64At(events.timeUs, row),
       requestedBytes,
       deviceFreeBytes: float64At(events.address, row),
-      stack: tellingFrames(snapshot, uint32At(events.stack, row)),
+      stack: informativeFrames(snapshot, uint32At(events.stack, row)),
       reservedBytes: float64At(replay.reserved, event),
       liveBytes: float64At(replay.requested, event),
       freeInSegmentsBytes: free,

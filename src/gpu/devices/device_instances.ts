@@ -35,7 +35,7 @@ interface InstanceProcess {
   readonly usedBytes: Bytes | null;
 }
 
-export interface InstanceLook {
+export interface InstanceReading {
   readonly instances: DeviceInstance[];
   readonly processes: InstanceProcess[];
 }
@@ -50,8 +50,8 @@ interface Node {
 const MIB = 2 ** 20;
 
 /** @param text output of `nvidia-smi -q`; any other text yields nothing */
-export function parseInstances(text: string): InstanceLook {
-  const look: InstanceLook = { instances: [], processes: [] };
+export function parseInstances(text: string): InstanceReading {
+  const look: InstanceReading = { instances: [], processes: [] };
   for (const device of treeOf(text).filter(({ key }) => key.startsWith("GPU "))) {
     const uuid = textOf(device, "GPU UUID");
     for (const part of childrenOf(device, "MIG Device")) {

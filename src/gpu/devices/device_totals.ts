@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { itemAt } from "../../model/base/columns.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { noDeviceDriver, TidemarkError } from "../../model/errors/errors.js";
-import { type InstanceLook, parseInstances } from "./device_instances.js";
+import { type InstanceReading, parseInstances } from "./device_instances.js";
 
 interface Device {
   readonly index: number;
@@ -25,11 +25,11 @@ interface DeviceProcess {
   readonly usedBytes: Bytes | null;
 }
 
-export interface DeviceLook {
+export interface DeviceReading {
   readonly devices: Device[];
   readonly processes: DeviceProcess[];
   /** Of the devices that are divided. */
-  readonly divided: InstanceLook;
+  readonly divided: InstanceReading;
 }
 
 const DEVICES = "index,uuid,name,memory.total,memory.used,utilization.gpu,mig.mode.current";
@@ -42,7 +42,7 @@ const TABLE = ["--format=csv,noheader,nounits"];
 const MIB = 2 ** 20;
 
 /** @throws TidemarkError TM-E065 where no driver answers */
-export async function readDevices(): Promise<DeviceLook> {
+export async function readDevices(): Promise<DeviceReading> {
   const devices = parseDevices(await ask([`--query-gpu=${DEVICES}`, ...TABLE]));
   if (devices.length === 0) {
     throw noDeviceDriver("nvidia-smi lists no device");

@@ -1,4 +1,4 @@
-/** Texts of XLA, of libraries on the device and of other frameworks: who says what, and what is no event. */
+/** Texts of XLA, of libraries on the device and of other frameworks: which messages are events, and which are not. */
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { OomEventJson } from "../../model/documents/gpu/gpu_document.js";

@@ -1,4 +1,4 @@
-/** Messages as they stand in people's logs, by version, wrapped and prefixed. */
+/** Messages as they occur in logs, by version, wrapped and prefixed. */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -195,7 +195,7 @@ describe("extreme figures", () => {
   test.each([
     ["an address beyond 2^53", segment({ address: 2 ** 60 }), "TM-E063", /larger than any address/],
     [
-      "a size that is no whole number",
+      "a size that is not a whole number",
       segment({ total_size: new PythonFloat(1.5) }),
       "TM-E063",
       /larger than any address/,
@@ -209,7 +209,7 @@ describe("extreme figures", () => {
     ["a device below zero", segment({ device: -1 }), "TM-E063", /is not a device/],
     ["a device of a million", segment({ device: 1e6 }), "TM-E063", /is not a device/],
     [
-      "a stream that is no number",
+      "a stream that is not a number",
       segment({ stream: new PythonFloat(Number.NaN) }),
       "TM-E063",
       /is not a stream/,

@@ -60,7 +60,7 @@ interface HeapRequest {
   readonly draw: ((objects: ObjectGraph, nodes: readonly NodeId[]) => string) | null;
 }
 
-interface HeapLook {
+interface HeapReading {
   readonly document: HeapJson;
   /** null if there is no graph. */
   readonly tree: NamedHeapTree | null;
@@ -71,7 +71,7 @@ interface HeapLook {
 const MOST_HOLDERS = 200;
 
 /** Throws TidemarkError if the target cannot be read, runs no Python, or has no object matching `to`. */
-export async function heapDocument(request: HeapRequest): Promise<HeapLook> {
+export async function heapDocument(request: HeapRequest): Promise<HeapReading> {
   const memory = /^\d+$/.test(request.target)
     ? openProcessMemory(Number(request.target))
     : openCoreFile(request.target);
@@ -85,7 +85,7 @@ export async function heapDocument(request: HeapRequest): Promise<HeapLook> {
 }
 
 /** The page of a heap that was read with `wantsTree`. */
-export function heapPage(target: string, { document, tree }: HeapLook): HeapPageDocument {
+export function heapPage(target: string, { document, tree }: HeapReading): HeapPageDocument {
   const title = `heap of ${oneLine(document.target.command.join(" ") || target)}`;
   return { schema: HEAP_PAGE_SCHEMA, title, heap: document, tree };
 }
@@ -97,7 +97,7 @@ function becauseCutOff(memory: Memory, error: unknown): unknown {
   return missing > 0 && lost ? coreCutOff(memory.name, missing) : error;
 }
 
-async function look(memory: Memory, request: HeapRequest): Promise<HeapLook> {
+async function look(memory: Memory, request: HeapRequest): Promise<HeapReading> {
   const { maxPauseMs } = request;
   const wantsGraph = request.graph || request.wantsTree || request.to !== undefined;
   const maxBytes = spareMemory();
@@ -228,7 +228,7 @@ function pathsTo(objects: ObjectGraph, to: string): NonNullable<HeapJson["paths"
 function answersTo(
   objects: ObjectGraph,
   { to, draw, wantsValue }: HeapRequest,
-): Pick<HeapLook, "dot" | "value"> {
+): Pick<HeapReading, "dot" | "value"> {
   const nodes = to === undefined ? [] : nodesOf(objects, to);
   return {
     dot: draw === null ? null : draw(objects, nodes),

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { processKey, readLastLook, writeLastLook } from "./previous_sizes.js";
+import { processKey, readPreviousSizes, writePreviousSizes } from "./previous_sizes.js";
 
 let folder: string;
 beforeEach(() => {
@@ -13,9 +13,9 @@ afterEach(() => rmSync(folder, { recursive: true }));
 it("remembers sizes by process, and makes its folder", () => {
   const path = join(folder, "cache", "tidemark", "ps.json");
   const look = { timeMs: 5, sizes: new Map([[processKey(7, 99), 1024]]) };
-  expect(readLastLook(path)).toBeNull();
-  writeLastLook(look, path);
-  expect(readLastLook(path)).toEqual(look);
+  expect(readPreviousSizes(path)).toBeNull();
+  writePreviousSizes(look, path);
+  expect(readPreviousSizes(path)).toEqual(look);
 });
 
 it.each(["", "{", "null", "[]", '{"timeMs":"x","sizes":{}}', '{"timeMs":1,"sizes":null}'])(
@@ -23,12 +23,14 @@ it.each(["", "{", "null", "[]", '{"timeMs":"x","sizes":{}}', '{"timeMs":1,"sizes
   (text) => {
     const path = join(folder, "ps.json");
     writeFileSync(path, text);
-    expect(readLastLook(path)).toBeNull();
+    expect(readPreviousSizes(path)).toBeNull();
   },
 );
 
 it("survives an unwritable folder", () => {
   const file = join(folder, "file");
   writeFileSync(file, "");
-  expect(() => writeLastLook({ timeMs: 1, sizes: new Map() }, join(file, "ps.json"))).not.toThrow();
+  expect(() =>
+    writePreviousSizes({ timeMs: 1, sizes: new Map() }, join(file, "ps.json")),
+  ).not.toThrow();
 });

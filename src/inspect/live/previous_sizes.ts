@@ -7,7 +7,7 @@ import { homedir, hostname } from "node:os";
 import { join } from "node:path";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 
-interface LastLook {
+interface PreviousSizes {
   readonly timeMs: TimeMs;
   /** Key: pid and start ticks, which no two processes of a boot share. */
   readonly sizes: ReadonlyMap<string, Bytes>;
@@ -21,7 +21,7 @@ export function processKey(pid: Pid, startTicks: number): string {
 }
 
 /** null if there is none, or it cannot be read. @internal */
-export function readLastLook(path = defaultPath()): LastLook | null {
+export function readPreviousSizes(path = defaultPath()): PreviousSizes | null {
   try {
     const { timeMs, sizes, least } = JSON.parse(readFileSync(path, "utf8")) as Record<
       string,
@@ -49,7 +49,7 @@ function sizesIn(table: object): Map<string, Bytes> {
 }
 
 /** @internal */
-export function writeLastLook(look: LastLook, path = defaultPath()): void {
+export function writePreviousSizes(look: PreviousSizes, path = defaultPath()): void {
   try {
     mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
     const { timeMs, sizes, least } = look;

@@ -11,7 +11,7 @@ import {
   type MeasuredGrowth,
   withReading,
 } from "./measured_growth.js";
-import { readLastLook, writeLastLook } from "./previous_sizes.js";
+import { readPreviousSizes, writePreviousSizes } from "./previous_sizes.js";
 import { keyOf, type ProcessRow, processRow } from "./process_rows.js";
 
 interface ProcessList {
@@ -23,7 +23,7 @@ interface ProcessList {
 
 /** Lists all Python processes, and keeps their sizes for the next call of this user. */
 export async function listProcesses(): Promise<ProcessList> {
-  const before = readLastLook();
+  const before = readPreviousSizes();
   const device = readDeviceUse();
   const processes = readPythonProcesses(true);
   const now = Date.now();
@@ -34,7 +34,7 @@ export async function listProcesses(): Promise<ProcessList> {
       return [key, Math.min(earlier, process.rssBytes)];
     }),
   );
-  writeLastLook({
+  writePreviousSizes({
     timeMs: now,
     sizes: new Map(processes.map((process) => [keyOf(process), process.rssBytes])),
     least,
@@ -44,11 +44,11 @@ export async function listProcesses(): Promise<ProcessList> {
     const row = processRow(process, before?.sizes ?? null, use);
     const key = keyOf(process);
     const minimum = least.get(key);
-    const sinceLastLook: MeasuredGrowth =
+    const sincePreviousSizes: MeasuredGrowth =
       before?.sizes.has(key) && minimum !== undefined
         ? { minRssBytes: minimum, ...growthBetween(row.growthBytes, now - before.timeMs) }
         : {};
-    return { ...row, ...sinceLastLook, ...growthInRecording(process.pid) };
+    return { ...row, ...sincePreviousSizes, ...growthInRecording(process.pid) };
   });
   return {
     document: documentOf(rows),

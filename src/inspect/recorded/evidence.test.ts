@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { LookMoment } from "../../recording/types.js";
-import { looksAtWork } from "./evidence.js";
+import type { SnapshotMoment } from "../../recording/types.js";
+import { snapshotsAtWork } from "./evidence.js";
 
 /** Of a run of 100 s: "10s 40" is a look and the live bytes that it found; the last is the one at the end. */
-function looks(text: string): Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[] {
+function looks(text: string): Pick<SnapshotMoment, "kind" | "timeMs" | "liveBytes">[] {
   const rows = text.split(",").map((row) => row.trim().split("s "));
   return rows.map(([time, live], i) => ({
     kind: i === rows.length - 1 ? "end" : "poll",
@@ -13,23 +13,23 @@ function looks(text: string): Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[
 }
 
 test("number of snapshots of a program at work", () => {
-  expect(looksAtWork(looks("0s 10, 50s 40, 90s 60, 100s 58"))).toBe(4);
-  expect(looksAtWork(looks("0s 10, 50s 40, 90s 60, 100s 5"))).toBe(3);
+  expect(snapshotsAtWork(looks("0s 10, 50s 40, 90s 60, 100s 58"))).toBe(4);
+  expect(snapshotsAtWork(looks("0s 10, 50s 40, 90s 60, 100s 5"))).toBe(3);
   // One poll met the end, too: what it had left is no course of the program's.
-  expect(looksAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 30, 100s 5"))).toBe(4);
-  expect(looksAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 6, 100s 6"))).toBe(4);
+  expect(snapshotsAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 30, 100s 5"))).toBe(4);
+  expect(snapshotsAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 6, 100s 6"))).toBe(4);
   // It has more left than it had two looks before.
-  expect(looksAtWork(looks("0s 10, 50s 40, 80s 66, 92s 82, 100s 65"))).toBe(4);
+  expect(snapshotsAtWork(looks("0s 10, 50s 40, 80s 66, 92s 82, 100s 65"))).toBe(4);
   // What its libraries keep is most of it, and what it had kept itself is gone.
-  expect(looksAtWork(looks("0s 100, 10s 300, 50s 315, 90s 330, 100s 305"))).toBe(4);
-  expect(looksAtWork(looks("0s 100, 10s 300, 50s 315, 90s 330, 100s 326"))).toBe(5);
-  expect(looksAtWork(looks("0s 100, 20s 300, 60s 310, 100s 298"))).toBe(3);
+  expect(snapshotsAtWork(looks("0s 100, 10s 300, 50s 315, 90s 330, 100s 305"))).toBe(4);
+  expect(snapshotsAtWork(looks("0s 100, 10s 300, 50s 315, 90s 330, 100s 326"))).toBe(5);
+  expect(snapshotsAtWork(looks("0s 100, 20s 300, 60s 310, 100s 298"))).toBe(3);
   // A program at work gives back, too.
-  expect(looksAtWork(looks("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(3);
-  expect(looksAtWork(looks("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);
+  expect(snapshotsAtWork(looks("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(3);
+  expect(snapshotsAtWork(looks("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);
 });
 
 test("with one snapshot, or none", () => {
-  expect(looksAtWork([])).toBe(0);
-  expect(looksAtWork(looks("1s 0"))).toBe(1);
+  expect(snapshotsAtWork([])).toBe(0);
+  expect(snapshotsAtWork(looks("1s 0"))).toBe(1);
 });

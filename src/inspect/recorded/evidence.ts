@@ -13,13 +13,13 @@ import {
 import type { OnProgress, StackId } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
-import type { LookMoment, Recording } from "../../recording/types.js";
+import type { Recording, SnapshotMoment } from "../../recording/types.js";
 import { recordedSnapshots } from "./gpu/recorded_snapshots.js";
 import { memoryEndsOf } from "./memory_ends.js";
 import { chosenRows, conditionText } from "./rows/chosen_rows.js";
 
 /** More snapshots than this do not improve the judgement of a course. */
-const MOST_LOOKS = 48;
+const MOST_SNAPSHOTS = 48;
 /**
  * If less than this share is left at the last snapshot, the program has freed its memory, and the previous
  * snapshot is more informative.
@@ -103,7 +103,7 @@ async function siteHistories(
   recording: Recording,
   onProgress: OnProgress,
 ): Promise<Pick<Evidence, "sites" | "mappings">> {
-  const chosen = chooseLooks(recording);
+  const chosen = chooseSnapshots(recording);
   if (chosen.length === 0) {
     return {};
   }
@@ -124,13 +124,13 @@ async function siteHistories(
 }
 
 /** Evenly over time; always includes the last snapshot of the program at work. @internal */
-export function chooseLooks({ looks }: Recording): number[] {
-  const usable = looks.slice(0, looksAtWork(looks));
-  if (usable.length <= MOST_LOOKS) {
+export function chooseSnapshots({ looks }: Recording): number[] {
+  const usable = looks.slice(0, snapshotsAtWork(looks));
+  if (usable.length <= MOST_SNAPSHOTS) {
     return usable.map((_, index) => index);
   }
   const first = usable[0]?.timeMs ?? 0;
-  const width = ((usable.at(-1)?.timeMs ?? 0) - first) / MOST_LOOKS;
+  const width = ((usable.at(-1)?.timeMs ?? 0) - first) / MOST_SNAPSHOTS;
   const chosen = new Map<number, number>();
   for (const [index, look] of usable.entries()) {
     chosen.set(Math.floor((look.timeMs - first) / width), index);
@@ -142,8 +142,8 @@ export function chooseLooks({ looks }: Recording): number[] {
  * Number of snapshots of the program at work: the one at its end, and one shortly before, may show a program
  * that is freeing its memory. @internal
  */
-export function looksAtWork(
-  looks: readonly Pick<LookMoment, "kind" | "timeMs" | "liveBytes">[],
+export function snapshotsAtWork(
+  looks: readonly Pick<SnapshotMoment, "kind" | "timeMs" | "liveBytes">[],
 ): number {
   const [first, end] = [looks[0], looks.at(-1)];
   if (first === undefined || end?.kind !== "end") {

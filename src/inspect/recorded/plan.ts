@@ -121,7 +121,7 @@ export function planComparedWithRecording(
   };
 }
 
-/** With vLLM's own start-up log. @throws TidemarkError TM-E014 where the log says nothing of memory */
+/** With vLLM's own start-up log. @throws TidemarkError TM-E014 where the log has no memory figures */
 export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
   const log = readVllmLog(readLog(path));
   if (Object.keys(log).length === 0) {

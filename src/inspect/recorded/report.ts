@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { OnProgress } from "../../model/base/units.js";
 import type { ReportDocument } from "../../model/documents/report_document.js";
 import { isUnknown } from "../../model/profile/imported.js";
-import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
 import { diagnoseRecording, diagnosisPage } from "./diagnosis.js";
@@ -10,7 +10,7 @@ import { chosenRows } from "./rows/chosen_rows.js";
 import { summarize } from "./summary.js";
 
 /** More snapshots would enlarge the page without a visible gain in the timeline. */
-const MOST_LOOKS = 60;
+const MOST_SNAPSHOTS = 60;
 const NO_TABLES: ProfileTables = {
   strings: [""],
   frames: {
@@ -44,8 +44,8 @@ export async function buildReport(
 ): Promise<ReportDocument> {
   const recording = chosenRows(whole, where);
   let tables: ProfileTables | null = null;
-  const looks: ProfileLook[] = [];
-  const chosen = chooseLooks(recording);
+  const looks: ProfileSnapshot[] = [];
+  const chosen = chooseSnapshots(recording);
   for (const index of chosen) {
     const { timeMs, durationMs, sites, files, cohorts, peakMs, ...rest } =
       recording.profileOf(index);
@@ -65,7 +65,7 @@ export async function buildReport(
 }
 
 /** Evenly by order, which is geometric in time; always includes the highest and the last. */
-function chooseLooks({ looks }: Recording): number[] {
+function chooseSnapshots({ looks }: Recording): number[] {
   if (looks.length === 0) {
     return [];
   }
@@ -74,7 +74,7 @@ function chooseLooks({ looks }: Recording): number[] {
     (best, look, i) => (look.liveBytes > (looks[best]?.liveBytes ?? 0) ? i : best),
     0,
   );
-  const count = Math.min(looks.length, MOST_LOOKS - 2);
+  const count = Math.min(looks.length, MOST_SNAPSHOTS - 2);
   const even = Array.from({ length: count }, (_, i) =>
     Math.round((i * last) / Math.max(1, count - 1)),
   );

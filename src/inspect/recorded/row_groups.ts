@@ -7,7 +7,7 @@ import type { RowGroupJson } from "../../model/documents/documents.js";
 import type { Profile, SiteTable } from "../../model/profile/profile.js";
 import { groupRows, rowColumn } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
-import { chooseLooks } from "./evidence.js";
+import { chooseSnapshots } from "./evidence.js";
 import { type Figures, varianceBetween } from "./rows/variance_between.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -76,7 +76,7 @@ const NOTHING: Figures = { live: 0, variance: 0, allocated: 0, allocatedVariance
 function coursesOf(recording: Recording, by: string): Courses {
   const times: TimeMs[] = [];
   const byGroup = new Map<string, Figures[]>();
-  for (const index of chooseLooks(recording)) {
+  for (const index of chooseSnapshots(recording)) {
     const profile = recording.profileOf(index);
     for (const [group, rows] of groupRows(rowColumn(profile, by), profile.sites)) {
       const course = byGroup.get(group) ?? [];

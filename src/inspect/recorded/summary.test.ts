@@ -17,7 +17,7 @@ const HOUR = 3_600_000;
 let folder: string;
 let small: Recording;
 
-const untold = async () => {};
+const noProgress = async () => {};
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "tidemark-summary-"));
@@ -281,7 +281,7 @@ describe("growth", () => {
       agent: { samples: 0, allocatedBytesPerSecond: 0 },
     });
     expect(() => recording.profileAt("end")).toThrow(/TM-E014/);
-    expect(await buildReport(recording, untold)).toMatchObject({
+    expect(await buildReport(recording, noProgress)).toMatchObject({
       looks: [],
       tables: { processes: [] },
     });
@@ -312,9 +312,9 @@ test("the peak of a process that the kernel killed is at least what it held then
 
 describe("report", () => {
   test("snapshots ascend, the last is the end, and all share the last one's tables", async () => {
-    const report = await buildReport(small, untold);
+    const report = await buildReport(small, noProgress);
     expect(report.title).toBe("small.tidemark");
-    expect(report.looks.map(({ timeMs }) => timeMs)).toEqual(small.lookTimes);
+    expect(report.looks.map(({ timeMs }) => timeMs)).toEqual(small.snapshotTimes);
     expect(report.tables.stacks.length).toBe(small.profileAt("end").stacks.length);
     expect(report.series).toBe(small.series);
   });
@@ -323,9 +323,9 @@ describe("report", () => {
     const path = join(folder, "many.tidemark");
     writeSmallRecording(path, { looks: 150 });
     const recording = openRecording(path);
-    const { looks } = await buildReport(recording, untold);
+    const { looks } = await buildReport(recording, noProgress);
     expect(looks.length).toBeLessThanOrEqual(60);
     expect(looks.length).toBeGreaterThan(50);
-    expect(looks.at(-1)?.timeMs).toBe(recording.lookTimes.at(-1));
+    expect(looks.at(-1)?.timeMs).toBe(recording.snapshotTimes.at(-1));
   });
 });

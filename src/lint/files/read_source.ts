@@ -35,7 +35,7 @@ export function readSource(path: string): ReadSource {
     return { problem: reasonOf(error) };
   }
   if (bytes.includes(0)) {
-    return { problem: "has null bytes: it is no Python source, and was not checked" };
+    return { problem: "has null bytes: it is not Python source, and was not checked" };
   }
   const head = bytes.subarray(0, 400).toString("latin1").split("\n").slice(0, 2);
   const declared = head.map((line) => COOKIE.exec(line)?.[1]).find((name) => name !== undefined);

@@ -39,11 +39,11 @@ describe("[tool.tidemark.lint]", () => {
   });
 
   it.each([
-    ["[tool.tidemark.lint\n", /^TM-E002 pyproject\.toml:1: this is no TOML: /],
-    ["x = \n[tool.tidemark.lint]\n", /^TM-E002 pyproject\.toml:1: this is no TOML: /],
+    ["[tool.tidemark.lint\n", /^TM-E002 pyproject\.toml:1: this is not TOML: /],
+    ["x = \n[tool.tidemark.lint]\n", /^TM-E002 pyproject\.toml:1: this is not TOML: /],
     [
       '[tool.tidemark.lint]\nignore = ["a"]\nignore = ["b"]\n',
-      /^TM-E002 pyproject\.toml:3: this is no TOML: /,
+      /^TM-E002 pyproject\.toml:3: this is not TOML: /,
     ],
     [
       "[tool.tidemark]\nlint = 5\n",

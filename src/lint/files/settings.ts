@@ -115,7 +115,7 @@ export function settingsOf(text: string, path: string, folder: string): LintSett
   };
 }
 
-/** What stands at `tool.tidemark.lint`; undefined where nothing does. */
+/** The table `tool.tidemark.lint`; undefined if there is none. */
 function tableOf(text: string, path: string): unknown {
   let value: unknown;
   try {
@@ -125,7 +125,7 @@ function tableOf(text: string, path: string): unknown {
       throw error;
     }
     const reason = error.message.split("\n")[0]?.replace(/^Invalid TOML document: /, "") ?? "";
-    throw badUsage(`${path}:${error.line}: this is no TOML: ${reason}`, "correct this line");
+    throw badUsage(`${path}:${error.line}: this is not TOML: ${reason}`, "correct this line");
   }
   for (const key of TABLE.split(".")) {
     value = isTable(value) ? value[key] : undefined;

@@ -97,7 +97,7 @@ export class Repeats {
       return known;
     }
     this.#ofFunction.set(scope, null); // recursion
-    const repeat = this.#ofFunctionAnew(scope, depth);
+    const repeat = this.#computeForFunction(scope, depth);
     if (depth === 0 || repeat !== null) {
       this.#ofFunction.set(scope, repeat);
     } else {
@@ -132,7 +132,7 @@ export class Repeats {
     return !this.#isCommand(scope) && (isHandlerByShape(scope) || this.#isSubscribed(scope));
   }
 
-  #ofFunctionAnew(scope: Scope, depth: number): Repeat | null {
+  #computeForFunction(scope: Scope, depth: number): Repeat | null {
     if (this.handles(scope)) {
       return {
         kind: "handler",

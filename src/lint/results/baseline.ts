@@ -32,7 +32,7 @@ export function baselineText(findings: readonly Known[], path: string): string {
   );
 }
 
-/** The findings that a baseline does not cover. Throws TM-E002 for a file that is no baseline. */
+/** The findings that a baseline does not cover. Throws TM-E002 for a file that is not a baseline. */
 export function beyondBaseline<Finding extends Known>(
   findings: readonly Finding[],
   path: string,

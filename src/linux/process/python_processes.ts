@@ -49,7 +49,7 @@ export function readPythonProcesses(shares: boolean): PythonProcess[] {
   return found.map((row) => ({ ...row, children: children.get(row.pid) ?? 0 }));
 }
 
-/** null if it is no Python process, or has ended. `shares`: as for all. */
+/** null if it is not a Python process, or has ended. `shares`: as for all. */
 export function readPythonProcess(
   pid: Pid,
   shares: boolean,

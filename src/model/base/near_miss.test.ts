@@ -29,7 +29,7 @@ describe("nearNames", () => {
   });
 });
 
-it("didYouMean asks a question, or says nothing", () => {
+it("didYouMean asks a question, or returns nothing", () => {
   expect(didYouMean("sumary", commands)).toBe("did you mean summary?");
   expect(didYouMean("frobnicate", commands)).toBe("");
 });

@@ -35,7 +35,7 @@ export interface AllocatorTrialJson {
   allocator: AllocatorName;
   /** "jemalloc, preloaded". */
   title: string;
-  /** Whether each run proved that the setting was in force; `proof` says by what. */
+  /** Whether each run proved that the setting was in force; `proof` gives the evidence. */
   loaded: boolean;
   proof: string;
   /** Of the process tree: RSS, or the sum of PSS while there are several processes. */

@@ -21,17 +21,17 @@ export interface GateJson {
   limit: number | null;
   /** null: not measured. */
   value: number | null;
-  /** What was measured lies between; the gate fails if `low` is above the limit. Left out where nothing was measured. */
+  /** The interval of the measured value; the gate fails if `low` is above the limit. Absent if nothing was measured. */
   interval?: Interval;
   /** False for a finding, and for a gate that could not be decided (unless --allow-undecided). */
   passed: boolean;
-  /** False: the program gave too little to decide on; `reason` says what is missing. */
+  /** False: the program gave too little to decide on; `reason` names what is missing. */
   decided: boolean;
   /** One sentence. */
   reason: string;
-  /** The line of code behind the figure, and what it held; left out where none is known. */
+  /** The line of code behind the figure, and the bytes that it held; absent if unknown. */
   line?: { frame: FrameJson; bytes: Bytes };
-  /** What keeps that memory, in words; left out where it is not known. */
+  /** What keeps that memory, in words; absent if unknown. */
   holder?: string;
 }
 
@@ -47,7 +47,7 @@ export interface CheckJson {
   gates: GateJson[];
   /** As in the diagnosis. */
   suspects: SuspectJson[];
-  /** Absolute path; null where it was not kept. */
+  /** Absolute path; null if it was not kept. */
   recording: string | null;
   durationMs: Millis;
   /** What could not be seen, and why. */

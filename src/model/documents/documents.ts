@@ -347,7 +347,7 @@ export interface LinesJson {
     /** Share of liveBytes (or of liveBytesAtPeak if that is 0) that Python's allocators allocated. */
     pythonShare: number;
     standardErrorBytes: Bytes;
-    /** Highest live bytes of this line alone, at its own moment; only of imported files that measure it. */
+    /** Highest live bytes of this line alone, at whatever time; only of imported files that measure it. */
     peakBytes?: Bytes;
     /** Bytes that were copied from this line (memcpy and the like); only of imported files that measure it. */
     copiedBytes?: Bytes;

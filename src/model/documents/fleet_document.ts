@@ -22,7 +22,7 @@ export interface BackupJson {
 
 /** The verdict of a service: that of the instance that grows most. */
 export interface FleetVerdictJson {
-  /** As in `tidemark.diagnosis/1`; "none" where no verdict was reached yet. */
+  /** As in `tidemark.diagnosis/1`; "none" if there is no verdict yet. */
   kind: string;
   /** Of the kind, 0 to 1. */
   confidence: number;
@@ -41,16 +41,16 @@ export interface ServiceRowJson {
   instances: number;
   /** Recorded programs that ended within the window. */
   endedInstances: number;
-  /** Sum of RSS; what processes share counts more than once. */
+  /** Sum of RSS; shared memory counts more than once. */
   rssBytes: Bytes;
-  /** Sum over instances; left out where no verdict measured it. */
+  /** Sum over instances; absent if no verdict measured it. */
   growthBytesPerHour?: number;
   /** Sum of the limits of the control groups; 0: an instance has none. */
   limitBytes: Bytes;
   /** Of the instance that reaches its limit first; 0: no limit, or no growth. */
   msToLimit: Millis;
   verdict: FleetVerdictJson;
-  /** RSS over the window in equal steps, the newest last; null: nobody reported. */
+  /** RSS over the window in equal steps, the newest last; null: no instance reported. */
   sparkline: (Bytes | null)[];
   /** When an instance last reported. */
   lastSeenMs: TimeMs;
@@ -77,7 +77,7 @@ export interface InstanceRowJson {
   command: string;
   python: string;
   startedMs: TimeMs;
-  /** Left out while it runs. */
+  /** Absent while it runs. */
   endedMs?: TimeMs;
   lastSeenMs: TimeMs;
   /** Of the program and its child processes, at the last reading. */

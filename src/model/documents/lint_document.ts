@@ -11,14 +11,14 @@ export interface LintJson {
   files: number;
   /** How many lines these have. */
   lines: number;
-  /** How many findings comments in the source, and the baseline, leave out. */
+  /** How many findings are left out by comments in the source and by the baseline. */
   suppressed: number;
   baselined: number;
   /** Files, or parts of files, that could not be checked. */
   errors: { file: string; line: number; message: string }[];
 }
 
-/** One leak pattern at one place. Lines and columns count from 1; `endColumn` is behind the last character. */
+/** One leak pattern at one place. Lines and columns count from 1; `endColumn` is after the last character. */
 export interface LintFindingJson {
   file: string;
   line: number;
@@ -35,7 +35,7 @@ export interface LintFindingJson {
   text: string;
   /** A change that `--fix` makes. */
   fix?: { description: string; edits: LintEditJson[] };
-  /** With a recording: what was allocated at the lines of the finding, or if nothing was, in the function around it. */
+  /** With a recording: bytes allocated at the lines of the finding, or, if there are none, in the function around it. */
   measured?: {
     where: "line" | "function";
     liveBytes: Bytes;

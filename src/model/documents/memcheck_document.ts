@@ -66,7 +66,7 @@ export interface MemcheckJson {
   errors: MemoryErrorJson[];
   /** The largest first. */
   leaks: MemoryLeakJson[];
-  /** Whether the whole program was searched for leaks; false: `leaks` may be incomplete, and `limits` says why. */
+  /** Whether the whole program was searched for leaks; false: `leaks` may be incomplete, and `limits` gives the reason. */
   leaksKnown: boolean;
   /** Numbers of distinct reports that were left out. */
   suppressed: {

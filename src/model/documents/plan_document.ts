@@ -1,7 +1,7 @@
 /** The document of `tidemark plan`. All bytes are of one device unless a field says otherwise. */
 import type { Bytes } from "../base/units.js";
 
-/** A figure with the interval that should hold a measurement. */
+/** A figure, and the interval that should contain a measurement. */
 export interface PlanFigureJson {
   bytes: Bytes;
   low: Bytes;
@@ -31,18 +31,18 @@ export interface PlanPartJson {
   high: Bytes;
   /** With the numbers of this plan: "32 layers x 4,096 tokens x ...". */
   formula: string;
-  /** Where the formula is from. */
+  /** The source of the formula. */
   source: string;
   /**
-   * allocated: by tensors, as torch.cuda.max_memory_allocated counts. reserved: held by the caching allocator beside
-   * them. device: outside the allocator; nvidia-smi shows it.
+   * allocated: by tensors, as torch.cuda.max_memory_allocated counts. reserved: held by the caching allocator
+   * in addition. device: outside the allocator; nvidia-smi shows it.
    */
   where: "allocated" | "reserved" | "device";
 }
 
 export interface PlanSavingJson {
   technique: string;
-  /** Less on the device, of `perDeviceBytes`. */
+  /** Reduction of `perDeviceBytes`. */
   bytes: Bytes;
   /** In time or quality. */
   cost: string;
@@ -62,7 +62,7 @@ export interface PlanFitJson {
 }
 
 export interface PlanComparisonJson {
-  /** Of what the figure is measured: the snapshot or log. */
+  /** The snapshot or log from which the figure is. */
   file: string;
   /** Which figures are compared: as torch.cuda counts them, or as the device shows them. */
   kind: "allocated" | "reserved" | "device";
@@ -85,7 +85,7 @@ export interface PlanJson {
     /** False: its type has no reader; sizes come from the configuration alone, and intervals are wider. */
     known: boolean;
     parameters: number;
-    /** Of which each token uses; less than `parameters` in a mixture of experts. */
+    /** Parameters that each token uses; fewer than `parameters` in a mixture of experts. */
     activeParameters: number;
     trainableParameters: number;
     layers: number;
@@ -98,20 +98,20 @@ export interface PlanJson {
     kvBytesPerToken: Bytes;
   };
   mode: "train" | "serve";
-  /** What was assumed beside the command line. */
+  /** Assumptions in addition to the command line. */
   assumptions: string[];
   devices: {
     count: number;
     name: string;
     memoryBytes: Bytes;
-    /** The rank with the most, where ranks differ; "" where they do not. */
+    /** The rank that needs most, if ranks differ; otherwise "". */
     worstRank: string;
   };
   /** They add up to perDeviceBytes. */
   parts: PlanPartJson[];
   /** What a saved-tensor hook would count at the end of the forward pass, by kind of layer. */
   savedActivations: { part: string; bytes: Bytes }[];
-  /** When the peak is: "backward pass of decoder.31". */
+  /** The moment of the peak: "backward pass of decoder.31". */
   peak: string;
   totalBytes: Bytes;
   /** What nvidia-smi shows for the process; `low` and `high` are its interval. */

@@ -1,6 +1,6 @@
 /** Data of a report page, written by the CLI into one HTML file. */
 
-import type { ProfileLook, ProfileTables } from "../profile/profile.js";
+import type { ProfileSnapshot, ProfileTables } from "../profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../profile/series.js";
 import type { DiagnosisPage } from "./diagnosis_page.js";
 import type { SummaryJson } from "./documents.js";
@@ -15,7 +15,7 @@ export interface ReportDocument {
   readonly events: readonly TimelineEvent[];
   readonly tables: ProfileTables;
   /** Ascending by time; the last is the end. */
-  readonly looks: readonly ProfileLook[];
+  readonly looks: readonly ProfileSnapshot[];
   /** The verdict of `tidemark diagnose` on the recording; absent if none was requested. */
   readonly diagnosis?: DiagnosisPage;
 }

@@ -14,7 +14,7 @@ export function verdictText({
  * The evidence without the sentence that the verdict repeats; an undecided verdict repeats the rule that asks
  * for more evidence.
  */
-export function evidenceBeside({
+export function remainingEvidence({
   verdict,
   evidence,
 }: Pick<DiagnosisJson, "verdict" | "evidence">): DiagnosisJson["evidence"] {

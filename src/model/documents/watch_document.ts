@@ -22,7 +22,7 @@ export interface WatchRowJson {
   rule: number | null;
   /** `agent`: allocation sites; `outside`: only figures of /proc; `never`: nothing. */
   gets: "agent" | "outside" | "never";
-  /** Why it cannot have the agent that the policy allows, and what would help; "" otherwise. */
+  /** Why the agent cannot be attached although the policy allows it, and what would help; "" otherwise. */
   reason: string;
   remedy: string;
   /** Why it has the agent only some of the time; "" if it has it all the time, or not at all. */

@@ -30,18 +30,18 @@ export function targetUnknown(pid: Pid, reason: string): TidemarkError {
   return new TidemarkError(
     "TM-E034",
     4,
-    `process ${pid} cannot be entered safely: ${oneLine(reason)}`,
+    `cannot attach to process ${pid} safely: ${oneLine(reason)}`,
     "a write at a wrong address would crash it, so nothing was written",
     "start it under: tidemark run",
   );
 }
 
-/** TM-E035: the process ran no Python code in time, so it could not be entered; everything was undone. */
+/** TM-E035: the process ran no Python code in time, so Tidemark could not attach; everything was undone. */
 export function targetNotEntered(pid: Pid, waitedMs: Millis, doing: string): TidemarkError {
   return new TidemarkError(
     "TM-E035",
     4,
-    `process ${pid} could not be entered in ${Math.round(waitedMs / 1000)} s: ${oneLine(doing)}`,
+    `could not attach to process ${pid} in ${Math.round(waitedMs / 1000)} s: ${oneLine(doing)}`,
     "Tidemark's code runs only when the main thread runs Python code",
     "try again when it does, or wait longer with --wait",
   );

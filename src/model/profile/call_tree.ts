@@ -14,7 +14,7 @@ import type { FrameId } from "../base/units.js";
 import {
   Domain,
   FrameKind,
-  type ProfileLook,
+  type ProfileSnapshot,
   type ProfileTables,
   type SiteTable,
   type SiteValue,
@@ -32,7 +32,7 @@ export interface CallTree {
 
 /** A snapshot with the selected rows of its sites. */
 export interface SelectedSites {
-  readonly look: ProfileLook;
+  readonly look: ProfileSnapshot;
   readonly rows: Uint32Array;
 }
 

@@ -3,14 +3,14 @@
  * joined: a segment's sites, and a recording's samples.
  */
 import { foldSites } from "./fold_sites.js";
-import { FILES_DOMAIN, type ProfileLook, type SiteTable } from "./profile.js";
+import { FILES_DOMAIN, type ProfileSnapshot, type SiteTable } from "./profile.js";
 import { pickSites } from "./site_columns.js";
 
 /** Splits one table into the two of a snapshot. `cohortCount` is that of the table. */
 export function partFiles(
   table: SiteTable,
   cohortCount: number,
-): Pick<ProfileLook, "sites" | "files"> {
+): Pick<ProfileSnapshot, "sites" | "files"> {
   const rows = Array.from(table.domain.keys());
   const files = rows.filter((row) => table.domain[row] === FILES_DOMAIN);
   if (files.length === 0) {
@@ -28,6 +28,6 @@ export function joinFiles({
   sites,
   files,
   cohorts,
-}: Pick<ProfileLook, "sites" | "files" | "cohorts">): SiteTable {
+}: Pick<ProfileSnapshot, "sites" | "files" | "cohorts">): SiteTable {
   return files.length === 0 ? sites : foldSites([sites, files], cohorts.length);
 }

@@ -24,7 +24,7 @@ export interface LineFigures {
   readonly file: string;
   readonly line: number;
   readonly function: string;
-  /** Highest live bytes of this line alone, at its own moment; null: unknown. */
+  /** Highest live bytes of this line alone, at whatever time; null: unknown. */
   readonly peakBytes: Bytes | null;
   /** Bytes that memcpy and the like copied from this line; null: unknown. */
   readonly copiedBytes: Bytes | null;

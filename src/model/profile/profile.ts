@@ -109,7 +109,7 @@ export interface ProfileTables {
 }
 
 /** One snapshot of the memory of one or more processes: the figures, without the dictionaries. */
-export interface ProfileLook {
+export interface ProfileSnapshot {
   readonly timeMs: TimeMs;
   /** Time the allocated figures cover, from the start of the oldest process's segment. */
   readonly durationMs: Millis;
@@ -125,7 +125,7 @@ export interface ProfileLook {
   readonly peakMs: readonly TimeMs[];
 }
 
-export interface Profile extends ProfileTables, ProfileLook {}
+export interface Profile extends ProfileTables, ProfileSnapshot {}
 
 /** Names of the figures that a call tree, a flame graph or a table of sites can show. */
 export type SiteValue =

@@ -1,6 +1,11 @@
 /** Sites grouped for the tables: one row per source location and allocator. */
 import { addAt, float32At, float64At, int32At, uint8At, uint32At } from "../base/columns.js";
-import { FrameKind, LIFETIME_BUCKETS, type ProfileLook, type ProfileTables } from "./profile.js";
+import {
+  FrameKind,
+  LIFETIME_BUCKETS,
+  type ProfileSnapshot,
+  type ProfileTables,
+} from "./profile.js";
 
 export interface SiteGroup {
   readonly key: number;
@@ -27,7 +32,7 @@ const DOMAINS = 3;
 
 export function groupSites(
   tables: ProfileTables,
-  look: ProfileLook,
+  look: ProfileSnapshot,
   rows: Uint32Array,
 ): SiteGroup[] {
   const { sites } = look;
@@ -94,7 +99,7 @@ function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
 }
 
 /** Median age of the live bytes, in ms; NaN if nothing is live. */
-export function medianAge(group: SiteGroup, look: ProfileLook, startMs: number): number {
+export function medianAge(group: SiteGroup, look: ProfileSnapshot, startMs: number): number {
   const total = group.cohortBytes.reduce((sum, bytes) => sum + bytes, 0);
   if (!(total > 0)) {
     return Number.NaN;

@@ -40,7 +40,7 @@ export const size = quantity(bytesIn, "a size such as 512MiB or 2GiB");
 /** The text of a settings file. Throws TidemarkError if it cannot be read. */
 export function settingsText(path: string, kind: SettingsKind): string {
   try {
-    // A folder, a pipe or a device holds no settings; the file is read again when it changes.
+    // A folder, a pipe or a device has no settings; the file is read again when it changes.
     if (!statSync(path).isFile()) {
       throw refused(kind, path, null, "it is not an ordinary file");
     }
@@ -62,7 +62,7 @@ export function settingsIn<Form extends z.ZodType>(
   kind: SettingsKind,
 ): z.infer<Form> {
   if (text.length > LONGEST_FILE) {
-    throw refused(kind, path, null, `it is larger than 1 MiB, so it is no ${kind.name}`);
+    throw refused(kind, path, null, `it is larger than 1 MiB, so it is not a ${kind.name}`);
   }
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -78,7 +78,7 @@ export function settingsIn<Form extends z.ZodType>(
   const keys = issue?.path.map(String) ?? [];
   const place = (kind.place ?? String)(keys.join("."));
   const value = keys.length === 0 ? document.contents : document.getIn(keys, true);
-  const why = issue === undefined ? "" : whatIsWrong(issue, value);
+  const why = issue === undefined ? "" : describeIssue(issue, value);
   const line = lineOf(document, keys, issue, lines);
   throw refused(kind, path, line, `${place || `the ${kind.name}`}: ${why}`);
 }
@@ -94,7 +94,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 };
 
 /** `node`: of the value in the document; undefined if it is missing. */
-function whatIsWrong(issue: z.core.$ZodIssue, node: unknown): string {
+function describeIssue(issue: z.core.$ZodIssue, node: unknown): string {
   switch (issue.code) {
     case "unrecognized_keys":
       return `no such setting: ${issue.keys.join(", ")}`;

@@ -40,7 +40,7 @@ export function evaluate(
 
 function word(value: number): bigint {
   if (!Number.isInteger(value)) {
-    throw new DamagedUnwinding("an expression of a value that is not known");
+    throw new DamagedUnwinding("an expression that uses an unknown value");
   }
   return BigInt.asUintN(64, BigInt(value));
 }
@@ -109,7 +109,7 @@ class ExpressionMachine {
 
   push(value: bigint): void {
     if (this.#stack.length === DEEPEST) {
-      throw new DamagedUnwinding("an expression that is too deep");
+      throw new DamagedUnwinding("an expression that is nested too deeply");
     }
     this.#stack.push(BigInt.asUintN(64, value));
   }
@@ -128,7 +128,7 @@ class ExpressionMachine {
   peek(depth: number): bigint {
     const value = this.#stack[this.#stack.length - 1 - depth];
     if (value === undefined) {
-      throw new DamagedUnwinding("an expression that takes what it has not");
+      throw new DamagedUnwinding("an expression that pops an empty stack");
     }
     return value;
   }
@@ -140,7 +140,7 @@ class ExpressionMachine {
   jump(distance: number): void {
     const to = this.cursor.at + distance;
     if (to < this.#start || to > this.cursor.end) {
-      throw new DamagedUnwinding("a jump out of its expression");
+      throw new DamagedUnwinding("a jump outside its expression");
     }
     this.cursor.at = to;
   }

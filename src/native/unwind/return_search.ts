@@ -60,7 +60,7 @@ export function followOut(
   isReturn: (address: Address) => boolean,
   effort: Effort,
 ): Float64Array | null {
-  const walk = new WayOut(code, view, isReturn, Math.min(MOST_INSTRUCTIONS, effort.left));
+  const walk = new LeftAtEnd(code, view, isReturn, Math.min(MOST_INSTRUCTIONS, effort.left));
   try {
     return walk.find();
   } finally {
@@ -69,7 +69,7 @@ export function followOut(
   }
 }
 
-class WayOut {
+class LeftAtEnd {
   readonly #iced = decoderLibrary();
   readonly #instruction = new this.#iced.Instruction();
   readonly #info = new this.#iced.InstructionInfoFactory();

@@ -98,7 +98,7 @@ export class Unwinder implements ThreadUnwinder {
   #walk(thread: HeldThread, places: Place[]): string | null {
     const view = new ThreadView(thread, thread.values, this.#reader);
     if (thread.stacks.length === 0) {
-      return "its stack pointer leads to no memory";
+      return "its stack pointer points outside its memory";
     }
     let exact = true; // the instruction itself, not the one after a call
     let signals = 0;
@@ -120,15 +120,15 @@ export class Unwinder implements ThreadUnwinder {
       signals += caller.isSignalFrame ? 1 : 0;
       const forward = high > low || (caller.isSignalFrame && signals < MOST_SIGNALS);
       if (!forward || places.length === MOST_FRAMES) {
-        return "the way back leads in a circle";
+        return "the return path is a circle";
       }
       if (!this.#isCode(float64At(caller.registers, RETURN_ADDRESS))) {
         return beyond(thread, high)
-          ? "only so much of its stack was copied"
-          : "the way back leads to no code";
+          ? "the rest of its stack was not copied"
+          : "the return address is not in code";
       }
       if (caller.isSignalFrame && !view.holds(high)) {
-        return "what the signal interrupted has another stack";
+        return "the code that the signal interrupted runs on another stack";
       }
       view.registers = caller.registers;
       exact = caller.isSignalFrame;

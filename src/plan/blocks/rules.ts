@@ -1,4 +1,4 @@
-/** How a job runs a model: what every block needs to know to say which tensors it makes and saves. */
+/** How a job runs a model: what every block needs to determine which tensors it makes and saves. */
 import type { DType } from "../shape/model_shape.js";
 
 export type AttentionImplementation = "eager" | "sdpa" | "flash";

@@ -30,7 +30,7 @@ export function readJson(path: string): JsonObject {
     throw notAModel(path, "it is not JSON");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw notAModel(path, "it holds no JSON object");
+    throw notAModel(path, "it is not a JSON object");
   }
   return value as JsonObject;
 }
@@ -39,7 +39,7 @@ export function readJson(path: string): JsonObject {
 export function readBounded(path: string, limit: number): Buffer {
   const stat = statOf(path);
   if (!stat.isFile()) {
-    throw notAModel(path, "it is no regular file");
+    throw notAModel(path, "it is not a regular file");
   }
   if (stat.size > limit) {
     throw tooLarge(path, `${limit / 2 ** 20} MiB`);

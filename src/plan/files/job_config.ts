@@ -28,7 +28,7 @@ export function readJobConfig(path: string): Partial<PlanRequest> {
   }
   throw notAModel(
     path,
-    "it is no adapter_config.json and no configuration of DeepSpeed, accelerate or FSDP",
+    "it is neither an adapter_config.json nor a configuration of DeepSpeed, accelerate or FSDP",
   );
 }
 
@@ -108,7 +108,7 @@ function flatYaml(text: string): ReadonlyMap<string, string> {
 function ofAccelerate(path: string, values: ReadonlyMap<string, string>): Partial<PlanRequest> {
   const type = (values.get("distributed_type") ?? "").toUpperCase();
   if (type === "") {
-    throw notAModel(path, "it has no distributed_type, so it is no configuration of accelerate");
+    throw notAModel(path, "it has no distributed_type, so it is not a configuration of accelerate");
   }
   const devices = wholeOf(values.get("num_processes"), 1);
   const precision = values.get("mixed_precision");

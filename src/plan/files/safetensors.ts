@@ -42,7 +42,7 @@ export function safetensorsHeader(path: string): WeightTensor[] {
     throw notAModel(path, "its header is not JSON");
   }
   if (typeof header !== "object" || header === null) {
-    throw notAModel(path, "its header is no JSON object");
+    throw notAModel(path, "its header is not a JSON object");
   }
   return Object.entries(header)
     .filter(([name]) => name !== "__metadata__")

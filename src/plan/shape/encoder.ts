@@ -46,7 +46,7 @@ export function plainAttention(
   };
 }
 
-/** A layer with norms before its parts and biases everywhere; `changes` say what differs. */
+/** A layer with norms before its parts and biases everywhere; `changes` are the differences. */
 export function plainLayer(
   attention: AttentionShape | null,
   width: number,

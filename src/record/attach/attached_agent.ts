@@ -1,6 +1,6 @@
 /**
  * The agent in a running process: loaded, armed, queried and disarmed by Python code that the process itself
- * runs (agent/README.md, "Entering late").
+ * runs (agent/README.md, "Attaching to a running interpreter").
  */
 
 import { randomBytes } from "node:crypto";

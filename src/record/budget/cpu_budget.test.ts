@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { CpuBudget } from "./cpu_budget.js";
-import { LedgerSchedule, LookSchedule, PollSchedule } from "./schedule.js";
+import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "./schedule.js";
 
 test("recorders of one process divide the budget, and return their part", () => {
   const budget = new CpuBudget();
@@ -19,7 +19,7 @@ test("recorders of one process divide the budget, and return their part", () => 
 /** CPU time of one target's work in an hour, in ms, when every poll takes 20 ms, a look 200 ms, a ledger 100 ms. */
 function spentInAnHour(budget: CpuBudget): number {
   const polls = new PollSchedule(budget);
-  const looks = new LookSchedule(budget);
+  const looks = new SnapshotSchedule(budget);
   const ledgers = new LedgerSchedule(budget);
   let spent = 0;
   for (let elapsed = 0; elapsed < 3_600_000; elapsed += polls.distance(elapsed)) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LedgerSchedule, LookSchedule, PollSchedule } from "./schedule.js";
+import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "./schedule.js";
 
 const HOUR = 3_600_000;
 const MIB = 2 ** 20;
@@ -11,7 +11,7 @@ function play(
   liveBytes: (elapsedMs: number) => number,
 ) {
   const polls = new PollSchedule();
-  const looks = new LookSchedule();
+  const looks = new SnapshotSchedule();
   const taken: { elapsedMs: number; kind: string }[] = [];
   let cpuMs = 0;
   let count = 0;
@@ -80,7 +80,7 @@ describe("looks", () => {
   });
 
   test("after an expensive snapshot, the next one is taken when the run is twice as long, and its cost counts", () => {
-    const schedule = new LookSchedule();
+    const schedule = new SnapshotSchedule();
     schedule.looked(7_600, 0, 300); // symbols of a large library
     expect(schedule.due(15_000, 0)).toBe(null);
     expect(schedule.due(15_300, 0)).toBe("poll");

@@ -122,12 +122,12 @@ const FIRST_LOOK_MS = 1_000;
  * The first snapshot may read the symbols of all libraries. The next one, when the run is twice as long, shows
  * the usual cost.
  */
-const COLD_LOOKS = 1;
+const COLD_SNAPSHOTS = 1;
 /** A new maximum this much above the last one triggers a snapshot. */
 const PEAK_GROWTH = 0.25;
 const SMALLEST_PEAK_BYTES = 4 << 20;
 
-export class LookSchedule {
+export class SnapshotSchedule {
   #cost = new Cost();
   #taken = 0;
   #lastMs = 0;
@@ -142,7 +142,7 @@ export class LookSchedule {
   /** What the clock or the tree's live bytes ask for now; null: nothing. */
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
     const since = elapsedMs - this.#lastMs;
-    const longest = this.#taken > COLD_LOOKS ? Number.POSITIVE_INFINITY : this.#lastMs;
+    const longest = this.#taken > COLD_SNAPSHOTS ? Number.POSITIVE_INFINITY : this.#lastMs;
     const share = this.#budget.perTarget(shareAt(LOOK_SHARE, elapsedMs));
     if (since < Math.min(this.#cost.distance(share), longest)) {
       return null;
@@ -156,7 +156,7 @@ export class LookSchedule {
   looked(elapsedMs: Millis, liveBytes: Bytes, cpuMs: Millis): void {
     if (elapsedMs > START_PHASE_MS) {
       this.#taken += 1;
-      if (this.#taken === COLD_LOOKS + 1) {
+      if (this.#taken === COLD_SNAPSHOTS + 1) {
         this.#cost = new Cost();
       }
       this.#cost.add(cpuMs);

@@ -190,11 +190,11 @@ export class CensusWatch {
 
   #census(): CensusEvidence {
     const held = new Set(this.#found?.rows.map(({ site }) => site));
-    const isTold = (type: string, own: Bytes) =>
+    const isListed = (type: string, own: Bytes) =>
       own >= SMALLEST_TYPE_BYTES || held.has(librarySite(this.#pid, type));
     const names = new Set(
       this.#counts.flatMap(({ bytes }) =>
-        [...bytes].flatMap(([type, own]) => (isTold(type, own) ? [type] : [])),
+        [...bytes].flatMap(([type, own]) => (isListed(type, own) ? [type] : [])),
       ),
     );
     const types: TypeCourse[] = [...names].map((type) => ({

@@ -32,9 +32,9 @@ export function memoryEndsLeft(
   report: ExitReport,
   timeMs: TimeMs,
 ): MemoryEnd[] {
-  const told = new Set(recording.memoryEnds.map(({ pid }) => pid));
+  const known = new Set(recording.memoryEnds.map(({ pid }) => pid));
   const byLog = kernelKillsOf(recording)
-    .filter(({ pid }) => pids.has(pid) && !told.has(pid))
+    .filter(({ pid }) => pids.has(pid) && !known.has(pid))
     .map((kill) =>
       killedByKernel(
         endedProcess(recording, kill.pid, report, Math.min(timeMs, realTimeOf(kill))),
@@ -43,7 +43,7 @@ export function memoryEndsLeft(
       ),
     );
   const root = recording.meta.pid;
-  if (told.has(root) || byLog.some(({ pid }) => pid === root) || report.signal !== SIGKILL) {
+  if (known.has(root) || byLog.some(({ pid }) => pid === root) || report.signal !== SIGKILL) {
     return byLog;
   }
   // The guard, and thus this process, is in the program's control group unless the program was moved.

@@ -177,7 +177,7 @@ describe("nothing to do", () => {
     expect(openRecording(path).limits).toEqual([]);
   });
 
-  test("without an orphan: the limits say that the recorder was killed", () => {
+  test("without an orphan: the limits report that the recorder was killed", () => {
     leave(newPool(4096, true));
     expect(finishOrphan(path)).toBeNull();
     expect(openRecording(path).limits.join()).toMatch(/recorder was killed/);

@@ -17,7 +17,7 @@ import { joinFiles, partFiles } from "../../model/profile/file_mappings.js";
 import { foldSites } from "../../model/profile/fold_sites.js";
 import type {
   Profile,
-  ProfileLook,
+  ProfileSnapshot,
   ProfileTables,
   SiteTable,
 } from "../../model/profile/profile.js";
@@ -53,7 +53,7 @@ export function finishOrphan(path: string, report: ExitReport | null = null): st
   try {
     const { keeper } = meta;
     if (report === null && keeper && processLives(keeper.pid, keeper.startTicks)) {
-      return lookIntoKept(recording, `/proc/${keeper.pid}/fd/${keeper.fd}`);
+      return readKeptPool(recording, `/proc/${keeper.pid}/fd/${keeper.fd}`);
     }
     return foldOrphan(recording, orphanPath(path), report);
   } catch (error) {
@@ -64,7 +64,7 @@ export function finishOrphan(path: string, report: ExitReport | null = null): st
   }
 }
 
-function lookIntoKept(recording: OpenRecording, poolPath: string): string {
+function readKeptPool(recording: OpenRecording, poolPath: string): string {
   const what = isHandedOver(recording.limits) ? "left the program to its guard" : "was killed";
   const descriptor = openForReading(poolPath, 0); // a link by nature
   if (descriptor === null) {
@@ -204,8 +204,8 @@ function append(
 function merge(
   recorded: ProfileTables,
   before: Profile | null,
-  found: { readonly tables: ProfileTables; readonly look: ProfileLook },
-): { tables: ProfileTables; look: ProfileLook } {
+  found: { readonly tables: ProfileTables; readonly look: ProfileSnapshot },
+): { tables: ProfileTables; look: ProfileSnapshot } {
   const builder = new ProfileTablesBuilder();
   builder.absorb(recorded);
   const map = builder.absorb(found.tables);
@@ -235,7 +235,7 @@ function merge(
 
 /** Sets the live figures of killed processes to zero, because their agents could not. */
 function emptyProcesses(
-  { sites, cohorts }: ProfileLook,
+  { sites, cohorts }: ProfileSnapshot,
   isGone: (process: number) => boolean,
 ): void {
   for (let row = 0; row < sites.length; row++) {

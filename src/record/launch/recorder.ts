@@ -4,7 +4,7 @@ import type { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { CpuBudget } from "../budget/cpu_budget.js";
-import { LedgerSchedule, LookSchedule, PollSchedule } from "../budget/schedule.js";
+import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "../budget/schedule.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
 import type { ExitReport } from "../process/exit_report.js";
 import { LedgerTurns } from "../process/ledger_turns.js";
@@ -49,7 +49,7 @@ interface RecorderOptions {
 export class Recorder {
   readonly #tree: ProcessTree;
   readonly #polls: PollSchedule;
-  readonly #looks: LookSchedule;
+  readonly #looks: SnapshotSchedule;
   readonly #ledgers: LedgerSchedule;
   readonly #leaveBudget: () => void;
   readonly #ledgerTurns = new LedgerTurns();
@@ -80,7 +80,7 @@ export class Recorder {
     const { budget } = options;
     this.#leaveBudget = budget.join();
     this.#polls = new PollSchedule(budget);
-    this.#looks = new LookSchedule(budget);
+    this.#looks = new SnapshotSchedule(budget);
     this.#ledgers = new LedgerSchedule(budget);
     this.#tree = new ProcessTree(
       options.pid,
@@ -153,7 +153,7 @@ export class Recorder {
   /** Processes that outlive the program; its own helpers notice its end and exit too. */
   async #countOutliving(timeMs: TimeMs): Promise<number> {
     const { pool, startTicks } = this.#options;
-    const giveUpMs = monotonicMs() + HELPERS_END_MS;
+    const timeoutMs = monotonicMs() + HELPERS_END_MS;
     for (;;) {
       if (this.#tree.outliving().length === 0) {
         // The last of them may have forked before it ended, as a daemon does, at any time since it was last seen alive.
@@ -162,7 +162,7 @@ export class Recorder {
         this.#take(poll);
       }
       const count = this.#tree.outliving().length;
-      if (count === 0 || monotonicMs() >= giveUpMs) {
+      if (count === 0 || monotonicMs() >= timeoutMs) {
         return count;
       }
       await sleep(20);
@@ -232,11 +232,11 @@ export class Recorder {
     const { pool } = this.#options;
     if (pool) {
       const due = this.#looks.due(elapsedMs, pool.liveBytes);
-      const kind = due ?? (this.#suspects.wantsLook(elapsedMs) ? "poll" : null);
+      const kind = due ?? (this.#suspects.wantsSnapshot(elapsedMs) ? "poll" : null);
       if (kind) {
-        const lookCpu = threadCpu();
+        const snapshotCpu = threadCpu();
         this.#look(kind, nowMs());
-        this.#looks.looked(elapsedMs, pool.liveBytes, lookCpu());
+        this.#looks.looked(elapsedMs, pool.liveBytes, snapshotCpu());
       }
     }
     if (this.#ledgers.due(elapsedMs) || this.#memory.isNearer) {

@@ -56,7 +56,7 @@ export class MemoryWatch {
   readonly #sinceMs = monotonicMs();
   readonly #figures = new Map<number, LastFigures>();
   readonly #rlimits = new Map<Pid, MemoryRlimits>();
-  readonly #told = new Set<number>();
+  readonly #reported = new Set<number>();
   #groups: readonly GroupCounters[];
   #machineKills: number | null;
   /** Counted kills whose process has not ended yet. */
@@ -162,17 +162,17 @@ export class MemoryWatch {
   #endsIn(poll: TreePoll, rootLives: boolean, report: ExitReport | null): MemoryEnd[] {
     const ended = new Map(
       poll.rows
-        .filter(({ series, endedMs }) => endedMs !== null && !this.#told.has(series))
+        .filter(({ series, endedMs }) => endedMs !== null && !this.#reported.has(series))
         .map(({ series, pid }) => [series, pid] as const),
     );
-    const root = rootLives || this.#told.has(0) ? [] : [[0, this.#root] as const];
+    const root = rootLives || this.#reported.has(0) ? [] : [[0, this.#root] as const];
     const all = new Map([...ended, ...root]);
     const anyKilled = this.#countKills();
     if (all.size === 0) {
       return [];
     }
-    const mayBeKilled = anyKilled || this.#waiting.count > 0 || report?.signal === SIGKILL;
-    const kills = mayBeKilled ? readKernelKills(this.#sinceMs) : null;
+    const canBeKilled = anyKilled || this.#waiting.count > 0 || report?.signal === SIGKILL;
+    const kills = canBeKilled ? readKernelKills(this.#sinceMs) : null;
     const largestFirst = [...all].sort(
       ([a], [b]) => (this.#figures.get(b)?.rssBytes ?? 0) - (this.#figures.get(a)?.rssBytes ?? 0),
     );
@@ -182,7 +182,7 @@ export class MemoryWatch {
       const known = isRoot ? report : null;
       const end = this.#endOf(series, pid, poll.timeMs, known, kills);
       if (end !== null || known !== null || !isRoot) {
-        this.#told.add(series);
+        this.#reported.add(series);
       }
       return end === null ? [] : [end];
     });

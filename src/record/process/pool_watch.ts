@@ -4,7 +4,7 @@ import { processLives } from "../../linux/process/process_identity.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
-import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import { Symboliser } from "../../native/index.js";
 import type { SeriesRow } from "../../recording/batches.js";
@@ -23,9 +23,9 @@ import { CONSTANTS } from "../../segment/layout.js";
 import type { ProcessTree, TreePoll } from "./process_tree.js";
 import { ThreadNames } from "./thread_names.js";
 
-export interface TakenLook {
+export interface TakenSnapshot {
   readonly tables: ProfileTables;
-  readonly look: ProfileLook;
+  readonly look: ProfileSnapshot;
   readonly agent: AgentFigures;
   /** What the agents could not see, as of this snapshot. */
   readonly limits: readonly string[];
@@ -264,7 +264,7 @@ export class PoolWatch {
   }
 
   /** A full snapshot of every segment. null if no process has initialized one yet. */
-  look(timeMs: TimeMs): TakenLook | null {
+  look(timeMs: TimeMs): TakenSnapshot | null {
     let any = this.#assembler.totals().samples > 0;
     for (const watched of this.#watched.values()) {
       any = (watched.missed === 0 && this.#renew(watched)) || any;

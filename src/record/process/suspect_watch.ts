@@ -40,7 +40,7 @@ import type { CpuBudget } from "../budget/cpu_budget.js";
 import { type Born, choose, largestBlock, oldEnough, youngOf } from "./chosen_samples.js";
 import { ForkedPages } from "./forked_pages.js";
 import type { FoundAllocators } from "./ledger_turns.js";
-import type { TakenLook } from "./pool_watch.js";
+import type { TakenSnapshot } from "./pool_watch.js";
 import { ANON_OTHER, UnsampledGrowth } from "./unsampled_growth.js";
 
 /** When the first lookup comes, and the factor of the run's length at each later one. Start-up is not growth. */
@@ -117,7 +117,7 @@ export class SuspectWatch {
   roomBytes: Bytes = Number.POSITIVE_INFINITY;
   readonly #unsampled: UnsampledGrowth;
   readonly #forked = new ForkedPages();
-  #sharedLooked = false;
+  #sharedLookedUp = false;
   /** Libraries of the recorded program with their own allocator. */
   #libraries: readonly string[] = [];
   #objectsCounted = false;
@@ -155,17 +155,17 @@ export class SuspectWatch {
    * Pages of children began to become private: takes a snapshot of what they share, even if the next one is not
    * due.
    */
-  wantsLook(elapsedMs: Millis): boolean {
-    return !this.#sharedLooked && this.#tellsShared(elapsedMs);
+  wantsSnapshot(elapsedMs: Millis): boolean {
+    return !this.#sharedLookedUp && this.#showsSharing(elapsedMs);
   }
 
-  #tellsShared(elapsedMs: Millis): boolean {
+  #showsSharing(elapsedMs: Millis): boolean {
     return elapsedMs >= SUSPECTED.firstMs && this.#forked.turnPrivate;
   }
 
-  looked(taken: TakenLook, agents: AgentsKnow, elapsedMs: Millis): void {
+  looked(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis): void {
     this.#builder.add({ ...taken.tables, ...taken.look });
-    this.#sharedLooked ||= this.#tellsShared(elapsedMs);
+    this.#sharedLookedUp ||= this.#showsSharing(elapsedMs);
     if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
       return;
     }

@@ -45,8 +45,8 @@ export class UnsampledGrowth {
    * sockets as long as that is unknown.
    */
   get growing(): ReadonlySet<Metric> {
-    const untold = this.#grown.has("openFiles") && this.#socketCounts < FEWEST_COUNTS;
-    return untold ? new Set<Metric>([...this.#grown, "openSockets"]) : this.#grown;
+    const areSocketsUnknown = this.#grown.has("openFiles") && this.#socketCounts < FEWEST_COUNTS;
+    return areSocketsUnknown ? new Set<Metric>([...this.#grown, "openSockets"]) : this.#grown;
   }
 
   polled(rows: readonly MetricRow[]): void {

@@ -180,6 +180,6 @@ function readWhole(descriptor: number, length: number): Buffer {
   try {
     return readFileSync(`/proc/self/fd/${descriptor}`).subarray(0, length);
   } catch {
-    return Buffer.alloc(0); // not readable for this user: the summary will say that it is not a recording
+    return Buffer.alloc(0); // not readable for this user: the summary will report that it is not a recording
   }
 }

@@ -100,7 +100,7 @@ export class FleetClient {
     if (status !== 200 || !schema.startsWith("tidemark.")) {
       throw serverUnreachable(
         url,
-        error === "" ? `it answers with status ${status}, and is no Tidemark server` : error,
+        error === "" ? `it answers with status ${status}, and is not a Tidemark server` : error,
         "",
       );
     }

@@ -1,4 +1,4 @@
-/** The types of profiles that Pyroscope's API knows of memory. */
+/** The types of memory profiles in Pyroscope's API. */
 import { badUsage, oneLine } from "../../model/errors/errors.js";
 import { type LabelMatcher, type ProfileFigure, STREAM_LABEL } from "../../store/index.js";
 

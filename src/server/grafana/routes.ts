@@ -124,7 +124,7 @@ function momentIn(text: string, nowMs: number): number {
     return nowMs - Number(amount) * (MS_PER_UNIT[unit] ?? 0);
   }
   if (!/^\d{1,14}$/.test(text)) {
-    throw badUsage("from and until are no times", "they are such as now-1h, or ms since 1970");
+    throw badUsage("from and until are not times", "they are such as now-1h, or ms since 1970");
   }
   return Number(text) < 1e11 ? Number(text) * 1000 : Number(text);
 }

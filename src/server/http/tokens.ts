@@ -40,7 +40,7 @@ export class Tokens {
     const [, given = ""] = /^Bearer (\S{1,4096})$/.exec(authorization ?? "") ?? [];
     const hash = hashOf(given);
     let allowed = false;
-    // All are compared, so that the time says nothing.
+    // All are compared, so that the time reveals nothing.
     for (const token of this.#tokens) {
       const isEqual = timingSafeEqual(token.hash, hash);
       allowed ||= isEqual && (token.scope === scope || token.scope === "admin");

@@ -2,17 +2,17 @@
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
 import type { StackId } from "../../model/base/units.js";
 import { foldSites } from "../../model/profile/fold_sites.js";
-import { Domain, type ProfileLook, type SiteTable } from "../../model/profile/profile.js";
+import { Domain, type ProfileSnapshot, type SiteTable } from "../../model/profile/profile.js";
 import { newSiteTable } from "../../model/profile/site_columns.js";
 import type { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
 import { FIGURES, type ReceivedFrame, type ReceivedProfile } from "./formats/received_profile.js";
 
 /** `builder` has one process, row 0; its threads are found by name in `threads`. */
-export function lookOf(
+export function profileSnapshotOf(
   profile: ReceivedProfile,
   builder: ProfileTablesBuilder,
   threads: Map<string, number>,
-): ProfileLook {
+): ProfileSnapshot {
   const { samples, timeMs, durationMs } = profile;
   const sites = newSiteTable(samples.length, 1);
   const stackOf = stacksOf(builder);

@@ -18,7 +18,7 @@ import { RecordingWriter } from "../../recording/writer.js";
 import type { StreamFiles } from "../../store/index.js";
 import type { Ingest } from "../ingest/ingest.js";
 import type { ReceivedProfile } from "./formats/received_profile.js";
-import { lookOf } from "./sender_profile.js";
+import { profileSnapshotOf } from "./sender_profile.js";
 
 /** A stream that is longer or older is ended, and another one begins: retention removes whole streams. */
 const MOST_STREAM_BYTES: Bytes = 64 << 20;
@@ -108,7 +108,7 @@ export class SenderStreams {
     }
     sender ??= this.#begin(key, given, ids);
     const profile = { ...given, timeMs: freeTime(sender.times, given.timeMs) };
-    const look = lookOf(profile, sender.builder, sender.threads);
+    const look = profileSnapshotOf(profile, sender.builder, sender.threads);
     sender.writer.look(sender.builder.tables(), look, {
       kind: "poll",
       agent: {

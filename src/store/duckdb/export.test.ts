@@ -140,9 +140,9 @@ async function checkAnswers(ask: (sql: string) => Promise<unknown[]>): Promise<v
 describe("a recording", () => {
   it("becomes a DuckDB file", async () => {
     const path = join(directory, "it's.duckdb");
-    const told: [number, number][] = [];
-    await writeDuckdb(recording, path, async (...progress) => void told.push(progress));
-    expect(told).toEqual([
+    const progressCalls: [number, number][] = [];
+    await writeDuckdb(recording, path, async (...progress) => void progressCalls.push(progress));
+    expect(progressCalls).toEqual([
       [1, 2],
       [2, 2],
     ]);

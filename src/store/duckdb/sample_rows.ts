@@ -21,7 +21,7 @@ interface KnownSites {
 }
 
 /** Values that all rows of a profile share. */
-interface LookRows {
+interface StoredSnapshotRows {
   readonly profile: Profile;
   readonly day: ReturnType<typeof dayOf>;
   readonly timeMs: bigint;
@@ -91,7 +91,7 @@ export class SampleRows {
     this.#dictionaries.take(profile);
     const owners = this.#ownersOf(profile);
     const totals = owners.map((): SampleTotals => ({ liveBytes: 0, allocatedBytes: 0 }));
-    const look = lookRows(profile);
+    const look = snapshotRows(profile);
     // What other profilers send are differences already.
     const before = this.#series.isReceived ? null : this.#before;
     const found = new Uint8Array(before?.sites.length ?? 0);
@@ -169,7 +169,7 @@ export class SampleRows {
 
   /** Sites of ended processes may have been merged into one: removes those that are stored again. */
   #takeBack(
-    look: LookRows,
+    look: StoredSnapshotRows,
     { sites, owners: ownersBefore }: KnownSites,
     found: Uint8Array,
     totals: readonly SampleTotals[],
@@ -245,7 +245,7 @@ export class SampleRows {
 
   /** The rows of one site, by age; the oldest has its allocated figures. */
   #addSite(
-    look: LookRows,
+    look: StoredSnapshotRows,
     owner: SampleOwner,
     site: SiteIndex,
     allocatedObjects: number,
@@ -296,7 +296,7 @@ export class SampleRows {
   }
 
   /** A row with its keys; its figures must still be set. */
-  #addRow(look: LookRows, owner: SampleOwner, sites: SiteTable, site: SiteIndex): number {
+  #addRow(look: StoredSnapshotRows, owner: SampleOwner, sites: SiteTable, site: SiteIndex): number {
     const { profile } = look;
     const stackId = this.#dictionaries.stackId(profile, uint32At(sites.stack, site));
     const labelId = this.#dictionaries.labelId(profile, uint32At(sites.label, site));
@@ -330,7 +330,7 @@ function receivedCarryMs(durationMs: Millis): Millis {
   return durationMs > 0 ? Math.min(intervals, SHORTEST_CARRY_MS) : SHORTEST_CARRY_MS;
 }
 
-function lookRows(profile: Profile): LookRows {
+function snapshotRows(profile: Profile): StoredSnapshotRows {
   const { cohorts, timeMs } = profile;
   const buckets: number[] = [];
   const slots = Uint32Array.from(cohorts, (_, cohort) => {

@@ -12,7 +12,7 @@ import type {
   ServiceJson,
   ServicesJson,
 } from "../../model/documents/fleet_document.js";
-import type { ProfileLook, ProfileTables } from "../../model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
 import type { InstanceAnswer } from "../../model/wire/api_answers.js";
 import type { SeriesAnswer, SeriesGroup, SeriesName } from "../../model/wire/services.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
@@ -52,7 +52,7 @@ export interface ProfileQuery extends Window {
 /** A profile merged over a window: one site per stack and allocator. */
 export interface WindowProfile {
   readonly tables: ProfileTables;
-  readonly look: ProfileLook;
+  readonly look: ProfileSnapshot;
   /** Stacks in "other"; 0: there is no such site. */
   readonly otherStacks: number;
   /** The number of profiles that were merged. */

@@ -1,4 +1,4 @@
-"""NumPy arrays, views and memory maps, pandas frames of several kinds; says what they are themselves."""
+"""NumPy arrays, views and memory maps, pandas frames of several kinds; prints what they are."""
 
 import json
 import os

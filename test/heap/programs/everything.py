@@ -1,4 +1,4 @@
-"""Makes objects of every layout that CPython has, says what the interpreter itself counts, and waits."""
+"""Makes objects of every layout that CPython has, prints what the interpreter itself counts, and waits."""
 
 import array
 import collections

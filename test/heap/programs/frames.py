@@ -1,4 +1,4 @@
-"""Holds objects in locals of every kind, says where each is, and waits."""
+"""Holds objects in locals of every kind, prints where each is, and waits."""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""A fourth set: services, workers and training scripts, with names that say nothing about it."""
+"""A fourth set: services, workers and training scripts, with meaningless names."""
 import array
 import asyncio
 import atexit

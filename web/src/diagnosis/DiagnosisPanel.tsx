@@ -4,7 +4,7 @@
  */
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
-import { evidenceBeside } from "../../../src/model/documents/verdict_text.js";
+import { remainingEvidence } from "../../../src/model/documents/verdict_text.js";
 import {
   formatBytes,
   formatDuration,
@@ -26,7 +26,7 @@ export function DiagnosisPanel({ page }: { page: DiagnosisPage }) {
       <Verdict diagnosis={diagnosis} />
       <div className="diagnosis-two">
         <LedgerGrowth diagnosis={diagnosis} />
-        <Evidence evidence={evidenceBeside(diagnosis)} />
+        <Evidence evidence={remainingEvidence(diagnosis)} />
       </div>
       <section aria-label="Suspects">
         <h3>{suspects.length > 1 ? `Suspects, ${suspects.length}` : "Suspect"}</h3>

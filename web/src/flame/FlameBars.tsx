@@ -2,7 +2,7 @@
 
 import { float64At, uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { type Choices, type Choose, isObjects } from "../choices/choices.js";
 import { formatCount, formatElapsed, formatShare, formatSignedBytes } from "../format/numbers.js";
 import type { FlameGraph } from "./flameGraph.js";
@@ -46,8 +46,8 @@ export function Breadcrumb({ report, flame, focused, choices, focus }: Breadcrum
 interface DifferenceBarProps {
   report: ReportDocument;
   flame: FlameGraph;
-  look: ProfileLook;
-  base: ProfileLook;
+  look: ProfileSnapshot;
+  base: ProfileSnapshot;
   choices: Choices;
   choose: Choose;
 }

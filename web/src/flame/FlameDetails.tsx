@@ -3,7 +3,7 @@
 import { useMemo, useState } from "react";
 import { addAt, float64At, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { type Choices, isObjects } from "../choices/choices.js";
 import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../format/numbers.js";
 import { type FrameWords, frameWords } from "../frames/frameNames.js";
@@ -14,7 +14,7 @@ const DEFAULT_LINK = "vscode://file{file}:{line}";
 
 interface FlameDetailsProps {
   report: ReportDocument;
-  look: ProfileLook;
+  look: ProfileSnapshot;
   rows: Uint32Array;
   flame: FlameGraph;
   position: number;
@@ -195,7 +195,7 @@ function DomainSplit({ parts }: { parts: Float64Array }) {
 }
 
 /** All figures of a node including its callees, and its live bytes by allocator. */
-function sumsUnder({ graph }: FlameGraph, look: ProfileLook, rows: Uint32Array, top: number) {
+function sumsUnder({ graph }: FlameGraph, look: ProfileSnapshot, rows: Uint32Array, top: number) {
   const inside = new Uint8Array(graph.length);
   inside[top] = 1;
   for (let node = top + 1; node < graph.length; node++) {

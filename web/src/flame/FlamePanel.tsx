@@ -3,7 +3,7 @@
 import { useDeferredValue, useMemo } from "react";
 import { uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { type Choices, type Choose, isObjects } from "../choices/choices.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { framesMatching } from "../frames/frameNames.js";
@@ -19,8 +19,8 @@ import { useFlameCanvas } from "./useFlameCanvas.js";
 
 interface FlamePanelProps {
   report: ReportDocument;
-  look: ProfileLook | null;
-  base: ProfileLook | null;
+  look: ProfileSnapshot | null;
+  base: ProfileSnapshot | null;
   rows: Uint32Array;
   baseRows: Uint32Array | null;
   choices: Choices;
@@ -39,7 +39,7 @@ export function FlamePanel(props: FlamePanelProps) {
   return <FlameGraphView {...props} look={props.look} />;
 }
 
-function FlameGraphView(props: FlamePanelProps & { look: ProfileLook }) {
+function FlameGraphView(props: FlamePanelProps & { look: ProfileSnapshot }) {
   const { report, look, base, rows, choices, choose, theme } = props;
   // Typing stays responsive while a large tree is searched.
   const search = useDeferredValue(choices.search);
@@ -117,7 +117,7 @@ function FlameGraphView(props: FlamePanelProps & { look: ProfileLook }) {
 
 /** The tree to draw, its colours, and the search matches (null without a search). */
 function useFlame(
-  { report, look, base, rows, baseRows, choices }: FlamePanelProps & { look: ProfileLook },
+  { report, look, base, rows, baseRows, choices }: FlamePanelProps & { look: ProfileSnapshot },
   search: string,
 ) {
   const { tables } = report;

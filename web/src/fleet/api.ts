@@ -6,7 +6,7 @@ import type {
   ServicesJson,
 } from "../../../src/model/documents/fleet_document.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import type { ProfileLook, ProfileTables } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables } from "../../../src/model/profile/profile.js";
 import {
   INSTANCE_PATH,
   INSTANCE_REPORT_PATH,
@@ -25,7 +25,7 @@ export class TokenNeeded extends Error {}
 
 export interface MergedProfile {
   readonly tables: ProfileTables;
-  readonly look: ProfileLook;
+  readonly look: ProfileSnapshot;
 }
 
 /** Stored for this tab only. */
@@ -98,7 +98,7 @@ async function ask(path: string, parameters: Record<string, string>): Promise<Re
     },
   );
   if (response.status === 401) {
-    throw new TokenNeeded("This server wants a token that may read.");
+    throw new TokenNeeded("This server requires a token with the scope read.");
   }
   if (!response.ok) {
     const { error } = (await response.json().catch(() => ({}))) as { error?: string };

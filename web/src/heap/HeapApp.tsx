@@ -70,7 +70,7 @@ export function HeapApp({ page }: { page: HeapPageDocument }) {
       <main>
         {view === null ? (
           <p className="panel empty">
-            No object graph: only the types are known. The lines above say why.
+            No object graph: only the types are known. The lines above give the reason.
           </p>
         ) : (
           <Holds {...{ view, theme, selected, chosenType }} onOpen={select} />
@@ -121,7 +121,7 @@ function Holds({ view, theme, selected, chosenType, onOpen }: HoldsProps) {
     [tree, chosenType],
   );
   return (
-    <section className="panel" id="heap-holds" aria-label="Who holds how much">
+    <section className="panel" id="heap-holds" aria-label="Memory by holder">
       <Crumbs tree={tree} zoom={zoom} onOpen={onOpen} />
       <div className="heap-two">
         <HeapMap {...shared} lit={lit} />

@@ -67,7 +67,7 @@ export function HeapMap({ view, theme, zoom, selected, lit, onOpen }: HeapMapPro
     event.preventDefault();
     onOpen(next);
   };
-  const told = hovered >= 0 ? hovered : selected;
+  const shown = hovered >= 0 ? hovered : selected;
   return (
     <div className="heap-map" ref={holder}>
       <canvas
@@ -90,12 +90,12 @@ export function HeapMap({ view, theme, zoom, selected, lit, onOpen }: HeapMapPro
         }}
         onKeyDown={pressed}
       />
-      <p className="heap-told">
-        <b>{nameOf(tree, told)}</b>
-        {typeOf(tree, told) !== null && <span>{typeOf(tree, told)}</span>}
+      <p className="heap-selected">
+        <b>{nameOf(tree, shown)}</b>
+        {typeOf(tree, shown) !== null && <span>{typeOf(tree, shown)}</span>}
         <span>
-          {formatBytes(float64At(tree.retained, told))},{" "}
-          {formatShare(float64At(tree.retained, told) / float64At(tree.retained, 0))} of all
+          {formatBytes(float64At(tree.retained, shown))},{" "}
+          {formatShare(float64At(tree.retained, shown) / float64At(tree.retained, 0))} of all
         </span>
       </p>
     </div>

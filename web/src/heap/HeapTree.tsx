@@ -43,7 +43,7 @@ export function HeapTree({ view, theme, zoom, selected, onOpen }: HeapTreeProps)
       return next;
     });
   return (
-    <div className="heap-tree" role="tree" aria-label="Who holds how much" ref={list}>
+    <div className="heap-tree" role="tree" aria-label="Memory by holder" ref={list}>
       <Lines {...{ view, theme, open, selected, onOpen, toggle }} above={top} depth={0} />
     </div>
   );

@@ -3,7 +3,7 @@ import { float64At } from "../../../src/model/base/columns.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { Way } from "./HeapHead.js";
-import { type TreeView, typeOf, wayTo } from "./treeView.js";
+import { holderPathTo, type TreeView, typeOf } from "./treeView.js";
 
 export function RowDetails({ view, row }: { view: TreeView; row: number }) {
   const { tree } = view;
@@ -19,7 +19,7 @@ export function RowDetails({ view, row }: { view: TreeView; row: number }) {
   const own = float64At(tree.shallow, row);
   return (
     <div className="heap-details" aria-live="polite" data-testid="heap-details">
-      <Way words={wayTo(tree, row)} />
+      <Way words={holderPathTo(tree, row)} />
       <p>
         {type !== null && <b>{type}</b>} retains <b>{formatBytes(float64At(tree.retained, row))}</b>{" "}
         ({formatShare(float64At(tree.retained, row) / float64At(tree.retained, 0))} of all) in{" "}

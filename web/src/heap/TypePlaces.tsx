@@ -2,7 +2,7 @@
 import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 import { Way } from "./HeapHead.js";
-import { placesOf, typeOf, wayTo } from "./treeView.js";
+import { holderPathTo, placesOf, typeOf } from "./treeView.js";
 
 interface TypePlacesProps {
   tree: NamedHeapTree;
@@ -44,6 +44,6 @@ export function TypePlaces({ tree, type, onOpen, onClose }: TypePlacesProps) {
 
 /** True if the row is the type's own objects, or directly or indirectly holds them. */
 function wordsOf(tree: NamedHeapTree, row: number, type: string): string[] {
-  const way = wayTo(tree, row);
+  const way = holderPathTo(tree, row);
   return typeOf(tree, row) === type ? way : [...way, `… ${type}`];
 }

@@ -6,7 +6,7 @@ import { HEAD_HEIGHT, type Tile } from "./mapLayout.js";
 import { nameOf, type TreeView, typeOf } from "./treeView.js";
 import { typeColour } from "./typeColours.js";
 
-interface MapLook {
+interface MapStyle {
   readonly theme: Theme;
   readonly selected: number;
   readonly hovered: number;
@@ -22,7 +22,7 @@ export function drawMap(
   canvas: HTMLCanvasElement,
   view: TreeView,
   tiles: readonly Tile[],
-  { theme, selected, hovered, lit }: MapLook,
+  { theme, selected, hovered, lit }: MapStyle,
 ): void {
   const context = canvas.getContext("2d");
   if (context === null) {

@@ -4,7 +4,7 @@ import { present } from "../../../src/model/base/present.js";
 import type { NamedHeapTree } from "../../../src/model/documents/heap/heap_page.js";
 import { TreeKind } from "../../../src/model/heap/heap_tree.js";
 import { layOut, tileAt } from "./mapLayout.js";
-import { nameOf, viewTree, wayTo } from "./treeView.js";
+import { holderPathTo, nameOf, viewTree } from "./treeView.js";
 
 /** Rows as [parent, retained, steps]; the first is the root. */
 function treeOf(rows: readonly (readonly [number, number, readonly string[]])[]): NamedHeapTree {
@@ -68,15 +68,15 @@ describe("the treemap", () => {
       Array.from({ length: 100_000 }, (_, row) => [Math.max(row - 1, 0), 5000, [`${row}`]]),
     );
     expect(layOut(viewTree(deep), 0, 800, 600).length).toBeLessThan(30);
-    expect(wayTo(deep, 99_999).length).toBeLessThan(30);
-    expect(wayTo(deep, 99_999).at(-1)).toBe("99999");
+    expect(holderPathTo(deep, 99_999).length).toBeLessThan(30);
+    expect(holderPathTo(deep, 99_999).at(-1)).toBe("99999");
     expect(layOut(viewTree(treeOf([[0, 0, ["roots"]]])), 0, 800, 600)).toEqual([]);
     expect(layOut(view, 0, 0, 600)).toEqual([]);
   });
 
   test("a path names the holders, without the dict of attributes", () => {
-    expect(wayTo(tree, 4)).toEqual(["module app", "CACHE"]);
-    expect(wayTo(tree, 3)).toEqual(["module app", "__dict__"]);
+    expect(holderPathTo(tree, 4)).toEqual(["module app", "CACHE"]);
+    expect(holderPathTo(tree, 3)).toEqual(["module app", "__dict__"]);
     expect(nameOf(tree, 0)).toBe("all");
     expect([...view.children(1)]).toEqual([3, 5]);
   });

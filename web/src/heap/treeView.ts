@@ -78,7 +78,7 @@ export function rowsTo(tree: NamedHeapTree, row: number): number[] {
 const MOST_WORDS = 24;
 
 /** The path from a root as text; the middle of a very long one is omitted. */
-export function wayTo(tree: NamedHeapTree, row: number): string[] {
+export function holderPathTo(tree: NamedHeapTree, row: number): string[] {
   const rows = rowsTo(tree, row);
   const words = rows.flatMap((at, n) => {
     const steps = tree.kind[at] === TreeKind.object ? itemAt(tree.steps, at) : [nameOf(tree, at)];

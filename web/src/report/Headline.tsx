@@ -4,7 +4,7 @@ import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
-import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, selectSites } from "../../../src/model/profile/row_filter.js";
 import { groupSites, NO_FRAME } from "../../../src/model/profile/site_groups.js";
 import { moodOf } from "../diagnosis/words.js";
@@ -22,7 +22,7 @@ import type { Theme } from "../theme/theme.js";
 interface HeadlineProps {
   report: ReportDocument;
   /** The snapshot that the page shows. */
-  look: ProfileLook | null;
+  look: ProfileSnapshot | null;
   theme: Theme;
   toggleTheme: () => void;
   help: () => void;
@@ -183,7 +183,7 @@ function Figure({
 
 interface SentencesProps {
   report: ReportDocument;
-  look: ProfileLook;
+  look: ProfileSnapshot;
 }
 
 /** The three largest sites of the snapshot. */
@@ -220,13 +220,13 @@ function Sentences({ report, look }: SentencesProps) {
 }
 
 /** "at the end", "at +1:05". */
-function whenOf({ looks, summary }: ReportDocument, look: ProfileLook): string {
+function whenOf({ looks, summary }: ReportDocument, look: ProfileSnapshot): string {
   return look === looks[looks.length - 1]
     ? "at the end"
     : `at ${formatElapsed(look.timeMs, summary.window.startMs)}`;
 }
 
-function totalLive({ sites }: ProfileLook): { bytes: number; error: number } {
+function totalLive({ sites }: ProfileSnapshot): { bytes: number; error: number } {
   const sum = (column: Float64Array) => column.reduce((a, b) => a + b, 0);
   return { bytes: sum(sites.liveBytes), error: Math.sqrt(sum(sites.liveVariance)) };
 }

@@ -6,7 +6,7 @@ import { formatUtcTime } from "../format/numbers.js";
 import { LedgerChart } from "../ledger/LedgerChart.js";
 import { useTheme } from "../theme/theme.js";
 import { Timeline } from "../timeline/Timeline.js";
-import { nearestLook, tellingLook } from "../timeline/timelineData.js";
+import { informativeSnapshot, nearestSnapshot } from "../timeline/timelineData.js";
 import { Headline } from "./Headline.js";
 import { Help } from "./Help.js";
 import { TabList } from "./TabList.js";
@@ -18,7 +18,7 @@ export function ReportApp({ report }: { report: ReportDocument }) {
   const { looks, summary } = report;
   const [theme, toggleTheme] = useTheme();
   const [choices, setChoices] = useState<Choices>(() =>
-    firstChoices(Math.max(tellingLook(looks), 0)),
+    firstChoices(Math.max(informativeSnapshot(looks), 0)),
   );
   const [helping, setHelping] = useState(false);
   const tabs = useMemo(() => tabsOf(report), [report]);
@@ -37,14 +37,14 @@ export function ReportApp({ report }: { report: ReportDocument }) {
 
   const showTime = (timeMs: number) => {
     if (looks.length > 0) {
-      choose({ at: nearestLook(looks, timeMs), base: null });
+      choose({ at: nearestSnapshot(looks, timeMs), base: null });
     }
   };
   const showWindow = (fromMs: number, toMs: number) => {
     if (looks.length === 0) {
       return;
     }
-    const [from, to] = [nearestLook(looks, fromMs), nearestLook(looks, toMs)];
+    const [from, to] = [nearestSnapshot(looks, fromMs), nearestSnapshot(looks, toMs)];
     choose(from === to ? { at: to, base: null } : { base: from, at: to, tab: "flame" });
   };
 

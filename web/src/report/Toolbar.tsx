@@ -37,7 +37,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
   const flame = choices.tab === "flame";
   const unit = isObjects(choices.value) ? "Objects" : "Bytes";
   const figure = FIGURES.find(([name]) => choices.value.startsWith(name))?.[0] ?? "live";
-  const lookName = (index: number) =>
+  const snapshotName = (index: number) =>
     `${formatElapsed(itemAt(looks, index).timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
   return (
     <div className="toolbar">
@@ -68,7 +68,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
         >
           {looks.map((look, index) => (
             <option key={look.timeMs} value={index}>
-              {lookName(index)}
+              {snapshotName(index)}
             </option>
           ))}
         </Select>
@@ -82,7 +82,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
           <option value="">nothing</option>
           {looks.map((look, index) => (
             <option key={look.timeMs} value={index} disabled={index === choices.at}>
-              {lookName(index)}
+              {snapshotName(index)}
             </option>
           ))}
         </Select>

@@ -1,7 +1,7 @@
 /** The view of the selected tab and its sites. */
 import { useCallback, useMemo } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { selectSites } from "../../../src/model/profile/row_filter.js";
 import type { Choices, Choose } from "../choices/choices.js";
 import { DiagnosisPanel } from "../diagnosis/DiagnosisPanel.js";
@@ -16,9 +16,9 @@ import type { Theme } from "../theme/theme.js";
 interface SelectedProfile {
   readonly report: ReportDocument;
   /** null if the report has no snapshots. */
-  readonly look: ProfileLook | null;
+  readonly look: ProfileSnapshot | null;
   /** The snapshot it is compared with; null without a comparison. */
-  readonly base: ProfileLook | null;
+  readonly base: ProfileSnapshot | null;
   /** Rows of the snapshot's sites that pass the filter. */
   readonly rows: Uint32Array;
   readonly baseRows: Uint32Array | null;

@@ -2,7 +2,7 @@
 
 import { useMemo } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
-import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { medianAge } from "../../../src/model/profile/site_groups.js";
 import { formatBytes, formatDuration, formatElapsed } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
@@ -70,7 +70,7 @@ export function AgesTable(props: SiteViewProps) {
   );
 }
 
-function ageColumns(look: ProfileLook, startMs: number): Column<NamedGroup>[] {
+function ageColumns(look: ProfileSnapshot, startMs: number): Column<NamedGroup>[] {
   return [
     functionColumn,
     placeColumn,
@@ -104,7 +104,7 @@ function ageColumns(look: ProfileLook, startMs: number): Column<NamedGroup>[] {
 }
 
 /** The latest allocation time of a cohort; the last cohort ends at the snapshot. */
-function cohortEnd({ cohorts, timeMs }: ProfileLook, cohort: number, startMs: number): string {
+function cohortEnd({ cohorts, timeMs }: ProfileSnapshot, cohort: number, startMs: number): string {
   return formatElapsed(Math.min(cohorts[cohort] ?? timeMs, timeMs), startMs);
 }
 
@@ -114,7 +114,7 @@ function Cohorts({
   startMs,
 }: {
   bytes: Float64Array;
-  look: ProfileLook;
+  look: ProfileSnapshot;
   startMs: number;
 }) {
   const most = bytes.reduce((a, b) => Math.max(a, b), 0);

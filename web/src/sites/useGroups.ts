@@ -1,13 +1,13 @@
 /** The groups of sites in the tables, with the names of their frames. */
 import { useMemo } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import type { ProfileLook } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { groupSites, NO_FRAME, type SiteGroup } from "../../../src/model/profile/site_groups.js";
 import { type FrameWords, frameWords, matcher } from "../frames/frameNames.js";
 
 export interface SiteViewProps {
   report: ReportDocument;
-  look: ProfileLook | null;
+  look: ProfileSnapshot | null;
   /** Rows of the snapshot that pass the filter. */
   rows: Uint32Array;
   search: string;
@@ -53,7 +53,7 @@ export function placeOf({ words }: NamedGroup): string {
       : words.function;
 }
 
-export function emptyTable(search: string, look: ProfileLook | null): string {
+export function emptyTable(search: string, look: ProfileSnapshot | null): string {
   if (look === null || look.sites.length === 0) {
     return "No samples: this program was not profiled, or it allocated less than a sampling period.";
   }

@@ -26,10 +26,10 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
   const [pointerMs, setPointerMs] = useState<number | null>(null);
   const { startMs } = report.summary.window;
   const inSight = zoom ?? extent;
-  const lookTimesMs = report.looks.map((look) => look.timeMs);
+  const snapshotTimesMs = report.looks.map((look) => look.timeMs);
   const { top, bottom } = useTimelineCharts({
     curves,
-    marks: { startMs, events, lookTimesMs, atMs, baseMs },
+    marks: { startMs, events, snapshotTimesMs, atMs, baseMs },
     actions: { onTime, onWindow },
     theme,
     inSight,

@@ -6,7 +6,7 @@ import type { ChartColours } from "./chart.js";
 export interface ChartMarks {
   readonly startMs: number;
   readonly events: readonly TimelineEvent[];
-  readonly lookTimesMs: readonly number[];
+  readonly snapshotTimesMs: readonly number[];
   readonly atMs: number | null;
   readonly baseMs: number | null;
 }
@@ -29,7 +29,7 @@ export function drawSelection(chart: uPlot, marks: ChartMarks, colours: ChartCol
   }
   ctx.fillStyle = colours.faint;
   const tick = 4 * devicePixelRatio;
-  for (const timeMs of marks.lookTimesMs) {
+  for (const timeMs of marks.snapshotTimesMs) {
     ctx.fillRect(x(timeMs), bbox.top + bbox.height - tick, devicePixelRatio, tick);
   }
   ctx.restore();

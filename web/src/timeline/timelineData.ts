@@ -4,7 +4,7 @@ import { addAt, float64At, uint8At, uint16At } from "../../../src/model/base/col
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import {
   Domain,
-  type ProfileLook,
+  type ProfileSnapshot,
   type ProfileTables,
 } from "../../../src/model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../../src/model/profile/series.js";
@@ -103,7 +103,7 @@ function reading(series: MemorySeries, metric: Metric, i: number): number | null
 /** Live bytes by allocator at each snapshot; `pid` null: all processes. */
 export function liveCurves(
   tables: ProfileTables,
-  looks: readonly ProfileLook[],
+  looks: readonly ProfileSnapshot[],
   pid: number | null,
 ): LiveCurves {
   const domains = Object.values(Domain);
@@ -129,7 +129,7 @@ export function liveCurves(
 }
 
 /** The index of the snapshot nearest to a time. */
-export function nearestLook(looks: readonly ProfileLook[], timeMs: number): number {
+export function nearestSnapshot(looks: readonly ProfileSnapshot[], timeMs: number): number {
   let best = 0;
   let least = Number.POSITIVE_INFINITY;
   for (const [i, look] of looks.entries()) {
@@ -146,7 +146,7 @@ export function nearestLook(looks: readonly ProfileLook[], timeMs: number): numb
  * The snapshot to show first: the last, or the one with the most live bytes if most memory was freed before the
  * end (programs often clean up before they exit).
  */
-export function tellingLook(looks: readonly ProfileLook[]): number {
+export function informativeSnapshot(looks: readonly ProfileSnapshot[]): number {
   const live = looks.map(({ sites }) => sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0));
   const most = Math.max(0, ...live);
   const last = Math.max(looks.length - 1, 0);

@@ -38,7 +38,7 @@ import {
 /** Objects by type, as columns; a row is a type of which there is at least one. */
 export interface Census {
   readonly typeNames: readonly string[];
-  /** Module of the type: "builtins" for those. */
+  /** Module of the type: "builtins" for built-in types. */
   readonly modules: readonly string[];
   readonly objects: Float64Array;
   /** "builtins" for built-in types. */

@@ -204,7 +204,7 @@ class ValueRenewal {
   ) {
     this.#unknown = new UnknownObjects(copy, addresses, gone);
     const edge = () => undefined;
-    const owns = (table: Address, bytes: Bytes) => this.#copyAnew(table, bytes);
+    const owns = (table: Address, bytes: Bytes) => this.#copyAgain(table, bytes);
     this.#copied = new References(copy, layout, types, this.#unknown, { edge, owns: edge });
     this.#present = new References(copy, layout, types, this.#unknown, { edge, owns });
   }
@@ -229,7 +229,7 @@ class ValueRenewal {
       return;
     }
     if (this.#typeAt(address) === type) {
-      this.#take(() => this.#visitAnew(object), type);
+      this.#take(() => this.#visitAgain(object), type);
     } else {
       gone.add(address);
     }
@@ -239,7 +239,7 @@ class ValueRenewal {
     const visit = () => this.#copied.range(start, end - start);
     if (this.#unknown.during(visit).length > 0) {
       this.#take(() => {
-        this.#copyAnew(start, end - start);
+        this.#copyAgain(start, end - start);
         visit();
       }, STACK);
     }
@@ -252,8 +252,8 @@ class ValueRenewal {
   }
 
   /** Adds the objects that are referred to now, and those that they refer to in turn. `type`: the visited object's type. */
-  #take(visitAnew: () => void, type: TypeRow): void {
-    const waiting = [{ visit: visitAnew, type }];
+  #take(visitAgain: () => void, type: TypeRow): void {
+    const waiting = [{ visit: visitAgain, type }];
     for (let next = waiting.pop(); next !== undefined && !this.isOver; next = waiting.pop()) {
       const { visit, type } = next;
       const forgotten = this.#isFruitless(type, FRUITLESS) ? 0 : FORGOTTEN;
@@ -305,10 +305,10 @@ class ValueRenewal {
     return isThere;
   }
 
-  #visitAnew(object: ObjectRow): void {
+  #visitAgain(object: ObjectRow): void {
     const { address, type, room } = object;
     const before = this.types.of(type).preHeader;
-    this.#copyAnew(address - before, before + room);
+    this.#copyAgain(address - before, before + room);
     this.#visit(object);
   }
 
@@ -317,18 +317,18 @@ class ValueRenewal {
     const { copy, types } = this;
     // For other tables, a visit gives the address and size.
     if (types.of(type).shape === SHAPE_LIST) {
-      this.#copyAnew(copy.word(address + 24), copy.word(address + 16) * 8);
+      this.#copyAgain(copy.word(address + 24), copy.word(address + 16) * 8);
     } else if (types.of(type).shape === SHAPE_NDARRAY) {
       const dimensions = copy.words[copy.index(address + 24)] ?? 0;
-      this.#copyAnew(copy.word(address + 32), dimensions * 16);
+      this.#copyAgain(copy.word(address + 32), dimensions * 16);
     } else if (types.of(type).shape === SHAPE_DICT) {
       const keys = readKeys(copy.source, this.layout, copy.word(address + 32));
-      this.#copyAnew(keys?.address ?? 0, keys?.bytes ?? 0);
+      this.#copyAgain(keys?.address ?? 0, keys?.bytes ?? 0);
     }
     this.#present.visit(address, type, room);
   }
 
-  #copyAnew(start: Address, bytes: Bytes): void {
+  #copyAgain(start: Address, bytes: Bytes): void {
     if (start > 0 && bytes > 0) {
       this.copy.renew(start, Math.min(bytes, LARGEST_PIECE));
     }
@@ -361,7 +361,7 @@ class ValueRenewal {
     const own = ownBytes(types.of(row), layout, this.#head, 0, Number.MAX_SAFE_INTEGER);
     const before = types.of(row).preHeader;
     // No more than its own: what stands behind it is another's, as it was.
-    this.#copyAnew(address - before, own);
+    this.#copyAgain(address - before, own);
     if (copy.index(address) < 0 || this.#typeAt(address) !== row) {
       return null; // the copy has no room for it, or it was freed meanwhile
     }

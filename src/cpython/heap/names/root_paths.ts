@@ -68,7 +68,7 @@ interface Group {
 
 /** Paths to the nodes, largest first; the last one represents those beyond the limit. */
 export function findRootPaths(objects: ObjectGraph, nodes: readonly NodeId[]): RootPath[] {
-  const grouping = new WayGrouping(objects);
+  const grouping = new PathGrouping(objects);
   const groups = grouping
     .run(nodes)
     .sort((a, b) => b.retainedBytes - a.retainedBytes || b.objects - a.objects);
@@ -84,7 +84,7 @@ export function findRootPaths(objects: ObjectGraph, nodes: readonly NodeId[]): R
   ];
 }
 
-class WayGrouping {
+class PathGrouping {
   readonly names: StepNames;
   readonly #tails = new Map<string, Tail>();
 

@@ -77,7 +77,7 @@ function fromEvents(content: readonly Json[]): Change[] {
   return content.map((row) => {
     const [time, , bytes, category] = listOf(row).map(numberOf);
     if (time === undefined || bytes === undefined || category === undefined) {
-      throw new ForeignFault("an event is no list of four numbers");
+      throw new ForeignFault("an event is not a list of four numbers");
     }
     return { timeMs: time < 0 ? null : time / 1e6, category, bytes };
   });

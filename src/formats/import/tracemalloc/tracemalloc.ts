@@ -72,7 +72,7 @@ function addTrace(
 ): void {
   const [, size, frames] = Array.isArray(trace) ? trace : [];
   if (typeof size !== "number" || !Array.isArray(frames)) {
-    throw new ForeignFault("a trace is no size with frames");
+    throw new ForeignFault("a trace is not a size with frames");
   }
   let stack = stacks.get(frames);
   if (stack === undefined) {
@@ -86,7 +86,7 @@ function addTrace(
 function frameOf(value: PickleValue) {
   const [file, line] = Array.isArray(value) ? value : [];
   if (typeof file !== "string" || typeof line !== "number") {
-    throw new ForeignFault("a frame is no file with a line");
+    throw new ForeignFault("a frame is not a file with a line");
   }
   return pythonFrame("", file, line);
 }

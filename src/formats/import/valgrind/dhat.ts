@@ -44,7 +44,7 @@ function read(file: ForeignFile): ForeignRecording {
   if (textOf(content.mode) === "ad-hoc") {
     throw notOpened(
       file.path,
-      `a DHAT profile of ad-hoc events, whose units are no bytes`,
+      `a DHAT profile of ad-hoc events, whose units are not bytes`,
       "run valgrind --tool=dhat without --mode=ad-hoc",
     );
   }

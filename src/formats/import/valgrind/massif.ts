@@ -6,7 +6,7 @@
  *      n2: 210000 0x109170: keep (small.c:3)
  *       n0: 10000 in 3 places, all below massif's threshold (1.00%)
  */
-import { Domain, FrameKind, type ProfileLook } from "../../../model/profile/profile.js";
+import { Domain, FrameKind, type ProfileSnapshot } from "../../../model/profile/profile.js";
 import { type ForeignFrame, ImportedSites } from "../imported_sites.js";
 import {
   ForeignFault,
@@ -53,7 +53,7 @@ class MassifReader {
   #unit = "";
   #sites: ImportedSites | null = null;
   readonly #snapshots: Snapshot[] = [];
-  readonly #looks: { snapshot: Snapshot; look: ProfileLook }[] = [];
+  readonly #looks: { snapshot: Snapshot; look: ProfileSnapshot }[] = [];
   #nodes: Node[] = [];
 
   constructor(file: ForeignFile) {
@@ -85,7 +85,7 @@ class MassifReader {
     if (last === undefined) {
       throw new ForeignFault("it has no snapshot");
     }
-    // Instructions and allocated bytes are no time: the snapshots follow each other by 1 ms each.
+    // Instructions and allocated bytes are not time: the snapshots follow each other by 1 ms each.
     const isTime = this.#unit === "ms";
     const timeOf = (snapshot: Snapshot) =>
       isTime ? snapshot.time : this.#snapshots.indexOf(snapshot);
@@ -144,7 +144,7 @@ class MassifReader {
   #figure(key: string, text: string): void {
     const value = Number(text);
     if (!(value >= 0 && value < Number.MAX_SAFE_INTEGER)) {
-      throw new ForeignFault(`${key}=${text.slice(0, 40)} is no number`);
+      throw new ForeignFault(`${key}=${text.slice(0, 40)} is not a number`);
     }
     const snapshot = this.#current();
     if (key === "time") {
@@ -217,9 +217,10 @@ const UNKNOWN: ForeignFrame = {
 };
 
 /** Where the end is unknown, the highest one stands for the peak alone. */
-function onlyPeak(looks: readonly ProfileLook[]): ProfileLook[] {
-  const total = ({ sites }: ProfileLook) => sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
-  return looks.reduce<ProfileLook[]>(
+function onlyPeak(looks: readonly ProfileSnapshot[]): ProfileSnapshot[] {
+  const total = ({ sites }: ProfileSnapshot) =>
+    sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
+  return looks.reduce<ProfileSnapshot[]>(
     (best, look) => (best[0] === undefined || total(look) > total(best[0]) ? [look] : best),
     [],
   );

@@ -21,7 +21,7 @@ function read(file: ForeignFile): ForeignRecording {
   const text = file.bytes.toString("utf8");
   const tool = elementOf(text, "protocoltool");
   if (tool !== "memcheck") {
-    throw new ForeignFault(`it is of the tool '${tool.slice(0, 20)}', not of memcheck`);
+    throw new ForeignFault(`it was written by the tool '${tool.slice(0, 20)}', not of memcheck`);
   }
   if (!text.includes("</valgrindoutput>")) {
     throw new ForeignFault("it is cut off before </valgrindoutput>");

@@ -55,7 +55,7 @@ export function parseTorchMessage(text: string): TorchMessage | null {
   }
   const at = squeezed.search(REQUEST);
   const cause = causeOf(squeezed);
-  if (at < 0 && cause === "device" && !saysError(text)) {
+  if (at < 0 && cause === "device" && !mentionsError(text)) {
     return null;
   }
   const body = at < 0 ? "" : squeezed.slice(at);
@@ -102,7 +102,7 @@ export function parseTorchMessage(text: string): TorchMessage | null {
 /** A process holds at least its allocator's memory, except for rounding and shared pages. */
 const KNOWN_SHARE = 0.95;
 
-function saysError(text: string): boolean {
+function mentionsError(text: string): boolean {
   const error = ERROR_ITSELF.exec(text.replace(/\s*\n\s*/g, " "));
   if (error === null) {
     return false;

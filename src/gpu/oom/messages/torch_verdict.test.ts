@@ -38,7 +38,7 @@ test.each<[string, string, Partial<OomEventJson>]>([
     { reservedUnallocatedBytes: null, kind: "unknown" },
   ],
   [
-    "what NVML calls not available is no size",
+    "what NVML calls not available is not a size",
     modern(
       "34.00 MiB",
       "4.00 GiB",

@@ -19,7 +19,7 @@ import type {
   GpuProcessJson,
   GpuTensorJson,
 } from "../../../model/documents/gpu/gpu_process_document.js";
-import { type DeviceLook, growthOfDevices, lookAtDevices } from "../../../record/index.js";
+import { type DeviceReading, growthOfDevices, readDeviceFigures } from "../../../record/index.js";
 import { unusedText } from "./gpu_framework_state.js";
 
 /** Smaller ones are included only in the allocator's totals. */
@@ -47,7 +47,7 @@ export async function gpuProcessDocument(
   request: GpuProcessRequest,
 ): Promise<{ readonly document: GpuProcessJson; readonly profile: Buffer | null }> {
   const { pid, exec } = request;
-  const look = await lookAtDevices(pid, {
+  const look = await readDeviceFigures(pid, {
     exec,
     maxPauseMs: request.maxPauseMs,
     maxBytes: freemem() * FREE_SHARE,
@@ -57,7 +57,7 @@ export async function gpuProcessDocument(
   return { document: documentOf(pid, look), profile: look.profile };
 }
 
-function documentOf(pid: Pid, look: DeviceLook): GpuProcessJson {
+function documentOf(pid: Pid, look: DeviceReading): GpuProcessJson {
   const { frameworks, largeBlocks } = look;
   const tensors = look.tensors?.map((tensor): GpuTensorJson => {
     const { address, path, shape, ...rest } = tensor;
@@ -103,7 +103,7 @@ function documentOf(pid: Pid, look: DeviceLook): GpuProcessJson {
 function deviceOf(
   framework: FrameworkFigures["name"],
   { index, name, splitBytes, ...figures }: DeviceFigures,
-  { segments }: DeviceLook,
+  { segments }: DeviceReading,
 ): GpuProcessDeviceJson {
   const end = framework === "torch" && segments !== null ? endOfLive(segments, index) : null;
   const { totalBytes, freeBytes, reservedBytes } = figures;
@@ -125,7 +125,7 @@ function deviceOf(
   };
 }
 
-function limitsOf({ frameworks, tensorsRefused }: DeviceLook): string[] {
+function limitsOf({ frameworks, tensorsRefused }: DeviceReading): string[] {
   const limits = frameworks.filter(({ state }) => state !== "used").map(unusedText);
   if (frameworks.length === 0) {
     limits.push("the program has not loaded torch, JAX or TensorFlow");

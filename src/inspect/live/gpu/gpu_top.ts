@@ -1,6 +1,6 @@
 /** The devices of this host as a document: figures of the driver, and of the allocators of recorded programs. */
 
-import type { DeviceLook } from "../../../gpu/devices/device_totals.js";
+import type { DeviceReading } from "../../../gpu/devices/device_totals.js";
 import { readDevices } from "../../../gpu/devices/device_totals.js";
 import { readCommand, readStatus } from "../../../linux/process/process.js";
 import { float64At, itemAt } from "../../../model/base/columns.js";
@@ -46,7 +46,10 @@ export async function gpuTopDocument(recordings: KnownRecordings = new Map()): P
   };
 }
 
-function deviceOf({ uuid, ...device }: DeviceLook["devices"][number], look: DeviceLook): Device {
+function deviceOf(
+  { uuid, ...device }: DeviceReading["devices"][number],
+  look: DeviceReading,
+): Device {
   const processes = look.processes
     .filter((process) => process.uuid === uuid)
     .map(({ pid, usedBytes }): GpuTopProcessJson => {

@@ -127,8 +127,8 @@ class ChosenRows implements Recording {
   get looks() {
     return this.#whole.looks;
   }
-  get lookTimes() {
-    return this.#whole.lookTimes;
+  get snapshotTimes() {
+    return this.#whole.snapshotTimes;
   }
   get holderLookups() {
     return this.#whole.holderLookups;

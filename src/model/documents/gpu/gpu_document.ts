@@ -63,7 +63,7 @@ export interface GpuOutOfMemoryJson {
   stack: FrameJson[];
   reservedBytes: Bytes;
   liveBytes: Bytes;
-  /** Free in segments just before, on the same stream in the common pool; at most. */
+  /** Upper bound of the free memory in segments just before, on the same stream in the common pool. */
   freeInSegmentsBytes: Bytes;
   largestFreeBytes: Bytes;
   kind: "genuine" | "fragmentation" | "unknown";
@@ -203,7 +203,7 @@ export interface OomEventJson {
   privatePoolBytes: Bytes | null;
   /** The limit that the program set for itself. */
   allowedBytes: Bytes | null;
-  /** The versions that write such a message, as in "2.2 to 2.4"; "" for other frameworks. */
+  /** The versions that write such a message, such as "2.2 to 2.4"; "" for other frameworks. */
   torch: string;
   /** The traceback before it, leaf first. */
   stack: FrameJson[];

@@ -6,7 +6,7 @@ import type { TargetJson } from "../documents.js";
 export interface HeapTypeJson {
   /** `module.qualname`, without `builtins.`. */
   type: string;
-  /** "builtins" for those. */
+  /** "builtins" for built-in types. */
   module: string;
   objects: Objects;
   /** As sys.getsizeof, plus the buffers it does not count. */

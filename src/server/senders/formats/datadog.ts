@@ -5,7 +5,7 @@ import { decodePprof } from "./pprof.js";
 import { malformed, type ReceivedProfile, RequestBudget } from "./received_profile.js";
 import { senderIdentity } from "./sender_identity.js";
 
-/** Tags that say how it was profiled, not who. */
+/** Tags about the profiler, not about the program. */
 const OMITTED = new Set(["profiler_config", "runtime-id", "language", "runtime", "_dd.profiler"]);
 
 /** Throws TidemarkError. */
@@ -48,7 +48,7 @@ function eventIn(bytes: Buffer | undefined): DatadogEvent {
     const event: unknown = JSON.parse(bytes?.toString("utf8") ?? "{}");
     return typeof event === "object" && event !== null ? event : {};
   } catch {
-    return malformed("event.json is no JSON");
+    return malformed("event.json is not JSON");
   }
 }
 

@@ -111,7 +111,7 @@ function seriesOfJson(body: Buffer): PushedSeries[] {
   try {
     request = JSON.parse(body.toString("utf8"));
   } catch {
-    return malformed("it is no JSON");
+    return malformed("it is not JSON");
   }
   const all = listIn(request, "series");
   withinLimit("profiles-per-request", all.length);
@@ -131,12 +131,12 @@ function seriesOfJson(body: Buffer): PushedSeries[] {
 
 function listIn(value: unknown, name: string): unknown[] {
   const list = fieldIn(value, name) ?? [];
-  return Array.isArray(list) ? list : malformed(`${name} is no list`);
+  return Array.isArray(list) ? list : malformed(`${name} is not a list`);
 }
 
 function textIn(value: unknown, name: string): string {
   const text = fieldIn(value, name) ?? "";
-  return typeof text === "string" ? text : malformed(`${name} is no text`);
+  return typeof text === "string" ? text : malformed(`${name} is not text`);
 }
 
 function fieldIn(value: unknown, name: string): unknown {

@@ -63,7 +63,7 @@ async function profilePart(body: Buffer, contentType: string): Promise<Buffer> {
   return parts.get("profile")?.bytes ?? malformed("the form has no part called profile");
 }
 
-/** The last part of the name says what folded stacks count. */
+/** The last part of the name determines what folded stacks count. */
 function textProfile(
   plain: Buffer,
   application: string,
@@ -107,7 +107,7 @@ function timeIn(text: string | null): number {
   }
   const number = /^\d{1,19}(\.\d+)?$/.test(text)
     ? Number(text)
-    : malformed("from or until is no time");
+    : malformed("from or until is not a time");
   for (const [most, perMs] of [
     [LATEST_SECONDS, 1e-3],
     [LATEST_SECONDS * 1e3, 1],

@@ -28,7 +28,7 @@ export interface ReceivedSample extends Readonly<Record<Figure, number>> {
 /** What a payload holds, before its sender is known. */
 export interface DecodedProfile {
   readonly samples: readonly ReceivedSample[];
-  /** Figures that its sample types have. Empty: it is no memory profile. */
+  /** Figures that its sample types have. Empty: it is not a memory profile. */
   readonly figures: readonly Figure[];
   /** 0: it carries none. */
   readonly timeMs: TimeMs;

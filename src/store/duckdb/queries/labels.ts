@@ -46,7 +46,7 @@ const ALIASES = new Map(
     hostname: "host",
   }),
 );
-/** Free labels that say how the program was started. */
+/** Free labels about how the program was started. */
 const HIDDEN = ["command", "python"];
 
 interface Condition {

@@ -227,7 +227,7 @@ function serviceRow(
   const growing = measured
     .slice()
     .sort((a, b) => (b.growthBytesPerHour ?? 0) - (a.growthBytesPerHour ?? 0));
-  // Where none was measured: a verdict that says why, such as too little evidence.
+  // Where none was measured: a verdict that gives a reason, such as too little evidence.
   const worst = growing[0] ?? shown.find((row) => row.verdict.kind !== NO_VERDICT.kind) ?? shown[0];
   const times = running.map((row) => row.msToLimit).filter((ms) => ms > 0);
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

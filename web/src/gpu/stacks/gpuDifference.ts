@@ -5,7 +5,7 @@ import {
   type GpuPageDevice,
 } from "../../../../src/model/documents/gpu/gpu_page.js";
 import type { Side } from "./gpuFlame.js";
-import { type NamedFrame, tellingFrame } from "./stackNames.js";
+import { informativeFrame, type NamedFrame } from "./stackNames.js";
 
 export interface SiteDifference {
   readonly key: string;
@@ -43,7 +43,7 @@ export function differenceOf(before: DifferenceSide, after: DifferenceSide): Sit
     const frames = new Map<number, NamedFrame>();
     for (const row of side.held) {
       const leaf = uint32At(stack, row);
-      const frame = frames.get(leaf) ?? tellingFrame(side.tables, leaf);
+      const frame = frames.get(leaf) ?? informativeFrame(side.tables, leaf);
       frames.set(leaf, frame);
       const category = GPU_CATEGORIES[uint8At(side.category, row)] ?? "unknown";
       const key = `${frame.name}\0${frame.place}\0${category}`;

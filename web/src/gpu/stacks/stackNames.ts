@@ -57,7 +57,7 @@ export function* shownFrames(tables: Tables, stack: number): Generator<number> {
 }
 
 /** The first frame of the program's own Python code, otherwise the first Python frame, otherwise the leaf. */
-export function tellingFrame(tables: Tables, stack: number): NamedFrame {
+export function informativeFrame(tables: Tables, stack: number): NamedFrame {
   let leaf = -1;
   let python = -1;
   for (const frame of shownFrames(tables, stack)) {

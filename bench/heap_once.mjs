@@ -1,7 +1,7 @@
 /**
  * One look at a program's heap, in a process of its own so that its memory is its own: prints a line of JSON.
  *
- *     node bench/heap_look.mjs PID census|exact|graph|read
+ *     node bench/heap_once.mjs PID census|exact|graph|read
  *
  * `read` looks at nothing: it is what the kernel takes to copy the same bytes by /proc/PID/mem, one thread, a MiB at a
  * time, into memory that was touched before.

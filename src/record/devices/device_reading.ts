@@ -27,7 +27,7 @@ import { firstMessage, openDeviceLine } from "./device_line.js";
 /** The thread in the program may have to wait for the allocator, and then walks all its blocks. */
 const ANSWER_MS: Millis = 60_000;
 
-interface DeviceLookOptions {
+interface DeviceReadingOptions {
   /** How long to wait for the program to run Python code, and how long it may be paused to copy its heap. */
   readonly exec: RemoteExecOptions;
   readonly maxPauseMs: Millis;
@@ -44,7 +44,7 @@ interface LookedUpTensor extends DeviceTensor {
   readonly device: number;
 }
 
-export interface DeviceLook {
+export interface DeviceReading {
   readonly frameworks: readonly FrameworkFigures[];
   /** null if torch did not list them. */
   readonly segments: readonly LiveSegment[] | null;
@@ -66,7 +66,10 @@ export interface DeviceLook {
 }
 
 /** Throws TidemarkError if the program cannot be queried. */
-export async function lookAtDevices(pid: Pid, options: DeviceLookOptions): Promise<DeviceLook> {
+export async function readDeviceFigures(
+  pid: Pid,
+  options: DeviceReadingOptions,
+): Promise<DeviceReading> {
   const line = await openDeviceLine(
     pid,
     { profile: options.wantsProfile, arrays_from: options.smallestTensorBytes },
@@ -95,7 +98,7 @@ export async function lookAtDevices(pid: Pid, options: DeviceLookOptions): Promi
 }
 
 /** Blocks are adjacent in their segment. */
-function blocksOf(segments: readonly LiveSegment[], least: Bytes): DeviceLook["largeBlocks"] {
+function blocksOf(segments: readonly LiveSegment[], least: Bytes): DeviceReading["largeBlocks"] {
   return segments.flatMap(({ device, address, blocks }) => {
     let at = address;
     return blocks.flatMap(({ bytes, state }) => {
@@ -108,10 +111,10 @@ function blocksOf(segments: readonly LiveSegment[], least: Bytes): DeviceLook["l
 
 async function tensorsOf(
   pid: Pid,
-  { maxPauseMs, maxBytes, onPlan }: DeviceLookOptions,
-  blocks: DeviceLook["largeBlocks"],
+  { maxPauseMs, maxBytes, onPlan }: DeviceReadingOptions,
+  blocks: DeviceReading["largeBlocks"],
   arrays: readonly LiveArray[],
-): Promise<Pick<DeviceLook, "tensors" | "tensorsRefused" | "kvPools" | "pauseMs">> {
+): Promise<Pick<DeviceReading, "tensors" | "tensorsRefused" | "kvPools" | "pauseMs">> {
   if (blocks.length === 0 && arrays.length === 0) {
     return { tensors: [], tensorsRefused: "", kvPools: [], pauseMs: 0 };
   }
@@ -142,7 +145,7 @@ async function tensorsOf(
 
 function allTensors(
   objects: ObjectGraph,
-  blocks: DeviceLook["largeBlocks"],
+  blocks: DeviceReading["largeBlocks"],
   arrays: readonly LiveArray[],
 ): LookedUpTensor[] {
   const devices = new Map(blocks.map(({ address, device }) => [address, device]));

@@ -2,7 +2,7 @@
 
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import { present } from "../model/base/present.js";
-import { Domain, type ProfileLook, type ProfileTables } from "../model/profile/profile.js";
+import { Domain, type ProfileSnapshot, type ProfileTables } from "../model/profile/profile.js";
 import { ProfileAssembler } from "./assembler.js";
 import { type PoolFixture, type SegmentFixture, START_REALTIME_MS } from "./pool.fixture.js";
 import { PoolReader } from "./pool.js";
@@ -43,7 +43,7 @@ export function readerOf(pool: PoolFixture): SegmentReader {
 export function profileAfter(
   reader: SegmentReader,
   afterMs: number,
-): { tables: ProfileTables; look: ProfileLook } {
+): { tables: ProfileTables; look: ProfileSnapshot } {
   const assembler = new ProfileAssembler();
   const look = present(reader.look());
   assembler.renew(assembler.begin(look.header), look);
@@ -56,7 +56,7 @@ export function stackTexts({
   look,
 }: {
   tables: ProfileTables;
-  look: ProfileLook;
+  look: ProfileSnapshot;
 }): string[] {
   return Array.from(look.sites.stack, (leaf) => {
     const names: string[] = [];

@@ -14,26 +14,26 @@ export function firstRunRemarks(
   python: string,
   place: StartPlace = { cwd: process.cwd(), environment: process.env },
 ): string[] {
-  return notYetTold(namesakes(python, place), pathOf(place));
+  return notYetShown(namesakes(python, place), pathOf(place));
 }
 
 /**
  * Returns the sentences that were not shown before, and marks them. Returns none if the marks cannot be stored,
  * so that they are not shown on every run.
  */
-function notYetTold(sentences: readonly string[], path: string): string[] {
+function notYetShown(sentences: readonly string[], path: string): string[] {
   if (sentences.length === 0) {
     return [];
   }
-  const told = readTold(path);
-  const fresh = sentences.filter((sentence) => !told.includes(keyOf(sentence)));
+  const shown = readShown(path);
+  const fresh = sentences.filter((sentence) => !shown.includes(keyOf(sentence)));
   if (fresh.length === 0) {
     return [];
   }
   try {
     mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
     const beside = `${path}.${process.pid}`;
-    const keys = [...told, ...fresh.map(keyOf)].slice(-MOST_KEPT);
+    const keys = [...shown, ...fresh.map(keyOf)].slice(-MOST_KEPT);
     writeFileSync(beside, JSON.stringify(keys), { mode: 0o600 });
     renameSync(beside, path);
     return fresh;
@@ -42,10 +42,10 @@ function notYetTold(sentences: readonly string[], path: string): string[] {
   }
 }
 
-function readTold(path: string): string[] {
+function readShown(path: string): string[] {
   try {
-    const told: unknown = JSON.parse(readFileSync(path, "utf8"));
-    return Array.isArray(told) ? told.filter((key) => typeof key === "string") : [];
+    const shown: unknown = JSON.parse(readFileSync(path, "utf8"));
+    return Array.isArray(shown) ? shown.filter((key) => typeof key === "string") : [];
   } catch {
     return [];
   }
@@ -56,5 +56,9 @@ function keyOf(sentence: string): string {
 }
 
 function pathOf({ environment }: StartPlace): string {
-  return join(environment.XDG_CACHE_HOME || join(homedir(), ".cache"), "tidemark", "told.json");
+  return join(
+    environment.XDG_CACHE_HOME || join(homedir(), ".cache"),
+    "tidemark",
+    "shown_notes.json",
+  );
 }
