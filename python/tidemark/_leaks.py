@@ -26,6 +26,7 @@ _MOST_ROWS = 25
 _RESULT = "last_execution_result"
 #: Variables in which IPython keeps results and inputs: _, _12, _i, _ii, _i12.
 _HISTORY = re.compile(r"_+\d*|_i+\d*")
+_RESULTS = re.compile(r"_+\d*")
 _BORDER = (types.ModuleType, type, types.CodeType, types.BuiltinFunctionType)
 _LEAVES = (str, bytes, int, float, complex, bool, type(None))
 _MACHINERY = re.compile(r"/(?:IPython|ipykernel|tidemark)/\w+(?:/\w+)*\.py\Z")
@@ -238,7 +239,7 @@ def _outputs(shell: Any) -> Iterator[Holder]:
     hook, space = shell.displayhook, shell.user_ns
 
     def found(name: str, value: Any) -> None:
-        if not isinstance(value, _LEAVES) or (isinstance(value, (str, bytes)) and len(value) > 4096):
+        if not _is(value, *_LEAVES) or (_is(value, str, bytes) and len(value) > 4096):
             names.setdefault(id(value), []).append(name)
             values[id(value)] = value
 
@@ -246,12 +247,16 @@ def _outputs(shell: Any) -> Iterator[Holder]:
         found(f"Out[{number}]", value)
     for name in ("_", "__", "___"):
         found(name, getattr(hook, name, None))
+    # A copy of each _, __ and _12 at the time it was set; deleting them in the notebook leaves this one.
+    for name, value in list(shell.user_ns_hidden.items()):
+        if _RESULTS.fullmatch(name):
+            found(f"user_ns_hidden[{name!r}]", value)
     result = getattr(shell.last_execution_result, "result", None)
     if result is not None:
         found(_RESULT, result)
     for key, called in names.items():
         unique = list(dict.fromkeys(called))
-        unique = [name for name in unique if name != _RESULT] or unique
+        unique = [name for name in unique if name != _RESULT and not name.startswith("user_ns_hidden")] or unique
         others = f", also {', '.join(unique[1:])}" if len(unique) > 1 else ""
         yield Holder(unique[0], f"{_type_name(values[key])}{others}", [values[key]], _free_output(shell, key))
 
@@ -269,6 +274,9 @@ def _free_output(shell: Any, key: int) -> Callable[[], None]:
                 setattr(hook, name, "")
             if id(space.get(name)) == key:
                 space[name] = ""
+        hidden = shell.user_ns_hidden
+        for name in [name for name, value in hidden.items() if id(value) == key and _RESULTS.fullmatch(name)]:
+            hidden[name] = ""  # the name stays: it keeps the variable out of %who
         result = shell.last_execution_result
         if id(getattr(result, "result", None)) == key:
             result.result = None
@@ -330,7 +338,7 @@ class _Walk:
         self._owner: Dict[int, int] = {}
         self._storages: Set[Tuple[str, int]] = set()
         self._torch = sys.modules.get("torch")
-        self._array: Any = getattr(sys.modules.get("numpy"), "ndarray", ())
+        self._array: Any = getattr(sys.modules.get("numpy"), "ndarray", None)
         #: Referred to by what the walk visits, but no part of it. Running frames would lead to everything.
         self._stop = {id(shell), id(shell.user_ns), id(shell.displayhook), id(shell.user_ns.get("_oh")), id(self._owner)}
         for frame in sys._current_frames().values():
@@ -348,14 +356,14 @@ class _Walk:
             batch: List[Any] = []
             while waiting and len(batch) < _BATCH:
                 each = waiting.pop()
-                if isinstance(each, _BORDER):
+                if _is(each, *_BORDER):
                     continue
                 key = id(each)
                 if key in self._stop:
                     continue
                 known = self._owner.get(key)
                 if known is not None:
-                    if known not in (owner, -1) and not isinstance(each, _LEAVES) and self._is_large(each):
+                    if known not in (owner, -1) and not _is(each, *_LEAVES) and self._is_large(each):
                         others.add(known)
                     continue
                 if len(self._owner) >= _MOST_OBJECTS:
@@ -364,11 +372,11 @@ class _Walk:
                 self._owner[key] = owner
                 here, there = self._sizes(each)
                 host, device = host + here, device + there
-                if isinstance(each, types.FrameType):
+                if _is(each, types.FrameType):
                     waiting.extend(_locals_of(each, self._shell).values())
-                elif isinstance(each, types.FunctionType):
+                elif _is(each, types.FunctionType):
                     waiting.extend(part for part in (each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__) if part)
-                elif not isinstance(each, _LEAVES):
+                elif not _is(each, *_LEAVES):
                     batch.append(each)
                     waiting.extend(self._hidden(each))
             waiting.extend(gc.get_referents(*batch))
@@ -379,7 +387,7 @@ class _Walk:
 
     def _sizes(self, value: Any) -> Tuple[int, int]:
         torch = self._torch
-        if torch is not None and isinstance(value, torch.Tensor):
+        if torch is not None and _is(value, torch.Tensor):
             return self._tensor_sizes(value)
         return self._plain_size(value), 0
 
@@ -412,15 +420,16 @@ class _Walk:
 
     def _hidden(self, value: Any) -> List[Any]:
         """References that the garbage collector does not see: bases of arrays, the graph behind a tensor."""
-        if self._array and isinstance(value, self._array):
-            found = [value.base]
-            if value.dtype.hasobject:
-                found += value.ravel().tolist()
+        if self._array is not None and _is(value, self._array):
+            # Slots of ndarray itself: a subclass may have its own attributes of these names.
+            found = [self._array.base.__get__(value)]
+            if self._array.dtype.__get__(value).hasobject:
+                found += self._array.tolist(self._array.ravel(value))
             return found
         torch = self._torch
         if torch is None:
             return []
-        if isinstance(value, torch.Tensor):
+        if _is(value, torch.Tensor):
             return [part for part in (value.grad_fn, value.grad if value.is_leaf else None) if part is not None]
         if hasattr(type(value), "next_functions"):
             return _saved_by(value)
@@ -449,7 +458,10 @@ def _device_bytes() -> Optional[int]:
 def _type_name(value: Any) -> str:
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    try:
-        return f"{name} of {len(value):,}" if isinstance(value, (list, tuple, dict, set, str, bytes)) else name
-    except Exception:
-        return name
+    size_of = next((base.__len__ for base in (list, tuple, dict, set, str, bytes) if issubclass(kind, base)), None)
+    return name if size_of is None else f"{name} of {size_of(value):,}"
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """``isinstance`` without asking the object for ``__class__``, which may be its own code."""
+    return issubclass(type(value), kinds)
