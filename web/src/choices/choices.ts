@@ -1,6 +1,8 @@
 /** What the reader selected; all views use it. */
 
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import { isUnknown } from "../../../src/model/profile/imported.js";
 import type { SiteValue } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, type RowCondition } from "../../../src/model/profile/row_filter.js";
 
@@ -39,11 +41,25 @@ export interface Choices {
   readonly search: string;
 }
 
-/** Starts at snapshot `at`. */
-export function firstChoices(at: number): Choices {
+type Figure = "live" | "peak" | "allocated";
+
+/** The figures and units that the recording knows: an imported file may lack some, which are stored as 0. */
+export function knownValues(imported: SummaryJson["imported"]): {
+  figures: readonly Figure[];
+  units: readonly ("Bytes" | "Objects")[];
+} {
+  const all: readonly Figure[] = ["live", "peak", "allocated"];
+  return {
+    figures: all.filter((figure) => !isUnknown(imported, figure)),
+    units: isUnknown(imported, "objects") ? ["Bytes"] : ["Bytes", "Objects"],
+  };
+}
+
+/** Starts at snapshot `at`, with the first figure that is known. */
+export function firstChoices(at: number, imported: SummaryJson["imported"]): Choices {
   return {
     tab: "flame",
-    value: "liveBytes",
+    value: `${knownValues(imported).figures[0] ?? "live"}Bytes`,
     at,
     base: null,
     filter: EVERY_ROW,
