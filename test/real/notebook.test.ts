@@ -24,7 +24,10 @@ interface Ran {
 }
 
 /** Runs the cells; fails if the kernel leaves a file behind. */
-async function notebook(cells: readonly string[], env: Record<string, string> = {}): Promise<Ran[]> {
+async function notebook(
+  cells: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Ran[]> {
   const folder = scratch();
   const temporary = join(folder, "tmp");
   mkdirSync(temporary);
@@ -32,7 +35,12 @@ async function notebook(cells: readonly string[], env: Record<string, string> = 
     [present(packagesPython), "-B", join(repository, "test/real/run_notebook.py")],
     {
       cwd: folder,
-      env: { PYTHONPATH: join(repository, "python"), TMPDIR: temporary, IPYTHONDIR: folder, ...env },
+      env: {
+        PYTHONPATH: join(repository, "python"),
+        TMPDIR: temporary,
+        IPYTHONDIR: folder,
+        ...env,
+      },
       input: JSON.stringify(cells),
     },
   );
@@ -66,7 +74,9 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     ] as const);
     const text = textOf(present(cell));
     expect(text).toMatch(/20000/);
-    expect(text).toMatch(/tidemark In\[3\]: peak RSS .* MiB, growth \+2[78]\.\d MiB \+-.*, allocated \d+/);
+    expect(text).toMatch(
+      /tidemark In\[3\]: peak RSS .* MiB\), growth \+2[78]\.\d MiB \+-.*, allocated \d+/,
+    );
     expect(text).toMatch(/\+[12]\d\.\d MiB .* [56]\d\.\d MiB .*In\[3\]:2 {2}rows = load/);
     expect(text).toMatch(/\+0 B .* 40\.0 MiB .*In\[2\]:2 {2}big = bytearray/);
     expect(text).not.toMatch(/IPython\/|ipykernel/);
@@ -74,7 +84,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(page).toContain("&lt;script&gt;");
     expect(page).not.toMatch(/<script|https?:|src=/);
     expect(page).toContain("len(rows)"); // the whole cell, with bars beside the lines
-    expect(textOf(present(nested))).toMatch(/Wall time[^]*5000|5000[^]*Wall time/);
+    expect(textOf(present(nested))).toMatch(/Wall time[\s\S]*5000|5000[\s\S]*Wall time/);
     expect(textOf(present(nested))).toMatch(/In\[4\]:1 {2}more = load/);
     expect(textOf(present(again))).toBe("(True, True)");
   });
@@ -94,10 +104,12 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     ]);
     const texts = cells.map(textOf);
     expect(texts[1]).toMatch(/ZeroDivisionError\n/);
-    expect(texts[1]).toMatch(/The code ended with ZeroDivisionError\.[^]*\+30\.0 MiB .*In\[2\]:2/);
+    expect(texts[1]).toMatch(
+      /The code ended with ZeroDivisionError\.[\s\S]*\+30\.0 MiB .*In\[2\]:2/,
+    );
     expect(texts[2]).toBe("SyntaxError");
-    expect(texts[3]).toMatch(/20971520[^]*\+20\.0 MiB .*In\[4\]:4/);
-    expect(texts[4]).toMatch(/KeyboardInterrupt\n[^]*ended with an interrupt[^]*In\[5\]:4/);
+    expect(texts[3]).toMatch(/20971520[\s\S]*\+20\.0 MiB .*In\[4\]:4/);
+    expect(texts[4]).toMatch(/KeyboardInterrupt\n[\s\S]*ended with an interrupt[\s\S]*In\[5\]:4/);
     expect(texts[5]).toMatch(/CancelledError|KeyboardInterrupt/);
     expect(texts[6]).toMatch(/^UsageError: %%tidemark: argument --period: .*'nothing'\s*$/);
     expect(texts[7]).toMatch(/^UsageError: %%tidemark: unrecognized arguments: --nope\s*$/);
@@ -121,12 +133,18 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
       "%tidemark_line len([])",
     ]);
     const texts = cells.map(textOf);
-    expect(texts[2]).toMatch(/fit \(In\[2\]:2\)[^]*\+(19|2\d)\.\d MiB .*In\[2\]:3[^]*40\.0 MiB .*In\[2\]:4/);
+    expect(texts[2]).toMatch(
+      /fit \(In\[2\]:2\)[\s\S]*\+(19|2\d)\.\d MiB .*In\[2\]:3[\s\S]*40\.0 MiB .*In\[2\]:4/,
+    );
     expect(pageOf(present(cells[2]))).toContain("return n");
     expect(texts[3]).toBe("20000");
-    expect(texts[5]).toMatch(/loads \(json\/__init__\.py:\d+\)[^]*MiB .*return _default_decoder/);
+    expect(texts[5]).toMatch(
+      /loads \(json\/__init__\.py:\d+\)[\s\S]*MiB .*return _default_decoder/,
+    );
     expect(texts[6]).toBe("400000");
-    expect(texts[8]).toMatch(/The code ended with ValueError\.[^]*9\.00 MiB .*In\[8\]:2[^]*ValueError$/);
+    expect(texts[8]).toMatch(
+      /The code ended with ValueError\.[\s\S]*9\.00 MiB .*In\[8\]:2[\s\S]*ValueError$/,
+    );
     expect(texts.slice(9, 13).map((text) => text.trim())).toEqual([
       "UsageError: %tidemark_line: invalid syntax: 3 +",
       "UsageError: %tidemark_line: takes a call, such as %tidemark_line load(path)",
@@ -157,8 +175,12 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     ]);
     const texts = cells.map(textOf);
     expect(texts[6]).toMatch(/IPython alone keeps 48\.\d MiB alive/);
-    expect(texts[6]).toMatch(/32\.0 MiB +traceback +last ValueError: batch of train holds 32\.0 MiB +%tidemark_leaks --free traceback/);
-    expect(texts[6]).toMatch(/16\.0 MiB +Out\[4\] +list of 1, also ___ +%tidemark_leaks --free Out\[4\]/);
+    expect(texts[6]).toMatch(
+      /32\.0 MiB +traceback +last ValueError: batch of train holds 32\.0 MiB +%tidemark_leaks --free traceback/,
+    );
+    expect(texts[6]).toMatch(
+      /16\.0 MiB +Out\[4\] +list of 1, also ___ +%tidemark_leaks --free Out\[4\]/,
+    );
     expect(texts[6]).not.toContain("Out[6]"); // shared is the user's own variable
     expect(texts[7]).toBe("[False, False, False]");
     expect(texts[8]).toMatch(/^tidemark: freed traceback: RSS -3\d\.\d MiB/);
@@ -194,7 +216,9 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     ]);
     const text = textOf(present(cells[2]));
     expect(text).toMatch(/^31457280\n/);
-    expect(text).toMatch(/Only RSS was measured: Tidemark's libtidemark\.so is not installed here.*pip install/);
+    expect(text).toMatch(
+      /Only RSS was measured: Tidemark's libtidemark\.so is not installed here.*pip install/,
+    );
     expect(text).toMatch(/peak RSS .*\(\+3\d\.\d MiB\)/);
   });
 });
@@ -211,7 +235,9 @@ test.skipIf(packagesPython === null)("in IPython's terminal the profile is text"
     { cwd: folder, env: { PYTHONPATH: join(repository, "python"), IPYTHONDIR: folder } },
   );
   expect(outcome.status, outcome.stderr).toBe(0);
-  expect(outcome.stdout).toMatch(/tidemark In\[\d+\]: peak RSS[^]*\+[12]\d\.\d MiB .*rows = \[bytes/);
+  expect(outcome.stdout).toMatch(
+    /tidemark In\[\d+\]: peak RSS[\s\S]*\+[12]\d\.\d MiB .*rows = \[bytes/,
+  );
   expect(outcome.stdout).toMatch(/IPython alone keeps/);
   expect(outcome.stdout).not.toContain("<div");
 });

@@ -1,17 +1,18 @@
 /** What the reader selected; all views use it. */
 
-import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { isUnknown } from "../../../src/model/profile/imported.js";
 import type { SiteValue } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, type RowCondition } from "../../../src/model/profile/row_filter.js";
 
-const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis"] as const;
+const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis", "source"] as const;
 export type Tab = (typeof TABS)[number];
 
-/** Documents without a verdict have no diagnosis tab. */
-export function tabsOf({ diagnosis }: ReportDocument): readonly Tab[] {
-  return TABS.filter((tab) => tab !== "diagnosis" || diagnosis !== undefined);
+/** Documents without a verdict have no diagnosis tab, and those without source text no source tab. */
+export function tabsOf({ diagnosis, sources }: ReportDocument): readonly Tab[] {
+  const absent = { diagnosis: diagnosis === undefined, source: sources === undefined };
+  return TABS.filter((tab) => !(tab in absent) || !absent[tab as keyof typeof absent]);
 }
 
 export const TAB_NAMES: Record<Tab, string> = {
@@ -21,6 +22,7 @@ export const TAB_NAMES: Record<Tab, string> = {
   lifetimes: "Lifetimes",
   processes: "Processes",
   diagnosis: "Diagnosis",
+  source: "Source",
 };
 
 export type ColourMode = "allocator" | "frame" | "file";

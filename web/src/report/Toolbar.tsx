@@ -36,6 +36,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
   const { looks, summary } = report;
   const startMs = summary.window.startMs;
   const flame = choices.tab === "flame";
+  const valued = flame || choices.tab === "source";
   const known = knownValues(summary.imported);
   const unit = isObjects(choices.value) ? "Objects" : "Bytes";
   const figure = FIGURES.find(([name]) => choices.value.startsWith(name))?.[0] ?? "live";
@@ -43,7 +44,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
     `${formatElapsed(itemAt(looks, index).timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
   return (
     <div className="toolbar">
-      {flame && known.figures.length > 0 && (
+      {valued && known.figures.length > 0 && (
         <Segments
           name="Figure"
           value={figure}
@@ -51,7 +52,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
           choose={(next) => choose({ value: `${next}${unit}` })}
         />
       )}
-      {flame && (
+      {valued && (
         <Segments
           name="Unit"
           value={unit}
