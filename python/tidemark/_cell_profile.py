@@ -10,7 +10,7 @@ from html import escape
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from ._figures import INSTALLED, Frame, MeasuredLine, signed_text_of, text_of
+from ._figures import INSTALLED, Frame, MeasuredLine, is_installed, signed_text_of, text_of
 from ._profile import table_rows
 
 _STYLE = (
@@ -44,7 +44,7 @@ class _Shown:
         return next((frame for frame in stack if self._is_users(frame.file)), None)
 
     def _is_users(self, file: str) -> bool:
-        return not file.startswith((*INSTALLED, "<string>")) and os.path.realpath(file) != self._launcher
+        return not is_installed(file) and file != "<string>" and os.path.realpath(file) != self._launcher
 
     def _name(self, shell: Any, file: str) -> None:
         """Cells as In[3]; IPython compiles them under the name of a temporary file."""
@@ -148,6 +148,9 @@ class CellProfile(_Shown):
         self._top = top
         if file is not None:
             self._name(shell, file)
+        for path in self.measurement.files():
+            if path not in self._names:
+                self._name(shell, path)
         self._file = file or next((path for path, name in self._names.items() if name == self.title), None)
         self._length = source.count("\n") + 1
 

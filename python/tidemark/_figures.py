@@ -156,10 +156,15 @@ class Comparison:
         return "\n".join([head, *(f"  {change}" for change in self.top())])
 
 
+def is_installed(file: str) -> bool:
+    """Code of the interpreter and of packages, also of those in a user's folder or on PYTHONPATH."""
+    return file.startswith(INSTALLED) or "/site-packages/" in file or "/dist-packages/" in file
+
+
 def own_frame(stack: Tuple[Frame, ...]) -> Optional[Frame]:
     """The innermost frame outside the standard library and installed packages, else the innermost; None for an empty
     stack."""
-    own = (frame for frame in stack if not frame.file.startswith(INSTALLED))
+    own = (frame for frame in stack if not is_installed(frame.file))
     return next(own, stack[0] if stack else None)
 
 

@@ -15,7 +15,7 @@ import types
 from html import escape
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from ._figures import INSTALLED, signed_text_of, text_of
+from ._figures import is_installed, signed_text_of, text_of
 from ._profile import rss_bytes
 
 _BATCH = 1000
@@ -321,7 +321,7 @@ def _of_user(shell: Any) -> List[Any]:
     roots = [shell.user_ns[name] for name in names]
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if isinstance(module, types.ModuleType) and isinstance(file, str) and not file.startswith(INSTALLED):
+        if isinstance(module, types.ModuleType) and isinstance(file, str) and not is_installed(file):
             roots += [value for value in list(vars(module).values()) if value is not shell.user_ns]
     return roots
 

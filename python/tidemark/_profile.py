@@ -211,6 +211,10 @@ class Measurement:
         rows = [head, f"{self._totals()}", *table_rows(lines[:10], lambda line: f"{line.file}:{line.line}")]
         return "\n".join(rows)
 
+    def files(self) -> Set[str]:
+        """All files in the stacks of what was allocated."""
+        return {frame.file for site in (self._after.sites if self._after else ()) for frame in site.stack}
+
     def _totals(self) -> str:
         return (
             f"live {signed_text_of(self.growth_bytes or 0)} +-{text_of(2 * (self.error_bytes or 0))}, "

@@ -65,11 +65,12 @@ function pageOf({ outputs }: Ran): string {
 
 describe.skipIf(packagesPython === null)("a notebook", () => {
   test("%%tidemark: peak, growth, lines of the cell and of functions in other cells", async () => {
-    const [, , cell, nested, again] = await notebook([
+    const [, , cell, nested, called, again] = await notebook([
       LOAD,
       "def load(n):\n    big = bytearray(40 << 20)\n    return [bytes(1000) for _ in range(n)]",
       "%%tidemark --period 1 -o profile\nrows = load(20_000)\ntext = '<script>' * 1_000_000\nlen(rows)",
       "%%time\n%%tidemark\nmore = load(5_000)\nlen(more)",
+      "%%tidemark\nonly = load(20_000)",
       "profile.lines()[0].allocated_bytes > 19e6, profile.measurement.peak_growth_bytes > 40e6",
     ] as const);
     const text = textOf(present(cell));
@@ -86,6 +87,8 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(page).toContain("len(rows)"); // the whole cell, with bars beside the lines
     expect(textOf(present(nested))).toMatch(/Wall time[\s\S]*5000|5000[\s\S]*Wall time/);
     expect(textOf(present(nested))).toMatch(/In\[4\]:1 {2}more = load/);
+    // A cell whose lines only call: its lines are shown although other code allocates.
+    expect(textOf(present(called))).toMatch(/The cell[\s\S]*In\[5\]:2 {2}only = load/);
     expect(textOf(present(again))).toBe("(True, True)");
   });
 
