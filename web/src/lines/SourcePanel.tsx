@@ -20,7 +20,8 @@ export function SourcePanel({ report, look, rows, choices }: SourcePanelProps) {
     () => amountsOf(tables, look, rows, choices.value, sources),
     [tables, look, rows, choices.value, sources],
   );
-  const [name, setName] = useState<string | null>(null);
+  // Another figure sorts the files differently; the open one stays.
+  const [name, setName] = useState(files[0]?.source.file);
   const chosen = files.find(({ source }) => source.file === name) ?? files[0];
   if (chosen === undefined) {
     return <p className="empty">This page has no source text.</p>;
