@@ -1,6 +1,6 @@
 /**
  * `npm run screenshots [RECORDING]`: pictures for the README, docs/images/: of the report page, from a recording
- * (without one, the demo is recorded), of a device's snapshot, which is a simulated allocator's, and of a plan.
+ * (without one, the demo is recorded), of a device's snapshot, which is a simulated allocator's, of a plan, and of a notebook.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,6 +13,7 @@ import { pickle } from "../test/gpu/pickle_writer.mjs";
 import { build } from "./build.mjs";
 import { runAsScript, SetupError } from "./command.mjs";
 import { findInterpreters } from "./environment/interpreters.mjs";
+import { notebookPage } from "./notebook_page.mjs";
 import { root } from "./setup.mjs";
 
 const images = join(root, "docs/images");
@@ -58,6 +59,12 @@ const ofPlan = {
   drawn: ".plan-fits tbody tr",
   options: { viewport: { width: 1440, height: 1250 }, colorScheme: "light" },
 };
+/** @type {Picture} */
+const ofNotebook = {
+  name: "notebook",
+  drawn: ".tidemark",
+  options: { viewport: { width: 980, height: 700 }, colorScheme: "light" },
+};
 const PLAN_WORDS = ["--method", "lora", "--batch", "2", "--seq", "4k", "--gpu", "a100-80gb"];
 const SNAPSHOT_CASE = "losses kept until the device is full";
 
@@ -83,6 +90,7 @@ async function screenshots() {
     }
     await picture(browser, snapshotPage(folder), ofSnapshot);
     await picture(browser, planPage(folder), ofPlan);
+    await picture(browser, notebookPage(folder), ofNotebook);
   } finally {
     await browser.close();
     rmSync(folder, { recursive: true, force: true });

@@ -122,6 +122,27 @@ describe("tables", () => {
       await expect.poll(() => words(page.locator(".found"))).toContain("1 found");
     }));
 
+  test("source: bars beside the lines of each file, by the chosen figure; the rest is folded", () => {
+    const text = Array.from({ length: 200 }, (_, index) => `line ${index + 1} <b>`).join("\n");
+    const sources = ["/srv/app/model.py", "/srv/app/history.py"].map((file) => ({
+      ...{ file, text, changed: file.endsWith("model.py") },
+    }));
+    return using(openReport({ ...serviceReport(), sources }), async (page) => {
+      await page.getByRole("tab", { name: "Source" }).click();
+      const lines = page.getByRole("table");
+      expect(await words(lines)).toContain("line 41 <b>");
+      const bytes = page.locator(".source-allocates").first();
+      expect(await words(bytes)).toMatch(/256 MiB 41 line 41/);
+      const before = await words(bytes);
+      await page.getByText("Allocated", { exact: true }).click();
+      await expect.poll(() => words(bytes)).not.toBe(before);
+      await page.getByRole("button", { name: "lines" }).first().click();
+      expect(await words(lines)).toContain("line 1 <b>");
+      await page.locator(".source-file select").selectOption("/srv/app/model.py");
+      await expect.poll(() => words(page.locator(".source"))).toContain("was changed after");
+    });
+  });
+
   test("ages distinguish a leak from a cache; lifetimes list short-lived allocations first", () =>
     using(openReport(serviceReport()), async (page) => {
       await page.getByRole("tab", { name: "Ages" }).click();

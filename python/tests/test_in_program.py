@@ -106,6 +106,34 @@ class InProgram(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError):
             tidemark.measure(lambda: 1 / 0)
 
+    def test_measure_by_line(self):
+        def work(count):
+            kept = fill(count)
+            bytearray(64 * MIB)
+            return kept
+
+        measured = tidemark.measure(work, 10_000)
+        size = sum(map(sys.getsizeof, measured.result))
+        lines = {line.line: line for line in measured.lines() if line.file == __file__}
+        first = work.__code__.co_firstlineno
+        kept = lines[fill.__code__.co_firstlineno + 1]
+        self.assertLess(abs(kept.growth_bytes - size), 5 * kept.error_bytes + 0.05 * size)
+        self.assertGreater(kept.allocated_bytes, 0.9 * size)
+        self.assertGreater(kept.python_share, 0.9)
+        freed = lines[first + 2]
+        self.assertEqual((freed.growth_bytes, freed.peak_bytes >= 64 * MIB), (0, True))
+        self.assertGreater(measured.allocated_bytes, 64 * MIB + 0.9 * size)
+        self.assertRegex(str(measured), r"growth +\+- +at peak +allocated +python +line")
+        self.assertNotIn("tidemark/_", str(measured))
+
+    def test_nested_measurements_know_no_peak_by_line(self):
+        with tidemark.measure() as outer:
+            with tidemark.measure() as inner:
+                kept = fill(10_000)
+        self.assertEqual({line.peak_bytes for line in inner.lines()}, {None})
+        self.assertGreater(outer.lines()[0].peak_bytes, 0)
+        self.assertEqual(len(kept), 10_000)
+
     def test_own_work_is_left_out(self):
         tidemark.start(period="4K")
         for _ in range(3):
@@ -186,7 +214,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertTrue(ended.stdout.startswith("True 10 False"), ended.stdout)
         self.assertRegex(ended.stderr, r"tidemark: load \(.*program\.py:[34]\)")
-        self.assertRegex(ended.stderr, r" 5 +20\.2 KiB +1\d\.\d MiB  rows = ")
+        self.assertRegex(ended.stderr, r" 5 +20\.2 KiB .* +1\d\.\d MiB +\d+%  rows = ")
 
     def test_switched_off_nothing_is_loaded(self):
         for value in ("", "0", "off"):

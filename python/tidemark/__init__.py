@@ -35,6 +35,8 @@ A program can also record and measure itself; nothing of this is loaded before i
     def load(path): ...
 
     tidemark.enabled_by("PROFILE_MEMORY")  # start() if that variable is set; else all of it is off
+
+In IPython and Jupyter, ``%load_ext tidemark`` adds ``%%tidemark``, ``%tidemark_line`` and ``%tidemark_leaks``.
 """
 
 import os
@@ -182,3 +184,17 @@ def step(name: str) -> Any:
     if _agent is None:
         return _NO_STEP
     return _agent.Step(name)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext tidemark``: adds ``%%tidemark``, ``%tidemark_line`` and ``%tidemark_leaks``."""
+    from ._notebook import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext tidemark``: removes what ``%load_ext tidemark`` added."""
+    from ._notebook import unload
+
+    unload(shell)

@@ -9,7 +9,7 @@ import sysconfig
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 #: Code of the interpreter and of installed packages.
-_INSTALLED = tuple(
+INSTALLED = tuple(
     path.rstrip("/") + "/"
     for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     if path
@@ -34,6 +34,8 @@ class Site(NamedTuple):
     #: At the moment with the most live memory.
     peak_bytes: float = 0.0
     peak_error_bytes: float = 0.0
+    #: Whether Python's allocator made them; False: a library or the interpreter called malloc.
+    is_python: bool = False
 
 
 class Line(NamedTuple):
@@ -44,6 +46,10 @@ class Line(NamedTuple):
     live_bytes: float
     allocated_bytes: float
     error_bytes: float
+    #: At the moment with the most live memory.
+    peak_bytes: float = 0.0
+    #: The part of ``allocated_bytes`` that Python's own allocator provided.
+    python_bytes: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}  {text_of(self.live_bytes)}  {source_of(self.file, self.line)}"
@@ -81,6 +87,21 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"<tidemark snapshot: live {text_of(self.live_bytes)}, {len(self.sites)} sites>"
+
+
+class MeasuredLine(NamedTuple):
+    """What one source line did while a block was measured."""
+
+    file: str
+    line: int
+    #: Live bytes at the end less those at the beginning, and the standard error.
+    growth_bytes: float
+    error_bytes: float
+    allocated_bytes: float
+    #: Live bytes at the moment with the most live memory; None if the recording began before the block.
+    peak_bytes: Optional[float]
+    #: Share of ``allocated_bytes`` that Python's own allocator provided, 0 to 1. The rest is native.
+    python_share: float
 
 
 class Change(NamedTuple):
@@ -135,10 +156,15 @@ class Comparison:
         return "\n".join([head, *(f"  {change}" for change in self.top())])
 
 
+def is_installed(file: str) -> bool:
+    """Code of the interpreter and of packages, also of those in a user's folder or on PYTHONPATH."""
+    return file.startswith(INSTALLED) or "/site-packages/" in file or "/dist-packages/" in file
+
+
 def own_frame(stack: Tuple[Frame, ...]) -> Optional[Frame]:
     """The innermost frame outside the standard library and installed packages, else the innermost; None for an empty
     stack."""
-    own = (frame for frame in stack if not frame.file.startswith(_INSTALLED))
+    own = (frame for frame in stack if not is_installed(frame.file))
     return next(own, stack[0] if stack else None)
 
 
@@ -148,12 +174,41 @@ def lines_of(sites: Iterable[Site], line_of: Callable[[Tuple[Frame, ...]], Optio
     for site in sites:
         frame = line_of(site.stack)
         if frame is not None:
-            row = sums.setdefault((frame.file, frame.line), [0.0, 0.0, 0.0])
+            row = sums.setdefault((frame.file, frame.line), [0.0, 0.0, 0.0, 0.0, 0.0])
             row[0] += site.live_bytes
             row[1] += site.allocated_bytes
             row[2] += site.error_bytes**2
-    lines = [Line(*place, live, allocated, error**0.5) for place, (live, allocated, error) in sums.items()]
+            row[3] += site.peak_bytes
+            row[4] += site.allocated_bytes if site.is_python else 0.0
+    lines = [
+        Line(*place, live, allocated, error**0.5, peak, python)
+        for place, (live, allocated, error, peak, python) in sums.items()
+    ]
     return sorted(lines, key=lambda line: (-line.live_bytes, -line.allocated_bytes))
+
+
+def measured_lines(
+    before: Snapshot, after: Snapshot, line_of: Callable[[Tuple[Frame, ...]], Optional[Frame]], knows_peak: bool
+) -> List[MeasuredLine]:
+    """What happened between two snapshots, by the frame that ``line_of`` picks from a stack, the largest first."""
+    old = {(line.file, line.line): line for line in lines_of(before.sites, line_of)}
+    measured = []
+    for line in lines_of(after.sites, line_of):
+        was = old.get((line.file, line.line), Line(line.file, line.line, 0.0, 0.0, 0.0))
+        growth, allocated = line.live_bytes - was.live_bytes, line.allocated_bytes - was.allocated_bytes
+        if growth or allocated > 0:
+            measured.append(
+                MeasuredLine(
+                    line.file,
+                    line.line,
+                    growth,
+                    _root_of_squares((was.error_bytes, line.error_bytes)),
+                    max(0.0, allocated),
+                    line.peak_bytes if knows_peak else None,
+                    (line.python_bytes - was.python_bytes) / allocated if allocated > 0 else 0.0,
+                )
+            )
+    return sorted(measured, key=lambda line: (-max(line.growth_bytes, line.peak_bytes or 0), -line.allocated_bytes))
 
 
 def _root_of_squares(values: Iterable[float]) -> float:

@@ -8,13 +8,24 @@ import time
 from types import CodeType, TracebackType
 from typing import Any, Callable, List, Optional, Set, Tuple, Type, TypeVar, Union
 
-from ._figures import Comparison, Frame, Line, Snapshot, lines_of, signed_text_of, source_of, text_of
+from ._figures import (
+    Comparison,
+    Frame,
+    MeasuredLine,
+    Snapshot,
+    measured_lines,
+    own_frame,
+    signed_text_of,
+    source_of,
+    text_of,
+)
 from ._program import Agent
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OFF = ("", "0", "false", "no", "off")
 _PEAK_INTERVAL_SECONDS = 0.01
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -60,7 +71,7 @@ def snapshot() -> Snapshot:
     """The live memory by the lines that allocated it. Takes about 0.3 s; other threads keep running."""
     if _State.agent is None or not _State.agent.is_armed():
         raise RuntimeError("nothing is recorded in this process: call tidemark.start() first")
-    return Snapshot(_State.agent.read(), _rss_bytes())
+    return Snapshot(_State.agent.read(), rss_bytes())
 
 
 def compare(before: Snapshot, after: Snapshot) -> Comparison:
@@ -122,17 +133,24 @@ class Measurement:
     #: failed.
     growth_bytes: Optional[float] = None
     error_bytes: Optional[float] = None
+    #: Bytes that were allocated in the block, freed ones included; None as above.
+    allocated_bytes: Optional[float] = None
     seconds = 0.0
     #: What the measured function returned.
     result: Any = None
 
-    def __init__(self) -> None:
+    def __init__(self, period: Union[int, str] = "4K", even_failed: bool = False, only_rss: bool = False) -> None:
+        """``even_failed``: a block that raises gets its figures too. ``only_rss``: without the agent."""
+        self._only_rss = only_rss
         self.changes: Optional[Comparison] = None
+        self._period = period
+        self._even_failed = even_failed
         self._before: Optional[Snapshot] = None
+        self._after: Optional[Snapshot] = None
         self._started = False
 
     def __enter__(self) -> "Measurement":
-        if not _State.switched_off:
+        if not _State.switched_off and not self._only_rss:
             self._before = self._begin()
         self._peak = _PeakWatch()
         self._since = time.perf_counter()
@@ -150,9 +168,11 @@ class Measurement:
         self.rss_growth_bytes = last - first
         try:
             # After an exception, a failing snapshot would only hide it.
-            if self._before is not None and kind is None:
-                self.changes = compare(self._before, snapshot())
+            if self._before is not None and (kind is None or self._even_failed):
+                self._after = snapshot()
+                self.changes = compare(self._before, self._after)
                 self.growth_bytes, self.error_bytes = self.changes.growth_bytes, self.changes.error_bytes
+                self.allocated_bytes = max(0.0, self._after.allocated_bytes - self._before.allocated_bytes)
         finally:
             if self._started:
                 stop()
@@ -161,21 +181,60 @@ class Measurement:
         agent = _State.agent
         if agent is not None and agent.is_armed():
             return snapshot()
-        start(period="4K")
+        start(period=self._period)
         self._started = _State.is_ours
         # Nothing was recorded before, unless `tidemark run` did.
-        return Snapshot([], _rss_bytes()) if self._started else snapshot()
+        return Snapshot([], rss_bytes()) if self._started else snapshot()
 
     def top(self, count: int = 10) -> List[Any]:
         """The lines that grew most."""
         return [] if self.changes is None else self.changes.top(count)
+
+    def lines(self, line_of: Callable[[Tuple[Frame, ...]], Optional[Frame]] = own_frame) -> List[MeasuredLine]:
+        """Growth, peak and allocations by line of your own code, the largest first.
+
+        ``line_of`` picks the frame of a stack that its allocations count for; None leaves them out.
+        """
+        if self._before is None or self._after is None:
+            return []
+        lines = measured_lines(self._before, self._after, line_of, knows_peak=self._started)
+        return [line for line in lines if not line.file.startswith(_HERE)]  # without the measurement's own work
 
     def __str__(self) -> str:
         head = (
             f"peak RSS {text_of(self.peak_rss_bytes)} ({signed_text_of(self.peak_growth_bytes)}), "
             f"RSS {signed_text_of(self.rss_growth_bytes)}, {self.seconds:.3g} s"
         )
-        return head if self.changes is None else f"{head}\n{self.changes}"
+        if self.changes is None:
+            return head
+        lines = self.lines()
+        rows = [head, f"{self._totals()}", *table_rows(lines[:10], lambda line: f"{line.file}:{line.line}")]
+        return "\n".join(rows)
+
+    def files(self) -> Set[str]:
+        """All files in the stacks of what was allocated."""
+        return {frame.file for site in (self._after.sites if self._after else ()) for frame in site.stack}
+
+    def _totals(self) -> str:
+        return (
+            f"live {signed_text_of(self.growth_bytes or 0)} +-{text_of(2 * (self.error_bytes or 0))}, "
+            f"allocated {text_of(self.allocated_bytes or 0)}"
+        )
+
+
+def table_rows(lines: List[MeasuredLine], place_of: Callable[[MeasuredLine], str]) -> List[str]:
+    """The lines as a table of text, with a heading; empty for no lines."""
+    if not lines:
+        return []
+    cells = [("growth", "+-", "at peak", "allocated", "python", "line")]
+    for line in lines:
+        peak = "" if line.peak_bytes is None else text_of(line.peak_bytes)
+        place = f"{place_of(line)}  {source_of(line.file, line.line)}".rstrip()
+        share = f"{line.python_share:.0%}" if line.allocated_bytes else ""
+        error = text_of(2 * line.error_bytes)
+        cells.append((signed_text_of(line.growth_bytes), error, peak, text_of(line.allocated_bytes), share, place))
+    widths = [max(len(row[column]) for row in cells) for column in range(5)]
+    return ["  " + "  ".join([*(text.rjust(width) for text, width in zip(row, widths)), row[5]]) for row in cells]
 
 
 class _PeakWatch:
@@ -183,7 +242,7 @@ class _PeakWatch:
     apart."""
 
     def __init__(self) -> None:
-        self._first = self._highest = _rss_bytes()
+        self._first = self._highest = rss_bytes()
         self._mark = _high_water_bytes()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="tidemark-peak", daemon=True)
@@ -191,18 +250,18 @@ class _PeakWatch:
 
     def _watch(self) -> None:
         while not self._ended.wait(_PEAK_INTERVAL_SECONDS):
-            self._highest = max(self._highest, _rss_bytes())
+            self._highest = max(self._highest, rss_bytes())
 
     def end(self) -> Tuple[int, int, int]:
         """First, last and highest RSS."""
-        last, mark = _rss_bytes(), _high_water_bytes()
+        last, mark = rss_bytes(), _high_water_bytes()
         self._ended.set()
         self._thread.join()
         highest = max(self._highest, last)
         return self._first, last, max(highest, mark) if mark > self._mark else highest
 
 
-def _rss_bytes() -> int:
+def rss_bytes() -> int:
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * _PAGE_BYTES
 
@@ -225,16 +284,18 @@ def _report_profiled() -> None:
         sys.stderr.write(f"tidemark: no figures for @tidemark.profile: {error}\n")
         return
     for code in profiled:
-        sys.stderr.write(_table_of(code, _lines_in(code, taken)))
+        lines = measured_lines(Snapshot([], 0), taken, lines_in(code), knows_peak=True)
+        sys.stderr.write(_table_of(code, sorted(lines, key=lambda line: line.line)))
 
 
-def _lines_in(code: CodeType, taken: Snapshot) -> List[Line]:
-    places = {(code.co_filename, line) for line in _line_numbers(code)}
+def lines_in(*codes: CodeType) -> Callable[[Tuple[Frame, ...]], Optional[Frame]]:
+    """Picks the innermost frame of a stack that is in one of the functions."""
+    places = {(code.co_filename, line) for code in codes for line in _line_numbers(code)}
 
     def line_of(stack: Tuple[Frame, ...]) -> Optional[Frame]:
         return next((frame for frame in stack if (frame.file, frame.line) in places), None)
 
-    return sorted(lines_of(taken.sites, line_of), key=lambda line: line.line)
+    return line_of
 
 
 def _line_numbers(code: CodeType) -> Set[int]:
@@ -248,14 +309,16 @@ def _line_numbers(code: CodeType) -> Set[int]:
     return numbers
 
 
-def _table_of(code: CodeType, lines: List[Line]) -> str:
+def _table_of(code: CodeType, lines: List[MeasuredLine]) -> str:
     head = f"tidemark: {code.co_name} ({code.co_filename}:{code.co_firstlineno})"
     if not lines:
         return f"{head}: none of its allocations was sampled\n"
-    rows = [f"{head}\n  {'line':>6}  {'live now':>10}  {'allocated':>10}"]
+    rows = [f"{head}\n  {'line':>6}  {'live now':>10}  {'at peak':>10}  {'allocated':>10}  {'python':>6}"]
     for line in lines:
-        live, allocated = text_of(line.live_bytes), text_of(line.allocated_bytes)
-        rows.append(f"  {line.line:>6}  {live:>10}  {allocated:>10}  {source_of(line.file, line.line)}")
+        live, peak, allocated = text_of(line.growth_bytes), text_of(line.peak_bytes or 0), text_of(line.allocated_bytes)
+        share = f"{line.python_share:.0%}"
+        source = source_of(line.file, line.line)
+        rows.append(f"  {line.line:>6}  {live:>10}  {peak:>10}  {allocated:>10}  {share:>6}  {source}")
     return "\n".join(rows) + "\n"
 
 

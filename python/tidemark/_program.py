@@ -153,6 +153,7 @@ def _site_of(parsed: Dict[str, Any]) -> Optional[Site]:
         parsed["standardErrorBytes"],
         parsed["liveBytesAtPeak"],
         parsed["standardErrorAtPeakBytes"],
+        parsed["domain"] == "python",
     )
 
 

@@ -149,6 +149,7 @@ async function reportOf(files: StreamFiles, stream: string): Promise<object> {
   const report = await reportDocument(
     recording,
     () => new Promise((resume) => setImmediate(resume)),
+    { source: false },
   );
   return { ...report, title: stream };
 }

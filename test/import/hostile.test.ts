@@ -71,6 +71,7 @@ describe("files that no tool has written", () => {
     ],
     ["heaptrack of a later version", "v 10400 9\nX ./app\n", /TM-E005.*format version is 9/],
     ["mprof with words", "CMDLINE a\nMEM 1.0 2.0\nMEM x y\n", /TM-E005.*incomplete/],
+    ["gzip's magic alone", Buffer.of(0x1f, 0x8b), /TM-E005.*gzip/],
     ["a cut gzip", gzipSync("x".repeat(10_000)).subarray(0, 30), /TM-E005.*gzip/],
     [
       "a memray of a later version",

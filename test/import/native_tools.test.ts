@@ -33,6 +33,7 @@ describe.skipIf(!cc || !valgrind)("files of Valgrind", () => {
       "objects",
       "rss",
       "time",
+      "python",
     ]);
   });
 
@@ -71,7 +72,7 @@ describe.skipIf(!cc || !valgrind)("files of Valgrind", () => {
       liveBytesAtPeak: ALLOCATED,
       allocatedBytes: ALLOCATED,
     });
-    expect(imported.summary.imported?.unknown).toEqual([]);
+    expect(imported.summary.imported?.unknown).toEqual(["python"]);
   });
 });
 
@@ -115,6 +116,6 @@ describe.skipIf(!go)("files of pprof", () => {
     expect(row.function).toBe("main.hold");
     expect(row.liveBytes).toBeGreaterThanOrEqual(32 << 20);
     expect(row.liveBytes).toBeLessThan(33 << 20);
-    expect(imported.summary.imported?.unknown).toEqual(["peak", "rss", "time"]);
+    expect(imported.summary.imported?.unknown).toEqual(["peak", "rss", "time", "python"]);
   });
 });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
+import { openRecording } from "../../src/record/index.js";
 import { environment } from "../environment.js";
 import { execute, programs, repository, tidemark } from "../run.js";
 import { diffOf, importOf, rowAt, run } from "./imported.js";
@@ -77,7 +78,13 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
     }
     expect(sum((site) => site.liveBytesAtPeak)).toBe(peak);
     expect(summary.rss.peakBytes).toBeGreaterThan(120e6);
-    expect(summary.imported?.unknown).toEqual(options[0] === "--aggregate" ? ["allocated"] : []);
+    const unsplit = options[0] === "--trace-python-allocators" ? [] : ["python"];
+    const allocated = options[0] === "--aggregate" ? ["allocated"] : [];
+    expect(summary.imported?.unknown).toEqual([...allocated, ...unsplit]);
+    if (unsplit.length > 0) {
+      const lines = await run([tidemark, "lines", join(folder, "memray.bin.tidemark")]);
+      expect(lines.stdout).toMatch(/PYTHON[\s\S]*MiB +unknown +\w/);
+    }
   });
 
   test.each([11, 12])("memray's format %d, of an older memray", async (version) => {
@@ -101,7 +108,13 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
     await run([mprof, "run", "-o", join(folder, "mprof.dat"), marked]);
     const imported = await importOf(folder, "mprof.dat");
     expect(imported.summary.rss.peakBytes).toBeGreaterThan(50e6);
-    expect(imported.summary.imported?.unknown).toEqual(["live", "peak", "allocated", "objects"]);
+    expect(imported.summary.imported?.unknown).toEqual([
+      "live",
+      "peak",
+      "allocated",
+      "objects",
+      "python",
+    ]);
     expect(imported.lines).toEqual([]);
     const { stdout } = await run([tidemark, "summary", imported.recording]);
     expect(stdout).toMatch(/Live +unknown/);
@@ -149,6 +162,7 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
       "objects",
       "rss",
       "time",
+      "python",
     ]);
     expect(summary.sites).toEqual([]);
     expect(summary.limits.join()).toMatch(/--value live/);
@@ -173,7 +187,15 @@ describe.skipIf(environment.torchPython === null)("files of torch and JAX", () =
     await run([python, join(programs, "torch_traced.py"), folder]);
     const trace = await importOf(folder, "trace.json");
     expect(rowAt(trace, "torch_traced.py:17").allocatedBytes).toBe(4 * 256 * 1024);
-    expect(trace.summary.imported?.unknown).toEqual(["rss"]);
+    expect(trace.summary.imported?.unknown).toEqual(["rss", "python"]);
+    // What forward made and the backward pass finds: the first snapshot.
+    const [pass] = openRecording(trace.recording).looks;
+    const moment = new Date(present(pass).timeMs).toISOString();
+    const { stdout } = await run([
+      ...[tidemark, "summary", trace.recording, "--by", "module", "--at", moment, "--json"],
+    ]);
+    const groups: { group: string; liveBytes: number }[] = JSON.parse(stdout).groups;
+    expect(groups.find(({ group }) => group === "Linear_0")?.liveBytes).toBe(4 * 32 * 128);
     for (const name of ["timeline.json", "timeline.raw.json.gz"]) {
       const { lines } = await importOf(folder, name);
       const parameters = lines.find((row) => row.function === "parameters");

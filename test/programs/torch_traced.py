@@ -15,7 +15,7 @@ with profile(activities=[ProfilerActivity.CPU], **options) as profiler:
     held = []
     for _ in range(4):
         held.append(torch.zeros(256, 256))
-    model(inputs).sum().backward()
+    model(inputs).square().sum().backward()
 profiler.export_chrome_trace(f"{folder}/trace.json")
 profiler.export_memory_timeline(f"{folder}/timeline.json", device="cpu")
 profiler.export_memory_timeline(f"{folder}/timeline.raw.json.gz", device="cpu")

@@ -18,6 +18,7 @@ import { withProgress } from "../text/progress.js";
 interface ReportOptions extends CommonOptions, WhereOption {
   readonly output?: string;
   readonly force?: boolean;
+  readonly source: boolean;
 }
 
 export const about: CommandAbout = {
@@ -33,7 +34,8 @@ export function buildCommand(): Command {
         "It opens in any browser and needs no network.",
     )
     .argument("<recording>", "a .tidemark file")
-    .option("-o, --output <file>", "the page (default: the recording's name with .html)");
+    .option("-o, --output <file>", "the page (default: the recording's name with .html)")
+    .option("--no-source", "leave the program's source text out of the page");
   withWhereOption(command);
   withForceOption(command);
   withCommonOptions(command, "stdout");
@@ -51,7 +53,7 @@ async function report(path: string, options: ReportOptions): Promise<void> {
   requireOtherFile(output, path);
   await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, async (file) => {
     const document = await withProgress(path, "snapshots", options, (onProgress) =>
-      reportDocument(recording, onProgress, options.where),
+      reportDocument(recording, onProgress, options),
     );
     await withProgress(output, "MiB", options, (onProgress) =>
       writeReport(document, file, onProgress),

@@ -167,6 +167,8 @@ function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
       return ["text", "see tidemark --help"];
     case "empty":
       return ["empty", "the program that created it was stopped before writing"];
+    case "cut off":
+      return ["compressed data that is cut off or damaged", "copy it again"];
     case "folder":
       return ["a folder", `a program with __main__.py: tidemark run ${word}`];
     case "special":

@@ -63,7 +63,11 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
     { title: "ALLOCATED", align: "right", text: amount("allocated", (row) => row.allocatedBytes) },
     ...ofLine("OWN PEAK", (row) => row.peakBytes),
     ...ofLine("COPIED", (row) => row.copiedBytes),
-    { title: "PYTHON", align: "right", text: (row) => formatShare(row.pythonShare) },
+    {
+      title: "PYTHON",
+      align: "right",
+      text: (row) => (known("python") ? formatShare(row.pythonShare) : "unknown"),
+    },
   ];
   const places: typeof figures = shown.byLine
     ? [

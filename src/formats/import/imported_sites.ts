@@ -74,8 +74,9 @@ export class ImportedSites {
     return index;
   }
 
-  label(key: string, value: string): LabelId {
-    return this.#builder.label(0, this.#builder.string(key), this.#builder.string(value));
+  /** `parent`: labels that hold as well. */
+  label(key: string, value: string, parent: LabelId = 0): LabelId {
+    return this.#builder.label(parent, this.#builder.string(key), this.#builder.string(value));
   }
 
   /** The stack with `frame` called by `parent`; 0 is the empty stack. */

@@ -62,7 +62,7 @@ export function readForeign(path: string, options: ImportOptions): ForeignRecord
 
 function readable(error: unknown, path: string): unknown {
   if (error instanceof ForeignFault) {
-    return damagedInput(path, error.message);
+    return damagedInput(path, error.message, "its tool was stopped, or the copy is incomplete");
   }
   // Arrays, maps and strings have a largest size.
   if (error instanceof RangeError) {

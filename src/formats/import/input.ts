@@ -54,7 +54,7 @@ function readWhole(path: string): { bytes: Buffer; writtenMs: number } {
 
 function unpack(path: string, bytes: Buffer): Buffer {
   const magic = bytes.length >= 4 ? bytes.readUInt32LE(0) : 0;
-  if ((magic & 0xffff) === 0x8b1f) {
+  if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
     try {
       return gunzipSync(bytes, { maxOutputLength: MOST_CONTENT_BYTES });
     } catch (error) {

@@ -35,7 +35,7 @@ function read(file: ForeignFile): ForeignRecording {
   const endedMs = startedMs + elapsedMs;
   return {
     tool: "scalene",
-    known: ["allocated", "time"],
+    known: ["allocated", "time", "python"],
     looks: [sites.look(endedMs, elapsedMs, 0)],
     tables: sites.tables(),
     startedMs,

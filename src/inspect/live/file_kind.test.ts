@@ -40,7 +40,7 @@ const KINDS: [string, string | Buffer, string][] = [
   ["q.log", LOG, "text"],
   ["r.gz", gzipSync(LOG), "text"],
   ["s.tidemark", "", "empty"],
-  ["t.gz", Buffer.from([0x1f, 0x8b, 8, 0]), "unknown"],
+  ["t.gz", Buffer.from([0x1f, 0x8b, 8, 0]), "cut off"],
   ["u", Buffer.from([1, 0, 2, 0]), "unknown"],
   ["v.html", '<!doctype html>\n<meta name="generator" content="Tidemark" />', "page"],
   ["w.html", "<!doctype html><title>other</title>", "text"],

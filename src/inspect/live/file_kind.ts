@@ -31,6 +31,7 @@ export type FileKind =
   | "JSON"
   | "text"
   | "empty"
+  | "cut off"
   | "folder"
   | "special"
   | "unknown";
@@ -80,7 +81,7 @@ function kindOf(head: Buffer, path: string, tail: () => Buffer): FileKind {
 
 /** Kinds of content in a compressed file. */
 function innerKind(inner: Buffer): FileKind {
-  return inner.length === 0 ? "unknown" : (binaryKind(inner) ?? textKind(inner, "", () => inner));
+  return inner.length === 0 ? "cut off" : (binaryKind(inner) ?? textKind(inner, "", () => inner));
 }
 
 /** null: text. */
@@ -152,7 +153,7 @@ function decompressed(head: Buffer): Buffer | null {
       return unzstd(head);
     }
   } catch {
-    // Damaged; opening the file reports where.
+    return Buffer.alloc(0); // Damaged from its start.
   }
   return null;
 }

@@ -6,6 +6,7 @@ import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
 import { diagnoseRecording, diagnosisPage } from "./diagnosis.js";
+import { sourcesOf } from "./report_sources.js";
 import { chosenRows } from "./rows/chosen_rows.js";
 import { summarize } from "./summary.js";
 
@@ -81,15 +82,17 @@ function chooseSnapshots({ looks }: Recording): number[] {
   return [...new Set([...even, highest, last])].sort((a, b) => a - b);
 }
 
-/** The report with its verdict. `onProgress` counts snapshots twice, because they are read for the report and for the
+/** The report with its verdict and, with `source`, the program's own source text. `onProgress` counts snapshots twice, because they are read for the report and for the
  * verdict.
  * Throws as {@link buildReport}. */
 export async function reportDocument(
   recording: Recording,
   onProgress: OnProgress,
-  where: readonly RowCondition[] = [],
+  { where = [], source }: { where?: readonly RowCondition[] | undefined; source: boolean },
 ): Promise<ReportDocument> {
-  const report = await buildReport(recording, onProgress, where);
+  const built = await buildReport(recording, onProgress, where);
+  const sources = source ? sourcesOf(recording.meta, built.tables, built.looks) : [];
+  const report = sources.length === 0 ? built : { ...built, sources };
   if (isUnknown(recording.meta.imported, "rss")) {
     return report; // A verdict is about the growth of RSS.
   }

@@ -129,7 +129,7 @@ export interface ImportedJson {
   /** Name of the imported file. */
   file: string;
   /** Figures that the file does not contain: they are 0 in this document. */
-  unknown: ("live" | "peak" | "allocated" | "objects" | "rss" | "time")[];
+  unknown: ("live" | "peak" | "allocated" | "objects" | "rss" | "time" | "python")[];
 }
 
 export interface SummaryJson {

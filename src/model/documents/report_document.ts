@@ -5,6 +5,15 @@ import type { MemorySeries, TimelineEvent } from "../profile/series.js";
 import type { DiagnosisPage } from "./diagnosis_page.js";
 import type { SummaryJson } from "./documents.js";
 
+/** The text of a source file of the program. */
+export interface ReportSource {
+  /** As in the frames of the tables. */
+  readonly file: string;
+  readonly text: string;
+  /** It was written after the recording began, so that its lines may be others. */
+  readonly changed: boolean;
+}
+
 /** `tidemark.report/1`. Encoded with {@link ./columns.ts} so that typed arrays stay typed arrays. */
 export interface ReportDocument {
   readonly schema: "tidemark.report/1";
@@ -18,4 +27,6 @@ export interface ReportDocument {
   readonly looks: readonly ProfileSnapshot[];
   /** The verdict of `tidemark diagnose` on the recording; absent if none was requested. */
   readonly diagnosis?: DiagnosisPage;
+  /** The program's own files that allocate most, largest first; absent without source text. */
+  readonly sources?: readonly ReportSource[];
 }

@@ -175,13 +175,17 @@ export function fileUnusable(
   );
 }
 
-/** TM-E005: damaged data: garbage, truncated, or changed. */
-export function damagedInput(source: string, detail: string): TidemarkError {
+/** TM-E005: damaged data: garbage, truncated, or changed. `why`: the likely cause. */
+export function damagedInput(
+  source: string,
+  detail: string,
+  why = "it was cut off or overwritten, or Tidemark did not write it",
+): TidemarkError {
   return new TidemarkError(
     "TM-E005",
     2,
     `${oneLine(source)} is damaged: ${oneLine(detail)}`,
-    "it was cut off or overwritten, or Tidemark did not write it",
+    why,
     "",
   );
 }

@@ -3,9 +3,17 @@ import type { Bytes } from "../base/units.js";
 
 /**
  * Figures that a source may lack: live bytes, bytes at the peak, allocated bytes, numbers of objects, RSS over
- * time, and the times themselves.
+ * time, the times themselves, and whether Python's allocators or other code allocated.
  */
-export const IMPORTED_FIGURES = ["live", "peak", "allocated", "objects", "rss", "time"] as const;
+export const IMPORTED_FIGURES = [
+  "live",
+  "peak",
+  "allocated",
+  "objects",
+  "rss",
+  "time",
+  "python",
+] as const;
 export type ImportedFigure = (typeof IMPORTED_FIGURES)[number];
 
 /** Where an imported recording comes from. Its unknown figures are stored as 0 and shown as unknown. */

@@ -87,6 +87,7 @@ const NAMES: Readonly<Record<ImportedFigure, string>> = {
   objects: "numbers of objects",
   rss: "RSS",
   time: "times",
+  python: "the share of Python's allocators",
 };
 
 function unknownText({ tool, file, unknown }: ImportedSource): string {

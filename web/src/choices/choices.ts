@@ -1,15 +1,18 @@
 /** What the reader selected; all views use it. */
 
+import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { isUnknown } from "../../../src/model/profile/imported.js";
 import type { SiteValue } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, type RowCondition } from "../../../src/model/profile/row_filter.js";
 
-const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis"] as const;
+const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis", "source"] as const;
 export type Tab = (typeof TABS)[number];
 
-/** Documents without a verdict have no diagnosis tab. */
-export function tabsOf({ diagnosis }: ReportDocument): readonly Tab[] {
-  return TABS.filter((tab) => tab !== "diagnosis" || diagnosis !== undefined);
+/** Documents without a verdict have no diagnosis tab, and those without source text no source tab. */
+export function tabsOf({ diagnosis, sources }: ReportDocument): readonly Tab[] {
+  const absent = { diagnosis: diagnosis === undefined, source: sources === undefined };
+  return TABS.filter((tab) => !(tab in absent) || !absent[tab as keyof typeof absent]);
 }
 
 export const TAB_NAMES: Record<Tab, string> = {
@@ -19,6 +22,7 @@ export const TAB_NAMES: Record<Tab, string> = {
   lifetimes: "Lifetimes",
   processes: "Processes",
   diagnosis: "Diagnosis",
+  source: "Source",
 };
 
 export type ColourMode = "allocator" | "frame" | "file";
@@ -39,11 +43,25 @@ export interface Choices {
   readonly search: string;
 }
 
-/** Starts at snapshot `at`. */
-export function firstChoices(at: number): Choices {
+type Figure = "live" | "peak" | "allocated";
+
+/** The figures and units that the recording knows: an imported file may lack some, which are stored as 0. */
+export function knownValues(imported: SummaryJson["imported"]): {
+  figures: readonly Figure[];
+  units: readonly ("Bytes" | "Objects")[];
+} {
+  const all: readonly Figure[] = ["live", "peak", "allocated"];
+  return {
+    figures: all.filter((figure) => !isUnknown(imported, figure)),
+    units: isUnknown(imported, "objects") ? ["Bytes"] : ["Bytes", "Objects"],
+  };
+}
+
+/** Starts at snapshot `at`, with the first figure that is known. */
+export function firstChoices(at: number, imported: SummaryJson["imported"]): Choices {
   return {
     tab: "flame",
-    value: "liveBytes",
+    value: `${knownValues(imported).figures[0] ?? "live"}Bytes`,
     at,
     base: null,
     filter: EVERY_ROW,

@@ -1,7 +1,7 @@
 /** Text of the flame graph. */
 import { uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import { type Choices, isObjects } from "../choices/choices.js";
+import { type Choices, isObjects, knownValues } from "../choices/choices.js";
 import { frameWords } from "../frames/frameNames.js";
 import type { FlameGraph } from "./flameGraph.js";
 
@@ -41,6 +41,10 @@ export function emptyWords(report: ReportDocument, choices: Choices, compared: b
   const filtered = Object.values(filter).some((part) => part !== null);
   if (filtered) {
     return `No ${describe(choices)} pass these filters.`;
+  }
+  const { imported } = report.summary;
+  if (imported !== undefined && knownValues(imported).figures.length === 0) {
+    return `${imported.tool} does not record bytes by call stack.`;
   }
   return report.summary.agent.samples > 0
     ? `This snapshot has no ${describe(choices)}.`

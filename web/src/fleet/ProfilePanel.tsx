@@ -50,7 +50,7 @@ export function ProfilePanel(props: ProfilePanelProps) {
 
 function Views(props: ProfilePanelProps & { profile: MergedProfile }) {
   const { profile, theme } = props;
-  const [choices, setChoices] = useState<Choices>(() => firstChoices(0));
+  const [choices, setChoices] = useState<Choices>(() => firstChoices(0, undefined));
   const choose = useCallback(
     (change: Partial<Choices>) => setChoices((now) => ({ ...now, ...change })),
     [],

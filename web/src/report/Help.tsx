@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 
 const KEYS: readonly (readonly [string, string])[] = [
   ["/", "search functions and files; /…/ is a pattern; Enter steps through the matches"],
-  ["1 … 6", "flame graph, sites, ages, lifetimes, processes, diagnosis"],
+  ["1 … 7", "flame graph, sites, ages, lifetimes, processes, diagnosis, source"],
   ["← → ↑ ↓", "in the flame graph: neighbours, callers and callees; in a table: rows"],
   ["Enter", "zoom to the selected rectangle"],
   ["Esc, Backspace", "zoom one step out"],

@@ -18,7 +18,7 @@ export function ReportApp({ report }: { report: ReportDocument }) {
   const { looks, summary } = report;
   const [theme, toggleTheme] = useTheme();
   const [choices, setChoices] = useState<Choices>(() =>
-    firstChoices(Math.max(informativeSnapshot(looks), 0)),
+    firstChoices(Math.max(informativeSnapshot(looks), 0), summary.imported),
   );
   const [helping, setHelping] = useState(false);
   const tabs = useMemo(() => tabsOf(report), [report]);

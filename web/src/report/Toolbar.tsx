@@ -15,6 +15,7 @@ import {
   type ColourMode,
   type DifferenceWidth,
   isObjects,
+  knownValues,
 } from "../choices/choices.js";
 import { formatElapsed } from "../format/numbers.js";
 
@@ -35,28 +36,27 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
   const { looks, summary } = report;
   const startMs = summary.window.startMs;
   const flame = choices.tab === "flame";
+  const valued = flame || choices.tab === "source";
+  const known = knownValues(summary.imported);
   const unit = isObjects(choices.value) ? "Objects" : "Bytes";
   const figure = FIGURES.find(([name]) => choices.value.startsWith(name))?.[0] ?? "live";
   const snapshotName = (index: number) =>
     `${formatElapsed(itemAt(looks, index).timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
   return (
     <div className="toolbar">
-      {flame && (
+      {valued && known.figures.length > 0 && (
         <Segments
           name="Figure"
           value={figure}
-          options={FIGURES}
+          options={FIGURES.filter(([name]) => known.figures.includes(name))}
           choose={(next) => choose({ value: `${next}${unit}` })}
         />
       )}
-      {flame && (
+      {valued && (
         <Segments
           name="Unit"
           value={unit}
-          options={[
-            ["Bytes", "Bytes"],
-            ["Objects", "Objects"],
-          ]}
+          options={known.units.map((name) => [name, name] as const)}
           choose={(next) => choose({ value: `${figure}${next}` })}
         />
       )}

@@ -6,6 +6,7 @@ import { selectSites } from "../../../src/model/profile/row_filter.js";
 import type { Choices, Choose } from "../choices/choices.js";
 import { DiagnosisPanel } from "../diagnosis/DiagnosisPanel.js";
 import { FlamePanel } from "../flame/FlamePanel.js";
+import { SourcePanel } from "../lines/SourcePanel.js";
 import { AgesTable } from "../sites/AgesTable.js";
 import { LifetimesTable } from "../sites/LifetimesTable.js";
 import { ProcessesTable } from "../sites/ProcessesTable.js";
@@ -61,6 +62,7 @@ export function View(props: ViewProps) {
       {choices.tab === "ages" && <AgesTable {...shared} />}
       {choices.tab === "lifetimes" && <LifetimesTable {...shared} />}
       {choices.tab === "processes" && <ProcessesTable report={report} search={choices.search} />}
+      {choices.tab === "source" && <SourcePanel {...props} />}
       {choices.tab === "diagnosis" && report.diagnosis && (
         <DiagnosisPanel page={report.diagnosis} />
       )}

@@ -111,7 +111,8 @@ function siteColumns(total: number, imported: SummaryJson["imported"]): Column<N
       track: "4.8rem",
       numeric: true,
       wide: true,
-      cell: (group) => formatCount(group.liveObjects),
+      cell: (group) =>
+        isUnknown(imported, "objects") ? "unknown" : formatCount(group.liveObjects),
       order: (group) => group.liveObjects,
     },
     domainColumn,

@@ -1,5 +1,6 @@
 /** A memray file with every allocation. */
 import type { TimeMs } from "../../../model/base/units.js";
+import { Domain } from "../../../model/profile/profile.js";
 import { type Cursor, CutOff } from "../cursor.js";
 import { type ImportedSites, pythonFrame } from "../imported_sites.js";
 import { ForeignFault } from "../importer.js";
@@ -65,7 +66,10 @@ export function readAllocations(
     complete,
     lastMs: reader.lastMs,
     peakMs: reader.blocks.peakMs,
-    known: ["live", "peak", "allocated", "objects", "rss", "time"],
+    known: [
+      ...(["live", "peak", "allocated", "objects", "rss", "time"] as const),
+      ...(reader.seesPython ? (["python"] as const) : []),
+    ],
   };
 }
 
@@ -196,6 +200,11 @@ class RecordReader {
   }
 
   /** Adds what was found to the sites of the recording. */
+  /** Whether memray traced Python's allocators (--trace-python-allocators). */
+  get seesPython(): boolean {
+    return this.#sites.some(({ domain }) => domain === Domain.python);
+  }
+
   fill(sites: ImportedSites): void {
     const { mainThread, skippedFrames } = this.#header;
     this.#sites.forEach(({ node, thread, domain }, site) => {

@@ -1,10 +1,11 @@
 /**
  * Traces of torch.profiler with `profile_memory=True` (`export_chrome_trace`). An allocation is an instant event
  * "[memory]"; the operators and, with `with_stack=True`, the Python calls around it on its thread are its stack.
+ * The label `module` names the modules around it; a backward operator has the sequence number of a forward one.
  */
-import type { StackId } from "../../../model/base/units.js";
+import type { StackId, TimeMs } from "../../../model/base/units.js";
 import { nothingThere } from "../../../model/errors/errors.js";
-import { Domain, FrameKind } from "../../../model/profile/profile.js";
+import { Domain, FrameKind, type ProfileSnapshot } from "../../../model/profile/profile.js";
 import { type ForeignFrame, ImportedSites, nativeFrame, pythonFrame } from "../imported_sites.js";
 import {
   ForeignFault,
@@ -32,7 +33,14 @@ interface Call {
   readonly below: StackId;
   readonly frame: ForeignFrame;
   readonly stack: StackId;
+  /** The modules whose forward runs, or whose forward made what backward computes; "" for none. */
+  readonly module: string;
 }
+
+const BACKWARD = "autograd::engine::evaluate_function";
+const MODULE = "nn.Module: ";
+/** More snapshots would enlarge the recording without use. */
+const MOST_SNAPSHOTS = 50;
 
 function read(file: ForeignFile): ForeignRecording {
   const content = objectOf(parseJson(file));
@@ -50,13 +58,13 @@ function read(file: ForeignFile): ForeignRecording {
   const endedMs = baseMs + times.reduce((most, time) => Math.max(most, time)) / 1e3;
   const pid = numberOf(memory[0]?.pid);
   const sites = new ImportedSites({ pid, command: [], python: "", startedMs });
-  const replay = new TraceReplay(file.path, sites, baseMs);
+  const replay = new TraceReplay(file.path, sites, { baseMs, startedMs });
   replay.run(events);
   const withStacks = events.some(({ cat }) => cat === "python_function");
   return {
     tool: "torch.profiler",
     known: ["live", "peak", "allocated", "objects", "time"],
-    looks: [sites.look(endedMs, endedMs - startedMs, replay.fill())],
+    looks: [...replay.looks, sites.look(endedMs, endedMs - startedMs, replay.fill())],
     tables: sites.tables(),
     startedMs,
     endedMs,
@@ -64,6 +72,11 @@ function read(file: ForeignFile): ForeignRecording {
     events: [],
     lines: [],
     limits: [
+      ...(replay.looks.length === 0
+        ? []
+        : [
+            `${replay.looks.length === 1 ? "The first snapshot is" : `The first ${replay.looks.length} snapshots are`} of the beginning of a backward pass: what it finds is what forward saved. --by module groups it.`,
+          ]),
       "Only tensors of PyTorch's allocators are counted, from the start of the trace: what was allocated before is missing. --by device separates devices.",
       ...(withStacks
         ? []
@@ -77,14 +90,20 @@ class TraceReplay {
   readonly #blocks: LiveBlocks;
   readonly #sites: ImportedSites;
   readonly #baseMs: number;
+  readonly #startedMs: TimeMs;
+  /** At the beginning of each backward pass. */
+  readonly looks: ProfileSnapshot[] = [];
+  readonly #moduleOf = new Map<number, string>();
+  #isBackward = false;
   readonly #open = new Map<string, Call[]>();
   readonly #siteIds = new Map<string, number>();
-  readonly #places: { stack: StackId; device: string }[] = [];
+  readonly #places: { stack: StackId; device: string; module: string }[] = [];
 
-  constructor(path: string, sites: ImportedSites, baseMs: number) {
+  constructor(path: string, sites: ImportedSites, times: { baseMs: number; startedMs: TimeMs }) {
     this.#blocks = new LiveBlocks(path);
     this.#sites = sites;
-    this.#baseMs = baseMs;
+    this.#baseMs = times.baseMs;
+    this.#startedMs = times.startedMs;
   }
 
   /** In order of time; a call that begins with another one and ends later contains it. */
@@ -95,26 +114,59 @@ class TraceReplay {
     for (const event of ordered) {
       const calls = this.#callsAt(event);
       if (event.name === "[memory]") {
-        this.#memory(event, calls.at(-1)?.stack ?? 0);
+        this.#memory(event, calls.at(-1));
       } else {
+        this.#notePass(event);
         const below = this.#callerOf(event, calls.at(-1));
         const frame = frameOf(event);
         const stack = this.#sites.push(below, frame);
-        calls.push({ end: timeOf(event) + numberOf(event.dur), below, frame, stack });
+        const module = this.#moduleAt(event, calls.at(-1)?.module ?? "");
+        calls.push({ end: timeOf(event) + numberOf(event.dur), below, frame, stack, module });
       }
     }
   }
 
   /** @returns the time of the peak, ms since 1970 */
   fill(): number {
-    this.#places.forEach(({ stack, device }, site) => {
+    this.#places.forEach(({ stack, device, module }, site) => {
       const figures = this.#blocks.figures(site);
       if (figures !== undefined) {
-        const label = this.#sites.label("device", device);
+        const ofDevice = this.#sites.label("device", device);
+        const label = module === "" ? ofDevice : this.#sites.label("module", module, ofDevice);
         this.#sites.add({ stack, domain: Domain.native, label }, figures);
       }
     });
     return this.#blocks.peakMs;
+  }
+
+  /** Takes a snapshot where a backward pass begins. */
+  #notePass(event: JsonObject): void {
+    const isBackward = textOf(event.name).startsWith(BACKWARD);
+    if (isBackward && !this.#isBackward && this.looks.length < MOST_SNAPSHOTS) {
+      const timeMs = this.#baseMs + timeOf(event) / 1e3;
+      if (timeMs > this.#startedMs && timeMs > (this.looks.at(-1)?.timeMs ?? 0)) {
+        const peakMs = this.fill();
+        this.looks.push(this.#sites.look(timeMs, timeMs - this.#startedMs, peakMs));
+      }
+    }
+    if (isBackward || textOf(event.name).startsWith(MODULE)) {
+      this.#isBackward = isBackward;
+    }
+  }
+
+  #moduleAt(event: JsonObject, around: string): string {
+    const name = textOf(event.name);
+    if (name.startsWith(MODULE)) {
+      return `${around === "" ? "" : `${around} › `}${name.slice(MODULE.length)}`;
+    }
+    const number = objectOf(event.args)["Sequence number"];
+    if (typeof number !== "number") {
+      return around;
+    }
+    if (around !== "" && !this.#moduleOf.has(number)) {
+      this.#moduleOf.set(number, around);
+    }
+    return around === "" && name.startsWith(BACKWARD) ? (this.#moduleOf.get(number) ?? "") : around;
   }
 
   /** A call's own line is where its function begins; the calls that it makes have the line that made them. */
@@ -143,7 +195,7 @@ class TraceReplay {
     return calls;
   }
 
-  #memory(event: JsonObject, stack: StackId): void {
+  #memory(event: JsonObject, call: Call | undefined): void {
     const details = objectOf(event.args);
     const [bytes, address] = [numberOf(details.Bytes), numberOf(details.Addr)];
     const id = numberOf(details["Device Id"]);
@@ -156,7 +208,7 @@ class TraceReplay {
     if (bytes > 0) {
       const device =
         type === 0 ? "cpu" : type === 1 ? `cuda:${Math.max(0, id)}` : `type ${type}:${id}`;
-      this.#blocks.allocate(key, bytes, this.#site(stack, device));
+      this.#blocks.allocate(key, bytes, this.#site(call, device));
     } else {
       this.#blocks.free(key);
     }
@@ -167,11 +219,12 @@ class TraceReplay {
     });
   }
 
-  #site(stack: StackId, device: string): number {
-    const key = `${stack} ${device}`;
+  #site(call: Call | undefined, device: string): number {
+    const { stack = 0, module = "" } = call ?? {};
+    const key = `${stack} ${device} ${module}`;
     let site = this.#siteIds.get(key);
     if (site === undefined) {
-      site = this.#places.push({ stack, device }) - 1;
+      site = this.#places.push({ stack, device, module }) - 1;
       this.#siteIds.set(key, site);
     }
     return site;

@@ -47,7 +47,7 @@ function read(file: ForeignFile): ForeignRecording {
   const limit = field(snapshot, "traceback_limit");
   return {
     tool: "tracemalloc",
-    known: ["live", "objects"],
+    known: ["live", "objects", "python"],
     looks: [sites.look(file.writtenMs, NO_DURATION, 0)],
     tables: sites.tables(),
     startedMs: file.writtenMs,

@@ -1,0 +1,340 @@
+"""``%load_ext tidemark``: magics for IPython and Jupyter.
+
+    %%tidemark              profiles the cell below it
+    %tidemark_line f(x)     what each line of f allocates and holds
+    %tidemark_leaks         what the last traceback, Out and other caches of IPython keep alive
+
+A cell that begins with ``%%tidemark`` is not run by the magic. An input transformer turns that line into a comment, so
+that IPython runs the rest as any other cell (exceptions, ``await``, display, history, line numbers), and the events
+before and after the cell measure it. The magic itself only runs where that is not possible: below another cell magic.
+"""
+
+import argparse
+import ast
+import shlex
+import sys
+import threading
+from types import CodeType, FunctionType
+from typing import Any, Dict, List, NoReturn, Optional
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.display import display
+
+from ._cell_profile import CellProfile, FunctionProfile, number_of_cell
+from ._leaks import find_kept, free
+from ._limits import LimitError, parse_size
+from ._profile import Measurement, lines_in
+
+_MAGIC = "%%tidemark"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a mistake as IPython does: one line, no exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}")
+
+    def read(self, line: str) -> argparse.Namespace:
+        try:
+            return self.parse_args(shlex.split(line))
+        except ValueError as fault:  # an unclosed quote
+            self.error(str(fault).lower())
+
+
+def _period(text: str) -> int:
+    try:
+        return parse_size(text, "--period", "4K")
+    except LimitError as fault:
+        raise argparse.ArgumentTypeError(str(fault)) from None
+
+
+def _cell_parser() -> _Parser:
+    parser = _Parser(prog=_MAGIC, add_help=False)
+    parser.add_argument("-o", "--output", metavar="NAME", default=None)
+    parser.add_argument("--period", type=_period, default=4096)
+    parser.add_argument("--top", type=int, default=10)
+    return parser
+
+
+class _Measured:
+    """One cell or statement while it runs. Without an agent it measures RSS only and keeps the reason."""
+
+    def __init__(self, period: int) -> None:
+        self.problem = ""
+        self.device = _DevicePeak()
+        self.measurement = Measurement(period, even_failed=True)
+        try:
+            self.measurement.__enter__()
+        except (OSError, RuntimeError) as fault:
+            self.problem = str(fault)
+            self.measurement = Measurement(only_rss=True)
+            self.measurement.__enter__()
+
+    def end(self, error: Optional[BaseException]) -> None:
+        try:
+            self.measurement.__exit__(None if error is None else type(error), error, None)
+        except (OSError, RuntimeError) as fault:
+            self.problem = str(fault)
+        self.device.end()
+
+
+class _DevicePeak:
+    """torch's own figures of the devices it already uses; the package never initializes one. Bytes."""
+
+    def __init__(self) -> None:
+        self.growth_bytes: Optional[int] = None
+        self.peak_bytes: Optional[int] = None
+        self._cuda = _cuda_in_use()
+        if self._cuda is not None:
+            self._first, self._mark = self._sum("memory_allocated"), self._sum("max_memory_allocated")
+
+    def end(self) -> None:
+        if self._cuda is not None:
+            last, mark = self._sum("memory_allocated"), self._sum("max_memory_allocated")
+            self.growth_bytes = last - self._first
+            # torch keeps one high-water mark, which may be older than the cell.
+            self.peak_bytes = mark if mark > self._mark else None
+
+    def _sum(self, figure: str) -> int:
+        cuda = self._cuda
+        return sum(getattr(cuda, figure)(index) for index in range(cuda.device_count()))
+
+
+def _cuda_in_use() -> Any:
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda if cuda is not None and cuda.is_initialized() else None
+
+
+@magics_class
+class TidemarkMagics(Magics):
+    """The three magics. ``_local.depth``: how many cells of this thread are running, nested."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self._local = threading.local()
+
+    # --- cells ----------------------------------------------------------------------------------
+
+    def transform(self, lines: List[str]) -> List[str]:
+        """Turns the line ``%%tidemark`` of a cell into a comment; ``before_cell`` and ``after_cell`` measure it."""
+        index = next((number for number, line in enumerate(lines) if line.strip()), None)
+        if index is None or self._depth() > 0 or self._options("".join(lines)) is None:
+            return lines
+        return [*lines[:index], f"# {lines[index]}", *lines[index + 1 :]]
+
+    def before_cell(self, info: Any) -> None:
+        depth = self._local.depth = self._depth() + 1
+        self._local.cell = None
+        options = self._options(info.raw_cell) if depth == 1 else None
+        if options is not None:
+            self._local.cell = (options, info.raw_cell, _Measured(options.period))
+
+    def after_cell(self, result: Any) -> None:
+        depth = self._local.depth = max(0, self._depth() - 1)
+        cell = getattr(self._local, "cell", None)
+        if depth > 0 or cell is None:
+            return
+        self._local.cell = None
+        options, source, measured = cell
+        error = KeyboardInterrupt() if result is None else result.error_in_exec
+        measured.end(error)
+        if getattr(result, "error_before_exec", None) is None:
+            self._show(CellProfile(self.shell, measured, source, options.top, error), options.output)
+
+    def _depth(self) -> int:
+        depth: int = getattr(self._local, "depth", 0)
+        return depth
+
+    def _options(self, cell: str) -> Optional[argparse.Namespace]:
+        """The options of a cell that begins with a valid ``%%tidemark``, else None."""
+        first, _, body = cell.lstrip().partition("\n")
+        words = first.split(None, 1)
+        if not words or words[0] != _MAGIC or body.lstrip().startswith("%%"):
+            return None
+        try:
+            return _cell_parser().read(words[1] if len(words) > 1 else "")
+        except UsageError:
+            return None  # the magic itself reports it
+
+    @cell_magic
+    def tidemark(self, line: str, cell: str) -> Any:
+        """Profiles the memory of a cell: peak, growth, the lines behind it.
+
+        %%tidemark [-o NAME] [--period 4K] [--top 10]
+
+        -o NAME   keep the profile in this variable: .measurement, .lines()
+        --period  bytes between two samples; smaller is sharper and slower, 1 records every allocation
+        --top     how many lines of code outside the cell are listed
+        """
+        options = _cell_parser().read(line)
+        source = self.shell.transform_cell(cell)
+        name = self.shell.compile.cache(source, number_of_cell(self.shell), raw_code=cell)
+        tree = ast.parse(source, name)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        try:
+            codes = [compile(tree, name, "exec")]
+            if isinstance(last, ast.Expr):
+                codes.append(compile(ast.Expression(last.value), name, "eval"))
+        except SyntaxError as fault:
+            if "await" in str(fault) or "async" in str(fault):
+                raise UsageError(f"{_MAGIC} must be the cell's first line if the cell awaits at its top level") from None
+            raise
+        measured, error, value = _Measured(options.period), None, None
+        try:
+            for code in codes:
+                value = eval(code, self.shell.user_ns)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            measured.end(error)
+            profile = CellProfile(self.shell, measured, cell, options.top, error, name)
+            self._show(profile, options.output)
+            del error  # a local of this frame, which the traceback holds
+        return value if last is not None else None
+
+    def _show(self, profile: CellProfile, name: Optional[str]) -> None:
+        if name is not None:
+            self.shell.user_ns[name] = profile
+        display(profile)
+
+    # --- functions ------------------------------------------------------------------------------
+
+    @line_magic
+    def tidemark_line(self, line: str) -> None:
+        """Runs a statement and lists what each line of a function allocated, held at the peak and still holds.
+
+        %tidemark_line load(path)            the lines of load
+        %tidemark_line load                  the same, called without arguments
+        %tidemark_line -f parse main(path)   the lines of parse, while main(path) runs
+        %tidemark_line -o NAME load(path)    keeps what load returned in the variable NAME
+        """
+        functions, output, statement = _read_statement(line)
+        codes = self._codes(functions, statement)
+        value, measured, error = None, _Measured(1024), None
+        try:
+            value = eval(self._statement(statement, functions), self.shell.user_ns)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            measured.end(error)
+            display(FunctionProfile(self.shell, measured, codes, lines_in, error))
+            del error
+        if output is not None:
+            self.shell.user_ns[output] = value
+
+    def _codes(self, names: List[str], statement: str) -> List[CodeType]:
+        wanted = names or [_called_name(statement)]
+        return [self._code(name) for name in wanted]
+
+    def _code(self, name: str) -> CodeType:
+        try:
+            value = eval(name, self.shell.user_ns)
+        except Exception as fault:
+            raise UsageError(f"%tidemark_line: {name} is not defined: {type(fault).__name__}: {fault}") from None
+        code = _code_of(value)
+        if code is None:
+            raise UsageError(f"%tidemark_line: {name} is no Python function, but a {type(value).__name__}; use -f FUNCTION")
+        return code
+
+    def _statement(self, statement: str, functions: List[str]) -> CodeType:
+        try:
+            tree = ast.parse(statement, mode="eval")
+        except SyntaxError:
+            return compile(statement, "<%tidemark_line>", "exec")
+        is_name = isinstance(tree.body, (ast.Name, ast.Attribute)) and not functions
+        return compile(f"{statement}()" if is_name else statement, "<%tidemark_line>", "eval")
+
+    # --- leaks ----------------------------------------------------------------------------------
+
+    @line_magic
+    def tidemark_leaks(self, line: str) -> None:
+        """Lists what IPython keeps alive after you are done with it, with sizes and the command that frees each.
+
+        %tidemark_leaks                     the last traceback, Out, _, __, _i and other caches
+        %tidemark_leaks --free traceback    frees one of them; --free all frees everything that is listed
+        """
+        parser = _Parser(prog="%tidemark_leaks", add_help=False)
+        parser.add_argument("--free", metavar="NAME", default=None)
+        options = parser.read(line)
+        if options.free is None:
+            display(find_kept(self.shell))
+        else:
+            print(free(self.shell, options.free))
+
+
+def _read_statement(line: str) -> Any:
+    functions: List[str] = []
+    output = None
+    rest = line.strip()
+    while rest.startswith("-"):
+        option, _, rest = rest.partition(" ")
+        value, _, rest = rest.strip().partition(" ")
+        if option not in ("-f", "-o") or not value:
+            raise UsageError(f"%tidemark_line: {option} is no option; it takes -f FUNCTION and -o NAME, then a statement")
+        if option == "-f":
+            functions.append(value)
+        else:
+            output = value
+        rest = rest.strip()
+    if not rest:
+        raise UsageError("%tidemark_line: takes a call, such as %tidemark_line load(path)")
+    try:
+        compile(rest, "<%tidemark_line>", "exec")
+    except SyntaxError as fault:
+        raise UsageError(f"%tidemark_line: {fault.msg}: {rest}") from None
+    return functions, output, rest
+
+
+def _called_name(statement: str) -> str:
+    """The function that a statement calls: ``load`` of ``rows = load(path)``."""
+    body = ast.parse(statement).body
+    value = getattr(body[0], "value", None) if len(body) == 1 else None
+    function = value.func if isinstance(value, ast.Call) else value
+    if not isinstance(function, (ast.Name, ast.Attribute)):
+        raise UsageError("%tidemark_line: name the function to show: %tidemark_line -f FUNCTION STATEMENT")
+    return ast.get_source_segment(statement, function) or ""
+
+
+def _code_of(value: Any) -> Optional[CodeType]:
+    """Of functions, methods, classes (``__init__``), wrapped functions and callable instances."""
+    for _ in range(100):
+        value = getattr(value, "__func__", value)
+        if isinstance(value, FunctionType):
+            wrapped = getattr(value, "__wrapped__", None)
+            if wrapped is None:
+                return value.__code__
+            value = wrapped
+        elif isinstance(value, type):
+            value = value.__init__
+        else:
+            value = getattr(value, "__wrapped__", None) or getattr(type(value), "__call__", None)
+    return None
+
+
+#: By the shell's id: what ``unload`` removes.
+_loaded: Dict[int, TidemarkMagics] = {}
+
+
+def load(shell: Any) -> None:
+    if id(shell) in _loaded:
+        return
+    magics = _loaded[id(shell)] = TidemarkMagics(shell)
+    shell.register_magics(magics)
+    shell.input_transformers_cleanup.append(magics.transform)
+    shell.events.register("pre_run_cell", magics.before_cell)
+    shell.events.register("post_run_cell", magics.after_cell)
+
+
+def unload(shell: Any) -> None:
+    magics = _loaded.pop(id(shell), None)
+    if magics is None:
+        return
+    shell.input_transformers_cleanup.remove(magics.transform)
+    shell.events.unregister("pre_run_cell", magics.before_cell)
+    shell.events.unregister("post_run_cell", magics.after_cell)
+    for kind, names in (("cell", ["tidemark"]), ("line", ["tidemark_line", "tidemark_leaks"])):
+        for name in names:
+            shell.magics_manager.magics[kind].pop(name, None)

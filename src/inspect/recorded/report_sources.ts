@@ -1,0 +1,93 @@
+/** The source text of a report page, so that it can show bytes beside the lines. */
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { hostname } from "node:os";
+import { uint32At } from "../../model/base/columns.js";
+import type { Bytes } from "../../model/base/units.js";
+import { isOwn } from "../../model/documents/own_code.js";
+import type { ReportSource } from "../../model/documents/report_document.js";
+import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
+import type { RecordingMeta } from "../../recording/types.js";
+
+/** The page grows by the text; a program's own code is seldom more. */
+const MOST_FILES = 40;
+const LARGEST_FILE: Bytes = 512 << 10;
+const MOST_TEXT: Bytes = 2 << 20;
+
+/**
+ * The files whose lines allocated most, if the recording was made here. Only Python files: a recording from elsewhere
+ * must not make a page carry other files of this machine.
+ */
+export function sourcesOf(
+  meta: RecordingMeta,
+  tables: ProfileTables,
+  looks: readonly ProfileSnapshot[],
+): ReportSource[] {
+  const { host, startedMs } = meta;
+  if (host !== "" && host !== hostname()) {
+    return [];
+  }
+  const sources: ReportSource[] = [];
+  let left = MOST_TEXT;
+  for (const file of filesBySize(tables, looks)) {
+    const read = readSource(file, Math.min(LARGEST_FILE, left));
+    if (read !== undefined) {
+      left -= read.text.length;
+      sources.push({ file, text: read.text, changed: read.changedMs > startedMs });
+    }
+    if (sources.length === MOST_FILES) {
+      break;
+    }
+  }
+  return sources;
+}
+
+/** Python files in the stacks, by the bytes of the stacks that they are in. */
+function filesBySize(tables: ProfileTables, looks: readonly ProfileSnapshot[]): string[] {
+  const { stacks, frames, strings } = tables;
+  const totals = new Map<number, number>();
+  for (const { sites } of looks.slice(-1)) {
+    for (let row = 0; row < sites.length; row++) {
+      const bytes = Math.max(sites.liveBytes[row] ?? 0, sites.peakBytes[row] ?? 0);
+      const seen = new Set<number>();
+      for (let at = uint32At(sites.stack, row); at !== 0; at = uint32At(stacks.parent, at)) {
+        const file = uint32At(frames.file, uint32At(stacks.frame, at));
+        if (!seen.has(file)) {
+          seen.add(file);
+          totals.set(file, (totals.get(file) ?? 0) + bytes);
+        }
+      }
+    }
+  }
+  return [...totals]
+    .sort(([, a], [, b]) => b - a)
+    .map(([file]) => strings[file] ?? "")
+    .filter(
+      (file) => /^\/.*\.pyw?$/.test(file) && isOwn({ function: "", file, line: 0, kind: "python" }),
+    );
+}
+
+/** undefined: it is not a file of text, not readable, or too large. */
+function readSource(
+  path: string,
+  most: Bytes,
+): { readonly text: string; readonly changedMs: number } | undefined {
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile() || stats.size > most) {
+      return undefined;
+    }
+    const bytes = Buffer.alloc(stats.size);
+    const text = bytes
+      .subarray(0, readSync(descriptor, bytes, 0, bytes.length, 0))
+      .toString("utf8");
+    return text.includes("\0") ? undefined : { text, changedMs: stats.mtimeMs };
+  } catch {
+    return undefined;
+  } finally {
+    if (descriptor !== undefined) {
+      closeSync(descriptor);
+    }
+  }
+}
