@@ -17,6 +17,7 @@ export class DivertedLines {
   readonly #pass: (text: string) => void;
   readonly #diverted: string[] = [];
   #rest = "";
+  #waiting = "";
   #inReport = false;
 
   constructor(pass: (text: string) => void) {
@@ -34,6 +35,15 @@ export class DivertedLines {
       this.#pass(this.#rest);
       this.#rest = "";
     }
+  }
+
+  /** Passes on what has no newline yet, such as a prompt, unless the line was already like this at the last call. */
+  passPartialLine(): void {
+    if (!this.#inReport && this.#rest !== "" && this.#rest === this.#waiting) {
+      this.#pass(this.#rest);
+      this.#rest = "";
+    }
+    this.#waiting = this.#rest;
   }
 
   /** The reports. */

@@ -11,7 +11,7 @@ const PIECE_BYTES = 1 << 20;
 const MOST_BYTES = 1 << 30;
 
 /** The words before the program. Each process, children too, writes a file of its own. */
-export function valgrindWords(folder: string): string[] {
+export function valgrindWords(folder: string, suppressions: readonly string[] = []): string[] {
   return [
     "valgrind",
     "--quiet",
@@ -25,6 +25,7 @@ export function valgrindWords(folder: string): string[] {
     "--num-callers=50",
     "--error-limit=no",
     "--keep-debuginfo=yes",
+    ...suppressions.map((path) => `--suppressions=${path}`),
   ];
 }
 

@@ -34,6 +34,8 @@ export interface ReportFile {
   readonly reports: readonly Report[];
   /** Times that each report occurred, by its index. */
   readonly counts: readonly number[];
+  /** Errors that Valgrind left out, by the name of the entry in a suppression file. */
+  readonly suppressed?: ReadonlyMap<string, number>;
   /** What is wrong with the file, in one sentence, or null. */
   readonly damage: string | null;
 }

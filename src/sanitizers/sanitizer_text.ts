@@ -86,8 +86,17 @@ function reportOf(line: string, offset: number): OpenReport | null {
   const error = ERROR.exec(line);
   if (error !== null) {
     const [, , kind = "", rest = ""] = error;
-    const words = rest.replace(/ at pc .*$|(?: on (?:unknown )?address)? 0x.*$| in thread .*$/, "");
-    return { ...empty, isLeak: false, kind, message: `${kind}${words}`.trim() };
+    const words = rest.replace(
+      / at pc .*$|(?: on (?:unknown )?address)?(?: 0x| \().*$| in thread .*$/,
+      "",
+    );
+    const [address] =
+      /\b0x[0-9a-f]+/.exec(
+        kind === "SEGV" || kind === "BUS" ? rest.replace(/ \(pc .*$/, "") : "",
+      ) ?? [];
+    const place =
+      address === undefined ? "" : ` at address 0x${address.slice(2).replace(/^0+(?=.)/, "")}`;
+    return { ...empty, isLeak: false, kind, message: `${kind}${words}${place}`.trim() };
   }
   const runtime = RUNTIME_ERROR.exec(line);
   return runtime === null
@@ -105,6 +114,14 @@ function sectionAfter(line: string, open: OpenReport, before: Section): Section 
   if (/^(?:READ|WRITE) of size \d+/.test(line)) {
     open.message = line.replace(/ at 0x.*$/, "");
     return "stack";
+  }
+  const hint = /^==\d+==Hint: (.*)$/.exec(line)?.[1];
+  if (hint !== undefined) {
+    const words = hint.includes("high value address")
+      ? "the address is one that no pointer can have; freed memory is filled with 0x55"
+      : hint.replace(/\.$/, "");
+    open.message = `${open.message}; ${words}`;
+    return before;
   }
   if (/^0x[0-9a-f]+ is located /.test(line)) {
     open.message = `${open.message}; the address${line.replace(/^0x[0-9a-f]+/, "").replace(/ \[0x.*$/, "")}`;

@@ -6,6 +6,7 @@
  *               <stack> <frame> <ip/> <obj/> <fn/> <dir/> <file/> <line/> </frame> ... </stack>
  *               <auxwhat/> <stack/> ... </error>
  *       <errorcounts> <pair> <count/> <unique/> </pair> </errorcounts>
+ *       <suppcounts> <pair> <count/> <name/> </pair> </suppcounts>
  *       <fatal_signal> <signame/> <event/> <stack/> </fatal_signal>
  *
  * Protocol 5 adds errors about descriptors, 6 further kinds; both keep the elements above. A process that is killed
@@ -24,6 +25,8 @@ const MOST_TEXT = 16_384;
 const MOST_FRAMES = 500;
 /** Distinct reports that are kept. */
 const MOST_REPORTS = 100_000;
+/** Ends by other signals (SIGINT, SIGTERM) are no errors. */
+const FAULTS = /SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS)/;
 
 interface Stack {
   /** What the text before the stack says. */
@@ -55,6 +58,7 @@ export class ValgrindReader {
   #report: OpenReport | null = null;
   #frame: Record<string, string> | null = null;
   #pair: Record<string, string> = {};
+  readonly #suppressed = new Map<string, number>();
   #damage: string | null = null;
   #protocol: number | null = null;
   #leftOut = 0;
@@ -91,6 +95,7 @@ export class ValgrindReader {
       pid: this.#pid,
       reports: this.#reports,
       counts: this.#counts,
+      suppressed: this.#suppressed,
       damage: this.#damage,
     };
   }
@@ -149,6 +154,8 @@ export class ValgrindReader {
       this.#pair[name] = text;
     } else if (name === "pair" && parent === "errorcounts") {
       this.#setCount();
+    } else if (name === "pair" && parent === "suppcounts") {
+      this.#suppressed.set(this.#pair.name ?? "", Number(this.#pair.count) || 0);
     } else if (this.#report !== null) {
       this.#closeInReport(this.#report, name, text);
     }
@@ -188,7 +195,9 @@ export class ValgrindReader {
   #closeInReport(report: OpenReport, name: string, text: string): void {
     if (name === "error" || name === "fatal_signal") {
       this.#report = null;
-      this.#take(report);
+      if (name === "error" || FAULTS.test(report.what)) {
+        this.#take(report);
+      }
     } else if (name === "unique" || name === "kind") {
       report[name] = text;
     } else if (name === "what" || name === "text") {
@@ -198,6 +207,8 @@ export class ValgrindReader {
       report.what ||= text;
     } else if (name === "signame") {
       report.what = `the program was ended by ${text}`;
+    } else if (name === "event") {
+      report.what += `: ${text}`;
     } else if (name === "leakedbytes") {
       report.bytes = Number(text) || 0;
     } else if (name === "leakedblocks") {
@@ -232,8 +243,18 @@ export class ValgrindReader {
   }
 }
 
-/** "Address 0x5 is 0 bytes after a block of size 16 alloc'd": where an address lies. */
-function blockWords({ stacks }: OpenReport): string {
-  const words = stacks.find(({ about }) => / is \d+ bytes /.test(about))?.about ?? "";
-  return words.replace(/^Address 0x[0-9a-f]+ is/i, "the address is");
+/**
+ * Where an address lies: "Address 0x5 is 0 bytes after a block of size 16 alloc'd", "... is on thread 1's stack",
+ * "... is not stack'd, malloc'd or (recently) free'd".
+ */
+function blockWords({ stacks, aux }: OpenReport): string {
+  const words = stacks.find(({ about }) => / is \d+ bytes /.test(about))?.about;
+  if (words !== undefined) {
+    return words.replace(/^Address 0x[0-9a-f]+ is/i, "the address is");
+  }
+  const [, address, place = ""] = /^Address (0x[0-9a-f]+) is (.*)$/i.exec(aux) ?? [];
+  if (address === undefined) {
+    return "";
+  }
+  return `the address ${address.toLowerCase()} is ${/^not stack'd/.test(place) ? "in no block" : place}`;
 }

@@ -138,6 +138,7 @@ function hiddenLine({ suppressed }: MemcheckJson): string | null {
     [suppressed.interpreter, "of the interpreter"],
     [suppressed.libraries, "of installed libraries (--module NAME shows those of one)"],
     [suppressed.system, "of system libraries"],
+    [suppressed.suppressionFiles, "that --suppressions names"],
   ];
   const said = parts
     .filter(([count]) => count > 0)

@@ -94,6 +94,19 @@ def _watch_aborts(folder):
     atexit.register(leave_mappings)
 
 
+def _prefer_builds(folders):
+    # Even before the program's own folder, which may hold the same extension as it was built before.
+    from importlib.machinery import PathFinder
+
+    class Builds:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            spec = PathFinder.find_spec(name, folders) if path is None else None
+            return None if spec is None or spec.loader is None else spec
+
+    sys.meta_path.insert(0, Builds)
+
+
 def _next_sitecustomize():
     # Python imports only the first sitecustomize of its path: the environment's own comes now.
     here = os.path.dirname(os.path.abspath(__file__))
@@ -111,6 +124,9 @@ def _next_sitecustomize():
 
 
 _next_sitecustomize()
+_builds = [folder for folder in os.environ.get("TIDEMARK_BUILDS", "").split(":") if folder]
+if _builds:
+    _prefer_builds(_builds)
 _tool, _, _folder = os.environ.get("TIDEMARK_FRAMES", "").partition(":")
 try:
     if _tool == "memcheck":
