@@ -131,12 +131,15 @@ function nextAfter(output: string, words: readonly string[], source: string): st
   return `to see all of it: ${basename(python)} ${words.slice(1).join(" ")}`;
 }
 
+/** Lines in which pip only reports that the build failed, or gives advice. */
+const OF_PIP = /^(?:note|hint|\[notice\]):?|^(?:error: )?(?:subprocess-exited|metadata-generation)/;
+
 /** "faulty.c:7:5: error: unknown type name", or the last line that is no advice of pip. */
 function firstError(output: string): string | undefined {
   const lines = output
     .split("\n")
     .map((line) => line.replace(/^[\s|╰─>]+/, ""))
-    .filter((line) => line !== "" && !/^(?:note|hint|\[notice\]):?/.test(line));
+    .filter((line) => line !== "" && !OF_PIP.test(line));
   return (
     lines.find((line) => /^[^\s:]+:\d+(?::\d+)?: (?:fatal )?error:/.test(line)) ??
     lines.find((line) =>

@@ -50,9 +50,13 @@ export function buildEnvironment({ runtime, python }: BuildPlaces): NodeJS.Proce
   };
 }
 
-/** clang links its runtime into each extension unless asked to share it, as the program's Python is not built with it. */
-function linkFlags({ isClang }: SanitizerRuntime): string {
-  return `-fsanitize=address,undefined${isClang ? " -shared-libasan" : ""}`;
+/**
+ * clang's runtime is shared only on request, and is in no folder of the loader: Meson refuses a compiler whose programs
+ * do not run.
+ */
+function linkFlags({ isClang, libraries }: SanitizerRuntime): string {
+  const shared = ` -shared-libasan -Wl,-rpath,${dirname(libraries[0] ?? "")}`;
+  return `-fsanitize=address,undefined${isClang ? shared : ""}`;
 }
 
 export function stepsOf(way: Way, places: BuildPlaces): string[][] {

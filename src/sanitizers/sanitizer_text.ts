@@ -106,7 +106,8 @@ function reportOf(line: string, offset: number): OpenReport | null {
 
 function frameOf(match: RegExpExecArray): NativeFrame {
   const [, address = "", name = "", file = "", line = "", object = ""] = match;
-  return { address, function: name, file, line: Number(line) || 0, object };
+  const known = (text: string) => (text === "<null>" ? "" : text);
+  return { address, function: known(name), file: known(file), line: Number(line) || 0, object };
 }
 
 /** What the frames after this line belong to. */
