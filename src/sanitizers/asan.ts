@@ -1,10 +1,10 @@
 /** `tidemark asan`: a program under AddressSanitizer, then, if it was clean, under LeakSanitizer. */
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type GroupEnd, interpreterOf } from "../inspect/index.js";
 import type { Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
-import { BUILD_NAME } from "./asan_build.js";
+import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
 import { DivertedLines } from "./diverted_lines.js";
 import { damageOf, findingsOf } from "./document.js";
 import { Owners } from "./owners.js";
@@ -101,13 +101,7 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
 function runtimeOf(builds: readonly string[]): SanitizerRuntime {
   const earlier = (process.env.PYTHONPATH ?? "").split(":");
   const folders = [...builds, ...earlier.filter((folder) => basename(folder) === BUILD_NAME)];
-  const isClang = folders
-    .filter(existsSync)
-    .some((folder) =>
-      readdirSync(folder, { recursive: true, encoding: "utf8" }).some(
-        (name) => name.endsWith(".so") && contains(join(folder, name), "libclang_rt.asan"),
-      ),
-    );
+  const isClang = folders.flatMap(extensionsIn).some((path) => contains(path, "libclang_rt.asan"));
   return findRuntime(
     isClang && process.env.CC === undefined ? { ...process.env, CC: "clang" } : process.env,
   );
@@ -195,18 +189,10 @@ function instrumentedLimits(folder: string, owners: Owners): string[] {
       .flatMap((name) => readFileSync(join(folder, name), "utf8").match(/\/\S.*\.so\S*$/gm) ?? []),
   );
   const own = [...paths].filter((path) => owners.ofObject(path).kind === "own");
-  const instrumented = own.filter((path) => contains(path, "__asan_report"));
+  const instrumented = own.filter((path) => contains(path, ASAN_CALL));
   return paths.size === 0 || instrumented.length > 0
     ? []
     : [
         `No extension of the program was built with AddressSanitizer${own.length === 0 ? "" : ` (${own.join(", ")})`}: only calls of malloc, free, memcpy and the like were checked. Build it: tidemark asan --build EXT_DIR -- COMMAND`,
       ];
-}
-
-function contains(path: string, word: string): boolean {
-  try {
-    return readFileSync(path).includes(word);
-  } catch {
-    return false;
-  }
 }

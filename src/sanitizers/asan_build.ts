@@ -1,15 +1,13 @@
 /** `tidemark asan --build EXT_DIR`: builds an extension with AddressSanitizer and UndefinedBehaviorSanitizer. */
 
-import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, rmSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { interpreterOf, startGroup } from "../inspect/index.js";
 import { fileNotFound } from "../model/errors/errors.js";
 import { buildFailed, runInterrupted, toolMissing } from "../model/errors/tool_errors.js";
 import { backendOf, buildEnvironment, stepsOf, wayOf } from "./build_steps.js";
+import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
 import { findRuntime } from "./tools.js";
-
-/** Name of the folder that a build makes. */
-export const BUILD_NAME = "tidemark-asan";
 
 export interface BuildRequest {
   readonly folder: string;
@@ -59,16 +57,18 @@ export async function buildForAsan({ folder, command, until }: BuildRequest): Pr
   for (const words of stepsOf(way, places)) {
     await runBuild({ words, environment, source, until, folder });
   }
-  if (!hasExtension(output)) {
+  const extensions = extensionsIn(output);
+  if (extensions.length === 0) {
     throw buildFailed(folder, "its build made no extension module (*.so)", nameFolder);
   }
+  if (!extensions.some((path) => contains(path, ASAN_CALL))) {
+    throw buildFailed(
+      folder,
+      "its build did not use CFLAGS and LDFLAGS, or reused objects of an earlier build",
+      "remove the objects of earlier builds, and let the build take these variables",
+    );
+  }
   return output;
-}
-
-function hasExtension(folder: string): boolean {
-  return readdirSync(folder, { withFileTypes: true }).some((entry) =>
-    entry.isDirectory() ? hasExtension(join(folder, entry.name)) : entry.name.endsWith(".so"),
-  );
 }
 
 interface BuildStep {

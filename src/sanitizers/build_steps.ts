@@ -9,8 +9,8 @@ import type { SanitizerRuntime } from "./tools.js";
 const FLAGS =
   "-g -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=object-size";
 
-/** How the folder is built: by its own set-up, as a package, or from its sources alone. */
-export type Way = "setup.py" | "pyproject.toml" | "sources";
+/** How the folder is built: by its own set-up (setup.py, pyproject.toml), or from its sources alone. */
+type Way = "package" | "sources";
 
 export interface BuildPlaces {
   /** Absolute paths. */
@@ -22,11 +22,8 @@ export interface BuildPlaces {
 
 /** null: nothing in the folder describes a build. */
 export function wayOf(source: string): Way | null {
-  if (existsSync(join(source, "setup.py"))) {
-    return "setup.py";
-  }
-  if (existsSync(join(source, "pyproject.toml"))) {
-    return "pyproject.toml";
+  if (["setup.py", "pyproject.toml"].some((name) => existsSync(join(source, name)))) {
+    return "package";
   }
   return sourcesIn(source).some(({ module }) => module !== null) ? "sources" : null;
 }
@@ -66,10 +63,14 @@ export function stepsOf(way: Way, places: BuildPlaces): string[][] {
   const { source, output, python } = places;
   const backend = backendOf(source);
   const isInstalled = canImport(python, backend);
-  if (way === "setup.py" && isInstalled) {
+  if (isInstalled && /^setuptools\b/.test(backend)) {
+    // Not by pip, because setuptools would reuse the objects of an earlier build.
+    const setup = existsSync(join(source, "setup.py"))
+      ? ["setup.py"]
+      : ["-c", "import setuptools; setuptools.setup()"];
     const temporary = join(source, "build", "tidemark-asan-objects");
     const folders = ["--build-base", temporary, "--build-lib", output];
-    return [[python, "setup.py", "--quiet", "build", "--force", ...folders]];
+    return [[python, ...setup, "--quiet", "build", "--force", ...folders]];
   }
   const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
   return [

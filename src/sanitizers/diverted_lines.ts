@@ -7,6 +7,7 @@
  *         #0|0x7f44bce783f7|...
  *     (empty line)
  */
+const DEADLY = "AddressSanitizer:DEADLYSIGNAL";
 const BEGINS = /: runtime error: /;
 const CONTINUES =
   /^\s*#\d+\||^0x[0-9a-f]+: note: |^ +(?:[0-9a-f]{2} +)+[0-9a-f]{2}\s*$|^ *\^[~ ]*$/;
@@ -57,6 +58,9 @@ export class DivertedLines {
   #take(line: string): void {
     const begins = BEGINS.test(line);
     const ends = this.#inReport && line === "";
+    if (line === DEADLY) {
+      return; // the report is in the file
+    }
     if (begins || ends || (this.#inReport && CONTINUES.test(line))) {
       this.#diverted.push(line);
       this.#inReport = !ends;

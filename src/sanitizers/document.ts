@@ -176,7 +176,7 @@ function errorOf(group: Group, all: readonly Group[]): MemoryErrorJson {
     isCrash(report) && all.some((other) => other !== group && other.report.pid === pid);
   return {
     kind,
-    title,
+    title: isConsequence ? "Crash" : title,
     count,
     message,
     owner,

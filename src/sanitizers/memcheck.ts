@@ -62,7 +62,7 @@ export async function memcheckDocument(
             onElapsed,
           });
     const intervals = new Map<Pid, XmlIntervals>(
-      files.map(({ pid }) => [pid, new XmlIntervals(folder, pid)]),
+      files.map(({ pid, reports }) => [pid, new XmlIntervals(folder, pid, reports)]),
     );
     const found = findingsOf(withoutLiving(files, folder, all), {
       all,
@@ -70,7 +70,7 @@ export async function memcheckDocument(
       importOnly,
       suppressions: suppressed,
       owners,
-      pythonAt: ({ pid, offset, isLeak }) => (isLeak ? undefined : intervals.get(pid)?.at(offset)),
+      pythonAt: (report) => (report.isLeak ? undefined : intervals.get(report.pid)?.at(report)),
     });
     const damage = damageOf(files);
     return {

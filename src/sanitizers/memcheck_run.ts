@@ -18,6 +18,8 @@ export function valgrindWords(folder: string, suppressions: readonly string[] = 
     "--tool=memcheck",
     "--xml=yes",
     `--xml-file=${join(folder, "valgrind.%p.xml")}`,
+    // Valgrind's further words, which would stand in the program's stderr.
+    `--log-file=${join(folder, "log.%p")}`,
     "--trace-children=yes",
     "--track-origins=yes",
     "--leak-check=full",

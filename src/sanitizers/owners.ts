@@ -35,8 +35,11 @@ export class Owners {
 
   ofObject(path: string): OwnerJson {
     const name = basename(path);
-    if (name === "" || isSystem(path)) {
-      return { module: name === "" ? "unknown" : name, kind: "system" };
+    if (name === "" || path.startsWith("[")) {
+      return { module: "unknown", kind: "system" }; // no file: "[stack]", "[heap]", memory of a JIT compiler
+    }
+    if (isSystem(path)) {
+      return { module: name, kind: "system" };
     }
     const installed = this.#moduleIn(path);
     if (installed !== null) {

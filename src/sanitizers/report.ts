@@ -18,6 +18,8 @@ export interface Report {
   readonly kind: string;
   readonly message: string;
   readonly pid: Pid;
+  /** Valgrind's number of the thread; 1 is the main thread, 0 unknown. */
+  readonly thread: number;
   readonly stack: readonly NativeFrame[];
   readonly freed: readonly NativeFrame[];
   /** Where the block, or the uninitialised value, comes from. */

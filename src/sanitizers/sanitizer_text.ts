@@ -67,7 +67,7 @@ export function readSanitizerText(text: string, pid: Pid): ReportFile {
   }
   return {
     pid,
-    reports: reports.map((report): Report => ({ ...report, pid })),
+    reports: reports.map((report): Report => ({ ...report, pid, thread: 0 })),
     counts: reports.map(() => 1),
     damage:
       leftOut > 0 ? `${leftOut} reports beyond the first ${MOST_REPORTS} were left out` : null,
@@ -107,7 +107,13 @@ function reportOf(line: string, offset: number): OpenReport | null {
 function frameOf(match: RegExpExecArray): NativeFrame {
   const [, address = "", name = "", file = "", line = "", object = ""] = match;
   const known = (text: string) => (text === "<null>" ? "" : text);
-  return { address, function: known(name), file: known(file), line: Number(line) || 0, object };
+  return {
+    address,
+    function: known(name),
+    file: known(file),
+    line: Number(line) || 0,
+    object: known(object),
+  };
 }
 
 /** What the frames after this line belong to. */
@@ -126,6 +132,13 @@ function sectionAfter(line: string, open: OpenReport, before: Section): Section 
   }
   if (/^0x[0-9a-f]+ is located /.test(line)) {
     open.message = `${open.message}; the address${line.replace(/^0x[0-9a-f]+/, "").replace(/ \[0x.*$/, "")}`;
+    return null;
+  }
+  const variable = /^\s*\[\d+, \d+\) ('[^']+' \(line \d+\)) <== Memory access .*? (\w+flows)/.exec(
+    line,
+  );
+  if (variable !== null) {
+    open.message = `${open.message}; it ${variable[2]} the variable ${variable[1]}`;
     return null;
   }
   if (/^freed by thread /.test(line)) {

@@ -2,7 +2,7 @@
  * Memcheck's XML, protocols 4 to 6 (docs/internals/xml-output*.txt of Valgrind):
  *
  *     <valgrindoutput> <protocolversion>4</protocolversion> <pid>..</pid>
- *       <error> <unique/> <kind/> <what/> or <xwhat><text/> <leakedbytes/> <leakedblocks/></xwhat>
+ *       <error> <unique/> <tid/> <kind/> <what/> or <xwhat><text/> <leakedbytes/> <leakedblocks/></xwhat>
  *               <stack> <frame> <ip/> <obj/> <fn/> <dir/> <file/> <line/> </frame> ... </stack>
  *               <auxwhat/> <stack/> ... </error>
  *       <errorcounts> <pair> <count/> <unique/> </pair> </errorcounts>
@@ -25,6 +25,7 @@ const MOST_TEXT = 16_384;
 const MOST_FRAMES = 500;
 /** Distinct reports that are kept. */
 const MOST_REPORTS = 100_000;
+const FAULTS_WITH_ADDRESS = /SIG(?:SEGV|BUS)/;
 /** Ends by other signals (SIGINT, SIGTERM) are no errors. */
 const FAULTS = /SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS)/;
 
@@ -36,6 +37,7 @@ interface Stack {
 
 interface OpenReport {
   unique: string;
+  thread: number;
   kind: string;
   what: string;
   aux: string;
@@ -91,6 +93,7 @@ export class ValgrindReader {
     if (this.#damage === null && this.#leftOut > 0) {
       this.#damage = `${this.#leftOut} reports beyond the first ${MOST_REPORTS} were left out`;
     }
+    this.#countOnce();
     return {
       pid: this.#pid,
       reports: this.#reports,
@@ -98,6 +101,21 @@ export class ValgrindReader {
       suppressed: this.#suppressed,
       damage: this.#damage,
     };
+  }
+
+  /** faulthandler lets the instruction that faults run again, so that its error is reported twice. */
+  #countOnce(): void {
+    const crash = this.#reports.find(({ kind }) => kind === "FatalSignal");
+    const at = this.#reports.findIndex(
+      ({ kind, stack }) =>
+        kind !== "FatalSignal" &&
+        stack[0] !== undefined &&
+        stack[0].address === crash?.stack[0]?.address,
+    );
+    const count = this.#counts[at] ?? 0;
+    if (count > 1) {
+      this.#counts[at] = count - 1;
+    }
   }
 
   #fail(reason: string): void {
@@ -117,6 +135,7 @@ export class ValgrindReader {
     } else if (name === "error" || name === "fatal_signal") {
       this.#report = {
         unique: "",
+        thread: 0,
         kind: name === "error" ? "" : "FatalSignal",
         what: "",
         aux: "",
@@ -200,6 +219,8 @@ export class ValgrindReader {
       }
     } else if (name === "unique" || name === "kind") {
       report[name] = text;
+    } else if (name === "tid") {
+      report.thread = Number(text) || 0;
     } else if (name === "what" || name === "text") {
       report.what ||= text;
     } else if (name === "auxwhat") {
@@ -209,6 +230,8 @@ export class ValgrindReader {
       report.what = `the program was ended by ${text}`;
     } else if (name === "event") {
       report.what += `: ${text}`;
+    } else if (name === "siaddr" && FAULTS_WITH_ADDRESS.test(report.what)) {
+      report.what += ` at address ${text.toLowerCase().replace(/^0x0+(?=.)/, "0x")}`;
     } else if (name === "leakedbytes") {
       report.bytes = Number(text) || 0;
     } else if (name === "leakedblocks") {
@@ -231,6 +254,7 @@ export class ValgrindReader {
       kind: report.kind,
       message: [report.what, blockWords(report)].filter((words) => words !== "").join("; "),
       pid: this.#pid,
+      thread: report.thread,
       stack: stack?.frames ?? [],
       freed,
       // A freed block has its free first, then its allocation.

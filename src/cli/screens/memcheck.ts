@@ -16,8 +16,8 @@ const LEADS =
   /^(?:_?PyEval_|_?PyObject_(?:Make)?(?:Tp)?(?:Vectorc|C)all|_?PyVectorcall|cfunction_|method_vectorcall|_?PyFunction_|object_vacall|type_call|slot_tp_)/;
 /** The tool's stand-in for malloc and its like. */
 const STAND_IN = /\/vgpreload_|\/libsanitizer\/|\/lib(?:asan|clang_rt)[^/]*$/;
-/** Templates of C++'s library: of them, the reader needs the caller. */
-const STANDARD_CXX = /\/include\/c\+\+\//;
+/** Templates of C++ libraries: of them, the reader needs the caller. */
+const TEMPLATES = /\/include\/(?:c\+\+|pybind11|nanobind|boost)\//;
 
 export function printMemcheck(screen: Screen, document: MemcheckJson, top: number): void {
   const { errors, leaks, limits } = document;
@@ -113,8 +113,8 @@ function printAdvice(screen: Screen, { causes, fix }: MemoryErrorJson | MemoryLe
 /** Without the tool's own frames, and down to the call from Python code, whose frames are shown as Python's own. */
 function printStack(screen: Screen, label: string, stack: readonly FrameJson[]): void {
   const called = stack.filter(({ file }, index) => index > 1 || !STAND_IN.test(file));
-  const caller = called.findIndex(({ file }) => !STANDARD_CXX.test(file));
-  const own = called.slice(Math.max(0, caller));
+  const plain = called.filter(({ file }) => !TEMPLATES.test(file));
+  const own = plain.length > 0 ? plain : called;
   const end = own.findIndex(({ function: name }) => LEADS.test(name));
   const native = (end < 0 ? own : own.slice(0, Math.max(1, end))).slice(0, MOST_FRAMES);
   for (const [index, { function: name, file, line }] of native.entries()) {

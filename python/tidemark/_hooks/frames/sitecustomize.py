@@ -10,11 +10,17 @@ import sys
 def _watch_memcheck(folder):
     """Compares the size of Valgrind's XML file at each call and return: where it grew, an error was reported.
 
-    Each line of the file is [size before, size after, whether the call at the leaf caused it, frames].
+    Each line of the file is [size before, size after, whether the call at the leaf caused it, whether this is the main
+    thread, frames]. There is a line for each thread that can have made the error: the one that notices it, and those
+    that are in a C function, which may have released the GIL.
     """
     import json
+    import threading
 
     state = {}
+    last_events = {}
+    main = threading.main_thread
+    current = threading.get_ident
 
     def begin():
         pid = os.getpid()
@@ -22,6 +28,8 @@ def _watch_memcheck(folder):
         state["xml"] = os.path.join(folder, "valgrind.%d.xml" % pid)
         state["out"] = os.path.join(folder, "frames.%d" % pid)
         state["size"] = size()
+        last_events.clear()
+        _write_faults(folder)
 
     def size():
         try:
@@ -38,11 +46,20 @@ def _watch_memcheck(folder):
             pass
 
     def note(frame, event):
+        thread = current()
         now = size()
         before = state["size"]
-        if now == before:
-            return
-        state["size"] = now
+        if now != before:
+            state["size"] = now
+            others = sys._current_frames()
+            others.pop(thread, None)
+            write(before, now, event in ("c_return", "c_exception"), thread, frame)
+            for other in others:
+                if last_events.get(other) == "c_call":
+                    write(before, now, True, other, others[other])
+        last_events[thread] = event
+
+    def write(before, now, is_exact, thread, frame):
         # Tuples: a list that an extension freed twice may be handed out twice, and one would contain itself.
         frames = ()
         leaf = frame
@@ -51,7 +68,7 @@ def _watch_memcheck(folder):
             name = getattr(code, "co_qualname", code.co_name)
             frames += ((name, code.co_filename, leaf.f_lineno or 0),)
             leaf = leaf.f_back
-        line = json.dumps((before, now, event in ("c_return", "c_exception"), frames))
+        line = json.dumps((before, now, is_exact, thread == main().ident, frames))
         with open(state["out"], "a") as out:
             out.write(line + "\n")
 
@@ -62,7 +79,6 @@ def _watch_memcheck(folder):
     begin()
     os.register_at_fork(after_in_child=begin)
     import atexit
-    import threading
 
     atexit.register(finish)
 
@@ -70,15 +86,21 @@ def _watch_memcheck(folder):
     sys.setprofile(profile)
 
 
-def _watch_aborts(folder):
-    """The sanitizer aborts at its first error; faulthandler writes the stack of that moment."""
+def _write_faults(folder):
+    """Writes the stack when a fatal signal comes."""
     import faulthandler
 
+    # Kept open until the process ends.
+    global _fault_file
+    _fault_file = open(os.path.join(folder, "fault.%d" % os.getpid()), "w")
+    faulthandler.enable(_fault_file)
+
+
+def _watch_aborts(folder):
+    """The sanitizer aborts at its first error; faulthandler writes the stack of that moment."""
+
     def begin():
-        # Kept open until the process ends.
-        global _fault_file
-        _fault_file = open(os.path.join(folder, "fault.%d" % os.getpid()), "w")
-        faulthandler.enable(_fault_file)
+        _write_faults(folder)
 
     def leave_mappings():
         # Which extensions were loaded, and so could be checked.
