@@ -273,9 +273,6 @@ export function isCrash({ kind }: Report): boolean {
 /** Of an access to no block: the pointer is NULL or invalid, or a broken object's. */
 function explainAccess({ kind, message, stack }: Report): Explanation {
   const words = `${kind} ${message}`;
-  if (isEndlessRecursion(stack)) {
-    return STACK_EXHAUSTED;
-  }
   const special = SIGNALS.find(([pattern]) => pattern.test(words));
   if (special !== undefined) {
     return special[1];
@@ -286,15 +283,6 @@ function explainAccess({ kind, message, stack }: Report): Explanation {
   }
   const address = /address (0x[0-9a-f]+)/i.exec(message)?.[1];
   return Number(address) < NULL_PAGES ? NULL_POINTER : WILD_POINTER;
-}
-
-/** Valgrind keeps 50 frames of a stack. */
-function isEndlessRecursion(stack: readonly NativeFrame[]): boolean {
-  const counts = new Map<string, number>();
-  for (const { function: name, object } of stack.filter(({ object }) => !isInterpreter(object))) {
-    counts.set(`${name} ${object}`, (counts.get(`${name} ${object}`) ?? 0) + 1);
-  }
-  return stack.length >= 40 && Math.max(0, ...counts.values()) >= stack.length / 3;
 }
 
 /** Signals that are not about an address. */

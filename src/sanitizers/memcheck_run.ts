@@ -1,9 +1,9 @@
 /** Valgrind's options, and the XML files of its processes. */
-import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { OnProgress } from "../model/base/units.js";
+import type { OnProgress, Pid } from "../model/base/units.js";
 import { filesOfProcesses } from "./python_frames.js";
-import type { ReportFile } from "./report.js";
+import type { Report, ReportFile } from "./report.js";
 import { ValgrindReader } from "./valgrind_xml.js";
 
 const PIECE_BYTES = 1 << 20;
@@ -42,9 +42,19 @@ export async function readXmlFolder(folder: string, onProgress: OnProgress): Pro
   for (const { path, pid } of files) {
     const file = await readXml(path, async (bytes) => onProgress(mib(done + bytes), mib(total)));
     done += Math.min(sizes[read.length] ?? 0, MOST_BYTES);
-    read.push({ ...file, pid });
+    read.push({ ...file, pid, reports: file.reports.map(withOverflow(folder, pid)) });
   }
   return read;
+}
+
+/** Valgrind names a stack overflow, after which it cannot walk the stack, only in its text. */
+function withOverflow(folder: string, pid: Pid): (report: Report) => Report {
+  const log = join(folder, `log.${pid}`);
+  const isFull = existsSync(log) && readFileSync(log, "utf8").includes("Stack overflow in thread");
+  return (report) =>
+    isFull && report.kind === "FatalSignal"
+      ? { ...report, message: `${report.message}: stack overflow` }
+      : report;
 }
 
 /** Throws TM-E006 for an unknown protocol. */

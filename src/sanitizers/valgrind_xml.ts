@@ -255,7 +255,8 @@ export class ValgrindReader {
       message: [report.what, blockWords(report)].filter((words) => words !== "").join("; "),
       pid: this.#pid,
       thread: report.thread,
-      stack: stack?.frames ?? [],
+      stack:
+        report.kind === "FatalSignal" ? withoutRaise(stack?.frames ?? []) : (stack?.frames ?? []),
       freed,
       // A freed block has its free first, then its allocation.
       allocated:
@@ -265,6 +266,14 @@ export class ValgrindReader {
       offset: report.offset,
     });
   }
+}
+
+/** Without the frames in which faulthandler's handler ends the process by the signal again. */
+function withoutRaise(frames: readonly NativeFrame[]): readonly NativeFrame[] {
+  const first = frames.findIndex(
+    ({ function: name }) => !/^(?:__)?(?:pthread_kill\w*|raise|restore_rt)$|^$/.test(name),
+  );
+  return frames.slice(Math.max(0, first));
 }
 
 /**

@@ -14,50 +14,56 @@ def _watch_memcheck(folder):
     thread, frames]. There is a line for each thread that can have made the error: the one that notices it, and those
     that are in a C function, which may have released the GIL.
     """
+    import fcntl
     import json
     import threading
 
-    state = {}
+    # Every call and return of the program comes here, under Valgrind: one system call that allocates nothing, and
+    # local names.
+    xml = -1
+    size = 0
+    out_path = ""
     last_events = {}
-    main = threading.main_thread
+    lseek = os.lseek
+    end = os.SEEK_END
     current = threading.get_ident
 
     def begin():
+        nonlocal xml, size, out_path
         pid = os.getpid()
-        state["pid"] = pid
-        state["xml"] = os.path.join(folder, "valgrind.%d.xml" % pid)
-        state["out"] = os.path.join(folder, "frames.%d" % pid)
-        state["size"] = size()
+        out_path = os.path.join(folder, "frames.%d" % pid)
         last_events.clear()
         _write_faults(folder)
-
-    def size():
+        xml = os.open(os.path.join(folder, "valgrind.%d.xml" % pid), os.O_RDONLY)
         try:
-            return os.stat(state["xml"]).st_size
+            # A high number: programs close, and use again, the low ones.
+            high = fcntl.fcntl(xml, fcntl.F_DUPFD_CLOEXEC, 700)
+            os.close(xml)
+            xml = high
         except OSError:
-            return 0
+            pass  # the limit of open files is lower
+        size = lseek(xml, 0, end)
 
     def profile(frame, event, argument):
         try:
-            note(frame, event)
+            if lseek(xml, 0, end) != size:
+                note(frame, event)
+            last_events[current()] = event
         except Exception:
             # After an error of the extension, even this code can fail: the report comes without its stack. An
             # exception from here would be raised in the program.
             pass
 
     def note(frame, event):
+        nonlocal size
+        before, size = size, lseek(xml, 0, end)
         thread = current()
-        now = size()
-        before = state["size"]
-        if now != before:
-            state["size"] = now
-            others = sys._current_frames()
-            others.pop(thread, None)
-            write(before, now, event in ("c_return", "c_exception"), thread, frame)
-            for other in others:
-                if last_events.get(other) == "c_call":
-                    write(before, now, True, other, others[other])
-        last_events[thread] = event
+        others = sys._current_frames()
+        others.pop(thread, None)
+        write(before, size, event in ("c_return", "c_exception"), thread, frame)
+        for other in others:
+            if last_events.get(other) == "c_call":
+                write(before, size, True, other, others[other])
 
     def write(before, now, is_exact, thread, frame):
         # Tuples: a list that an extension freed twice may be handed out twice, and one would contain itself.
@@ -68,8 +74,8 @@ def _watch_memcheck(folder):
             name = getattr(code, "co_qualname", code.co_name)
             frames += ((name, code.co_filename, leaf.f_lineno or 0),)
             leaf = leaf.f_back
-        line = json.dumps((before, now, is_exact, thread == main().ident, frames))
-        with open(state["out"], "a") as out:
+        line = json.dumps((before, now, is_exact, thread == threading.main_thread().ident, frames))
+        with open(out_path, "a") as out:
             out.write(line + "\n")
 
     def finish():
