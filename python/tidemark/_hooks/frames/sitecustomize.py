@@ -24,6 +24,7 @@ def _watch_memcheck(folder):
     size = 0
     out_path = ""
     last_events = {}
+    has_threads = False
     lseek = os.lseek
     end = os.SEEK_END
     current = threading.get_ident
@@ -48,11 +49,18 @@ def _watch_memcheck(folder):
         try:
             if lseek(xml, 0, end) != size:
                 note(frame, event)
-            last_events[current()] = event
+            if has_threads:
+                last_events[current()] = event
         except Exception:
             # After an error of the extension, even this code can fail: the report comes without its stack. An
             # exception from here would be raised in the program.
             pass
+
+    def profile_thread(frame, event, argument):
+        nonlocal has_threads
+        has_threads = True
+        sys.setprofile(profile)
+        profile(frame, event, argument)
 
     def note(frame, event):
         nonlocal size
@@ -88,7 +96,7 @@ def _watch_memcheck(folder):
 
     atexit.register(finish)
 
-    threading.setprofile(profile)
+    threading.setprofile(profile_thread)
     sys.setprofile(profile)
 
 
