@@ -18,8 +18,9 @@ export function valgrindWords(folder: string, suppressions: readonly string[] = 
     "--tool=memcheck",
     "--xml=yes",
     `--xml-file=${join(folder, "valgrind.%p.xml")}`,
-    // Valgrind's further words, which would stand in the program's stderr.
-    `--log-file=${join(folder, "log.%p")}`,
+    // Valgrind's further words, not into the program's stderr. With %p here, Valgrind 3.19 writes the XML of a forked
+    // child into its parent's file.
+    `--log-file=${join(folder, "log")}`,
     "--trace-children=yes",
     "--track-origins=yes",
     "--leak-check=full",
@@ -33,7 +34,7 @@ export function valgrindWords(folder: string, suppressions: readonly string[] = 
 
 /** `onProgress` counts MiB. */
 export async function readXmlFolder(folder: string, onProgress: OnProgress): Promise<ReportFile[]> {
-  const files = filesOfProcesses(folder, "valgrind.");
+  const files = filesOfProcesses(folder, "valgrind.").filter(({ path }) => statSync(path).size > 0);
   const sizes = files.map(({ path }) => statSync(path).size);
   const mib = (bytes: number) => Math.ceil(bytes / 2 ** 20);
   const total = sizes.reduce((sum, size) => sum + Math.min(size, MOST_BYTES), 0);
@@ -49,8 +50,9 @@ export async function readXmlFolder(folder: string, onProgress: OnProgress): Pro
 
 /** Valgrind names a stack overflow, after which it cannot walk the stack, only in its text. */
 function withOverflow(folder: string, pid: Pid): (report: Report) => Report {
-  const log = join(folder, `log.${pid}`);
-  const isFull = existsSync(log) && readFileSync(log, "utf8").includes("Stack overflow in thread");
+  const log = join(folder, "log");
+  const words = `==${pid}== Stack overflow in thread`;
+  const isFull = existsSync(log) && readFileSync(log, "utf8").includes(words);
   return (report) =>
     isFull && report.kind === "FatalSignal"
       ? { ...report, message: `${report.message}: stack overflow` }

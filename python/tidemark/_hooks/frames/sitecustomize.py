@@ -29,13 +29,13 @@ def _watch_memcheck(folder):
     end = os.SEEK_END
     current = threading.get_ident
 
-    def begin():
-        nonlocal xml, size, out_path
-        pid = os.getpid()
-        out_path = os.path.join(folder, "frames.%d" % pid)
-        last_events.clear()
-        _write_faults(folder)
-        xml = os.open(os.path.join(folder, "valgrind.%d.xml" % pid), os.O_RDONLY)
+    def open_xml():
+        nonlocal xml, size
+        xml, size = -1, 0
+        try:
+            xml = os.open(os.path.join(folder, "valgrind.%d.xml" % os.getpid()), os.O_RDONLY)
+        except FileNotFoundError:
+            return  # in a child that was forked, Valgrind makes it with the first report
         try:
             # A high number: programs close, and use again, the low ones.
             high = fcntl.fcntl(xml, fcntl.F_DUPFD_CLOEXEC, 700)
@@ -43,11 +43,20 @@ def _watch_memcheck(folder):
             xml = high
         except OSError:
             pass  # the limit of open files is lower
-        size = lseek(xml, 0, end)
+
+    def begin():
+        nonlocal out_path, size
+        out_path = os.path.join(folder, "frames.%d" % os.getpid())
+        last_events.clear()
+        _write_faults(folder)
+        open_xml()
+        size = lseek(xml, 0, end) if xml >= 0 else 0
 
     def profile(frame, event, argument):
         try:
-            if lseek(xml, 0, end) != size:
+            if xml < 0:
+                open_xml()
+            if xml >= 0 and lseek(xml, 0, end) != size:
                 note(frame, event)
             if has_threads:
                 last_events[current()] = event
