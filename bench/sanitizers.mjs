@@ -19,11 +19,11 @@ const { values: options } = parseArgs({ options: { runs: { type: "string", defau
 const programs = {
   "calls of Python functions": `def length(number): return len(str(number))
 def work():
-    for number in range(4000): length(number)`,
+    for number in range(500): length(number)`,
   "work in C functions": `import json, zlib
 def work():
-    for _ in range(2):
-        rows = sorted(range(20000), key=str)
+    for _ in range(1):
+        rows = sorted(range(5000), key=str)
         zlib.compress(json.dumps(rows).encode())`,
 };
 const tools = { alone: [], memcheck: ["memcheck"], asan: ["asan", "--no-leaks"] };
