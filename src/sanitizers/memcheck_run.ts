@@ -14,7 +14,6 @@ const MOST_BYTES = 1 << 30;
 export function valgrindWords(folder: string, suppressions: readonly string[] = []): string[] {
   return [
     "valgrind",
-    "--quiet",
     "--tool=memcheck",
     "--xml=yes",
     `--xml-file=${join(folder, "valgrind.%p.xml")}`,
