@@ -63,6 +63,7 @@ const toolNames = [
   "heaptrack",
   "cc",
   "c++",
+  "clang",
   "setpriv",
   "unshare",
   "nsenter",

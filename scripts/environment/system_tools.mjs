@@ -1,7 +1,7 @@
 /** System packages that only the tests need; installed where apt and root are at hand. */
 import { findOnPath, step } from "../command.mjs";
 
-/** Program looked for, Debian package that brings it. */
+/** @type {[program: string, ...packages: string[]][]} program looked for, Debian packages that bring it */
 const wanted = [
   ["valgrind", "valgrind"],
   ["heaptrack", "heaptrack"],
@@ -9,33 +9,43 @@ const wanted = [
   ["zsh", "zsh"],
   ["fish", "fish"],
   ["promtool", "prometheus"],
+  // clang alone has no sanitizer runtimes.
+  ["clang", "clang", "libclang-rt-dev"],
 ];
 
 /** @returns {Promise<{what: string, why: string}[]>} what is still missing */
 export async function installSystemTools() {
-  const missing = wanted.filter(([program = ""]) => findOnPath(program) === undefined);
+  const missing = wanted.filter(([program]) => findOnPath(program) === undefined);
   if (missing.length === 0) {
     return [];
   }
-  const packages = missing.map(([, name = ""]) => name);
-  let why = "not installed";
-  if (process.getuid?.() === 0 && findOnPath("apt-get") !== undefined) {
+  if (process.getuid?.() !== 0 || findOnPath("apt-get") === undefined) {
+    return missing.map(([, what = ""]) => ({ what, why: "not installed" }));
+  }
+  const options = { env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } };
+  const skipped = [];
+  try {
+    await step("apt-get update", "apt-get", ["update", "-q"], options);
+  } catch (error) {
+    const why = reasonOf(error);
+    return missing.map(([, what = ""]) => ({ what, why }));
+  }
+  // One by one, so that a package that this release lacks leaves the others.
+  for (const [, ...packages] of missing) {
+    const words = ["install", "-q", "-y", "--no-install-recommends", ...packages];
     try {
-      const options = { env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } };
-      await step("apt-get update", "apt-get", ["update", "-q"], options);
-      await step(
-        `apt-get install ${packages.join(" ")}`,
-        "apt-get",
-        ["install", "-q", "-y", "--no-install-recommends", ...packages],
-        options,
-      );
-      return [];
+      await step(`apt-get install ${packages.join(" ")}`, "apt-get", words, options);
     } catch (error) {
-      if (!(error instanceof Error)) {
-        throw error;
-      }
-      why = error.message;
+      skipped.push({ what: packages.join(" "), why: reasonOf(error) });
     }
   }
-  return packages.map((what) => ({ what, why }));
+  return skipped;
+}
+
+/** @param {unknown} error */
+function reasonOf(error) {
+  if (!(error instanceof Error)) {
+    throw error;
+  }
+  return error.message;
 }

@@ -49,7 +49,10 @@ export interface Recommendation {
   readonly sentence: string;
 }
 
-/** Steady RSS decides; a setting is recommended if its whole interval is a saving, at an acceptable cost in CPU time. */
+/**
+ * Steady RSS decides; a setting is recommended if its whole interval is a saving, at an acceptable cost in CPU time. Of
+ * those that save about the same, it is the first.
+ */
 export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation {
   const plain = trials.find(({ allocator }) => allocator === "glibc");
   const others = trials.filter(
@@ -63,7 +66,11 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
     ({ steadyChange, cpuChange }) =>
       (steadyChange?.high ?? 0) <= -LEAST_SAVING && (cpuChange?.value ?? 0) <= MOST_CPU,
   );
-  const [first] = saving.sort((a, b) => a.steadyRssBytes - b.steadyRssBytes);
+  const lowest = Math.min(...saving.map(({ steadyRssBytes }) => steadyRssBytes));
+  // The settings of glibc come first: they need no library.
+  const first = saving.find(
+    ({ steadyRssBytes }) => steadyRssBytes - lowest <= LEAST_SAVING * plain.steadyRssBytes,
+  );
   if (first === undefined) {
     return { best: null, sentence: withoutBest(plain, others) };
   }

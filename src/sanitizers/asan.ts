@@ -1,20 +1,33 @@
 /** `tidemark asan`: a program under AddressSanitizer, then, if it was clean, under LeakSanitizer. */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type GroupEnd, interpreterOf } from "../inspect/index.js";
 import type { Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
+import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
 import { DivertedLines } from "./diverted_lines.js";
 import { damageOf, findingsOf } from "./document.js";
 import { Owners } from "./owners.js";
 import { faultStack, filesOfProcesses } from "./python_frames.js";
 import type { ReportFile } from "./report.js";
 import { FRAME_FORMAT, readSanitizerText } from "./sanitizer_text.js";
-import { runTool, type ToolRequest, watchedEnvironment, withReportFolder } from "./tool_run.js";
+import {
+  INTERRUPTED,
+  runTool,
+  type ToolRequest,
+  watchedEnvironment,
+  withReportFolder,
+} from "./tool_run.js";
 import { findRuntime, type SanitizerRuntime } from "./tools.js";
 
 /** More of a report is not read. */
 const MOST_BYTES = 256 << 20;
+const PROMPT_MS = 200;
+/**
+ * Freed memory is overwritten with 0x55. The interpreter is not instrumented, and would go on with the contents of an
+ * object that ended too early; so it crashes at the first use.
+ */
+const FILL = "max_free_fill_size=4096";
 
 export interface AsanRequest extends ToolRequest {
   /** Folders for the front of PYTHONPATH: instrumented builds. */
@@ -29,12 +42,13 @@ interface Stage extends AsanRequest {
 }
 
 /**
- * Runs the program; the first run keeps its input and output, and the second has none. Throws TM-E090 without a
- * runtime, TM-E009 if the program cannot be started, TM-E093 after an interrupt.
+ * Runs the program; the first run keeps its input and output, and the second has none. An abort of `until` interrupts
+ * the program, and the document has what was found up to then. Throws TM-E090 without a runtime, TM-E009 if the
+ * program cannot be started.
  */
 export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> {
-  const { command, note, leaks, all, modules } = request;
-  const runtime = findRuntime();
+  const { command, note, leaks, all, modules, builds, until } = request;
+  const runtime = runtimeOf(builds);
   const owners = new Owners(interpreterOf(command));
   note(`${command[0]} runs under AddressSanitizer (${runtime.version}), about 2 times slower`);
   return await withReportFolder(async (folder) => {
@@ -44,11 +58,17 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
     const limits = instrumentedLimits(folder, owners);
     const isClean = files.every(({ reports }) => reports.length === 0) && end.signal === null;
     const unsearched: string[] = [];
-    if (leaks && isClean) {
+    if (until.aborted) {
+      unsearched.push(INTERRUPTED);
+    } else if (leaks && isClean) {
       note("no error: it runs again to look for leaks, with empty input, its output discarded");
       const second = await runStage(stage, true);
       files.push(...readFolder(folder, ["leaks."]));
-      unsearched.push(...leakLimits(folder), ...differentEnd(end, second));
+      unsearched.push(
+        ...(until.aborted
+          ? ["The run that looks for leaks was interrupted: leaks may be missing."]
+          : [...leakLimits(folder), ...differentEnd(end, second)]),
+      );
     } else {
       unsearched.push(
         leaks
@@ -56,7 +76,8 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
           : "Leaks were not looked for, as --no-leaks asks.",
       );
     }
-    const selection = { all, modules, owners, importOnly: new Set<string>() };
+    const none = new Set<string>();
+    const selection = { all, modules, owners, importOnly: none, suppressions: none };
     const found = findingsOf(files, {
       ...selection,
       pythonAt: ({ pid, isLeak, kind }) =>
@@ -76,14 +97,24 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
   });
 }
 
+/** Of the compiler that built the extensions: two runtimes in one process do not work. */
+function runtimeOf(builds: readonly string[]): SanitizerRuntime {
+  const earlier = (process.env.PYTHONPATH ?? "").split(":");
+  const folders = [...builds, ...earlier.filter((folder) => basename(folder) === BUILD_NAME)];
+  const isClang = folders.flatMap(extensionsIn).some((path) => contains(path, "libclang_rt.asan"));
+  return findRuntime(
+    isClang && process.env.CC === undefined ? { ...process.env, CC: "clang" } : process.env,
+  );
+}
+
 async function runStage(stage: Stage, isLeakRun: boolean): Promise<GroupEnd> {
-  const { command, runtime, folder, until, builds } = stage;
+  const { command, runtime, folder, until, builds, onElapsed } = stage;
   const format = `stack_trace_format='${FRAME_FORMAT}'`;
   const log = (name: string) => `log_path=${join(folder, name)}`;
   const mode = isLeakRun
     ? ["detect_leaks=1", "abort_on_error=0", "exitcode=0", log("leaks"), "fast_unwind_on_malloc=1"]
     : // Aborting lets faulthandler write the Python stack of the very moment.
-      ["detect_leaks=0", "abort_on_error=1", "handle_abort=0", "handle_segv=2", log("asan")];
+      ["detect_leaks=0", "abort_on_error=1", "handle_abort=0", "handle_segv=2", log("asan"), FILL];
   const own = (name: string) => (process.env[name] ? [process.env[name]] : []);
   const environment = watchedEnvironment("asan", folder, {
     ASAN_OPTIONS: [...own("ASAN_OPTIONS"), ...mode, "malloc_context_size=50", format].join(":"),
@@ -95,9 +126,20 @@ async function runStage(stage: Stage, isLeakRun: boolean): Promise<GroupEnd> {
     LD_PRELOAD: [...runtime.libraries, process.env.LD_PRELOAD].filter(Boolean).join(":"),
   });
   environment.PYTHONPATH = [...builds, environment.PYTHONPATH].join(":");
+  environment.TIDEMARK_BUILDS = builds.join(":");
   const lines = new DivertedLines((text) => process.stderr.write(text, "latin1"));
   const takeErrors = (text: string) => lines.write(text);
-  const end = await runTool({ command, environment, isShown: !isLeakRun, until, takeErrors });
+  // A prompt has no newline: what the program writes is passed on soon.
+  const passOn = setInterval(() => lines.passPartialLine(), PROMPT_MS);
+  const isShown = !isLeakRun;
+  const end = await runTool({
+    command,
+    environment,
+    isShown,
+    until,
+    takeErrors,
+    onElapsed,
+  }).finally(() => clearInterval(passOn));
   const reports = lines.end();
   if (reports !== "") {
     writeFileSync(join(folder, "undefined.0"), reports, "latin1");
@@ -147,18 +189,10 @@ function instrumentedLimits(folder: string, owners: Owners): string[] {
       .flatMap((name) => readFileSync(join(folder, name), "utf8").match(/\/\S.*\.so\S*$/gm) ?? []),
   );
   const own = [...paths].filter((path) => owners.ofObject(path).kind === "own");
-  const instrumented = own.filter(isInstrumented);
+  const instrumented = own.filter((path) => contains(path, ASAN_CALL));
   return paths.size === 0 || instrumented.length > 0
     ? []
     : [
         `No extension of the program was built with AddressSanitizer${own.length === 0 ? "" : ` (${own.join(", ")})`}: only calls of malloc, free, memcpy and the like were checked. Build it: tidemark asan --build EXT_DIR -- COMMAND`,
       ];
-}
-
-function isInstrumented(path: string): boolean {
-  try {
-    return readFileSync(path).includes("__asan_report");
-  } catch {
-    return false;
-  }
 }

@@ -1,16 +1,13 @@
 /** `tidemark asan --build EXT_DIR`: builds an extension with AddressSanitizer and UndefinedBehaviorSanitizer. */
 
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, rmSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { interpreterOf, startGroup } from "../inspect/index.js";
 import { fileNotFound } from "../model/errors/errors.js";
 import { buildFailed, runInterrupted, toolMissing } from "../model/errors/tool_errors.js";
+import { backendOf, buildEnvironment, stepsOf, wayOf } from "./build_steps.js";
+import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
 import { findRuntime } from "./tools.js";
-
-/** Unoptimised: a compiler removes some errors together with the code that makes them. Address covers object-size. */
-const FLAGS =
-  "-g -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=object-size";
 
 export interface BuildRequest {
   readonly folder: string;
@@ -19,21 +16,24 @@ export interface BuildRequest {
   readonly until: AbortSignal;
 }
 
-/** How the folder is built: by its own set-up, as a package, or each source with a PyInit_ by itself. */
-type Way = "setup.py" | "pyproject.toml" | "sources";
-
 /**
- * Returns the folder to put in front of PYTHONPATH: EXT_DIR/build/tidemark-asan, which is replaced. Throws TM-E003,
- * TM-E090 without a compiler, TM-E092 with the compiler's first error, TM-E093 after an interrupt.
+ * Returns the folder to import from: EXT_DIR/build/tidemark-asan, which is replaced. Throws TM-E003, TM-E090 without a
+ * compiler, TM-E092 with the compiler's first error, TM-E093 after an interrupt.
  */
 export async function buildForAsan({ folder, command, until }: BuildRequest): Promise<string> {
   const source = resolve(folder);
-  if (!statSync(source, { throwIfNoEntry: false })?.isDirectory()) {
+  const place = statSync(source, { throwIfNoEntry: false });
+  if (place === undefined) {
     throw fileNotFound(folder, "folder");
   }
-  const { compiler } = findRuntime();
+  const nameFolder = "name the folder of the extension's sources";
+  if (!place.isDirectory()) {
+    throw buildFailed(folder, "it is a file, not a folder", nameFolder);
+  }
+  const runtime = findRuntime();
+  const { compiler } = runtime;
   if (compiler === null) {
-    throw toolMissing("a C compiler", "sudo apt install gcc");
+    throw toolMissing("a C compiler", "sudo apt install gcc g++");
   }
   const python = interpreterOf(command) ?? interpreterOf(["python3"]);
   if (python === null) {
@@ -43,93 +43,32 @@ export async function buildForAsan({ folder, command, until }: BuildRequest): Pr
       "name the program: asan --build DIR -- python app.py",
     );
   }
-  const way = wayOf(source, folder);
-  const output = join(source, "build", "tidemark-asan");
+  const way = wayOf(source);
+  if (way === null) {
+    const nothing =
+      "it has no setup.py, no pyproject.toml and no C or C++ source with a PyInit_ function";
+    throw buildFailed(folder, nothing, nameFolder);
+  }
+  const output = join(source, "build", BUILD_NAME);
   rmSync(output, { recursive: true, force: true });
   mkdirSync(output, { recursive: true });
-  for (const words of commandsFor(way, { source, output, python: python.path, compiler })) {
-    const environment = {
-      ...process.env,
-      CC: compiler,
-      CFLAGS: `${process.env.CFLAGS ?? ""} ${FLAGS}`.trim(),
-      CXXFLAGS: `${process.env.CXXFLAGS ?? ""} ${FLAGS}`.trim(),
-      LDFLAGS: `${process.env.LDFLAGS ?? ""} -fsanitize=address,undefined`.trim(),
-    };
+  const places = { source, output, python: python.path, runtime: { ...runtime, compiler } };
+  const environment = buildEnvironment(places);
+  for (const words of stepsOf(way, places)) {
     await runBuild({ words, environment, source, until, folder });
   }
+  const extensions = extensionsIn(output);
+  if (extensions.length === 0) {
+    throw buildFailed(folder, "its build made no extension module (*.so)", nameFolder);
+  }
+  if (!extensions.some((path) => contains(path, ASAN_CALL))) {
+    throw buildFailed(
+      folder,
+      "its build did not use CFLAGS and LDFLAGS, or reused objects of an earlier build",
+      "remove the objects of earlier builds, and let the build take these variables",
+    );
+  }
   return output;
-}
-
-function wayOf(source: string, shown: string): Way {
-  if (existsSync(join(source, "setup.py"))) {
-    return "setup.py";
-  }
-  if (existsSync(join(source, "pyproject.toml"))) {
-    return "pyproject.toml";
-  }
-  if (modulesIn(source).length > 0) {
-    return "sources";
-  }
-  throw buildFailed(
-    shown,
-    "it has no setup.py, no pyproject.toml and no C source with a PyInit_ function",
-    "name the folder of the extension's sources",
-  );
-}
-
-/** Sources that define an extension module. */
-function modulesIn(source: string): { file: string; module: string }[] {
-  return readdirSync(source)
-    .filter((name) => /\.(?:c|cc|cpp|cxx)$/.test(name))
-    .flatMap((name) => {
-      const file = join(source, name);
-      const module = /\bPyInit_(\w+)\s*\(/.exec(readFileSync(file, "utf8"))?.[1];
-      return module === undefined ? [] : [{ file, module }];
-    });
-}
-
-interface Places {
-  readonly source: string;
-  readonly output: string;
-  readonly python: string;
-  readonly compiler: string;
-}
-
-function commandsFor(way: Way, { source, output, python, compiler }: Places): string[][] {
-  if (way === "setup.py") {
-    const temporary = join(source, "build", "tidemark-asan-objects");
-    const folders = ["--build-lib", output, "--build-temp", temporary];
-    return [
-      [
-        python,
-        "setup.py",
-        "--quiet",
-        "build",
-        "--build-base",
-        temporary,
-        "build_ext",
-        "--force",
-        ...folders,
-      ],
-    ];
-  }
-  if (way === "pyproject.toml") {
-    const pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-cache-dir"];
-    return [[python, ...pip, "--no-build-isolation", "--target", output, source]];
-  }
-  const asked = spawnSync(
-    python,
-    [
-      "-c",
-      "import sysconfig as s; print(s.get_path('include')); print(s.get_config_var('EXT_SUFFIX'))",
-    ],
-    { encoding: "utf8" },
-  );
-  const [include = "", suffix = ".so"] = asked.stdout.split("\n");
-  return modulesIn(source).map(({ file, module }) => [
-    ...[compiler, ...FLAGS.split(" "), "-shared", "-fPIC", `-I${include}`, file],
-    ...["-o", join(output, module + suffix), ...(/\.c$/.test(file) ? [] : ["-lstdc++"])],
-  ]);
 }
 
 interface BuildStep {
@@ -160,21 +99,53 @@ async function runBuild({ words, environment, source, folder, until }: BuildStep
     throw runInterrupted();
   }
   if (exitCode !== 0) {
-    const missing = /No module named '?(setuptools|pip)\b/.exec(output)?.[1];
-    const next =
-      missing === undefined
-        ? `to see all of it: ${basename(words[0] ?? "")} ${words.slice(1).join(" ")}`
-        : `install it: ${words[0]} -m ${missing === "pip" ? "ensurepip" : `pip install ${missing}`}`;
     throw buildFailed(
       folder,
       startFailure ?? firstError(output) ?? `it ended with ${signal ?? `exit code ${exitCode}`}`,
-      next,
+      nextAfter(output, words, source),
     );
   }
 }
 
-/** "faulty.c:7:5: error: unknown type name", or the last line. */
+/** Packages that bring the build backends whose names differ. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  mesonpy: "meson-python",
+  scikit_build_core: "scikit-build-core",
+  hatchling: "hatchling",
+};
+
+/** What to do about a build that failed. */
+function nextAfter(output: string, words: readonly string[], source: string): string {
+  const [python = ""] = words;
+  if (/No module named '?pip\b/.test(output)) {
+    return `install it: ${python} -m ensurepip`;
+  }
+  const isOffline = /No matching distribution|Could not find a version|Connection|resolve/.test(
+    output,
+  );
+  const missing = /No module named '?(\w+)/.exec(output)?.[1];
+  if (isOffline || missing !== undefined) {
+    const [module = ""] = isOffline ? backendOf(source).split(".") : [missing];
+    return `install it: ${python} -m pip install ${PACKAGES[module] ?? module}`;
+  }
+  return `to see all of it: ${basename(python)} ${words.slice(1).join(" ")}`;
+}
+
+/** Lines in which pip only reports that the build failed, or gives advice. */
+const OF_PIP = /^(?:note|hint|\[notice\]):?|^(?:error: )?(?:subprocess-exited|metadata-generation)/;
+
+/** "faulty.c:7:5: error: unknown type name", or the last line that is no advice of pip. */
 function firstError(output: string): string | undefined {
-  const lines = output.split("\n").filter((line) => line.trim() !== "");
-  return lines.find((line) => /(?:^|[\s:])(?:fatal )?error:/i.test(line)) ?? lines.at(-1);
+  const lines = output
+    .split("\n")
+    .map((line) => line.replace(/^[\s|╰─>]+/, ""))
+    .filter((line) => line !== "" && !OF_PIP.test(line));
+  return (
+    lines.find((line) => /^[^\s:]+:\d+(?::\d+)?: (?:fatal )?error:/.test(line)) ??
+    lines.find((line) =>
+      /\b(?:No matching distribution|No module named|Cannot import)/.test(line),
+    ) ??
+    lines.find((line) => /(?:^|[\s:])(?:fatal )?error:/i.test(line)) ??
+    lines.at(-1)
+  );
 }

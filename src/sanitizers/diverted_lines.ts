@@ -7,6 +7,7 @@
  *         #0|0x7f44bce783f7|...
  *     (empty line)
  */
+const DEADLY = "AddressSanitizer:DEADLYSIGNAL";
 const BEGINS = /: runtime error: /;
 const CONTINUES =
   /^\s*#\d+\||^0x[0-9a-f]+: note: |^ +(?:[0-9a-f]{2} +)+[0-9a-f]{2}\s*$|^ *\^[~ ]*$/;
@@ -17,6 +18,7 @@ export class DivertedLines {
   readonly #pass: (text: string) => void;
   readonly #diverted: string[] = [];
   #rest = "";
+  #waiting = "";
   #inReport = false;
 
   constructor(pass: (text: string) => void) {
@@ -36,6 +38,15 @@ export class DivertedLines {
     }
   }
 
+  /** Passes on what has no newline yet, such as a prompt, unless the line was already like this at the last call. */
+  passPartialLine(): void {
+    if (!this.#inReport && this.#rest !== "" && this.#rest === this.#waiting) {
+      this.#pass(this.#rest);
+      this.#rest = "";
+    }
+    this.#waiting = this.#rest;
+  }
+
   /** The reports. */
   end(): string {
     if (this.#rest !== "") {
@@ -47,6 +58,9 @@ export class DivertedLines {
   #take(line: string): void {
     const begins = BEGINS.test(line);
     const ends = this.#inReport && line === "";
+    if (line === DEADLY) {
+      return; // the report is in the file
+    }
     if (begins || ends || (this.#inReport && CONTINUES.test(line))) {
       this.#diverted.push(line);
       this.#inReport = !ends;

@@ -8,7 +8,7 @@ import type {
   OwnerJson,
   PythonStackJson,
 } from "../model/documents/memcheck_document.js";
-import { explain, severityOf } from "./explanations.js";
+import { endedTooEarly, explain, isCrash, severityOf } from "./explanations.js";
 import type { Owners } from "./owners.js";
 import { type NativeFrame, type Report, type ReportFile, signatureOf } from "./report.js";
 
@@ -19,16 +19,19 @@ export interface Selection {
   readonly modules: readonly string[];
   /** Signatures of reports that importing alone causes. */
   readonly importOnly: ReadonlySet<string>;
+  /** Names of the entries in the user's suppression files. */
+  readonly suppressions: ReadonlySet<string>;
   readonly owners: Owners;
   readonly pythonAt: (report: Report) => PythonStackJson | undefined;
 }
 
 type Findings = Pick<MemcheckJson, "errors" | "leaks" | "suppressed" | "processes">;
 
-/** Kinds of leaks to which something still points. */
+/** Kinds of leaks to which something still points, or may point. */
 export const WEAK_LEAKS: ReadonlySet<string> = new Set([
   "Leak_StillReachable",
   "Leak_IndirectlyLost",
+  "Leak_PossiblyLost",
 ]);
 /** One or two such blocks of one place may be kept on purpose, in a static variable of the extension. */
 const FEWEST_WEAK_BLOCKS = 3;
@@ -45,7 +48,10 @@ interface Group {
 }
 
 export function findingsOf(files: readonly ReportFile[], selection: Selection): Findings {
-  const suppressed = { importOnly: 0, interpreter: 0, libraries: 0, system: 0 };
+  const suppressed = {
+    ...{ importOnly: 0, interpreter: 0, libraries: 0, system: 0 },
+    suppressionFiles: suppressedBy(files, selection.suppressions),
+  };
   const groups = new Map<string, Group>();
   const leftOut = new Set<string>();
   for (const { reports, counts } of files) {
@@ -72,17 +78,24 @@ export function findingsOf(files: readonly ReportFile[], selection: Selection): 
     processes: [...new Set(files.map(({ pid }) => pid))].filter((pid) => pid > 0),
     errors: errors
       .sort((a, b) => severityOf(a.report) - severityOf(b.report) || b.count - a.count)
-      .map(errorOf),
+      .map((group) => errorOf(group, errors)),
     leaks: leaks.map(leakOf).sort((a, b) => b.bytes - a.bytes),
     suppressed,
   };
+}
+
+/** Errors and leaks that Valgrind left out because of the user's suppression files. */
+function suppressedBy(files: readonly ReportFile[], names: ReadonlySet<string>): number {
+  return files
+    .flatMap(({ suppressed }) => [...(suppressed ?? [])])
+    .reduce((sum, [name, count]) => sum + (names.has(name) ? count : 0), 0);
 }
 
 function reasonToLeaveOut(
   report: Report,
   { kind, module }: OwnerJson,
   { all, modules, importOnly }: Selection,
-): keyof MemcheckJson["suppressed"] | null {
+): Exclude<keyof MemcheckJson["suppressed"], "suppressionFiles"> | null {
   const isNamed = modules.some((name) => module === name || module.startsWith(`${name}.`));
   if (all || isNamed) {
     return null;
@@ -138,7 +151,7 @@ function add(groups: Map<string, Group>, added: Added, { pythonAt }: Selection):
 
 function keyOf({ report, owner, frame }: Added): string {
   const { isLeak, kind, freed, allocated } = report;
-  if (isBrokenObject(report, owner.kind) && freed.length > 0) {
+  if (endedTooEarly(report) || (isBrokenObject(report, owner.kind) && freed.length > 0)) {
     // One object that ended too early gives an error at each of its further uses.
     const places = [freed, allocated].map(([first, second]) =>
       [first, second].map((at) => `${at?.function}:${at?.file}:${at?.line}`).join(),
@@ -155,12 +168,15 @@ function mostLost({ lost }: Group): { readonly bytes: number; readonly blocks: n
   return [...lost.values()].sort((a, b) => b.bytes - a.bytes)[0] ?? { bytes: 0, blocks: 0 };
 }
 
-function errorOf({ report, owner, count, python }: Group): MemoryErrorJson {
+function errorOf(group: Group, all: readonly Group[]): MemoryErrorJson {
+  const { report, owner, count, python } = group;
   const { kind, message, stack, allocated, freed, pid } = report;
   const { title, explanation, causes, fix } = explain(report);
+  const isConsequence =
+    isCrash(report) && all.some((other) => other !== group && other.report.pid === pid);
   return {
     kind,
-    title,
+    title: isConsequence ? "Crash" : title,
     count,
     message,
     owner,
@@ -169,8 +185,8 @@ function errorOf({ report, owner, count, python }: Group): MemoryErrorJson {
     ...(freed.length === 0 ? {} : { freed: framesOf(freed) }),
     ...(python === undefined ? {} : { python }),
     explanation,
-    causes: [...causes],
-    fix,
+    causes: isConsequence ? ["an error of the same process that is listed here, too"] : [...causes],
+    fix: isConsequence ? "Fix the other errors of this process first." : fix,
     pid,
   };
 }

@@ -1,4 +1,5 @@
 /** What each kind of error means to a Python engineer: a title, what happened, the usual causes, how to fix it. */
+import { isInterpreter, isSystem } from "./owners.js";
 import type { NativeFrame, Report } from "./report.js";
 
 export interface Explanation {
@@ -49,6 +50,7 @@ const OVER_COUNT: Explanation = {
     "Py_INCREF of a new reference before it is returned",
     "PyList_Append or PyDict_SetItem, which take a reference of their own, without Py_DECREF of the new object",
     "an early return on an error that skips Py_DECREF",
+    "a list, dict, tuple or instance that leaks, and keeps this object",
   ],
   fix: "Py_DECREF each new reference once, on every path, unless it is returned or stolen.",
 };
@@ -117,16 +119,70 @@ const UNDEFINED: Explanation = {
   ],
   fix: "Check the range before the operation, or compute with an unsigned or wider type.",
 };
-const CRASH: Explanation = {
-  title: "Crash",
+const NULL_POINTER: Explanation = {
+  title: "Access through a NULL pointer",
   explanation:
-    "The program accessed an address that is not mapped, or was ended by another fatal signal.",
+    "The code accessed an address close to 0: a member of a structure, or an element, behind a pointer that is NULL.",
   causes: [
-    "a NULL result that was not checked",
-    "a pointer that was freed or never set",
-    "a stack overflow",
+    "a NULL result that was not checked: of malloc, or of a function of Python that failed",
+    "a structure that was zeroed or not filled yet",
+    "a pointer that was read from freed or overwritten memory",
   ],
   fix: "Check the results of Python's C functions for NULL before they are used.",
+};
+const WILD_POINTER: Explanation = {
+  title: "Access through an invalid pointer",
+  explanation: "The code accessed an address that belongs to no block and no variable.",
+  causes: [
+    "a pointer that was never set, or that was read from freed or overwritten memory",
+    "an index or offset far beyond its block",
+    "a pointer cut to 32 bits: through int, or, with ctypes, a function without restype or argtypes",
+  ],
+  fix: "Find where the pointer comes from: initialise it, declare its whole type, and check the index.",
+};
+const BROKEN_OBJECT: Explanation = {
+  title: "Crash of the interpreter on a broken Python object",
+  explanation:
+    "The interpreter crashed while it used an object: most often one that ended too early, because an extension gave back a reference that it did not own.",
+  causes: [
+    "Py_DECREF of a borrowed reference: an argument, PyList_GetItem, PyTuple_GetItem, PyDict_GetItem",
+    "a borrowed reference that is returned, or stored, without Py_INCREF",
+    "NULL, or an object that is not filled, given to a function of Python or stored in a list or tuple",
+    "an extension that wrote beyond its block",
+  ],
+  fix: "tidemark memcheck -- COMMAND shows where the object was freed: remove the Py_DECREF there, or add a Py_INCREF (Py_NewRef) where the reference is taken.",
+};
+const CRASH: Explanation = {
+  title: "Crash",
+  explanation: "The program was ended by a fatal signal.",
+  causes: ["an instruction that this processor does not have", "a jump through a bad pointer"],
+  fix: "Look at the instruction at the leaf of the stack.",
+};
+const DIVISION: Explanation = {
+  title: "Division by zero",
+  explanation: "A division of integers had no result, and the processor ended the program.",
+  causes: ["a divisor of 0", "the smallest integer divided by -1"],
+  fix: "Check the divisor before the division.",
+};
+const ABORTED: Explanation = {
+  title: "The program ended itself by abort()",
+  explanation: "Code found a state from which it cannot go on, and called abort().",
+  causes: [
+    "an assert() that failed",
+    "a C++ exception that nobody caught, so that std::terminate was called",
+    "Py_FatalError: a function of Python that was called without the GIL or with a broken object",
+  ],
+  fix: "Read the last lines that the program printed, and check the caller of abort() in the stack.",
+};
+const STACK_EXHAUSTED: Explanation = {
+  title: "The stack is full",
+  explanation:
+    "Calls were nested so deep, or local variables were so large, that the thread's stack was full.",
+  causes: [
+    "a recursion without an end, or over data that is nested very deep",
+    "a large array among the local variables",
+  ],
+  fix: "Limit the recursion (Py_EnterRecursiveCall), and allocate large arrays with malloc.",
 };
 const OTHER: Explanation = {
   title: "Memory error",
@@ -145,9 +201,11 @@ const BY_KIND: readonly (readonly [RegExp, Explanation])[] = [
   [/^heap-use-after-free$|^stack-use-after-|^use-after-poison$/, AFTER_FREE],
   [/-overflow$|-underflow$|^dynamic-stack/, OUTSIDE],
   [/^undefined-behavior$/, UNDEFINED],
-  [/^(?:SEGV|BUS|FPE|ILL|ABRT|FatalSignal|stack-overflow)$/, CRASH],
-  [/^Invalid(?:Read|Write|Jump)$/, OUTSIDE],
 ];
+/** Valgrind's and AddressSanitizer's words for an access to an address that is in no block. */
+const ACCESS = /^(?:Invalid(?:Read|Write|Jump)|FatalSignal|SEGV|BUS)$/;
+/** A member of a structure behind a NULL pointer is closer to 0 than this. */
+const NULL_PAGES = 65_536;
 
 const ALLOCATES_OBJECT =
   /^(?:_?PyObject_(?:GC_)?(?:New|NewVar|Malloc|Alloc\w*)|_?PyType_(?:GenericAlloc|AllocNoTrack)|Py\w+_(?:New|From\w+)|gc_alloc|_?PyLong_\w+|_?PyBytes_\w+)/;
@@ -157,14 +215,83 @@ export function explain(report: Report): Explanation {
   if (isLeak) {
     return makesObject(stack) ? OVER_COUNT : LEAK;
   }
-  const isAfterFree =
-    kind === "heap-use-after-free" ||
-    (/^Invalid(?:Read|Write|Jump)$/.test(kind) && freed.length > 0);
-  if (isAfterFree) {
-    return freed.some(endsObject) || makesObject(allocated) ? UNDER_COUNT : AFTER_FREE;
+  if (endedTooEarly(report)) {
+    return UNDER_COUNT;
   }
-  return BY_KIND.find(([pattern]) => pattern.test(kind))?.[1] ?? OTHER;
+  if (/^Invalid(?:Read|Write|Jump)$/.test(kind) && freed.length + allocated.length > 0) {
+    return freed.length > 0 ? AFTER_FREE : OUTSIDE;
+  }
+  const found = BY_KIND.find(([pattern]) => pattern.test(kind))?.[1];
+  return found ?? (isCrash(report) || ACCESS.test(kind) ? explainAccess(report) : OTHER);
 }
+
+/**
+ * Whether the block was a Python object, freed when its reference count reached 0, and then used as an object. A
+ * pointer into its data that the extension kept (PyBytes_AsString) is another error.
+ */
+export function endedTooEarly(report: Report): boolean {
+  const { kind, freed, allocated } = report;
+  const isObject = makesObject(allocated) || (isOfPython(allocated) && freed.some(endsObject));
+  return (
+    /^(?:heap-use-after-free|Invalid(?:Read|Write|Jump|Free)|double-free)$/.test(kind) &&
+    freed.length > 0 &&
+    isObject &&
+    !isPointerIntoData(report)
+  );
+}
+
+/** Whether Python allocated the block for itself. */
+function isOfPython(frames: readonly NativeFrame[]): boolean {
+  const caller = callerOf(frames.filter(({ function: name }) => !/^_?PyMem_/.test(name)));
+  return caller !== undefined && isInterpreter(caller.object);
+}
+
+/** The first frame that is not of the C library or of the tool. */
+function callerOf(frames: readonly NativeFrame[]): NativeFrame | undefined {
+  return frames.find(({ object }) => object !== "" && !isSystem(object));
+}
+
+/** The collector's links, then the reference count and the type: 32 bytes. */
+const HEADER_BYTES = 32;
+
+function isPointerIntoData({ message, stack }: Report): boolean {
+  const offset = Number(/the address is (?:located )?(\d+) bytes inside/.exec(message)?.[1] ?? 0);
+  const caller = callerOf(stack);
+  return (
+    offset >= HEADER_BYTES &&
+    caller !== undefined &&
+    !isInterpreter(caller.object) &&
+    !/^_?Py/.test(caller.function)
+  );
+}
+
+/** Whether the report is of the program's end by a signal. */
+export function isCrash({ kind }: Report): boolean {
+  return /^(?:SEGV|BUS|FPE|ILL|ABRT|FatalSignal|stack-overflow)$/.test(kind);
+}
+
+/** Of an access to no block: the pointer is NULL or invalid, or a broken object's. */
+function explainAccess({ kind, message, stack }: Report): Explanation {
+  const words = `${kind} ${message}`;
+  const special = SIGNALS.find(([pattern]) => pattern.test(words));
+  if (special !== undefined) {
+    return special[1];
+  }
+  const leaf = callerOf(stack);
+  if (leaf !== undefined && isInterpreter(leaf.object)) {
+    return BROKEN_OBJECT;
+  }
+  const address = /address (0x[0-9a-f]+)/i.exec(message)?.[1];
+  return Number(address) < NULL_PAGES ? NULL_POINTER : WILD_POINTER;
+}
+
+/** Signals that are not about an address. */
+const SIGNALS: readonly (readonly [RegExp, Explanation])[] = [
+  [/stack-overflow|stack overflow/, STACK_EXHAUSTED],
+  [/\b(?:SIG)?FPE\b/, DIVISION],
+  [/\b(?:SIG)?ABRT\b/, ABORTED],
+  [/\b(?:SIG)?(?:ILL|TRAP|SYS)\b/, CRASH],
+];
 
 function endsObject({ function: name }: NativeFrame): boolean {
   return /^_?Py_(?:Dealloc|DECREF|XDECREF)|^subtype_dealloc$|^PyObject_(?:GC_Del|Free)$/.test(name);

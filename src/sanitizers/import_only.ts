@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import type { StartedPython } from "../inspect/index.js";
+import type { Millis } from "../model/base/units.js";
 import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
 import { signatureOf } from "./report.js";
 import { runTool, withReportFolder } from "./tool_run.js";
@@ -18,19 +19,20 @@ export interface ImportOnly {
   readonly toolVersion: string;
   readonly until: AbortSignal;
   readonly note: (line: string) => void;
+  readonly onElapsed: (elapsedMs: Millis) => void;
 }
 
-/** Signatures of the reports. */
+/** Signatures of the reports; none after an interrupt, unless an earlier run kept them. */
 export async function importOnlySignatures(request: ImportOnly): Promise<Set<string>> {
-  const { python, modules, toolVersion, until, note } = request;
+  const { python, modules, toolVersion, until, note, onElapsed } = request;
   const code = [...modules]
     .sort()
     .map((name) => `try:\n import ${name}\nexcept BaseException: pass`)
     .join("\n");
   const cache = cachePath([python.executable, python.executableMs, toolVersion, code].join("\0"));
   const kept = readCache(cache);
-  if (kept !== null) {
-    return kept;
+  if (kept !== null || until.aborted) {
+    return kept ?? new Set();
   }
   note(
     `${modules.length === 0 ? "running Python alone" : `importing ${modules.join(", ")} alone`} under Valgrind, to leave out what that causes; the result is kept`,
@@ -39,11 +41,13 @@ export async function importOnlySignatures(request: ImportOnly): Promise<Set<str
     const words = valgrindWords(folder);
     const environment = { ...process.env, PYTHONMALLOC: "malloc", TIDEMARK: "off" };
     const command = [...words, python.path, "-c", code === "" ? "pass" : code];
-    await runTool({ command, environment, isShown: false, until });
+    await runTool({ command, environment, isShown: false, until, onElapsed });
     const files = await readXmlFolder(folder, async () => {});
     return new Set(files.flatMap(({ reports }) => reports.map((report) => signatureOf(report))));
   });
-  writeCache(cache, signatures);
+  if (!until.aborted) {
+    writeCache(cache, signatures);
+  }
   return signatures;
 }
 

@@ -12,32 +12,43 @@ import { Owners } from "./owners.js";
 import { XmlIntervals } from "./python_frames.js";
 import type { Report, ReportFile } from "./report.js";
 import {
+  INTERRUPTED,
   requireReports,
   runTool,
   type ToolRequest,
   watchedEnvironment,
   withReportFolder,
 } from "./tool_run.js";
-import { valgrindVersion } from "./tools.js";
+import { readSuppressions, valgrindVersion } from "./tools.js";
+
+export interface MemcheckRequest extends ToolRequest {
+  /** The user's suppression files for Valgrind. */
+  readonly suppressions: readonly string[];
+}
 
 /**
- * Runs the program; it keeps its input and output. `onProgress` counts MiB of XML. Throws TM-E090 without Valgrind,
- * TM-E009 and TM-E091 if the program cannot be started, TM-E093 after an interrupt.
+ * Runs the program; it keeps its input and output. An abort of `until` interrupts the program, and the document has
+ * what was found up to then. `onProgress` counts MiB of XML. Throws TM-E090 without Valgrind, TM-E003 and TM-E002 for
+ * a bad suppression file, TM-E009 and TM-E091 if the program cannot be started.
  */
 export async function memcheckDocument(
-  request: ToolRequest,
+  request: MemcheckRequest,
   onProgress: OnProgress,
 ): Promise<MemcheckJson> {
-  const { command, until, note, all, modules } = request;
+  const { command, until, note, all, modules, suppressions, onElapsed } = request;
   const toolVersion = valgrindVersion();
+  const suppressed = readSuppressions(suppressions);
   const python = interpreterOf(command);
   note(`${command[0]} runs under ${toolVersion}, 20 to 50 times slower`);
   return await withReportFolder(async (folder) => {
-    const words = [...valgrindWords(folder), ...command];
+    const words = [...valgrindWords(folder, suppressions), ...command];
     const environment = watchedEnvironment("memcheck", folder, {});
-    const end = await runTool({ command: words, environment, isShown: true, until });
+    const run = { command: words, environment, isShown: true, until, onElapsed };
+    const end = await runTool(run);
     const files = await readXmlFolder(folder, onProgress);
-    requireReports(files.length, "Valgrind", end);
+    if (!until.aborted) {
+      requireReports(files.length, "Valgrind", end);
+    }
     const owners = new Owners(python);
     const importOnly =
       python === null || all
@@ -48,16 +59,18 @@ export async function memcheckDocument(
             toolVersion,
             until,
             note,
+            onElapsed,
           });
     const intervals = new Map<Pid, XmlIntervals>(
-      files.map(({ pid }) => [pid, new XmlIntervals(folder, pid)]),
+      files.map(({ pid, reports }) => [pid, new XmlIntervals(folder, pid, reports)]),
     );
     const found = findingsOf(withoutLiving(files, folder, all), {
       all,
       modules,
       importOnly,
+      suppressions: suppressed,
       owners,
-      pythonAt: ({ pid, offset, isLeak }) => (isLeak ? undefined : intervals.get(pid)?.at(offset)),
+      pythonAt: (report) => (report.isLeak ? undefined : intervals.get(report.pid)?.at(report)),
     });
     const damage = damageOf(files);
     return {
@@ -69,8 +82,8 @@ export async function memcheckDocument(
       signal: end.signal,
       ...found,
       // Valgrind searches for leaks when a process ends, and writes them last.
-      leaksKnown: damage.length === 0,
-      limits: [...damage, ...limitsOf(python)],
+      leaksKnown: damage.length === 0 && !until.aborted,
+      limits: [...damage, ...limitsOf(python), ...(until.aborted ? [INTERRUPTED] : [])],
     };
   });
 }
@@ -95,13 +108,14 @@ function librariesIn(files: readonly ReportFile[], owners: Owners): string[] {
 /**
  * Without blocks to which something still points, or that are lost with the block that points to them; only `--all`
  * shows these. A Python object is an exception: when the interpreter has ended, what the garbage collector tracks is
- * still in its list, so that Valgrind calls a leaked list or dict reachable or indirectly lost.
+ * still in its list, so that Valgrind calls a leaked list or dict reachable or indirectly lost; and the list's links
+ * have flags in their lowest bits, so that it may call the object possibly lost.
  */
 function withoutLiving(files: readonly ReportFile[], folder: string, all: boolean): ReportFile[] {
   return files.map((file) => {
     const hasEnded = existsSync(join(folder, `finished.${file.pid}`));
     const isShown = ({ kind, stack }: Report) =>
-      all || (WEAK_LEAKS.has(kind) ? hasEnded && makesObject(stack) : kind !== "Leak_PossiblyLost");
+      all || !WEAK_LEAKS.has(kind) || (hasEnded && makesObject(stack));
     const kept = file.reports.flatMap((report, at) => (isShown(report) ? [at] : []));
     return {
       ...file,

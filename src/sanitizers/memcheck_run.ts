@@ -1,9 +1,9 @@
 /** Valgrind's options, and the XML files of its processes. */
-import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { OnProgress } from "../model/base/units.js";
+import type { OnProgress, Pid } from "../model/base/units.js";
 import { filesOfProcesses } from "./python_frames.js";
-import type { ReportFile } from "./report.js";
+import type { Report, ReportFile } from "./report.js";
 import { ValgrindReader } from "./valgrind_xml.js";
 
 const PIECE_BYTES = 1 << 20;
@@ -11,13 +11,15 @@ const PIECE_BYTES = 1 << 20;
 const MOST_BYTES = 1 << 30;
 
 /** The words before the program. Each process, children too, writes a file of its own. */
-export function valgrindWords(folder: string): string[] {
+export function valgrindWords(folder: string, suppressions: readonly string[] = []): string[] {
   return [
     "valgrind",
-    "--quiet",
     "--tool=memcheck",
     "--xml=yes",
     `--xml-file=${join(folder, "valgrind.%p.xml")}`,
+    // Valgrind's further words, not into the program's stderr. With %p here, Valgrind 3.19 writes the XML of a forked
+    // child into its parent's file.
+    `--log-file=${join(folder, "log")}`,
     "--trace-children=yes",
     "--track-origins=yes",
     "--leak-check=full",
@@ -25,12 +27,13 @@ export function valgrindWords(folder: string): string[] {
     "--num-callers=50",
     "--error-limit=no",
     "--keep-debuginfo=yes",
+    ...suppressions.map((path) => `--suppressions=${path}`),
   ];
 }
 
 /** `onProgress` counts MiB. */
 export async function readXmlFolder(folder: string, onProgress: OnProgress): Promise<ReportFile[]> {
-  const files = filesOfProcesses(folder, "valgrind.");
+  const files = filesOfProcesses(folder, "valgrind.").filter(({ path }) => statSync(path).size > 0);
   const sizes = files.map(({ path }) => statSync(path).size);
   const mib = (bytes: number) => Math.ceil(bytes / 2 ** 20);
   const total = sizes.reduce((sum, size) => sum + Math.min(size, MOST_BYTES), 0);
@@ -39,9 +42,20 @@ export async function readXmlFolder(folder: string, onProgress: OnProgress): Pro
   for (const { path, pid } of files) {
     const file = await readXml(path, async (bytes) => onProgress(mib(done + bytes), mib(total)));
     done += Math.min(sizes[read.length] ?? 0, MOST_BYTES);
-    read.push({ ...file, pid });
+    read.push({ ...file, pid, reports: file.reports.map(withOverflow(folder, pid)) });
   }
   return read;
+}
+
+/** Valgrind names a stack overflow, after which it cannot walk the stack, only in its text. */
+function withOverflow(folder: string, pid: Pid): (report: Report) => Report {
+  const log = join(folder, "log");
+  const words = `==${pid}== Stack overflow in thread`;
+  const isFull = existsSync(log) && readFileSync(log, "utf8").includes(words);
+  return (report) =>
+    isFull && report.kind === "FatalSignal"
+      ? { ...report, message: `${report.message}: stack overflow` }
+      : report;
 }
 
 /** Throws TM-E006 for an unknown protocol. */

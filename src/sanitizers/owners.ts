@@ -13,6 +13,16 @@ const INSTALLED = /\/(?:site|dist)-packages\//;
 /** Runs Python code: frames below it belong to whoever called that code. */
 const EVALUATES = /^_?PyEval_(?:EvalFrame\w*|EvalCode|Vector)/;
 
+/** Whether a library of the system or of the tool, by its path. */
+export function isSystem(path: string): boolean {
+  return SYSTEM.test(basename(path));
+}
+
+/** Whether Python itself or one of its own extensions, by its path. */
+export function isInterpreter(path: string): boolean {
+  return INTERPRETER.test(basename(path)) || STANDARD.test(path);
+}
+
 export class Owners {
   readonly #standard: readonly string[];
   readonly #installed: readonly string[];
@@ -25,18 +35,17 @@ export class Owners {
 
   ofObject(path: string): OwnerJson {
     const name = basename(path);
-    if (name === "" || SYSTEM.test(name)) {
-      return { module: name === "" ? "unknown" : name, kind: "system" };
+    if (name === "" || path.startsWith("[")) {
+      return { module: "unknown", kind: "system" }; // no file: "[stack]", "[heap]", memory of a JIT compiler
+    }
+    if (isSystem(path)) {
+      return { module: name, kind: "system" };
     }
     const installed = this.#moduleIn(path);
     if (installed !== null) {
       return { module: installed, kind: "library" };
     }
-    if (
-      INTERPRETER.test(name) ||
-      STANDARD.test(path) ||
-      this.#standard.some((folder) => path.startsWith(`${folder}/`))
-    ) {
+    if (isInterpreter(path) || this.#standard.some((folder) => path.startsWith(`${folder}/`))) {
       return { module: "python", kind: "interpreter" };
     }
     const isExtension = /\.(?:cpython-|abi3)|\.so$/.test(name) && !/^lib.*\.so[.\d]*$/.test(name);

@@ -4,6 +4,7 @@
  * | tool | how | precision |
  * |---|---|---|
  * | memcheck | a profile function compares the size of the XML file before and after each call | exact, or near: between two calls |
+ * | memcheck, crash | faulthandler writes the stack in its signal handler | exact |
  * | asan | the sanitizer aborts, and faulthandler writes the stack in its signal handler | exact |
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -11,12 +12,18 @@ import { join } from "node:path";
 import type { Pid } from "../model/base/units.js";
 import type { FrameJson } from "../model/documents/documents.js";
 import type { PythonStackJson } from "../model/documents/memcheck_document.js";
+import { isCrash } from "./explanations.js";
+import { isInterpreter } from "./owners.js";
+import type { Report } from "./report.js";
 
 const LARGEST_FILE = 64 << 20;
+/** Valgrind's number of it. */
+const MAIN_THREAD = 1;
 
 interface Interval {
   readonly from: number;
   readonly to: number;
+  readonly isMainThread: boolean;
   readonly python: PythonStackJson;
 }
 
@@ -24,30 +31,51 @@ interface Interval {
 export class XmlIntervals {
   readonly #intervals: Interval[] = [];
 
-  constructor(folder: string, pid: Pid) {
+  readonly #end: number = Number.POSITIVE_INFINITY;
+  readonly #fault: PythonStackJson | undefined;
+
+  constructor(folder: string, pid: Pid, reports: readonly Report[]) {
     for (const line of readLines(join(folder, `frames.${pid}`))) {
       const interval = intervalOf(line);
       if (interval !== null) {
         this.#intervals.push(interval);
       }
     }
+    if (reports.some(isCrash)) {
+      // The hook has no turn any more; faulthandler has, in its signal handler.
+      this.#end = this.#intervals.at(-1)?.to ?? 0;
+      this.#fault = faultStack(folder, pid);
+    }
   }
 
-  at(offset: number): PythonStackJson | undefined {
-    return this.#intervals.find(({ from, to }) => offset > from && offset <= to)?.python;
+  /** None for a thread that Python does not run, or if several threads could have made the error. */
+  at({ offset, thread, stack }: Report): PythonStackJson | undefined {
+    if (offset > this.#end) {
+      return this.#fault;
+    }
+    const found = this.#intervals.filter(
+      ({ from, to, isMainThread }) =>
+        offset > from && offset <= to && isMainThread === (thread === MAIN_THREAD),
+    );
+    const isNative =
+      stack.at(-1)?.function === "clone" && !stack.some(({ object }) => isInterpreter(object));
+    return found.length === 1 && !isNative ? found[0]?.python : undefined;
   }
 }
 
 function intervalOf(line: string): Interval | null {
   try {
-    const [from, to, isExact, frames] = JSON.parse(line) as [number, number, boolean, unknown[]];
+    const [from, to, isExact, isMainThread, frames] = JSON.parse(line) as [
+      ...[number, number, boolean, boolean],
+      unknown[],
+    ];
     const stack = frames.flatMap((frame): FrameJson[] => {
       const [name, file, number] = frame as [unknown, unknown, unknown];
       return typeof name === "string" && typeof file === "string" && typeof number === "number"
         ? [{ function: name, file, line: number, kind: "python" }]
         : [];
     });
-    return { from, to, python: { stack, precision: isExact ? "exact" : "near" } };
+    return { from, to, isMainThread, python: { stack, precision: isExact ? "exact" : "near" } };
   } catch {
     return null; // the last line of a process that was killed
   }

@@ -18,6 +18,8 @@ export interface Report {
   readonly kind: string;
   readonly message: string;
   readonly pid: Pid;
+  /** Valgrind's number of the thread; 1 is the main thread, 0 unknown. */
+  readonly thread: number;
   readonly stack: readonly NativeFrame[];
   readonly freed: readonly NativeFrame[];
   /** Where the block, or the uninitialised value, comes from. */
@@ -34,6 +36,8 @@ export interface ReportFile {
   readonly reports: readonly Report[];
   /** Times that each report occurred, by its index. */
   readonly counts: readonly number[];
+  /** Errors that Valgrind left out, by the name of the entry in a suppression file. */
+  readonly suppressed?: ReadonlyMap<string, number>;
   /** What is wrong with the file, in one sentence, or null. */
   readonly damage: string | null;
 }

@@ -67,7 +67,7 @@ export function readSanitizerText(text: string, pid: Pid): ReportFile {
   }
   return {
     pid,
-    reports: reports.map((report): Report => ({ ...report, pid })),
+    reports: reports.map((report): Report => ({ ...report, pid, thread: 0 })),
     counts: reports.map(() => 1),
     damage:
       leftOut > 0 ? `${leftOut} reports beyond the first ${MOST_REPORTS} were left out` : null,
@@ -86,8 +86,17 @@ function reportOf(line: string, offset: number): OpenReport | null {
   const error = ERROR.exec(line);
   if (error !== null) {
     const [, , kind = "", rest = ""] = error;
-    const words = rest.replace(/ at pc .*$|(?: on (?:unknown )?address)? 0x.*$| in thread .*$/, "");
-    return { ...empty, isLeak: false, kind, message: `${kind}${words}`.trim() };
+    const words = rest.replace(
+      / at pc .*$|(?: on (?:unknown )?address)?(?: 0x| \().*$| in thread .*$/,
+      "",
+    );
+    const [address] =
+      /\b0x[0-9a-f]+/.exec(
+        kind === "SEGV" || kind === "BUS" ? rest.replace(/ \(pc .*$/, "") : "",
+      ) ?? [];
+    const place =
+      address === undefined ? "" : ` at address 0x${address.slice(2).replace(/^0+(?=.)/, "")}`;
+    return { ...empty, isLeak: false, kind, message: `${kind}${words}${place}`.trim() };
   }
   const runtime = RUNTIME_ERROR.exec(line);
   return runtime === null
@@ -97,7 +106,14 @@ function reportOf(line: string, offset: number): OpenReport | null {
 
 function frameOf(match: RegExpExecArray): NativeFrame {
   const [, address = "", name = "", file = "", line = "", object = ""] = match;
-  return { address, function: name, file, line: Number(line) || 0, object };
+  const known = (text: string) => (text === "<null>" ? "" : text);
+  return {
+    address,
+    function: known(name),
+    file: known(file),
+    line: Number(line) || 0,
+    object: known(object),
+  };
 }
 
 /** What the frames after this line belong to. */
@@ -106,8 +122,23 @@ function sectionAfter(line: string, open: OpenReport, before: Section): Section 
     open.message = line.replace(/ at 0x.*$/, "");
     return "stack";
   }
+  const hint = /^==\d+==Hint: (.*)$/.exec(line)?.[1];
+  if (hint !== undefined) {
+    const words = hint.includes("high value address")
+      ? "the address is one that no pointer can have; freed memory is filled with 0x55"
+      : hint.replace(/\.$/, "");
+    open.message = `${open.message}; ${words}`;
+    return before;
+  }
   if (/^0x[0-9a-f]+ is located /.test(line)) {
     open.message = `${open.message}; the address${line.replace(/^0x[0-9a-f]+/, "").replace(/ \[0x.*$/, "")}`;
+    return null;
+  }
+  const variable = /^\s*\[\d+, \d+\) ('[^']+' \(line \d+\)) <== Memory access .*? (\w+flows)/.exec(
+    line,
+  );
+  if (variable !== null) {
+    open.message = `${open.message}; it ${variable[2]} the variable ${variable[1]}`;
     return null;
   }
   if (/^freed by thread /.test(line)) {

@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type GroupEnd, startGroup } from "../inspect/index.js";
 import { HOOKS_FOLDER } from "../linux/installation.js";
+import type { Millis } from "../model/base/units.js";
 import { programNotStarted } from "../model/errors/program_errors.js";
-import { runInterrupted, toolRunFailed } from "../model/errors/tool_errors.js";
+import { toolRunFailed } from "../model/errors/tool_errors.js";
 
 /** What `memcheck` and `asan` are asked. */
 export interface ToolRequest {
@@ -16,6 +17,8 @@ export interface ToolRequest {
   readonly until: AbortSignal;
   /** Says in one line what begins now. */
   readonly note: (line: string) => void;
+  /** Gets the time since the start of a run, at growing intervals. */
+  readonly onElapsed: (elapsedMs: Millis) => void;
 }
 
 /** Calls `work` with an empty folder, which is removed afterwards. */
@@ -56,13 +59,24 @@ interface RunOfTool {
   readonly until: AbortSignal;
   /** Gets what the program writes to stderr, each byte as one character. */
   readonly takeErrors?: (text: string) => void;
+  readonly onElapsed: ToolRequest["onElapsed"];
 }
 
-/** Throws TM-E009 if it cannot be started, TM-E093 after an interrupt. */
+/** Time in which an interrupted program may clean up, and the tool write what it found; Valgrind is slow. */
+const GRACE_MS = 15_000;
+const FIRST_ELAPSED_MS = 10_000;
+const LONGEST_INTERVAL_MS = 300_000;
+
+/** After an interrupt, it returns as soon as the program has ended. Throws TM-E009 if it cannot be started. */
 export async function runTool(run: RunOfTool): Promise<GroupEnd> {
-  const { isShown, takeErrors, ...request } = run;
+  const { isShown, takeErrors, onElapsed, ...request } = run;
   const shown: StdioOptions = takeErrors === undefined ? "inherit" : ["inherit", "inherit", "pipe"];
-  const { child, end } = startGroup({ ...request, stdio: isShown ? shown : "ignore" });
+  const { child, end } = startGroup({
+    ...request,
+    stdio: isShown ? shown : "ignore",
+    graceMs: isShown ? GRACE_MS : 0,
+  });
+  const stopReporting = reportElapsed(onElapsed);
   child.stderr?.on("data", (piece: Buffer) => takeErrors?.(piece.toString("latin1")));
   const closed =
     child.stderr === null
@@ -71,15 +85,32 @@ export async function runTool(run: RunOfTool): Promise<GroupEnd> {
           child.stderr?.once("close", settle);
         });
   const result = await end;
+  stopReporting();
   await closed;
-  if (request.until.aborted) {
-    throw runInterrupted();
-  }
   if (result.startFailure !== null) {
     throw programNotStarted(request.command[0] ?? "", result.startFailure, 127);
   }
   return result;
 }
+
+/** Calls `onElapsed` after 10 s, 20 s, 40 s and so on, then every 5 minutes. Returns what ends it. */
+function reportElapsed(onElapsed: ToolRequest["onElapsed"]): () => void {
+  const started = performance.now();
+  let timer: NodeJS.Timeout;
+  const wait = (waitMs: Millis) => {
+    timer = setTimeout(() => {
+      const elapsedMs = performance.now() - started;
+      onElapsed(elapsedMs);
+      wait(Math.min(elapsedMs, LONGEST_INTERVAL_MS));
+    }, waitMs);
+  };
+  wait(FIRST_ELAPSED_MS);
+  return () => clearTimeout(timer);
+}
+
+/** For `limits`: what an interrupt means for the findings. */
+export const INTERRUPTED =
+  "Interrupted: these are the findings up to then, and leaks of blocks that the program still needed may be among them.";
 
 /** Throws TM-E091 if a tool left no report at all. */
 export function requireReports(count: number, tool: string, { exitCode, signal }: GroupEnd): void {

@@ -2,10 +2,11 @@
  * Memcheck's XML, protocols 4 to 6 (docs/internals/xml-output*.txt of Valgrind):
  *
  *     <valgrindoutput> <protocolversion>4</protocolversion> <pid>..</pid>
- *       <error> <unique/> <kind/> <what/> or <xwhat><text/> <leakedbytes/> <leakedblocks/></xwhat>
+ *       <error> <unique/> <tid/> <kind/> <what/> or <xwhat><text/> <leakedbytes/> <leakedblocks/></xwhat>
  *               <stack> <frame> <ip/> <obj/> <fn/> <dir/> <file/> <line/> </frame> ... </stack>
  *               <auxwhat/> <stack/> ... </error>
  *       <errorcounts> <pair> <count/> <unique/> </pair> </errorcounts>
+ *       <suppcounts> <pair> <count/> <name/> </pair> </suppcounts>
  *       <fatal_signal> <signame/> <event/> <stack/> </fatal_signal>
  *
  * Protocol 5 adds errors about descriptors, 6 further kinds; both keep the elements above. A process that is killed
@@ -24,6 +25,9 @@ const MOST_TEXT = 16_384;
 const MOST_FRAMES = 500;
 /** Distinct reports that are kept. */
 const MOST_REPORTS = 100_000;
+const FAULTS_WITH_ADDRESS = /SIG(?:SEGV|BUS)/;
+/** Ends by other signals (SIGINT, SIGTERM) are no errors. */
+const FAULTS = /SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS)/;
 
 interface Stack {
   /** What the text before the stack says. */
@@ -33,6 +37,7 @@ interface Stack {
 
 interface OpenReport {
   unique: string;
+  thread: number;
   kind: string;
   what: string;
   aux: string;
@@ -55,6 +60,7 @@ export class ValgrindReader {
   #report: OpenReport | null = null;
   #frame: Record<string, string> | null = null;
   #pair: Record<string, string> = {};
+  readonly #suppressed = new Map<string, number>();
   #damage: string | null = null;
   #protocol: number | null = null;
   #leftOut = 0;
@@ -87,12 +93,29 @@ export class ValgrindReader {
     if (this.#damage === null && this.#leftOut > 0) {
       this.#damage = `${this.#leftOut} reports beyond the first ${MOST_REPORTS} were left out`;
     }
+    this.#countOnce();
     return {
       pid: this.#pid,
       reports: this.#reports,
       counts: this.#counts,
+      suppressed: this.#suppressed,
       damage: this.#damage,
     };
+  }
+
+  /** faulthandler lets the instruction that faults run again, so that its error is reported twice. */
+  #countOnce(): void {
+    const crash = this.#reports.find(({ kind }) => kind === "FatalSignal");
+    const at = this.#reports.findIndex(
+      ({ kind, stack }) =>
+        kind !== "FatalSignal" &&
+        stack[0] !== undefined &&
+        stack[0].address === crash?.stack[0]?.address,
+    );
+    const count = this.#counts[at] ?? 0;
+    if (count > 1) {
+      this.#counts[at] = count - 1;
+    }
   }
 
   #fail(reason: string): void {
@@ -112,6 +135,7 @@ export class ValgrindReader {
     } else if (name === "error" || name === "fatal_signal") {
       this.#report = {
         unique: "",
+        thread: 0,
         kind: name === "error" ? "" : "FatalSignal",
         what: "",
         aux: "",
@@ -149,6 +173,8 @@ export class ValgrindReader {
       this.#pair[name] = text;
     } else if (name === "pair" && parent === "errorcounts") {
       this.#setCount();
+    } else if (name === "pair" && parent === "suppcounts") {
+      this.#suppressed.set(this.#pair.name ?? "", Number(this.#pair.count) || 0);
     } else if (this.#report !== null) {
       this.#closeInReport(this.#report, name, text);
     }
@@ -188,9 +214,13 @@ export class ValgrindReader {
   #closeInReport(report: OpenReport, name: string, text: string): void {
     if (name === "error" || name === "fatal_signal") {
       this.#report = null;
-      this.#take(report);
+      if (name === "error" || FAULTS.test(report.what)) {
+        this.#take(report);
+      }
     } else if (name === "unique" || name === "kind") {
       report[name] = text;
+    } else if (name === "tid") {
+      report.thread = Number(text) || 0;
     } else if (name === "what" || name === "text") {
       report.what ||= text;
     } else if (name === "auxwhat") {
@@ -198,6 +228,10 @@ export class ValgrindReader {
       report.what ||= text;
     } else if (name === "signame") {
       report.what = `the program was ended by ${text}`;
+    } else if (name === "event") {
+      report.what += `: ${text}`;
+    } else if (name === "siaddr" && FAULTS_WITH_ADDRESS.test(report.what)) {
+      report.what += ` at address ${text.toLowerCase().replace(/^0x0+(?=.)/, "0x")}`;
     } else if (name === "leakedbytes") {
       report.bytes = Number(text) || 0;
     } else if (name === "leakedblocks") {
@@ -220,7 +254,9 @@ export class ValgrindReader {
       kind: report.kind,
       message: [report.what, blockWords(report)].filter((words) => words !== "").join("; "),
       pid: this.#pid,
-      stack: stack?.frames ?? [],
+      thread: report.thread,
+      stack:
+        report.kind === "FatalSignal" ? withoutRaise(stack?.frames ?? []) : (stack?.frames ?? []),
       freed,
       // A freed block has its free first, then its allocation.
       allocated:
@@ -232,8 +268,26 @@ export class ValgrindReader {
   }
 }
 
-/** "Address 0x5 is 0 bytes after a block of size 16 alloc'd": where an address lies. */
-function blockWords({ stacks }: OpenReport): string {
-  const words = stacks.find(({ about }) => / is \d+ bytes /.test(about))?.about ?? "";
-  return words.replace(/^Address 0x[0-9a-f]+ is/i, "the address is");
+/** Without the frames in which faulthandler's handler ends the process by the signal again. */
+function withoutRaise(frames: readonly NativeFrame[]): readonly NativeFrame[] {
+  const first = frames.findIndex(
+    ({ function: name }) => !/^(?:__)?(?:pthread_kill\w*|raise|restore_rt)$|^$/.test(name),
+  );
+  return frames.slice(Math.max(0, first));
+}
+
+/**
+ * Where an address lies: "Address 0x5 is 0 bytes after a block of size 16 alloc'd", "... is on thread 1's stack",
+ * "... is not stack'd, malloc'd or (recently) free'd".
+ */
+function blockWords({ stacks, aux }: OpenReport): string {
+  const words = stacks.find(({ about }) => / is \d+ bytes /.test(about))?.about;
+  if (words !== undefined) {
+    return words.replace(/^Address 0x[0-9a-f]+ is/i, "the address is");
+  }
+  const [, address, place = ""] = /^Address (0x[0-9a-f]+) is (.*)$/i.exec(aux) ?? [];
+  if (address === undefined) {
+    return "";
+  }
+  return `the address ${address.toLowerCase()} is ${/^not stack'd/.test(place) ? "in no block" : place}`;
 }

@@ -1,6 +1,7 @@
 /* An extension whose functions each make one memory error: for the tests of `tidemark memcheck` and `asan`. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <pthread.h>
 
 static PyObject *overflow(PyObject *self, PyObject *none) {
     volatile char *block = malloc(16);
@@ -62,6 +63,21 @@ static PyObject *crash(PyObject *self, PyObject *none) {
     return PyLong_FromLong(*nowhere);
 }
 
+static void *write_beyond(void *block) {
+    ((volatile char *)block)[16] = 1;
+    return NULL;
+}
+
+/* In a thread that Python does not know. */
+static PyObject *overflow_in_thread(PyObject *self, PyObject *none) {
+    char *block = malloc(16);
+    pthread_t thread;
+    pthread_create(&thread, NULL, write_beyond, block);
+    pthread_join(thread, NULL);
+    free(block);
+    Py_RETURN_NONE;
+}
+
 static PyObject *clean(PyObject *self, PyObject *none) {
     void *block = calloc(4, 100);
     free(block);
@@ -78,6 +94,7 @@ static PyMethodDef methods[] = {
     {"under_count", under_count, METH_O, NULL},
     {"signed_overflow", signed_overflow, METH_NOARGS, NULL},
     {"crash", crash, METH_NOARGS, NULL},
+    {"overflow_in_thread", overflow_in_thread, METH_NOARGS, NULL},
     {"clean", clean, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -8,7 +8,7 @@ import { withOptionalProgram } from "../options/program_words.js";
 import { requireLinux } from "../options/requirements.js";
 import { shellWord } from "../text/command_words.js";
 import { printNote } from "../text/output.js";
-import { reportFindings, type ToolOptions, withToolOptions } from "./tool_run.js";
+import { elapsedNote, reportFindings, type ToolOptions, withToolOptions } from "./tool_run.js";
 
 interface AsanOptions extends ToolOptions {
   readonly build?: string;
@@ -52,7 +52,8 @@ async function asan(words: string[], options: AsanOptions): Promise<void> {
   }
   const note = (line: string) => (quiet === true ? undefined : printNote(line));
   const command = words.length === 0 ? [] : [...chooseProgram(words, options.python).command];
-  const document = await withInterrupt(async (until) => {
+  const onElapsed = elapsedNote("asan", options);
+  await withInterrupt(async (until) => {
     const builds: string[] = [];
     if (build !== undefined) {
       note(`builds ${build} with AddressSanitizer`);
@@ -61,14 +62,12 @@ async function asan(words: string[], options: AsanOptions): Promise<void> {
         command.length === 0 ? [...chooseProgram(["-c", ""], python).command] : command;
       builds.push(await buildForAsan({ folder: build, command: target, until }));
     }
-    return command.length === 0
-      ? builds
-      : await asanDocument({ command, all, modules, until, note, builds, leaks });
+    if (command.length === 0) {
+      const [folder = ""] = builds;
+      note(`built ${folder}; next: PYTHONPATH=${shellWord(folder)} tidemark asan -- COMMAND`);
+      return;
+    }
+    const request = { command, all, modules, until, note, builds, leaks, onElapsed };
+    await reportFindings(await asanDocument(request), options, until.aborted);
   });
-  if (Array.isArray(document)) {
-    const [folder = ""] = document;
-    note(`built ${folder}; next: PYTHONPATH=${shellWord(folder)} tidemark asan -- COMMAND`);
-  } else {
-    await reportFindings(document, options);
-  }
 }

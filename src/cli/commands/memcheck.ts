@@ -7,7 +7,7 @@ import { withProgram } from "../options/program_words.js";
 import { requireLinux } from "../options/requirements.js";
 import { printNote } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
-import { reportFindings, type ToolOptions, withToolOptions } from "./tool_run.js";
+import { elapsedNote, reportFindings, type ToolOptions, withToolOptions } from "./tool_run.js";
 
 export const about: CommandAbout = {
   group: "record",
@@ -21,25 +21,36 @@ export function buildCommand(): Command {
       "its extensions: the C and Python stacks, the usual causes, and how to fix them. The program's input and\n" +
       "output are not changed. The exit code is 1 if there is a finding, otherwise the program's own.",
   );
+  command.option(
+    "--suppressions <file>",
+    "leave out what this suppression file of Valgrind names; may be repeated",
+    (file: string, before: readonly string[] = []) => [...before, file],
+  );
   withToolOptions(command);
   withProgram(command);
   return withExamples(
     command,
     "tidemark memcheck -- python test_extension.py",
     "tidemark memcheck --module numpy -m pytest -x tests/test_arrays.py",
-    "tidemark memcheck --json memcheck.json --all app.py",
+    "tidemark memcheck --suppressions valgrind.supp --json memcheck.json app.py",
   ).action(memcheck);
 }
 
-async function memcheck(words: string[], options: ToolOptions): Promise<void> {
+interface MemcheckOptions extends ToolOptions {
+  readonly suppressions?: readonly string[];
+}
+
+async function memcheck(words: string[], options: MemcheckOptions): Promise<void> {
   requireLinux();
   const { command } = chooseProgram(words, options.python);
-  const { all = false, module: modules = [], quiet } = options;
+  const { all = false, module: modules = [], quiet, suppressions = [] } = options;
   const note = (line: string) => (quiet === true ? undefined : printNote(line));
-  const document = await withInterrupt((until) =>
-    withProgress("memcheck", "MiB of XML", options, (onProgress) =>
-      memcheckDocument({ command, all, modules, until, note }, onProgress),
-    ),
-  );
-  await reportFindings(document, options);
+  const onElapsed = elapsedNote("memcheck", options);
+  await withInterrupt(async (until) => {
+    const request = { command, all, modules, suppressions, until, note, onElapsed };
+    const document = await withProgress("memcheck", "MiB of XML", options, (onProgress) =>
+      memcheckDocument(request, onProgress),
+    );
+    await reportFindings(document, options, until.aborted);
+  });
 }

@@ -2,12 +2,15 @@
 import { writeFile } from "node:fs/promises";
 import { constants } from "node:os";
 import type { Command } from "commander";
+import { formatDuration } from "../../model/base/numbers.js";
+import type { Millis } from "../../model/base/units.js";
 import type { MemcheckJson } from "../../model/documents/memcheck_document.js";
+import { runInterrupted } from "../../model/errors/tool_errors.js";
 import { ownKind } from "../files/own_files.js";
 import { writeWhole } from "../files/write_whole.js";
 import { parseCount } from "../options/options.js";
 import { printMemcheck } from "../screens/memcheck.js";
-import { screenOf } from "../text/output.js";
+import { printNote, screenOf } from "../text/output.js";
 
 export interface ToolOptions {
   readonly all?: boolean;
@@ -42,8 +45,21 @@ export function withToolOptions(command: Command): Command {
     .option("--debug", "show the stack of an error");
 }
 
-/** Prints and writes the findings, and sets the exit code. */
-export async function reportFindings(document: MemcheckJson, options: ToolOptions): Promise<void> {
+/** The elapsed time as a line of its own, as the program may write to the same terminal; only there. */
+export function elapsedNote(tool: string, { quiet, json }: ToolOptions) {
+  const isShown = quiet !== true && json === undefined && process.stderr.isTTY === true;
+  return (elapsedMs: Millis) =>
+    isShown
+      ? printNote(`${tool}: ${formatDuration(elapsedMs)} elapsed, the program runs`)
+      : undefined;
+}
+
+/** Prints and writes the findings, and sets the exit code. Throws TM-E093 after an interrupt. */
+export async function reportFindings(
+  document: MemcheckJson,
+  options: ToolOptions,
+  isInterrupted: boolean,
+): Promise<void> {
   const { json, force, quiet, top = DEFAULT_TOP } = options;
   const { errors, leaks, exitCode, signal } = document;
   const isFinding = errors.length + leaks.length > 0;
@@ -53,6 +69,11 @@ export async function reportFindings(document: MemcheckJson, options: ToolOption
   }
   if (isFinding || quiet !== true) {
     printMemcheck(screenOf(process.stderr), document, top);
+  }
+  if (isInterrupted) {
+    throw runInterrupted(
+      isFinding ? "the findings up to then are above" : "nothing was found up to then",
+    );
   }
   const number = signal === null ? 0 : (constants.signals[signal as NodeJS.Signals] ?? 0);
   process.exitCode = isFinding ? FINDING : (exitCode ?? 128 + number);

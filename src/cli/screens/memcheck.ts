@@ -15,7 +15,9 @@ const MOST_FRAMES = 6;
 const LEADS =
   /^(?:_?PyEval_|_?PyObject_(?:Make)?(?:Tp)?(?:Vectorc|C)all|_?PyVectorcall|cfunction_|method_vectorcall|_?PyFunction_|object_vacall|type_call|slot_tp_)/;
 /** The tool's stand-in for malloc and its like. */
-const STAND_IN = /\/vgpreload_|\/libsanitizer\//;
+const STAND_IN = /\/vgpreload_|\/libsanitizer\/|\/lib(?:asan|clang_rt)[^/]*$/;
+/** Templates of C++ libraries: of them, the reader needs the caller. */
+const TEMPLATES = /\/include\/(?:c\+\+|pybind11|nanobind|boost)\//;
 
 export function printMemcheck(screen: Screen, document: MemcheckJson, top: number): void {
   const { errors, leaks, limits } = document;
@@ -110,7 +112,9 @@ function printAdvice(screen: Screen, { causes, fix }: MemoryErrorJson | MemoryLe
 
 /** Without the tool's own frames, and down to the call from Python code, whose frames are shown as Python's own. */
 function printStack(screen: Screen, label: string, stack: readonly FrameJson[]): void {
-  const own = stack.filter(({ file }, index) => index > 1 || !STAND_IN.test(file));
+  const called = stack.filter(({ file }, index) => index > 1 || !STAND_IN.test(file));
+  const plain = called.filter(({ file }) => !TEMPLATES.test(file));
+  const own = plain.length > 0 ? plain : called;
   const end = own.findIndex(({ function: name }) => LEADS.test(name));
   const native = (end < 0 ? own : own.slice(0, Math.max(1, end))).slice(0, MOST_FRAMES);
   for (const [index, { function: name, file, line }] of native.entries()) {
@@ -138,6 +142,7 @@ function hiddenLine({ suppressed }: MemcheckJson): string | null {
     [suppressed.interpreter, "of the interpreter"],
     [suppressed.libraries, "of installed libraries (--module NAME shows those of one)"],
     [suppressed.system, "of system libraries"],
+    [suppressed.suppressionFiles, "that --suppressions names"],
   ];
   const said = parts
     .filter(([count]) => count > 0)

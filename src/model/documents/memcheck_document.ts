@@ -75,6 +75,8 @@ export interface MemcheckJson {
     interpreter: number;
     libraries: number;
     system: number;
+    /** Errors and leaks, not distinct, that match a file of `--suppressions`. */
+    suppressionFiles: number;
   };
   /** What could not be seen, and why. */
   limits: string[];

@@ -28,12 +28,12 @@ export function buildFailed(folder: string, reason: string, next: string): Tidem
   );
 }
 
-/** TM-E093: Ctrl-C while programs ran; all of them were ended. */
-export function runInterrupted(): TidemarkError {
+/** TM-E093: Ctrl-C while programs ran; all of them were ended. `result`: what there is of the result. */
+export function runInterrupted(result = "there is no result"): TidemarkError {
   return new TidemarkError(
     "TM-E093",
     130,
-    "interrupted: there is no result, and every process that was started has ended",
+    `interrupted: ${result}, and every process that was started has ended`,
     "",
     "",
   );

@@ -1,7 +1,7 @@
 /** Programs that Tidemark runs beside its agent: each in a process group of its own, ended with all that it started. */
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { descendantsOf } from "../../linux/index.js";
-import type { Pid } from "../../model/base/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 
 export interface GroupEnd {
   readonly exitCode: number | null;
@@ -17,6 +17,8 @@ export interface GroupRequest {
   readonly cwd?: string;
   /** An abort ends every process of the program. */
   readonly until: AbortSignal;
+  /** At an abort, the group gets SIGINT first and has this long to end by itself; without it, SIGKILL at once. */
+  readonly graceMs?: Millis;
 }
 
 export interface Group {
@@ -25,7 +27,8 @@ export interface Group {
 }
 
 /** Starts a program. When it has ended, or at an abort, what it left running is ended, too. */
-export function startGroup({ command, environment, stdio, cwd, until }: GroupRequest): Group {
+export function startGroup(request: GroupRequest): Group {
+  const { command, environment, stdio, cwd, until, graceMs = 0 } = request;
   const [program = "", ...words] = command;
   const child = spawn(program, words, {
     env: environment,
@@ -39,9 +42,18 @@ export function startGroup({ command, environment, stdio, cwd, until }: GroupReq
       endGroup(pid);
     }
   };
-  until.addEventListener("abort", stop);
+  let grace: NodeJS.Timeout | undefined;
+  const interrupt = () => {
+    if (graceMs === 0 || pid === undefined) {
+      stop();
+    } else {
+      signalTo(-pid, "SIGINT");
+      grace = setTimeout(stop, graceMs);
+    }
+  };
+  until.addEventListener("abort", interrupt);
   if (until.aborted) {
-    stop();
+    interrupt();
   }
   const end = new Promise<GroupEnd>((settle) => {
     child.once("error", (error) =>
@@ -49,7 +61,8 @@ export function startGroup({ command, environment, stdio, cwd, until }: GroupReq
     );
     child.once("exit", (exitCode, signal) => settle({ exitCode, signal, startFailure: null }));
   }).finally(() => {
-    until.removeEventListener("abort", stop);
+    until.removeEventListener("abort", interrupt);
+    clearTimeout(grace);
     stop();
   });
   return { child, end };
@@ -58,10 +71,15 @@ export function startGroup({ command, environment, stdio, cwd, until }: GroupReq
 /** Ends the group of `pid`, and descendants that left it. */
 function endGroup(pid: Pid): void {
   for (const target of [...descendantsOf(pid).slice(1), -pid]) {
-    try {
-      process.kill(target, "SIGKILL");
-    } catch {
-      // It has ended.
-    }
+    signalTo(target, "SIGKILL");
+  }
+}
+
+/** `target` negative: to the process group. */
+function signalTo(target: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(target, signal);
+  } catch {
+    // It has ended.
   }
 }

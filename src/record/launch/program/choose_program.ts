@@ -198,7 +198,7 @@ class Chooser {
           name,
           "it is a folder without __main__.py",
           126,
-          "name a script in it, or a module: tidemark run -m MODULE",
+          "name a script in it, or a module: -m MODULE",
         );
       case "unreadable":
         return programNotStarted(name, "permission denied", 126, "check its permissions");

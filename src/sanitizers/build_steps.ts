@@ -1,0 +1,159 @@
+/** The commands that build the extensions of a folder with a sanitizer, by how the folder describes its build. */
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { parse } from "smol-toml";
+import type { SanitizerRuntime } from "./tools.js";
+
+/** Unoptimised: a compiler removes some errors together with the code that makes them. Address covers object-size. */
+const FLAGS =
+  "-g -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=object-size";
+
+/** How the folder is built: by its own set-up (setup.py, pyproject.toml), or from its sources alone. */
+type Way = "package" | "sources";
+
+export interface BuildPlaces {
+  /** Absolute paths. */
+  readonly source: string;
+  readonly output: string;
+  readonly python: string;
+  readonly runtime: SanitizerRuntime & { readonly compiler: string };
+}
+
+/** null: nothing in the folder describes a build. */
+export function wayOf(source: string): Way | null {
+  if (["setup.py", "pyproject.toml"].some((name) => existsSync(join(source, name)))) {
+    return "package";
+  }
+  return sourcesIn(source).some(({ module }) => module !== null) ? "sources" : null;
+}
+
+/** The variables by which setuptools, CMake and Meson take the compiler and its options. */
+export function buildEnvironment({ runtime, python }: BuildPlaces): NodeJS.ProcessEnv {
+  const { compiler, cxxCompiler } = runtime;
+  const joined = (name: string, more: string) => `${process.env[name] ?? ""} ${more}`.trim();
+  return {
+    ...process.env,
+    CC: compiler,
+    CXX: cxxCompiler,
+    CFLAGS: joined("CFLAGS", FLAGS),
+    CXXFLAGS: joined("CXXFLAGS", FLAGS),
+    LDFLAGS: joined("LDFLAGS", linkFlags(runtime)),
+    // Without these, scikit-build-core optimises and removes the line numbers.
+    SKBUILD_CMAKE_BUILD_TYPE: "Debug",
+    SKBUILD_INSTALL_STRIP: "false",
+    // Build tools that are installed beside this Python: meson, cmake, ninja.
+    PATH: [dirname(python), process.env.PATH].filter(Boolean).join(delimiter),
+  };
+}
+
+/**
+ * clang's runtime is shared only on request, and is in no folder of the loader: Meson refuses a compiler whose programs
+ * do not run.
+ */
+function linkFlags({ isClang, libraries }: SanitizerRuntime): string {
+  const shared = ` -shared-libasan -Wl,-rpath,${dirname(libraries[0] ?? "")}`;
+  return `-fsanitize=address,undefined${isClang ? shared : ""}`;
+}
+
+export function stepsOf(way: Way, places: BuildPlaces): string[][] {
+  if (way === "sources") {
+    return compileSteps(places);
+  }
+  const { source, output, python } = places;
+  const backend = backendOf(source);
+  const isInstalled = canImport(python, backend);
+  if (isInstalled && /^setuptools\b/.test(backend)) {
+    // Not by pip, because setuptools would reuse the objects of an earlier build.
+    const setup = existsSync(join(source, "setup.py"))
+      ? ["setup.py"]
+      : ["-c", "import setuptools; setuptools.setup()"];
+    const temporary = join(source, "build", "tidemark-asan-objects");
+    const folders = ["--build-base", temporary, "--build-lib", output];
+    return [[python, ...setup, "--quiet", "build", "--force", ...folders]];
+  }
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
+  return [
+    [
+      ...[python, ...pip, "--no-cache-dir"],
+      // Else pip installs what the build requires into an environment of its own.
+      ...(isInstalled ? ["--no-build-isolation"] : []),
+      ...["--target", output, source],
+    ],
+  ];
+}
+
+/** Module of the build backend that pyproject.toml names; setuptools where it names none (PEP 517). */
+export function backendOf(source: string): string {
+  try {
+    const text = readFileSync(join(source, "pyproject.toml"), "utf8");
+    const { "build-system": system } = parse(text) as {
+      "build-system"?: { "build-backend"?: unknown };
+    };
+    const backend = system?.["build-backend"];
+    return typeof backend === "string" ? (backend.split(":")[0] ?? "") : "setuptools";
+  } catch {
+    return "setuptools"; // no such file; the build itself reports one that is broken
+  }
+}
+
+function canImport(python: string, module: string): boolean {
+  return spawnSync(python, ["-c", `import ${module}`], { stdio: "ignore" }).status === 0;
+}
+
+interface Source {
+  readonly file: string;
+  /** Name of the extension module that it defines. */
+  readonly module: string | null;
+}
+
+function sourcesIn(source: string): Source[] {
+  return readdirSync(source)
+    .filter((name) => /\.(?:c|cc|cpp|cxx)$/.test(name))
+    .map((name) => {
+      const file = join(source, name);
+      const defines = /\bPyInit_(\w+)\s*\(|\bPYBIND11_MODULE\s*\(\s*(\w+)/;
+      const [, plain, pybind] = defines.exec(readFileSync(file, "utf8")) ?? [];
+      return { file, module: plain ?? pybind ?? null };
+    });
+}
+
+/** Header folders that Python's libraries name, by what a source includes. */
+const INCLUDES: readonly (readonly [RegExp, string])[] = [
+  [/#\s*include\s*[<"]Python\.h/, "__import__('sysconfig').get_path('include')"],
+  [/#\s*include\s*[<"]numpy\//, "__import__('numpy').get_include()"],
+  [/#\s*include\s*[<"]pybind11\//, "__import__('pybind11').get_include()"],
+];
+
+/** Each module from its source, with the folder's sources that define no module. */
+function compileSteps({ source, output, python, runtime }: BuildPlaces): string[][] {
+  const all = sourcesIn(source);
+  const shared = all.flatMap(({ file, module }) =>
+    module === null && !/\bmain\s*\(/.test(readFileSync(file, "utf8")) ? [file] : [],
+  );
+  const texts = all.map(({ file }) => readFileSync(file, "utf8"));
+  const questions = INCLUDES.flatMap(([pattern, expression], index) =>
+    index === 0 || texts.some((text) => pattern.test(text)) ? [expression] : [],
+  );
+  const asked = spawnSync(
+    python,
+    ["-c", `import sysconfig as s; print(s.get_config_var('EXT_SUFFIX'), ${questions}, sep='\\n')`],
+    { encoding: "utf8" },
+  );
+  const [suffix = ".so", ...includes] = asked.stdout.trim().split("\n");
+  return all.flatMap(({ file, module }) => {
+    if (module === null) {
+      return [];
+    }
+    const files = [file, ...shared];
+    const isC = files.every((name) => name.endsWith(".c"));
+    return [
+      [
+        ...[isC ? runtime.compiler : runtime.cxxCompiler, ...FLAGS.split(" ")],
+        ...[...linkFlags(runtime).split(" "), "-shared", "-fPIC", `-I${source}`],
+        ...[...includes.map((folder) => `-I${folder}`), ...files],
+        ...["-o", join(output, module + suffix)],
+      ],
+    ];
+  });
+}

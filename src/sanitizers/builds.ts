@@ -1,0 +1,28 @@
+/** What `tidemark asan --build` leaves, and how to recognise it. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Name of the folder that a build makes. */
+export const BUILD_NAME = "tidemark-asan";
+/** In the symbols of each extension that a compiler instrumented. */
+export const ASAN_CALL = "__asan_";
+
+/** Paths of the shared libraries in a folder and below; none if it does not exist. */
+export function extensionsIn(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".so"))
+      .map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+/** Whether a file, read as bytes, has the word in it; false for one that cannot be read. */
+export function contains(path: string, word: string): boolean {
+  try {
+    return readFileSync(path).includes(word);
+  } catch {
+    return false;
+  }
+}

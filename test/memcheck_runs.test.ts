@@ -1,0 +1,205 @@
+/** `tidemark memcheck` and `asan` of running programs: versions of Python, threads, input, Ctrl-C, suppressions. */
+import { execFileSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { MemcheckJson } from "../src/model/documents/memcheck_document.js";
+import { expectSpeaksClearly } from "./behaviour.js";
+import { environment } from "./environment.js";
+import { python, validate } from "./recorded_app.js";
+import {
+  execute,
+  programs,
+  type RunSettings,
+  readText,
+  removeScratch,
+  scratch,
+  tidemark,
+  until,
+} from "./run.js";
+
+afterAll(removeScratch);
+
+const folder = scratch();
+const cache = scratch();
+
+/** Builds faulty.c for an interpreter; returns the folder of the module. */
+function buildFor(interpreter: string, name: string): string {
+  const output = join(folder, name);
+  mkdirSync(output);
+  const include = execFileSync(
+    interpreter,
+    ["-c", "import sysconfig as s; print(s.get_path('include'), end='')"],
+    { encoding: "utf8" },
+  );
+  const file = join(programs, "faulty.c");
+  const words = ["-g", "-O0", "-pthread", "-shared", "-fPIC", `-I${include}`, file];
+  execFileSync("cc", [...words, "-o", join(output, "faulty.so")]);
+  return output;
+}
+
+async function found(
+  tool: "memcheck" | "asan",
+  words: readonly string[],
+  { env, ...settings }: RunSettings,
+) {
+  const json = join(folder, "found.json");
+  const outcome = await execute([tidemark, tool, "--force", "--json", json, ...words], {
+    cwd: folder,
+    ...settings,
+    env: { XDG_CACHE_HOME: cache, ...env },
+  });
+  // An interrupted program has its own traceback.
+  expectSpeaksClearly(outcome.stderr.replace("Traceback (most recent", ""));
+  const document = validate(readFileSync(json, "utf8"), "memcheck") as unknown as MemcheckJson;
+  return { outcome, document };
+}
+
+const own = environment.interpreters.filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded);
+const EVERY = `import faulty
+for name in ("overflow", "use_after_free", "free_twice", "uninitialised"):
+    getattr(faulty, name)()
+for _ in range(5):
+    faulty.leak()
+    faulty.over_count()
+`;
+
+describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => {
+  test.each(own)("explains each kind of fault on Python $version", async ({ path, version }) => {
+    const env = { PYTHONPATH: buildFor(path, `for-${version}`) };
+    const { document } = await found("memcheck", ["--", path, "-c", EVERY], { env });
+    expect(document.errors.map(({ kind }) => kind).sort()).toEqual([
+      ...["InvalidFree", "InvalidRead", "InvalidWrite", "UninitCondition"],
+    ]);
+    const leaks = document.leaks.map(({ explanation, blocks }) => [
+      explanation.slice(0, 20),
+      blocks,
+    ]);
+    expect(leaks).toContainEqual(["Leaked memory. The m", 5]);
+    expect(leaks).toContainEqual(["Leaked Python object", 5]);
+    expect(document.leaks.every(({ owner }) => owner.module === "faulty")).toBe(true);
+  });
+
+  describe("with one extension", () => {
+    let env: Record<string, string>;
+    beforeAll(() => {
+      env = { PYTHONPATH: buildFor(python, "one") };
+    });
+
+    test("attributes an error of another thread to no Python line of the main thread", async () => {
+      const code = "import faulty; faulty.overflow_in_thread()";
+      const { document } = await found("memcheck", ["--", python, "-c", code], { env });
+      expect(document.errors).toMatchObject([{ kind: "InvalidWrite" }]);
+      expect(document.errors[0]?.python).toBeUndefined();
+    });
+
+    test("explains a crash through a NULL pointer, with its Python line", async () => {
+      writeFileSync(join(folder, "crash.py"), "import faulty\nfaulty.crash()\n");
+      const { document } = await found("memcheck", ["--", python, "crash.py"], { env });
+      expect(document.errors.map(({ title }) => title)).toEqual([
+        "Access through a NULL pointer",
+        "Crash",
+      ]);
+      for (const error of document.errors) {
+        expect(error).toMatchObject({ count: 1, python: { stack: [{ line: 2 }] } });
+        expect(error.stack[0]?.function).toBe("crash");
+      }
+    });
+
+    test("leaves out what a suppression file names, and counts it", async () => {
+      const file = join(folder, "own.supp");
+      writeFileSync(file, "# ours\n{\n   known overflow\n   Memcheck:Addr1\n   fun:overflow\n}\n");
+      const code = "import faulty; faulty.overflow(); faulty.overflow(); faulty.free_twice()";
+      const words = ["--suppressions", file, "--", python, "-c", code];
+      const { outcome, document } = await found("memcheck", words, { env });
+      expect(document.errors).toMatchObject([{ kind: "InvalidFree" }]);
+      expect(document.suppressed.suppressionFiles).toBe(2);
+      expect(outcome.stderr).toMatch(/2 that --suppressions names/);
+    });
+
+    test("ends with one line for a bad suppression file", async () => {
+      const bad = join(folder, "bad.supp");
+      writeFileSync(bad, "{\n  broken\n  Memcheck:Nothing\n");
+      const cases: [string, RegExp][] = [
+        [
+          bad,
+          /TM-E002 Valgrind cannot read .*bad\.supp" near line 3: unknown tool suppression type/,
+        ],
+        [folder, /TM-E002 Valgrind cannot read .*is a directory/],
+        [join(folder, "none.supp"), /TM-E003 no such file/],
+      ];
+      for (const [file, line] of cases) {
+        const words = ["memcheck", "--suppressions", file, "--", python, "-c", "pass"];
+        const outcome = await execute([tidemark, ...words]);
+        expect(outcome.status).toBe(2);
+        expect(outcome.stderr).toMatch(line);
+        expect(outcome.stderr.trimEnd().split("\n")).toHaveLength(1);
+      }
+    });
+
+    test("reports after Ctrl-C what was found up to then, and lets the program clean up", async () => {
+      const ready = join(folder, "ready");
+      const code = `import faulty, sys, time
+faulty.overflow()
+open(sys.argv[1], "w").write("ready\\n")
+try: time.sleep(600)
+finally: print("cleaned")`;
+      const { outcome, document } = await found("memcheck", ["--", python, "-c", code, ready], {
+        env,
+        started: async (child) => {
+          await until(() => existsSync(ready) && readText(ready).endsWith("\n"));
+          child.kill("SIGINT");
+        },
+      });
+      expect([outcome.status, outcome.stdout]).toEqual([130, "cleaned\n"]);
+      expect(document.errors).toMatchObject([{ kind: "InvalidWrite" }]);
+      expect(document.leaksKnown).toBe(false);
+      expect(outcome.stderr).toMatch(/^1 memory error/m);
+      expect(outcome.stderr).toMatch(/TM-E093 interrupted: the findings up to then are above/);
+    });
+
+    test("passes the program its input", async () => {
+      const words = ["memcheck", "--quiet", "--", python, "-c", "print(input()[::-1])"];
+      const outcome = await execute([tidemark, ...words], { input: "drawer\n" });
+      expect([outcome.status, outcome.stdout, outcome.stderr]).toEqual([0, "reward\n", ""]);
+    });
+  });
+});
+
+describe("tidemark asan", () => {
+  test("explains a crash after a reference too few as a broken object, not as a NULL result", async () => {
+    const source = join(folder, "source");
+    mkdirSync(source);
+    copyFileSync(join(programs, "faulty.c"), join(source, "faulty.c"));
+    const code = `import faulty
+text = "".join(["a", " text"] * 40)
+faulty.under_count(text)
+print(text.upper())
+`;
+    writeFileSync(join(folder, "under.py"), code);
+    const words = ["--build", source, "--", python, "under.py"];
+    const { document, outcome } = await found("asan", words, {});
+    expect(document.errors, outcome.stderr).toHaveLength(1);
+    expect(document.errors[0]?.title).toMatch(/broken Python object|reference too few/);
+    expect(document.errors[0]?.causes.join()).toMatch(/Py_DECREF of a borrowed reference/);
+    expect(document.errors[0]?.fix).not.toMatch(/for NULL/);
+    expect(outcome.stderr).not.toMatch(/DEADLYSIGNAL/);
+  });
+
+  test("shows a prompt that has no newline while the program waits", async () => {
+    const answer = join(folder, "answer");
+    const code = `import os, sys, time
+sys.stderr.write("name? ")
+sys.stderr.flush()
+while not os.path.exists(sys.argv[1]): time.sleep(0.05)
+sys.stderr.write("thanks")`;
+    const words = ["asan", "--quiet", "--no-leaks", "--", python, "-c", code, answer];
+    const outcome = await execute([tidemark, ...words], {
+      started: async (_, { stderr }) => {
+        await until(() => readText(stderr) === "name? ");
+        writeFileSync(answer, "");
+      },
+    });
+    expect([outcome.status, outcome.stderr]).toEqual([0, "name? thanks"]);
+  });
+});
