@@ -93,11 +93,11 @@ export const ANSWER_SCHEMAS = {
         },
         rssBytes: {
           $ref: "#/components/schemas/Bytes",
-          description: "Sum of RSS; what processes share counts more than once.",
+          description: "Sum of RSS; shared memory counts more than once.",
         },
         growthBytesPerHour: {
           type: "number",
-          description: "Sum over instances; left out where no verdict measured it.",
+          description: "Sum over instances; absent if no verdict measured it.",
         },
         limitBytes: {
           $ref: "#/components/schemas/Bytes",
@@ -123,7 +123,7 @@ export const ANSWER_SCHEMAS = {
             ],
           },
           description:
-            "RSS over the window in equal steps, the newest last; null: nobody reported.",
+            "RSS over the window in equal steps, the newest last; null: no instance reported.",
         },
         lastSeenMs: {
           $ref: "#/components/schemas/TimeMs",
@@ -158,7 +158,7 @@ export const ANSWER_SCHEMAS = {
       properties: {
         kind: {
           type: "string",
-          description: 'As in `tidemark.diagnosis/1`; "none" where no verdict was reached yet.',
+          description: 'As in `tidemark.diagnosis/1`; "none" if there is no verdict yet.',
         },
         confidence: {
           type: "number",
@@ -280,7 +280,7 @@ export const ANSWER_SCHEMAS = {
         },
         endedMs: {
           $ref: "#/components/schemas/TimeMs",
-          description: "Left out while it runs.",
+          description: "Absent while it runs.",
         },
         lastSeenMs: {
           $ref: "#/components/schemas/TimeMs",
@@ -858,7 +858,7 @@ export const ANSWER_SCHEMAS = {
         },
         endedMs: {
           $ref: "#/components/schemas/TimeMs",
-          description: "Left out while it runs.",
+          description: "Absent while it runs.",
         },
         lastSeenMs: {
           $ref: "#/components/schemas/TimeMs",
