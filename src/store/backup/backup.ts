@@ -174,7 +174,7 @@ function manifestOf(from: string): Manifest {
     Array.isArray(files) &&
     files.every((file: Partial<BackupFile> | null) => NAME.test(String(file?.name)));
   if (!isWhole) {
-    throw fileUnusable(path, "read", "it is no list of a backup, or one of a newer version");
+    throw fileUnusable(path, "read", "it is not a list of a backup, or one of a newer version");
   }
   return manifest as Manifest;
 }
