@@ -24,7 +24,8 @@ function devicesOf(advice) {
   return `
 # Device memory
 
-What \`tidemark gpu\` and \`diagnose\` advise for GPUs. [gpu.md](gpu.md) explains when each applies. From src/gpu/analysis/advice.ts.
+This is the advice of \`tidemark gpu\` and \`diagnose\` for GPUs, from src/gpu/analysis/advice.ts. [gpu.md](gpu.md)
+explains when each piece applies.
 
 | id | advice |
 |---|---|

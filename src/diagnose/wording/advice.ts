@@ -127,7 +127,7 @@ export const ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A040",
-    text: "Return it to the kernel: malloc_trim(0) when the program is idle, MALLOC_ARENA_MAX=2, or another allocator (jemalloc). Allocate long-lived objects before short-lived ones.",
+    text: "Return the freed memory to the kernel: malloc_trim(0) when the program is idle, MALLOC_ARENA_MAX=2, or another allocator (jemalloc). Allocate long-lived objects before short-lived ones.",
     when: "The program freed the memory, but the allocator keeps it.",
     kinds: ["allocator-retention"],
     before: "python app.py",
@@ -160,7 +160,7 @@ export const ADVICE: readonly Advice[] = [
   {
     id: "TM-A061",
     text: "Fix the leak in the worker; until then, let each worker exit after N jobs so that its parent starts a new one.",
-    when: "Worker processes grow, and none of the servers and pools below starts them.",
+    when: "Worker processes grow, and no server or pool listed below starts them.",
     kinds: ["child-growth"],
     unlessCode: WORKER_FRAMEWORK,
     before: "while True:\n    work(jobs.get())",
@@ -204,7 +204,7 @@ export const ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A070",
-    text: "Close it in the code that opened it: use a with block, contextlib.closing, or a bounded pool.",
+    text: "Close each in the code that opened it: use a with block, contextlib.closing, or a bounded pool.",
     when: "Open files, sockets, connections or threads accumulate.",
     kinds: ["handle-leak"],
     before: "file = open(path)",

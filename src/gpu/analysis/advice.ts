@@ -7,10 +7,11 @@ export const GPU_ADVICE = {
   "TM-A102":
     "If expandable segments are unavailable: {conf}=max_split_size_mb:N, with N above the usual tensor size. A last resort, because it makes large requests slower.",
   "TM-A103":
-    "Sizes differ slightly from step to step: {conf}=roundup_power2_divisions:4 lets blocks be reused; or pad the input to a few lengths.",
+    "Sizes differ slightly from step to step: {conf}=roundup_power2_divisions:4 lets blocks be reused. Or pad the input to a few lengths.",
   "TM-A104":
-    "Activations cause the peak: torch.utils.checkpoint on the largest blocks, a smaller batch with gradient accumulation, or bf16 autocast.",
-  "TM-A105": "Optimizer state is large: an 8-bit optimizer, or ZeRO/FSDP sharding over the ranks.",
+    "Activations cause the peak: use torch.utils.checkpoint on the largest blocks, a smaller batch with gradient accumulation, or bf16 autocast.",
+  "TM-A105":
+    "Optimizer state is large: use an 8-bit optimizer, or shard it over the ranks (ZeRO, FSDP).",
   "TM-A106":
     "Something keeps a tensor of each step: use .item() or .detach() for values that are logged or collected, and drop the list that holds them.",
   "TM-A107":
@@ -20,7 +21,7 @@ export const GPU_ADVICE = {
   "TM-A109":
     "Much memory is held outside PyTorch's allocator: CUDA context, NCCL buffers, other libraries. Use fewer processes per device, or a smaller NCCL_BUFFSIZE.",
   "TM-A110":
-    "Rounding wastes much memory: many allocations are far below 512 bytes or just above a step of the setting. Combine small tensors into one.",
+    "Rounding wastes much memory: many allocations are far below 512 bytes or just above a rounding step. Combine small tensors into one.",
   "TM-A111":
     "Cached segments are not a problem: PyTorch releases them before it raises an error. torch.cuda.empty_cache() helps only other processes.",
   "TM-A112":
@@ -50,7 +51,7 @@ export const GPU_ADVICE = {
   "TM-A124":
     "Leave room for NCCL: torch.cuda.set_per_process_memory_fraction below 1, or initialise the process group before the largest allocations.",
   "TM-A125":
-    "The address space is used up, not the device: set {conf}=expandable_segments_reserve to less, or use fewer CUDA streams; also check ulimit -v.",
+    "The address space is used up, not the device: lower expandable_segments_reserve in {conf}, or use fewer CUDA streams; also check ulimit -v.",
   "TM-A126":
     "The program's own limit refused the request, not the device: raise the share (torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in {conf} if it is set there), or use less memory.",
   "TM-A127":
@@ -66,7 +67,7 @@ export const GPU_ADVICE = {
   "TM-A132":
     "Host memory ran out, not device memory: use smaller or fewer batches at once, fewer workers, or a higher container limit. tidemark run shows what uses it.",
   "TM-A133":
-    "TensorFlow's pinned host memory has its own limit: TF_GPU_HOST_MEM_LIMIT_IN_MB (before 1.14 TF_CUDA_HOST_MEM_LIMIT_IN_MB) raises it. Fewer prefetched batches and a smaller part of the model on the CPU reduce the need.",
+    "TensorFlow's pinned host memory has its own limit: TF_GPU_HOST_MEM_LIMIT_IN_MB (TF_CUDA_HOST_MEM_LIMIT_IN_MB before 1.14) raises it. Fewer prefetched batches and a smaller part of the model on the CPU reduce the need.",
 } as const;
 export type GpuAdviceId = keyof typeof GPU_ADVICE;
 
