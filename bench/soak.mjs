@@ -104,7 +104,7 @@ if ("3.12".startsWith(options.python)) {
 const markdown = `## Soak
 
 \`npm run bench -- soak --cycles ${cycles}\` on ${describeMachine(torch)}. Tidemark
-attaches to a FastAPI service under load and detaches, that many times; in one cycle of ten its recorder is killed. A twin
+attaches to a FastAPI service under load and detaches, once a cycle; in one cycle of ten its recorder is killed. A twin
 under the same load runs without Tidemark. Times in ms: p50, p99, maximum. Counts: after the fifth cycle, at the end.
 
 ${markdownTable(

@@ -18,8 +18,8 @@ import { root } from "./setup.mjs";
 const page = join(root, "docs/test-long.md");
 const head = `# Long tests
 
-With this page you can see how often each long test ran, when, and on which machine. \`npm run test:long\` runs all of them
-and writes this page; \`npm run test:long -- NAME\` runs one and replaces its row. \`npm test\` runs a sample of each
+How often each long test ran, when, and on which machine. \`npm run test:long\` runs all of them
+and writes this page; \`npm run test:long -- NAME\` runs one and replaces its row. \`npm test\` runs a sample of most of them
 ([test/long.mjs](../test/long.mjs)).
 
 | name | repeated | count | tests passed | tests failed | duration | date | commit | machine |

@@ -20,22 +20,22 @@ export async function compare(
 }
 
 /**
- * @param normalise takes out of an output what differs between any two runs (pids, addresses)
+ * @param normalize takes out of an output what differs between any two runs (pids, addresses)
  * @returns what Tidemark wrote to stderr
  */
 export function expectSame(
   plain: Outcome,
   recorded: Outcome,
-  normalise = (text: string) => text,
+  normalize = (text: string) => text,
 ): string {
   const context = `stderr under Tidemark:\n${recorded.stderr}`;
   expect({ status: recorded.status, signal: recorded.signal }, context).toEqual({
     status: plain.status,
     signal: plain.signal,
   });
-  expect(normalise(recorded.stdout)).toBe(normalise(plain.stdout));
-  const theirs = normalise(plain.stderr);
-  const all = normalise(recorded.stderr);
+  expect(normalize(recorded.stdout)).toBe(normalize(plain.stdout));
+  const theirs = normalize(plain.stderr);
+  const all = normalize(recorded.stderr);
   expect(all).toContain(theirs);
   const ours = all.replace(theirs, "");
   expectSpeaksClearly(ours);

@@ -209,7 +209,7 @@ describe("diagnose --where", () => {
     expect(suspects).toEqual([]);
     expect(growth.bytesPerHour).toBe(0);
     expect(selection).toMatchObject({ where: "thread=search", share: 0 });
-    expect(verdict.summary).toMatch(/grows by .*GiB\/h, of which these rows explain 0 %/);
+    expect(verdict.summary).toMatch(/grows by .*GiB\/h, of which the selected sites explain 0 %/);
   });
 
   test("needs a recording", async () => {

@@ -225,7 +225,7 @@ def check_outlives(python):
     command, python.command = python.command, [host, library]
     home = ("PYTHONHOME", home_of(command))
     try:
-        # Also one that was finalised before the agent's first look: so rare are samples then.
+        # Also one that was finalized before the agent's first look: so rare are samples then.
         for environment, period in (((home,), 4096), ((home, ("BRIEF", "1")), 16 << 20)):
             output, (segment,) = python.run("ends.py", environment=environment, period=period)
             expect(output == "fine\n", f"printed {output!r}")

@@ -1,4 +1,4 @@
-"""A text index: strings split, normalised, kept in dictionaries of sets, queried."""
+"""A text index: strings split, normalized, kept in dictionaries of sets, queried."""
 
 import random
 

@@ -194,7 +194,7 @@ class _Beacon:
             torch.cuda._lazy_call(self._begin)
 
     def _begin(self) -> None:
-        """Runs in this thread, or in the one that initialises the devices; never raises."""
+        """Runs in this thread, or in the one that initializes the devices; never raises."""
         # A forked child inherits the request, but not this thread.
         if self._ended or os.getpid() != self._pid or not self._once.acquire(False):
             return

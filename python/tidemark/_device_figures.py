@@ -1,9 +1,9 @@
 """The figures that the device allocators of this process report.
 
-This imports nothing and initialises no device: it asks only modules that the program has loaded, and only if the
+This imports nothing and initializes no device: it asks only modules that the program has loaded, and only if the
 program has begun to use a device. Answers are plain dicts for JSON; sizes are bytes; None if this version does not report a figure.
 
-    torch       initialised?   stats of each device that has a context, pinned host memory
+    torch       initialized?   stats of each device that has a context, pinned host memory
     jax         backends made? memory_stats() of each local device, its large arrays
     tensorflow  context made?  get_memory_info() of each GPU
 

@@ -236,7 +236,7 @@ class TidemarkMagics(Magics):
             raise UsageError(f"%tidemark_line: {name} is not defined: {type(fault).__name__}: {fault}") from None
         code = _code_of(value)
         if code is None:
-            raise UsageError(f"%tidemark_line: {name} is no Python function, but a {type(value).__name__}; use -f FUNCTION")
+            raise UsageError(f"%tidemark_line: {name} is not a Python function, but a {type(value).__name__}; use -f FUNCTION")
         return code
 
     def _statement(self, statement: str, functions: List[str]) -> CodeType:
@@ -273,7 +273,7 @@ def _read_statement(line: str) -> Any:
         option, _, rest = rest.partition(" ")
         value, _, rest = rest.strip().partition(" ")
         if option not in ("-f", "-o") or not value:
-            raise UsageError(f"%tidemark_line: {option} is no option; it takes -f FUNCTION and -o NAME, then a statement")
+            raise UsageError(f"%tidemark_line: {option} is not an option; it takes -f FUNCTION and -o NAME, then a statement")
         if option == "-f":
             functions.append(value)
         else:

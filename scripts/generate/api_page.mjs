@@ -31,7 +31,7 @@ function pageOf(document) {
     "# HTTP API",
     "",
     "Look up a route of `tidemark serve` here. `npm run generate` makes this page and [openapi.json](openapi.json) from the",
-    "server's declarations. A running server has the document at `/api/openapi.json`.",
+    "server's declarations. A running server serves it at `/api/openapi.json`.",
     "",
     "```",
     "$ curl -s 'http://127.0.0.1:7070/api/v1/series?service=checkout&name=rssBytes&by=version'",
@@ -90,5 +90,5 @@ function formOf({ type, enum: choices, minimum, maximum, default: usual, pattern
         : pattern !== undefined
           ? `\`${pattern}\``
           : `text, at most ${maxLength} characters`;
-  return usual === undefined ? form : `${form}; usually \`${usual}\``;
+  return usual === undefined ? form : `${form}; default \`${usual}\``;
 }

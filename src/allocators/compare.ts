@@ -74,7 +74,7 @@ function obstacle(setting: Setting, version: number | null): Skipped | null {
   if (oldestPython !== undefined && version === null) {
     return {
       allocator: name,
-      reason: "the program is not started by a Python that was recognised",
+      reason: "the program is not started by a Python that was recognized",
     };
   }
   if (oldestPython !== undefined && version !== null && version < oldestPython) {

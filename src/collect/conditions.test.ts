@@ -84,5 +84,5 @@ test("a kill in the control group counts only for the program that lost a proces
     return all.holds({ kind: "oom-kill" });
   };
   expect(kill(false)).toBeNull();
-  expect(kill(true)).toContain("the kernel killed for memory");
+  expect(kill(true)).toContain("the OOM killer ran");
 });

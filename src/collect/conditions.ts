@@ -202,7 +202,7 @@ export class ProgramReadings {
   #wasKilled({ timeMs }: Reading): string | null {
     const oldest = Math.min(this.#killedMs, this.#lostMs);
     return timeMs - oldest < KILL_TO_END_MS
-      ? "one of its processes ended when the kernel killed for memory in its control group"
+      ? "one of its processes ended when the OOM killer ran in its control group"
       : null;
   }
 

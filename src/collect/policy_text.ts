@@ -83,6 +83,6 @@ function conditionText(when: Condition): string {
     case "verdict":
       return `verdict ${when.pattern}`;
     case "oom-kill":
-      return "a process killed for memory";
+      return "the OOM killer killed one of its processes";
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The objects of a program that represent kernel resources: open files, sockets, mappings, connections,
- * threads. Recognised by their types and subtypes.
+ * threads. Recognized by their types and subtypes.
  */
 
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";

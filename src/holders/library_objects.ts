@@ -1,7 +1,7 @@
 /**
  * Objects behind which a library keeps its own memory, such as polars frames and Arrow tables. Such a library
  * has its own allocator and does not use the program's malloc, so its memory is not sampled, and Python counts
- * only a few dozen bytes per object. The objects are recognised by the code of their types:
+ * only a few dozen bytes per object. The objects are recognized by the code of their types:
  *
  *     object ── ob_type ──> type ── tp_dealloc ──> code in or next to the file with the allocator
  */

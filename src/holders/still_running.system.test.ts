@@ -1,4 +1,4 @@
-/** An interpreter that shuts down is recognised, for each interpreter on this machine. */
+/** An interpreter that shuts down is recognized, for each interpreter on this machine. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
  * Allocators built into a library, such as mimalloc in libarrow and jemalloc in polars, which have no file or
- * named mapping of their own. They are recognised by their messages to users, whose first words are in the
+ * named mapping of their own. They are recognized by their messages to users, whose first words are in the
  * read-only data of every build. The files are read, so the program's own pages are not touched.
  */
 import { closeSync, fstatSync, readSync } from "node:fs";

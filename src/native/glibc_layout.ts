@@ -20,7 +20,7 @@
  *       0      sbrk_base                where the main heap begins
  *       8      tcache_bins (or tcache_small_bins)
  *
- * All offsets are relative to what is recognised (bins, sbrk_base), not to the beginning of the structure,
+ * All offsets are relative to what is recognized (bins, sbrk_base), not to the beginning of the structure,
  * which moves with the version. Source: glibc's malloc/malloc.c and malloc/arena.c, 2.28 to 2.43.
  */
 import { findMapping } from "../linux/memory/maps.js";
@@ -71,7 +71,7 @@ export interface GlibcState {
   readonly arenas: readonly ArenaState[];
   /** The circular list of arenas could not be followed to its end. */
   readonly arenasTorn: boolean;
-  /** null if it was not recognised (no brk heap, swapped out). */
+  /** null if it was not recognized (no brk heap, swapped out). */
   readonly parameters: MallocParameters | null;
 }
 

@@ -67,7 +67,7 @@ function trainOptions(
   const method = request.method ?? (quantizes ? "qlora" : "full");
   if (method === "full" && request.quantize !== undefined) {
     throw badUsage(
-      "quantised weights cannot be trained",
+      "quantized weights cannot be trained",
       "use --method qlora, or leave --quantize out",
     );
   }
@@ -83,7 +83,7 @@ function trainOptions(
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
   const library: Library = request.train?.library ?? "transformers";
-  // prepare_model_for_kbit_training of PEFT converts everything that is not quantised to fp32.
+  // prepare_model_for_kbit_training of PEFT converts everything that is not quantized to fp32.
   const isPrepared = method === "qlora" && library === "transformers";
   const keepsWide = isPrepared || ((model.stored.dtype ?? "fp32") === "fp32" && !quantizes);
   const wide =
@@ -147,7 +147,7 @@ function quantizeOf(
 ): Quantization | null {
   const wanted = method === "qlora" && model.stored.quantization === null ? "nf4" : null;
   const chosen = quantize ?? wanted;
-  // torchao's NF4Tensor, which torchtune uses, always quantises the scales, too.
+  // torchao's NF4Tensor, which torchtune uses, always quantizes the scales, too.
   return chosen === "nf4" && library === "torchtune" ? "nf4-dq" : chosen;
 }
 

@@ -99,7 +99,7 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
   },
   {
     technique: "QLoRA, nf4",
-    cost: "weights rounded to 4 bits; dequantised in each pass",
+    cost: "weights rounded to 4 bits; dequantized in each pass",
     change: "--method qlora --quantize nf4",
     applied: (job) =>
       job.method === "qlora" ? null : { ...job, method: "qlora", quantize: "nf4" },
@@ -150,7 +150,7 @@ const SERVING: readonly Technique<ServeOptions>[] = [
   },
   {
     technique: "weights in int4 (AWQ, GPTQ)",
-    cost: "lower quality; needs a quantised checkpoint",
+    cost: "lower quality; needs a quantized checkpoint",
     change: "--quantize int4",
     applied: (job) =>
       job.quantize === "int4" || job.quantize?.startsWith("nf4") === true

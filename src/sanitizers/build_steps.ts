@@ -5,7 +5,7 @@ import { delimiter, dirname, join } from "node:path";
 import { parse } from "smol-toml";
 import type { SanitizerRuntime } from "./tools.js";
 
-/** Unoptimised: a compiler removes some errors together with the code that makes them. Address covers object-size. */
+/** Unoptimized: a compiler removes some errors together with the code that makes them. Address covers object-size. */
 const FLAGS =
   "-g -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=object-size";
 
@@ -39,7 +39,7 @@ export function buildEnvironment({ runtime, python }: BuildPlaces): NodeJS.Proce
     CFLAGS: joined("CFLAGS", FLAGS),
     CXXFLAGS: joined("CXXFLAGS", FLAGS),
     LDFLAGS: joined("LDFLAGS", linkFlags(runtime)),
-    // Without these, scikit-build-core optimises and removes the line numbers.
+    // Without these, scikit-build-core optimizes and removes the line numbers.
     SKBUILD_CMAKE_BUILD_TYPE: "Debug",
     SKBUILD_INSTALL_STRIP: "false",
     // Build tools that are installed beside this Python: meson, cmake, ninja.

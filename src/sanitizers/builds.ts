@@ -1,4 +1,4 @@
-/** What `tidemark asan --build` leaves, and how to recognise it. */
+/** What `tidemark asan --build` leaves, and how to recognize it. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -73,7 +73,7 @@ const UNINITIALISED: Explanation = {
     "a structure of which not all fields are set",
     "a function that failed and did not fill its output, whose result was not checked",
   ],
-  fix: "Initialise the block where it was allocated (calloc, memset, = {0}), and check results before their outputs are used.",
+  fix: "Initialize the block where it was allocated (calloc, memset, = {0}), and check results before their outputs are used.",
 };
 const BAD_FREE: Explanation = {
   title: "Free of a block that is not allocated",
@@ -106,7 +106,7 @@ const SYSCALL: Explanation = {
     "a structure with padding that is written to a file or socket",
     "a length that is too large",
   ],
-  fix: "Initialise the whole buffer, and pass the number of bytes that were filled.",
+  fix: "Initialize the whole buffer, and pass the number of bytes that were filled.",
 };
 const UNDEFINED: Explanation = {
   title: "Undefined behaviour",
@@ -138,7 +138,7 @@ const WILD_POINTER: Explanation = {
     "an index or offset far beyond its block",
     "a pointer cut to 32 bits: through int, or, with ctypes, a function without restype or argtypes",
   ],
-  fix: "Find where the pointer comes from: initialise it, declare its whole type, and check the index.",
+  fix: "Find where the pointer comes from: initialize it, declare its whole type, and check the index.",
 };
 const BROKEN_OBJECT: Explanation = {
   title: "Crash of the interpreter on a broken Python object",

@@ -39,7 +39,7 @@ export async function memcheckDocument(
   const toolVersion = valgrindVersion();
   const suppressed = readSuppressions(suppressions);
   const python = interpreterOf(command);
-  note(`${command[0]} runs under ${toolVersion}, 20 to 50 times slower`);
+  note(`${command[0]} runs under ${toolVersion}: C code is 20 to 50 times slower, Python functions much more`);
   return await withReportFolder(async (folder) => {
     const words = [...valgrindWords(folder, suppressions), ...command];
     const environment = watchedEnvironment("memcheck", folder, {});
@@ -128,7 +128,7 @@ function withoutLiving(files: readonly ReportFile[], folder: string, all: boolea
 function limitsOf(python: StartedPython | null): string[] {
   return python === null
     ? [
-        "The command starts no Python that was recognised: what the interpreter causes by itself was not measured.",
+        "The command starts no Python that was recognized: what the interpreter causes by itself was not measured.",
       ]
     : [];
 }

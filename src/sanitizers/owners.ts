@@ -27,7 +27,7 @@ export class Owners {
   readonly #standard: readonly string[];
   readonly #installed: readonly string[];
 
-  /** `python` null: folders are recognised by their names alone. */
+  /** `python` null: folders are recognized by their names alone. */
   constructor(python: StartedPython | null) {
     this.#standard = python?.standard ?? [];
     this.#installed = python?.installed ?? [];

@@ -126,7 +126,7 @@ describe("runs unchanged without the agent, and a line explains why", () => {
     await expectUnseen([script, "word"], /statically linked/);
   });
 
-  test("a musl program, recognised by the loader in its header", async () => {
+  test("a musl program, recognized by the loader in its header", async () => {
     // This machine's own loader under musl's name: the program runs, and its header says musl.
     const loader = join(folder, "lib", "ld-musl-x86_64.so.1");
     mkdirSync(join(folder, "lib"), { recursive: true });

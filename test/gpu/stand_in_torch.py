@@ -106,7 +106,7 @@ class StandIn:
         sys.modules.update({"torch": torch, "torch.cuda": cuda, "torch.cuda.memory": memory})
 
     def begin(self):
-        # torch runs what was queued before it reports that it is initialised.
+        # torch runs what was queued before it reports that it is initialized.
         for call in self.queued:
             call()
         self.initialized = True

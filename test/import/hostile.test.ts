@@ -42,7 +42,7 @@ const pickle = (...parts: (string | number[])[]) =>
 describe("files that no tool has written", () => {
   test.each([
     ["empty", "", /TM-E018.*is empty/],
-    ["text", "hello world\n", /TM-E018.*not recognised/],
+    ["text", "hello world\n", /TM-E018.*not recognized/],
     ["JSON of nobody", '{"a": 1}', /TM-E018/],
     ["zeros", new Uint8Array(5000), /TM-E018/],
     [

@@ -250,7 +250,7 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--context", "2k"], /TM-E002 --context belongs to --serve/],
     [["gpt2", "--gpu", "h1000"], /a GPU such as h100/],
     [["gpt2", "--method", "qlorra"], /--method takes one of full, lora, qlora/],
-    [["gpt2", "--quantize", "nf4", "--method", "full"], /quantised weights cannot be trained/],
+    [["gpt2", "--quantize", "nf4", "--method", "full"], /quantized weights cannot be trained/],
     [["gpt2", "--fsdp", "2", "--ddp", "2"], /divide the same job twice/],
     [["gpt2", "--tp", "5"], /TM-E086 12 heads cannot be divided over --tp 5/],
     [["gpt2", "--batch", "0"], /a whole number from 1/],

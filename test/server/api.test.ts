@@ -158,7 +158,7 @@ describe("diff", () => {
     expect(siblings.left.instances).toBeCloseTo(2, 1);
   });
 
-  test("of nothing reports it", async () => {
+  test("of two versions that nobody runs is empty, with the reason", async () => {
     const { stacks, limits } = await get<FleetDiffJson>("diff", {
       left: version("1"),
       right: version("2"),

@@ -118,7 +118,7 @@ while True: time.sleep(0.1)
     const { child, said } = watched().watch("--config", watched().policy("{warm_up: 1h}"));
     await until(() => said().includes("of its memory limit of 120 MiB are in use. Captured"));
     writeFileSync(go, "");
-    await until(() => said().includes("ended when the kernel killed for memory"));
+    await until(() => said().includes("ended when the OOM killer ran"));
     expect(said()).not.toContain(`${watched().name}-outside 7 (process`);
     expect(await stopped(child)).toBe(0);
   });

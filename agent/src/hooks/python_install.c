@@ -157,7 +157,7 @@ static void report_bottom(enum tm_python_bottom bottom, int settled)
 }
 
 /* If another tool has covered ours in the meantime, ours is still below it. If the allocator that we covered is
- * back, the runtime was initialised again (3.12 on). */
+ * back, the runtime was initialized again (3.12 on). */
 static void cover_arenas(void)
 {
     struct tm_python_arenas arenas;
@@ -269,7 +269,7 @@ static void hook_allocators(const struct tm_object *object, int running)
     interpreter_start = object->start;
     interpreter_end = object->end;
     current_name = (const char *(*)(void))tm_object_symbol(object, "_PyMem_GetCurrentAllocatorName");
-    if (running) { /* another thread may be finalising it: the rest is left to a thread that holds the GIL, in tm_python_verify() */
+    if (running) { /* another thread may be finalizing it: the rest is left to a thread that holds the GIL, in tm_python_verify() */
         unlearned = 1;
         tm_set_python(TM_PYTHON_FRAMES_ONLY, tm_python.version);
     } else {

@@ -249,13 +249,13 @@ __attribute__((destructor))
 void tm_end(void)
 {
     tm_measure_write();
-    int finalised = tm_python_finalises();
-    if (!tm_armed() || (!finalised && tm_core.pid != tm_own_pid()))
+    int finalized = tm_python_finalises();
+    if (!tm_armed() || (!finalized && tm_core.pid != tm_own_pid()))
         return;
     if (tm_settings.attached)
         tm_enable(0); /* no need to stop now: the process ends in a moment */
     __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
-    if (!finalised && tm_try_lock()) {
+    if (!finalized && tm_try_lock()) {
         tm_control_report();
         tm_unlock();
     }

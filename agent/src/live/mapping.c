@@ -8,7 +8,7 @@
  *   mremap    |-- mapper's stack --|-- resizer's stack --|     the pieces move with their mapping
  *   mremap    |-- mapper's stack --|-- resize                  a smaller mapping loses its end
  *
- * Ranges that are unmapped while the interpreter is finalised (sampling/ending.c) are only noted, and removed
+ * Ranges that are unmapped while the interpreter is finalized (sampling/ending.c) are only noted, and removed
  * if the process continues: until then the process is reported as holding them.
  */
 #include <string.h>

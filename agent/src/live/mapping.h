@@ -24,7 +24,7 @@ static inline int tm_mapping_any(void)
 
 /* Stops tracking [start, end): it was unmapped, or mapped over. */
 void tm_mapping_cut(uintptr_t start, uintptr_t end);
-/* [start, end) was unmapped. `quiet`: while the interpreter is finalised, so the range is only noted. */
+/* [start, end) was unmapped. `quiet`: while the interpreter is finalized, so the range is only noted. */
 void tm_mapping_end_range(uintptr_t start, uintptr_t end, int quiet);
 /* mremap() has moved or resized a mapping. */
 void tm_mapping_moved(uintptr_t old_start, size_t old_length, uintptr_t new_start, size_t new_length);

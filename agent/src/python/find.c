@@ -177,7 +177,7 @@ static int has_begun(const struct tm_object *object, const void *runtime)
     return tm_int_at(runtime, find_known((int)(*version >> 16 & 0xff))->layout->runtime_preinitialized) != 0;
 }
 
-/* A host may have finalised it before our first check. Until it is initialised again, its
+/* A host may have finalized it before our first check. Until it is initialized again, its
  * locks do not exist (3.12's functions for allocators take one). */
 static int runs(const struct tm_object *object, const void *runtime)
 {
@@ -237,7 +237,7 @@ static int is_our_interpreter(const struct tm_object *object, void *unused)
     return (uintptr_t)tm_python.code_type >= object->start && (uintptr_t)tm_python.code_type < object->end;
 }
 
-/* A host may unload the interpreter, finalised or not; after that none of its functions may be called. */
+/* A host may unload the interpreter, finalized or not; after that none of its functions may be called. */
 int tm_python_is_loaded(void)
 {
     static _Atomic uint64_t seen; /* changes of the loader's list as of the last check */

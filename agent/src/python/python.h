@@ -71,9 +71,9 @@ uint32_t tm_python_label(const void *context, uint32_t parent);
  * only the interpreter's method cache keeps alive. Checks only from time to time. */
 void tm_python_end_cached_names(uint64_t now_ms);
 
-/* Non-zero while the runtime finalises, and after that until it is initialised again. */
+/* Non-zero while the runtime finalizes, and after that until it is initialized again. */
 int tm_python_finalises(void);
-/* Non-zero until the finalising runtime has deleted its interpreters, or if that is unknown. */
+/* Non-zero until the finalizing runtime has deleted its interpreters, or if that is unknown. */
 int tm_python_has_interpreter(void);
 /* Non-zero if the calling thread holds the GIL; an interpreter must have been found. */
 int tm_python_holds_gil(void);

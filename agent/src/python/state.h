@@ -53,7 +53,7 @@ const char *tm_python_hold_thread(void);
 int tm_python_try_exclusive(void);
 void tm_python_end_exclusive(void);
 /* Waits (bounded) until no other thread reads a thread state: called before memory of the
- * interpreter is unmapped while it finalises. */
+ * interpreter is unmapped while it finalizes. */
 void tm_python_wait_for_readers(void);
 /* Copies `length` bytes at `address` of this process; 0 if they are not readable. */
 int tm_python_read(const void *address, void *copy, size_t length);

@@ -1,11 +1,11 @@
 /* thread.c - finds this thread's PyThreadState, and checks whether it may be read now.
  *
  * A thread reads only its own state and its own frames: no other thread changes them while
- * it is in an allocator, with or without the GIL. The one exception is finalisation: the main
+ * it is in an allocator, with or without the GIL. The one exception is finalization: the main
  * thread then frees the states of daemon threads that still run native code, and
  * PyGILState_GetThisThreadState still returns them (3.9-3.13). So a reader increments a count,
- * checks whether the runtime finalises, reads, and decrements the count. The hook of the
- * interpreter's munmap waits for the count to reach zero while the runtime finalises (hooks.c),
+ * checks whether the runtime finalizes, reads, and decrements the count. The hook of the
+ * interpreter's munmap waits for the count to reach zero while the runtime finalizes (hooks.c),
  * so a freed state is still in mapped memory.
  */
 #include <errno.h>
@@ -56,7 +56,7 @@ const char *tm_python_hold_thread(void)
         atomic_fetch_add(&readers.count, 1);
     }
     if (tm_python.is_finalizing()) {
-        tm_python_release(); /* nothing will be read, so finalisation need not wait for this thread */
+        tm_python_release(); /* nothing will be read, so finalization need not wait for this thread */
         return NULL;
     }
     const char *thread = find_thread();

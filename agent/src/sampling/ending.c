@@ -1,17 +1,17 @@
-/* ending.c - stops recording while the interpreter is finalised.
+/* ending.c - stops recording while the interpreter is finalized.
  *
- * Once finalisation is detected, nothing is sampled, and freeing a sampled block only sets one bit, without
- * a lock. So finalisation takes no longer than without the agent. This matters because a daemon thread that
- * returns to a finalised interpreter may crash in CPython itself (3.9, 3.10: take_gil() of 3.10.13 reads
+ * Once finalization is detected, nothing is sampled, and freeing a sampled block only sets one bit, without
+ * a lock. So finalization takes no longer than without the agent. This matters because a daemon thread that
+ * returns to a finalized interpreter may crash in CPython itself (3.9, 3.10: take_gil() of 3.10.13 reads
  * the freed interpreter). Such a thread waits for the GIL, which the main thread finally releases shortly
  * before the process exits. With a single system call between the two, on a busy machine, every eighth program
- * with daemon threads crashed. So the CPU clock, which needs a system call, is read when finalisation begins.
- * The final live figures are what the program held before finalisation.
+ * with daemon threads crashed. So the CPU clock, which needs a system call, is read when finalization begins.
+ * The final live figures are what the program held before finalization.
  *
- *   NONE -- finalising --> QUIET -- the process continues --> PASSED -- initialised again --> NONE
+ *   NONE -- finalizing --> QUIET -- the process continues --> PASSED -- initialized again --> NONE
  *
- * A process may outlive its interpreter: a host finalises it, continues, and may initialise another. The
- * process is assumed to continue when the runtime is no longer finalising, when it has had no interpreter for
+ * A process may outlive its interpreter: a host finalizes it, continues, and may initialize another. The
+ * process is assumed to continue when the runtime is no longer finalizing, when it has had no interpreter for
  * OVER_MS, and after LONGEST_MS at the latest. Then the marked samples are ended, and sampling
  * continues; allocations made in between are not seen.
  */
@@ -25,7 +25,7 @@
 #include "sampling/sampling.h"
 #include "segment/sections.h"
 
-/* An ordinary process exits within this time after its interpreter was finalised. */
+/* An ordinary process exits within this time after its interpreter was finalized. */
 #define OVER_MS 1000
 #define LONGEST_MS 30000
 

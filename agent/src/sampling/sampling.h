@@ -40,7 +40,7 @@ void tm_drain_pending(void);
 
 /* ---- ending.c --------------------------------------------------------------------- */
 
-/* Non-zero while the interpreter is being finalised: no sample is taken, and frees are only marked. Not locked. */
+/* Non-zero while the interpreter is being finalized: no sample is taken, and frees are only marked. Not locked. */
 int tm_quiet(void);
 /* Lock-free: this sampled address is about to be freed. */
 void tm_mark_ended(const void *address);

@@ -1,7 +1,7 @@
 """Allocates at known places, and prints for each the stack that CPython itself reports there.
 
 Prints a JSON object: bytes of the allocation -> [[function, file, line], ...], leaf first.
-Ends without finalising, so that everything kept is live in the segment.
+Ends without finalizing, so that everything kept is live in the segment.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-/* A host that outlives its interpreter: finalises it, continues without it, and initialises another. At its end
+/* A host that outlives its interpreter: finalizes it, continues without it, and initializes another. At its end
  * it holds 310000000 bytes of its own, allocated between the two, and what the second interpreter holds. In
  * between, it waits for a while like an idle service. With BRIEF set, the first interpreter allocates next to
  * nothing and has ended before it can be observed.

@@ -1,4 +1,4 @@
-/* A host that finalises its interpreter, unloads it, and continues without it.
+/* A host that finalizes its interpreter, unloads it, and continues without it.
  *     unloads LIBRARY */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""A threshold of a million starves the collector, and the cycles carry finalisers."""
+"""A threshold of a million starves the collector, and the cycles carry finalizers."""
 import gc
 import os
 import random

@@ -21,7 +21,7 @@ interface GpuProcessOptions extends CommonOptions, ListOptions {
 }
 
 const WAIT_MS: Millis = 30_000;
-/** Copying a heap takes 250 ms per GiB; a program that serves requests must not be paused for longer. */
+/** Copying a heap takes about 300 ms per GiB; a program that serves requests must not be paused for longer. */
 const MOST_PAUSE_MS: Millis = 500;
 
 /** The pprof format, the only one in which JAX writes its device profile. */

@@ -58,7 +58,7 @@ export function buildCommand(): Command {
   const command = new Command("heap")
     .description(
       "The Python objects of a running program or of its core file, by type. They are read from outside,\n" +
-        "without a pause. With --retained or --to the program is paused to copy its heap (250 ms per GiB).",
+        "without a pause. With --retained or --to the program is paused to copy its heap (about 300 ms per GiB).",
     )
     .argument("<target>", "process id, or path of a core file")
     .option("--retained", "show what each type and container keeps alive, and what holds it")

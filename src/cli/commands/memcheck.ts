@@ -17,7 +17,7 @@ export const about: CommandAbout = {
 
 export function buildCommand(): Command {
   const command = new Command("memcheck").description(
-    "Run a program under Valgrind's Memcheck, 20 to 50 times slower, and explain the memory errors and leaks of\n" +
+    "Run a program under Valgrind's Memcheck, and explain the memory errors and leaks of\n" +
       "its extensions: the C and Python stacks, the usual causes, and how to fix them. The program's input and\n" +
       "output are not changed. The exit code is 1 if there is a finding, otherwise the program's own.",
   );

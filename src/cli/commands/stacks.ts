@@ -30,7 +30,7 @@ export function buildCommand(): Command {
   const command = new Command("stacks")
     .description(
       "The Python stacks of all threads of a process, which one holds the GIL, and its asyncio tasks\n" +
-        "with what each awaits. Reads from outside; the process is paused for about a millisecond.",
+        "with what each awaits. Reads from outside; the process is paused for a few milliseconds.",
     )
     .argument("<pid>", "the process", parsePid)
     .option(

@@ -37,7 +37,7 @@ export function requireReplaceable(path: string, { force, isOwn }: Replacing): v
   try {
     own = isOwn(path);
   } catch {
-    // An unreadable file cannot be recognised as Tidemark's.
+    // An unreadable file cannot be recognized as Tidemark's.
   }
   if (!own) {
     throw fileExists(path);

@@ -92,7 +92,7 @@ it("writes directly to a device", async () => {
   await writeWhole("/dev/null", own, (file) => writeFile(file, "gone"));
 });
 
-it("recognises the recording under any of its names", () => {
+it("recognizes the recording under any of its names", () => {
   const recording = join(folder, "a.tidemark");
   writeFileSync(recording, "");
   symlinkSync("a.tidemark", join(folder, "link"));

@@ -46,7 +46,7 @@ export function withListOptions(command: Command, rows: string, defaultTop: numb
   return command
     .option(
       "--top <n>",
-      `show at most this many ${rows} (default ${defaultTop}; 0: all)`,
+      `show at most this many ${rows} (${defaultTop === 0 ? "default: all" : `default ${defaultTop}; 0: all`})`,
       parseCount,
     )
     .option("--min <bytes>", `only ${rows} of at least this size, such as 10MiB`, parseBytes)

@@ -130,7 +130,7 @@ export function withPlanOptions(command: Command): void {
     .option("--serve", "plan inference");
   choice(
     "--method <method>",
-    "what is trained (default: full; qlora for a quantised model)",
+    "what is trained (default: full; qlora for a quantized model)",
     METHODS,
   );
   choice("--optimizer <name>", "the optimizer (default: adamw)", OPTIMIZERS);
@@ -146,7 +146,7 @@ export function withPlanOptions(command: Command): void {
     "which activations are recomputed (default: none; full with qlora)",
     ["none", "selective", "full"],
   );
-  choice("--quantize <type>", "quantise linear layers when they are loaded", QUANTIZATIONS);
+  choice("--quantize <type>", "quantize linear layers when they are loaded", QUANTIZATIONS);
   choice(
     "--dtype <type>",
     "type of matrix products (default: that of the checkpoint)",

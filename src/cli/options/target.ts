@@ -10,7 +10,7 @@
  * | two saved heaps | `heap diff` |
  * | a log with out-of-memory messages | `gpu oom` |
  *
- * Files are recognised by their content. For every other file, one line names the program that opens it.
+ * Files are recognized by their content. For every other file, one line names the program that opens it.
  */
 
 import { type FileKind, identifyFile, openRecordingAt } from "../../inspect/index.js";

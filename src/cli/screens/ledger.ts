@@ -127,7 +127,7 @@ function printParts(screen: Screen, parts: Parts, whole: number): void {
     { title: "BYTES", align: "right" },
     { title: "SHARE", align: "right" },
     ...(wide ? [{ title: "" }] : []),
-    { title: "GIVEN BACK BY", flexible: "cutEnd" },
+    { title: "RETURNED BY", flexible: "cutEnd" },
   ];
   const table = formatTable(
     screen,

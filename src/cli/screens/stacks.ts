@@ -66,7 +66,7 @@ function printTasks(screen: Screen, tasks: StacksJson["tasks"]): void {
   const names = new Map(tasks.map(({ id, name }) => [id, name]));
   const alike = new Map<string, { title: string; tasks: StacksJson["tasks"][number][] }>();
   for (const task of tasks) {
-    const state = task.tid === undefined ? "waits" : `runs on thread ${task.tid}`;
+    const state = task.tid === undefined ? "waiting" : `runs on thread ${task.tid}`;
     const waited = task.waitsFor.map((id) => quoted(names.get(id) ?? id)).join(", ");
     const title = waited === "" ? state : `waits for ${waited}`;
     const key = JSON.stringify([title, task.frames]);

@@ -12,7 +12,7 @@
  * |---|---|
  * | no exported _PyRuntime | not a CPython that can be attached to: TM-E034 |
  * | a version without a table, free-threaded, Py_DEBUG | TM-E034, named |
- * | starting or finalising | TM-E034 |
+ * | starting or finalizing | TM-E034 |
  * | _PyRuntime twice (a host with two interpreters) | TM-E034 |
  * | an arrow that does not hold | TM-E034 |
  */

@@ -190,7 +190,7 @@ function refusal(
   sawPlace: boolean,
   doubts: readonly Doubt[],
 ): Error {
-  // A version that is too old for this search is recognised by its file.
+  // A version that is too old for this search is recognized by its file.
   const version = memory.pid === null ? "" : (readInterpreter(memory.pid)?.version ?? "");
   if (version !== "" && layouts.every((layout) => minorOf(layout.version) !== minorOf(version))) {
     return unknownInterpreter(memory.name, `Python ${version}`);

@@ -11,7 +11,7 @@
  *     Py_RunMain                                                          Py_RunMain
  *
  * With anchors (from 3.12 on; in 3.11 only for the innermost), the merge is exact. Without one, an evaluator's
- * native frame is recognised by its symbol, and both lists are matched from the leaf, where a greenlet or a
+ * native frame is recognized by its symbol, and both lists are matched from the leaf, where a greenlet or a
  * truncated stack makes the least difference.
  */
 import { itemAt } from "../../model/base/columns.js";

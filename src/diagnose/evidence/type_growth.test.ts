@@ -73,7 +73,7 @@ describe("without an agent, by census", () => {
     expect(verdict("anonRssBytes 90\ncensus app.Row 60")).toBe("steady");
   });
 
-  test("bounded containers and garbage are recognised", () => {
+  test("bounded containers and garbage are recognized", () => {
     const bounded = "holder app.Session held=40 path=app>cache type=lru_cache entries=9 bound=99";
     expect(verdict(`${growing}\n${bounded}`)).toBe("cache-plateau");
     expect(verdict(`${growing}\nholder app.Session garbage=38\ncollector off`)).toBe(

@@ -38,7 +38,7 @@ export const autogradGraph: Rule = {
       says: "leak",
       kind: "graph-retention",
       weight: 0.93,
-      detail: `${formatShare(slope / all)} of the memory that sites keep (${formatSlopeBriefly(slope)}) are results of several operations of one forward or backward pass: a kept tensor keeps its autograd graph.`,
+      detail: `${formatShare(slope / all)} of the memory that sites keep (${formatSlopeBriefly(slope)}) is the result of several operations of one forward or backward pass: a kept tensor keeps its autograd graph.`,
       suspects: tensors,
     };
   },

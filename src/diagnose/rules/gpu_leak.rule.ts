@@ -39,7 +39,7 @@ function bySteps(devices: readonly GpuDeviceJson[]): Finding | null {
     about: "device",
     kind: "gpu-leak",
     weight: explainsErrors(devices, growing) ? 0.98 : 0.95,
-    detail: `${formatBytesBriefly(all)} a step are not freed, over ${first.steps} steps; most are allocated by ${frameText(ownFrame(first.stack))}.`,
+    detail: `${formatBytesBriefly(all)} a step is not freed, over ${first.steps} steps; most of it is allocated by ${frameText(ownFrame(first.stack))}.`,
     deviceSites: growing,
     advice: adviceOf([gradients ? "TM-A107" : "TM-A106"]),
   };

@@ -16,7 +16,7 @@ function doubling(steps: readonly (readonly [seconds: number, mib: number])[], l
 }
 
 describe("a block that is replaced by a several times larger one whenever it is full", () => {
-  test("is recognised by its regularity; it fills at one rate", () => {
+  test("is recognized by its regularity; it fills at one rate", () => {
     const table = [
       [3, 2.5],
       [4, 5],

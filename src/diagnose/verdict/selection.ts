@@ -88,7 +88,7 @@ export function withSelection(document: DiagnosisJson, { evidence }: Observation
   const grows =
     share === null
       ? `${memory} shows no measurable growth.`
-      : `${memory} grows by ${formatSlopeBriefly(slope)}, of which these rows explain ${formatShare(share)}.`;
+      : `${memory} grows by ${formatSlopeBriefly(slope)}, of which the selected sites explain ${formatShare(share)}.`;
   return {
     ...document,
     verdict: {

@@ -7,7 +7,7 @@ import { settledBy } from "../wording/window_needed.js";
 
 /** In less time a leak, a filling cache and a rising load look the same (leak bench, windows of 20 s). */
 const SETTLED_MS: Millis = 25_000;
-/** Kinds that are recognised by how memory develops; counts (files, handles, cycles) are reliable in any window. */
+/** Kinds that are recognized by how memory develops; counts (files, handles, cycles) are reliable in any window. */
 const BY_DEVELOPMENT: ReadonlySet<VerdictKind | null> = new Set<VerdictKind>([
   "steady",
   "warm-up",

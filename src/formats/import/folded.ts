@@ -19,7 +19,7 @@ export const folded: ProfileImporter = {
   name: "folded",
   description:
     "folded stacks: py-spy record --format raw and others; --value gives their numbers a meaning",
-  recognises: ({ head }) => {
+  recognizes: ({ head }) => {
     const lines = head
       .split("\n")
       .slice(0, 20)

@@ -25,7 +25,7 @@ const NEWEST = 3;
 export const heaptrack: ProfileImporter = {
   name: "heaptrack",
   description: "heaptrack: heaptrack.PROGRAM.PID.gz or .zst, format 1 to 3",
-  recognises: ({ head }) => /^v [0-9a-f]+ [0-9a-f]+\n[XIAs] /.test(head),
+  recognizes: ({ head }) => /^v [0-9a-f]+ [0-9a-f]+\n[XIAs] /.test(head),
   read,
 };
 

@@ -51,7 +51,7 @@ export interface ProfileImporter {
   /** One line for `tidemark import --help`: the tool and its file. */
   readonly description: string;
   /** Whether the content is of this format, by its first bytes; names are not considered. */
-  recognises(file: ForeignFile): boolean;
+  recognizes(file: ForeignFile): boolean;
   /** @throws ForeignFault for content that the tool cannot have written, and TidemarkError */
   read(file: ForeignFile, options: ImportOptions): ForeignRecording;
 }

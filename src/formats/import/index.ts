@@ -44,13 +44,13 @@ export const PROFILE_IMPORTERS: readonly ProfileImporter[] = [
 ];
 
 /**
- * Reads another tool's file, whose format is recognised by its content. Throws TM-E003, TM-E004; TM-E018 for an
+ * Reads another tool's file, whose format is recognized by its content. Throws TM-E003, TM-E004; TM-E018 for an
  * unknown format; TM-E005, TM-E006 and TM-E008 for a damaged file, an unsupported version or too large content.
  */
 export function readForeign(path: string, options: ImportOptions): ForeignRecording {
   try {
     const file = readForeignFile(path);
-    const importer = PROFILE_IMPORTERS.find((candidate) => candidate.recognises(file));
+    const importer = PROFILE_IMPORTERS.find((candidate) => candidate.recognizes(file));
     if (importer === undefined) {
       throw notImportable(path, file.bytes.length === 0);
     }

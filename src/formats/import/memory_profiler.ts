@@ -22,7 +22,7 @@ const MIB = 2 ** 20;
 export const memoryProfiler: ProfileImporter = {
   name: "memory_profiler",
   description: "memory_profiler: mprofile_*.dat of mprof run",
-  recognises: ({ head }) => /^(?:CMDLINE .*\n)?(?:MEM|FUNC|CHLD) [^\n]*\d+\.\d+/.test(head),
+  recognizes: ({ head }) => /^(?:CMDLINE .*\n)?(?:MEM|FUNC|CHLD) [^\n]*\d+\.\d+/.test(head),
   read,
 };
 

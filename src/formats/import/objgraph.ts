@@ -13,7 +13,7 @@ const LONGEST_PATH = 30;
 export const objgraph: ProfileImporter = {
   name: "objgraph",
   description: "objgraph: .dot files of show_backrefs and show_refs",
-  recognises: ({ head }) => /^\s*digraph ObjectGraph \{/.test(head),
+  recognizes: ({ head }) => /^\s*digraph ObjectGraph \{/.test(head),
   read,
 };
 

@@ -34,7 +34,7 @@ const TYPES: Readonly<Record<string, keyof ForeignFigures>> = {
 export const pprof: ProfileImporter = {
   name: "pprof",
   description: "pprof: heap profiles (.pb.gz), and JAX's device memory profile",
-  recognises: ({ bytes }) =>
+  recognizes: ({ bytes }) =>
     // Field 1 or 11, a short message with a type of samples; no text begins like this.
     (bytes[0] === 0x0a || bytes[0] === 0x5a) && (bytes[1] ?? 255) < 16 && bytes[2] === 0x08,
   read,

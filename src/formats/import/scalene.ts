@@ -10,7 +10,7 @@ const MIB = 2 ** 20;
 export const scalene: ProfileImporter = {
   name: "scalene",
   description: "scalene: the JSON profile of scalene run",
-  recognises: ({ head, bytes }) =>
+  recognizes: ({ head, bytes }) =>
     /^\s*\{/.test(head) &&
     bytes.includes('"elapsed_time_sec"') &&
     bytes.includes('"max_footprint_mb"'),

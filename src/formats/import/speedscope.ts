@@ -36,7 +36,7 @@ export const speedscope: ProfileImporter = {
   name: "speedscope",
   description:
     "speedscope: profiles in bytes, as of memray transform; --value if its name does not show which",
-  recognises: ({ head, bytes }) =>
+  recognizes: ({ head, bytes }) =>
     /^\s*\{/.test(head) && bytes.includes("speedscope.app/file-format-schema.json"),
   read,
 };

@@ -25,7 +25,7 @@ export const GPU_ADVICE = {
   "TM-A111":
     "Cached segments are not a problem: PyTorch releases them before it raises an error. torch.cuda.empty_cache() helps only other processes.",
   "TM-A112":
-    "The KV cache is large: use fewer or shorter sequences at once, a quantised cache, or a paged one (gpu_memory_utilization in vLLM).",
+    "The KV cache is large: use fewer or shorter sequences at once, a quantized cache, or a paged one (gpu_memory_utilization in vLLM).",
   "TM-A113":
     "The trace lost its beginning: record more entries with torch.cuda.memory._record_memory_history(max_entries=...).",
   "TM-A114":
@@ -43,13 +43,13 @@ export const GPU_ADVICE = {
   "TM-A120":
     "The server's share of the device (vLLM: --gpu-memory-utilization) does not fit: lower it if other processes hold memory, raise it if the weights leave no room for the KV cache.",
   "TM-A121":
-    "Reduce the KV cache per request: --max-model-len, a quantised cache (--kv-cache-dtype fp8), fewer --max-num-seqs, or more devices (--tensor-parallel-size).",
+    "Reduce the KV cache per request: --max-model-len, a quantized cache (--kv-cache-dtype fp8), fewer --max-num-seqs, or more devices (--tensor-parallel-size).",
   "TM-A122":
     "Host memory could not be pinned: use fewer DataLoader workers or prefetched batches, pin_memory=False, or a higher memory limit of the container.",
   "TM-A123":
     "PYTORCH_MPS_HIGH_WATERMARK_RATIO sets how much memory Metal may use; 0.0 removes the limit, which may crash the whole system.",
   "TM-A124":
-    "Leave room for NCCL: torch.cuda.set_per_process_memory_fraction below 1, or initialise the process group before the largest allocations.",
+    "Leave room for NCCL: torch.cuda.set_per_process_memory_fraction below 1, or initialize the process group before the largest allocations.",
   "TM-A125":
     "The address space is used up, not the device: lower expandable_segments_reserve in {conf}, or use fewer CUDA streams; also check ulimit -v.",
   "TM-A126":
@@ -59,7 +59,7 @@ export const GPU_ADVICE = {
   "TM-A128":
     "A kernel's scratch memory belongs to one core and has a fixed size: use smaller block shapes (Pallas), or fuse less into one kernel. The batch size does not matter.",
   "TM-A129":
-    "Put less on the device: a smaller model, batch or context, stronger quantisation, fewer layers on it, or more devices. The library's own limit, if it has one, may be too low.",
+    "Put less on the device: a smaller model, batch or context, stronger quantization, fewer layers on it, or more devices. The library's own limit, if it has one, may be too low.",
   "TM-A130":
     "expandable_segments needs PyTorch 2.1; in earlier versions the setting makes every CUDA call fail, so upgrade. max_split_size_mb works from 1.10 on.",
   "TM-A131":

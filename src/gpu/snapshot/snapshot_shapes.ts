@@ -1,5 +1,5 @@
 /**
- * Recognises a snapshot's dictionaries and lists by their keys as the pickle fills them, and writes them into rows:
+ * Recognizes a snapshot's dictionaries and lists by their keys as the pickle fills them, and writes them into rows:
  *
  *   dictionary                        becomes          list of it
  *   action, frames|size|time_us       event            rows (a device's trace)

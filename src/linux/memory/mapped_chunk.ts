@@ -1,5 +1,5 @@
 /**
- * A block with its own mapping from glibc's malloc, recognised by its header at the start of a page:
+ * A block with its own mapping from glibc's malloc, recognized by its header at the start of a page:
  *
  *    0  previous size   0
  *    8  size | 2        IS_MMAPPED; whole pages, since glibc 2.43 less 16 bytes

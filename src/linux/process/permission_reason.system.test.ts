@@ -1,4 +1,4 @@
-/** Each of the kernel's rules is recognised by its facts; two refusals come from the kernel itself. */
+/** Each of the kernel's rules is recognized by its facts; two refusals come from the kernel itself. */
 import { spawn, spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { explainRefusal, type PtraceFacts } from "./permission_reason.js";

@@ -56,7 +56,7 @@ export class RowIndex {
   }
 }
 
-/** Mixes one more 32-bit word into a hash (finaliser of MurmurHash3, by A. Appleby, public domain). */
+/** Mixes one more 32-bit word into a hash (finalizer of MurmurHash3, by A. Appleby, public domain). */
 export function mixHash(hash: number, word: number): number {
   let mixed = Math.imul(hash ^ word, 0x85ebca6b);
   mixed ^= mixed >>> 13;

@@ -80,7 +80,7 @@ describe("repeatedly compiled code", () => {
   });
 });
 
-test("Tidemark's own code in the process is recognised by its file", () => {
+test("Tidemark's own code in the process is recognized by its file", () => {
   expect(isTidemark(stack("answer <tidemark>", "<module> <string>"))).toBe(true);
   expect(isTidemark(stack("answer <string>", "<module> /srv/tidemark/app.py"))).toBe(false);
 });

@@ -17,12 +17,12 @@ export function notOpened(path: string, what: string, next: string): TidemarkErr
   return new TidemarkError("TM-E016", 2, `${oneLine(path)} is ${what}`, "", oneLine(next));
 }
 
-/** TM-E018: a file that no importer recognises. */
+/** TM-E018: a file that no importer recognizes. */
 export function notImportable(path: string, isEmpty: boolean): TidemarkError {
   return new TidemarkError(
     "TM-E018",
     2,
-    isEmpty ? `${oneLine(path)} is empty` : `the format of ${oneLine(path)} is not recognised`,
+    isEmpty ? `${oneLine(path)} is empty` : `the format of ${oneLine(path)} is not recognized`,
     isEmpty
       ? "the tool that should write it failed or still runs"
       : "no tool that tidemark import supports wrote it",

@@ -30,7 +30,7 @@ describe("threads in known chains", () => {
     ["without frame pointers", OPTIMISED],
     ["linked to fixed addresses", [...OPTIMISED, "-no-pie"]],
     ["linked statically, without a table of its descriptions", [...OPTIMISED, "-static"]],
-    ["not optimised", ["-O0"]],
+    ["not optimized", ["-O0"]],
   ])(
     "%s",
     async (name, options) => {

@@ -26,7 +26,7 @@ export interface BlockRules {
   readonly context: number;
   /** Of activations that matrix products make. */
   readonly computeBytes: 2 | 4;
-  /** Of parameters that are not quantised. */
+  /** Of parameters that are not quantized. */
   readonly weightBytes: 2 | 4;
   /** Weights in fp32 and products in 16 bit: products copy their input and weight (torch.autocast). */
   readonly autocast: boolean;
@@ -48,7 +48,7 @@ export interface BlockRules {
   readonly lossChunkRows: number | null;
   /** Which logits a variable of the training loop holds until the step ends: as the head made them, or in fp32. */
   readonly holdsLogits: "made" | "fp32" | "none";
-  /** Products with quantised matrices keep their input for the backward pass (bitsandbytes before 0.42). */
+  /** Products with quantized matrices keep their input for the backward pass (bitsandbytes before 0.42). */
   readonly quantizedKeepsInput: boolean;
   /** False: layers of p = 0, as an evaluation and most language models have them. */
   readonly dropout: boolean;

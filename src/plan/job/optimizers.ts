@@ -32,11 +32,11 @@ export interface OptimizerFacts {
   readonly foreach?: boolean;
 }
 
-/** bitsandbytes quantises in blocks of 256, with an fp32 maximum for each; tensors below 4,096 elements stay in fp32. */
+/** bitsandbytes quantizes in blocks of 256, with an fp32 maximum for each; tensors below 4,096 elements stay in fp32. */
 const BLOCK = 256;
 const SMALLEST_QUANTIZED = 4096;
 
-/** States of one parameter. @param wide bytes of an element of states that are not quantised */
+/** States of one parameter. @param wide bytes of an element of states that are not quantized */
 export function stateBytes(
   name: OptimizerName,
   { elements, role, rows }: Parameter,

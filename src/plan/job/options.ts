@@ -101,11 +101,11 @@ export interface ServeOptions {
 
 export type PlanOptions = TrainOptions | ServeOptions;
 
-/** Of linear layers that are quantised at loading, scales included. */
+/** Of linear layers that are quantized at loading, scales included. */
 export const QUANTIZED_BYTES: Readonly<Record<Quantization, number>> = {
   // 4 bit and an fp32 scale for 64 weights: bitsandbytes without bnb_4bit_use_double_quant.
   nf4: 0.5 + 4 / 64,
-  // An int8 scale for 64 weights, an fp32 scale for 256 scales (QLoRA, section 3: double quantisation).
+  // An int8 scale for 64 weights, an fp32 scale for 256 scales (QLoRA, section 3: double quantization).
   "nf4-dq": 0.5 + 1 / 64 + 4 / (64 * 256),
   // One fp32 scale for each row.
   int8: 1 + 4 / 4096,
@@ -118,7 +118,7 @@ export function bytesOfCompute(dtype: ComputeDType): 2 | 4 {
   return dtype === "fp32" ? 4 : 2;
 }
 
-/** What is quantised: the option's choice, else what the checkpoint stores. */
+/** What is quantized: the option's choice, else what the checkpoint stores. */
 export function quantizationOf(
   model: ModelShape,
   { quantize, mode, ...options }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method },

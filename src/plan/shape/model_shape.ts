@@ -184,7 +184,7 @@ export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
 /** How the checkpoint stores the weights of its linear layers. */
 export interface StoredWeights {
-  /** Of everything that is not quantised; null where the configuration does not say. */
+  /** Of everything that is not quantized; null where the configuration does not say. */
   readonly dtype: "fp32" | "bf16" | "fp16" | null;
   readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
 }

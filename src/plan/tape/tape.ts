@@ -46,7 +46,7 @@ export interface Parameter {
   /** Of one element as it lies in memory. */
   readonly bytes: Bytes;
   readonly trainable: boolean;
-  /** Belongs to a quantised matrix. */
+  /** Belongs to a quantized matrix. */
   readonly quantized: boolean;
   readonly role: "matrix" | "vector" | "embedding" | "adapter" | "expert";
   /** Rows and columns of a matrix, which factored optimizers and sharding need. */

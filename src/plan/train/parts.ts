@@ -121,7 +121,7 @@ function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => 
 
 function weightsFormula({ states }: DevicePeak, options: TrainOptions): string {
   const { parameters, quantized } = states.counts;
-  const words = quantized > 0 ? `, of which ${counted(quantized)} are quantised` : "";
+  const words = quantized > 0 ? `, of which ${counted(quantized)} are quantized` : "";
   const rank = options.parallelism.pipeline * options.parallelism.tensor > 1 ? " on this rank" : "";
   return `${counted(parameters)} parameters${rank}${words}${divided(options)}`;
 }

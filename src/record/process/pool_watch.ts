@@ -238,7 +238,7 @@ export class PoolWatch {
 
   /**
    * The image's live memory is gone with it. Its slot is kept, so that a later image with an agent can
-   * recognise its predecessor.
+   * recognize its predecessor.
    */
   #outlive(watched: Watched, poll: TreePoll): void {
     watched.outlived = true;

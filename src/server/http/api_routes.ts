@@ -320,8 +320,8 @@ function renderParameters(side: "" | "left" | "right"): Parameters {
     side === "" ? name : `${side}${name[0]?.toUpperCase()}${name.slice(1)}`;
   return {
     [named("query")]: needed("`TYPE{SELECTOR}`", LONGEST_SELECTOR),
-    [named("from")]: text("Such as now-1h, or s or ms since 1970."),
-    [named("until")]: text("The same."),
-    maxNodes: text("Bars to draw."),
+    [named("from")]: text("For example `now-1h`, or s or ms since 1970."),
+    [named("until")]: text("As `from`."),
+    maxNodes: text("Most nodes to draw."),
   };
 }

@@ -19,7 +19,7 @@ export function openApiDocument(): object {
       version: "1",
       description:
         "Times are in ms since 1970, sizes in bytes. Without from and to, the window is the last hour. " +
-        "Answers gain keys within a version; readers ignore those that they do not know.",
+        "Answers may gain keys within a version; ignore unknown keys.",
     },
     paths: Object.fromEntries(paths),
     components: {

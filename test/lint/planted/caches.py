@@ -50,7 +50,7 @@ async def geocode(address):  # leak: TM-L008
 
 
 @functools.lru_cache(maxsize=None)
-def normalise(image: np.ndarray) -> np.ndarray:  # leak: TM-L009
+def normalize(image: np.ndarray) -> np.ndarray:  # leak: TM-L009
     return image / 255.0
 
 

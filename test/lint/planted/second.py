@@ -127,7 +127,7 @@ class Report:
 
 
 @functools.lru_cache(None)
-def summarise(df: pandas.DataFrame) -> pandas.DataFrame:  # leak: TM-L009
+def summarize(df: pandas.DataFrame) -> pandas.DataFrame:  # leak: TM-L009
     return df.describe()
 
 
@@ -172,11 +172,11 @@ def accelerate_loop(model, dl, opt, accelerator):
         outputs.append(out)  # leak: TM-L012
 
 
-def no_reset(net, loader, optimiser):
+def no_reset(net, loader, optimizer):
     for x, y in loader:
         err = ((net(x) - y) ** 2).mean()
         err.backward()  # leak: TM-L014
-        optimiser.step()
+        optimizer.step()
 
 
 class Ranker:

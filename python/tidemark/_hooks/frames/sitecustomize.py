@@ -96,7 +96,7 @@ def _watch_memcheck(folder):
             out.write(line + "\n")
 
     def finish():
-        # A process that does not come here was not finalised: what it holds at its end is not a leak.
+        # A process that does not come here was not finalized: what it holds at its end is not a leak.
         open(os.path.join(folder, "finished.%d" % os.getpid()), "w").close()
 
     begin()

@@ -97,7 +97,7 @@ const MARK = 0xfdfdfdfd;
 const MOST_PRE_HEADER = 32;
 const UNKNOWN = -1;
 
-// The window and the columns belong to the module, one set for each thread. The compiler can then optimise
+// The window and the columns belong to the module, one set for each thread. The compiler can then optimize
 // their use, and a scan takes a quarter less time. Scans must not be nested.
 const windowBytes = new Uint8Array(WINDOW + OVERLAP);
 const words = new Uint32Array(windowBytes.buffer);

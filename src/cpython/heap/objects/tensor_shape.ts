@@ -30,7 +30,7 @@ const ELEMENTS = OFFSET + 1;
 const TYPE = ELEMENTS + 1;
 
 /**
- * c10/core/ScalarType.h in its order, with the size of an element; the rows of quantised and bit types, which
+ * c10/core/ScalarType.h in its order, with the size of an element; the rows of quantized and bit types, which
  * no tensor of numbers has, are empty.
  */
 const TYPES: readonly (readonly [name: string, bytes: Bytes])[] = [

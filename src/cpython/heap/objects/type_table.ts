@@ -264,7 +264,7 @@ export class TypeTable {
 
   /**
    * A static type that its module never makes ready, as 3.9 does with functools._lru_list_elem
-   * (Modules/_functoolsmodule.c): its fields are not filled in, but objects of it exist. It is recognised by so
+   * (Modules/_functoolsmodule.c): its fields are not filled in, but objects of it exist. It is recognized by so
    * little that its name must match.
    */
   #isNeverReady(flags: number, word: (at: Bytes) => number): boolean {

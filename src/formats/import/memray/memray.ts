@@ -17,7 +17,7 @@ import { readAllocations } from "./records.js";
 export const memray: ProfileImporter = {
   name: "memray",
   description: "memray: capture files (.bin), format 11 to 13, also with --aggregate",
-  recognises: ({ head }) => head.startsWith("memray\0"),
+  recognizes: ({ head }) => head.startsWith("memray\0"),
   read,
 };
 

@@ -29,7 +29,7 @@ const CATEGORIES = [
 export const torchTimeline: ProfileImporter = {
   name: "torch memory timeline",
   description: "torch: export_memory_timeline to .json or .raw.json.gz",
-  recognises: ({ head }) =>
+  recognizes: ({ head }) =>
     /^\s*\[\[-?\d+, ?[1-4], ?-?\d+, ?\d\]/.test(head) ||
     /^\s*\[\[\d{12,}(?:, ?\d{12,})*[,\]]/.test(head),
   read,

@@ -23,7 +23,7 @@ const DEVICES = 32;
 export const torchTrace: ProfileImporter = {
   name: "torch profiler",
   description: "torch.profiler: export_chrome_trace with profile_memory=True",
-  recognises: ({ head, bytes }) => /^\s*\{/.test(head) && bytes.includes('"traceEvents"'),
+  recognizes: ({ head, bytes }) => /^\s*\{/.test(head) && bytes.includes('"traceEvents"'),
   read,
 };
 

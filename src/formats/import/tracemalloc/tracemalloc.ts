@@ -19,7 +19,7 @@ const NEWEST_PROTOCOL = 5;
 export const tracemalloc: ProfileImporter = {
   name: "tracemalloc",
   description: "tracemalloc: snapshot.dump(FILE), read without executing the pickle",
-  recognises: ({ bytes }) => bytes[0] === 0x80 && (bytes[1] ?? 255) <= NEWEST_PROTOCOL,
+  recognizes: ({ bytes }) => bytes[0] === 0x80 && (bytes[1] ?? 255) <= NEWEST_PROTOCOL,
   read,
 };
 

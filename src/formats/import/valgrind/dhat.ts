@@ -25,7 +25,7 @@ const VERSION = 2;
 export const dhat: ProfileImporter = {
   name: "dhat",
   description: "Valgrind DHAT: dhat.out.PID, also --mode=copy",
-  recognises: ({ head }) => /^\s*\{\s*"dhatFileVersion"\s*:/.test(head),
+  recognizes: ({ head }) => /^\s*\{\s*"dhatFileVersion"\s*:/.test(head),
   read,
 };
 

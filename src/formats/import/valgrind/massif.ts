@@ -20,7 +20,7 @@ import { placeOf } from "./native_place.js";
 export const massif: ProfileImporter = {
   name: "massif",
   description: "Valgrind massif: massif.out.PID",
-  recognises: ({ head }) => /^desc: [^\n]*\ncmd: [^\n]*\ntime_unit: /.test(head),
+  recognizes: ({ head }) => /^desc: [^\n]*\ncmd: [^\n]*\ntime_unit: /.test(head),
   read,
 };
 

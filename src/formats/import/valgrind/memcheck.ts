@@ -13,7 +13,7 @@ import { ownFrames } from "./native_place.js";
 export const memcheck: ProfileImporter = {
   name: "memcheck",
   description: "Valgrind memcheck: the XML of --xml=yes --leak-check=full",
-  recognises: ({ head }) => /^\s*<\?xml[^>]*>\s*<valgrindoutput>/.test(head),
+  recognizes: ({ head }) => /^\s*<\?xml[^>]*>\s*<valgrindoutput>/.test(head),
   read,
 };
 

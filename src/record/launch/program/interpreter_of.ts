@@ -28,7 +28,7 @@ installed = [sysconfig.get_path(n) for n in ("purelib", "platlib")] + (site.gets
 real = lambda paths: sorted({os.path.realpath(p) for p in paths if p})
 print(json.dumps({"version": sys.version_info[0] * 100 + sys.version_info[1], "fullVersion": "%d.%d.%d" % sys.version_info[:3], "executable": exe, "executableMs": int(os.stat(exe).st_mtime * 1000), "prefixes": real([sys.prefix, sys.base_prefix]), "standard": real(standard), "installed": real(installed)}))`;
 
-/** null if the command starts no Python that can be recognised: neither `python...` nor a script of one. */
+/** null if the command starts no Python that can be recognized: neither `python...` nor a script of one. */
 export function interpreterOf(command: readonly string[]): StartedPython | null {
   const place = { cwd: process.cwd(), environment: process.env };
   const [word = ""] = command;
