@@ -65,7 +65,7 @@ class Watch(unittest.TestCase):
             paths = [watching.dump() for _ in range(4)]
         self.assertEqual([path is not None for path in paths], [True, True, False, False])
         self.assertEqual(len(said), 1)
-        self.assertIn("budget", str(said[0].message))
+        self.assertIn("size limit", str(said[0].message))
 
     def test_what_fails_neither_raises_nor_leaves_a_half_file(self):
         watching = self.watching()

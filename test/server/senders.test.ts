@@ -345,7 +345,7 @@ describe("hostile profiles are refused with one line, and the server lives on", 
       "JSON that nests",
       () => push(Buffer.alloc(1 << 20, "["), { "content-type": "application/json" }),
       400,
-      "no JSON",
+      "not JSON",
     ],
     ["noise", () => push(Buffer.from("no message at all")), 400, "cannot be read"],
     [

@@ -73,7 +73,7 @@ function tokensIn(path: string): Token[] {
     const token = words[1] ?? "";
     if (scope === undefined || words.length !== 2 || token.length < SHORTEST_TOKEN) {
       throw badUsage(
-        `line ${index + 1} of ${path} is no token`,
+        `line ${index + 1} of ${path} is not a token`,
         `each line is one of ${SCOPES.join(", ")} and a token of at least ${SHORTEST_TOKEN} characters`,
       );
     }
