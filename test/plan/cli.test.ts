@@ -244,7 +244,7 @@ describe("a mistake gives one line", () => {
   test.each([
     [["nowhere"], /TM-E003 no such model folder/],
     [["no-model"], /TM-E085 .*holds no config\.json/],
-    [["/dev/null"], /TM-E085 .*no regular file/],
+    [["/dev/null"], /TM-E085 .*not a regular file/],
     [["gpt2", "--train", "--serve"], /TM-E002 --train and --serve/],
     [["gpt2", "--serve", "--batch", "2"], /TM-E002 --batch belongs to training; use --concurrency/],
     [["gpt2", "--context", "2k"], /TM-E002 --context belongs to --serve/],

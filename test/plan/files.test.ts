@@ -147,7 +147,7 @@ num_processes: 4  # one for each GPU
 
   test.each([
     ["a list", "[]", /TM-E085/],
-    ["something else", '{"a": 1}', /no adapter_config\.json and no configuration/],
+    ["something else", '{"a": 1}', /neither an adapter_config\.json nor a configuration/],
     ["another adapter", '{"peft_type": "IA3"}', /IA3/],
     ["an adapter of rank -4", '{"peft_type": "LORA", "r": -4}', /r is -4/],
     ["an impossible stage", '{"zero_optimization": {"stage": 9}}', /stage/],

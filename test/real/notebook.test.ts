@@ -152,7 +152,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
       "UsageError: %tidemark_line: invalid syntax: 3 +",
       "UsageError: %tidemark_line: takes a call, such as %tidemark_line load(path)",
       expect.stringMatching(/^UsageError: %tidemark_line: nothing is not defined/),
-      expect.stringMatching(/^UsageError: %tidemark_line: len is no Python function/),
+      expect.stringMatching(/^UsageError: %tidemark_line: len is not a Python function/),
     ]);
   });
 

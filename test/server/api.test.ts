@@ -168,7 +168,7 @@ describe("diff", () => {
 
   test.each([
     [{ left: "shop" }, /cannot be read/],
-    [{ left: '{a=~"("}' }, /no regular expression/],
+    [{ left: '{a=~"("}' }, /not a regular expression/],
     [{ left: "{}", leftFrom: "9", leftTo: "3" }, /ends before it begins/],
     [{ left: "{}", per: "person" }, /per is not one of none, instance/],
     [{ left: "{}", top: "0" }, /top is not a whole number/],

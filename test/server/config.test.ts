@@ -55,7 +55,7 @@ test("SIGHUP reads tokens, limits and the log's level again; a broken file chang
   await reloaded(/token_file cannot be added or removed while the server runs.*the old settings/);
   writeFileSync(join(folder, "tokens"), "read short\n");
   write("token_file: tokens");
-  await reloaded(/line 1 of .*tokens is no token.*the old settings stay/);
+  await reloaded(/line 1 of .*tokens is not a token.*the old settings stay/);
   expect(await statusWith("another-token-of-ours")).toBe(200);
   expect(await statusWith("")).toBe(401);
   expect(await server.stop()).toBe(0);

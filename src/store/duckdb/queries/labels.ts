@@ -65,7 +65,7 @@ function valueSql(name: string, key: string): Condition {
       };
 }
 
-/** A condition on the series `s`. Throws TidemarkError for a regular expression that is none, or takes too long. */
+/** A condition on the series `s`. Throws TidemarkError for a regular expression that is invalid, or takes too long. */
 export async function matchersSql(
   database: StoreDatabase,
   matchers: readonly LabelMatcher[],

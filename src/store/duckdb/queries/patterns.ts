@@ -45,7 +45,7 @@ export class PatternBudget {
       if (/^INTERRUPT/.test(reasonOf(error).message)) {
         throw badUsage("the regular expressions take longer than a second", "");
       }
-      throw badUsage(`this is no regular expression: ${oneLine(pattern, 60)}`, "RE2's syntax");
+      throw badUsage(`this is not a regular expression: ${oneLine(pattern, 60)}`, "RE2's syntax");
     } finally {
       this.#leftMs -= performance.now() - begun;
     }
