@@ -41,7 +41,7 @@ while not ended.is_set():
         connection.close()
         connection = connect()
     latencies.append((time.perf_counter() - started) * 1000)
-    time.sleep(0.001)  # leaves the machine room for the service and its twin
+    time.sleep(0.001)  # leaves CPU time for the service and its twin
 latencies.sort()
 at = lambda share: latencies[min(len(latencies) - 1, int(len(latencies) * share))]
 print(json.dumps({"requests": len(latencies), "failed": failed, "p50Ms": at(0.5), "p99Ms": at(0.99), "maxMs": latencies[-1]}))

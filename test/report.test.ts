@@ -1,4 +1,4 @@
-/** The report page in a real browser, opened from disk as a reader would: its words, its flame graph. */
+/** The report page in a real browser, opened from disk as a reader would: its text and its flame graph. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { itemAt } from "../src/model/base/columns.js";

@@ -15,7 +15,7 @@ const HEADING = /^#{1,6}[ \t]+(.+?)[ \t]*#*$/gm;
 
 /** @param {string} text @returns {Link[]} */
 export function linksOf(text) {
-  // Inline code may be the text of a link: only code that holds a link is blanked.
+  // Inline code may be the text of a link, so only code that contains a link is blanked.
   const plain = blankCode(text);
   return [...plain.matchAll(LINK)].map((match) => ({
     target: match[2] ?? "",
@@ -60,7 +60,7 @@ export function anchorsOf(text) {
 /** Anchor of one heading. @param {string} heading @returns {string} */
 export const anchorOf = (heading) => slug(heading.trim());
 
-/** Blocks and pieces of code with a link in them become spaces, so that positions stay. @param {string} text */
+/** Replaces code that contains a link with spaces, so that positions stay the same. @param {string} text */
 function blankCode(text) {
   return text.replace(NOT_TEXT, (code) =>
     code.includes("](") ? code.replace(/[^\n]/g, " ") : code,

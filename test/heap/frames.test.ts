@@ -1,4 +1,4 @@
-/** Names of what functions hold in their locals, on every CPython here. */
+/** Names of objects that functions hold in their locals, on every CPython here. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -20,9 +20,9 @@ describe.each(
   withGil.map((one) => [`Python ${one.version}${one.chroot ? " (chroot)" : ""}`, one] as const),
 )("%s", (_name, { path, chroot }) => {
   let waiting: Waiting;
-  let memory: Memory; // open while names are asked for: constants are not copied
+  let memory: Memory; // kept open while names are looked up: constants are not copied
   let taken: TakenGraph;
-  // Compiled from a text, so that a program in a chroot may have it, too.
+  // Compiled from source text, so that a program in a chroot can also use it.
   const file = "frames.py";
 
   beforeAll(async () => {

@@ -161,7 +161,7 @@ num_processes: 4  # one for each GPU
   });
 });
 
-/** A safetensors file of which only the header is there: tensors are never read. */
+/** A safetensors file with only a header, because tensors are never read. */
 function shard(name: string, tensors: Record<string, number[]>): void {
   let offset = 0;
   const entries = Object.entries(tensors).map(([tensor, shape]) => {

@@ -9,9 +9,9 @@ import { plainEnvironment, tidemark } from "../run.js";
 export interface RunningServer {
   readonly url: string;
   readonly child: ChildProcess;
-  /** What it said on stderr so far. */
+  /** Its stderr so far. */
   readonly said: () => string;
-  /** Ends it as a supervisor would; resolves with its exit code. */
+  /** Stops it as a supervisor would; resolves with its exit code. */
   stop(): Promise<number | null>;
   kill(): Promise<void>;
 }
