@@ -1,5 +1,5 @@
-"""A closed loop of requests over one kept connection until standard input ends: `load_until.py PORT`.
-Prints how many there were, how many failed, and the latencies' p50, p99 and maximum in ms, as JSON."""
+"""A closed loop of requests over one persistent connection until standard input ends: `load_until.py PORT`.
+Prints the number of requests and of failures, and the latency's p50, p99 and maximum in ms, as JSON."""
 
 import http.client
 import json

@@ -8,7 +8,7 @@ import { errorLine, validate } from "./recorded_app.js";
 import { execute, type RunSettings, removeScratch, scratch, tidemark, until } from "./run.js";
 
 const python = anyInterpreter().path;
-/** A folder that another user may also read and run programs from. */
+/** A PATH whose programs another user may also run. */
 const SYSTEM_PATH = "/usr/bin:/bin";
 const hasSystemPython = existsSync("/usr/bin/python3");
 let folder: string;

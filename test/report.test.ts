@@ -20,7 +20,7 @@ import { serviceReport } from "./service_report.js";
 beforeAll(openBrowser);
 afterAll(closeBrowser);
 
-describe("what the page says", () => {
+describe("the text of the page", () => {
   test("the headline names peak, end, growth, top sites and limits", () =>
     using(openReport(serviceReport()), async (page) => {
       const head = page.locator("header");

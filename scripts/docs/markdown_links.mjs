@@ -1,7 +1,7 @@
 /** Links and headings of a Markdown page: for the link check, and for the pages of the docs site. */
 import GithubSlugger, { slug } from "github-slugger";
 
-/** A block of code, an inline piece of code, or a comment: links in these are text. */
+/** A code block, inline code, or a comment: links in these are plain text. */
 const NOT_TEXT =
   /^(`{3,}|~{3,})[^\n]*\n[\s\S]*?^\1[`~]*[ \t]*$|^ {4,}\S[^\n]*$|`[^`\n]+`|<!--[\s\S]*?-->/gm;
 const LINK = /(!?\[(?:[^[\]]|\[[^\]]*\])*\]\()([^()\s]+(?:\([^()\s]*\))?)((?:\s+"[^"]*")?\))/g;

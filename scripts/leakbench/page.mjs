@@ -9,7 +9,7 @@ import { ways } from "./ways.mjs";
  * @typedef {Record<string, {date: string, results: CaseResult[]}>} Measured
  */
 
-/** One result as a line of fixed width. @param {CaseResult} result @param {number} [width] */
+/** Formats one result as a line of fixed width. @param {CaseResult} result @param {number} [width] */
 export function row(result, width = 28) {
   const mark = result.verdictRight ? "ok  " : result.open ? "open" : "NO  ";
   return [

@@ -63,7 +63,7 @@ const places = [anyInterpreter(), ...(inChroot && isRoot ? [inChroot] : [])];
 describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, interpreter) => {
   const sharesPool = !interpreter.chroot;
 
-  test("children forked before and meanwhile are profiled, and disarm themselves after the end", async () => {
+  test("children forked before and during the recording are profiled, and disarm themselves after it", async () => {
     const target = await start(interpreter, PARENT);
     const early = await pidOf(target, "early");
     let late = 0;

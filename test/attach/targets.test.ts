@@ -298,7 +298,7 @@ describe("places", () => {
   });
 
   test.runIf(isRoot && tools.setpriv)(
-    "another user's process: entered by root, refused to others",
+    "another user's process: root may attach, others are refused",
     async () => {
       const target = await startCommand([
         present(tools.setpriv),

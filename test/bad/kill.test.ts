@@ -102,7 +102,7 @@ describe.each(rounds)("SIGKILL, round %i,", () => {
     expect(topPlaces(recording.profileAt("end"), "live")[0]).toBe("before <string>:3");
   });
 
-  test("of the recorder: the program goes on, the next command finishes the recording", async () => {
+  test("of the recorder: the program continues, the next command finishes the recording", async () => {
     const outcome = await interrupted(async ({ recorder }, go) => {
       process.kill(recorder, "SIGKILL");
       await sleep(300);

@@ -339,7 +339,7 @@ describe.skipIf(!isRoot)("another user", () => {
     const folder = scratch();
     const recording = join(folder, "run.tidemark");
     const own = environment.interpreters.find(({ path }) => path.startsWith("/usr/"))?.path;
-    // An interpreter below a home that only its owner may enter is not accessible to that user.
+    // That user cannot access an interpreter below another user's private home directory.
     const settings = { before: asNobody, recording, env: { HOME: folder } };
     const { recorded } = await compare(
       [own ?? "/bin/true", ...(own ? ["-c", keeps] : [])],

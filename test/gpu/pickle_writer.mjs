@@ -7,7 +7,7 @@
  * Repeated objects (by identity) and repeated strings (by text) are fetched from the memo.
  */
 
-/** Marks a whole number as a float: other whole numbers are written as ints. */
+/** A number that is written as a float even if it is whole; other whole numbers are written as ints. */
 export class PythonFloat {
   /** @param {number} value */
   constructor(value) {

@@ -196,8 +196,8 @@ export function trainingRun({
   return { allocator, annotations };
 }
 
-/** Fills a device with large blocks and small ones between them, and frees the large ones: enough is free for
- * `wanted`, but in pieces. With `pieces` false nothing is freed first: the device is simply too small. */
+/** Fills a device and frees every second block: the free memory suffices for the last allocation, but only in
+ * pieces. With `pieces` false nothing is freed first: the device is simply too small. */
 export function runOut({ pieces = true } = {}) {
   const limit = 1000 * MIB;
   const allocator = new CachingAllocator({ limit });

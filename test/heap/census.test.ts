@@ -16,7 +16,7 @@ import { repository } from "../run.js";
 
 const program = readFileSync(join(repository, "test/heap/programs/everything.py"), "utf8");
 const LONG_PAUSE = { maxPauseMs: 60_000 };
-/** Room in bytes for a copy: none. */
+/** Bytes available for a copy: too few. */
 const NO_ROOM = 1;
 /** Objects that the program itself creates while it counts, or frees before it waits. */
 const BETWEEN = 4;

@@ -10,7 +10,7 @@ import { repository } from "../run.js";
 
 const program = join(repository, "test/heap/programs/frames.py");
 const source = readFileSync(program, "utf8");
-/** Line on which a function stands. */
+/** The line of a function. */
 const line = (text: string) =>
   source.split("\n").findIndex((candidate) => candidate.includes(text)) + 1;
 

@@ -268,7 +268,7 @@ describe("tidemark heap", () => {
     };
     await expect(takeGraph(memory, options, objects)).rejects.toThrow(/TM-E051 .* MiB of memory/);
     expect(stated).toBe(0);
-    // 20 GB of small objects, as far as the budget goes.
+    // As far as the budget is concerned, 20 GB of small objects.
     await expect(takeGraph(memory, { ...options, maxBytes: 2 ** 34 }, 65_000_000)).rejects.toThrow(
       /TM-E051 the graph of 65000000 objects needs about \d+\.\d GiB/,
     );

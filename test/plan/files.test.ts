@@ -281,7 +281,7 @@ describe("hostile configurations end in one line", () => {
   });
 });
 
-/** Runs on a stand-in for torch (test/gpu/stand_in_torch.py): this machine needs no device. */
+/** Runs on a stand-in for torch (test/gpu/stand_in_torch.py), so this machine needs no device. */
 const TRAINING = `
 import os, time
 from stand_in_torch import *

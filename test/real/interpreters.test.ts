@@ -84,7 +84,7 @@ describe.each(
     if (interpreter.freeThreaded) {
       expect(limits).toMatch(/free-threaded/);
     }
-    // Of the shell lines around a chroot, some allocate too little to be sampled at all.
+    // Some of the shell processes around a chroot allocate too little to be sampled at all.
     else if (interpreter.chroot) {
       expect(limits).not.toMatch(/python|process \d+/);
     } else {

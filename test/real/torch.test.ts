@@ -1,4 +1,4 @@
-/** PyTorch on the CPU: training, and a DataLoader whose workers are processes of their own. */
+/** PyTorch on the CPU: training, and a DataLoader with worker processes. */
 
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -83,7 +83,7 @@ const answers = async ({ url }: RunningServer) => [
 ];
 
 describe("while data is sent", () => {
-  test("a backup is whole, and its restore answers as its streams say", async () => {
+  test("a backup is complete, and its restore gives correct answers", async () => {
     const server = await started(join(folder, "data"));
     let isOver = false;
     const sent = sending(server.url, () => isOver);

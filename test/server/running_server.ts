@@ -16,7 +16,8 @@ export interface RunningServer {
   kill(): Promise<void>;
 }
 
-/** Starts a server on a folder (null: the one that its configuration names); it listens when this resolves. `options`: of `tidemark serve`. */
+/** Starts a server on a folder (null: from its configuration); resolves once it listens.
+ * `options`: of `tidemark serve`. */
 export async function startServer(
   folder: string | null,
   {

@@ -273,7 +273,7 @@ describe("OTLP profiles", () => {
   });
 });
 
-describe("hostile profiles are refused with one line, and the server lives on", () => {
+describe("hostile profiles are refused with one line, and the server keeps running", () => {
   const bomb = gzipSync(Buffer.alloc(64 << 20));
   const labels = { service_name: "hostile" };
   const forbidden = { ...labels, ...Object.fromEntries([["__proto__", "x"]]) };
