@@ -2,9 +2,9 @@
  * Estimates against exact truth: programs that know what they allocated.
  * `npm run bench -- accuracy [--runs 10] [--only load,churn] [--seconds 60]`
  *
- * For each site with at least 400 expected samples at the configured period: is its figure of live bytes within 10 %? For
+ * For each site with at least 400 expected samples at the configured period: is its live-bytes figure within 10 %? For
  * each site with at least 20 samples: does the 95 % interval (src/model/base/interval.ts) contain the true value? And how
- * much may a site hold that is not listed, as a share of all live bytes? Each run has its own seeds.
+ * much can an unlisted site hold, as a share of all live bytes? Each run has its own seeds.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -109,7 +109,7 @@ function record(program, interpreter, seed) {
   return { truth: JSON.parse(truth), estimates, agent: summary.agent, liveBytes };
 }
 
-/** Of one program, over its runs. */
+/** The results of one program over its runs. */
 class Score {
   /** @type {Map<string, boolean[]>} by site: within 10 %, run by run */
   within = new Map();
@@ -131,7 +131,7 @@ class Score {
         this.errors.push(error);
         this.within.set(name, [...(this.within.get(name) ?? []), error <= WITHIN]);
       }
-      // As many equal samples would state such an error.
+      // The number of equal samples that would give this error.
       if (live ** 2 >= SAMPLES_FOR_INTERVAL * variance && live > 0) {
         const { low, high } = interval95(live, Math.sqrt(variance));
         this.judged++;

@@ -1,6 +1,6 @@
 /**
- * What attaching costs the process: its pause and how long it takes, by version of Python, and the longest stall
- * that a loop in the process itself sees: `npm run bench -- attach [--rounds 20]`. Beside it `tidemark stacks`,
+ * What attaching costs the process, by Python version: how long it is paused, how long attaching takes, and the longest
+ * stall that a loop in the process sees: `npm run bench -- attach [--rounds 20]`. For comparison: `tidemark stacks`,
  * `py-spy dump` and `memray attach`.
  */
 import { spawn } from "node:child_process";
@@ -22,7 +22,7 @@ const { values: options } = parseArgs({
 });
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 
-/** Beats every 0.2 ms, and prints its longest gap whenever a line comes. */
+/** Ticks every 0.2 ms, and prints its longest gap whenever it reads a line. */
 const BEATING = `
 import sys, threading, time
 longest = 0.0
@@ -46,13 +46,13 @@ function start(command) {
   const child = spawn(command[0] ?? "", [...command.slice(1), "-c", BEATING], {
     stdio: ["pipe", "pipe", "ignore"],
   });
-  child.stdin.on("error", () => {}); // a peer may end it
+  child.stdin.on("error", () => {}); // a peer tool may have ended it
   child.on("close", () => child.stdout.emit("data", "NaN"));
   return {
     pid: /** @type {number} */ (child.pid),
     alive: () => child.exitCode === null && child.signalCode === null,
     kill: () => child.kill("SIGKILL"),
-    /** @returns {Promise<number>} ms since it was asked before */
+    /** @returns {Promise<number>} longest gap since the previous call, in ms */
     async longestGap() {
       const said = new Promise((resolve) => {
         child.stdout.once("data", (text) => resolve(Number(text)));

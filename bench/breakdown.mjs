@@ -1,14 +1,14 @@
 /**
- * Splits the overhead by cause: each workload runs plain and in five ways, each of which adds one thing.
+ * Splits the overhead by cause: each workload runs plain and in several modes, each of which adds one thing.
  * `npm run bench -- breakdown [--rounds 5] [--repeat 1,5] [--only WORKLOAD,...]`
  *
  *   idle      the library is preloaded and does nothing
  *   hooks     armed, with a period so large that nothing is sampled
  *   samples   armed as usual, into a pool of its own
- *   recorder  as `tidemark run` starts it: shared memory of the guard's, and a recorder that reads it
+ *   recorder  as `tidemark run` starts it: the guard's shared memory, and a recorder that reads it
  *
  * Figures are the program's own CPU time as a ratio to the plain run of the same round, and instructions where the
- * processor's counters can be read (perf stat). `--repeat`: how often a workload runs in one process.
+ * CPU's counters can be read (perf stat). `--repeat`: how often a workload runs in one process.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -52,7 +52,7 @@ const python = interpreters.filter(({ freeThreaded }) => !freeThreaded).at(-1)?.
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 const library = join(here, "../dist/native/libtidemark.so");
 const ways = ["plain", "idle", "hooks", "samples", "recorder"];
-/** So that one sample in a run would be a surprise. */
+/** So large that even one sample in a run is unlikely. */
 const NEVER = "1024G";
 const hasCounters =
   spawnSync("perf", ["stat", "-x", ",", "-e", "instructions:u", "true"], {
@@ -102,7 +102,7 @@ const load = loadavg()
   .join(", ");
 const rows = [];
 for (const repeat of options.repeat.split(",")) {
-  /** @type {Map<string, ReturnType<typeof ratioWithInterval>[]>} by way, an entry a workload */
+  /** @type {Map<string, ReturnType<typeof ratioWithInterval>[]>} by way, one entry per workload */
   const cpu = new Map(ways.map((way) => [way, []]));
   /** @type {Map<string, ReturnType<typeof ratioWithInterval>[]>} */
   const instructions = new Map(ways.map((way) => [way, []]));

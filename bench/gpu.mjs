@@ -1,10 +1,10 @@
 /**
- * What a snapshot costs to read, follow and draw, by its size, beside PyTorch's own tool:
+ * The cost of reading, following and drawing a snapshot, by its size, compared with PyTorch's own tool:
  * `npm run bench -- gpu [--mib 1,100,300,1024] [--pytorch-page MemoryViz.js] [--quick]`
  *
- * The snapshots are a simulated allocator's (test/gpu/), with stacks of 12 to 60 frames. Every figure is
- * of a process of its own; memory is that process's highest RSS. PyTorch's page loads its script from a server,
- * so it is opened only where `--pytorch-page` names a copy: torch/utils/viz/MemoryViz.js of PyTorch's
+ * The snapshots come from a simulated allocator (test/gpu/), with stacks of 12 to 60 frames. Every figure is
+ * measured in a separate process; memory is that process's peak RSS. PyTorch's page loads its script from a server,
+ * so it is opened only if `--pytorch-page` names a copy: torch/utils/viz/MemoryViz.js of PyTorch's
  * repository. `--quick` opens no page and writes nothing to docs/benchmarks.md.
  */
 import { spawnSync } from "node:child_process";
@@ -124,7 +124,7 @@ function measure(path) {
   return JSON.parse(stdout);
 }
 
-/** The tool that PyTorch ships, of the environment of the tests or the benchmarks; null where neither is.
+/** The tool that PyTorch ships, from the test or benchmark environment; null if neither exists.
  * @returns {string | null} */
 function findMemoryViz() {
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tidemark");
@@ -143,11 +143,11 @@ function findMemoryViz() {
   return null;
 }
 
-/** The tool may have this share of what is free: the machine has other work. */
+/** The share of free memory that the tool may use: the machine has other work. */
 const SHARE_OF_FREE = 0.4;
 const TORCH_MS = 15 * 60_000;
 
-/** PyTorch's own way to a page: `_memory_viz.py trace_plot` unpickles and writes it into HTML.
+/** Creates a page with PyTorch's own tool: `_memory_viz.py trace_plot` unpickles the snapshot and writes it into HTML.
  * @param {string} path @param {string} page @returns {{words: string, page: string | null}} */
 function measureTorch(path, page) {
   const tool = findMemoryViz();

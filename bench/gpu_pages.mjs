@@ -1,5 +1,5 @@
-/** Our page of a snapshot and PyTorch's, opened in a Chromium of its own: until it is drawn, what the
- * browser holds at most, how long a frame takes while the wheel zooms. */
+/** Our page of a snapshot and PyTorch's, each opened in its own Chromium: the time until it is drawn, the
+ * browser's peak memory, and the frame times while the wheel zooms. */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -18,8 +18,8 @@ export const seconds = (/** @type {number} */ ms) => `${(ms / 1000).toFixed(2)} 
 export const mebibytes = (/** @type {number} */ bytes) =>
   `${Math.round(bytes / MIB).toLocaleString("en-US")} MiB`;
 
-/** @template Answer @param {(tab: Tab, highest: () => number) => Promise<Answer>} look `highest`: bytes that the
- *   browser held at most until now @returns {Promise<Answer>} */
+/** @template Answer @param {(tab: Tab, highest: () => number) => Promise<Answer>} look `highest`: the browser's
+ *   peak memory so far, in bytes @returns {Promise<Answer>} */
 async function inBrowser(look) {
   const { module } = await runnerImport(join(root, "test/browser.ts"));
   const browser = await module.launchBrowser();
@@ -37,7 +37,7 @@ async function inBrowser(look) {
   }
 }
 
-/** What Chromium's own processes hold: the sum of their PSS. @param {number} pid of this process */
+/** The memory of Chromium's processes: the sum of their PSS. @param {number} pid of this process */
 function browserBytes(pid) {
   const children = new Map();
   for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
@@ -47,7 +47,7 @@ function browserBytes(pid) {
       );
       children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
     } catch {
-      // It ended meanwhile.
+      // The process has ended.
     }
   }
   const below = (/** @type {number} */ one) => [one, ...(children.get(one) ?? []).flatMap(below)];
@@ -63,13 +63,13 @@ function browserBytes(pid) {
     }, 0);
 }
 
-/** What was put into the document is on the screen after two frames. @param {Tab} tab */
+/** A change to the document is on the screen after two frames. @param {Tab} tab */
 const painted = (tab) =>
   tab.evaluate(
     () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
   );
 
-/** The times of the frames while the wheel zooms in and out over an element, median and 95 %.
+/** Median and 95th percentile of the frame times while the wheel zooms in and out over an element.
  * @param {Tab} tab @param {string} selector */
 async function zoomFrames(tab, selector) {
   const frames = await tab.evaluate(
@@ -132,8 +132,8 @@ export async function measurePage(path, page) {
   });
 }
 
-/** All of d3@5 as one module: what the page imports beside it are parts of it, and zoom and brush tell their event
- * through d3's own variable, so two copies would not do. */
+/** All of d3@5 as one module: the page's other imports are parts of d3, and zoom and brush pass their event
+ * through a variable of d3, so two copies would not work. */
 async function bundledD3() {
   const built = await build({
     configFile: false,
@@ -148,7 +148,7 @@ async function bundledD3() {
   return chunk?.code ?? "";
 }
 
-/** Answers what PyTorch's page asks servers for. @param {Tab} tab @param {string} script path of MemoryViz.js */
+/** Serves what PyTorch's page loads from servers. @param {Tab} tab @param {string} script path of MemoryViz.js */
 async function serveScripts(tab, script) {
   const serve = (/** @type {string} */ body) => ({
     contentType: "text/javascript",
@@ -163,9 +163,9 @@ async function serveScripts(tab, script) {
   await tab.route(/\/d3-[a-z]+@1$/, (route) => route.fulfill(serve(`export * from "${whole}";`)));
 }
 
-/** Opens PyTorch's page: its plot is made in one task, so it is whole once a polygon of it is there.
+/** Opens PyTorch's page: its plot is drawn in one task, so it is complete once one polygon exists.
  * @param {string | null} page @param {string | undefined} script path of MemoryViz.js
- * @returns {Promise<string[]>} drawn, or what became of it; the browser's memory; frames */
+ * @returns {Promise<string[]>} time until drawn, or the failure; the browser's memory; frames */
 export async function measureTorchPage(page, script) {
   if (page === null) {
     return ["no page", "", ""];
@@ -200,7 +200,7 @@ export async function measureTorchPage(page, script) {
         await zoomFrames(tab, "svg polygon"),
       ];
     };
-    // Closing the browser ends whatever still waits; only the first answer counts.
+    // Closing the browser ends pending waits; only the first result counts.
     const failed = (/** @type {Error} */ { message }) =>
       /crash/i.test(message) ? given : ended(`nothing drawn: ${firstLine(message)}`);
     return Promise.race([drawn().catch(failed), given]);

@@ -1,10 +1,10 @@
 /**
  * Census and graph of heaps of known size: `npm run bench -- heap [--gib 0.1,1,4] [--python PATH]`
  *
- * The program holds small records (a dict of a str, an int and a float each) and works through them. Tidemark
- * looks from outside, each time in a process of its own. Beside it, in the program itself: objgraph, pympler
- * and guppy3; from outside by gdb: gcore. And what a stop and a fork cost the program: the longest pause of its
- * loop, and the work that it lost.
+ * The program holds small records (each a dict of a str, an int and a float) and works through them. Tidemark
+ * reads it from outside, each time in a separate process. For comparison, inside the program: objgraph, pympler
+ * and guppy3; from outside, with gdb: gcore. Also measures what a stop and a fork cost the program: the longest
+ * pause of its loop, and the work that it lost.
  */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -31,11 +31,11 @@ const folder = fileURLToPath(new URL(".", import.meta.url));
 const recordBytes = 343;
 const objectsARecord = 4;
 const LONGEST_PEER_MS = 60_000;
-/** What the program works for while it is looked at. */
+/** How long the program works while it is being read. */
 const BEAT_SECONDS = 4;
-/** Heaps beyond it are left to Tidemark alone: the tools within would take minutes, and as much memory again. */
+/** Larger heaps are read only by Tidemark: the in-process tools would take minutes, and as much memory again. */
 const LARGEST_PEER_GIB = 1;
-/** Of the free memory, for a graph. */
+/** Share of the free memory that a graph may use. */
 const MOST_OF_FREE = 0.9;
 const peers = {
   objgraph: "import objgraph; objgraph.typestats()",
@@ -53,7 +53,7 @@ async function findPackagesPython() {
   }
 }
 
-/** What the program or a look says; each says some of it. @typedef {{ [key: string]: any }} Answer */
+/** What the program or a reading reports; each reports some of the keys. @typedef {{ [key: string]: any }} Answer */
 
 /** @param {number} records */
 async function startProgram(records) {
@@ -86,7 +86,7 @@ async function look(pid, kind) {
   return JSON.parse(stdout);
 }
 
-/** The look of median duration. @param {number} pid @param {string} kind @param {number} times */
+/** The reading with the median duration. @param {number} pid @param {string} kind @param {number} times */
 async function looks(pid, kind, times) {
   const found = [];
   for (let n = 0; n < times; n++) {
@@ -167,7 +167,7 @@ async function measure(name, records, besides) {
   await program.stop();
 }
 
-/** By what the heap before took for each object: the stated memory has room for more references than these have.
+/** Judges by the previous heap's memory per object: the stated requirement allows for more references than these have.
  * @param {number} objects */
 function graphFits(objects) {
   return objects * takenAnObject < freemem() * MOST_OF_FREE;
@@ -176,10 +176,10 @@ function graphFits(objects) {
 /** @typedef {Awaited<ReturnType<typeof startProgram>>} Program */
 
 /** The effect on the loop: not read, stopped for a copy, forked for as long as that copy took.
- * @param {string} name @param {Program} program @param {number} exactMs how long a look takes */
+ * @param {string} name @param {Program} program @param {number} exactMs how long a reading takes */
 async function measurePauses(name, program, exactMs) {
   const alone = await program.tell(`beat ${BEAT_SECONDS}`);
-  // The stop comes when the plan is made: the loop works until the look has ended.
+  // The stop comes once the plan is made: the loop works until the reading has ended.
   const beatSeconds = BEAT_SECONDS + (2 * exactMs) / 1000;
   const beating = program.tell(`beat ${beatSeconds}`);
   const { pauseMs } = await look(program.pid, "exact");

@@ -1,10 +1,10 @@
 /**
- * One look at a program's heap, in a process of its own so that its memory is its own: prints a line of JSON.
+ * Reads a program's heap once, in a separate process so that its memory can be measured: prints a line of JSON.
  *
  *     node bench/heap_once.mjs PID census|exact|graph|read
  *
- * `read` looks at nothing: it is what the kernel takes to copy the same bytes by /proc/PID/mem, one thread, a MiB at a
- * time, into memory that was touched before.
+ * `read` analyzes nothing: it measures how long the kernel takes to copy the same bytes from /proc/PID/mem, on one
+ * thread, a MiB at a time, into memory that was touched before.
  */
 
 import {

@@ -1,8 +1,8 @@
-"""Holds records (a dict of a str, an int and a float each), and does what it is told, a line each.
+"""Holds records (each a dict of a str, an int and a float), and executes commands, one per line.
 
     beat SECONDS    works through random records and reports its longest pause
     fork HOLD SECONDS  the same, while a child made by a bare fork stops itself and is kept for HOLD seconds
-    anything else   is run, as the tools that count from within are
+    anything else   is run as Python source, for tools that count from inside the process
 """
 
 import ctypes
@@ -20,7 +20,7 @@ KEPT = [{"name": f"record {i}", "id": i + 1000, "score": float(i)} for i in rang
 gc.enable()
 SYS_FORK = 57
 RECORDS_A_BEAT = 64
-libc = ctypes.CDLL(None, use_errno=True)  # lets go of the GIL: the loop goes on as far as the kernel lets it
+libc = ctypes.CDLL(None, use_errno=True)  # releases the GIL, so the loop continues as far as the kernel lets it
 
 
 def beat(seconds):
@@ -50,7 +50,7 @@ def fork(hold, seconds, results):
         os._exit(0)
     results["forkMs"] = (time.perf_counter() - began) * 1000
     time.sleep(hold)
-    results["copiedBytes"] = private_bytes()  # pages that were written to meanwhile are its own again
+    results["copiedBytes"] = private_bytes()  # pages written in the meantime are private again
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 

@@ -1,6 +1,6 @@
 /**
- * Request latency of a FastAPI service under load from a second process, plain and under each tool in
- * turn: `npm run bench -- latency [--pairs 12] [--peer-pairs 2] [--requests 4000] [--tools "tidemark;memray"]`.
+ * Request latency of a FastAPI service under load from a second process, alternately plain and under each
+ * tool: `npm run bench -- latency [--pairs 12] [--peer-pairs 2] [--requests 4000] [--tools "tidemark;memray"]`.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ const { values: options } = parseArgs({
   },
 });
 const chosenTools = toolNames(options.tools);
-/** A service that a peer cannot run answers nobody. */
+/** A service that a peer cannot run never answers. */
 const LOAD_TIMEOUT_MS = 120_000;
 const python = await benchPython();
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
@@ -50,7 +50,7 @@ async function serveAndLoad(tool) {
   const script = join(here, "workloads/fastapi_service.py");
   const inner = [python, script];
   const before = tool === null ? inner : tools[tool]({ python, script, inner, scratch });
-  // A group of its own: some tools run the service as a child, and do not pass signals on.
+  // In its own process group: some tools run the service as a child and do not forward signals.
   const server = spawn(before[0], [...before.slice(1), String(port)], {
     stdio: "ignore",
     cwd: scratch,
@@ -65,7 +65,7 @@ async function serveAndLoad(tool) {
   const stubborn = setTimeout(stopGroup, 10_000, server.pid, "SIGKILL");
   await ended;
   clearTimeout(stubborn);
-  stopGroup(server.pid, "SIGKILL"); // what of the group outlived its leader
+  stopGroup(server.pid, "SIGKILL"); // members of the group that outlived its leader
   return load.status === 0 ? JSON.parse(load.stdout) : null;
 }
 
@@ -76,7 +76,7 @@ function stopGroup(pid, signal) {
       process.kill(-pid, signal);
     }
   } catch {
-    // It is gone already.
+    // It has already ended.
   }
 }
 

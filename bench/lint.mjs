@@ -2,7 +2,7 @@
  * The CPU time of `tidemark lint` for the Python source below some folders; without folders, for the standard library:
  * `npm run bench -- lint [--runs 3] [FOLDER...]`
  *
- * One process checks all files, on one thread. CPU seconds are those of the whole command, its start included, as the
+ * One process checks all files, on one thread. CPU seconds are those of the whole command, including startup, as the
  * kernel counts them for children. The budget is 3 s for 100,000 lines on one core.
  */
 import { execFileSync, spawnSync } from "node:child_process";
@@ -34,7 +34,7 @@ function childrenMs() {
 function measure(folders) {
   const before = childrenMs();
   const words = ["lint", "--json", "--quiet", ...folders];
-  // One core: the garbage collector's threads and the compiler's count against it.
+  // On one core, so the threads of the garbage collector and the compiler count too.
   const { stdout, stderr, status } = spawnSync(
     "taskset",
     ["-c", "0", join(root, "bin/tidemark"), ...words],

@@ -1,4 +1,4 @@
-"""A closed loop of requests over one kept connection: `load.py PORT REQUESTS`. Prints the latencies'
+"""A closed loop of requests over one persistent connection: `load.py PORT REQUESTS`. Prints the latency's
 p50 and p99 in ms as JSON. The first tenth is warm-up and left out."""
 
 import http.client

@@ -1,5 +1,5 @@
-"""A closed loop of requests over one kept connection until standard input ends: `load_until.py PORT`.
-Prints how many there were, how many failed, and the latencies' p50, p99 and maximum in ms, as JSON."""
+"""A closed loop of requests over one persistent connection until standard input ends: `load_until.py PORT`.
+Prints the number of requests and of failures, and the latency's p50, p99 and maximum in ms, as JSON."""
 
 import http.client
 import json
@@ -41,7 +41,7 @@ while not ended.is_set():
         connection.close()
         connection = connect()
     latencies.append((time.perf_counter() - started) * 1000)
-    time.sleep(0.001)  # leaves the machine room for the service and its twin
+    time.sleep(0.001)  # leaves CPU time for the service and its twin
 latencies.sort()
 at = lambda share: latencies[min(len(latencies) - 1, int(len(latencies) * share))]
 print(json.dumps({"requests": len(latencies), "failed": failed, "p50Ms": at(0.5), "p99Ms": at(0.99), "maxMs": latencies[-1]}))

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { cpus, release, totalmem } from "node:os";
 
-/** One line about where figures were taken. @param {string} python */
+/** One line about the machine that produced the figures. @param {string} python */
 export function describeMachine(python) {
   const version = execFileSync(python, ["-c", "import sys; print(sys.version.split()[0])"], {
     encoding: "utf8",

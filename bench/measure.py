@@ -1,7 +1,7 @@
-"""Runs a command and writes what it cost: CPU seconds (with the children it waited for), wall
-seconds, peak RSS. `measure.py OUT.json COMMAND...`; the command's exit status is passed on.
+"""Runs a command and writes its cost: CPU seconds (including children that it waited for), wall
+seconds, peak RSS. `measure.py OUT.json COMMAND...` exits with the command's exit status.
 
-The figures are the kernel's (wait4), so that a profiler inside the command cannot colour them.
+The figures are the kernel's (wait4), so that a profiler inside the command cannot distort them.
 """
 
 import json

@@ -1,7 +1,7 @@
 /**
- * How many native stacks are whole, of programs that compute in libraries, and how many of them lead through code that
- * no frame description covers: `npm run bench -- native_stacks [--looks 30]`. Without the search for a return
- * (src/native/unwind/return_search.ts) these would end there: "frames beyond" counts what would be missing.
+ * For programs that compute in libraries: how many native stacks are complete, and how many pass through code without
+ * unwind information: `npm run bench -- native_stacks [--looks 30]`. Without the search for a return address
+ * (src/native/unwind/return_search.ts) those stacks would end there: "frames beyond" counts what would be missing.
  */
 import { spawn } from "node:child_process";
 import { parseArgs } from "node:util";
@@ -22,7 +22,7 @@ import { markdownTable, writeResults } from "./results.mjs";
 const { values: options } = parseArgs({ options: { looks: { type: "string", default: "30" } } });
 const { packagesPython, torchPython } = readEnvironment();
 
-/** Name, interpreter, what runs once, and what runs again and again. @type {[string, string | null, string, string][]} */
+/** Name, interpreter, code to run once, code to repeat. @type {[string, string | null, string, string][]} */
 const programs = [
   [
     "NumPy, matrix product",
@@ -116,7 +116,7 @@ async function unwound(memory, holder) {
 }
 
 /**
- * The first frame, before the last one, whose code nothing describes; -1: none.
+ * The first frame, except the last, whose code has no unwind information; -1: none.
  * @param {import("../dist/linux/index.js").Memory} memory @param {readonly {address: number}[]} frames
  */
 function undescribed(memory, frames) {

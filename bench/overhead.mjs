@@ -1,16 +1,16 @@
 /**
- * What watching a program costs: every workload runs plain and under each tool in turn, A B A C ...,
- * and each run is set against the plain run just before it.
+ * The overhead of each tool: every workload runs alternately plain and under a tool, A B A C ...,
+ * and each run is compared with the plain run just before it.
  *
  *   npm run bench -- overhead [--minutes 15] [--pairs 5] [--only WORKLOAD,...] [--tools "tidemark;scalene"]
  *
  * The program's own CPU time is the kernel's account of the interpreter process and its children
- * (measure.py, inside the tool); what the tool spends beside it (Tidemark's recorder) is the account
- * of the whole command less that.
+ * (measure.py, inside the tool); what the tool spends outside it (Tidemark's recorder) is the account
+ * of the whole command minus that.
  *
- * Tidemark has its pairs first, three at least; then every peer has one, those first that were measured the
- * longest ago, while time remains. The ratios of every tool's last whole round are kept in
- * bench/results/overhead.json, and the page shows them all: what one run had no time for, the next one has.
+ * Tidemark's pairs run first, at least three; then each peer gets one pair, the least recently measured
+ * first, while time remains. The ratios of every tool's last complete round are kept in
+ * bench/results/overhead.json, and the page shows them all: the next run measures what this run had no time for.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,9 +27,9 @@ import { toolNames, tools } from "./tools.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const resultsFile = join(here, "results/overhead.json");
-/** Some peers never end on some programs; twice in a row, and the tool is left alone. */
+/** Some peers hang on some programs; after two failures in a row the tool is skipped. */
 const RUN_TIMEOUT_MS = 60_000;
-/** So many of our own are taken whatever the time. */
+/** Minimum number of our own pairs, however long they take. */
 const LEAST_PAIRS = 3;
 const workloads = [
   "json_service",
@@ -46,7 +46,7 @@ const workloads = [
   "dataloader",
   "small_allocations",
 ];
-/** Bound by allocation: has a budget of its own (5 %), so it stands apart from the mean. */
+/** Allocation-bound: it has its own budget (5 %), so it is not part of the mean. */
 const micro = new Set(["small_allocations"]);
 
 const { values: options } = parseArgs({
@@ -105,7 +105,7 @@ function once(command, innerFile) {
   return { cpu: inner.cpuSeconds, wall: inner.wallSeconds, whole: whole.cpuSeconds };
 }
 
-/** @typedef {{cpu: number[], wall: number[], besideSeconds: number[]}} Ratios one entry a pair */
+/** @typedef {{cpu: number[], wall: number[], besideSeconds: number[]}} Ratios one entry per pair */
 /** @typedef {{measured: string, atMs?: number, ratios: Record<string, Ratios>}} Result ratios by workload */
 /** @type {Record<string, Result>} by tool */
 const results = existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, "utf8")) : {};
@@ -153,7 +153,7 @@ for (const tool of peers) {
 }
 rmSync(scratch, { recursive: true, force: true });
 
-/** Time that the peers are to have: half of all. */
+/** Time reserved for the peers: half of the total. */
 function reserveMs() {
   return chosenTools.length > ours.length ? Number(options.minutes) * 30_000 : 0;
 }
@@ -169,7 +169,7 @@ function scriptOf(workload) {
 }
 
 /**
- * One plain run and one under the tool, into the tool's ratios.
+ * One plain run and one under the tool; adds the ratios to the tool's.
  * @param {string} tool
  * @param {string} workload
  * @param {Result} result
@@ -181,7 +181,7 @@ function measurePair(tool, workload, result) {
   const script = scriptOf(workload);
   const innerFile = join(scratch, "inner.json");
   const inner = [python, join(here, "measure.py"), innerFile, python, script];
-  // Both sides of our pairs run inside measure.py; the peers' whole command is their cost.
+  // Both runs of our pairs are inside measure.py; for a peer, the cost is that of the whole command.
   const own = isOurs(tool);
   const plain = own ? once(inner, innerFile) : once([python, script]);
   const command = tools[tool]({ python, script, inner, scratch });

@@ -1,7 +1,7 @@
 /**
- * Planned against measured memory: `npm run bench -- plan [--python PYTHON] [--library PYTHON] [--only NAME]`
+ * Compares planned with measured memory: `npm run bench -- plan [--python PYTHON] [--library PYTHON] [--only NAME]`
  *
- * Without options: the peaks that other projects published (bench/plan_rows.json, each with its source and the words
+ * Without options: the peaks that other projects published (bench/plan_rows.json, each with its source and the options
  * that plan it), written to docs/plan.md. With `--python`, an interpreter with torch and a GPU: trains the small models
  * of test/data/plan/small on the device and compares what torch.cuda counts. With `--library`, an interpreter with torch
  * and transformers: builds the models of test/data/plan/library with transformers on the CPU and compares parameters and

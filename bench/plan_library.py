@@ -1,9 +1,9 @@
-"""One training step of small models that transformers builds, and the bytes of their tensors by part, on the CPU.
+"""Runs one training step of a small model built by transformers on the CPU, and prints its tensor bytes by part.
 
     python plan_library.py CONFIG.json sdpa|eager BATCH SEQUENCE [lora]
 
-The counterpart of test/plan/families.py with the library itself: what transformers (and with `lora` PEFT, in bf16 under
-autocast) saves for the backward pass, not what a copy of it in plain torch does. Prints one JSON object.
+The counterpart of test/plan/families.py with the library itself: measures what transformers (with `lora`: PEFT, in bf16
+under autocast) saves for the backward pass, not what a reimplementation in plain torch saves. Prints one JSON object.
 """
 import json
 import sys
@@ -70,7 +70,7 @@ def main():
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in own:
             saved[storage.data_ptr()] = storage.nbytes()
-            kept.append(tensor)  # an address is not used twice
+            kept.append(tensor)  # keeps the tensors alive, so that no address is used twice
         return tensor
 
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -8,7 +8,7 @@ const PAGE_BYTES = 4096;
 /**
  * @typedef {object} ProcessCost
  * @property {number} parent
- * @property {number} ownMs CPU time of the process, all of its threads, those that have ended too
+ * @property {number} ownMs CPU time of the process and all of its threads, including those that have ended
  * @property {number} childrenMs CPU time of its children that it has waited for
  * @property {number} rssBytes
  */
@@ -21,7 +21,7 @@ export function costOf(pid) {
   } catch {
     return null;
   }
-  // proc_pid_stat(5): the fields after the name, which may hold anything, from the third on.
+  // proc_pid_stat(5): the fields from the third on, after the name, which may contain any characters.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const field = (/** @type {number} */ number) => Number(fields[number - 3]);
   return {
@@ -56,8 +56,8 @@ export function isNode(pid) {
 }
 
 /**
- * The cost of Tidemark's own processes: of the command and what it started, less the recorded program. Under `run` the
- * command is the guard, and the program is a child of it, so that what the guard has waited for does not count.
+ * The cost of Tidemark's own processes: the command and what it started, without the recorded program. Under `run` the
+ * command is the guard, and the program is its child, so children that the guard has waited for do not count.
  * @param {number} command
  * @param {number} program the recorded program
  * @returns {{cpuMs: number, rssBytes: number, recorder: number | null} | null} null: the command has ended.

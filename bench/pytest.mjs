@@ -3,8 +3,9 @@
  *
  *     --rounds N   runs of each kind (default 5); the median of their CPU time is printed
  *
- * Four suites: tests that do next to nothing (the price of a test), that parse JSON (many small allocations), that
- * work on blocks of bytes, and that keep 40,000 objects. Each without --tidemark, with it, and with every allocation recorded.
+ * Four suites: tests that do next to nothing (the cost per test), that parse JSON (many small allocations), that
+ * work on blocks of bytes, and that keep 40,000 objects. Each runs without --tidemark, with it, and with every
+ * allocation recorded.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -56,7 +57,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** CPU seconds of pytest, which other programs of the machine disturb less than the time that passes.
+/** CPU seconds of pytest, which other programs on the machine affect less than wall time.
  * @param {string} place @param {string[]} words */
 async function median(place, ...words) {
   const times = [];

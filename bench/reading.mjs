@@ -1,10 +1,10 @@
 /**
- * What reading costs, from the agents' segments to a report on the screen, at a number of live samples:
+ * The cost of reading, from the agents' segments to a report on the screen, by number of live samples:
  * `npm run bench -- reading [--samples 10000,100000,1000000]`
  *
- * A pool is laid out as the agent lays it out (at most 32,000 live samples and 4,000 sites a process, stacks
- * about 20 deep), then read, recorded, opened again and drawn in Chromium. Beside it the flame graph of a million
- * stack nodes: what each frame takes as the pointer moves over it and as it is zoomed.
+ * A pool is laid out as the agent does it (at most 32,000 live samples and 4,000 sites per process, stacks
+ * about 20 deep), then read, recorded, opened again and drawn in Chromium. Also measures the flame graph of a million
+ * stack nodes: the time of each animation frame while the pointer moves over it and while it is zoomed.
  */
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,13 +28,13 @@ const { RecordingWriter } = await import("../dist/recording/writer.js");
 const { buildReport, openRecordingAt } = await import("../dist/inspect/index.js");
 const { writeReport } = await import("../dist/cli/files/report_page.js");
 
-/** The agent keeps 48,000; the fixture's sections are all of one size, and must fit a slot together. */
+/** The agent keeps 48,000; the fixture's sections all have the same size, and together must fit into a slot. */
 const samplesAProcess = 32_000;
 const sectionBytes = 48 * 2 ** 15;
 const sitesAProcess = 4_000;
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 
-/** Runs `work` a few times; ms of the median run. @param {() => unknown} work @param {number} times */
+/** Runs `work` a few times; returns the median in ms. @param {() => unknown} work @param {number} times */
 async function timed(work, times = 5) {
   const costs = [];
   for (let run = 0; run < times; run++) {
@@ -74,7 +74,7 @@ function layOut(samples) {
   return { pool, processes };
 }
 
-/** The tests' choice of browser, written in TypeScript. */
+/** The browser that the tests choose; that code is TypeScript. */
 const { module: browsers } = await runnerImport(join(root, "test/browser.ts"), {
   root,
   logLevel: "warn",
@@ -191,7 +191,7 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
 const frames = await drawWide(1_000_000);
 rmSync(scratch, { recursive: true, force: true });
 
-/** Opens a flame graph of so many stack nodes, and gives the ms of each frame. @param {number} nodes */
+/** Opens a flame graph of `nodes` stack nodes; returns the ms of each animation frame. @param {number} nodes */
 async function drawWide(nodes) {
   const { module: wide } = await runnerImport(join(root, "test/wide_report.ts"), {
     root,
@@ -230,7 +230,7 @@ async function drawWide(nodes) {
   return times.sort((a, b) => a - b);
 }
 
-/** @param {number} share of the frames that take no longer */
+/** @param {number} share of the frames that take at most the returned time */
 const frameMs = (share) => `${frames[Math.floor(share * (frames.length - 1))]?.toFixed(1)} ms`;
 const python = (await findInterpreters()).at(-1)?.path ?? "python3";
 const markdown = `## Cost of reading

@@ -1,13 +1,13 @@
 /**
- * What the recorder costs beside the program: CPU time, RSS, and the time that `run` needs before and after it.
+ * The recorder's own cost: CPU time, RSS, and the time that `run` needs before and after the program.
  * `npm run bench -- recorder [--only ROW,...] [--ways run,attach] [--first 60] [--later 60] [--pairs 20] [--jobs 1]`
  *
- * Real programs, each under `run` from its start and under `attach` when it has run for a few seconds. The cost is read
- * from /proc, four times a second: of the command, of Node and of all that they start, threads and ended children
- * included, without the program. Times in seconds: `--first` from the start of the command, then `--later`. Rows:
+ * Real programs, each under `run` from its start and under `attach` after it has run for a few seconds. The cost is
+ * read from /proc four times a second: that of the command, of Node and of all that they start, including ended
+ * children and threads, without the program. Seconds: `--first` from the command's start, then `--later`. Rows:
  * idle, busy, ten (processes), dataloader (needs torch), growing, and growing beside 1, 2 and 4 million objects. The
- * row `start` compares `run -- python -c pass` with the plain command, in turn. Only a run of all rows is written to
- * docs/benchmarks.md.
+ * row `start` compares `run -- python -c pass` with the plain command, alternately. Only a run of all rows is written
+ * to docs/benchmarks.md.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -28,10 +28,10 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const tidemark = join(here, "../bin/tidemark");
 const script = join(here, "workloads/recorded_program.py");
 const SAMPLE_MS = 250;
-/** How long a program runs before it is attached to, and after the recording of `attach` is over. */
+/** How long a program runs before `attach`, and after its recording is complete. */
 const RUNS_BEFORE_S = 6;
 const RUNS_AFTER_S = 15;
-/** The processes that recover the memory of a start have done so. */
+/** By then, the processes have given back the memory that starting up took. */
 const AT_REST_AFTER_MS = 5_000;
 
 /** @type {Record<string, {kind: string, objects?: number, torch?: boolean}>} */
@@ -61,7 +61,7 @@ const { values: options } = parseArgs({
 const firstS = Number(options.first);
 const laterS = Number(options.later);
 const ways = options.ways.split(",");
-// A row's name may hold a comma: it is given by its beginning.
+// A row's name may contain a comma, so the beginning of the name selects it.
 const chosen =
   options.only === undefined
     ? rowNames
@@ -86,7 +86,7 @@ const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
  * @property {number} laterShare of a core
  * @property {number} restMib RSS of all processes of the recorder, median of the samples
  * @property {number} highestMib
- * @property {number | null} endS from the program's end to the first line of the summary; null: it ran on
+ * @property {number | null} endS from the program's end to the first line of the summary; null: it kept running
  * @property {string} verdict
  */
 
@@ -129,7 +129,7 @@ async function measure(row, way) {
   const command = spawn(tidemark, words, { stdio: ["ignore", "pipe", "pipe"] });
   const startMs = performance.now();
   let text = "";
-  /** CLOCK_MONOTONIC, as the program's. @type {number | null} */
+  /** CLOCK_MONOTONIC, like the program's time. @type {number | null} */
   let summaryMs = null;
   for (const stream of [command.stdout, command.stderr]) {
     stream.setEncoding("utf8").on("data", (/** @type {string} */ part) => {
@@ -159,7 +159,7 @@ async function measure(row, way) {
   };
 }
 
-/** Its kind, and what holds the first suspect. @param {string} recording */
+/** The verdict's kind, and the holder of the first suspect. @param {string} recording */
 function verdictOf(recording) {
   const { stdout } = spawnSync(tidemark, ["diagnose", recording, "--json", "--quiet"]);
   const { verdict, suspects } = JSON.parse(stdout.toString());
@@ -195,7 +195,7 @@ function timed([file = "", ...args]) {
   return (performance.now() - begun) / 1000;
 }
 
-/** `run -- python -c pass` against `python -c pass`. */
+/** Compares `run -- python -c pass` with `python -c pass`. */
 function measureStart() {
   const plain = [python, "-c", "pass"];
   const recorded = [tidemark, "run", "-f", "-o", join(scratch, "start.tidemark"), "--", ...plain];

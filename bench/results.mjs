@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 const docs = join(fileURLToPath(new URL("..", import.meta.url)), "docs");
 
 /**
- * Replaces one benchmark's part of a page of docs/, between its two markers.
+ * Replaces one benchmark's part of a page in docs/, between its two markers.
  * @param {string} name as given to `npm run bench -- NAME`
  * @param {string} markdown
  * @param {string} file the page

@@ -2,11 +2,11 @@
  * Where the time of a sample goes: the agent's slow path, timed within real programs.
  * `npm run bench -- sample [--samples 20000] [--library FILE]`
  *
- * The agent is compiled with the timers of agent/src/core/measure.c. Two runs of each program: the whole of each
- * sample, from readings of the time stamp counter at its ends; and its parts, from a reading at every change of part,
- * less what a reading takes. The kernel's counts of page faults and context switches are read outside the measured
- * time. Samples in which the thread lost its core are left out of the times, and counted. `--library` measures another
- * library that was compiled with -DTM_MEASURE, for comparison.
+ * The agent is compiled with the timers of agent/src/core/measure.c. Each program runs twice: once for the whole of
+ * each sample, with the time stamp counter read at its start and end; and once for its parts, with a reading at every
+ * change of part, minus the cost of a reading. The kernel's counts of page faults and context switches are read outside
+ * the measured time. Samples in which the thread lost its core are counted, but left out of the times. `--library`
+ * measures another library that was compiled with -DTM_MEASURE, for comparison.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const { values: options } = parseArgs({
   options: { samples: { type: "string", default: "20000" }, library: { type: "string" } },
 });
-/** As enum tm_part of agent/src/core/measure.h has them. */
+/** In the order of enum tm_part in agent/src/core/measure.h. */
 const parts = [
   "outside",
   "entry, next gap",
@@ -51,11 +51,11 @@ const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 const library = options.library ?? (await compileMeasured(scratch));
 
 /**
- * @typedef {object} Measured of one sample or one end
+ * @typedef {object} Measured one sample or one free of a sample
  * @property {number} what
  * @property {number} faults page faults
  * @property {number} switches context switches
- * @property {number[]} ns by part; in a run without parts all of it is that of "entry"
+ * @property {number[]} ns by part; in a run without parts, all of it counts as "entry"
  */
 
 /**
@@ -88,7 +88,7 @@ function run(program, by) {
       what: bytes.readUInt32LE(at),
       faults: bytes.readUInt32LE(at + 4),
       switches: bytes.readUInt32LE(at + 8),
-      // A part that was entered bears one reading at least.
+      // A part that was entered includes at least one reading.
       ns: each.map(
         (own) =>
           (Math.max(0, own - (by === "parts" && own > 0 ? (reading ?? 0) : 0)) * (ns ?? 0)) /

@@ -1,9 +1,9 @@
 /**
- * What a server takes and how fast it answers: `npm run bench -- server [--processes 200] [--stacks 2000] [--seconds 60]`
+ * A server's ingestion and query speed: `npm run bench -- server [--processes 200] [--stacks 2000] [--seconds 60]`
  *
  * `--processes` senders push a profile of `--stacks` stacks a minute (Pyroscope's push API), evenly spread over
- * `--seconds`, while one client queries. Then the queries alone: services, a flame graph, a diff, label values. One
- * server, one client process; both share the machine.
+ * `--seconds`, while one client queries. Then only queries run: services, a flame graph, a diff, label values. One
+ * server and one client process share the machine.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +30,7 @@ const stacks = Number(options.stacks);
 const seconds = Number(options.seconds);
 const tidemark = fileURLToPath(new URL("../bin/tidemark", import.meta.url));
 const QUERIES = 20;
-/** Times of queries while profiles come, in ms. @type {number[]} */
+/** Times of queries while profiles arrive, in ms. @type {number[]} */
 const asked = [];
 const folder = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 const { url, child } = await startServer();
@@ -224,7 +224,7 @@ function ms(value) {
   return `${value.toFixed(0)} ms`;
 }
 
-/** Of the server: bin/tidemark is replaced by Node. @param {number} pid */
+/** RSS of the server: bin/tidemark has become Node by exec. @param {number} pid */
 function rssOf(pid) {
   const [, kib = "0"] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(kib) * 1024;

@@ -1,7 +1,7 @@
 /**
  * Attaches and detaches repeatedly on a FastAPI service under load, on every CPython found: `npm run bench --
- * soak [--cycles 1000] [--python 3.12]`. Its requests compute with NumPy; on one version there is a second
- * service, that of torch. Fails where a request fails, or where something stays behind.
+ * soak [--cycles 1000] [--python 3.12]`. Its requests compute with NumPy; on one version a second service
+ * uses torch. Fails if a request fails, or if anything is left behind.
  */
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Attach and detach cycles on a service under load, beside a twin that is left alone. Every tenth cycle's
- * recorder is killed. For `npm run bench -- soak`, and with few cycles for the test command.
+ * Attach and detach cycles on a service under load, next to a twin that is never attached to. In every tenth
+ * cycle the recorder is killed. Used by `npm run bench -- soak` and, with few cycles, by the tests.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { attachAndRecord, detachAgent } from "../dist/record/index.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const dist = join(here, "../dist");
-/** Until then caches fill: what stays after it must not grow. */
+/** Caches fill until this cycle; after it, memory must not grow. */
 const WARM_UP = 5;
 const ATTACHED_MS = 60;
 
@@ -141,7 +141,7 @@ export async function soak({ command, env = {}, cycles, tell }) {
     const [loaded, alone] = await Promise.all([watched.finish(), twin.finish()]);
     return {
       ...{ cycles, killed, before, after, attachMs, pauses, loaded, alone },
-      /** What the watched one gained over its twin, which serves as many. */
+      /** How much more the attached service grew than its twin, which handles the same load. */
       rssGainBytes: after.rssBytes - before.rssBytes - (twinAfter.rssBytes - twinBefore.rssBytes),
     };
   } finally {

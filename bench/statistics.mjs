@@ -1,5 +1,5 @@
-/** Ratios of interleaved pairs, with intervals. Everything is done on logarithms: a ratio of 1/2 and
- * one of 2 cancel out. */
+/** Ratios of interleaved pairs, with intervals. All computations use logarithms, so that ratios of 1/2
+ * and 2 cancel out. */
 
 /** Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2). */
 const studentT = [
@@ -31,7 +31,7 @@ export function quantile(values, q) {
 
 /**
  * Geometric mean of paired ratios with its 95 % interval (Student's t on the logarithms).
- * @param {number[]} ratios one a pair
+ * @param {number[]} ratios one per pair
  * @returns {{ratio: number, low: number, high: number, pairs: number, logVariance: number}}
  *   logVariance: of the mean of the logarithms
  */
@@ -61,7 +61,7 @@ export function ratioWithInterval(ratios) {
 
 /**
  * Mean of paired differences with its 95 % interval (Student's t).
- * @param {number[]} differences one a pair
+ * @param {number[]} differences one per pair
  */
 export function differenceWithInterval(differences) {
   const centre = mean(differences);

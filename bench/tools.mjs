@@ -74,7 +74,7 @@ export const tools = {
     "-m",
     "scalene",
     "run",
-    "--memory", // and CPU; by default it asks for a GPU, too, and where there is none it never ends
+    "--memory", // and CPU; by default it also looks for a GPU, and hangs if there is none
     "--outfile",
     join(scratch, "s.json"),
     script,
@@ -99,8 +99,8 @@ export const tools = {
 };
 
 /**
- * The names of those chosen: all of them by default.
- * @param {string | undefined} chosen names with a semicolon between them
+ * The names of the chosen tools: all of them by default.
+ * @param {string | undefined} chosen names, separated by semicolons
  */
 export function toolNames(chosen) {
   const names = chosen?.split(";") ?? Object.keys(tools);

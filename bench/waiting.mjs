@@ -1,9 +1,9 @@
 /**
- * How sharp is the picture of a program that mostly waits, and what does it cost there?
+ * The accuracy and cost of a recording of a program that mostly waits.
  * `npm run bench -- waiting [--seconds 30] [--pairs 3]`
  *
- * Such a program has little CPU time to take a share of (agent/src/period/control.c). Runs go side by side, plain
- * and recorded, for they wait most of the time.
+ * The agent may use a share of the program's CPU time, which is small here (agent/src/period/control.c). Plain and
+ * recorded runs take place side by side, because they wait most of the time.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * What `tidemark watch` costs beside many Python programs:
+ * The cost of `tidemark watch` with many Python programs:
  * `npm run bench -- watch [--programs 100] [--agents 0,10] [--first 60] [--later 120]`
  *
  * One in ten of the programs is busy (20 small requests a second), the others sleep. The cost is read from /proc: of

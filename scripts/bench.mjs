@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- NAME [OPTIONS]`: runs bench/NAME.mjs on a built tree. Results go to docs/benchmarks.md.
- * The comment at the head of a benchmark describes once what it measures, and its options: `--help` prints it.
+ * The comment at the head of a benchmark describes what it measures and its options; `--help` prints it.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { build } from "./build.mjs";
 import { runAsScript, SetupError } from "./command.mjs";
 import { root } from "./setup.mjs";
 
-/** Files of bench/ that are parts of benchmarks, not benchmarks. */
+/** Files of bench/ that benchmarks import; they are not benchmarks themselves. */
 const parts = new Set([
   "environment",
   "gpu_pages",
@@ -52,12 +52,12 @@ function usage() {
   ].join("\n");
 }
 
-/** Node's own words for an option that is none, or has no value. @param {unknown} error */
+/** Node's own message for an unknown option, or one without a value. @param {unknown} error */
 const isOptionError = (error) =>
   error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
 
 await runAsScript(import.meta, async () => {
-  // The benchmark reads what follows its name.
+  // The benchmark reads the arguments after its name.
   const [name] = process.argv.splice(2, 1);
   if (name === "--help" || name === "-h") {
     console.log(usage());

@@ -28,7 +28,7 @@ export async function buildSources() {
   });
 }
 
-/** The program, its threads, and the process that a collector starts. */
+/** The program, its worker threads, and the process that a collector starts. */
 const programEntries = [
   "cli/main.js",
   "collect/capture_process.js",
@@ -36,16 +36,16 @@ const programEntries = [
   "holders/holder_worker.js",
   "record/census/census_worker.js",
 ];
-/** Large or native, and loaded by two formats or by `lint` alone; and what a library loads for its own developers. */
+/** Large or native libraries that only two formats or `lint` load, and what a library loads for its own developers. */
 const loadedWhenAsked = ["@duckdb/node-api", "react-devtools-core", "web-tree-sitter"];
 
 /**
- * What bin/tidemark starts: the modules of dist/ and the libraries in a few files, for to load them one
- * by one costs each command 0.1 s of CPU. The folder lies as deep as a room, so that what a module finds
- * beside itself (`new URL("../../...", import.meta.url)`) is there from here, too.
+ * What bin/tidemark starts: the modules of dist/ and the libraries bundled into a few files, because loading them
+ * one by one costs each command 0.1 s of CPU. The folder is as deep as a room, so that paths relative to a module
+ * (`new URL("../../...", import.meta.url)`) also work from here.
  *
- * What a module calls `const` stays one: esbuild, which is faster, makes variables of them, and a scan of a
- * heap, whose tables are such constants, then takes a tenth longer.
+ * A module's `const` stays `const`: esbuild, which is faster, turns them into variables, and a heap scan, whose
+ * tables are such constants, then takes a tenth longer.
  */
 export async function joinProgram() {
   const inputs = ["src", "tsconfig.json", "package-lock.json", "scripts/build.mjs"];
@@ -64,11 +64,11 @@ export async function joinProgram() {
         target: "node20",
         outDir: "dist/program",
         rollupOptions: {
-          // Importing a module of ours only defines things: a room's index.ts loads no more than what is used.
+          // Our modules have no side effects: of a room's index.ts, only what is used is loaded.
           treeshake: { moduleSideEffects: (id) => !id.startsWith(join(root, "dist/")) },
           input: programEntries.map((path) => `dist/${path}`),
           external: loadedWhenAsked,
-          // Comments of libraries for other bundlers, which Rollup only drops.
+          // Comments in libraries meant for other bundlers; Rollup merely drops them.
           onwarn(warning, warn) {
             if (warning.code !== "INVALID_ANNOTATION") {
               warn(warning);
@@ -81,7 +81,7 @@ export async function joinProgram() {
   });
 }
 
-/** Removes what an earlier build made of sources that are gone: imports of it must fail. */
+/** Removes the output of deleted sources, so that imports of it fail. */
 function removeOrphans() {
   for (const made of filesUnder("dist")) {
     const [, source] = /^dist\/((?!web\/|program\/).*?)\.(?:js|js\.map|d\.ts)$/.exec(made) ?? [];
@@ -98,7 +98,7 @@ async function buildPage() {
   await unlessFresh("page", { inputs, outputs }, async () => {
     const vite = [tool("vite/bin/vite.js"), "build"];
     await step("vite: web/ -> dist/web/", process.execPath, [...vite, "web"], { cwd: root });
-    // After the report: building that one empties its folder.
+    // After the report, because building the report empties the folder.
     const fleet = [...vite, "--config", "web/vite.fleet.config.ts"];
     await step("vite: web/fleet/ -> dist/web/fleet/", process.execPath, fleet, { cwd: root });
   });

@@ -1,6 +1,6 @@
 /**
- * `npm run check`: what to run before a commit, in under three minutes on two cores: types, style,
- * imports, generated files, unit tests, the agent's unit tests, one run of `tidemark run`. It needs no
+ * `npm run check`: run this before a commit. It takes under three minutes on two cores and checks types, style,
+ * imports, generated files, unit tests, the agent's unit tests, and one run of `tidemark run`. It needs no
  * test environment. `npm run check -- NAME...` runs single sections. The last line is
  * "N passed, N failed, N skipped".
  */

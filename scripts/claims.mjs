@@ -1,8 +1,8 @@
 /**
  * `npm run claims [-- NAME...] [--python PATH] [--write]`: runs the scripts of examples/claims and prints what they
- * measure. `--write` puts the output into the blocks of docs/claims.md, and this machine into its line. A script whose
- * figures do not show what the page says fails. By default it uses the Python of the test environment, which has NumPy,
- * pandas and torch, and without it `python3`.
+ * measure. `--write` puts the output into the blocks of docs/claims.md, and updates its line about the machine. A
+ * script fails if its figures do not confirm the page. By default it uses the Python of the test environment, which has
+ * NumPy, pandas and torch; if there is none, `python3`.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";

@@ -1,11 +1,11 @@
-/** Runs commands for the set-up: quiet while they work, their whole output when they fail. */
+/** Runs commands for the set-up: prints nothing on success, the whole output on failure. */
 import { spawn } from "node:child_process";
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
-/** Ends a script with one clear line and exit code 1; anything else thrown is a defect. */
+/** Ends a script with one clear line and exit code 1; anything else that is thrown is a bug. */
 export class SetupError extends Error {}
 
 /**
@@ -34,7 +34,7 @@ export function isExecutable(path) {
 
 /**
  * Runs a command to its end and collects stdout and stderr together. Never throws for a failing
- * command; `status` is -1 where it could not be started, and the reason is in `output`.
+ * command; `status` is -1 if it could not be started, and `output` has the reason.
  * @param {string} file
  * @param {string[]} args
  * @param {import("node:child_process").SpawnOptions} [options]
@@ -57,8 +57,8 @@ export function capture(file, args, options = {}) {
 }
 
 /**
- * Runs one step of the set-up or build: describes it in one line, shows the command's output
- * only where it failed.
+ * Runs one step of the set-up or build: describes it in one line, and shows the command's output
+ * only if it fails.
  * @param {string} label
  * @param {string} file
  * @param {string[]} args
@@ -98,7 +98,7 @@ export function seconds(ms) {
 }
 
 /**
- * Runs a script's main function when the script itself was started, and turns its failure into one
+ * Runs a script's main function if the script was started directly, and turns a failure into one
  * line and an exit code.
  * @param {ImportMeta} meta
  * @param {() => Promise<number | void>} main resolves to the exit code

@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: sets up, builds, runs examples/inference_service under Tidemark, and leaves the
- * recording and the report of it.
+ * `npm run demo`: sets up, builds, runs examples/inference_service under Tidemark, and writes its
+ * recording and report.
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";

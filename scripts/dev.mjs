@@ -1,7 +1,7 @@
 /**
  * `npm run dev`: serves the report's page with a sample recording on loopback while you work. A change in
- * web/ or src/model shows at once; a change in src/ or web/ also rebuilds dist/, and the report's document
- * is written again. Ctrl-C ends everything. `npm run dev -- RECORDING` shows another recording.
+ * web/ or src/model is shown at once; a change in src/ or web/ also rebuilds dist/ and rewrites the report's
+ * document. Ctrl-C ends everything. `npm run dev -- RECORDING` shows another recording.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
@@ -12,7 +12,7 @@ import { root } from "./setup.mjs";
 const folder = join(root, "dist/dev");
 const sample = join(folder, "sample.tidemark");
 const report = join(folder, "report.html");
-/** A save in an editor may change several files. */
+/** Delay before a rebuild, because one save in an editor may change several files. */
 const SETTLED_MS = 200;
 const watched = ["src", "web/src", "web/index.html"];
 
@@ -20,12 +20,12 @@ const watched = ["src", "web/src", "web/index.html"];
 const running = new Set();
 
 /**
- * Runs one command with its output on this terminal; never throws for a failing one.
+ * Runs one command with its output on this terminal; never throws if the command fails.
  * @param {string} file @param {string[]} args @returns {Promise<boolean>} it succeeded
  */
 function run(file, args) {
   return new Promise((resolve) => {
-    // In a process group of its own: what the command started ends with it.
+    // In its own process group, so that the command's children end with it.
     const child = spawn(file, args, {
       ...{ cwd: root, detached: true },
       stdio: ["ignore", "inherit", "inherit"],
@@ -62,8 +62,8 @@ async function recordSample() {
 }
 
 /**
- * Puts the report's document into the page that vite serves, and removes the policy that forbids the
- * page to load vite's modules.
+ * Puts the report's document into the page that vite serves, and removes the content security policy, which
+ * forbids the page to load vite's modules.
  * @returns {import("vite").Plugin}
  */
 function documentPlugin() {
@@ -92,7 +92,7 @@ async function serve() {
     plugins: [documentPlugin()],
     server: {
       host: "127.0.0.1",
-      // node_modules may be a link.
+      // node_modules may be a symbolic link.
       fs: { allow: [root, realpathSync(join(root, "node_modules"))] },
     },
   });
@@ -102,7 +102,7 @@ async function serve() {
 }
 
 /**
- * Rebuilds after changes, one build at a time; the last change is never left out.
+ * Rebuilds after changes, one build at a time; the last change is never missed.
  * @param {import("vite").ViteDevServer} server
  * @param {string} recording
  */

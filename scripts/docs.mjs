@@ -1,5 +1,5 @@
 /**
- * `npm run docs`: builds the docs site, static files with a search of their own, in dist/docs/site.
+ * `npm run docs`: builds the docs site, static files with a built-in search, in dist/docs/site.
  * `npm run docs -- --serve [--port N]` builds it and serves it at http://localhost:4173.
  * Neither `npm ci` nor `npm run build` does this.
  */
@@ -48,7 +48,7 @@ await runAsScript(import.meta, async () => {
   await setUp();
   await buildDocs();
   if (values.serve) {
-    // The server ends by Ctrl-C.
+    // Ctrl-C ends the server.
     await import("vitepress").then(({ serve }) =>
       serve({ root: pagesFolder, port: Number(values.port) }),
     );

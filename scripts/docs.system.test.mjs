@@ -1,4 +1,4 @@
-/** The docs site, built for real: every page is in it, every link in it leads somewhere, and its search finds text. */
+/** Builds the real docs site: it contains every page, no link is broken, and its search finds text. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { beforeAll, expect, test } from "vitest";

@@ -1,11 +1,11 @@
 /**
- * What the tests of whole programs find on this machine: interpreters, PyPI packages, tools.
- * `node scripts/environment.mjs` makes what can be made and prints it; tests call
+ * The test environment for tests of whole programs: interpreters, PyPI packages, tools.
+ * `node scripts/environment.mjs` creates what it can and prints it; tests call
  * `readEnvironment()`.
  *
- * Everything large is made once, outside the clone, in ${XDG_CACHE_HOME:-~/.cache}/tidemark, under a
- * name that holds the hash of what went into it; it is built beside its place and renamed, so a
- * folder that is there is whole. What is unavailable is in `skipped`, and the test report counts it.
+ * Everything large is created once, outside the clone, in ${XDG_CACHE_HOME:-~/.cache}/tidemark, under a
+ * name with the hash of its inputs. It is built next to its final path and then renamed, so an existing
+ * folder is always complete. What is unavailable is listed in `skipped`, and the test report counts it.
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -35,7 +35,7 @@ import { root, setUp } from "./setup.mjs";
  * @property {string} path of the executable, inside `chroot` where that is set
  * @property {boolean} sharedLibrary linked to libpython3.N.so (else static)
  * @property {boolean} freeThreaded built without a GIL
- * @property {string} [chroot] absolute path of the root folder it lives in: start it by chroot(8)
+ * @property {string} [chroot] absolute path of its root folder, if it is in a chroot: start it with chroot(8)
  *
  * @typedef {object} Environment
  * @property {Interpreter[]} interpreters oldest first; one for each version and place
@@ -91,7 +91,7 @@ const /** @type {Suite[]} */ longSuites = ["bookworm", "bullseye", "trixie"];
 const /** @type {Suite[]} */ longBuildSuites = ["bullseye", "trixie"];
 
 /**
- * Makes what is missing, writes the file that readEnvironment() reads.
+ * Creates what is missing and writes the file that readEnvironment() reads.
  * @param {{long?: boolean}} [options] with what only `npm run test:long` needs
  * @returns {Promise<Environment>}
  */

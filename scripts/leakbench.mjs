@@ -1,11 +1,11 @@
 /**
  * `npm run leakbench`, with the words of `usage` below.
  *
- * Runs labelled programs as a user would (`tidemark run`, then `tidemark diagnose --json`), holds each
- * verdict against the label beside it, prints a table and writes JSON; the recording of what was judged
- * wrongly is kept in leakbench/results. A whole run of the repository's own cases also writes
- * docs/leakbench.md. With `--peers` the same cases run under other tools instead, and the page's part about
- * them is written.
+ * Runs labelled programs as a user would (`tidemark run`, then `tidemark diagnose --json`), compares each
+ * verdict with its label, prints a table and writes JSON; recordings of misjudged cases are kept in
+ * leakbench/results. A complete run of the repository's own cases also writes docs/leakbench.md. With
+ * `--peers` the same cases run under other tools instead, and the page's part about those tools is
+ * written.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -29,7 +29,7 @@ const ownCases = join(root, "leakbench/cases");
 
 const pageFile = join(root, "docs/leakbench.md");
 const measuredFile = join(root, "leakbench/measured.json");
-/** How long each case runs under a peer, where LEAKBENCH_SECONDS does not say. */
+/** How long each case runs under a peer, unless LEAKBENCH_SECONDS is set. */
 const peerSeconds = 20;
 
 const usage = `usage: npm run leakbench -- [CASE...] [OPTIONS]
@@ -102,7 +102,7 @@ async function leakbench() {
  * @param {import("./leakbench/cases.mjs").LabelledCase[]} cases
  * @param {number} jobs
  * @param {{json?: string} & import("./leakbench/run_case.mjs").CaseOptions} options
- * @param {string | null} whole the way, where every case of the repository runs by the set-up's interpreters
+ * @param {string | null} whole the way, if every case of the repository runs on the set-up's interpreters
  */
 async function underTidemark(cases, jobs, options, whole) {
   await build();
@@ -126,7 +126,7 @@ async function underTidemark(cases, jobs, options, whole) {
   }
 }
 
-/** Puts a whole run among those that the page is made of. @param {string} way @param {CaseResult[]} results */
+/** Adds a complete run to those that the page is made from. @param {string} way @param {CaseResult[]} results */
 function remember(way, results) {
   const known = existsSync(measuredFile) ? JSON.parse(readFileSync(measuredFile, "utf8")) : {};
   const measured = withRun(known, way, results);
@@ -153,7 +153,7 @@ async function underPeers(cases, jobs, options, whole) {
   const python = options.python ?? (await benchPython());
   const seconds = Number(process.env.LEAKBENCH_SECONDS ?? peerSeconds);
   const runs = askable(cases).flatMap((labelled) => peerNames.map((peer) => ({ labelled, peer })));
-  // Scalene's processes wait for one another, and for ever where several end together: one at a time.
+  // Scalene's processes wait for one another, and hang if several end together, so run one at a time.
   const alone = runs.filter(({ peer }) => peer === "scalene");
   const others = runs.filter(({ peer }) => peer !== "scalene");
   const ask = async (/** @type {typeof runs[number]} */ { labelled, peer }) => {
@@ -180,7 +180,7 @@ function writeResults(path, document) {
   return file;
 }
 
-/** The page as it stands; "" where there is none. */
+/** The current page; "" if there is none. */
 function knownPage() {
   try {
     return readFileSync(pageFile, "utf8");
@@ -189,7 +189,7 @@ function knownPage() {
   }
 }
 
-/** What the set-up found; made where no set-up has run. */
+/** The environment that the set-up found; runs the set-up if none has run. */
 async function knownEnvironment() {
   try {
     return readEnvironment();

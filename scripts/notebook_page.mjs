@@ -1,4 +1,4 @@
-/** A notebook with Tidemark's magics, run in a real kernel, as a page for a picture of the docs. */
+/** Runs a notebook with Tidemark's magics in a real kernel and renders it as a page, for a picture in the docs. */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

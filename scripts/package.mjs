@@ -1,5 +1,5 @@
 /**
- * `npm run package`: builds, and writes what is published into dist/packages:
+ * `npm run package`: builds, and writes the published packages to dist/packages:
  *
  *     tidemark_profiler-V-py3-none-manylinux_2_28_x86_64.whl          the whole tool, for pip
  *     tidemark_profiler_server-V-py3-none-manylinux_2_28_x86_64.whl   DuckDB: tidemark-profiler[server]
@@ -44,7 +44,7 @@ export async function makePackages() {
   const outputs = files.map((path) => path.slice(root.length + 1));
   const settings = process.env.SOURCE_DATE_EPOCH ?? "";
   await unlessFresh("packages", { inputs, settings, outputs }, async () => {
-    // Beside its place: a test that reads an older file keeps it whole.
+    // Written next to its final path and renamed, so that a test that reads the older file is not disturbed.
     const work = join(root, `${folder}.${process.pid}`);
     rmSync(work, { recursive: true, force: true });
     mkdirSync(work, { recursive: true });

@@ -73,12 +73,12 @@ async function screenshots() {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-screenshots-"));
   const recording = process.argv[2] ?? join(folder, "demo.tidemark");
   if (process.argv[2] === undefined) {
-    // Behind the plain name may stand a version manager's shell scripts, processes all of them.
+    // The plain name may be a version manager's shell script, which would start extra processes.
     const python = (await findInterpreters()).at(-1)?.path ?? "python3";
     process.env.PATH = `${dirname(python)}:${process.env.PATH}`;
     tidemark("run", "-o", recording, "--", basename(python), "examples/inference_service");
   }
-  /** The tests' choice of browser, written in TypeScript. */
+  /** The browser that the tests choose; that code is TypeScript. */
   const { module } = await runnerImport(join(root, "test/browser.ts"), { root, logLevel: "warn" });
   const browser = await module.launchBrowser();
   try {
@@ -97,7 +97,7 @@ async function screenshots() {
   }
 }
 
-/** Of a training that keeps each step's loss, until a request fails. @param {string} folder */
+/** A snapshot of a training run that keeps each step's loss, until an allocation fails. @param {string} folder */
 function snapshotPage(folder) {
   const file = join(folder, "training.pickle");
   const training = DEVICE_CASES.find(({ name }) => name === SNAPSHOT_CASE);
@@ -110,7 +110,7 @@ function snapshotPage(folder) {
   return page;
 }
 
-/** Of a LoRA training of Llama 3.1 8B. @param {string} folder */
+/** A plan of a LoRA training run of Llama 3.1 8B. @param {string} folder */
 function planPage(folder) {
   const models = JSON.parse(readFileSync(join(root, "test/data/plan/models.json"), "utf8"));
   const model = join(folder, "llama-3.1-8b");
@@ -131,7 +131,7 @@ async function picture(browser, path, { name, options, drawn, tab, part }) {
   const page = await context.newPage();
   await page.goto(pathToFileURL(path).href);
   await page.waitForSelector(drawn);
-  // Nothing is selected: its details would show a path of this machine's.
+  // Nothing is selected, because the details would show a path on this machine.
   const file = join(images, `${name}.png`);
   if (tab) {
     await page.getByRole("tab", { name: tab }).click();

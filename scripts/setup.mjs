@@ -1,6 +1,6 @@
 /**
- * Makes a fresh clone ready to build: checks what the machine must bring, installs the npm packages
- * that package-lock.json names. Depends on nothing but Node, and returns at once when nothing is
+ * Makes a fresh clone ready to build: checks the machine's requirements, and installs the npm packages
+ * that package-lock.json names. Depends on nothing but Node, and returns immediately if nothing is
  * missing. The tests' larger set-up (interpreters, PyPI packages) is in scripts/environment/.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ export async function setUp() {
   }
 }
 
-/** The C compiler that builds the agent: `CC` where it is set, else the first of cc, gcc, clang. */
+/** The C compiler that builds the agent: `CC` if it is set, else the first of cc, gcc, clang. */
 export function findCompiler() {
   const wanted = process.env.CC ? [process.env.CC] : ["cc", "gcc", "clang"];
   for (const name of wanted) {
@@ -70,9 +70,9 @@ async function checkPython() {
 }
 
 /**
- * Whether node_modules holds what package-lock.json says. npm writes its own lock file into
- * node_modules as the last act of an install, so an interrupted one is seen too. A package that is
- * not there may only be an optional one, made for another platform.
+ * Whether node_modules matches package-lock.json. npm writes its own lock file into node_modules as
+ * the last step of an install, so an interrupted install is detected too. The only packages that may
+ * be missing are optional ones for another platform.
  */
 function packagesMatchLock() {
   const installedLock = join(root, "node_modules/.package-lock.json");

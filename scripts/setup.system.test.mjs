@@ -22,7 +22,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /**
- * Runs the set-up of `clone` on a machine whose PATH holds just these programs.
+ * Runs the set-up of `clone` with only these programs on PATH.
  * @param {Record<string, string>} programs name -> text of a shell script, or path of a program
  * @param {string} [clone]
  */
@@ -129,14 +129,14 @@ test("leaves packages that match the lock file, and packages for other platforms
   expect(asked).toThrow();
 });
 
-test("shows what npm said when it fails", () => {
+test("shows npm's output when it fails", () => {
   const npm = "echo no such registry >&2; exit 1";
   const { status, stderr } = setUpWith({ ...machine, npm }, cloneWithOnePackage());
   expect(status).toBe(1);
   expect(stderr).toContain("no such registry");
 });
 
-test("the scripts depend on nothing but Node until the packages are there", () => {
+test("the scripts depend on nothing but Node until the packages are installed", () => {
   const names = "setup build check test demo dev generate environment docs claims";
   const clone = join(folder, "clone");
   cpSync(join(root, "scripts"), join(clone, "scripts"), { recursive: true });

@@ -1,7 +1,7 @@
 /**
  * `npm test`: set-up, build, every check. The last line is "N passed, N failed, N skipped".
  * `npm test -- NAME...` runs parts: a section's name, a project of vitest.config.ts, or part of a test
- * file's path. A part that needs no environment sets none up.
+ * file's path. The environment is set up only if a part needs it.
  */
 import { build } from "./build.mjs";
 import { checkAgent } from "./checks/agent.mjs";
@@ -19,7 +19,7 @@ import { setUp } from "./setup.mjs";
 
 /**
  * @typedef {import("./checks/sections.mjs").Section & {needs: Need[]}} Part
- * @typedef {"build" | "environment"} Need what a section uses, beside the npm packages
+ * @typedef {"build" | "environment"} Need what a section uses in addition to the npm packages
  */
 
 /** @type {Part[]} sections that use one core each, the longest first */

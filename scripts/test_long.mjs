@@ -45,7 +45,7 @@ async function testLong(wanted) {
     }
     const { row, count } = await runOne(name, test);
     rows.set(name, row);
-    // After each: a run that is interrupted keeps what it has measured.
+    // After each test, so that an interrupted run keeps its results.
     writeFileSync(page, head + [...all.keys()].flatMap((key) => rows.get(key) ?? []).join(""));
     total.passed += count.passed;
     total.failed += count.failed;
@@ -62,7 +62,7 @@ async function runOne(name, { what, file, full }) {
   process.stdout.write(`\n== ${name}: ${full} ${what}\n`);
   const begun = Date.now();
   const run = await runVitest({ filters: [file] }, { ...process.env, TIDEMARK_LONG: "1" });
-  // A run without a test has not tested anything: that is a failure.
+  // A run that ran no test is a failure.
   const count = (run && countOfVitest(run.result, run.status)) ?? verdicts([false]);
   const cells = [
     ...[name, what, full, count.passed, count.failed, seconds(Date.now() - begun)],

@@ -65,7 +65,7 @@ describe("tidemark allocators", () => {
       expect(trial.runs.map(({ round }) => round)).toEqual([1, 2, 3]);
       expect(trial.runs.every(({ cpuMs, wallMs }) => cpuMs > 0 && wallMs > 1_000)).toBe(true);
     }
-    // Live bytes are shown next to RSS: the peak of what the program holds, whatever the allocator.
+    // Live bytes are shown next to RSS: the program's own peak, whatever the allocator.
     expect(of("mmap")?.liveBytes).toBeGreaterThan(80 << 20);
   });
 

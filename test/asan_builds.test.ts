@@ -35,7 +35,7 @@ std::string describe(int sides) {
     return std::string(sides, '-');
 }
 `;
-/** Throws and catches exceptions in another source; `dangling` reads a string that has ended. */
+/** Throws and catches exceptions in another source; `dangling` reads a destroyed string. */
 const SHAPES = `#include <Python.h>
 #include <exception>
 #include <string>
@@ -207,7 +207,7 @@ install(TARGETS rings DESTINATION .)
 
 describe.each(PACKAGES)("a package built by %s", (_, needs, files) => {
   test.skipIf(!canImport(needs))("is instrumented, and its overflow explained", async () => {
-    // A module of the same name beside the program: the build comes first.
+    // There is a module of the same name next to the program: the built one must take precedence.
     const folder = folderWith({ ...files, "app/rings.py": "push = print\n" });
     writeFileSync(join(folder, "app/app.py"), "import rings\nrings.push(9)\n");
     const words = ["--build", ".", "--", builders, "app/app.py"];

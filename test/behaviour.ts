@@ -1,4 +1,4 @@
-/** What a program does must not change under Tidemark: its outcome alone and recorded, compared. */
+/** Compares a program's outcome alone and recorded: its behaviour must not change under Tidemark. */
 import { expect } from "vitest";
 import { execute, type Outcome, type RecordedOutcome, type RunSettings, record } from "./run.js";
 
@@ -9,7 +9,7 @@ export interface Compared {
   readonly ours: string;
 }
 
-/** Runs a command alone and recorded, and expects the same exit, stdout and stderr of its own. */
+/** Runs a command alone and recorded, and expects the same exit status, stdout and own stderr. */
 export async function compare(
   command: readonly string[],
   settings: RunSettings = {},
@@ -20,7 +20,7 @@ export async function compare(
 }
 
 /**
- * @param normalize takes out of an output what differs between any two runs (pids, addresses)
+ * @param normalize removes from an output what differs between any two runs (pids, addresses)
  * @returns what Tidemark wrote to stderr
  */
 export function expectSame(
@@ -42,7 +42,7 @@ export function expectSame(
   return ours;
 }
 
-/** Tidemark's own words hold no stack trace, of Node's or of Python's, and no internal error. */
+/** Tidemark's own output contains no stack trace from Node or Python, and no internal error. */
 export function expectSpeaksClearly(text: string): void {
   expect(text).not.toMatch(/^\s+at .*[:(]\d+/m);
   expect(text).not.toMatch(
@@ -50,7 +50,7 @@ export function expectSpeaksClearly(text: string): void {
   );
 }
 
-/** One clear line says it: a sentence in Tidemark's words, however the screen breaks it, and no second time. */
+/** Expects one clear line: a sentence from Tidemark, however the screen wraps it, and only once. */
 export function expectSaidOnce(ours: string, reason: RegExp): void {
   const unbroken = ours.replace(/\n +/g, " ");
   expect(unbroken.match(new RegExp(reason, `g${reason.flags}`)) ?? [], ours).toHaveLength(1);

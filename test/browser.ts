@@ -1,6 +1,6 @@
 /**
- * The one place that decides which browser the tests and screenshots run: the machine's own Chromium or
- * Chrome where there is one, else the one that the npm package @sparticuz/chromium carries.
+ * The only place that decides which browser the tests and screenshots run: the machine's own Chromium or
+ * Chrome if there is one, else the one in the npm package @sparticuz/chromium.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -66,8 +66,8 @@ function systemBrowser(): Executable | undefined {
   return undefined;
 }
 
-/** The package's binary is unpacked once into the user's cache (never into the clone), by way of a private folder, so that
- * tests that start at once cannot meet a half-written file. */
+/** Unpacks the package's binary once into the user's cache (never into the clone), through a private folder, so that
+ * tests that start at the same time cannot find a half-written file. */
 async function packagedBrowser(): Promise<Executable> {
   const packed = join(
     dirname(createRequire(import.meta.url).resolve("@sparticuz/chromium")),
@@ -88,7 +88,7 @@ async function packagedBrowser(): Promise<Executable> {
       execFileSync("tar", ["-xf", join(draft, `${name}.tar`), "-C", join(draft, name)]);
       rmSync(join(draft, `${name}.tar`));
     }
-    // The package's own fonts.conf names only folders of the service it was made for.
+    // The package's own fonts.conf names only folders of the service that it was made for.
     writeFileSync(
       join(draft, "fonts/fonts.conf"),
       '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>\n',

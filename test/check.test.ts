@@ -165,7 +165,7 @@ describe("growth and leaks", () => {
   });
 
   test("a slow leak fails the growth gate, whatever the verdict", async () => {
-    // At the default period a megabyte is a dozen samples, and its line may be within their error.
+    // At the default period a megabyte is a dozen samples, so the line's growth may be within their error.
     const gates = ["--growth", "1MiB/h", "--period", "4KiB", "--json", "slow.json"];
     const outcome = await check([...gates, "-o", "slow.tidemark", "--", python, "slow.py"]);
     expect(outcome.status, outcome.stderr).toBe(1);
@@ -217,7 +217,7 @@ describe("a baseline", () => {
     expect(more.status).toBe(1);
     expect(more.stderr).toMatch(/baseline-peak, at most .*: failed/);
     expect(more.stderr).toMatch(/Line {6}load block\.py:3 \(90\.0 MiB\)/);
-    // A person allows more.
+    // A user raises the limit by hand.
     writeFileSync(
       file("memory.txt"),
       read("memory.txt").replace(/to [\d.]+ MiB$/gm, "to 999.0 MiB"),

@@ -1,14 +1,14 @@
-/** docs/claims.md: each script of examples/claims still shows what the page says, line by line, without the figures. */
+/** Checks that the scripts in examples/claims still print the lines of docs/claims.md, apart from the figures. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { claimNames, pythonOf, quotedOutput, runClaim } from "../scripts/claims.mjs";
 import { root } from "../scripts/setup.mjs";
 
-/** Scripts that need more than a few seconds: `npm run claims` runs them. */
+/** Scripts that take more than a few seconds; `npm run claims` runs them. */
 const slow = new Set(["tracemalloc_cost"]);
 
-/** A line without its figures, and without what depends on the machine's packages. */
+/** A line without its figures and without what depends on the installed packages. */
 const words = (output: string) =>
   output
     .split("\n")

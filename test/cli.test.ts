@@ -151,7 +151,7 @@ describe("mistakes", () => {
     [["diff", "app.tidemark@1s", "app.tidemark"]],
     [["ps"]],
   ])("%j --filter zzz: nothing matches it", async (words) => {
-    // For `ps`: on a quiet machine no other Python may run.
+    // For `ps`: there may be no other Python on a quiet machine.
     const program = spawn(python, ["-c", "print(0, flush=True); import time; time.sleep(60)"]);
     try {
       await once(program.stdout, "data");

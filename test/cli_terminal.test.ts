@@ -7,7 +7,7 @@ beforeAll(recordApp);
 afterAll(removeScratch);
 
 describe("on a terminal", () => {
-  /** Runs a command on a pty of its own through Python's pty module; what the terminal saw is stdout. */
+  /** Runs a command on its own pty through Python's pty module; the terminal's output is stdout. */
   const onTerminal = (
     words: readonly string[],
     settings: RunSettings & { columns?: number } = {},

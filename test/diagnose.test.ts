@@ -1,4 +1,4 @@
-/** Programs that leak and that do not, judged as a user would have them judged. */
+/** Programs that leak and programs that do not, diagnosed as a user would. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -71,7 +71,7 @@ test("the types that grow, counted while it ran", async () => {
   const counted = spawn(tidemark, words, { cwd: folder, stdio: "ignore" });
   children.push(counted);
   const ended = once(counted, "exit");
-  // How often it counts is by what counting takes, and a busy machine takes longer.
+  // How often it counts depends on how long counting takes, which is longer on a busy machine.
   await vi.waitFor(() => expect(openRecording(recording).censuses.length).toBeGreaterThan(1), {
     timeout: 90_000,
     interval: 500,
@@ -94,7 +94,7 @@ test("the types that grow, counted while it ran", async () => {
   });
 });
 
-/** What is sampled is small, and lies in larger chunks of malloc's than it would alone. */
+/** The sampled objects are small, and lie in larger malloc chunks than they would alone. */
 const strings = `import functools, sys, time
 class Monitor:
     def __init__(self): self.counts = {}
@@ -155,12 +155,12 @@ test("shared memory that is never released: its holder, and the stack that creat
   expect(verdict.kind).toBe("shm-growth");
   expect(suspects[0]?.holder?.path).toEqual(["module __main__", "blocks"]);
   expect(suspects[0]?.stack.some((frame) => frame.function === "publish")).toBe(true);
-  // Seen as mappings, though the program gives them all back before it ends.
+  // Recorded as mappings, although the program unmaps them all before it ends.
   expect(suspects[0]?.domain).toBe("files");
   expect(suspects[0]?.ages[0]?.bytes).toBeGreaterThan(20_000_000);
 });
 
-/** A few hundred bytes a socket, and a file each time that is closed again: who opens what stays open. */
+/** A few hundred bytes per socket, and each time a file that is closed again: only open descriptors are attributed. */
 const sockets = `import os, socket, sys, time
 peers = []
 def connect():
@@ -219,7 +219,7 @@ test("a live process: only from outside, and it keeps running", async () => {
   const document = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
   expect(document.limits.join(" ")).toContain("No agent ran");
   expect(document.verdict.kind).toBe("python-leak");
-  // No stack was sampled: it has who puts them there.
+  // No stack was sampled, so it names the function that adds the objects.
   const stack = [expect.objectContaining({ function: "login", line: 3 })];
   expect(document.suspects[0]).toMatchObject({ type: expect.any(String), stack, ages: [] });
   const paths = document.suspects.map(({ holder }) => holder?.path.join(" ") ?? "");

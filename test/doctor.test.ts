@@ -1,4 +1,4 @@
-/** `tidemark doctor` on this machine, without privileges, beside strangers of its name, and of one process. */
+/** `tidemark doctor` on this machine, without privileges, next to other software of its name, and for one process. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { errorLine, validate } from "./recorded_app.js";
 import { execute, type RunSettings, removeScratch, scratch, tidemark, until } from "./run.js";
 
 const python = anyInterpreter().path;
-/** What another user may read and run, too. */
+/** A PATH whose programs another user may also run. */
 const SYSTEM_PATH = "/usr/bin:/bin";
 const hasSystemPython = existsSync("/usr/bin/python3");
 let folder: string;
@@ -101,7 +101,7 @@ describe("on a machine", () => {
   )(
     "whose kernel restricts ptrace: the setting is named, and the command that lifts it",
     async () => {
-      // Without Yama in this kernel, its file is laid over /proc in a mount namespace of the test's own.
+      // If this kernel has no Yama, its file is mounted over /proc in the test's own mount namespace.
       const words = `mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama &&
         echo 1 > /proc/sys/kernel/yama/ptrace_scope && exec setpriv --reuid=65534 --regid=65534 --clear-groups \
           --bounding-set=-all --inh-caps=-all env "PATH=$1" "HOME=$2" "$3" doctor --json`;
@@ -144,7 +144,7 @@ describe("other software named tidemark", () => {
   let env: Record<string, string>;
 
   beforeAll(() => {
-    // What `pip install tidemark` leaves in an environment: a command and a distribution of another project.
+    // What `pip install tidemark` installs: a command and a distribution of another project.
     strange = join(scratch(), "environment");
     mkdirSync(join(strange, "bin"), { recursive: true });
     const { version } = anyInterpreter();

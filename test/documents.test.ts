@@ -1,4 +1,4 @@
-/** The command line as programs meet it: JSON documents that obey their schemas, and exports. */
+/** The command line as programs use it: JSON documents that follow their schemas, and exports. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";

@@ -5,7 +5,7 @@ export type { Environment, Interpreter };
 
 export const environment: Environment = readEnvironment();
 
-/** An interpreter of this machine itself (not of a chroot): the newest that has a GIL. */
+/** The newest interpreter with a GIL on this machine (not in a chroot). */
 export function anyInterpreter(): Interpreter {
   const own = environment.interpreters.filter(
     ({ chroot, freeThreaded }) => !chroot && !freeThreaded,

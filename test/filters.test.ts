@@ -1,4 +1,4 @@
-/** `--where` and `--by`: a program with threads, labels, steps and two ranks, recorded and attached to. */
+/** `--where` and `--by` on a program with threads, labels, steps and two ranks, recorded and attached to. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** The pages of `tidemark heap -o` and `heap diff -o` in a real browser, of a live program's heap. */
+/** The pages of `tidemark heap -o` and `heap diff -o` for a live program's heap, in a real browser. */
 
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -220,12 +220,12 @@ describe("the page of a heap", () => {
   });
 
   test("names are shown, values are not", () => {
-    // The program's text is an argument of its command here: it is shown, as by ps.
+    // Here the program's source is an argument of its command, so it is shown, as in ps.
     const { target: _, ...heap } = shown.heap;
     const embedded = JSON.stringify([heap, shown.tree?.steps, shown.tree?.typeNames]);
     expect(embedded.includes(SECRET)).toBe(false);
     expect(embedded.includes("bytes key")).toBe(false);
-    // Bytes that are no text would show as characters that no name has.
+    // Bytes that are not text would appear as characters that no name contains.
     const odd = (shown.tree?.steps ?? []).flat().filter((step) => /[^\x20-\x7e…]/.test(step));
     expect(odd).toEqual([]);
   });
@@ -258,7 +258,7 @@ describe("the page of a heap", () => {
     );
   });
 
-  test("a report is still a report", () =>
+  test("a report document still opens as a report", () =>
     using(openReport(serviceReport()), async (page) => {
       expect(await words(page.locator("header"))).toContain("Peak RSS");
     }));

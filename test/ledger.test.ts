@@ -1,4 +1,4 @@
-/** `tidemark ledger` as people and programs meet it. */
+/** `tidemark ledger` as people and programs use it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { anyInterpreter, environment, isRoot } from "./environment.js";
 import { execute, removeScratch, repository, tidemark } from "./run.js";
 import { Terminal } from "./terminal.js";
 
-/** A parent with 64 MiB of its own, which its child shares but for the 16 MiB that it wrote to. */
+/** A parent with 64 MiB, which its child shares except for 16 MiB that the child wrote to. */
 const PROGRAM = `import os, sys, time
 block = bytearray(64 << 20)
 for at in range(0, len(block), 4096): block[at] = 1

@@ -15,8 +15,8 @@ import { environment } from "./environment.js";
 import { startPython } from "./python_program.js";
 import { execute, repository, tidemark } from "./run.js";
 
-/** Some of every part: objects, free blocks, chunks in use and free, a mapping of its own, shared memory,
- * stacks of which little is used. */
+/** Some of every part: objects, free blocks, used and free chunks, a separate mapping, shared memory,
+ * and mostly unused stacks. */
 const PROGRAM = `
 import mmap
 kept = {i: (f"name {i}", float(i)) for i in range(100_000)}
@@ -44,7 +44,7 @@ const has = (name: string) =>
       return false;
     }
   });
-/** The kernel writes cores into the process's folder, and not to a program of the system's. */
+/** Whether the kernel writes cores into the process's folder, and does not pipe them to a system program. */
 const kernelWrites =
   has("prlimit") && /^core[^/|]*\n$/.test(readFileSync("/proc/sys/kernel/core_pattern", "utf8"));
 
@@ -82,7 +82,7 @@ describe.each([
           await run("gcore", ["-o", join(folder, "core"), String(pid)]);
           await waiting.stop();
         } else {
-          // It is written where the program's folder is: that of this test's.
+          // The core is written to the program's working folder, which is this test's.
           await run("prlimit", [`--pid=${pid}`, "--core=unlimited:"]);
           const before = new Set(readdirSync("."));
           process.kill(pid, "SIGABRT");

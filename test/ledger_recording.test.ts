@@ -1,4 +1,4 @@
-/** Ledgers in a recording: taken by themselves, shown in the summary and the report. */
+/** Ledgers in a recording: taken automatically, shown in the summary and the report. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ import { launchBrowser } from "./browser.js";
 import { anyInterpreter, environment } from "./environment.js";
 import { execute, removeScratch, scratch, tidemark } from "./run.js";
 
-/** 48 MiB of blocks and some objects, and a mapping that is never written to; runs until it is asked to end. */
+/** 48 MiB of blocks, some objects, and a mapping that is never written to; runs until it is told to end. */
 const PROGRAM = `import mmap, sys
 space = mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 blocks = [bytearray(b"x") * (4 << 20) for _ in range(12)]
@@ -55,11 +55,11 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
   const row = column.findIndex((value) => !Number.isNaN(value));
   const of = (metric: (typeof LEDGER_METRICS)[number]) => root.values.get(metric)?.[row] ?? 0;
   const whole = LEDGER_METRICS.reduce((sum, metric) => sum + of(metric), 0);
-  // The poll of the same time; the kernel's quick count lags by some pages a processor.
+  // The poll at the same time; the kernel's quick count lags by some pages per processor.
   expect(Math.abs(whole - (root.values.get("rssBytes")?.[row] ?? 0))).toBeLessThan(4 * MIB);
   expect(of("ledger.malloc.used")).toBeGreaterThan(48 * MIB);
   expect(of("ledger.python.used")).toBeGreaterThan(100_000 * 48);
-  // The agent's own segment is mapped, too.
+  // The agent's own segment is also mapped.
   expect(of("ledger.tidemark")).toBeGreaterThan(0);
 
   const summary = await execute([tidemark, "summary", recording, "--json"]);
@@ -121,7 +121,7 @@ function hasLedger(recording: string): boolean {
     const { series } = openRecording(recording);
     return series.some(({ values }) => values.has(ledgerMetric("malloc.used")));
   } catch (error) {
-    // Made, and not begun yet.
+    // Created, but not started yet.
     expect((error as Error).message).toMatch(/^TM-E005 .*(?:is empty|ends)/);
     return false;
   }

@@ -64,7 +64,7 @@ test("by pid: the largest line, its growth, and the program's end", async () => 
 });
 
 test("a site that leaks slowly compared with its size shows its growth", async () => {
-  // 64 MiB of small blocks at first: their sampling error is twice what ten seconds of the leak add.
+  // It starts with 64 MiB of small blocks, whose sampling error is twice what the leak adds in ten seconds.
   const program = `import select, sys, time
 kept = []
 def keep(count): kept.extend([bytearray(2000) for _ in range(count)])

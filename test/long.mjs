@@ -1,5 +1,5 @@
 /**
- * Tests that are worth many repetitions, and how many. `npm test` runs the sample of each;
+ * Tests that benefit from many repetitions, with their counts. `npm test` runs the sample of each;
  * `npm run test:long` sets TIDEMARK_LONG=1, runs the full count, and writes docs/test-long.md. A test
  * reads its count by `inject("counts")` of vitest.
  *

@@ -1,4 +1,4 @@
-/** Which sites map files and shared memory, distinguished from the memory that a program allocates. */
+/** Sites that map files and shared memory, distinguished from the memory that a program allocates. */
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const MIB = 2 ** 20;
 const folder = scratch();
 afterAll(removeScratch);
 
-/** A figure of the sites, by the innermost Python function. */
+/** One figure of the sites, summed by innermost Python function. */
 function byFunction(
   { stacks, frames, strings }: Profile,
   sites: SiteTable,
@@ -86,9 +86,9 @@ os._exit(0)
   expect(new Set(profile.files.domain)).toEqual(new Set([FILES_DOMAIN]));
   expect(profile.sites.domain.every((domain) => domain < FILES_DOMAIN)).toBe(true);
   const mapped = byFunction(profile, profile.files);
-  // Every mapping is many sampling periods long: each is a sample, and stands for itself.
+  // Every mapping is many sampling periods long, so each is sampled with its exact size.
   expect(mapped.pass_through ?? 0).toBe(0);
-  // What is added to a mapping is of who resizes it.
+  // Growth of a mapping is attributed to the function that resizes it.
   expect(sizes(mapped)).toEqual([6, 12, 40]);
   expect(sizes({ extend: mapped.extend ?? 0 })).toEqual([12]);
   expect(sizes(byFunction(profile, profile.files, "allocatedBytes"))).toEqual([6, 12, 40, 40]);

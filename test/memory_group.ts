@@ -1,11 +1,11 @@
-/** A control group with little memory, for programs that are to run short of it. */
+/** A control group with little memory, for programs that should run out of it. */
 import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findCgroup } from "../src/linux/index.js";
 
 let made = 0;
 
-/** The directory of a group below this process's own, with a limit in bytes; null where none can be made. */
+/** The directory of a group below this process's own, with a limit in bytes; null if none can be created. */
 export function makeMemoryGroup(limitBytes: number): string | null {
   const place = findCgroup(process.pid);
   const group = join(place?.directories[0] ?? "", `tidemark-test-${process.pid}-${made++}`);

@@ -1,4 +1,4 @@
-/** Programs whose malloc says itself what it has, for the tests of the readers outside. */
+/** Programs that report malloc's own figures, for testing readers outside the process. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { itemAt } from "../src/model/base/columns.js";
 import { present } from "../src/model/base/present.js";
 
-/** What mallinfo2 says in the program, of all arenas together; threads' caches count as used there. */
+/** mallinfo2's figures in the program, summed over all arenas; it counts thread caches as used. */
 export interface MallocTruth {
   readonly arena: number;
   readonly fordblks: number;
@@ -16,7 +16,7 @@ export interface MallocTruth {
   readonly keepcost: number;
 }
 
-/** Defines `truth()`; its own buffers are there before it is first asked. */
+/** Defines `truth()`, whose own buffers are allocated before its first call. */
 const PRELUDE = `
 import ctypes, json, os, sys, threading
 libc = ctypes.CDLL(None)
@@ -34,12 +34,12 @@ def truth():
 
 export interface Waiting {
   readonly pid: number;
-  /** What the program printed as one line of JSON when it was ready. */
+  /** The line of JSON that the program printed when it was ready. */
   readonly said: Record<string, unknown>;
   /** Lets the program continue, and returns its next line. */
   go(): Promise<Record<string, unknown>>;
   stop(): Promise<void>;
-  /** Settles when it has ended, by itself or not. */
+  /** Settles when the program has ended, by itself or not. */
   readonly ended: Promise<unknown>;
 }
 

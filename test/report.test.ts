@@ -1,4 +1,4 @@
-/** The report page in a real browser, opened from disk as a reader would: its words, its flame graph. */
+/** The report page in a real browser, opened from disk as a reader would: its text and its flame graph. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { itemAt } from "../src/model/base/columns.js";
@@ -20,7 +20,7 @@ import { serviceReport } from "./service_report.js";
 beforeAll(openBrowser);
 afterAll(closeBrowser);
 
-describe("what the page says", () => {
+describe("the text of the page", () => {
   test("the headline names peak, end, growth, top sites and limits", () =>
     using(openReport(serviceReport()), async (page) => {
       const head = page.locator("header");

@@ -83,7 +83,7 @@ describe("a recording of a program that leaks", () => {
       expect(verdict).toContain(`${Math.round(said.verdict.confidence * 100)} % sure`);
       expect(verdict).toContain(said.verdict.summary);
       expect(verdict).toMatch(/\+\S+ MiB\/h 95 % interval \+\S+ MiB\/h to \+\S+ MiB\/h/);
-      // Too short for growth of the ledgers' parts: the kernel's parts are used.
+      // Too short to measure growth of the ledgers' parts, so the kernel's parts are used.
       const parts = await words(part(page, "Growth by part"));
       expect(parts).toMatch(/anonymous \S+ MiB \+\S+ MiB\/h/);
       const rules = part(page, "Evidence").getByRole("listitem");
@@ -142,7 +142,7 @@ describe("a recording of a program that leaks", () => {
     }));
 });
 
-/** As the page is written: what `diagnose` prints for some evidence, with another verdict where one is given. */
+/** The document in the page: what `diagnose` prints for some evidence, with another verdict if one is given. */
 function openDiagnosis(evidence: string, change: Partial<DiagnosisJson> = {}): Promise<OpenPage> {
   const diagnosis = { ...diagnose(evidenceOf(evidence)), ...change };
   return openReport({ ...serviceReport(), diagnosis: diagnosisPage(diagnosis) });

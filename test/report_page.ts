@@ -23,8 +23,8 @@ export let browser: Browser;
 
 /** For `beforeAll`. */
 export async function openBrowser(): Promise<void> {
-  // A build of its own: what lies in dist/ may be older than the sources. A process of its own: here
-  // NODE_ENV is "test", which would bring React's development half.
+  // A separate build, because dist/ may be older than the sources. In a separate process, because here
+  // NODE_ENV is "test", which would select React's development build.
   execFileSync(
     process.execPath,
     ["node_modules/vite/bin/vite.js", "build", "web", "--outDir", join(folder, "web")],
@@ -74,7 +74,7 @@ export async function openFile(
 
 let written = 0;
 
-/** A place of its own for one page. */
+/** A separate folder for one page. */
 export function newPagePath(): string {
   return join(folder, `report-${written++}.html`);
 }
@@ -101,7 +101,7 @@ export async function using(
   }
 }
 
-/** Clicks into the flame graph: a row, and a place from 0 to 1 of the width. */
+/** Clicks into the flame graph, in a row, at a position from 0 to 1 of the width. */
 export async function clickFlame(page: Page, row: number, across: number): Promise<void> {
   const flame = page.getByTestId("flame");
   await drawn(page);
@@ -123,7 +123,7 @@ export async function boxOf(
   return box;
 }
 
-/** What a reader sees, with every gap as one space. */
+/** The text that a reader sees, with white space collapsed. */
 export async function words(locator: Locator): Promise<string> {
   return (await locator.innerText()).replace(/\s+/g, " ").trim();
 }

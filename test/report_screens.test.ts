@@ -257,7 +257,7 @@ describe("a million stacks", () => {
       const flame = page.getByTestId("flame");
       const drawnRectangles = async () => Number(await flame.getAttribute("data-rectangles"));
       expect(await drawnRectangles()).toBeGreaterThan(100);
-      // Never more than the pixels of the rows in sight can hold apart.
+      // Never more than the pixels of the visible rows can show separately.
       const { width, height } = await boxOf(flame);
       expect(await drawnRectangles()).toBeLessThan(width * Math.ceil(height / ROW + 1));
       await clickFlame(page, 2, 0.3);

@@ -1,4 +1,4 @@
-/** Runs programs as a user does, alone and under `tidemark run`, and hands back all that can be seen of them. */
+/** Runs programs as a user does, alone and under `tidemark run`, and returns everything observable about them. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -23,7 +23,7 @@ export const repository = fileURLToPath(new URL("..", import.meta.url)).replace(
 export const tidemark = join(repository, "bin/tidemark");
 export const programs = join(repository, "test/programs");
 
-/** A program that has not ended by then hangs: it is killed and the test fails. */
+/** A program that has not ended by then is considered hung: it is killed and the test fails. */
 const HANGS_AFTER_MS = 180_000;
 
 export interface Outcome {
@@ -40,11 +40,11 @@ export interface RunSettings {
   readonly input?: string;
   /** Options of `tidemark run`, before its `--`. */
   readonly options?: readonly string[];
-  /** Words that the whole command is started with, as in `nohup COMMAND`. */
+  /** Words before the whole command, as in `nohup COMMAND`. */
   readonly before?: readonly string[];
-  /** Where the recording goes; by default a folder below the system's for temporary files. */
+  /** Folder of the recording; by default a new folder in the system's temporary folder. */
   readonly recording?: string;
-  /** Called once the command was started, in a process group of its own. */
+  /** Called once the command has started, in its own process group. */
   readonly started?: (
     child: ChildProcess,
     files: { stdout: string; stderr: string },
@@ -61,7 +61,7 @@ export interface RecordedOutcome extends Outcome {
 
 const scratchFolders: string[] = [];
 
-/** A folder that {@link removeScratch} takes away; every user may write to it. */
+/** A folder that {@link removeScratch} removes; every user may write to it. */
 export function scratch(below = tmpdir()): string {
   const folder = mkdtempSync(join(below, "tidemark-test-"));
   chmodSync(folder, 0o777);
@@ -76,7 +76,7 @@ export function removeScratch(): void {
   }
 }
 
-/** The environment that a login shell gives in a folder: nothing of the test runner's own. */
+/** The environment of a login shell in a folder, with nothing from the test runner. */
 export function plainEnvironment(
   folder: string,
   extra: Readonly<Record<string, string>> = {},
@@ -88,7 +88,7 @@ export function plainEnvironment(
   return { ...Object.fromEntries(kept), PWD: folder, PYTHONDONTWRITEBYTECODE: "1", ...extra };
 }
 
-/** Runs a command to its end. Its output goes to files, so that what it leaves running keeps nobody waiting. */
+/** Runs a command to its end. Its output goes to files, so that processes it leaves running do not block the test. */
 export async function execute(
   command: readonly string[],
   settings: RunSettings = {},
@@ -108,7 +108,7 @@ export async function execute(
     });
     const ended = waitFor(child, command);
     if (settings.input !== undefined) {
-      // A program that does not read its input closes the pipe: that is its right.
+      // A program that does not read its input may close the pipe.
       child.stdin?.on("error", () => undefined);
       child.stdin?.end(settings.input);
     }
@@ -177,7 +177,7 @@ export async function until(happened: () => boolean): Promise<void> {
   }
 }
 
-/** What a file holds so far; "" where it is not there yet. */
+/** The current contents of a file; "" if it does not exist yet. */
 export function readText(path: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
@@ -188,7 +188,7 @@ function waitFor(
 ): Promise<Pick<Outcome, "status" | "signal">> {
   return new Promise((resolve, reject) => {
     const watch = setTimeout(() => {
-      // The group: what the command started is stuck with it.
+      // The whole group, because the command's children hang with it.
       if (child.pid !== undefined) {
         process.kill(-child.pid, "SIGKILL");
       }

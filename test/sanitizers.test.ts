@@ -31,10 +31,10 @@ afterAll(removeScratch);
 
 const folder = scratch();
 const source = join(folder, "native");
-/** Where memcheck keeps what importing alone causes. */
+/** Where memcheck keeps the reports that importing alone causes. */
 const cache = scratch();
 
-/** Line 3 calls the function that its first argument names. */
+/** Line 3 calls the function named by the first argument. */
 const CALLER = `import faulty, os, sys
 def caller(name):
     return getattr(faulty, name)()
@@ -49,7 +49,7 @@ def keep():
     return len(text)
 keep()
 `;
-/** A list that is freed twice is handed out twice: to the program, and to what records the Python stacks. */
+/** A list that is freed twice is allocated twice: by the program, and by the code that records Python stacks. */
 const TWICE = `import faulty
 def twice():
     items = [object() for _ in range(50)]

@@ -27,9 +27,9 @@ interface Site {
   readonly live: readonly [number, number];
   readonly allocated: number;
   readonly objectBytes: number;
-  /** The bucket most of what ended fell into. */
+  /** The lifetime bucket of most freed objects. */
   readonly lifetime: number;
-  /** Born all along (1) or at the start (0). */
+  /** Allocated throughout the run (1) or at the start (0). */
   readonly keepsGrowing: number;
 }
 
@@ -121,7 +121,7 @@ export interface ServiceChoices {
   readonly withSamples?: boolean;
 }
 
-/** Ten minutes of a service with one child; eight looks. */
+/** Ten minutes of a service with one child, in eight snapshots. */
 export function serviceReport({
   withPss = true,
   withSamples = true,

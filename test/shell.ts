@@ -1,4 +1,4 @@
-/** Surroundings that a program may find itself in, as words that a command is started with. */
+/** Environments that a program may run in, as words to put before a command. */
 import { repository } from "./run.js";
 
 /** Runs shell lines, then the command in their place. */
@@ -6,14 +6,14 @@ export function inShell(lines: string): string[] {
   return ["sh", "-ec", `${lines}\nexec "$@"`, "sh"];
 }
 
-/** The same in a mount namespace of its own (root only): what is mounted there is gone with it. */
+/** The same in a separate mount namespace (root only), with which its mounts disappear. */
 export function afterMounting(lines: string): string[] {
   return ["unshare", "--mount", "--propagation", "private", ...inShell(lines)];
 }
 
 /**
- * Shell lines that put an empty file system over /tmp, which `then` fills or locks. A clone that lies
- * below /tmp itself stays where it is.
+ * Shell lines that mount an empty file system over /tmp, which `then` fills or locks. A clone that is
+ * itself below /tmp stays accessible.
  */
 export function coverTmp(then: string): string {
   const lines = repository.startsWith("/tmp/")
@@ -27,5 +27,5 @@ export function coverTmp(then: string): string {
   return [...lines, then].join("\n");
 }
 
-/** As the user who owns nothing (root only). */
+/** Runs as the user nobody (root only). */
 export const asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];

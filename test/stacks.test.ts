@@ -1,4 +1,4 @@
-/** `tidemark stacks` as a user meets it. */
+/** `tidemark stacks` as a user runs it. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";

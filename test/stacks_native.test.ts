@@ -17,7 +17,7 @@ import { execute, removeScratch, repository, tidemark } from "./run.js";
 const interpreters = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded);
 type Interpreter = (typeof interpreters)[number];
 
-/** C that calls Python back, and C that sleeps; none of it keeps frame pointers. */
+/** C code that calls back into Python, and C code that sleeps; neither keeps frame pointers. */
 const LIBRARY = `
 #include <time.h>
 #define CALLED __attribute__((noinline, noclone))
@@ -30,7 +30,7 @@ void calls_outer(void (*back)(void)) { calls_inner(back); RETURNS; }
 
 const folders: string[] = [];
 const started: Waiting[] = [];
-/** Inside a chroot where the interpreter has one. */
+/** Inside the chroot, if the interpreter has one. */
 const libraries = new Map<string, string>();
 
 beforeAll(() => {
@@ -84,7 +84,7 @@ async function look(pid: number, ...words: string[]): Promise<StacksJson> {
 const named = (document: StacksJson, name: string) =>
   document.threads.find((thread) => thread.name === name)?.frames ?? [];
 
-/** Of the program's own Python and of its library. */
+/** Frames of the program's own Python code and of its library. */
 const own = (frames: readonly FrameJson[]) =>
   frames
     .filter(({ file, kind }) =>
@@ -118,7 +118,7 @@ say(1)
 `;
 
 test.each(interpreters)(
-  "Python $version at $path: each evaluator gives way to the functions that it ran",
+  "Python $version at $path: each evaluator frame is replaced by the functions that it ran",
   async (interpreter) => {
     const library = present(libraries.get(interpreter.chroot ?? ""));
     const { pid } = await startProgram(interpreter, mixed(library));
@@ -142,7 +142,7 @@ test.each(interpreters)(
     for (const { name, frames } of plain.threads) {
       const all = named(document, name);
       expect(all.filter(({ kind }) => kind === "python")).toEqual(frames);
-      // From the system call to the thread's first function; nothing is missing, no evaluator is left.
+      // From the system call to the thread's first function: nothing is missing, and no evaluator frame remains.
       expect(inOrder(all)).toMatch(/^n+p[np]*n+$/);
       expect(all.filter((frame) => /EvalFrameDefault/.test(frame.function))).toEqual([]);
     }
@@ -156,7 +156,7 @@ test.each(interpreters)(
 
 const able = interpreters.filter(({ version }) => Number(version.split(".")[1]) >= 12);
 test.each([able[0], able.at(-1)].filter((interpreter) => interpreter !== undefined))(
-  "Python $version at $path: through the trampolines of -X perf, which nothing describes",
+  "Python $version at $path: through the trampolines of -X perf, which have no unwind information",
   async (interpreter) => {
     const library = present(libraries.get(interpreter.chroot ?? ""));
     const { pid, said } = await startProgram(

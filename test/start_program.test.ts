@@ -15,7 +15,7 @@ import { execute, removeScratch, repository, scratch, tidemark } from "./run.js"
 
 const ARGUMENTS = "import sys; print(sys.argv[1:], __name__, __package__)\n";
 let project: string;
-/** A PATH on which only the tests' Python is, as python3, and what Tidemark itself needs. */
+/** A PATH with only the tests' Python, as python3, and what Tidemark itself needs. */
 let path: string;
 
 beforeAll(async () => {

@@ -94,7 +94,7 @@ while True:
       const { sites, limits, processes } = summarize(openRecording(recording), "end");
       expect(processes).toMatchObject([{ pid: child.pid, profiled: true }]);
       const site = sites.find(({ stack }) => stack.some((frame) => frame.function === "remember"));
-      // 80 blocks in 4 s, and those of before.
+      // 80 blocks in 4 s, and the earlier ones.
       expect(site?.liveBytes).toBeGreaterThan(40 << 20);
       expect(limits.join(" ")).toContain("program's environment had armed the agent");
     } finally {
@@ -110,7 +110,7 @@ while True:
   test("a pool with truncated records reports that they are missing", async () => {
     const { folder, pools } = await leavePool("dir=DIR");
     const pool = join(folder, itemAt(pools, 0));
-    truncateSync(pool, 12_300); // the header's page is whole, nothing after it
+    truncateSync(pool, 12_300); // the header's page is complete, with nothing after it
     const recording = join(folder, "cut.tidemark");
     expect((await execute([tidemark, "import", pool, "-o", recording])).status).toBe(0);
     const { sites, limits } = summarize(openRecording(recording), "end");

@@ -1,4 +1,4 @@
-/** A terminal that a test sits at: a real pty, its bytes shown by a terminal emulator. */
+/** A terminal for a test: a real pty whose output is shown by a terminal emulator. */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -37,12 +37,12 @@ export interface TerminalSettings {
   readonly cwd?: string;
   readonly columns?: number;
   readonly rows?: number;
-  /** What stands on the screen already. */
+  /** Text that is already on the screen. */
   readonly before?: string;
 }
 
 export class Terminal {
-  /** Of the command itself. */
+  /** Environment variables of the command itself. */
   pid = 0;
   readonly #emulator: xterm.Terminal;
   readonly #relay: ChildProcessWithoutNullStreams;
@@ -81,7 +81,7 @@ export class Terminal {
     return terminal;
   }
 
-  /** What stands on the screen now, without trailing blanks. */
+  /** The current text on the screen, without trailing blanks. */
   screen(): string {
     const { active } = this.#emulator.buffer;
     const lines = Array.from({ length: this.#emulator.rows }, (_, row) =>
@@ -99,7 +99,7 @@ export class Terminal {
     this.#relay.stdin.write(text);
   }
 
-  /** Waits until the screen shows it. */
+  /** Waits until the screen shows the text. */
   async shows(wanted: RegExp | ((screen: string) => boolean)): Promise<string> {
     const fits = typeof wanted === "function" ? wanted : (text: string) => wanted.test(text);
     const deadline = Date.now() + GIVES_UP_AFTER_MS;
@@ -112,7 +112,7 @@ export class Terminal {
     return this.screen();
   }
 
-  /** Waits for the command's end; 128 + signal where one ended it. */
+  /** Waits for the command's end; 128 + signal if a signal ended it. */
   async ended(): Promise<number> {
     const [status] = await this.#ended;
     await new Promise<void>((resolve) => this.#emulator.write("", resolve));

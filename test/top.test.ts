@@ -82,7 +82,7 @@ test("keys sort, filter, make a tree; growth shows; q leaves the screen as it wa
   });
   parent.stdin?.write("\n");
   await view.shows(/\+6\d\.\d MiB.*the-parent/);
-  // What was least before it grew, below RSS and growth.
+  // The column MIN, the minimum before it grew, comes after RSS and growth.
   expect(view.screen()).toMatch(/RSS .*GROWTH .*MIN /);
   view.type("/the-child\r");
   await view.shows((screen) => rowsOf(screen).length === 1 && /1 Python process /.test(screen));

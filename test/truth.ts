@@ -13,7 +13,7 @@ export interface KnownSite {
   readonly liveBytes: number;
   /** null: the program does not know. */
   readonly allocatedBytes: number | null;
-  /** The line's own memory is asked for by functions that it calls. */
+  /** The line's memory is allocated by functions that it calls. */
   readonly through?: boolean;
 }
 
@@ -42,8 +42,8 @@ export function truthIn(stdout: string): Truth {
 }
 
 /**
- * Site figures by "function file:line" of the innermost Python frame, all processes and threads
- * together; with `through`, of every Python frame; with `domain`, only of what one allocator was asked.
+ * Site figures by "function file:line" of the innermost Python frame, summed over all processes and
+ * threads; with `through`, by every Python frame; with `domain`, only for one allocator.
  */
 export function bytesByLine(
   profile: Profile,
@@ -76,7 +76,7 @@ export function bytesByLine(
   return found;
 }
 
-/** "function file:line" of a stack's Python frames, leaf first; a word for a stack without any. */
+/** "function file:line" of a stack's Python frames, leaf first; a placeholder for a stack without any. */
 function pythonPlaces({ frames, stacks, strings }: Profile, stack: number): string[] {
   const places: string[] = [];
   for (let node = stack; node !== 0; node = uint32At(stacks.parent, node)) {
@@ -100,14 +100,14 @@ export function placeOf(known: KnownSite): string {
   return placeName(known.function, known.file, known.line);
 }
 
-/** A site of so many sampling periods goes without a sample once in a million runs. */
+/** A site of this many sampling periods gets no sample once in a million runs. */
 const SURE_PERIODS = 14;
 
 /**
- * The estimate must lie within five of its own standard errors of the truth: at one figure in two
- * million would a right one fail. `slack` (a share of the truth) is for what the program itself does
- * not count, such as an array's header; `coarsest`: the period where samples were rarest, on a busy machine
- * not the last one.
+ * Expects the estimate to be within five of its own standard errors of the truth: a correct one fails
+ * once in two million figures. `slack` (a share of the truth) is for what the program itself does
+ * not count, such as an array's header; `coarsest` is the coarsest period of the run, which on a busy
+ * machine is not the last one.
  */
 export function expectFigure(
   profile: Profile,
@@ -132,18 +132,18 @@ export function expectFigure(
     return;
   }
   expectEstimate(estimate, exact, slack, said);
-  // An error as large as the figure would pass the line above whatever the figure.
+  // With an error as large as the figure, any figure would pass the check above.
   expect(estimate.standardError, said).toBeLessThanOrEqual(
     Math.max(0.75 * exact, largestError(estimate.bytes, coarsest)),
   );
 }
 
-/** What an estimate may state as its standard error, where samples were never rarer than one in so many bytes. */
+/** The largest standard error that an estimate may state, if the period was never coarser than this many bytes. */
 export function largestError(bytes: number, coarsest: number): number {
   return 1.1 * Math.sqrt(bytes * coarsest);
 }
 
-/** As {@link expectFigure}, of an estimate at hand. */
+/** Like {@link expectFigure}, for a given estimate. */
 export function expectEstimate(
   estimate: Estimate | undefined,
   exact: number,
@@ -151,7 +151,7 @@ export function expectEstimate(
   said = "bytes",
 ): void {
   const { bytes, standardError } = estimate ?? { bytes: 0, standardError: 0 };
-  // Too few samples state too small an error: what the truth's own number of samples would have stated.
+  // Too few samples state too small an error: use the error for the true number of samples.
   const fairError = standardError * Math.sqrt(Math.max(1, exact / Math.max(bytes, 1)));
   const claim = `${said}: estimated ${bytes} ± ${standardError}, exactly ${exact}`;
   expect(Math.abs(bytes - exact), claim).toBeLessThanOrEqual(5 * fairError + slack * exact);
@@ -173,7 +173,7 @@ export function topPlaces(profile: Profile, figure: Figure): string[] {
     .map(([place]) => place);
 }
 
-/** What lives of the sites (by row) that `belongs` picks. */
+/** Live bytes of the sites (by row) that `belongs` selects. */
 export function liveOf({ sites }: Profile, belongs: (site: number) => boolean): Estimate {
   let [bytes, variance, samples] = [0, 0, 0];
   for (let site = 0; site < sites.length; site++) {

@@ -1,4 +1,4 @@
-/** A document of any size, for the tests of the report page and its bench. */
+/** A document of any size, for the tests and the benchmark of the report page. */
 
 import { uint8At, uint32At } from "../src/model/base/columns.js";
 import { randomFrom } from "../src/model/base/random.fixture.js";
@@ -7,7 +7,7 @@ import type { ProfileTables } from "../src/model/profile/profile.js";
 import { newSiteTable } from "../src/model/profile/site_columns.js";
 import { serviceReport } from "./service_report.js";
 
-/** A tree of about `nodes` stacks, every one with a site: wide at the leaves, forty frames deep. */
+/** A tree of about `nodes` stacks, each with a site: wide at the leaves, forty frames deep. */
 export function wideReport(nodes: number): ReportDocument {
   const service = serviceReport();
   const functions = 5000;

@@ -34,9 +34,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Limit of the time for which stopped tasks wait for one that does not stop, because it is in an uninterruptible
- * wait (a dead network disk) or waits for a core. If none is stopped yet and all wait for a core, waiting costs the
- * process nothing. */
+/* How long stopped tasks may wait for a task that does not stop, because it is in an uninterruptible wait (a dead
+ * network disk) or waits for a core. If no task has stopped yet and all wait for a core, waiting costs the process
+ * nothing. */
 #define LONGEST_STOP_US 500000
 #define LONGEST_WAIT_FOR_CORE_US 10000000
 
@@ -280,8 +280,8 @@ static void obey(struct held *held, struct wire *out, struct message *message) {
 }
 
 int hold_process(pid_t pid) {
-    /* A separate group: the terminal's keys are for the reader, and a guard that they stop would keep the
-     * process stopped. */
+    /* A separate group: the terminal's keys are for the reader. A guard stopped by them would keep the process
+     * stopped. */
     setpgid(0, 0);
     sigset_t blocked;
     sigemptyset(&blocked);

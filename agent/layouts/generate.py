@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the offset tables of this folder from the headers of the interpreters present.
+"""Writes this folder's offset tables from the headers of the installed interpreters.
 
     generate.py            write python_3_<minor>.h for every set of headers found, and versions.h, which lists them
     generate.py --check    write nothing; fail when a table differs from its headers
 
 Headers are those of the interpreters on PATH, in /usr/bin, under pyenv, and of the
 Debian chroot that the tests use. One table serves a whole minor version, so every
-set of headers of a minor version must give the same table; the check proves it for
-those present, and the agent's self-checks refuse an interpreter where it is not so.
+set of headers of a minor version must give the same table; the check verifies this for
+the headers present, and the agent's self-checks refuse an interpreter whose layout differs.
 """
 
 import glob
@@ -54,7 +54,7 @@ def table(include):
     """The text of the generated header for one folder of headers."""
     with tempfile.TemporaryDirectory() as scratch:
         program = os.path.join(scratch, "probe")
-        # Debian keeps pyconfig.h in a folder of the machine's own, beside the headers.
+        # Debian keeps pyconfig.h in an architecture-specific folder next to the headers.
         beside = os.path.dirname(include)
         command = ["cc", "-std=gnu11", "-w", "-DPy_BUILD_CORE", "-I", include,
                    "-I", os.path.join(include, "internal"), "-idirafter", beside,
@@ -69,7 +69,7 @@ def offsets(text):
 
 
 def versions():
-    """The text of versions.h: one row for each table of this folder."""
+    """The text of versions.h: one row for each table in this folder."""
     includes, rows = [], []
     for minor in SUPPORTED:
         path = os.path.join(FOLDER, f"python_3_{minor}.h")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes src/cpython/layouts/opcodes.ts from the headers of the interpreters present: what a reader of byte code must know.
+"""Writes src/cpython/layouts/opcodes.ts, what a bytecode reader must know, from the interpreters' headers.
 
-    generate_opcodes.py            add or renew the versions whose headers are found
+    generate_opcodes.py            add or update the versions whose headers are found
     generate_opcodes.py --check    write nothing; fail when headers found here disagree with the table
 
-Numbers of instructions are the same in all releases of a minor version, from its first release candidate on.
+Opcode numbers are the same in all releases of a minor version, from its first release candidate on.
 """
 
 import json
@@ -41,13 +41,13 @@ export const OPCODES: Readonly<Record<number, Opcodes>> = {table};
 
 
 def table_of(text, name):
-    """{name of an instruction: word} of an array that the headers define."""
+    """Parses an array that the headers define into {instruction name: word}."""
     found = re.search(rf"const uint8_t {name}\[256\] = \{{(.*?)\}};", text, re.DOTALL)
     return dict(ENTRY.findall(found[1])) if found else {}
 
 
 def read(minor, include):
-    """What a folder of headers says."""
+    """What one folder of headers defines."""
     def header(*path):
         place = os.path.join(include, *path)
         if not os.path.exists(place):
@@ -64,8 +64,8 @@ def read(minor, include):
     def forms(*names):
         return sorted(number for name, number in known.items() if number < 256 and (name in names or base.get(name) in names))
 
-    # The lowest bit of an argument says how it is called (Python/bytecodes.c): of a global since 3.11, of an attribute
-    # since 3.12, where methods became attributes.
+    # The lowest bit of the argument is a flag for calls (Python/bytecodes.c): for globals since 3.11, for attributes
+    # since 3.12, which loads methods as attributes.
     shifts = {"LOAD_NAME": 0, "LOAD_METHOD": 0, "LOAD_GLOBAL": int(minor >= 11), "LOAD_ATTR": int(minor >= 12)}
     facts = {
         "storeSubscript": forms("STORE_SUBSCR"),
@@ -81,7 +81,7 @@ def read(minor, include):
 
 
 def written():
-    """The table as it stands."""
+    """The table as committed."""
     try:
         with open(OUTPUT, encoding="ascii") as file:
             text = file.read()

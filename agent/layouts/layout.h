@@ -1,9 +1,9 @@
-/* layout.h - where CPython keeps what a stack walk needs, one table a minor version.
+/* layout.h - where CPython keeps what a stack walk needs, one table per minor version.
  *
  * The tables (python_3_*.h) are generated from the interpreters' own headers by
  * generate.py. Offsets are in bytes from the start of the structure named first
- * in the field's name. From 3.13 on an interpreter publishes most of them itself
- * (_Py_DebugOffsets, the first bytes of _PyRuntime): those win over the table.
+ * in the field's name. From 3.13 on, an interpreter publishes most of them itself
+ * (_Py_DebugOffsets, the first bytes of _PyRuntime); these take precedence over the table.
  */
 #ifndef TIDEMARK_LAYOUT_H
 #define TIDEMARK_LAYOUT_H
@@ -32,19 +32,19 @@ struct tm_python_layout {
     uint16_t thread_id;
     uint16_t thread_context;
 
-    /* PyInterpreterState: the places of its method cache (src/python/names.c) */
-    uint32_t method_cache; /* 0 up to 3.9: its cache goes by the name's hash */
+    /* PyInterpreterState: the entries of its method cache (src/python/names.c) */
+    uint32_t method_cache; /* 0 up to 3.9: its cache is indexed by the name's hash */
     uint16_t method_cache_places;
-    uint16_t method_cache_place; /* bytes of one */
-    uint16_t method_cache_name;  /* within it */
+    uint16_t method_cache_place; /* bytes of one entry */
+    uint16_t method_cache_name;  /* within an entry */
 
     /* PyFrameObject up to 3.10, _PyInterpreterFrame after */
     uint16_t frame_code;        /* f_code, f_executable */
     uint16_t frame_previous;    /* f_back, previous */
     uint16_t frame_instruction; /* f_lasti (int), prev_instr or instr_ptr (pointer) */
     uint16_t frame_owner;       /* TM_NO_OFFSET up to 3.10 */
-    uint16_t frame_is_entry;    /* 3.11: a bool, the evaluator was called for it; TM_NO_OFFSET elsewhere */
-    uint16_t frame_first_shim_owner; /* owners from this one on have no Python code of their own */
+    uint16_t frame_is_entry;    /* 3.11: a bool, true if the evaluator was called for it; TM_NO_OFFSET elsewhere */
+    uint16_t frame_first_shim_owner; /* frames with this owner or a higher one have no Python code of their own */
 
     /* PyCodeObject */
     uint16_t code_name;
@@ -58,7 +58,7 @@ struct tm_python_layout {
     /* PyASCIIObject, PyCompactUnicodeObject, PyUnicodeObject, PyBytesObject, PyVarObject */
     uint16_t unicode_length;
     uint16_t unicode_state;         /* 32 bits; the shifts count within them */
-    uint16_t unicode_kind_shift;    /* 3 bits: 1, 2 or 4 bytes a code point */
+    uint16_t unicode_kind_shift;    /* 3 bits: 1, 2 or 4 bytes per code point */
     uint16_t unicode_compact_shift; /* 1 bit: the text follows the structure */
     uint16_t unicode_ascii_shift;   /* 1 bit: the structure is PyASCIIObject */
     uint16_t unicode_ascii_size;
@@ -101,7 +101,7 @@ struct tm_published_layout {
     uint16_t unicode_ascii_size;
 };
 
-/* What is known of one minor version; versions.h lists them all. */
+/* What is known about one minor version; versions.h lists them all. */
 struct tm_python_version {
     const struct tm_python_layout *layout;
     const struct tm_published_layout *published; /* NULL: the version publishes no offsets */

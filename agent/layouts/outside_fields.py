@@ -1,8 +1,8 @@
-"""What Tidemark reads of an interpreter from outside, as C expressions over CPython's own headers.
+"""What Tidemark reads from outside an interpreter, as C expressions over CPython's own headers.
 
 Each field is `name: expression`. `Type.member` is an offset in bytes, anything else a number. Where a
-version of CPython keeps the thing elsewhere, ways are separated by " | "; the first one that its
-headers know is taken. Where they know none, the field is null in that version's table.
+version of CPython keeps the value elsewhere, alternatives are separated by " | "; the first one that
+compiles with its headers is used. If none compiles, the field is null in that version's table.
 """
 
 FIELDS = {
@@ -308,7 +308,7 @@ FIELDS = {
     },
 }
 
-# _Py_DebugOffsets, which opens _PyRuntime from 3.13 on: its member -> the field that it publishes.
+# _Py_DebugOffsets, the start of _PyRuntime from 3.13 on: its member -> the field that it publishes.
 PUBLISHED = {
     "runtime_state.size": "runtime.size",
     "runtime_state.finalizing": "runtime.finalizing",

@@ -1,5 +1,5 @@
-/* outside_prelude.c - what generate_outside.py compiles its questions behind: CPython's headers, and the few
- * structures that a version keeps in its .c files instead. Compiled with -DPy_BUILD_CORE; never part of the
+/* outside_prelude.c - what generate_outside.py puts before its expressions: CPython's headers, and the few
+ * structures that some versions define in .c files instead. Compiled with -DPy_BUILD_CORE; never part of the
  * agent. */
 #include <stddef.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 #include "internal/pycore_genobject.h"
 #endif
 
-/* Where a one-bit value put into a bit field of PyASCIIObject.state comes to lie. */
+/* The bit position of a one-bit field of PyASCIIObject.state. */
 #define DEFINE_SHIFT(name, member)                                          \
     static size_t name(void)                                                \
     {                                                                       \

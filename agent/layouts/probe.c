@@ -1,5 +1,5 @@
-/* probe.c - printed by an interpreter's headers: the offsets of layout.h for that
- * interpreter. Compiled by generate.py with -DPy_BUILD_CORE; never part of the agent. */
+/* probe.c - prints the offsets of layout.h for the interpreter whose headers it is compiled with.
+ * Compiled by generate.py with -DPy_BUILD_CORE; never part of the agent. */
 #include <stddef.h>
 #include <stdio.h>
 #include "Python.h"
@@ -21,7 +21,7 @@
 #define ABSENT(field) printf("    ." field " = TM_NO_OFFSET,\n")
 #define SLOT(field, member) printf("    ." field " = %zu,\n", offsetof(struct _Py_DebugOffsets, member) / 8)
 
-/* Where a one-bit value put into a bit field of PyASCIIObject.state comes to lie. */
+/* The bit position of a one-bit field of PyASCIIObject.state. */
 #define DEFINE_SHIFT(name, member)                                          \
     static size_t name(void)                                                \
     {                                                                       \

@@ -27,7 +27,7 @@ static void look_after(double cpu_ns, double slow_ns, int32_t samples, int whole
     CHECK(tm_core.header->period_bytes == tm_core.period);
 }
 
-/* Rounds of 32 samples, at whatever period is in force. Returns the share that the last half took. */
+/* Runs rounds of 32 samples at whatever period is in force. Returns the CPU share of the second half. */
 static double rounds(struct load load, int count)
 {
     double cpu = 0, slow = 0;
@@ -40,7 +40,7 @@ static double rounds(struct load load, int count)
     return slow / cpu;
 }
 
-/* Checks every 100 ms of CPU time a program with fewer than 32 samples in that time. */
+/* Checks a program every 100 ms of CPU time in which it took fewer than 32 samples. */
 static void sparse(struct load load, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -85,7 +85,8 @@ static void comes_down_when_the_rate_falls(void)
     CHECK(tm_core.period == tm_core.configured_period);
 }
 
-/* No sample is taken for a long time: the bytes allocated between two show that it has become quiet. */
+/* No sample is taken for a long time: the bytes allocated between two samples show that the program has
+ * become quiet. */
 static void comes_down_between_samples(void)
 {
     on();
@@ -93,7 +94,7 @@ static void comes_down_between_samples(void)
     tm_unlock();
     CHECK(tm_core.period >= 1 << 20);
     uint64_t samples = tm_core.header->samples;
-    tm_own_thread.period = 0; /* a gap of the raised period, and a long one */
+    tm_own_thread.period = 0; /* a gap at the raised period, and a long one */
     while (tm_own_thread.rest < 1 << 20)
         if (tm_own_thread.countdown = tm_own_thread.rest = tm_own_thread.period = 0, tm_spend(1) && tm_enter(1))
             tm_leave();
@@ -149,14 +150,14 @@ static void the_start_has_an_allowance(void)
         CHECK(spent < 30e6);
     }
     CHECK(!tm_control_starts());
-    tm_core.start_ns = 1; /* a fixed period is not made coarser for sizes that churn, at the start neither */
+    tm_core.start_ns = 1; /* a fixed period is not made coarser for sizes that churn, not even at the start */
     CHECK(tm_control_starts());
     tm_settings.fixed_period = 1;
     CHECK(!tm_control_starts());
     tm_settings.fixed_period = 0;
     tm_core.start_ns = 0;
     CHECK(spent > 22e6 && tm_core.start_debt_ns == allowance);
-    double share = rounds(load, 2000); /* paid back meanwhile */
+    double share = rounds(load, 2000); /* paid back in the meantime */
     CHECK(tm_core.period > 4 * tm_core.configured_period && share < 0.0015);
     CHECK(tm_core.start_debt_ns < allowance * 9 / 10);
     double cpu = 0;
@@ -173,10 +174,10 @@ static void the_start_has_an_allowance(void)
 static void no_period_is_coarser_than_the_budget_demands(void)
 {
     on();
-    struct load load = {.rate = 1, .cost = 4000}; /* its share asks for 2.7 MB */
+    struct load load = {.rate = 1, .cost = 4000}; /* its share would require a period of 2.7 MB */
     rounds(load, 800);
     CHECK(tm_core.period == 1 << 20 && tm_churn_coarsest(tm_core.period) == 1 << 20);
-    load.rate *= 8; /* more than twice its share: its cost is bounded, too */
+    load.rate *= 8; /* more than twice its share: its cost is also bounded */
     double share = rounds(load, 400);
     CHECK(tm_core.period >= 4 << 20 && share < 0.0045);
 }
@@ -216,7 +217,7 @@ static void large_allocations_keep_the_configured_period(void)
     CHECK(tm_period_of(LARGE, in_force) == 4 * configured); /* the table has no room for more */
 }
 
-/* After a few samples only, an expensive moment cannot be distinguished from an expensive program. */
+/* After only a few samples, an expensive moment cannot be distinguished from an expensive program. */
 static void a_sparse_check_never_raises(void)
 {
     on();

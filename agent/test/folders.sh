@@ -1,8 +1,8 @@
 #!/bin/sh
-# folders.sh OBJECTS - the folders of src/ form an order, the one of README.md's table: a file includes headers and calls
-# functions of its own folder and of folders above it. Prints "ok" or "not ok", and each file that breaks the order.
-# OBJECTS holds the compiled files, a folder for each of src/. The functions that sampling/lifecycle.h declares are
-# excepted: lifecycle/ defines them.
+# folders.sh OBJECTS - checks the order of the folders of src/ in README.md's table: a file may include headers and call
+# functions only of its own folder and of folders above it. Prints "ok" or "not ok", and each file that breaks it.
+# OBJECTS holds the compiled files, in one folder per folder of src/. The functions that sampling/lifecycle.h declares
+# are exempt: lifecycle/ defines them.
 objects=$1
 agent=$(cd "$(dirname "$0")/.." && pwd)
 order=$(sed -n 's/^| `\([a-z]*\)\/` |.*| [^|]* |$/\1/p' "$agent/README.md" | tr '\n' ' ')
@@ -15,7 +15,7 @@ includes() {
           if (backward(path[2], header[1])) print path[2] "/" path[3] " includes " $3 }'
 }
 
-# The agent's own symbols: of the C library it defines some that hooks replace.
+# The agent's own symbols only: it also defines some of the C library's, as hooks.
 symbols() {
     for source in "$agent"/src/*/*.c; do
         file=${source#"$agent"/src/}

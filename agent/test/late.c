@@ -55,7 +55,7 @@ static unsigned count_lines(const char *path)
     return lines;
 }
 
-/* Under load from four threads, through objects of every kind; one is closed and opened in the meantime. */
+/* Under load from four threads, through objects of every kind; one object is closed and reopened meanwhile. */
 static void many_cycles_among_threads(void)
 {
     struct object objects[KINDS];
@@ -119,7 +119,7 @@ static void a_lapsed_lease_leaves(void)
     CHECK(tm_slots_count().slots == 0 && tm_settings.pool.head->lease_until_ms == 0);
     arm("period=1");
     no_controller();
-    object.give(object.take(TM_IDLE)); /* it found nothing recording a moment ago */
+    object.give(object.take(TM_IDLE)); /* a moment ago, it found that nothing was recording */
     use(&object);
     disarm();
     CHECK(same_image(&images[0]));

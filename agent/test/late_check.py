@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The agent entered late, in real interpreters: python_programs/late.py in each, and what it left.
+"""Tests the late-loaded agent in real interpreters: runs python_programs/late.py in each and checks its pools.
 
     late_check.py LIBRARY LAYOUT [NAME...]
 
-Arguments and output as of python_check.py.
+Arguments and output are those of python_check.py.
 """
 
 import glob
@@ -29,7 +29,7 @@ class Ended(Failure):
 
 
 def run_late(python, check, environment=(), period="4K", preload="", cycles=30):
-    """What late.py printed, and the segments that its own pool files hold."""
+    """Returns what late.py printed, and the segments in its pool files."""
     python.runs += 1
     pools = os.path.join(python.scratch, f"late{python.runs}")
     os.mkdir(pools)
@@ -58,7 +58,7 @@ def compare_figures(output, segment):
         live, _ = estimate(segment, line, "late.py")
         if count == 0:
             expect(live < 1, f"{what}: {live:.0f} bytes live after all were freed")
-        else:  # the list that holds them is allocated at the same line
+        else:  # the list that holds the objects is allocated on the same line
             expect_bytes(segment, what, live, size, count, 0.99, 1.12)
 
 
@@ -100,14 +100,14 @@ def check_lapsed(python):
 
 
 def check_preloaded(python):
-    """Preloaded without a word, and armed late: nothing is counted twice, no slot is written."""
+    """Preloaded but inactive, then armed late: nothing is counted twice, no slot is written."""
     output, segments = run_late(python, "preloaded", period="16K", preload=f"{python.inside}/{os.path.basename(python.library)}")
     compare_figures(output, segments[0])
 
 
 def check_exits(python):
-    """A daemon thread that comes back to an interpreter that ended may crash in CPython itself: on a busy machine
-    3.10.13 did in 1 to 2 of 100 ends with no agent at all. check_silent shows whether the agent makes it worse."""
+    """A daemon thread that returns to a finalized interpreter may crash in CPython itself: on a busy machine,
+    3.10.13 crashed in 1 to 2 of 100 exits with no agent. check_silent shows whether the agent makes it worse."""
     for attempts_left in reversed(range(3)):
         try:
             output, segments = run_late(python, "exits")
@@ -132,7 +132,7 @@ def check_copies(python):
 
 
 def check_hosted(python):
-    """libpython opened by a host for itself alone: no name of it is in the global scope."""
+    """A host opens libpython privately: none of its symbols are in the global scope."""
     shared = None if python.prefix else shared_library(python.command)
     host = os.path.join(python.scratch, "host")
     if not shared:
@@ -175,7 +175,7 @@ CHECKS = [
 
 
 def with_numpy():
-    """An interpreter of the tests' own environment that has NumPy, or None."""
+    """An interpreter from the test environment that has NumPy, or None."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     for path in sorted(glob.glob(os.path.join(cache, "tidemark", "packages-*", "bin", "python3"))):
         found = subprocess.run([path, "-c", "import numpy"], stderr=subprocess.DEVNULL)

@@ -195,7 +195,7 @@ static void reservations_do_not_count(void)
     tidemark_test_munmap(lazy, 64 * PAGE);
 }
 
-/* They count for their sites, but not for the sums of live and allocated memory. */
+/* They count for their sites, but not in the sums of live and allocated memory. */
 static void files_are_distinguished(void)
 {
     on();

@@ -1,4 +1,4 @@
-/* openings.c - compares who opened each descriptor with descriptors whose opener is known. */
+/* openings.c - checks the recorded opener of each descriptor against the known one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@ int tidemark_test_socketpair(int domain, int type, int protocol, int pair[2]);
 int tidemark_test_pipe2(int pair[2], int flags);
 int tidemark_test_accept4(int listening, struct sockaddr *peer, socklen_t *length, int flags);
 
-#define PLENTY 400 /* more than an interval has stacks for */
+#define PLENTY 400 /* more than the agent takes stacks for in one interval */
 
 static void on(void)
 {
@@ -94,7 +94,7 @@ static void failed_calls_change_nothing(void)
     CHECK(here() >= 0 && errno == E2BIG);
 }
 
-/* Too many at once: a record never keeps the opener of an earlier time. */
+/* Too many at once: a record never keeps the opener of an earlier descriptor with that number. */
 static void too_many_are_not_known(void)
 {
     on();

@@ -23,7 +23,7 @@ static void *churn(void *argument)
     return NULL;
 }
 
-/* Ends of samples that a thread could not record, because the lock was held too long on a busy machine. */
+/* Frees of samples that a thread could not record, because the lock was held too long on a busy machine. */
 static void drain(void)
 {
     CHECK(tm_lock());

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The agent inside real interpreters: frames, small objects, modes, endings.
+"""Tests the agent inside real interpreters: frames, small objects, modes, exits.
 
     python_check.py LIBRARY LAYOUT [NAME...]
 
 LIBRARY is build/libtidemark.so, LAYOUT the program that prints segment.h as JSON. With
 names, only interpreters whose name contains one of them. Prints `ok` and `not ok` lines; fails
-when one is not ok.
+if any line is `not ok`.
 """
 
 import json
@@ -23,13 +23,13 @@ from python_trial import (Failure, Interpreter, Skipped, barrier, compile_progra
 
 PYTHON = 0
 NATIVE_FRAME = 1
-# Samples that a figure is judged by, at least; the controller decides how many one run takes.
+# Minimum number of samples behind a figure; the controller decides how many one run takes.
 ENOUGH_SAMPLES = 30
 LEAF_FRAMES, ROOT_FRAMES = 100, 20
 
 
 def shorten(stack):
-    """A stack as the agent keeps it: of a deep one its leaf, a mark, and its root."""
+    """A stack as the agent keeps it: a deep stack is reduced to its leaf, a mark and its root."""
     left_out = len(stack) - LEAF_FRAMES - ROOT_FRAMES
     if left_out <= 0:
         return stack
@@ -46,7 +46,7 @@ def check_frames(python):
     expect(len(truth) > 70, f"only {len(truth)} stacks noted")
     seen = {live.bytes: live.site for live in segment.live}
     expect(segment.python_state == FULL, f"python_state {segment.python_state}: {segment.log}")
-    # The controller may have raised the period on a busy machine: a few may be missed.
+    # On a busy machine the controller may have raised the period, so a few may be missed.
     expect(len(seen.keys() & truth.keys()) > 0.8 * len(truth), f"{len(seen.keys() & truth.keys())} of {len(truth)} seen")
     for size, stack in truth.items():
         if size not in seen:
@@ -58,7 +58,7 @@ def check_frames(python):
 
 
 def small_figures(python):
-    """One run of small.py: what -> (counted, chance, alive), and how many small objects were sampled."""
+    """One run of small.py: {name: (counted, chance, alive)}, and how many small objects were sampled."""
     output, (segment,) = python.run("small.py", period=16384)
     samples = [live for live in segment.live if live.bytes <= 512 and live.site.domain == PYTHON]
     figures = {}
@@ -68,8 +68,8 @@ def small_figures(python):
         if alive == 0:
             expect(live < 1, f"{what}: {live:.0f} bytes live after all were freed")
             continue
-        # The list that holds them and the numbers in between allocate at the same line: the
-        # objects themselves are those of their own size.
+        # The list that holds the objects, and temporary numbers, are allocated on the same line:
+        # the objects are recognized by their size.
         own = [l for l in segment.live if l.bytes == size and l.site in sites]
         counted = sum(1 / (1 - math.exp(-size / live.period)) for live in own)
         figures[what] = (counted, sampling_chance(segment, size), alive)
@@ -107,7 +107,7 @@ def check_small(python):
 
 
 def check_names(python):
-    """The interpreter keeps names that were looked up, by their addresses: sampled ones above all."""
+    """The interpreter caches looked-up names by address; this matters most for sampled names."""
     output, (segment,) = python.run("names.py", period=4096)
     truth = json.loads(output)
     for line in truth["gone"]:
@@ -141,7 +141,7 @@ def check_modes(python):
         modes.append(((), (("PYTHONMALLOC", "mimalloc"),), FRAMES_ONLY, None))
     for options, environment, state, limits in modes:
         name = " ".join([*options, *(f"{k}={v}" for k, v in environment)])
-        # mimalloc serves from address space that it reserves: nothing of it reaches us.
+        # mimalloc allocates from address space that it reserved: the agent sees none of it.
         program = "blocks.py" if state == FRAMES_ONLY and limits is None else "frames.py"
         output, segments = python.run(program, options, environment, period=1 << 20)
         segment = segments[0]
@@ -150,7 +150,7 @@ def check_modes(python):
             continue
         known = LIMIT_DEBUG | LIMIT_HOOKS_REPLACED
         expect(segment.limits & known == limits, f"{name}: limits {segment.limits:#x}")
-        # A debug allocator adds some bytes to each, so sizes are no key there: stacks are.
+        # A debug allocator adds some bytes to each block, so blocks are matched by stack, not by size.
         wanted = {json.dumps(shorten(stack)) for stack in json.loads(output).values()}
         found = {json.dumps(frames_of(live.site)) for live in segment.live}
         expect(len(wanted - found) < 0.2 * len(wanted), f"{name}: {len(wanted - found)} of {len(wanted)} stacks missing")
@@ -172,7 +172,7 @@ def check_traced(python):
 
 
 def check_native(python):
-    """Native stacks hold the program's frames and none of the agent's own."""
+    """Native stacks contain the program's frames and none of the agent's."""
     _, (segment,) = python.run("frames.py", native=True)
     stacks = [site.stack for site in segment.sites if site.domain == PYTHON]
     native = [frame for stack in stacks for frame in stack if frame.kind == NATIVE_FRAME]
@@ -197,7 +197,7 @@ def check_silent(python):
 
 
 def large_blocks(segment):
-    """Whole millions of bytes -> the innermost Python function that asked for them."""
+    """{bytes, a multiple of a million: the innermost Python function that allocated them}."""
     functions = {}
     for live in segment.live:
         if live.bytes >= 300_000_000:
@@ -206,7 +206,7 @@ def large_blocks(segment):
 
 
 def check_ends(python):
-    """What lives at the end is what the program held, not what the teardown left of it."""
+    """Live memory at the end is what the program held, not what the teardown left of it."""
     _, (segment,) = python.run("ends.py")
     truth = {300_000_000: "held", 409_600_000: "mapped"}
     expect(large_blocks(segment) == truth, f"large blocks {large_blocks(segment)}, not {truth}")
@@ -215,7 +215,7 @@ def check_ends(python):
 
 
 def check_outlives(python):
-    """A process that lives on after its interpreter is recorded on, and the teardown is not forgotten."""
+    """A process that outlives its interpreter is still recorded, and the teardown's frees are counted."""
     library = None if python.prefix else shared_library(python.command)
     host = os.path.join(python.scratch, "outlives")
     if not library:
@@ -225,7 +225,7 @@ def check_outlives(python):
     command, python.command = python.command, [host, library]
     home = ("PYTHONHOME", home_of(command))
     try:
-        # Also one that was finalized before the agent's first look: so rare are samples then.
+        # Also an interpreter that was finalized before the agent's first sample, because samples were that rare.
         for environment, period in (((home,), 4096), ((home, ("BRIEF", "1")), 16 << 20)):
             output, (segment,) = python.run("ends.py", environment=environment, period=period)
             expect(output == "fine\n", f"printed {output!r}")
@@ -293,7 +293,7 @@ def home_of(command):
 
 
 def check_hosted(python):
-    """libpython loaded late, by a host, for itself alone."""
+    """A host loads libpython late and privately."""
     library = None if python.prefix else shared_library(python.command)
     host = os.path.join(python.scratch, "host")
     if not library:

@@ -1,7 +1,7 @@
 """Finds the interpreters to test with: PATH, /usr/bin, pyenv, and the Debian forky chroot.
 
 An interpreter is (name, minor version, prefix, command, root): `prefix` enters the chroot,
-`root` is the folder that the command then sees as "/"; both are empty outside it. At most one for each version and place.
+`root` is the folder that the command then sees as "/"; both are empty outside the chroot. One per version and place.
 """
 
 import glob
@@ -25,7 +25,7 @@ def ask(command):
 
 
 def chroot_folder():
-    """That of scripts/environment/chroot.mjs, made last; "" where there is none."""
+    """The newest chroot made by scripts/environment/chroot.mjs; "" if there is none."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     links = [path for path in glob.glob(os.path.join(cache, "tidemark", "forky-*")) if os.path.islink(path)]
     return max(links, key=lambda link: os.lstat(link).st_mtime, default="")
@@ -51,7 +51,7 @@ def candidates():
 
 
 def shared_library(command):
-    """The path of the libpython that an interpreter is a mere front of, or None."""
+    """The path of the libpython that an interpreter is linked to, or None."""
     program = ("import sysconfig as s, os; p = os.path.join(s.get_config_var('LIBDIR') or '', "
                "s.get_config_var('LDLIBRARY') or ''); print(p if p.endswith('.so') and os.path.exists(p) else '')")
     return subprocess.check_output(command + ["-I", "-S", "-c", program], text=True).strip() or None

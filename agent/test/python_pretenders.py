@@ -1,4 +1,4 @@
-"""Programs that look like an interpreter and are none that the agent knows: each is to be refused."""
+"""Programs that look like an interpreter but are not one that the agent supports: each must be refused."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from python_trial import compile_program, expect
 
 
 def check_pretenders(library, layout):
-    """Versions, builds and offsets that nobody knows: native sampling alone, and a word why."""
+    """Unknown versions, builds and offsets: only native memory is sampled, and the reason is reported."""
     cases = [
         ("3.8.18 (default, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
         ("3.99.0 (main, x) [GCC]", "xdebugpy", 0, LIMIT_UNKNOWN),
@@ -31,7 +31,7 @@ def check_pretenders(library, layout):
 
 
 def check_late_pretender(library, layout):
-    """A version that nobody knows, loaded late by a host: refused by its number, not awaited."""
+    """A host loads an unknown version late: the agent refuses it by its version number and does not wait for it."""
     with tempfile.TemporaryDirectory() as scratch:
         host, pretender = os.path.join(scratch, "host"), os.path.join(scratch, "pretender.so")
         compile_program("host.c", host)

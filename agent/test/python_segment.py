@@ -1,4 +1,4 @@
-"""Reads a pool file, for the tests: the layout comes from segment.h itself (`make layout`)."""
+"""Reads a pool file for the tests; the layout is generated from segment.h (`make layout`)."""
 
 import json
 import mmap
@@ -36,7 +36,7 @@ class Layout:
 
 
 class Segment:
-    """One process image's part of the pool."""
+    """The part of the pool that belongs to one process image."""
 
     def __init__(self, layout, data, base):
         get = layout.get
@@ -81,7 +81,7 @@ class Segment:
         return frames
 
     def opener(self, descriptor):
-        """The stack that opened it last, leaf first; None: unknown."""
+        """The stack that last opened the descriptor, leaf first; None: unknown."""
         if descriptor >= self.parts["openings"][2]:
             return None
         stack = self._layout.get(self._data, self._at("openings", descriptor), "tm_opening", "stack")
@@ -120,7 +120,7 @@ class Segment:
 def read_pool(path, layout):
     """Every segment of a pool file, in the order of its slots."""
     with open(path, "rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # gigabytes of holes
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # a sparse file with gigabytes of holes
     count, offset, stride = layout.get(data, 0, "tm_pool_header", "slot_count", "slots_offset", "slot_stride")
     segments = []
     for slot in range(count):

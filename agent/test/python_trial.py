@@ -1,5 +1,5 @@
-"""One interpreter under the agent, for the checks: a folder that it sees, runs in it, and figures compared
-with what the program knows."""
+"""One interpreter under the agent, for the checks: runs programs in a folder that the interpreter can see, and
+compares the agent's figures with the program's own."""
 
 import math
 import os
@@ -11,7 +11,7 @@ from python_segment import read_pool
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVENT_PERIOD = 3
-# How often a correct estimate may be called wrong. Every run checks a few hundred.
+# The probability that a correct estimate is called wrong. Every run checks a few hundred estimates.
 FALSE_ALARMS = 1e-8
 
 
@@ -49,8 +49,8 @@ class Interpreter:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def run(self, program, options=(), environment=(), period=4096, agent=True, errors_on=None, native=False):
-        """Output and segments of one run. The program must end with 0 and write no error, or
-        only what holds the words `errors_on`."""
+        """Output and segments of one run. The program must exit with 0, and every error that it writes
+        must contain the words `errors_on`."""
         self.runs += 1
         pools = os.path.join(self.scratch, f"pools{self.runs}")
         os.mkdir(pools)
@@ -71,13 +71,13 @@ class Interpreter:
 
 
 def estimate(segment, line, program):
-    """Live bytes of the sites whose leaf is at a line of a program, and these sites."""
+    """Live bytes of the sites whose leaf is on one line of a program, and these sites."""
     sites = [s for s in segment.sites if s.stack and s.stack[0].line == line and s.stack[0].file.endswith(program)]
     return sum(s.live_bytes for s in sites), sites
 
 
 def sampling_chance(segment, size):
-    """That an object is sampled, at the coarsest period that was ever in force."""
+    """The probability that an object is sampled, at the coarsest period that was in force."""
     periods = [live.period for live in segment.live]
     periods += [value for kind, value, _ in segment.events() if kind == EVENT_PERIOD]
     return 1 - math.exp(-size / max(periods))
@@ -85,8 +85,8 @@ def sampling_chance(segment, size):
 
 def farthest(parts):
     """How far an estimate may be off. `parts`: (chance, value, count) of objects that are sampled with
-    `chance` and then count as value / chance. Bernstein's inequality, which needs no normal and so holds
-    for few samples too: P(|error| >= t) <= 2 exp(-t^2 / 2 / (variance + most * t / 3))."""
+    `chance` and then count as value / chance. Uses Bernstein's inequality, which assumes no normal distribution
+    and so also holds for few samples: P(|error| >= t) <= 2 exp(-t^2 / 2 / (variance + most * t / 3))."""
     variance = sum(count * value * value * (1 - chance) / chance for chance, value, count in parts)
     bound = math.log(2 / FALSE_ALARMS)
     most = max(value / chance for chance, value, _ in parts) * bound / 3
@@ -94,7 +94,7 @@ def farthest(parts):
 
 
 def expect_bytes(segment, what, estimated, size, count, least, most):
-    """`count` objects of `size` bytes, of which the program knows that they are between two shares."""
+    """Expects the estimate of `count` objects of `size` bytes to be `least` to `most` times the truth."""
     truth = size * count
     error = farthest([(sampling_chance(segment, size), size, count)])
     expect(truth * least - error < estimated < truth * most + error,
@@ -111,7 +111,7 @@ def compile_program(source, program, *options):
 
 
 def barrier(python):
-    """Inside its folder, the library with which a program bars itself from system calls at its exit."""
+    """Builds barrier.c in the interpreter's folder: a program uses it to forbid its own system calls at exit."""
     if not compile_program("barrier.c", f"{python.scratch}/barrier.so", "-shared", "-fPIC"):
         raise Skipped("no C compiler")
     return f"{python.inside}/barrier.so"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh BUILD - every check of the agent. Prints "ok" and "not ok" lines; the last line
-# is "N passed, N failed, N skipped". What a machine cannot run counts as skipped.
+# is "N passed, N failed, N skipped". Checks that this machine cannot run count as skipped.
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
 library=$(cd "$build" && pwd)/libtidemark.so
@@ -15,10 +15,10 @@ fail() { echo "not ok - $1" | tee -a "$results"; }
 skip() { echo "ok - $1 # SKIP $2" | tee -a "$results"; }
 verdict() { if [ "$1" = 0 ]; then pass "$2"; else fail "$2"; fi; }
 
-# ---- the core, under every way of checking it ----
+# ---- the core: plain, with sanitizers and under Valgrind ----
 run_core() { # name, command...
     name=$1; shift
-    # One that hangs fails by its name.
+    # A test that hangs fails under its own name.
     timeout --foreground -k 5 400 "$@" > "$work/out" 2> "$work/errors"
     status=$?
     sed "s|^\(.*ok\) [0-9]* - |\1 - $name: |" "$work/out" | tee -a "$results"
@@ -27,7 +27,7 @@ run_core() { # name, command...
 }
 export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1
-# A thread that ended unjoined before a fork counts as a leak of the child, which cannot join it.
+# A thread that ended unjoined before a fork is reported as a leak in the child, which cannot join it.
 export TSAN_OPTIONS=allocator_may_return_null=1:report_thread_leaks=0
 for way in plain keyed address thread; do
     for test in numbers sampling tables control mappings openings processes pools slots late; do
@@ -36,7 +36,7 @@ for way in plain keyed address thread; do
 done
 if command -v valgrind > /dev/null; then
     for test in numbers tables control mappings slots "late 10"; do
-        # Valgrind runs one thread at a time, and without fair turns one that never waits may keep the others out.
+        # Valgrind runs one thread at a time; without fair scheduling, a thread that never waits may starve the others.
         # shellcheck disable=SC2086
         run_core "valgrind $test" valgrind -q --fair-sched=yes --error-exitcode=9 "$build/test/plain/"$test
     done
@@ -120,7 +120,7 @@ for order in "$library $programs/wrapper.so" "$programs/wrapper.so $library"; do
     TIDEMARK=pool=$work/pool LD_PRELOAD=$order "$programs/tiny" && summary "$work/pool" | grep -q 'live_mib=3 .*limits=256'
     verdict $? "another preloaded allocator beside ours: $(basename "${order##* }") last"
 done
-# Other allocators: malloc is seen if they come after ours, and cannot be seen if they come before.
+# Other allocators: the agent sees malloc if they are loaded after it, and cannot if they are loaded before it.
 beside() { # before or after, library, command...
     order="$library $2"; [ "$1" = before ] && order="$2 $library"
     shift 2

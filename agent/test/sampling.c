@@ -59,7 +59,7 @@ static struct outcome replicate(unsigned count, const size_t *sizes, unsigned si
     return outcome;
 }
 
-/* Mean within its own error; scatter as stated; intervals that hold. */
+/* Checks that the mean is within its error, the scatter is as stated, and the intervals hold. */
 static void judge(int replicates, const double *estimates, const double *variances, double truth)
 {
     double sum = 0, squares = 0, stated = 0;
@@ -148,7 +148,7 @@ static void reset_period(void)
 }
 static void thinned(void) { judge_mix(MOST_REPLICATES, 8192, 2000, mixed, 9, thin_midway, reset_period); }
 
-/* Small sizes of which no block stayed, before some blocks stay. */
+/* Small sizes: at first no block stays live, later some do. */
 static void churn_before(void)
 {
     CHECK(tm_lock());

@@ -1,4 +1,4 @@
-/* slots.c - the pointers in loaded objects: of every kind, lazy ones, in later objects, of other tools. */
+/* slots.c - the pointers in loaded objects: of every kind, lazy, in objects loaded later, patched by other tools. */
 #include "late/objects.h"
 
 /* Lazy slots are tested both ways: never resolved before the attach, and resolved. */
@@ -114,7 +114,7 @@ static void another_tools_slots_are_left_alone(void)
     CHECK(tidemark_arm("period=1", NULL, 0) == EALREADY);
     disarm();
     take_image(&images[0], "norelro");
-    /* Another tool's function over ours: it stays when we leave, and when we come again. */
+    /* Another tool replaces our function: its pointer stays when we leave and when we attach again. */
     void *(**slot)(size_t) = find_slot("norelro", tidemark_test_malloc);
     CHECK(slot == NULL);
     arm("period=1");
@@ -136,7 +136,7 @@ static void somebodys_free(void *address)
     free(address);
 }
 
-/* Behind it the C library's own function: our samples end without us. */
+/* It calls the C library's own function, so our samples are freed without our seeing it. */
 static void samples_end_when_another_tool_covers(void)
 {
     struct object object = open_object("norelro");
@@ -170,7 +170,7 @@ static void samples_end_when_another_tool_covers(void)
     CHECK(*take == tidemark_test_malloc);
     tm_check_covered();
     CHECK(!tm_covered());
-    kept = object.take(1 << 20); /* more than what is not seen after nothing was sampled */
+    kept = object.take(1 << 20); /* larger than any gap left from the time without samples */
     kept = object.change(kept, 1 << 21);
     CHECK(site_sums().live_bytes >= 1 << 20);
     object.give(kept);

@@ -246,7 +246,7 @@ static void a_lock_that_is_never_released_turns_the_agent_off(void)
 {
     agent_on("period=64K", 5);
     lock();
-    tm_core.lock_owner = &tm_core; /* held by another thread, which will not return */
+    tm_core.lock_owner = &tm_core; /* held by another thread that never releases it */
     tm_core.lock_timeouts = 18;
     CHECK(!tm_lock() && tm_armed()); /* the nineteenth wait in a row */
     CHECK(!tm_lock() && !tm_armed());

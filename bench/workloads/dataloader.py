@@ -1,4 +1,4 @@
-"""Batches made by two worker processes."""
+"""Batches created by two worker processes."""
 
 import torch
 from torch.utils.data import DataLoader, Dataset

@@ -1,4 +1,4 @@
-"""A web service: validates a JSON body, works on it, answers JSON. `fastapi_service.py PORT`."""
+"""A web service: validates a JSON body, processes it, returns JSON. `fastapi_service.py PORT`."""
 
 import sys
 

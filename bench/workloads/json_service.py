@@ -1,4 +1,4 @@
-"""Requests decoded from JSON, worked on, answered as JSON, sessions pickled."""
+"""Decodes requests from JSON, processes them, encodes responses as JSON, and pickles sessions."""
 
 import json
 import pickle

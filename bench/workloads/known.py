@@ -1,8 +1,8 @@
-"""Programs that know what they allocated: functions named site_NNNNN, each with blocks of its own.
+"""Programs that know what they allocated: functions named site_NNNNN, each with its own blocks.
 
-A site's function runs once for each of its rooms, and fills it with the same sizes. It makes nothing but its blocks: the
-numbers and the rooms exist before. A bytes object asks its allocator for exactly sys.getsizeof() bytes, so the truth is
-exact: small ones go to pymalloc, large ones to malloc."""
+A site's function runs once for each of its rooms, and fills it with the same sizes. It allocates only its blocks: the
+numbers and the rooms already exist. A bytes object requests exactly sys.getsizeof() bytes from its allocator, so
+the truth is exact: small objects go to pymalloc, large ones to malloc."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def {name}(plan, room):
 
 
 class Site:
-    """`total` bytes at least that stay, in blocks of up to twice `scale`, of which one in `keep_every` stays."""
+    """Keeps at least `total` bytes, in blocks of up to twice `scale`, of which one in `keep_every` is kept."""
 
     def __init__(self, number: int, total: int, scale: int, keep_every: int = 1) -> None:
         self.name = f"site_{number:05d}"
@@ -43,7 +43,7 @@ class Site:
         self.rooms = [[None] * places for _ in range(max(1, -(-total // kept)))]
 
     def run_next(self) -> bool:
-        """Fills the next room; false: there is none."""
+        """Fills the next room; returns false if there is none."""
         if self.runs == len(self.rooms):
             return False
         self.function(self.plan, self.rooms[self.runs])
@@ -63,7 +63,7 @@ class Site:
 
 
 def report(sites: list[Site], more: dict[str, dict[str, int]] | None = None) -> None:
-    """Leaves without freeing, so that what was kept is live at the end."""
+    """Exits without freeing, so that what was kept is live at the end."""
     print(json.dumps({site.name: site.truth() for site in sites} | (more or {})))
     sys.stdout.flush()
     os._exit(0)

@@ -1,6 +1,6 @@
-"""Churns 1 GB a second beside two leaks of 1 MB a second, for SECONDS: `known_churn.py SEED SECONDS`.
+"""Churns 1 GB a second next to two leaks of 1 MB a second, for SECONDS: `known_churn.py SEED SECONDS`.
 
-One leak is of sizes that the churn does not have, the other of sizes that it has."""
+One leak uses sizes that the churn does not use, the other uses sizes that it does."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""Blocks of 40 B to 64 MB, 32 MB and more at each site, half of them freed at once: `known_mixed.py SEED`."""
+"""Blocks of 40 B to 64 MB, at least 32 MB at each site, half of them freed at once: `known_mixed.py SEED`."""
 
 import random
 import sys

@@ -1,9 +1,9 @@
-"""A program that knows what it allocated: many functions, each keeps some blocks and drops others.
-Prints {function: {"liveBytes", "liveObjects", "allocatedBytes"}} as JSON; leaves without freeing, so that
+"""A program that knows what it allocated: many functions, each of which keeps some blocks and drops others.
+Prints {function: {"liveBytes", "liveObjects", "allocatedBytes"}} as JSON; exits without freeing, so that
 what it kept is live at its end. `known_sites.py SITES SEED`.
 
-A bytes object asks its allocator for exactly sys.getsizeof() bytes, so the truth is exact: small ones
-go to pymalloc, large ones to malloc."""
+A bytes object requests exactly sys.getsizeof() bytes from its allocator, so the truth is exact: small
+objects go to pymalloc, large ones to malloc."""
 
 import json
 import os
@@ -15,7 +15,7 @@ random.seed(seed)
 truth: dict[str, dict[str, int]] = {}
 kept: list = []
 
-# The loop makes nothing but its blocks: the numbers exist already, and `kept` has its room.
+# The loop allocates only its blocks: the numbers already exist, and `kept` already has its capacity.
 TEMPLATE = """
 def {name}(plan):
     for position, size in plan:

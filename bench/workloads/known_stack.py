@@ -1,7 +1,7 @@
 """Small objects from a stack of ten frames, half of them freed again: `known_stack.py SAMPLES BESIDE`.
 
 Runs until about SAMPLES samples of 64 KiB have been taken at the configured period. BESIDE is the number of bytes that
-the program reads between two batches of allocations, so that the caches do not hold what a sample needs."""
+the program reads between two batches of allocations, to evict from the CPU caches what a sample needs."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Log lines made, parsed with regular expressions, and counted."""
+"""Creates log lines, parses them with regular expressions, and counts them."""
 
 import collections
 import re

@@ -1,4 +1,4 @@
-"""Array arithmetic with temporaries of a few hundred kilobytes to some megabytes."""
+"""Array arithmetic with temporaries of a few hundred kilobytes to a few megabytes."""
 
 import numpy as np
 

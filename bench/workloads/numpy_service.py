@@ -1,4 +1,4 @@
-"""fastapi_service.py whose requests compute with NumPy: `numpy_service.py PORT`."""
+"""Like fastapi_service.py, but requests compute with NumPy: `numpy_service.py PORT`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Trees of small objects built, walked and dropped: a compiler's or a simulation's way of life."""
+"""Builds, walks and drops trees of small objects, as a compiler or a simulation does."""
 
 
 class Node:

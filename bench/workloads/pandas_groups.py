@@ -1,4 +1,4 @@
-"""A table joined, grouped and reshaped."""
+"""Joins, groups and reshapes a table."""
 
 import numpy as np
 import pandas as pd

@@ -1,9 +1,9 @@
-"""Programs whose recorder is measured: `recorded_program.py KIND SECONDS STATE [OBJECTS]`.
+"""Programs for measuring the recorder: `recorded_program.py KIND SECONDS STATE [OBJECTS]`.
 
     idle        a service that waits: one small request a second
     busy        requests from the first moment to the last, on one core; nothing is kept
     ten         a parent that forks ten workers, each of which serves ten requests a second
-    growing     20 requests a second, each of which is kept, beside OBJECTS objects from the start
+    growing     20 requests a second, each of which is kept, in addition to OBJECTS objects created at the start
     dataloader  torch's DataLoader with two workers, epoch after epoch
 
 STATE is a file: a line `PID` at the start, and `ended MS` (CLOCK_MONOTONIC) as the last act.

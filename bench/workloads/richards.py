@@ -1,4 +1,4 @@
-"""Tasks with queues of packets handed between them by a scheduler: method calls and attributes."""
+"""Tasks with packet queues, run by a scheduler: exercises method calls and attributes."""
 
 import collections
 import random

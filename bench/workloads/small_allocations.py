@@ -1,4 +1,4 @@
-"""The worst case: nothing but small objects made and dropped."""
+"""The worst case: only creates and drops small objects."""
 
 total = 0
 for turn in range(40):

@@ -1,4 +1,4 @@
-"""An in-memory SQL database filled and queried through row objects."""
+"""Fills an in-memory SQL database and queries it through row objects."""
 
 import sqlite3
 

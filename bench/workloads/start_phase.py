@@ -1,4 +1,4 @@
-"""The start of a program: it imports what a service imports, then loads its data and keeps it: `start_phase.py MIB`."""
+"""A program's startup: imports what a service imports, then loads data and keeps it: `start_phase.py MIB`."""
 
 import asyncio
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""A transformer layer answering requests of varying length."""
+"""Inference with a transformer layer on requests of varying length."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""fastapi_service.py that answers by a transformer layer's inference: `torch_service.py PORT`."""
+"""Like fastapi_service.py, but requests run inference with a transformer layer: `torch_service.py PORT`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A text index: strings split, normalized, kept in dictionaries of sets, queried."""
+"""A text index: splits and normalizes strings, keeps them in dictionaries of sets, and queries them."""
 
 import random
 

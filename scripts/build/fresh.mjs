@@ -1,15 +1,15 @@
-/** Remembers what a result was made from, so that a build does only what has changed. */
+/** Records what each output was built from, so that a build only redoes what has changed. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "../setup.mjs";
 
 /**
- * Runs `make` unless every output is there and was made from inputs of the same content.
+ * Runs `make` unless every output exists and was made from inputs with the same content.
  * @param {string} name of the stamp, dist/.made/NAME
  * @param {object} from
  * @param {string[]} from.inputs files and folders, from the repository's root
- * @param {string} [from.settings] whatever else decides the result
+ * @param {string} [from.settings] anything else that affects the result
  * @param {string[]} from.outputs files, from the repository's root
  * @param {() => Promise<void>} make
  */
@@ -35,7 +35,7 @@ function fingerprint(inputs, settings) {
 }
 
 /**
- * @param {string} path file or folder, from the repository's root; one that is not there is empty
+ * @param {string} path file or folder, from the repository's root; a missing one counts as empty
  * @returns {string[]} files, from the repository's root
  */
 export function filesUnder(path) {

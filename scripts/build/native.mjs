@@ -23,7 +23,7 @@ const libraries = [
 ];
 /** Files in dist/native. */
 export const nativeFiles = [...libraries.map(({ name }) => name), "tidemark-guard"];
-/** Whatever folder the clone is in, the compiled files have the same bytes. */
+/** Makes the compiled files identical, whatever folder the clone is in. */
 const anyFolder = `-ffile-prefix-map=${agent}=/tidemark/agent`;
 
 export async function buildNative() {

@@ -1,6 +1,6 @@
 /**
- * The order of the agent's folders, and its unit tests: its core compiled without instrumentation (`npm test` runs all of
- * its tests).
+ * Checks the order of the agent's folders, and runs its unit tests on the core compiled without instrumentation
+ * (`npm test` runs all of its tests).
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ export async function checkAgentCore() {
   return { ...sum(counts), failures: counts.flatMap(({ failures }) => failures ?? []) };
 }
 
-/** The count that agent/test/run.sh prints of TAP lines. @param {string[]} lines */
+/** Counts TAP lines as agent/test/run.sh does. @param {string[]} lines */
 function closingLine(lines) {
   const passed = lines.filter((line) => /^ok /.test(line)).length;
   const failed = lines.filter((line) => /^not ok /.test(line)).length;

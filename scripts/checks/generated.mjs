@@ -1,5 +1,5 @@
 /**
- * Generated files are up to date: generating them again would change nothing.
+ * Checks that generated files are up to date: generating them again would change nothing.
  * (The agent's offset tables are checked by its own tests.)
  */
 import { generate } from "../generate.mjs";

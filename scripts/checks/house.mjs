@@ -18,8 +18,8 @@ export async function checkHouse() {
 }
 
 /**
- * npm ci refuses a lock file from which packages for other platforms are missing, and npm install
- * leaves them out silently where the registry does not have them.
+ * npm ci refuses a lock file that lacks packages for other platforms, and npm install silently
+ * leaves them out if the registry does not have them.
  */
 async function lockFileIsWhole() {
   const { status, output } = await capture(...npm("ci", "--dry-run"), { cwd: root });
@@ -34,7 +34,7 @@ async function lockFileIsWhole() {
 }
 
 /**
- * A clone installs from whatever registry its machine is set up for: no lock file or list of
+ * A clone installs from the registry that its machine is configured for, so no lock file or list of
  * requirements may name one.
  */
 function registriesAreUnnamed() {
@@ -58,7 +58,7 @@ function registriesAreUnnamed() {
   );
 }
 
-/** A diagnosis relies on evidence: what ships does not mention a case of the leak bench. */
+/** A diagnosis must rely on evidence, so shipped code must not mention a leak bench case. */
 async function casesAreUnnamed() {
   const cases = readdirSync(join(root, "leakbench/cases"));
   const names = cases.flatMap((name) => ["-e", name]);
@@ -74,7 +74,7 @@ async function casesAreUnnamed() {
   return verdicts([cases.length > 0 && status === nothingFound]);
 }
 
-/** A private member is `#name`: the keyword hides it from the compiler alone. JavaScript has no `#constructor`. */
+/** A private member is `#name`: the keyword only hides it from the compiler. JavaScript has no `#constructor`. */
 async function privateMembersAreHard() {
   const member =
     /(?:^\s*|[(,]\s*)(?:private|protected) (?!constructor\b)(?:(?:static|readonly|async|override|get|set) )*\w+[?!]?\s*(?:[:(=;<]|$)/;

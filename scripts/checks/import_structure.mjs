@@ -2,8 +2,8 @@
  * Rules about imports that dependency-cruiser cannot express: both look at several imports together.
  *
  * - `folders-form-no-circles`: the folders of src/ and web/src import each other in one direction. A folder is the
- *   directory that a file lies in. A folder's index.ts is its face to the outside and does not count as an importer;
- *   imports of types count, tests and fixtures do not.
+ *   directory that contains a file. A folder's index.ts is its public interface and does not count as an importer;
+ *   imports of types count; tests and fixtures do not.
  * - `commands-import-one-room`: a command file uses the index.ts of one room besides `cli` and `model`.
  */
 import { posix } from "node:path";

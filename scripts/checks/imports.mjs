@@ -1,6 +1,6 @@
 /**
- * Checks the directions of imports (.dependency-cruiser.cjs and import_structure.mjs), and then the check itself: in
- * a small tree with planted violations of each rule, it must report these and no others.
+ * Checks the directions of imports (.dependency-cruiser.cjs and import_structure.mjs), and then tests the check itself:
+ * in a small tree with planted violations of each rule, it must report exactly these.
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -70,7 +70,7 @@ async function importsAreAllowed() {
   return violations.length === 0;
 }
 
-/** Of a folder with src/, web/ and test/. @param {string} folder @returns {Promise<Violation[]>} */
+/** Violations in a folder with src/, web/ and test/. @param {string} folder @returns {Promise<Violation[]>} */
 async function violationsIn(folder) {
   const args = [cruiser, "--config", config, "--output-type", "json", "src", "web", "test"];
   const { output } = await capture(process.execPath, args, { cwd: folder });

@@ -1,4 +1,4 @@
-/** Style and types of all TypeScript and JavaScript, and the words of all text. */
+/** Checks style and types of all TypeScript and JavaScript, and the wording of all text. */
 import { join } from "node:path";
 import { root } from "../setup.mjs";
 import { checkPhrases } from "./phrases.mjs";
@@ -13,12 +13,12 @@ export async function checkStyle() {
   return sum([biome, await checkPhrases()]);
 }
 
-/** The build checks the types of src/; this checks those of the page, the tests and the scripts. */
+/** The build checks the types of src/; this checks the types of the page, the tests and the scripts. */
 export async function checkTypes() {
   const counts = [];
   for (const part of ["web", "test"]) {
     const args = ["-p", `${part}/tsconfig.json`];
-    // What a run has checked, the next one need not check again.
+    // The next run skips what this run has checked.
     const incremental = ["--incremental", "--tsBuildInfoFile", `dist/.made/${part}.tsbuildinfo`];
     counts.push(
       await oneCheck(process.execPath, [binary("typescript/bin/tsc"), ...args, ...incremental]),

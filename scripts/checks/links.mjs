@@ -1,4 +1,4 @@
-/** Links of Markdown pages: every file, folder and heading that one leads to is there. */
+/** Checks links in Markdown pages: the file, folder and heading that each link names must exist. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, posix } from "node:path";
 import { capture } from "../command.mjs";
@@ -6,7 +6,7 @@ import { anchorsOf, linksOf } from "../docs/markdown_links.mjs";
 import { root } from "../setup.mjs";
 import { say, verdicts } from "./stream.mjs";
 
-/** Every link of a Markdown page of the repository leads somewhere. Links to other sites are not followed. */
+/** Checks every link in the repository's Markdown pages. Links to other sites are not followed. */
 export async function linksLeadSomewhere() {
   const tracked = ["ls-files", "-co", "--exclude-standard", "*.md"];
   const { output } = await capture("git", tracked, { cwd: root });
@@ -21,7 +21,7 @@ export async function linksLeadSomewhere() {
 /**
  * @param {string[]} pages from `folder`
  * @param {string} folder
- * @returns {string[]} a line for each link that leads nowhere
+ * @returns {string[]} a line for each broken link
  */
 export function brokenLinks(pages, folder) {
   /** @type {Map<string, Set<string>>} page -> its anchors */

@@ -1,4 +1,4 @@
-/** The check of links on pages of its own. */
+/** Tests the link check on its own pages. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 /**
- * Phrases that have no good use in this repository's text: code comments, messages, test names and docs.
+ * Phrases to avoid in this repository's text: code comments, messages, test names and docs.
  * CONTRIBUTING.md shows this list (`npm run generate` writes it there). A phrase belongs here only if every use is
  * wrong: words that also have good uses, such as "look", "way" or "tell", are for review.
  *
@@ -65,16 +65,16 @@ export const PHRASES = [
   },
 ];
 
-/** Files whose text is not written here, or that only quote it. */
+/** Files whose text was written elsewhere, or that only quote text. */
 const NOT_OURS =
   /^(?:package-lock\.json|LICENSE|bench\/results\/|docs\/json\/|test\/data\/|scripts\/checks\/phrases)/;
-/** Files that are read: text and source code. */
+/** Files that are checked: text and source code. */
 const TEXT = /(?:\.(?:md|[cm]?[jt]sx?|[ch]|py|sh|ya?ml|json)|\/tidemark)$/;
-/** The copy of the list in CONTRIBUTING.md, and results of benchmarks: measured once, and replaced by the next run. */
+/** The copy of the list in CONTRIBUTING.md, and benchmark results, which the next run replaces. */
 const QUOTED =
   /<!-- phrases -->.*?<!-- end phrases -->|<!-- bench [\w-]+ -->.*?<!-- end [\w-]+ -->/gs;
 
-/** Every use of a phrase fails, with its place and what to write instead. */
+/** Each use of a phrase is a failure, reported with its place and what to write instead. */
 export async function checkPhrases() {
   const listed = await capture("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root });
   const files = listed.output.split("\n").filter((file) => TEXT.test(file) && !NOT_OURS.test(file));
@@ -117,7 +117,7 @@ export function findPhrases(text) {
   );
 }
 
-/** White space, with the marks that a line of a comment or the next piece of a string begins with. */
+/** White space, including the marks at the start of a comment line or of the next piece of a string. */
 const BETWEEN_WORDS = /["'`+]*\s[\s"'`+*/#>|]*/g;
 
 /** @param {string} phrase @returns {RegExp} */

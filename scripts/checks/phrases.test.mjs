@@ -1,4 +1,4 @@
-/** The list of refused phrases, and how it is found in text. */
+/** Tests the list of phrases to avoid, and the search for them in text. */
 import { expect, test } from "vitest";
 import { findPhrases, PHRASES } from "./phrases.mjs";
 

@@ -1,4 +1,4 @@
-/** The Python package where no agent is preloaded, on every interpreter of this machine that it must serve. The
+/** Tests the Python package without a preloaded agent, on every supported interpreter of this machine. The
  * agent's checks run the tests of labels and steps, with and without an agent. */
 import { join } from "node:path";
 import { readEnvironment } from "../environment.mjs";

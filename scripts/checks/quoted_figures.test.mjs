@@ -1,11 +1,11 @@
-/** README.md and docs/which-tool.md quote figures of docs/leakbench.md and docs/benchmarks.md: they are the same. */
+/** Checks that the figures in README.md and docs/which-tool.md match docs/leakbench.md and docs/benchmarks.md. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { root } from "../setup.mjs";
 
 const text = (/** @type {string} */ page) => readFileSync(join(root, page), "utf8");
-/** Cells of the first row that begins with these cells. @param {string} page @param {string[]} begin */
+/** The cells of the first row that begins with the given cells. @param {string} page @param {string[]} begin */
 function cells(page, ...begin) {
   const start = `| ${begin.join(" | ")} |`;
   const row =

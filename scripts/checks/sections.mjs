@@ -1,6 +1,6 @@
 /**
- * Runs the sections of `npm test` and `npm run check`, each under its heading with its time, and prints
- * what failed again at the end. The last line is "N passed, N failed, N skipped".
+ * Runs the sections of `npm test` and `npm run check`, each under a heading with its duration, and repeats
+ * the failures at the end. The last line is "N passed, N failed, N skipped".
  */
 import { availableParallelism } from "node:os";
 import { SetupError, seconds } from "../command.mjs";
@@ -19,7 +19,7 @@ import { Transcript, withTranscript } from "./transcript.mjs";
  */
 
 /**
- * Runs one section and prints its output as it comes.
+ * Runs one section and prints its output as it arrives.
  * @param {Section} section @returns {Promise<Named>}
  */
 export function runAlone(section) {
@@ -27,8 +27,8 @@ export function runAlone(section) {
 }
 
 /**
- * Runs sections that use one core each, as many at a time as there are cores. Each prints its output
- * when it ends.
+ * Runs sections that use one core each, as many at a time as there are cores. The output of each is
+ * printed when it ends.
  * @param {Section[]} sections the longest first
  * @returns {Promise<Named[]>} in the order of `sections`
  */
@@ -49,7 +49,7 @@ export async function runSideBySide(sections) {
 }
 
 /**
- * A section that reports no count has not done its work: that is a failure.
+ * A section that reports no count has not run properly: that is a failure.
  * @param {Section} section
  * @param {Transcript} transcript
  * @returns {Promise<Named>}
@@ -84,7 +84,7 @@ async function runSection({ name, run, fix, again }, transcript) {
 }
 
 /**
- * Prints the end of a test command.
+ * Prints the closing lines of a test command.
  * @param {Named[]} counts @returns {number} exit code
  */
 export function conclude(counts) {
@@ -105,11 +105,11 @@ export function conclude(counts) {
   return failed === 0 ? 0 : 1;
 }
 
-/** Lines that a section repeats at most. */
+/** Maximum number of lines that are repeated per section. */
 const REPEATED_LINES = 150;
 
 /**
- * Repeats the failures, for readers who see only the end of a long run.
+ * Repeats the failures for readers who only see the end of a long run.
  * @param {Named[]} counts
  */
 function repeatFailures(counts) {

@@ -7,7 +7,7 @@ import { root } from "../setup.mjs";
 import { say, stream, verdicts } from "./stream.mjs";
 
 const KEPT_BYTES = 64 << 20;
-/** An estimate from samples: within this part of the truth. */
+/** Tolerance of the sampled estimate, as a share of the truth. */
 const TOLERANCE = 0.2;
 const EXIT_CODE = 3;
 const program = `import os, time

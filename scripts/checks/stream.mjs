@@ -11,7 +11,7 @@ export { say };
  * @property {number} passed
  * @property {number} failed
  * @property {number} skipped
- * @property {string[]} reasons why the skipped were, where it is known
+ * @property {string[]} reasons why checks were skipped, where known
  * @property {string[]} [failures] lines that name the failed and give the reason; none: all of the
  *   section's output
  * @property {string[]} [slowest] the slowest tests, one a line

@@ -24,7 +24,7 @@ export class Transcript {
     }
   }
 
-  /** Prints what was kept. */
+  /** Prints the kept output. */
   flush() {
     process.stdout.write(this.#kept);
     this.#kept = "";

@@ -1,4 +1,4 @@
-/** The tests in TypeScript: beside the code, and of whole programs in test/ (vitest.config.ts). */
+/** Runs the TypeScript tests: unit tests next to the code, and tests of whole programs in test/ (vitest.config.ts). */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -61,13 +61,13 @@ export async function runVitest({ filters = [], projects = [] }, env = process.e
  * @typedef {{testResults: TestFile[]}} Result
  */
 
-/** Tests whose time is printed at the end of a run. */
+/** Number of tests whose time is printed at the end of a run. */
 const SLOWEST = 20;
 
 /**
  * @param {Result} result
  * @param {number} count
- * @returns {string[]} "12.3 s  FILE > TEST", the slowest first; time of hooks is not in it
+ * @returns {string[]} "12.3 s  FILE > TEST", the slowest first, without the time of hooks
  */
 export function slowestTests({ testResults }, count) {
   return testResults
@@ -90,7 +90,7 @@ export function countOfVitest({ testResults }, status) {
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
   const passed = tests.filter((test) => test.status === "passed").length;
   const failedTests = tests.filter((test) => test.status === "failed").length;
-  // A file that could not be loaded has no tests to fail, and must not be silent.
+  // A file that could not be loaded has no tests that could fail, but must be reported.
   const broken = testResults.filter(
     (file) =>
       file.status === "failed" && !file.assertionResults.some((test) => test.status === "failed"),
@@ -106,7 +106,7 @@ export function countOfVitest({ testResults }, status) {
   };
 }
 
-/** Lines of a failure's message that are repeated at the end. */
+/** Number of lines of a failure's message that are repeated at the end. */
 const MESSAGE_LINES = 12;
 
 /** @param {TestFile} file @returns {string[]} */

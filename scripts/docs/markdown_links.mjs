@@ -1,7 +1,7 @@
 /** Links and headings of a Markdown page: for the link check, and for the pages of the docs site. */
 import GithubSlugger, { slug } from "github-slugger";
 
-/** A block of code, an inline piece of code, or a comment: links in these are text. */
+/** A code block, inline code, or a comment: links in these are plain text. */
 const NOT_TEXT =
   /^(`{3,}|~{3,})[^\n]*\n[\s\S]*?^\1[`~]*[ \t]*$|^ {4,}\S[^\n]*$|`[^`\n]+`|<!--[\s\S]*?-->/gm;
 const LINK = /(!?\[(?:[^[\]]|\[[^\]]*\])*\]\()([^()\s]+(?:\([^()\s]*\))?)((?:\s+"[^"]*")?\))/g;
@@ -15,7 +15,7 @@ const HEADING = /^#{1,6}[ \t]+(.+?)[ \t]*#*$/gm;
 
 /** @param {string} text @returns {Link[]} */
 export function linksOf(text) {
-  // Inline code may be the text of a link: only code that holds a link is blanked.
+  // Inline code may be the text of a link, so only code that contains a link is blanked.
   const plain = blankCode(text);
   return [...plain.matchAll(LINK)].map((match) => ({
     target: match[2] ?? "",
@@ -60,7 +60,7 @@ export function anchorsOf(text) {
 /** Anchor of one heading. @param {string} heading @returns {string} */
 export const anchorOf = (heading) => slug(heading.trim());
 
-/** Blocks and pieces of code with a link in them become spaces, so that positions stay. @param {string} text */
+/** Replaces code that contains a link with spaces, so that positions stay the same. @param {string} text */
 function blankCode(text) {
   return text.replace(NOT_TEXT, (code) =>
     code.includes("](") ? code.replace(/[^\n]/g, " ") : code,

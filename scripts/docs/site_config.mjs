@@ -1,7 +1,7 @@
 /** How VitePress builds the docs site from the pages that stage.mjs writes. */
 import { anchorOf } from "./markdown_links.mjs";
 
-/** Blocks of code show 80 columns, the width of a command's output, beside the sidebar and the outline. */
+/** Leaves code blocks 80 columns, the width of a command's output, between the sidebar and the outline. */
 const style = `
 .vp-doc div[class*="language-"] code { font-size: 12.25px; padding: 0 16px; }
 .VPDoc.has-aside .content-container { max-width: 752px; }
@@ -18,13 +18,13 @@ export function siteConfig({ sidebar, outDir }) {
     head: [["style", {}, style]],
     outDir,
     cacheDir: `${outDir}/../cache`,
-    // A dead link between pages stops the build.
+    // A broken link between pages stops the build.
     ignoreDeadLinks: false,
     lastUpdated: false,
     markdown: {
-      // Our pages are plain Markdown: a tag in them is text.
+      // Our pages are plain Markdown, so HTML tags are text.
       html: false,
-      // The anchors that GitHub gives: a link works in both places.
+      // The same anchors as on GitHub, so that a link works in both places.
       anchor: { slugify: anchorOf },
     },
     themeConfig: {

@@ -7,7 +7,7 @@
  *   PATH/source.c    -> public/files/PATH/source.c.txt, if a page links to it
  *   PATH/            -> repository/PATH/index.md, a list of the folder's files
  *
- * Links are rewritten to match. A link that leads nowhere stops the build: scripts/checks/links.mjs names it.
+ * Links are rewritten to match. A broken link stops the build; scripts/checks/links.mjs names it.
  */
 import {
   copyFileSync,
@@ -24,7 +24,7 @@ import { linksOf, replaceLinks } from "./markdown_links.mjs";
 /** @typedef {{text: string, items: {text: string, link: string}[]}} Group of the sidebar */
 
 /**
- * @param {string} folder is made; what it holds already is kept
+ * @param {string} folder is created if missing; existing files in it are kept
  * @returns {{pages: string[], sidebar: Group[]}} `pages`: from the repository's root
  */
 export function stage(folder) {
@@ -67,19 +67,19 @@ function staged(text, page, folder, pages) {
       copy(leadsTo, join(folder, "images", posix.basename(leadsTo)));
       return `/images/${posix.basename(leadsTo)}`;
     }
-    // Text, so that a browser shows it whatever the language.
+    // As .txt, so that a browser shows it whatever its language.
     copy(leadsTo, join(folder, "public/files", `${leadsTo}.txt`));
     return `/files/${leadsTo}.txt`;
   });
 }
 
-/** Where a page lies in the staged folder. @param {string} page from the root, or a folder */
+/** The path of a page in the staged folder. @param {string} page from the root, or a folder */
 function placeOf(page) {
   const path = isFolder(page) ? `${page}/index.md` : page.replace(/README\.md$/, "index.md");
   return path.startsWith("docs/") ? path.slice("docs/".length) : `repository/${path}`;
 }
 
-/** The README of a folder is its page. @param {string} path */
+/** A folder's README is its page. @param {string} path */
 function pageOf(path) {
   const plain = path.replace(/\/$/, "");
   if (!isFolder(plain)) {

@@ -1,4 +1,4 @@
-/** The allocators that `tidemark allocators` preloads, unpacked from Debian's packages without installing them. */
+/** Unpacks the allocators that `tidemark allocators` preloads from Debian packages, without installing them. */
 import { chmodSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { findOnPath, SetupError, step } from "../command.mjs";

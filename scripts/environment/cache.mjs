@@ -1,4 +1,4 @@
-/** The user's cache folder: large things that every clone shares, each made once and whole. */
+/** The user's cache folder: large items that all clones share, each created once and atomically. */
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -18,13 +18,13 @@ export function cacheFolder() {
 }
 
 /**
- * A folder of the cache, made by `make` where it is not there yet.
+ * A folder in the cache, created by `make` if it does not exist yet.
  *
- *     NAME-HASH         link, set last and by rename: what it leads to is whole
- *     NAME-HASH.PID/    the folder; never moved, for a virtual environment's scripts hold their path
+ *     NAME-HASH         link, set last and by rename, so its target is complete
+ *     NAME-HASH.PID/    the folder; never moved, because a virtual environment's scripts contain its path
  *
  * @param {string} name
- * @param {string[]} ingredients everything that decides the content
+ * @param {string[]} ingredients everything that determines the content
  * @param {(folder: string) => Promise<void>} make fills an empty folder; what it throws is passed on
  * @returns {Promise<string>} absolute path of the folder
  */

@@ -1,6 +1,6 @@
 /**
- * Debian forky in a folder, for CPython 3.13 and newer as a distribution builds them. Made by
- * debootstrap from the mirror that the machine's own apt uses; root only, for chroot(2) is.
+ * Debian forky in a folder, for a distribution's builds of CPython 3.13 and newer. Created by
+ * debootstrap from the mirror that the machine's own apt uses; needs root, as chroot(2) does.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,10 +9,10 @@ import { cached } from "./cache.mjs";
 
 export const suite = "forky";
 const pythons = ["python3.13", "python3.14", "python3.15"];
-/** With their headers: agent/layouts/generate.py checks its tables against them. */
+/** Includes headers, because agent/layouts/generate.py checks its tables against them. */
 const packages = pythons.flatMap((name) => [name, `lib${name}-dev`]);
-/** What attach refuses by its name, a host that embeds the shared library, other allocators to run beside.
- * By apt, for debootstrap knows no packages that others provide. */
+/** Builds that attach refuses by name, a host that embeds the shared library, and other allocators to test with.
+ * Installed by apt, because debootstrap does not support virtual packages. */
 const targets = [
   ...["python3.13-dbg", "python3.14-dbg", "uwsgi-core", "uwsgi-plugin-python3"],
   ...["libjemalloc2", "libtcmalloc-minimal4t64"],
@@ -39,7 +39,7 @@ export async function makeChroot() {
     ]);
     const apt = [
       ...[folder, "/usr/bin/env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"],
-      ...["-o", "Acquire::Check-Valid-Until=false"], // a mirror may be out of date
+      ...["-o", "Acquire::Check-Valid-Until=false"], // the mirror may be out of date
     ];
     await step(`${suite}: apt-get update`, "chroot", [...apt, "update"]);
     await step(`${suite}: apt-get install ${targets.join(" ")}`, "chroot", [
@@ -49,7 +49,7 @@ export async function makeChroot() {
   });
 }
 
-/** The first address of a Debian archive (not of security updates) among apt's sources. */
+/** The first Debian archive (not security updates) among apt's sources. */
 export function debianMirror() {
   const mirror = aptSources()
     .split("\n")

@@ -1,6 +1,6 @@
 /**
- * Root file systems of Debian as a user's machine has them: Python with venv, no compiler, no Node, nothing
- * of Tidemark's. The tests of the packages install into copies of them (test/packages/clean_root.ts).
+ * Debian root file systems like a user's machine: Python with venv, no compiler, no Node, nothing from
+ * Tidemark. The package tests install into copies of them (test/packages/clean_root.ts).
  */
 import { existsSync } from "node:fs";
 import { findOnPath, SetupError, step } from "../command.mjs";
@@ -15,7 +15,7 @@ const scripts = "/usr/share/debootstrap/scripts";
 
 /**
  * @param {CleanSuite} suite
- * @returns {Promise<string>} absolute path of the root folder; it must stay as it is
+ * @returns {Promise<string>} absolute path of the root folder, which must not be changed
  * @throws {Error} why it is unavailable
  */
 export function makeCleanRoot(suite) {
@@ -23,7 +23,7 @@ export function makeCleanRoot(suite) {
 }
 
 /**
- * The same with a C compiler alone: the agent is built against its C library.
+ * The same with only a C compiler: the agent is built against its C library.
  * @param {CleanSuite} suite
  * @returns {Promise<string>}
  * @throws {Error} why it is unavailable
@@ -42,7 +42,7 @@ async function bootstrap(name, suite, wanted) {
     throw new SetupError("needs debootstrap");
   }
   const mirror = debianMirror();
-  // debootstrap may be older than the suite; every suite has been made as sid is since.
+  // debootstrap may be older than the suite; every suite is set up like sid.
   const script = existsSync(`${scripts}/${suite}`) ? [] : [`${scripts}/sid`];
   return await cached(name, [...wanted, mirror], async (folder) => {
     await step(`Debian ${suite} with ${wanted.join(", ")} by debootstrap`, debootstrap, [

@@ -1,6 +1,6 @@
 /**
- * CPython without a GIL, built from the source package of Debian forky: what attach refuses by its name, and
- * whose native memory alone is recorded. Debian has no package of one.
+ * CPython without a GIL, built from the source package of Debian forky. attach refuses it by name, and only
+ * its native memory is recorded. Debian has no package for it.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { findCompiler } from "../setup.mjs";
 import { cached } from "./cache.mjs";
 import { debianMirror, suite } from "./chroot.mjs";
 
-/** The newest first: a mirror may lack the source of some. */
+/** The newest first; a mirror may lack the source of some. */
 const sources = ["python3.14", "python3.13"];
 const longestMs = 120_000;
 

@@ -50,7 +50,7 @@ export async function interpretersInChroot(chroot) {
 
 /**
  * @param {string[]} paths
- * @param {string[]} before words of the command that come before the interpreter's path
+ * @param {string[]} before words of the command before the interpreter's path
  * @returns {Promise<Interpreter[]>} one for each version and installation
  */
 async function describeAll(paths, before) {

@@ -9,7 +9,7 @@ import { cached, cacheFolder } from "./cache.mjs";
 
 /** The minor versions that every package of the requirements has wheels for, best first. */
 const suitable = ["3.12", "3.11", "3.13"];
-/** torch's CUDA libraries take 5 GB, twice while pip unpacks them. */
+/** torch's CUDA libraries take 5 GB, and twice that while pip unpacks them. */
 const torchNeedsBytes = 12e9;
 
 /**
@@ -79,12 +79,12 @@ export async function makeVenv(name, requirements, interpreters, needsBytes = 1e
 const wheels = ["manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64"];
 
 /**
- * The same for one given interpreter, which needs no pip of its own: a folder for PYTHONPATH.
+ * The same for one given interpreter, which does not need pip: a folder for PYTHONPATH.
  * @param {string} name
  * @param {string} requirements path in the repository
  * @param {Interpreter} interpreter
- * @param {Interpreter[]} interpreters whose pip may install it; that of the same minor version first, for
- *   it reads the requirements' markers as its own version
+ * @param {Interpreter[]} interpreters whose pip may install it; the same minor version is preferred, because
+ *   pip evaluates the requirements' markers for its own version
  * @returns {Promise<string>} absolute path of the folder
  * @throws {Error} why it is unavailable
  */
@@ -103,7 +103,7 @@ export async function makePackageFolder(name, requirements, interpreter, interpr
 }
 
 /**
- * An interpreter of this machine with pip, best one of the given minor version.
+ * An interpreter on this machine with pip, preferably of the given minor version.
  * @param {string} minor @param {Interpreter[]} interpreters
  */
 export async function pipFor(minor, interpreters) {
@@ -119,7 +119,7 @@ export async function pipFor(minor, interpreters) {
 }
 
 /**
- * Debian keeps `ensurepip` in a package of its own: where it is missing another interpreter may have
+ * Debian has `ensurepip` in a separate package: where it is missing, another interpreter may have
  * it.
  * @param {Interpreter[]} interpreters
  */

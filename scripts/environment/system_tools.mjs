@@ -1,4 +1,4 @@
-/** System packages that only the tests need; installed where apt and root are at hand. */
+/** System packages that only the tests need; installed if apt and root are available. */
 import { findOnPath, step } from "../command.mjs";
 
 /** @type {[program: string, ...packages: string[]][]} program looked for, Debian packages that bring it */
@@ -30,7 +30,7 @@ export async function installSystemTools() {
     const why = reasonOf(error);
     return missing.map(([, what = ""]) => ({ what, why }));
   }
-  // One by one, so that a package that this release lacks leaves the others.
+  // One by one, so that a package that this release lacks does not prevent the others.
   for (const [, ...packages] of missing) {
     const words = ["install", "-q", "-y", "--no-install-recommends", ...packages];
     try {

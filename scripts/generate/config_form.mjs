@@ -1,4 +1,4 @@
-// JSON Schemas of the YAML files that people write, from the forms that the program checks them by: for editors and CI.
+// JSON Schemas (for editors and CI) of the YAML files that users write, from the forms that the program checks.
 import { formatted } from "./source_files.mjs";
 
 /** @returns {Promise<Map<string, string>>} path in the repository -> text */

@@ -1,9 +1,9 @@
-// src/inspect/{live,recorded}/index.ts: what the files of a folder and of its parts export, without what is marked
+// src/inspect/{live,recorded}/index.ts: what the files of a folder and of its parts export, except names marked
 // `@internal`.
 import ts from "typescript";
 import { formatted, sourcesOf } from "./source_files.mjs";
 
-/** Folders and the parts of theirs that count. */
+/** Folders, and the parts of each that are included. */
 const folders = new Map([
   ["src/inspect/live", ["gpu"]],
   ["src/inspect/recorded", ["gpu", "rows"]],

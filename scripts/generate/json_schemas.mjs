@@ -7,7 +7,7 @@ import { createGenerator } from "ts-json-schema-generator";
 const modelPath = fileURLToPath(new URL("../../src/model/documents/", import.meta.url));
 const projectPath = fileURLToPath(new URL("../../tsconfig.json", import.meta.url));
 
-/** What the field `"schema"` of a type says: every type with such a field is a document. */
+/** The value of a type's `"schema"` field; every type with such a field is a document. */
 const DOCUMENT = /export interface (\w+Json) \{\s*schema: "tidemark\.(\w+)\/(\d+)";/g;
 
 /** @returns {Map<string, string>} path in the repository -> text */
@@ -33,7 +33,7 @@ function schemasOf(path) {
     path,
     tsconfig: projectPath,
     topRef: false,
-    // A version gains optional keys: readers must not refuse those they do not know.
+    // Optional keys may be added within a version, so readers must accept unknown keys.
     additionalProperties: true,
     skipTypeCheck: true,
   });

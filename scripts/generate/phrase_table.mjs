@@ -1,4 +1,4 @@
-// The list of refused phrases in CONTRIBUTING.md, from scripts/checks/phrases.mjs.
+// The list of phrases to avoid in CONTRIBUTING.md, from scripts/checks/phrases.mjs.
 import { readFileSync } from "node:fs";
 import { PHRASES } from "../checks/phrases.mjs";
 
@@ -22,7 +22,7 @@ export function phraseTable() {
   return new Map([["CONTRIBUTING.md", text.replace(TABLE, () => table)]]);
 }
 
-/** Alternatives by commas: a bar would end the cell. @param {string} phrase */
+/** Separates alternatives by commas, because a bar would end the cell. @param {string} phrase */
 function plain(phrase) {
   return phrase
     .replace(/\((\w+)\|\) ?/g, "($1) ")

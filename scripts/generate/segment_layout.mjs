@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 export const segmentLayoutPath = join(root, "src/segment/layout.ts");
 
-/** The text that src/segment/layout.ts must hold. Needs a C compiler (`CC`, else `cc`). */
+/** The text of src/segment/layout.ts. Needs a C compiler (`CC`, else `cc`). */
 export function segmentLayout() {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-layout-"));
   try {
@@ -45,7 +45,7 @@ function typescript(json) {
 /** @typedef {[name: string, value: number | string]} Entry */
 
 /**
- * A number that no double can hold is given as a string of hexadecimal digits.
+ * A number that does not fit a double is given as a string of hexadecimal digits.
  * @param {Entry} entry @returns {Entry}
  */
 function constant([name, value]) {

@@ -1,4 +1,4 @@
-// What generators read from TypeScript sources, and the style that they write.
+// Reads TypeScript sources for the generators, and formats their output.
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import ts from "typescript";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /**
- * The sources of one folder without tests, in the order of their names.
+ * The sources of one folder without tests, sorted by name.
  * @param {string} folder from the root
  * @returns {{name: string, source: ts.SourceFile}[]} `name` without ".ts"
  */
@@ -27,7 +27,7 @@ export function sourcesOf(folder) {
     }));
 }
 
-/** As `npm run format` would leave it. @param {string} path from the root @param {string} text @returns {string} */
+/** Formats text as `npm run format` does. @param {string} path from the root @param {string} text @returns {string} */
 export function formatted(path, text) {
   const biome = join(root, "node_modules/.bin/biome");
   const args = ["check", "--write", `--stdin-file-path=${path}`];

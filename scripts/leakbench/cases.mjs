@@ -5,10 +5,10 @@ import { SetupError } from "../command.mjs";
 
 /**
  * @typedef {object} Expectation
- * @property {string[]} verdict kinds that are right
+ * @property {string[]} verdict kinds that are correct
  * @property {{file: string, functions: string[]}} [culprit]
  * @property {string} [holder] a name of the holder's path
- * @property {string[]} packages what must be importable
+ * @property {string[]} packages that must be importable
  * @property {number} seconds
  * @property {boolean} negative it does not leak
  *

@@ -1,15 +1,15 @@
-/** What the bench prints, and its page. */
+/** The leak bench's output, and its page. */
 import { isRight, total } from "./score.mjs";
 import { ways } from "./ways.mjs";
 
 /** @typedef {import("./score.mjs").CaseResult} CaseResult */
 
 /**
- * The newest whole run of each way: what the page is made of.
+ * The newest complete run of each way; the page is made from these.
  * @typedef {Record<string, {date: string, results: CaseResult[]}>} Measured
  */
 
-/** One result as a line of fixed width. @param {CaseResult} result @param {number} [width] */
+/** Formats one result as a line of fixed width. @param {CaseResult} result @param {number} [width] */
 export function row(result, width = 28) {
   const mark = result.verdictRight ? "ok  " : result.open ? "open" : "NO  ";
   return [
@@ -75,8 +75,8 @@ export function withRun(measured, way, results) {
 }
 
 /**
- * The columns of the page: each way, and each window that all cases were watched for; cases that ran for their own
- * time share one column.
+ * The columns of the page: one for each way and each window that all cases were watched for; cases that ran for their
+ * own time share one column.
  * @param {Measured} measured
  */
 function columnsOf(measured) {
@@ -87,7 +87,7 @@ function columnsOf(measured) {
     }
     const { date, results } = run;
     const cases = new Set(results.map((result) => result.case)).size;
-    // One window of its own for each case, unless they are all the same.
+    // Each case has its own window, unless all windows are the same.
     const isOwn = cases === results.length && windowsOf(results).length > 1;
     const windows = isOwn ? [null] : windowsOf(results);
     return windows.map((seconds) => ({

@@ -1,14 +1,14 @@
 /**
- * What other tools put first on the same cases: tracemalloc's difference of two snapshots, memray's leak
- * view and scalene's leak list, each asked as its manual says, by whole stacks where it has them.
+ * What other tools rank first on the same cases: tracemalloc's difference of two snapshots, memray's leak
+ * view and scalene's leak list, each used as its manual recommends, by complete stacks where it has them.
  *
  *     case ──> watch.py (tracemalloc, memray)      rows of stacks, largest first ──┐
  *          └─> scalene run --outfile               leaks by line, fastest first  ──┴──> rank of the culprit,
  *                                                                                       growth on look-alikes
  *
- * How it fails: a tool that ends a case otherwise than the case ends alone, or prints nothing, is counted as
- * not run, with why. A case without a culprit (copy-on-write, an allocator that keeps) is not asked of them:
- * none of the three has a word for it.
+ * Failures: a tool under which a case ends differently than alone, or that prints nothing, is counted as
+ * not run, with the reason. Cases without a culprit (copy-on-write, an allocator that keeps memory) are left
+ * out: none of the three tools reports such causes.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,9 +19,9 @@ import { capture } from "../command.mjs";
 const folder = fileURLToPath(new URL("peers", import.meta.url));
 
 export const peerNames = /** @type {const} */ (["tracemalloc", "memray", "scalene"]);
-/** A site of a look-alike that a reader would go after. */
+/** The size of a look-alike's site that a reader would investigate. */
 export const falseGrowthBytes = 5e6;
-/** Scalene may take a minute and more to write its profile on a busy machine. */
+/** Scalene may take more than a minute to write its profile on a busy machine. */
 const SLACK_SECONDS = 240;
 
 /**
@@ -33,7 +33,7 @@ const SLACK_SECONDS = 240;
  * @property {number | null} culpritRank 1 is its first row, 0 none of its first 20; null: a look-alike
  * @property {number} topBytes of its first row; 0: it lists nothing
  * @property {boolean | null} falseGrowth a look-alike in which it lists a growing site; null: a leak
- * @property {string} [skipped] why it could not be asked
+ * @property {string} [skipped] why it could not be run
  */
 
 /**
@@ -61,7 +61,7 @@ export async function runPeer(labelled, peer, python, seconds) {
  * @param {string} python
  * @param {number} seconds
  * @param {string} scratch
- * @returns {Promise<PeerRow[]>} first what it puts first
+ * @returns {Promise<PeerRow[]>} in the tool's order
  */
 async function rowsOf(labelled, peer, python, seconds, scratch) {
   const script = join(labelled.folder, "case.py");
@@ -71,7 +71,7 @@ async function rowsOf(labelled, peer, python, seconds, scratch) {
       : [join(scratch, "rows.json"), [join(folder, "watch.py"), peer, String(seconds)]];
   const last = peer === "scalene" ? [file, script] : [scratch, script];
   const limit = String(4 * seconds + SLACK_SECONDS);
-  // timeout(1) ends the whole group: a child that is left would hold the pipe open for ever.
+  // timeout(1) ends the whole group: a surviving child would hold the pipe open forever.
   const { output } = await capture("timeout", ["-k", "10", limit, python, ...words, ...last], {
     cwd: labelled.folder,
     env: { ...process.env, LEAKBENCH_SECONDS: String(seconds) },
@@ -84,7 +84,7 @@ async function rowsOf(labelled, peer, python, seconds, scratch) {
 }
 
 /**
- * Its list as it stands in the profile: by file and line; by likelihood there, the fastest first here.
+ * Scalene's leak list, by file and line. The profile sorts it by likelihood; here the fastest growth comes first.
  * @param {any} profile
  * @param {number} seconds
  * @returns {PeerRow[]}
@@ -101,7 +101,7 @@ function scaleneLeaks(profile, seconds) {
 }
 
 /**
- * Names the functions of the case's own lines, for tools that know lines alone.
+ * Names the functions of the case's own lines, for tools that only know lines.
  * @param {PeerRow[]} rows
  * @param {string} script
  * @param {string} python
@@ -144,7 +144,7 @@ function score({ name, expect }, peer, rows) {
     ),
   );
   const topBytes = Math.round(rows[0]?.bytes ?? 0);
-  // Scalene lists only what it takes for a leak; the others list all that lives.
+  // Scalene lists only suspected leaks; the others list all live memory.
   const accuses = peer === "scalene" ? rows.length > 0 : topBytes >= falseGrowthBytes;
   return {
     case: name,
@@ -156,7 +156,7 @@ function score({ name, expect }, peer, rows) {
   };
 }
 
-/** What can be asked of them. @param {import("./cases.mjs").LabelledCase[]} cases */
+/** The cases that the peers can be judged by. @param {import("./cases.mjs").LabelledCase[]} cases */
 export function askable(cases) {
   return cases.filter(({ expect }) => expect.negative || expect.culprit !== undefined);
 }

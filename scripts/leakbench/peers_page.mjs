@@ -1,4 +1,4 @@
-/** The part of docs/leakbench.md about other tools: it is kept when the rest is written again. */
+/** The part of docs/leakbench.md about other tools; it is kept when the rest is rewritten. */
 import { falseGrowthBytes, peerNames, peerTotals } from "./peers.mjs";
 
 /** @typedef {import("./peers.mjs").PeerResult} PeerResult */

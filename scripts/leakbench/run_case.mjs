@@ -1,4 +1,4 @@
-/** One case, as a user would run it. */
+/** Runs one case as a user would. */
 import { spawn } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -50,7 +50,7 @@ export async function runCase(labelled, environment, { python, way, windows }) {
 }
 
 /**
- * The recording of what was judged wrongly, for a closer look.
+ * Keeps the recording of a misjudged case for inspection.
  * @param {import("./score.mjs").CaseResult} result
  * @param {string | undefined} recording
  */
@@ -64,7 +64,7 @@ function keepIfWrong(result, recording) {
 }
 
 /**
- * Another program of the machine that runs meanwhile, where the case has one: beside.py. It is no child of the
+ * Starts the case's other program (beside.py), if it has one, to run at the same time. It is not a child of the
  * watched program.
  * @param {string} folder @param {string} interpreter @param {number} seconds
  */
@@ -79,7 +79,7 @@ function startBeside(folder, interpreter, seconds) {
 }
 
 /**
- * The set-up's interpreter that can import the packages; null where none can.
+ * The set-up's interpreter that can import the packages; null if none can.
  * @param {string[]} packages
  * @param {import("../environment.mjs").Environment} environment
  */

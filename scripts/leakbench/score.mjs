@@ -8,7 +8,7 @@ import { basename } from "node:path";
  * @property {string} verdict "" where there is none
  * @property {number} confidence
  * @property {boolean} verdictRight
- * @property {boolean} open it asks for a longer window, where the label names a kind
+ * @property {boolean} open it asks for a longer window, although the label names a kind
  * @property {number | null} culpritRank 1 is the first suspect, 0 none of them; null: the label names none
  * @property {boolean | null} holderRight null: the label names none
  * @property {number} seconds how long it was watched
@@ -43,7 +43,7 @@ export function isRight({ verdictRight, culpritRank, holderRight }) {
 }
 
 /**
- * The first suspect whose stack holds the culprit: its function by its last name, in its file.
+ * The first suspect whose stack contains the culprit: compares the function's last name, and the file.
  * @param {{file: string, functions: string[]}} culprit
  * @param {{stack: {function: string, file: string}[]}[]} suspects
  */
@@ -59,7 +59,7 @@ function rankOf(culprit, suspects) {
 }
 
 /**
- * One of the first three suspects is held by what the label names.
+ * Whether one of the first three suspects has the holder that the label names.
  * @param {string} holder
  * @param {{holder?: {path: string[]}}[]} suspects
  */

@@ -1,7 +1,7 @@
 /**
- * The ways to a verdict. Each takes a program and the windows that are asked for, in seconds, and gives the diagnosis
- * at the end of each window. Where the way makes a recording, one run of the longest window serves all: a copy of the
- * growing file, taken when a window ends, is what a recorder that was killed at that moment would have left.
+ * The ways to get a verdict. Each takes a program and the requested windows, in seconds, and returns the diagnosis
+ * at the end of each window. If the way makes a recording, one run of the longest window serves all windows: a copy of
+ * the growing file at the end of a window is what a recorder killed at that moment would have left.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,7 +28,7 @@ const agent = join(root, "dist/native/libtidemark.so");
  * @typedef {(trial: Trial) => Promise<Map<number, Outcome>>} Way by window
  */
 
-/** How long a program runs before it is watched, and afterwards, so that it does not end meanwhile. */
+/** How long a program runs before and after it is watched, so that it does not end in the meantime. */
 const startSeconds = 4;
 const leftSeconds = 30;
 
@@ -80,7 +80,7 @@ function preloaded(trial) {
   return attached(trial, { LD_PRELOAD: agent, TIDEMARK: `dir=${trial.place}` });
 }
 
-/** One window after the other, of one program. @param {Trial} trial @param {string[]} options */
+/** Watches one program for one window after another. @param {Trial} trial @param {string[]} options */
 async function watched(trial, options) {
   const all = trial.windows.reduce((sum, seconds) => sum + seconds + startSeconds, 0);
   return besideProgram(trial, all, {}, async (pid) => {
@@ -141,7 +141,7 @@ async function besideProgram({ command: [file = "", ...args], folder }, seconds,
 }
 
 /**
- * Copies of a recording as it was when each window ended; the longest is the recording itself.
+ * Copies a recording as it was when each window ended; for the longest window, it is the recording itself.
  * @param {string} recording
  * @param {number[]} windows
  * @returns {Promise<Map<number, string>>}

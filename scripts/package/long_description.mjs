@@ -1,4 +1,4 @@
-/** README.md for the registries, which have neither its pictures nor the pages that it links to. */
+/** README.md for the package registries, which have neither its pictures nor the pages that it links to. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup.mjs";
@@ -9,7 +9,7 @@ export function readmeWithoutLinks() {
 }
 
 /**
- * Removes pictures; of a link to a file, keeps the text.
+ * Removes pictures, and replaces links to files with their text.
  * @param {string} markdown
  */
 export function withoutLinks(markdown) {

@@ -1,11 +1,11 @@
-/** The native parts as they are published: without debug information, and for every glibc from 2.28 on. */
+/** Prepares the native parts for publishing: without debug information, and for every glibc from 2.28 on. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { nativeFiles } from "../build/native.mjs";
 import { capture, findOnPath, SetupError } from "../command.mjs";
 import { root } from "../setup.mjs";
 
-/** What the tag manylinux_2_28 promises, and docs name. */
+/** The version that the tag manylinux_2_28 promises and the docs name. */
 const NEWEST_GLIBC = [2, 28];
 
 /**

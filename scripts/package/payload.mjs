@@ -6,10 +6,10 @@
  *     dist/program/         the program, its libraries joined in
  *     dist/web/             the report's page and the pages of a server
  *     dist/native/          agent and guard (npm: a package of their own)
- *     python/tidemark/      the Python package, as a running program is given it
+ *     python/tidemark/      the Python package that a running program gets
  *     grammars/             the grammar of Python that `lint` parses with, as WebAssembly
  *     node_modules/         three libraries whose WebAssembly is loaded from a file
- *     THIRD_PARTY_LICENSES  of everything that is joined in
+ *     THIRD_PARTY_LICENSES  of everything that is bundled
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,9 +24,9 @@ import { root } from "../setup.mjs";
  * @property {boolean} [executable]
  */
 
-/** Libraries that stay folders of node_modules: they read their WebAssembly from beside themselves. */
+/** Libraries that stay folders in node_modules, because they load WebAssembly files from their own folder. */
 export const unjoined = ["gecko-profiler-demangle", "iced-x86", "web-tree-sitter"];
-/** Libraries of the page; package.json lists them for development, for the build joins them in. */
+/** Libraries of the page; package.json lists them for development, because the build bundles them. */
 const ofThePage = ["@tanstack/react-query", "d3-hierarchy", "react-dom", "uplot", "wouter"];
 
 /** @type {{version: string, description: string, license: string, dependencies: Record<string, string>}} */
@@ -64,20 +64,20 @@ export function runTimeFiles(folder) {
 }
 
 function runTimeRoots() {
-  // DuckDB is a package of its own.
+  // DuckDB is a separate package.
   return Object.keys(manifest.dependencies).filter((name) => name !== "@duckdb/node-api");
 }
 
 /**
  * @param {string[]} roots names of npm packages
- * @returns {string} the licences of these and of all that they need, by name
+ * @returns {string} the licences of these packages and all their dependencies, by name
  */
 export function thirdPartyLicenses(roots) {
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
   const found = new Set();
   const visit = (/** @type {string} */ name, /** @type {string} */ from) => {
     const path = resolve(lock, name, from);
-    // Types hold no code; native parts of other platforms are not installed.
+    // Type packages contain no code; native parts for other platforms are not installed.
     if (path === undefined || name.startsWith("@types/") || found.has(path)) {
       return;
     }
@@ -95,7 +95,7 @@ export function thirdPartyLicenses(roots) {
     .join("\n");
 }
 
-/** As Node resolves: the nearest node_modules above.
+/** Resolves as Node does: the nearest node_modules upwards.
  * @param {Record<string, object>} lock @param {string} name @param {string} from
  * @returns {string | undefined} */
 function resolve(lock, name, from) {

@@ -1,4 +1,4 @@
-/** The two wheels: the whole tool, and DuckDB for those who want it. */
+/** The two wheels: the whole tool, and the optional DuckDB. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { capture, SetupError } from "../command.mjs";
@@ -9,9 +9,9 @@ import { manifest, payload, pythonFiles, runTimeFiles, thirdPartyLicenses } from
 /** @typedef {import("./payload.mjs").PackageFile} PackageFile */
 
 const inSite = "tidemark_profiler";
-/** A folder of its own: of one that two wheels share, pip leaves empty folders behind. */
+/** A separate folder, because pip leaves empty folders behind if two wheels share one. */
 const companionInSite = "tidemark_profiler_server";
-/** What the program finds as `@duckdb/node-api`. Node follows it, names of exports included, while it is read. */
+/** The module that the program loads as `@duckdb/node-api`. Node resolves it, including export names, while parsing. */
 const duckdbForwarder = `// DuckDB is in the package of tidemark-profiler[server], if that is installed.
 module.exports = require("../../../../${companionInSite}/node_modules/@duckdb/node-api");
 `;
@@ -21,7 +21,7 @@ const duckdbFolders = [
   "node_modules/@duckdb/node-bindings-linux-x64",
   "node_modules/detect-libc",
 ];
-/** Plug-ins of other Python programs: the text of entry_points.txt (packaging.python.org). */
+/** The text of entry_points.txt: plug-ins for other Python programs (packaging.python.org). */
 const ENTRY_POINTS = "[pytest11]\ntidemark = tidemark.pytest_plugin\n";
 
 /**

@@ -2,7 +2,7 @@
 
     write_wheel.py LIST.json     {"wheel": PATH, "record": NAME, "files": [{"path", "source" or "text", "executable"}]}
 
-The same files give the same bytes: entries are sorted, and carry SOURCE_DATE_EPOCH or 2020-01-01 as their time.
+The same files give the same bytes: entries are sorted, and their time is SOURCE_DATE_EPOCH or 2020-01-01.
 """
 
 import base64
@@ -13,7 +13,7 @@ import sys
 import time
 import zipfile
 
-#: Of the zip format, which has no earlier times.
+#: The earliest time that the zip format can store.
 EARLIEST = 315532800
 DEFAULT_TIME = 1577836800
 
@@ -41,7 +41,7 @@ def write(wheel, record, files):
         def add(path, data, executable):
             entry = zipfile.ZipInfo(path, when)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.create_system = 3  # Unix: the mode stands in external_attr
+            entry.create_system = 3  # Unix: the mode is in external_attr
             entry.external_attr = (0o100755 if executable else 0o100644) << 16
             archive.writestr(entry, data)
 

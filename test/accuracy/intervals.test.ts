@@ -1,8 +1,8 @@
 /**
- * Are the errors that Tidemark states the errors that it makes? Hundreds of lines of known size: the
- * estimates must not lean to one side, their scatter must be the stated one, and 95 % intervals must
- * hold the truth as often as they say, line by line, however few samples a line has. Each bound is one
- * that a right implementation misses less than once in a million runs.
+ * Checks Tidemark's stated errors on hundreds of lines of known size: the estimates must be
+ * unbiased, their scatter must be the stated one, and 95 % intervals must contain the truth in
+ * 95 % of cases, line by line, however few samples a line has. A correct implementation misses
+ * each bound less than once in a million runs.
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ import { bytesByLine, type Figure, type KnownSite, placeOf, truthIn } from "../t
 
 const SITES = 240;
 const BYTES_EACH = 400_000;
-/** In all: so that nothing is passed by errors as large as the figures. */
+/** For the totals, so that nothing passes with errors as large as the figures. */
 const LEAST_SAMPLES = 200;
 afterAll(removeScratch);
 
@@ -47,12 +47,12 @@ function sum(parts: readonly Compared[]): Compared {
   }));
 }
 
-/** Samples that would state such an error. */
+/** The number of samples that would give this error. */
 function samplesBehind({ exact, variance }: Compared): number {
   return exact ** 2 / variance;
 }
 
-/** The most successes of `tries` that come short of once in ten million times. */
+/** The number of successes in `tries` that is undercut only once in ten million times. */
 function unlikelyFew(tries: number, probability: number): number {
   let chance = (1 - probability) ** tries;
   let total = chance;
@@ -65,7 +65,7 @@ function unlikelyFew(tries: number, probability: number): number {
   return successes - 1;
 }
 
-/** A line without a sample states no error: what stays unseen bounds it. */
+/** A line without a sample states no error; it is checked against the bound for unseen memory. */
 function holds({ estimate, variance, exact }: Compared, periodBytes: number): boolean {
   const { low, high } =
     estimate > 0
@@ -82,8 +82,8 @@ function expectHonest(parts: readonly Compared[], periodBytes: number): void {
   const lean = total.difference / Math.sqrt(total.variance);
   expect(Math.abs(lean), `leans by ${lean} standard errors`).toBeLessThan(5.4);
 
-  // Both are unbiased estimates of the same scatter, however few samples a site has; their own
-  // scatter is that of squares of counts.
+  // Both are unbiased estimates of the same scatter, however few samples a site has; they themselves
+  // scatter like squares of counts.
   const scatter = parts.reduce((all, { difference }) => all + difference ** 2, 0) / total.variance;
   const tolerance = 6 * Math.sqrt(2 / parts.length + 2 / samples);
   expect(Math.abs(scatter - 1), `scatter ${scatter} of the stated`).toBeLessThan(tolerance);
@@ -124,7 +124,7 @@ describe.each([...tested])("Python %s", (_version, python) => {
     expectHonest(compared(profile, temporaries, "allocated"), periodBytes);
     const left = bytesByLine(profile, "live");
     for (const known of temporaries) {
-      // The last one of each may still be there: a sample, of as many bytes as the period then was.
+      // The last object of each line may still be live: one sample, which counts as one period.
       expect(left.get(placeOf(known))?.samples ?? 0).toBeLessThan(2);
     }
   });

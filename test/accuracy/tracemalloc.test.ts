@@ -1,4 +1,4 @@
-/** The same lines, counted one by one by the interpreter's own tracemalloc in the same run. */
+/** Compares lines with the exact counts of the interpreter's own tracemalloc in the same run. */
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { coarsestPeriod } from "../../src/inspect/recorded/summary.js";
@@ -10,7 +10,7 @@ import { bytesByLine, type Estimate, largestError, truthIn } from "../truth.js";
 afterAll(removeScratch);
 const nothing: Estimate = { bytes: 0, standardError: 0, samples: 0 };
 const all = environment.interpreters.filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded);
-/** The oldest, one between, the newest: each takes seconds of tracemalloc's own. */
+/** The oldest, one in between, and the newest: tracemalloc takes seconds on each. */
 const interpreters = [...new Set([all[0], all[Math.floor(all.length / 2)], all.at(-1)])].filter(
   (interpreter) => interpreter !== undefined,
 );
@@ -27,7 +27,7 @@ describe.each(interpreters.map(({ version, path }) => [version, path]))(
       for (const [place, { bytes, standardError, samples }] of bytesByLine(
         outcome.open().profileAt("end"),
         "live",
-        // What tracemalloc itself allocates for each block, by malloc, it does not count.
+        // tracemalloc does not count the memory that it allocates itself for each block, by malloc.
         { domain: Domain.python },
       )) {
         const line = place.slice(place.lastIndexOf(" ") + 1);
@@ -46,8 +46,8 @@ describe.each(interpreters.map(({ version, path }) => [version, path]))(
       for (const { file, line, liveBytes } of large) {
         const { bytes, standardError } = byLine.get(`${file}:${line}`) ?? nothing;
         const claim = `${file}:${line}: estimated ${bytes} ± ${standardError}, exactly ${liveBytes}`;
-        // A line that was sampled by chance too seldom states too small an error, or none: then the one
-        // that its true size would have had where samples were rarest.
+        // A line that by chance was sampled too rarely states too small an error, or none: then use the error
+        // that its true size would have had at the coarsest period.
         const fairError = Math.max(standardError, Math.sqrt(liveBytes * coarsest));
         const slack = 0.03 * liveBytes;
         expect(Math.abs(bytes - liveBytes), claim).toBeLessThanOrEqual(5 * fairError + slack);

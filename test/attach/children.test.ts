@@ -1,4 +1,4 @@
-/** Children of an attached process, forked before or meanwhile, are recorded with it and left with it. */
+/** Children of an attached process, forked before or during the attach, are recorded and detached with it. */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -16,8 +16,8 @@ import { attach, killAll, nameOf, removeScratch, start, type Target } from "./ta
 afterEach(killAll);
 afterAll(removeScratch);
 
-/** Forks once before it is attached to, and whenever a line comes. A child says its pid once it holds 160 MB,
- * and then what its own agent's state is, whenever that has changed. */
+/** Forks once before it is attached to, and whenever it reads a line. A child prints its pid once it holds 160 MB,
+ * and then its own agent's state whenever that changes. */
 const PARENT = `
 import os, sys, time
 def grow(name):
@@ -57,13 +57,13 @@ async function pidOf(target: Target, name: string): Promise<number> {
 const inChroot = environment.interpreters.find(
   ({ chroot, freeThreaded }) => chroot && !freeThreaded,
 );
-// Without /proc a process cannot open the recorder's pool: it makes one for itself and its children.
+// Without /proc a process cannot open the recorder's pool, so it creates one for itself and its children.
 const places = [anyInterpreter(), ...(inChroot && isRoot ? [inChroot] : [])];
 
 describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, interpreter) => {
   const sharesPool = !interpreter.chroot;
 
-  test("children forked before and meanwhile are profiled, and disarm themselves after the end", async () => {
+  test("children forked before and during the recording are profiled, and disarm themselves after it", async () => {
     const target = await start(interpreter, PARENT);
     const early = await pidOf(target, "early");
     let late = 0;
@@ -135,7 +135,7 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     });
     const late = await pidOf(target, "late");
     expect(result.open().processes.map(({ pid }) => pid)).toEqual([target.pid]);
-    // It takes back what it inherited, at its first samples.
+    // It undoes what it inherited at its first samples.
     await expect
       .poll(() => readFileSync(`/proc/${late}/maps`, "utf8"), { timeout: 20_000 })
       .not.toMatch(/tidemark-pool/);

@@ -1,4 +1,4 @@
-/** Recorders that were killed: the next command names no dead recorder, and names the command to run; that works. */
+/** After a recorder is killed, the next command does not name it, but names a command to run, which works. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ while True:
 
 const cli = (...words: string[]) => execute([tidemark, ...words], { cwd: scratch });
 
-/** Runs what the error line advises, then the command again. */
+/** Runs the command that the error line advises, then the original command again. */
 async function expectRecovers(pid: number, dead: number): Promise<void> {
   const refused = await cli("attach", String(pid), "--for", "1s");
   expect(refused.status, refused.stderr).toBe(4);

@@ -1,6 +1,6 @@
 /**
- * Programs that hold their interpreter, or their memory, in another way than most: hosts that embed it, other
- * allocators, builds that must be refused by their name, several interpreters.
+ * Unusual interpreters and allocators: hosts that embed the interpreter, other allocators, builds that must be
+ * refused by name, several interpreters.
  */
 
 import { spawnSync } from "node:child_process";
@@ -82,7 +82,7 @@ int main(void) {
     expect(built.status, String(built.stderr)).toBe(0);
     const target = await startCommand([host], { PYTHONUNBUFFERED: "1" });
     expect((await attach(target.pid)).open().complete).toBe(true);
-    // Its main thread then waits in C code that let the lock go.
+    // Its main thread then waits in C code that has released the lock.
     expect((await exec(target.pid)).text).toBe("ran");
     expect(await target.ended()).toEqual({ code: 0, signal: null });
   });
@@ -151,7 +151,7 @@ def application(environ, start_response):
   }
 });
 
-/** Of this machine, else of the chroot: the words that start a Python with the library preloaded. */
+/** The command that starts a Python with the library preloaded, on this machine or else in the chroot. */
 function preloaded(library: string): string[] | null {
   const listed = spawnSync("ldconfig", ["-p"], { encoding: "utf8" }).stdout ?? "";
   const here = listed
@@ -172,7 +172,7 @@ const UNTIL_TOLD = "while not select.select([sys.stdin], [], [], 0)[0]";
 describe("other allocators", () => {
   for (const library of ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"]) {
     const command = preloaded(library);
-    test.runIf(command)(`${library} preloaded: recorded twice, and left well`, async () => {
+    test.runIf(command)(`${library} preloaded: recorded twice, and unharmed`, async () => {
       const target = await startCommand([
         ...present(command),
         ...["-u", "-c", `import select, sys\n${SERVICE.replace("while True", UNTIL_TOLD)}`],
@@ -191,7 +191,7 @@ describe("other allocators", () => {
   }
 });
 
-describe.runIf(tools.cc)("static thread-local storage that libraries have used up", () => {
+describe.runIf(tools.cc)("static thread-local storage is used up by libraries", () => {
   const source = join(scratch, "storage.c");
   beforeAll(() => {
     writeFileSync(
@@ -207,7 +207,7 @@ char *of_thread(void) { return block; }`,
   });
   const own = environment.interpreters.filter((one) => !one.chroot && !one.freeThreaded);
   test.each(own.map((one) => [nameOf(one), one] as const))("%s", async (_name, interpreter) => {
-    // Each copy of a library takes its own piece, until the loader has none left.
+    // Each copy of a library takes its own part, until the loader has none left.
     const target = await start(
       interpreter,
       `import ctypes, shutil, sys, threading, time
@@ -233,7 +233,7 @@ ended.set()
 for thread in threads: thread.join()
 print("well")`,
     );
-    // Twice: what a thread was given serves the next recording.
+    // Twice: the next recording reuses what a thread was given.
     for (const native of [false, true]) {
       const { recordingPath } = await attach(target.pid, { native });
       const profile = openRecording(recordingPath).profileAt("end");
@@ -297,7 +297,7 @@ print("up", flush=True)
       anyInterpreter(),
       `${SUBINTERPRETER}\ntime.sleep(2.5)\nprint("well", flush=True)`,
     );
-    // It has said "up", and sleeps a moment later.
+    // It has printed "up", and sleeps a moment later.
     const state = () => readFileSync(`/proc/${target.pid}/stat`, "utf8");
     await expect.poll(state, { timeout: 10_000 }).toMatch(/\) S /);
     await expect(exec(target.pid, 700)).rejects.toThrow(/TM-E035 .*several interpreters/);

@@ -1,6 +1,6 @@
 /**
- * Every CPython found, entered while it computes, ticks, sleeps, and waits for locks, sockets and
- * children; then recorded, left, and recorded again. What its program does must not change.
+ * Every CPython found: code is injected while it computes, ticks, sleeps, and waits for locks, sockets and
+ * children; then it is recorded, detached, and recorded again. Its program's behaviour must not change.
  */
 import { afterAll, afterEach, describe, expect, inject, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
@@ -11,7 +11,7 @@ import { attach, belongings, killAll, leftFiles, nameOf, removeScratch, start } 
 afterEach(killAll);
 afterAll(removeScratch);
 
-/** Each prints "up", waits for a few seconds in its own way, checks that nothing disturbed it, prints "well". */
+/** Each prints "up", waits for a few seconds in its own way, checks that nothing disturbed it, then prints "well". */
 const WAITS: Readonly<Record<string, string>> = {
   computing: `
 import time
@@ -83,7 +83,7 @@ while True:
         del kept[:]
     time.sleep(0.001)`;
 
-/** The answer in place of that of a program that has ended. */
+/** The result if the program has ended before it could answer. */
 const ended = { text: "", version: "" };
 
 const gil = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded);
@@ -91,12 +91,12 @@ const gil = environment.interpreters.filter(({ freeThreaded }) => !freeThreaded)
 describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as const))(
   "%s",
   (_name, interpreter) => {
-    test(`runs what it is handed while ${Object.keys(WAITS).join(", ")}`, async () => {
+    test(`runs injected code while ${Object.keys(WAITS).join(", ")}`, async () => {
       await Promise.all(
         Object.entries(WAITS).map(async ([how, source]) => {
           const target = await start(interpreter, source);
           const work = "import sys\nreturn sys.version.split()[0]";
-          // A second time, unless a busy machine has let the program end before.
+          // A second time, unless the program has already ended on a busy machine.
           for (let round = 0; round < 2 && target.child.exitCode === null; round++) {
             const { text, version } = await remoteExec(target.pid, work, {
               waitMs: 30_000,
@@ -151,14 +151,14 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
       }
       const now = belongings(target.pid);
       expect(now.descriptors).toBe(after.descriptors);
-      expect(now.mappings).toBeLessThanOrEqual(after.mappings + 4); // the heap's own come and go
+      expect(now.mappings).toBeLessThanOrEqual(after.mappings + 4); // the heap's own mappings come and go
       expect(target.child.exitCode).toBeNull();
       expect(target.output()).toBe("up\n");
     });
   },
 );
 
-// The table of what was not there to be run.
+// Lists the versions that were not available.
 for (const { minor } of VERSION_FACTS) {
   for (const sharedLibrary of [true, false]) {
     const found = gil.some(

@@ -21,7 +21,7 @@ test.runIf(environment.packagesPython)(
     const { before, after } = result;
     expect(after.descriptors).toBe(before.descriptors);
     expect(after.agentMappings).toBe(before.agentMappings);
-    expect(after.mappings).toBeLessThanOrEqual(before.mappings + 12); // the program's own heap
+    expect(after.mappings).toBeLessThanOrEqual(before.mappings + 12); // the program's own heap may grow by this much
     expect(result.rssGainBytes).toBeLessThan(48 * 2 ** 20);
   },
 );

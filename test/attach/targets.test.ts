@@ -1,4 +1,4 @@
-/** Programs in every awkward state and place: entered, or refused with the reason, and never hurt. */
+/** Programs in every awkward state and place: attached to, or refused with the reason, and never harmed. */
 
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -69,7 +69,7 @@ time.sleep(600)`,
     process.kill(target.pid, "SIGSTOP");
     await expect(exec(target.pid, "return 1", 1_500)).rejects.toThrow(/TM-E035 .*stopped/);
     expect(leftFiles(target.pid)).toEqual([]);
-    // The kernel puts a process that was let go back to its stop a moment later.
+    // After a release, the kernel stops the process again a moment later.
     const state = () => readFileSync(`/proc/${target.pid}/stat`, "utf8");
     await expect.poll(state, { timeout: 10_000 }).toMatch(/\) [Tt] /);
     await sleep(300);
@@ -81,7 +81,7 @@ time.sleep(600)`,
   test("a main thread in C code that holds the lock: refused, undone, and the program continues", async () => {
     const target = await start(
       python,
-      // The shell says "up": the main thread is in C by then.
+      // The shell prints "up": by then the main thread is in C code.
       `import ctypes
 ctypes.PyDLL(None).system(b"echo up; exec sleep 3")
 ran = sum(range(10))
@@ -95,7 +95,7 @@ print("well", ran)`,
   test("an uninterruptible wait (D): refused in time by its name, or entered once it is over", async () => {
     const fifo = join(scratch, "fifo");
     expect(spawnSync("mkfifo", [fifo]).status).toBe(0);
-    // A parent of posix_spawn is in that wait until its child has executed: here, has opened its input.
+    // The parent in posix_spawn is in that wait until its child has called exec; here, has opened its input.
     const target = await start(
       python,
       `import os, time
@@ -116,7 +116,7 @@ print("well")`,
       waitMs: 60_000,
       onWaiting(doing) {
         lastMessage = doing;
-        writeFileSync(fifo, ""); // its child goes on
+        writeFileSync(fifo, ""); // its child continues
       },
     });
     expect((await answer).text).toBe("ran");
@@ -137,7 +137,7 @@ time.sleep(600)`,
     const dead = Number(/up (\d+)/.exec(zombie.output())?.[1]);
     await expect(exec(dead)).rejects.toThrow(/ended|gone|no process/);
 
-    // Here, too, "up" is said when it is in C and has the lock.
+    // Here, too, "up" is printed when it is in C code and holds the lock.
     const held = `import ctypes\nctypes.PyDLL(None).system(b"echo up; exec sleep 600")`;
     const ending = await start(python, held);
     const answer = remoteExec(ending.pid, "return 'ran'", {
@@ -236,10 +236,10 @@ describe("recorders", () => {
     expect(leftFiles(target.pid)).toEqual([]);
   });
 
-  test("an interrupt at any moment of entering: the process is recorded and left, or not entered at all", async () => {
+  test("an interrupt at any moment of attaching: the process is recorded and left, or not entered at all", async () => {
     const target = await start(python, SERVICE);
     const outcomes = [];
-    // From before anything is read to after the agent has come on.
+    // From before anything is read until after the agent has been armed.
     for (let delayMs = 0; delayMs <= 90; delayMs += 2) {
       const interrupt = new AbortController();
       setTimeout(() => interrupt.abort(), delayMs);
@@ -251,7 +251,7 @@ describe("recorders", () => {
         (error: { id?: string }) => error.id,
       );
       outcomes.push(outcome);
-      // Whatever it was, no agent is left armed: it would refuse the next one.
+      // In every case no agent is left armed: an armed one would refuse the next recorder.
     }
     expect(outcomes.filter((outcome) => outcome !== "recorded" && outcome !== "TM-E041")).toEqual(
       [],
@@ -298,7 +298,7 @@ describe("places", () => {
   });
 
   test.runIf(isRoot && tools.setpriv)(
-    "another user's process: entered by root, refused to others",
+    "another user's process: root may attach, others are refused",
     async () => {
       const target = await startCommand([
         present(tools.setpriv),
@@ -343,7 +343,7 @@ describe("the command line", () => {
     expect(summary.target).toMatchObject({ pid: target.pid });
     expect(attached.stderr).toMatch(/it was paused for [\d.]+ ms/);
     const { target: seen, window } = summary as { target: Started; window: { startMs: number } };
-    expect(seen.startedMs).toBeLessThan(window.startMs); // the program's start, not the recording's
+    expect(seen.startedMs).toBeLessThan(window.startMs); // the start of the program, not of the recording
     const detached = validate(tidemark("detach", pid, "--json").stdout, "detach");
     expect(detached).toMatchObject({ pid: target.pid, recorded: false, inert: true });
     const mistakes: [string[], number, RegExp][] = [

@@ -1,4 +1,4 @@
-/** Programs that are attached to while they run, and what must not have changed in them afterwards. */
+/** Programs to attach to while they run, and checks that nothing has changed in them afterwards. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -17,12 +17,12 @@ export const scratch = mkdtempSync(join(tmpdir(), "tidemark-attach-"));
 
 const started: ChildProcess[] = [];
 
-/** Kills what {@link start} started, and what that started in turn. */
+/** Kills what {@link start} started, and its children. */
 export function killAll(): void {
   for (const { pid } of started.splice(0)) {
     try {
       process.kill(-present(pid), "SIGKILL");
-    } catch {} // all of it has ended
+    } catch {} // all processes have ended
   }
 }
 
@@ -35,7 +35,7 @@ export interface Target {
   readonly child: ChildProcess;
   /** Everything it printed. */
   output(): string;
-  /** Waits until its output holds the text. Throws where it ends first. */
+  /** Waits until its output contains the text. Throws if it ends first. */
   said(text: string): Promise<void>;
   ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
@@ -48,7 +48,7 @@ export function commandOf({ path, chroot }: Interpreter): string[] {
   return chroot ? ["chroot", chroot, path] : [path];
 }
 
-/** Starts a command; resolves once it has said so. */
+/** Starts a command; resolves once it has printed that it is up. */
 export async function startCommand(
   command: readonly string[],
   env: NodeJS.ProcessEnv = {},
@@ -57,7 +57,7 @@ export async function startCommand(
   const child = spawn(itemAt(command, 0), command.slice(1), {
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, ...env },
-    detached: true, // a process group of its own, to be killed as one
+    detached: true, // its own process group, to be killed as a whole
   });
   started.push(child);
   let output = "";
@@ -97,7 +97,7 @@ export function start(interpreter: Interpreter, source: string, env = {}): Promi
   return startCommand([...commandOf(interpreter), "-u", "-c", source], env);
 }
 
-/** Records until the recording holds what is asked for; the process decides how long that takes. */
+/** Records until the recording contains what is wanted; how long that takes depends on the process. */
 export function attach(
   pid: number,
   options: Partial<Parameters<typeof attachAndRecord>[0]> = {},
@@ -113,7 +113,7 @@ export function attach(
   });
 }
 
-/** Descriptors and mappings of a process: what an attach may leave behind is bounded. */
+/** Descriptors and mappings of a process, to check that what an attach leaves behind is bounded. */
 export function belongings(pid: number): { descriptors: number; mappings: number } {
   return {
     descriptors: readdirSync(`/proc/${pid}/fd`).length,
@@ -121,7 +121,7 @@ export function belongings(pid: number): { descriptors: number; mappings: number
   };
 }
 
-/** Files of ours in the folders that an exchange uses, as the process sees them. */
+/** Our files in the folders used to exchange data, as the process sees them. */
 export function leftFiles(pid: number): string[] {
   return ["/tmp", "/var/tmp", "/dev/shm", "/run"].flatMap((folder) => {
     try {

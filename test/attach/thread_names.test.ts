@@ -1,4 +1,4 @@
-/** Threads have the names that their program gave them, not those that the kernel knows. */
+/** Threads are shown with the names that the program gave them, not the kernel's names. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -11,8 +11,8 @@ afterEach(killAll);
 afterAll(removeScratch);
 afterAll(removeRecordings);
 
-/** Names that the kernel would cut, or not know, and a thread that threading never made; each allocates until the
- * program's input ends, or a file is there. */
+/** Names that the kernel would truncate or not know, and a thread that was not created by threading; each allocates
+ * until the program's input ends, or a file exists. */
 const PROGRAM = `
 import _thread, os, sys, threading, time
 def work():
@@ -33,7 +33,7 @@ print("well")
 `;
 const GIVEN = ["load orders of customers", "send événements"];
 
-/** Names of the threads other than the main one that a recording has so far. */
+/** Names of the threads in a recording so far, except the main thread. */
 function namesIn(path: string): string[] {
   const recording = openRecording(path);
   if (recording.looks.length === 0) {
@@ -58,13 +58,13 @@ describe.each(
     const recordingPath = join(scratch, `${target.pid}.tidemark`);
     await attach(target.pid, {
       recordingPath,
-      // Looks come a second apart at first.
+      // Names are read every second at first.
       enough: (elapsedMs) =>
         elapsedMs > 1500 && (elapsedMs > 30_000 || hasAll(namesIn(recordingPath))),
     });
     const names = namesIn(recordingPath);
     expect(names).toEqual(expect.arrayContaining(GIVEN));
-    // The kernel's name of a thread that threading does not know: its program's.
+    // A thread that threading does not know has the kernel's name, which is that of the program.
     expect(names.filter((name) => !GIVEN.includes(name))).toEqual([expect.stringMatching(/^py/)]);
     target.child.stdin?.end();
     expect(await target.ended()).toEqual({ code: 0, signal: null });

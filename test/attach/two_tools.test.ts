@@ -1,4 +1,4 @@
-/** Tidemark beside other tools that look into, or wrap, the same process. */
+/** Tidemark together with other tools that read or wrap the same process. */
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ afterAll(removeScratch);
 const python = environment.packagesPython ?? "";
 const pySpy = join(dirname(python), "py-spy");
 
-/** Allocates and frees all the time, and obeys commands on its input; "hold" makes it hold 150 MB more. */
+/** Allocates and frees all the time, and reads commands from its input; "hold" makes it hold 150 MB more. */
 const PROGRAM = `
 import os, sys, threading, time
 held = []
@@ -48,7 +48,7 @@ const HELD = 1500 * 100_000;
 
 const run = () => startCommand([python, "-u", "-c", PROGRAM, scratch]);
 
-/** Resolves once it has done so. */
+/** Resolves once the program has executed the command. */
 async function tell(target: Target, word: string): Promise<void> {
   const count = target.output().split("did ").length;
   target.child.stdin?.write(`${word}\n`);
@@ -60,7 +60,7 @@ async function endWell(target: Target): Promise<void> {
   expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
 }
 
-/** Attached to: resolves once it is recorded; `leave` ends that. */
+/** Attaches to the program: resolves once it is recorded; `leave` ends the recording. */
 async function attached(target: Target): Promise<{ leave(): Promise<AttachResult> }> {
   let over = false;
   let begun = () => {};
@@ -77,10 +77,10 @@ async function attached(target: Target): Promise<{ leave(): Promise<AttachResult
   };
 }
 
-/** Until the agent has sampled for a while, as the program's own thread allocates. */
+/** Long enough for the agent to take samples of the program's own thread. */
 const aWhile = () => new Promise((resolve) => setTimeout(resolve, 700));
 
-/** What lives of `hold`: of all places in it, the one of its call of bytearray. */
+/** Live bytes of `hold`, at the line that calls bytearray. */
 function held(result: AttachResult): Estimate | undefined {
   const places = bytesByLine(result.open().profileAt("end"), "live");
   return [...places].find(([place]) => place.startsWith("hold "))?.[1];
@@ -98,7 +98,7 @@ describe.runIf(existsSync(pySpy))("py-spy", () => {
     const code = new Promise((resolve) => spy.on("close", resolve));
     await aWhile();
     expect((await leave()).open().processes[0]?.profiled).toBe(true);
-    await (await attached(target)).leave(); // comes and goes between its samples
+    await (await attached(target)).leave(); // created and freed between its samples
     expect(await code).toBe(0);
     expect(statSync(file).size).toBeGreaterThan(0);
     await endWell(target);
@@ -122,12 +122,12 @@ describe.runIf(existsSync(join(dirname(python), "memray")))("memray", () => {
     await tell(target, "hold");
     const result = await leave();
     expect(said(result)).toMatch(/another tool .* wrapped the allocators/);
-    expectEstimate(held(result), HELD); // what came before it ended with the gap
+    expectEstimate(held(result), HELD); // what was allocated before it was dropped at the gap
     expect(statSync(join(scratch, `${target.pid}.bin`)).size).toBeGreaterThan(1000);
     await endWell(target);
   });
 
-  test("was there first: nothing is sampled, which is reported; afterwards, everything is", async () => {
+  test("starts first: nothing is sampled while it runs, which is reported; afterwards everything is", async () => {
     const target = await run();
     await tell(target, "track");
     const first = await attached(target);

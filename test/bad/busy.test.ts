@@ -1,4 +1,4 @@
-/** Looks at a busy program: threads start and end, and objects are replaced, while it is read. */
+/** Reads a busy program: threads start and end, and objects are replaced, while it is read. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Recordings that were cut, overwritten, swapped or made up: one clear line, or what is whole of them. */
+/** Recordings that were truncated, overwritten, swapped or forged: one clear line, or the part that is intact. */
 
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(removeScratch);
 
-/** Reads all that there is to read: the figures must be figures, the failures Tidemark's own. */
+/** Reads everything: all figures must be valid numbers, and all failures Tidemark's own errors. */
 function readAll(path: string): "read" | "damaged" | "refused" {
   try {
     const recording = openRecording(path);
@@ -50,7 +50,7 @@ function readAll(path: string): "read" | "damaged" | "refused" {
   }
 }
 
-/** No NaN, no infinity, nothing negative where bytes stand. */
+/** No NaN, no infinity, no negative byte counts. */
 function expectFigures(value: unknown, name = ""): void {
   if (typeof value === "number") {
     expect(Number.isFinite(value), name).toBe(true);
@@ -74,7 +74,7 @@ describe("in this process", () => {
   test("truncated at every byte", () => {
     const path = join(folder, "cut.tidemark");
     writeFileSync(path, whole);
-    // From the end: each cut only shortens the file. Every byte where frames are small, and so many in all.
+    // From the end, because each cut shortens the file. In steps, but at each of the first 600 bytes: frames are small.
     const step = Math.max(1, Math.floor(whole.length / inject("counts").recordingBytes));
     for (let length = whole.length - 1; length >= 0; length -= length < 600 ? 1 : step) {
       truncateSync(path, length);
@@ -209,7 +209,7 @@ describe("by the commands: exit code 2 and one line", () => {
   });
 });
 
-/** Where the frame ends that the byte at `offset` belongs to. */
+/** The end of the frame that contains the byte at `offset`. */
 function frameEnd(offset: number): number {
   let end = FILE_HEAD_BYTES;
   while (end <= offset) {
@@ -218,7 +218,7 @@ function frameEnd(offset: number): number {
   return end;
 }
 
-/** The head again with another version and a checksum that is right for it. */
+/** The header with another version and the matching checksum. */
 function laterVersion(recording: Buffer): Buffer {
   const changed = Buffer.from(recording);
   changed.writeUInt32LE(4242, 8);
@@ -226,7 +226,7 @@ function laterVersion(recording: Buffer): Buffer {
   return changed;
 }
 
-/** CRC-32 of zlib and PNG (polynomial 0xEDB88320), written here apart from the one under test. */
+/** CRC-32 of zlib and PNG (polynomial 0xEDB88320), independent of the implementation under test. */
 function crc32(bytes: Buffer): number {
   let sum = 0xffffffff;
   for (const byte of bytes) {

@@ -1,4 +1,4 @@
-/** Programs that end in every way there is: quickly, badly, by a signal, with threads still at work. */
+/** Programs that end in every possible way: quickly, with an error, by a signal, with running threads. */
 
 import { afterAll, describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
@@ -86,7 +86,7 @@ signal.pause()`;
     const ready = /^ready (\d+)$/m;
     const interrupt = async (child: { pid?: number }, files: { stdout: string }) => {
       await until(() => ready.test(readText(files.stdout)));
-      // It sleeps a moment after it has said so, and its traceback names the line that was reached.
+      // It sleeps a moment after it has printed the line, and its traceback names the line that it reached.
       const pid = ready.exec(readText(files.stdout))?.[1];
       await until(() => / S /.test(readText(`/proc/${pid}/stat`)));
       process.kill(-present(child.pid), "SIGINT");
@@ -123,7 +123,7 @@ describe.each(
     .map(({ version, path }) => [version, path]),
 )("Python %s", (_version, path) => {
   test("ends while daemon threads allocate in native code", async () => {
-    // ctypes lets go of the GIL: these threads are inside malloc while their interpreter is taken down.
+    // ctypes releases the GIL: these threads are in malloc while their interpreter is finalized.
     const program = `
 import ctypes, threading, time
 libc = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-/** Programs that give up at their start: their own message stays on the screen, and one line names the recording. */
+/** Programs that fail at startup: their own message stays on the screen, and one line names the recording. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";

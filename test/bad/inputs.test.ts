@@ -1,4 +1,4 @@
-/** Every command with a wrong pid, and with a file of another kind: one clear line, the right exit code, never a hang. */
+/** Every command with a wrong pid or the wrong kind of file: one clear line, the right exit code, never a hang. */
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -138,7 +138,7 @@ describe("files", () => {
   );
 });
 
-/** `attach` refuses with what `doctor --pid` finds missing, and with its remedy. */
+/** `attach` refuses with the same reason and remedy as `doctor --pid`. */
 async function expectAgree(pid: string, check: string, settings: RunSettings = {}): Promise<void> {
   const refused = errorLine(await cli(["attach", pid], settings));
   const { stdout } = await cli(["doctor", "--pid", pid, "--json"], settings);

@@ -1,4 +1,4 @@
-/** The program, the recorder and the guard killed, one and all: the program goes on, the recording opens. */
+/** Kills the program, the recorder and the guard, singly and together: the program continues, the recording opens. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ interface Actors {
   readonly program: number;
 }
 
-/** Guard, recorder and program by what the guard's children are. */
+/** Finds guard, recorder and program from the guard's children. */
 function actorsBelow(guard: number): Actors {
   const children = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -74,7 +74,7 @@ function actorsBelow(guard: number): Actors {
   return { guard, recorder: recorder.pid, program: target.pid };
 }
 
-/** Runs the program, waits until it is in the recording, and does something to the three. */
+/** Runs the program, waits until it is in the recording, and calls a function with the three processes. */
 async function interrupted(act: (actors: Actors, go: () => void) => Promise<void> | void) {
   const go = join(scratch(), "go");
   const release = async () => void (await execute(["touch", go]));
@@ -102,7 +102,7 @@ describe.each(rounds)("SIGKILL, round %i,", () => {
     expect(topPlaces(recording.profileAt("end"), "live")[0]).toBe("before <string>:3");
   });
 
-  test("of the recorder: the program goes on, the next command finishes the recording", async () => {
+  test("of the recorder: the program continues, the next command finishes the recording", async () => {
     const outcome = await interrupted(async ({ recorder }, go) => {
       process.kill(recorder, "SIGKILL");
       await sleep(300);
@@ -113,7 +113,7 @@ describe.each(rounds)("SIGKILL, round %i,", () => {
     const places = summary.sites.map(({ stack }) => stack[0]?.function);
     expect(places.slice(0, 2)).toEqual(expect.arrayContaining(["before", "after"]));
     expect(summary.limits.join("\n")).toMatch(/recorder/i);
-    // And again: what was folded in once is not folded in twice.
+    // And again: what was merged once is not merged twice.
     expect((await summaryOf(outcome.path)).sites).toEqual(summary.sites);
     expect(outcome.open().looks.length).toBeGreaterThan(0);
   });

@@ -1,4 +1,4 @@
-/** Programs that run out of memory: killed in a control group, or failing at an rlimit of their own. */
+/** Programs that run out of memory: killed in a control group, or failing at their own rlimit. */
 import { afterAll, describe, expect, test } from "vitest";
 import { diagnoseRecording, summarize } from "../../src/inspect/index.js";
 import { anyInterpreter } from "../environment.js";

@@ -1,4 +1,4 @@
-/** Little memory: in a control group that has hardly room for a recorder, the program runs without one. */
+/** Little memory: in a control group with hardly enough for a recorder, the program runs without one. */
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { diagnoseRecording } from "../../src/inspect/index.js";
@@ -63,7 +63,7 @@ while True:
     expect(verdict.summary).toMatch(/remember/);
   });
 
-  // Only the kernel's log names a child of a recording that nobody watched; a pid namespace hides it.
+  // Without a recorder, only the kernel's log names a killed child; a pid namespace hides it.
   test.skipIf(group === null || readKernelKills(0) === null)(
     "a killed child holds nothing at the program's end",
     async () => {

@@ -1,4 +1,4 @@
-/** Python's own ways of allocating and checking memory, on every interpreter of this machine. */
+/** Python's own modes of allocating and checking memory, on every interpreter of this machine. */
 import { afterAll, describe, expect, test } from "vitest";
 import { compare } from "../behaviour.js";
 import { environment } from "../environment.js";
@@ -20,7 +20,7 @@ del kept[1][::2]
 print(sys.getsizeof(kept[1][0]), flush=True)
 os._exit(0)
 `;
-/** Twenty of the coarsest periods that the controller takes on a busy machine: missed once in 500 million. */
+/** Twenty times the coarsest period that the controller uses on a busy machine: missed once in 500 million runs. */
 const LARGE = 160 << 20;
 const interpreters = environment.interpreters.filter(
   ({ chroot, freeThreaded }) => !chroot && !freeThreaded,
@@ -61,10 +61,10 @@ describe.each(interpreters.map(({ version, path }) => [version, path] as const))
             standardError: 0,
           };
           expect(standardError).toBeLessThan(exact * 0.75);
-          // A debug allocator asks for some words more for each object, tracemalloc keeps a trace of it.
+          // A debug allocator adds some words to each object, and tracemalloc keeps a trace of it.
           const more = name.includes("debug") ? 32 : name.includes("TRACEMALLOC") ? 80 : 0;
           const most = 300_000 * more;
-          // Few samples may state too small an error: then what the true size has at the period in force.
+          // Few samples may state too small an error: then use the error of the true size at the period in force.
           const error = Math.max(standardError, Math.sqrt(exact * agent.periodBytes));
           expect(bytes).toBeGreaterThan(exact * 0.97 - 6 * error);
           expect(bytes).toBeLessThan(exact * 1.03 + 6 * error + most);

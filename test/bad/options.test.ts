@@ -1,5 +1,5 @@
-/** Every option of every command with values that it cannot take, without a value, and every command without its
- * arguments: one line that shows a value that it takes. */
+/** Every option of every command with invalid values and without a value, and every command without its
+ * arguments: one line that shows a valid value. */
 import { afterAll, expect, test } from "vitest";
 import { everyCommand } from "../../src/cli/command_line.js";
 import { expectSpeaksClearly } from "../behaviour.js";
@@ -27,7 +27,7 @@ const options = commands.flatMap(({ command, words }) =>
     .filter(({ required }) => required)
     .map((option) => ({ name: `${words.join(" ")} ${option.long}`, option, words })),
 );
-/** Of options that several commands share, one stands for all. */
+/** An option that several commands share is tested once. */
 const distinct = options.filter(
   ({ option }, index) =>
     options.findIndex(

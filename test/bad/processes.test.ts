@@ -129,7 +129,7 @@ for child in children: os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 os._exit(0)
 `;
   const liveOf = async (how: string) => {
-    // Of a group of its own: its end by SIGKILL is not the guard's.
+    // In its own group, so that its SIGKILL does not reach the guard.
     const recorded = await record(["setsid", "-w", python, "-c", workers, how]);
     return bytesByLine(recorded.open().profileAt("end"), "live");
   };
@@ -156,7 +156,7 @@ os._exit(0)
     expect(new Set(summary.processes.map(({ pid }) => pid)).size).toBe(1);
     expect(summary.sites[0]?.stack[0]).toMatchObject({ function: "last", line: 3 });
     expect(Math.abs((summary.sites[0]?.liveBytes ?? 0) / (30 * MIB + 33) - 1)).toBeLessThan(0.1);
-    // What the earlier images held is gone with them.
+    // The memory of the earlier images is gone.
     expect(summary.sites.slice(1).every(({ liveBytes }) => liveBytes < 4 * MIB)).toBe(true);
   });
 
@@ -186,7 +186,7 @@ os.execve("/bin/sleep", ["sleep", "3"], {})`;
     const leaf =
       "import os, time\ndef leaf():\n    return bytes(20 << 20)\nkept = leaf()\ntime.sleep(1)\nprint('leaf', flush=True)\nos._exit(0)";
     const middle = `import subprocess, sys, os\nkept = bytes(10 << 20)\nsubprocess.run(["sh", "-c", '"$0" -c "$1"; exit 3', sys.executable, ${JSON.stringify(leaf)}])\nprint("middle", flush=True)\nos._exit(0)`;
-    // Two branches at once; the root prints what each wrote, in the order of their making.
+    // Two branches at once; the root prints what each wrote, in the order of their creation.
     const root = `import subprocess, sys, os\nkept = bytes(5 << 20)\nchildren = [subprocess.Popen([sys.executable, "-c", ${JSON.stringify(middle)}], stdout=subprocess.PIPE) for _ in range(2)]\nprint([(child.communicate()[0], child.returncode) for child in children], flush=True)\nos._exit(0)`;
     const plain = await execute([python, "-c", root]);
     const recorded = await record([python, "-c", root]);

@@ -1,4 +1,4 @@
-/** Processes that are watched for too short a time: what is printed meanwhile, and what would be long enough. */
+/** Processes that are watched for too short a time: the progress output, and the advice on a sufficient length. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";

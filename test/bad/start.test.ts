@@ -139,7 +139,7 @@ describe("runs unchanged without the agent, and a line explains why", () => {
 
   test("a 32-bit program", async (context) => {
     const source = join(folder, "small.c");
-    // Without a C library, for a 64-bit system seldom has the 32-bit one: write(1, "32\n", 3); exit(3).
+    // Without a C library, because a 64-bit system rarely has the 32-bit one: write(1, "32\n", 3); exit(3).
     writeFileSync(
       source,
       `static int call(int number, int a, int b, int c) {

@@ -1,4 +1,4 @@
-/** Places that a program may be run in: no room, no permission, odd descriptors, an odd terminal. */
+/** Unusual environments: full file systems, missing permissions, unusual descriptors and terminals. */
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -27,7 +27,7 @@ os._exit(5)
 `;
 afterAll(removeScratch);
 
-/** The program does as without Tidemark, and its memory is in the recording. */
+/** The program behaves as without Tidemark, and its memory is in the recording. */
 async function expectRecorded(settings: RunSettings): Promise<RecordedOutcome> {
   const { recorded } = await compare([python, "-c", keeps], settings);
   expect(recorded.status).toBe(5);
@@ -145,7 +145,7 @@ os._exit(5)`;
   test.each([0, 1, 64])(
     "ulimit -f %i: the program runs with exactly that limit, Tidemark reports what it cannot do",
     async (blocks) => {
-      // Of what is written to files nothing may be left: the outcome goes through pipes.
+      // Files may end up empty under this limit, so the outcome goes through pipes.
       const program = `import os, resource, time
 kept = bytes(30 << 20)
 print(resource.getrlimit(resource.RLIMIT_FSIZE), flush=True)
@@ -166,7 +166,7 @@ os._exit(5)`;
       expect(plain.stdout).toMatch(/status 5$/m);
       expect(recorded.stdout).toMatch(/status 5$/m);
       expectSpeaksClearly(recorded.stdout);
-      // Where the limit may be raised there is a profile, else a word about it.
+      // If the limit may be raised there is a profile, otherwise a line that reports it.
       expect(recorded.stdout).toMatch(/is incomplete|ulimit -f|30\.0 MiB/);
     },
   );
@@ -339,7 +339,7 @@ describe.skipIf(!isRoot)("another user", () => {
     const folder = scratch();
     const recording = join(folder, "run.tidemark");
     const own = environment.interpreters.find(({ path }) => path.startsWith("/usr/"))?.path;
-    // An interpreter below a home that only its owner may enter is not accessible to that user.
+    // That user cannot access an interpreter below another user's private home directory.
     const settings = { before: asNobody, recording, env: { HOME: folder } };
     const { recorded } = await compare(
       [own ?? "/bin/true", ...(own ? ["-c", keeps] : [])],

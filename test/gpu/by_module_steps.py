@@ -1,4 +1,4 @@
-"""``tidemark.torch.by_module`` with the real torch on the CPU, compared with what the tensors themselves say."""
+"""``tidemark.torch.by_module`` with the real torch on the CPU, compared with the sizes of the tensors."""
 
 import unittest
 import weakref
@@ -15,7 +15,7 @@ ACTIVATION = BATCH * WIDTH * FLOAT
 
 
 class Net(nn.Module):
-    """``embed`` and ``head`` share their weight; ``blocks`` has no forward of its own."""
+    """``embed`` and ``head`` share their weight; ``blocks`` has no forward method of its own."""
 
     def __init__(self, checkpointed=False):
         super().__init__()
@@ -72,7 +72,7 @@ class ByModule(unittest.TestCase):
 
     def test_saved_is_what_forward_made_and_backward_finds(self):
         rows = self.rows(tidemark.torch.by_module(self.net, step_of(self.net, self.tokens)))
-        # A tanh saves its own output; the output of its linear layer is freed at once.
+        # tanh saves its own output; the output of the linear layer before it is freed at once.
         self.assertEqual(rows["blocks.0.0"].saved.host, 0)
         self.assertEqual(rows["blocks.0.1"].saved.host, ACTIVATION)
         self.assertEqual(rows["blocks.0"].saved.host, ACTIVATION)

@@ -1,4 +1,4 @@
-/** `tidemark gpu` as a user types it, on files that the simulated allocator wrote. */
+/** `tidemark gpu` as a user runs it, on files that the simulated allocator wrote. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Programs on the simulated allocator whose verdict is known, and look-alikes that must not be accused:
- * what leakbench/cases is to host memory. Each makes a snapshot of its own and states what is expected of it.
+ * Programs on the simulated allocator whose verdict is known, and look-alikes that must not be reported: the
+ * counterpart of leakbench/cases for device memory. Each creates its own snapshot and states the expected result.
  */
 import { CachingAllocator, OutOfMemory } from "./simulator.mjs";
 import { snapshotOf } from "./snapshot_file.mjs";
@@ -14,11 +14,11 @@ const OPTIMIZER = stackOf(
   "main /srv/train/main.py:24",
 );
 
-/** `culprit`: functions of which one is the own frame of the first suspect.
+/** `culprit`: one of these functions must be the first suspect's own frame.
  * @typedef {{name: string, verdict: readonly string[], culprit?: readonly string[],
  *   negative?: boolean, make: () => object}} DeviceCase */
 
-/** Steps as the profiler marks them. @param {CachingAllocator} allocator @param {number} count
+/** Runs steps as the profiler marks them. @param {CachingAllocator} allocator @param {number} count
  * @param {(step: number) => void} work */
 function steps(allocator, count, work) {
   return Array.from({ length: count }, (_, step) => {
@@ -51,7 +51,7 @@ function training(settings) {
   return snapshotOf([allocator], "plain", { annotations });
 }
 
-/** The results of every operation of a forward pass are kept by one output. @param {boolean} kept */
+/** One output keeps the results of every operation of a forward pass. @param {boolean} kept */
 function forwardPasses(kept) {
   const allocator = new CachingAllocator();
   const stacks = ["linear.py:125", "activation.py:70", "normalization.py:33"].map((place) =>
@@ -72,7 +72,7 @@ function forwardPasses(kept) {
   return snapshotOf([allocator], "plain", { annotations });
 }
 
-/** Sequences that get longer, in one cache of keys and values. */
+/** Ever longer sequences in one key-value cache. */
 function generation() {
   const allocator = new CachingAllocator();
   const frames = stackOf(

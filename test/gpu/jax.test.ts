@@ -1,4 +1,4 @@
-/** `gpu PID` of JAX itself, on this machine's CPU: its arrays and its profile are real, a device's totals are imitated. */
+/** `gpu PID` with real JAX on this machine's CPU: arrays and profile are real, a device's totals are simulated. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
  * `gpu PID`, `run --gpu` and `attach --gpu` on this machine, which has no device: with torch itself, which
- * then has none to use, and with a stand-in for torch (stand_in_torch.py lists what is real and what is not).
+ * then uses none, and with a stand-in for torch (stand_in_torch.py lists what is real and what is not).
  */
 
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ afterAll(removeScratch);
 const MIB = 2 ** 20;
 const python = anyInterpreter();
 
-/** A program on the stand-in; `torch` is it. */
+/** A program on the stand-in, which it knows as `torch`. */
 function standIn(folder: string, program: string): Promise<Waiting> {
   return startPython(python, `${PRELUDE}${program}`, environmentOf(folder));
 }
@@ -94,7 +94,7 @@ test("a program without any of the three, and an invalid target", async () => {
   expect([gone.status, /TM-E020/.test(gone.stderr)], gone.stderr).toEqual([4, true]);
 });
 
-/** One line gives the reason why there is no page; nothing is left behind, here or in the program's folder. */
+/** One line gives the reason for the missing page; nothing is left behind, here or in the program's folder. */
 async function refusesPage(pid: number, why: RegExp): Promise<void> {
   const page = join(scratch(), "now.html");
   const { status, stderr } = await execute([tidemark, "gpu", String(pid), "-o", page, "--quiet"]);
@@ -124,7 +124,7 @@ test("gpu PID -o with the stand-in: the page of a snapshot that the program writ
     expect((await execute([tidemark, "gpu", file, "-o", written])).status).toBe(0);
     const documentOf = (path: string) =>
       /id="tidemark-document">([^<]+)/.exec(readFileSync(path, "utf8"))?.[1] ?? "";
-    // The titles differ, and with them the bytes: the columns are the same.
+    // The titles differ, and so do the bytes, but the columns are the same.
     expect(documentOf(page).length / documentOf(written).length).toBeCloseTo(1, 1);
     expect(readFileSync(page, "utf8")).toContain(
       `<title>process ${program.pid} - Tidemark</title>`,
@@ -133,7 +133,7 @@ test("gpu PID -o with the stand-in: the page of a snapshot that the program writ
     expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
     rmSync(file);
     await refusesPage(program.pid, /FileNotFoundError: .*simulated.pickle/);
-    // No thread stays, and the history is the program's own affair.
+    // No thread remains, and the program's own history setting is unchanged.
     expect(await program.go()).toEqual([1, []]);
   } finally {
     await program.stop();
@@ -244,7 +244,7 @@ rank("second", False)
     /^tidemark-\d+-(oom|peer)-1\.pickle$/.test(name),
   );
   expect(files).toHaveLength(2);
-  // The snapshot lies beside the recording and decides its verdict.
+  // The snapshot is next to the recording and determines its verdict.
   const verdict = await execute([tidemark, "diagnose", recording, "--json"]);
   expect(JSON.parse(verdict.stdout).verdict.kind, verdict.stderr).toBe("gpu-fragmentation");
   const shown = await execute([tidemark, "gpu", join(folder, itemAt(files, 0)), "--json"]);
@@ -323,7 +323,7 @@ say([torch.history[-1], os.listdir(os.environ["STAND_IN_FOLDER"]), threading.act
       try {
         return openRecording(recording).series[0]?.values.has("gpu.0.reservedBytes") === true;
       } catch {
-        return false; // nothing whole is written yet
+        return false; // nothing complete is written yet
       }
     };
     await expect.poll(isReported, { timeout: 60_000, interval: 200 }).toBe(true);

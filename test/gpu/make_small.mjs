@@ -1,4 +1,4 @@
-/** Writes the snapshot that test/data/gpu/small.pickle.zst holds: `node test/gpu/make_small.mjs | zstd -19`. */
+/** Writes the snapshot in test/data/gpu/small.pickle.zst: `node test/gpu/make_small.mjs | zstd -19`. */
 import { pickle } from "./pickle_writer.mjs";
 import { snapshotOf } from "./snapshot_file.mjs";
 import { randomWorkload } from "./workload.mjs";

@@ -26,7 +26,7 @@ const folder = mkdtempSync(join(tmpdir(), "tidemark-gpu-page-"));
 let browser: Browser;
 
 beforeAll(async () => {
-  // A build of its own: what lies in dist/ may be older than the sources.
+  // A separate build, because dist/ may be older than the sources.
   execFileSync(
     process.execPath,
     ["node_modules/vite/bin/vite.js", "build", "web", "--outDir", join(folder, "web")],
@@ -88,7 +88,7 @@ async function showing(
 
 const slider = (page: Page) => page.getByRole("slider", { name: "Moment", exact: true });
 
-/** The colours of a column of the timeline, and how high they reach. */
+/** The colours in a column of the timeline, and their heights. */
 function columnOf(page: Page, share: number): Promise<{ colours: number; height: number }> {
   return slider(page).evaluate((node, at) => {
     const canvas = node as HTMLCanvasElement;

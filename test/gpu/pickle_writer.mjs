@@ -1,13 +1,13 @@
 /**
- * Writes plain values as a pickle, in pieces, as either of the two picklers that write snapshots does:
+ * Writes plain values as a pickle, in pieces, like either of the two picklers that write snapshots:
  *
  *   python   pickle.dump of protocol 2 to 5: batches of 1,000 items, MEMOIZE and FRAME from 4 on
  *   native   torch's own C++ pickler (protocol 2): no batches, whole numbers as LONG1 of 8 bytes
  *
- * Objects that occur again by identity are fetched from the memo, as are strings of equal text.
+ * Repeated objects (by identity) and repeated strings (by text) are fetched from the memo.
  */
 
-/** A whole number is an int unless it is in one of these. */
+/** A number that is written as a float even if it is whole; other whole numbers are written as ints. */
 export class PythonFloat {
   /** @param {number} value */
   constructor(value) {
@@ -22,7 +22,7 @@ export class PythonTuple {
   }
 }
 
-/** A list whose items are made while it is written. */
+/** A list whose items are created while it is written. */
 export class PythonList {
   /** @param {Iterable<unknown>} items */
   constructor(items) {
@@ -147,8 +147,8 @@ class Writer {
   /**
    * @template Item
    * @param {Iterable<Item>} items
-   * @param {number} many opcode that adds all since the MARK
-   * @param {number} single opcode that adds one, which the pickler of Python uses for a batch of one
+   * @param {number} many opcode that adds all items since the MARK
+   * @param {number} single opcode that adds one item, which Python's pickler uses for a batch of one
    * @param {(item: Item) => Generator<Uint8Array>} write
    */
   *#items(items, many, single, write) {

@@ -1,11 +1,11 @@
 /**
- * A caching allocator like PyTorch's (c10/cuda/CUDACachingAllocator.cpp), with the books kept a second
- * way: what it holds is counted at every event, independently of the trace that it writes.
+ * A caching allocator like PyTorch's (c10/cuda/CUDACachingAllocator.cpp) with a second account: what
+ * it holds is counted at every event, independently of the trace that it writes.
  *
  *   small requests (<= 1 MiB)      segments of 2 MiB
  *   below 10 MiB                   segments of 20 MiB
  *   larger                         segments of their size, rounded up to 2 MiB
- *   expandable                     one address range a stream and pool, mapped in pages of 2 or 20 MiB
+ *   expandable                     one address range per stream and pool, mapped in pages of 2 or 20 MiB
  *
  * Best fit; a block is split where 512 bytes (small) or more than 1 MiB (large) are left; freed
  * neighbours merge; a block used on another stream is pending until `finishStreams`.
@@ -26,7 +26,7 @@ export class OutOfMemory extends Error {}
 export class CachingAllocator {
   /** @type {Segment[]} */
   segments = [];
-  /** The trace; the oldest entries go where there are more than the ring holds. @type {Entry[]} */
+  /** The trace; the oldest entries are dropped when the ring is full. @type {Entry[]} */
   trace = [];
   /** After each entry of `trace`, counted by the allocator itself. @type {Totals[]} */
   history = [];
@@ -69,7 +69,7 @@ export class CachingAllocator {
     return block;
   }
 
-  /** The tensor is used on another stream too: its free waits for that stream. @param {Block} block
+  /** The tensor is also used on another stream, so its free waits for that stream. @param {Block} block
    * @param {number} stream */
   recordStream(block, stream) {
     if (stream !== block.stream) {
@@ -129,7 +129,7 @@ export class CachingAllocator {
     }
   }
 
-  /** The entry that taking a snapshot leaves in the trace. */
+  /** Adds the entry that taking a snapshot leaves in the trace. */
   markSnapshot() {
     this.#record("snapshot", 0, this.totals.active, 0, "0,0", []);
   }
@@ -217,7 +217,7 @@ export class CachingAllocator {
     );
   }
 
-  /** Pages that are free as a whole go back to the driver. @param {Segment} segment */
+  /** Returns completely free pages to the driver. @param {Segment} segment */
   #unmapFree(segment) {
     const page = segment.small ? 2 * MIB : 20 * MIB;
     for (const block of [...segment.blocks]) {
@@ -298,7 +298,7 @@ export class CachingAllocator {
     this.#merge(segment);
   }
 
-  /** Free neighbours become one block, and unmapped ones too. @param {Segment} segment */
+  /** Merges neighbouring free blocks, and neighbouring unmapped ones. @param {Segment} segment */
   #merge(segment) {
     /** @type {Block[]} */
     const merged = [];

@@ -29,11 +29,11 @@ export function snapshotOf(devices, schema, { annotations = [], settings = {} } 
   };
 }
 
-/** The same with a trace that is made while it is written. @param {Iterable<Entry>} entries
- * @param {() => CachingAllocator} allocator asked when the entries are through */
+/** The same with a trace that is created while it is written. @param {Iterable<Entry>} entries
+ * @param {() => CachingAllocator} allocator called after the last entry */
 export function streamedSnapshot(entries, allocator) {
   const trace = function* () {
-    // PyTorch makes a list of its own for each entry, of frames that all share.
+    // PyTorch creates a separate list for each entry, of frames that all entries share.
     for (const entry of entries) {
       yield entryOf({ ...entry, frames: [...entry.frames] }, "plain");
     }

@@ -1,7 +1,7 @@
-"""A stand-in for torch on a machine without a device. It is NOT a test of a GPU: it answers the functions
-of torch.cuda that Tidemark calls, by figures that the test sets, and counts what is asked of it. Everything
-else in the tests is real: the process, remote exec, the thread in it, the socket, the recording. What it
-answers has the form that PyTorch 2.15 documents; with_torch.py checks that torch itself has every function.
+"""A stand-in for torch on a machine without a device. It does NOT test a GPU: it implements the functions
+of torch.cuda that Tidemark calls, with figures that the test sets, and counts the calls. Everything
+else in the tests is real: the process, remote exec, the thread in it, the socket, the recording. Its
+results have the form that PyTorch 2.15 documents; with_torch.py checks that torch itself has every function.
 """
 
 import importlib.machinery
@@ -61,7 +61,7 @@ class Device:
 
 
 class StandIn:
-    """Installs itself as `torch`; `begin` is what the first use of a device does."""
+    """Installs the stand-in as `torch`; `begin` is called at the first use of a device."""
 
     def __init__(self, devices, snapshot):
         self.devices = devices
@@ -151,14 +151,14 @@ class StandIn:
         shutil.copyfile(self.snapshot, path)
 
     def run_out(self, index=0):
-        """What the allocator does right before it raises."""
+        """What the allocator does just before it raises the error."""
         self.devices[index].ooms += 1
         for observer in self.observers:
             observer(index, 20 * MIB, self.devices[index].total, 0)
 
 
 def _map_library(name):
-    """A mapping by the name of torch's library: by that Tidemark sees from outside who loaded it."""
+    """A mapping with the name of torch's library, by which Tidemark recognizes torch from outside."""
     folder = os.environ["STAND_IN_FOLDER"]
     path = os.path.join(folder, name)
     with open(path, "a+b") as file:

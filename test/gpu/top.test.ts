@@ -92,7 +92,7 @@ GPU 00000000:0A:00.0
             Used GPU Memory               : 4096 MiB
 `;
 
-/** A driver that answers so. Rows of devices, of processes, and the whole query. */
+/** A driver with these answers: rows of devices, rows of processes, and the complete query. */
 function driver(devices: readonly string[], processes: readonly string[], query = ""): string {
   const place = mkdtempSync(join(folder, "driver-"));
   const quoted = (lines: readonly string[]) => lines.map((line) => `echo "${line}"`).join("; ");
@@ -161,7 +161,7 @@ describe("divided devices", () => {
   });
 });
 
-/** A recording that grows with this very process, whose allocators hold so much. */
+/** A growing recording of this test process, with allocators that hold these amounts. */
 function growing(held: readonly { reserved: number; allocated: number }[]): RecordingWriter {
   const writer = new RecordingWriter(
     FileSink.open(join(folder, `${held.length}-${held[0]?.reserved}.tidemark`)),

@@ -1,4 +1,4 @@
-/** The Python helper on every interpreter of this machine, and with torch where there is one. */
+/** The Python helper on every interpreter of this machine, and with torch if it is installed. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { environment } from "../environment.js";

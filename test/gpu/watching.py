@@ -1,4 +1,4 @@
-"""Tests of tidemark.torch where no device is: run by test/gpu/torch_module.test.ts."""
+"""Tests of tidemark.torch without a device; run by test/gpu/torch_module.test.ts."""
 
 import os
 import subprocess
@@ -110,7 +110,7 @@ class Watch(unittest.TestCase):
         self.assertFalse(watching._thread.is_alive())
 
     def ranks(self, **environment):
-        """What a launcher sets, for this process."""
+        """Sets what a launcher sets for this process."""
         job = {"MASTER_ADDR": "node-7", "MASTER_PORT": "29500", **environment}
         before = {name: os.environ.get(name) for name in job}
         os.environ.update(job)
@@ -122,7 +122,7 @@ class Watch(unittest.TestCase):
         )
 
     def of_another_rank(self, folder=None, **environment):
-        """Another process of the job, as it might run on another host, runs out of memory."""
+        """Another process of the job, as if on another host, runs out of memory."""
         program = """
 import sys, watching
 from tidemark.torch import Watching
@@ -146,7 +146,7 @@ print(Watching(watching.Shares(0.5), 0.9, sys.argv[1], 60.0, 10_000).dump("oom")
         answer = watching.look(1001.0)
         job = asks.split("-rank3-")[0]
         self.assertEqual(os.path.basename(answer), f"{job}-rank0-{os.getpid()}-peer-1.pickle")
-        # Heard a second way, looked at again, asked by a further rank of the same trouble: nothing more.
+        # The same error reported another way, read again, or requested by another rank causes nothing more.
         self.assertIsNone(watching.answer(1002.0))
         self.assertIsNone(watching.look(1003.0))
         self.of_another_rank(RANK="2")
@@ -182,7 +182,7 @@ print(Watching(watching.Shares(0.5), 0.9, sys.argv[1], 60.0, 10_000).dump("oom")
 
 
 def _meet(rank, folder):
-    """The body of one of two processes: the second runs out of memory, the first hears of it."""
+    """The body of each of two processes: the second runs out of memory, and the first is notified."""
     import torch.distributed as distributed
 
     os.environ.update({"MASTER_ADDR": "localhost", "MASTER_PORT": "29507"})
@@ -214,7 +214,7 @@ class WithTorch(unittest.TestCase):
         self.assertIn("no CUDA device", str(said[0].message))
 
     def test_every_function_that_is_asked_of_torch_is_there(self):
-        """What runs on a device alone cannot be called here; that it is there, and takes what it is given, can."""
+        """Functions that need a device cannot be called here, but their existence and parameters can be checked."""
         import inspect
 
         import torch
@@ -236,7 +236,7 @@ class WithTorch(unittest.TestCase):
         record.bind(None)
 
     def test_the_rank_is_what_the_program_told_torch(self):
-        """Two processes that torch starts itself, without a rank from a launcher: each knows its own rank."""
+        """Two processes started by torch itself, without a rank from a launcher: each knows its own rank."""
         import torch.distributed
         import torch.multiprocessing
 

@@ -1,9 +1,9 @@
-/** Programs for the simulated allocator, from a seed. */
+/** Programs for the simulated allocator, generated from a seed. */
 import { CachingAllocator, OutOfMemory } from "./simulator.mjs";
 
 const MIB = 2 ** 20;
 
-/** xorshift32: the same numbers everywhere. @param {number} seed */
+/** xorshift32, which gives the same numbers everywhere. @param {number} seed */
 export function randomFrom(seed) {
   let state = seed >>> 0 || 1;
   return () => {
@@ -135,9 +135,9 @@ export const SITES = {
 };
 
 /**
- * A training program with every figure known: `layers` parameters of `size` bytes, their activations,
- * gradients and Adam's two states; `leak` bytes more kept each step, and `scratch` bytes taken and given
- * back by the optimizer.
+ * A training program with known figures: `layers` parameters of `size` bytes, their activations,
+ * gradients and Adam's two states; `leak` more bytes kept at each step, and `scratch` bytes allocated and
+ * freed by the optimizer.
  * @param {{steps: number, layers?: number, size?: number, leak?: number, ring?: number, device?: number, marks?: boolean, scratch?: number}} settings
  */
 export function trainingRun({
@@ -196,8 +196,8 @@ export function trainingRun({
   return { allocator, annotations };
 }
 
-/** Large blocks with small ones between them that stay, on a device that then is full: enough is free for
- * `wanted`, in pieces. With `pieces` false nothing was freed before: the device is simply too small. */
+/** Fills a device and frees every second block: the free memory suffices for the last allocation, but only in
+ * pieces. With `pieces` false nothing is freed first: the device is simply too small. */
 export function runOut({ pieces = true } = {}) {
   const limit = 1000 * MIB;
   const allocator = new CachingAllocator({ limit });

@@ -16,9 +16,9 @@ import { repository } from "../run.js";
 
 const program = readFileSync(join(repository, "test/heap/programs/everything.py"), "utf8");
 const LONG_PAUSE = { maxPauseMs: 60_000 };
-/** For a copy. */
+/** Bytes available for a copy: too few. */
 const NO_ROOM = 1;
-/** What the program itself makes while it counts, or unmakes before it waits. */
+/** Objects that the program itself creates while it counts, or frees before it waits. */
 const BETWEEN = 4;
 
 function commandFor({ path, chroot }: Interpreter, ...args: string[]): string[] {
@@ -96,7 +96,7 @@ describe.each(
       const objects = Number(text.split(" ")[0]);
       const tracked = rows.get(type)?.tracked ?? 0;
       expect(tracked, type).toBeGreaterThanOrEqual(objects - BETWEEN);
-      // 3.12 puts immortal tuples (bases of builtin types) where get_objects() does not look.
+      // 3.12 has immortal tuples (bases of builtin types) that get_objects() does not list.
       if (type !== "tuple") {
         expect(tracked, type).toBeLessThanOrEqual(objects + BETWEEN);
       }

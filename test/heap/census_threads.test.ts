@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { availableParallelism } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-// What a thread runs must be built.
+// The code that a thread runs must be built.
 import { startHelpers, takeCensusWith } from "../../dist/cpython/heap/census/census_threads.js";
 import { countObjectsExactly } from "../../dist/cpython/heap/index.js";
 import { type CensusShare, joinShares, takeCensus } from "../../src/cpython/heap/census/census.js";
@@ -15,7 +15,7 @@ import { present } from "../../src/model/base/present.js";
 import { anyInterpreter } from "../environment.js";
 import { start, type Waiting } from "../python_program.js";
 
-/** Small objects on both sides of blocks that hold what looks like them: a pool, copied to where pools are. */
+/** Small objects on both sides of blocks that contain a look-alike: a copy of a pool where one could be. */
 const LARGE = `
 import ctypes, sys
 class Entry:
@@ -97,7 +97,7 @@ describe("a program of a few hundred MiB", () => {
     expect(census.objects).toEqual(takeCensus(memory, layout).objects);
   });
 
-  test.skipIf(availableParallelism() < 2)("a helper's share is as good as one's own", async () => {
+  test.skipIf(availableParallelism() < 2)("a helper's share equals a direct count", async () => {
     const [helper, ...others] = startHelpers(waiting.pid);
     helper?.postMessage({
       layout,
@@ -116,7 +116,7 @@ describe("a program of a few hundred MiB", () => {
     const counting = takeCensusWith(helpers, memory, layout);
     await helpers[0]?.terminate();
     expect((await counting).objects).toEqual(takeCensus(memory, layout).objects);
-    const without = await takeCensusWith(helpers, memory, layout); // it is known to be gone
+    const without = await takeCensusWith(helpers, memory, layout); // its end has been noticed
     expect(without.objects).toEqual(takeCensus(memory, layout).objects);
     await Promise.all(helpers.map((helper) => helper.terminate()));
   });

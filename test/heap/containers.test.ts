@@ -28,13 +28,13 @@ test.each(withGil)("Python $version at $path", async ({ path, chroot }) => {
     float64At(objects.tree.retained, objects.index.at(Number(said[name]?.[0])));
   for (const name of ["LARGE_SET", "NUMBERS", "RECORDS", "CACHE"]) {
     const expected = present(said[name]?.[1]);
-    // Numbers and texts that the interpreter shares between all are nobody's alone.
+    // Numbers and strings that the interpreter shares are not retained by any one container.
     expect(retained(name) / expected, name).toBeGreaterThan(0.97);
     // From 3.11 on attributes are in a separate values array, which getsizeof leaves out.
     expect(retained(name) / expected, name).toBeLessThan(name === "CACHE" ? 1.2 : 1.03);
   }
   expect(retained("BUFFER")).toBeGreaterThanOrEqual(present(said.BUFFER?.[1]));
   expect(retained("FAILED")).toBeGreaterThanOrEqual(present(said.FAILED?.[1]));
-  // 5,000 lists of two, each with its text and its entry.
+  // 5,000 lists of two items, each with its string and its entry.
   expect(retained("compute")).toBeGreaterThan(5000 * (72 + 50 + 80));
 });

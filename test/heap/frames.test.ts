@@ -1,4 +1,4 @@
-/** Names of what functions hold in their locals, on every CPython here. */
+/** Names of objects that functions hold in their locals, on every CPython here. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { repository } from "../run.js";
 
 const program = join(repository, "test/heap/programs/frames.py");
 const source = readFileSync(program, "utf8");
-/** Line on which a function stands. */
+/** The line of a function. */
 const line = (text: string) =>
   source.split("\n").findIndex((candidate) => candidate.includes(text)) + 1;
 
@@ -20,9 +20,9 @@ describe.each(
   withGil.map((one) => [`Python ${one.version}${one.chroot ? " (chroot)" : ""}`, one] as const),
 )("%s", (_name, { path, chroot }) => {
   let waiting: Waiting;
-  let memory: Memory; // open while names are asked for: constants are not copied
+  let memory: Memory; // kept open while names are looked up: constants are not copied
   let taken: TakenGraph;
-  // Compiled from a text, so that a program in a chroot may have it, too.
+  // Compiled from source text, so that a program in a chroot can also use it.
   const file = "frames.py";
 
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** Graph, holders and paths from roots, of live programs and of their core files. */
+/** Graph, holders and paths from roots, for live programs and their core files. */
 
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -95,7 +95,7 @@ describe.each(
     expect(holderOf(taken.objects, nodes)?.address).toBe(Number(stats));
   });
 
-  test("the block of an instance's attributes is the instance's", () => {
+  test("the block of an instance's attributes is attributed to the instance", () => {
     const { attributes, eighth } = waiting.said as Record<"attributes" | "eighth", string | null>;
     if (attributes !== null) {
       const { graph } = taken.objects;
@@ -122,7 +122,7 @@ describe.each(
       path: ["module __main__", "SESSIONS", "dict[...]"],
       objects: 500,
     });
-    // One object hangs on each of them: their ways are alike a step higher.
+    // Each of them holds one object, so their paths are the same one step higher.
     const lists = nodesOfType(taken.objects, "list");
     const ways = findRootPaths(taken.objects, lists);
     expect(ways.find(({ path }) => path[1] === "SESSIONS")).toMatchObject({
@@ -163,7 +163,7 @@ describe.each(
       for (const type of ["__main__.Session", "float", "dict", "weakref.ReferenceType"]) {
         for (const node of nodesOfType(taken.objects, type).slice(0, 4000)) {
           const way = pathTo(paths, node);
-          // From modules on: what stands on a thread's stack comes and goes with every call.
+          // From modules on, because a thread's stack changes with every call.
           for (let n = way[0] === 1 ? 2 : way.length; n < way.length && pairs.length < 2000; n++) {
             pairs.push([hex(itemAt(way, n - 1)), hex(itemAt(way, n))]);
           }
@@ -193,7 +193,7 @@ describe("tidemark heap", () => {
 
   test("documents match their schemas; two saved heaps are compared", async () => {
     const [a, b] = [join(folder, "a.heap"), join(folder, "b.heap")];
-    // However long a machine that other tests keep busy takes to copy it.
+    // However long copying takes while other tests keep the machine busy.
     const look = ["--retained", "--max-pause", "10s"];
     const first = await heap(String(waiting.pid), ...look, "--save", a, "--json");
     const document = validate<HeapJson>(first.stdout, "heap");
@@ -268,7 +268,7 @@ describe("tidemark heap", () => {
     };
     await expect(takeGraph(memory, options, objects)).rejects.toThrow(/TM-E051 .* MiB of memory/);
     expect(stated).toBe(0);
-    // 20 GB of small objects, as far as the budget goes.
+    // As far as the budget is concerned, 20 GB of small objects.
     await expect(takeGraph(memory, { ...options, maxBytes: 2 ** 34 }, 65_000_000)).rejects.toThrow(
       /TM-E051 the graph of 65000000 objects needs about \d+\.\d GiB/,
     );
@@ -287,7 +287,7 @@ describe("tidemark heap", () => {
       try {
         process.kill(-present(reader.pid), "SIGKILL");
       } catch {
-        // It had ended by itself.
+        // The reader had already ended.
       }
       await ended;
       expect(await waiting.go()).toEqual({ unknown: [] });
@@ -348,7 +348,7 @@ describe.runIf(hasGcore())("core files", () => {
   });
 
   test.runIf(environment.packagesPython !== null)(
-    "wheels, whose headers a tool has changed, are matched all the same",
+    "wheels whose headers a tool has changed are still matched",
     async () => {
       const program = "import numpy, pandas\nheld = numpy.ones(1 << 20)\nsay({})\n";
       const waiting = await startPython({ path: present(environment.packagesPython) }, program);

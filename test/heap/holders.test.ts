@@ -1,4 +1,4 @@
-/** Where objects gather, by the name of the variable that holds them: on every interpreter found here. */
+/** Where objects accumulate, by the name of the variable that holds them, on every interpreter found here. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       const memory = openProcessMemory(waiting.pid);
       try {
         ({ objects } = await vi.waitFor(() => takeGraph(memory, { maxPauseMs: 60_000 }, 0), {
-          timeout: 60_000, // a thread that reads from a busy disk cannot be stopped at that moment
+          timeout: 60_000, // a thread cannot be stopped while it reads from a busy disk
         }));
       } finally {
         memory.close();

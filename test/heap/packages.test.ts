@@ -1,4 +1,4 @@
-/** Arrays, frames and tensors: their data counts for them, and for whoever holds them. */
+/** Arrays, frames and tensors: their data is attributed to them, and to their holders. */
 
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
@@ -28,7 +28,7 @@ afterEach(async () => {
   await waiting?.stop();
 });
 
-/** Threads of the libraries' own would take time on a busy machine, and add nothing here. */
+/** Library threads would take time on a busy machine, and add nothing here. */
 const QUIET = { OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1" };
 
 async function look(python: string, program: string): Promise<TakenGraph & { bytesOf: Bytes }> {
@@ -69,12 +69,12 @@ describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
       "VIEWS",
     ]);
     expect(retained(objects, "floats")).toBeGreaterThanOrEqual(4 * MIB);
-    expect(retained(objects, "mapped")).toBeLessThan(MIB); // it is the file's
+    expect(retained(objects, "mapped")).toBeLessThan(MIB); // its data belongs to the file
     const { objectBytes, frameBytes } = said();
     const part = retained(objects, "objects") / present(objectBytes);
     expect(part).toBeGreaterThan(0.99);
     expect(part).toBeLessThan(1.01);
-    // pandas counts each text as getsizeof does, and so do we; and what its own structures take beside.
+    // pandas counts each string as getsizeof does, and so do we; we also count pandas' own structures.
     const frame = retained(objects, "frame") / present(frameBytes);
     expect(frame).toBeGreaterThan(0.99);
     expect(frame).toBeLessThan(1.03);

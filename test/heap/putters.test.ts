@@ -1,4 +1,4 @@
-/** Who puts things into containers, read from the code of functions, on every CPython here. */
+/** Which functions add to containers, found from their bytecode, on every CPython here. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

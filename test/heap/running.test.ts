@@ -1,4 +1,4 @@
-/** Who holds objects of a program that runs on while its heap is copied, and moves what it holds all the time. */
+/** Holders of objects in a program that keeps running while its heap is copied, and moves its objects all the time. */
 import { afterEach, describe, expect, test } from "vitest";
 import { lookUpHolders } from "../../src/holders/holder_lookup.js";
 import { anyInterpreter, environment } from "../environment.js";
@@ -22,8 +22,8 @@ say({})
 say({})
 `;
 const LOOKS = 12;
-/** Its container moves all the time: a lookup may fall into moves twice. Copied once, and nothing of it read again,
- * none is whole. */
+/** The container moves all the time, so even a lookup's second copy may coincide with a move. With a single copy and
+ * no second read, no lookup would be complete. */
 const LEAST_WHOLE = 10;
 const GONE = 0x7000_0000_1000;
 let waiting: Waiting;
@@ -88,7 +88,7 @@ say(hex(id(names["first"])))
   ]);
 });
 
-/** Allocates repeatedly: a value that is there at one moment is gone a moment later. */
+/** Allocates repeatedly: each value is replaced a moment later. */
 const renewing = (statement: string, seconds: number) => `
 import time
 class Part: pass
@@ -109,7 +109,7 @@ time.sleep(0.2)
 say(0)
 `;
 
-/** Larger each time, so that malloc maps each by itself: where the last one was, nothing is. */
+/** Larger each time, so that malloc maps each one separately, and nothing is left at the previous address. */
 const taking = `
 import time
 state = {"readings": tuple(float(n) for n in range(300_000))}
@@ -124,7 +124,7 @@ say(addresses)
 say({})
 `;
 
-/** The dict that a call passed is free in the function that was called, and the next dict lies where it lay. */
+/** The dict passed to a call is freed in the called function, and the next dict is allocated at the same address. */
 const reusing = `
 import ctypes
 def serve(**nothing):
@@ -146,8 +146,8 @@ describe.each(
   environment.interpreters
     .filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded)
     .map((interpreter) => [interpreter.version, interpreter] as const),
-)("Python %s: who holds what is always new", (version, interpreter) => {
-  /** How many of the looks find it whole: of what consists of many parts, some fall into its making. */
+)("Python %s: holders of objects that are constantly replaced", (version, interpreter) => {
+  /** How many lookups find it complete: if it has many parts, some lookups coincide with its creation. */
   test.each([
     ["a global", "text = bytes(6 << 20)", 0.001, 8, /^module __main__ -> text$/],
     [
@@ -210,7 +210,7 @@ describe.each(
     const right = rows.filter(
       (row) => row?.held === 50 && row.path.join(" -> ").startsWith("module __main__ -> state"),
     );
-    // While it takes over, the one before and the one that is made both hold them: such looks name nobody.
+    // During the takeover both the old and the new tuple hold them; such lookups name no holder.
     expect(right.length, JSON.stringify(rows)).toBeGreaterThanOrEqual((LOOKS * 2) / 3);
   });
 });

@@ -1,4 +1,4 @@
-/** Files that are damaged, of another kind, or made to harm: one line, exit code 2, and little memory. */
+/** Files that are damaged, of the wrong kind, or malicious: one line, exit code 2, and little memory. */
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -136,7 +136,7 @@ describe("a memray file that was cut off or changed", () => {
     );
   });
 
-  test("as memray leaves it in a killed program: what is there, with a remark", async () => {
+  test("as memray leaves it in a killed program: the complete part, with a note", async () => {
     const file = join(folder, "killed.bin");
     writeFileSync(file, plain.subarray(0, plain.length / 2));
     const outcome = await execute([tidemark, "import", file, "-f"]);

@@ -188,7 +188,7 @@ describe.skipIf(environment.torchPython === null)("files of torch and JAX", () =
     const trace = await importOf(folder, "trace.json");
     expect(rowAt(trace, "torch_traced.py:17").allocatedBytes).toBe(4 * 256 * 1024);
     expect(trace.summary.imported?.unknown).toEqual(["rss", "python"]);
-    // What forward made and the backward pass finds: the first snapshot.
+    // The first snapshot: what the forward pass created and the backward pass finds.
     const [pass] = openRecording(trace.recording).looks;
     const moment = new Date(present(pass).timeMs).toISOString();
     const { stdout } = await run([

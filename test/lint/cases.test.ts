@@ -1,4 +1,4 @@
-/** How many planted patterns the rules find, and that they report nothing in look-alikes. */
+/** Checks how many planted patterns the rules find, and that they report nothing in look-alikes. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -33,7 +33,7 @@ describe("planted patterns", () => {
     const { document } = await lintPaths({ paths: [path] });
     const planted = plantedIn(path);
     expect(planted.length).toBeGreaterThan(0);
-    // A queue is reported where it is made.
+    // A queue is reported where it is created.
     const isFound = ({ line, ids }: { line: number; ids: string[] }) =>
       document.findings.some(
         (finding) =>

@@ -1,5 +1,5 @@
-/** The installed tool beside other things: another tool of its name, another module of its name, a program's
- * own signals and environment, an application image that has the agent alone. */
+/** The installed tool together with other things: another tool or module of the same name, a program's own
+ * signals and environment, an application image that contains only the agent. */
 import { once } from "node:events";
 import { readlinkSync } from "node:fs";
 import { basename } from "node:path";
@@ -34,7 +34,7 @@ describe.skipIf(noMachineBecause() !== null)("in Debian 12", () => {
   const run = (...words: string[]) => machine.run(words, { cwd: work });
 
   test("the same line starts a program by `python -m` as by the script", async () => {
-    // The script's shell and guard change nothing; an interpreter ignores SIGPIPE and may add LC_CTYPE.
+    // The script's shell and guard change nothing, whereas an interpreter ignores SIGPIPE and may add LC_CTYPE.
     const env = { LANG: "C", SHLVL: "7" };
     const seen = async (...command: string[]): Promise<string[]> => {
       const probe = "env; grep -E '^Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd";
@@ -67,7 +67,7 @@ describe.skipIf(noMachineBecause() !== null)("in Debian 12", () => {
   });
 
   test("a Node.js that is too old is skipped, and named if there is no other", async () => {
-    // As far as the launcher looks at it, an old Node.js is what it prints as its version.
+    // The launcher only checks the version that Node.js prints, so a script can stand in for an old one.
     machine.write("/opt/old/node", "#!/bin/sh\necho v18.20.4\n", "755");
     const env = { PATH: "/opt/old:/usr/bin:/bin" };
     const command = [`${bin}/tidemark`, "--version"];

@@ -1,4 +1,4 @@
-/** The wheel on machines that have nothing of Tidemark: install, run, attach, report, uninstall. */
+/** The wheel on machines without anything of Tidemark: install, run, attach, report, uninstall. */
 import { once } from "node:events";
 import { basename } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";

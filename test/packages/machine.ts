@@ -1,13 +1,13 @@
 /**
- * A machine to install on: a root file system whose changes vanish with it. It has namespaces of its own for
- * mounts and for the network, which it does not have:
+ * A machine to install on: a root file system whose changes vanish with it. It has its own mount namespace, and its
+ * own network namespace without a network:
  *
  *     SPACE/            a folder of the host; in the namespace, a file system in memory
- *       changed/        what differs from the root below (overlayfs)
+ *       changed/        the differences from the lower root (overlayfs)
  *       root/           the machine's root: /proc, a small /dev, /packages (dist/packages), /wheels
  *
- * The mounts belong to the namespace of one process that waits; they end with it, so that nothing that
- * removes SPACE can reach through them.
+ * The mounts belong to the namespace of one waiting process and end with it, so that removing SPACE
+ * cannot delete anything through them.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
@@ -16,14 +16,14 @@ import { join } from "node:path";
 import { environment } from "../environment.js";
 import { type Outcome, repository } from "../run.js";
 
-/** A program that has not ended by then hangs. */
+/** A program that has not ended by then is considered hung. */
 const HANGS_AFTER_MS = 300_000;
 
 export interface CommandSettings {
-  /** Beside PATH and HOME; undefined removes one. */
+  /** Variables in addition to PATH and HOME; undefined removes one. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** Numeric id of a user, and of a group, that no file of the machine names. */
+  /** Numeric user and group id that no file on the machine names. */
   readonly user?: number;
 }
 
@@ -71,7 +71,7 @@ export class Machine {
           PACKAGES: join(repository, "dist/packages"),
           WHEELS: environment.wheelhouse ?? "",
         },
-        // It ends with its stdin, also where the tests are killed.
+        // It ends with its stdin, even if the tests are killed.
         stdio: ["pipe", "pipe", "pipe"],
       },
     );
@@ -117,7 +117,7 @@ export class Machine {
     return stdout;
   }
 
-  /** Starts a command; it becomes the program, so that the child's pid is the program's. */
+  /** Starts a command by exec, so that the child's pid is the program's. */
   spawn(command: readonly string[], { env, cwd = "/", user }: CommandSettings = {}): ChildProcess {
     const variables = {
       PATH: "/usr/local/bin:/usr/bin:/bin",
@@ -187,7 +187,7 @@ export class Machine {
   }
 }
 
-/** Of a folder that was there before, only the time has changed. */
+/** Whether only the time of an existing folder has changed. */
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

@@ -21,7 +21,7 @@ export async function buildPackages(): Promise<PackageFiles> {
   return { wheel, serverWheel, npmMain, npmNative };
 }
 
-/** Keeps 64 MiB, a piece every 10 ms, and ends with exit code 3; with an argument it goes on until killed. */
+/** Keeps 64 MiB, a piece every 10 ms, and ends with exit code 3; with an argument it continues until killed. */
 export const leakingProgram = `import sys, time
 kept = []
 def remember():

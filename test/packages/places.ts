@@ -1,4 +1,4 @@
-/** Where the wheel is installed by the tests: machines, interpreters and layouts that users have. */
+/** Where the tests install the wheel: machines, interpreters and layouts that users have. */
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { environment, type Interpreter } from "../environment.js";
@@ -9,7 +9,7 @@ export interface InstallPlace {
   /** Commands that install wheels (their paths are appended), and that remove everything again. */
   readonly install: readonly string[];
   readonly uninstall: readonly string[];
-  /** The folder that pip puts `tidemark` into. */
+  /** The folder into which pip puts `tidemark`. */
   readonly bin: string;
   /** The environment's interpreter. */
   readonly python: string;
@@ -20,7 +20,7 @@ export interface InstallPlace {
   /** Removes write permission from the environment, until the next call of `unlock`. */
   readonly lock?: () => void;
   readonly unlock?: () => void;
-  /** A build without a GIL: native memory alone is recorded, and nothing can be attached. */
+  /** A build without a GIL: only native memory is recorded, and attach is refused. */
   readonly preloadOnly?: boolean;
   /** Files that running the tool leaves for its user, which docs/install.md names. */
   readonly leaves?: RegExp;
@@ -124,7 +124,7 @@ const layouts: Place[] = [
   },
 ];
 
-/** As conda installs: a prefix that is somewhere else than where it was built, with a libpython of its own. */
+/** Like a conda installation: a prefix different from the one it was built for, with its own libpython. */
 function relocatedPrefix(interpreter: Interpreter): Place {
   return {
     name: `a relocated prefix with its own libpython, ${interpreter.version}`,
@@ -179,7 +179,7 @@ export const places: readonly Place[] = [
   ...layouts,
   ...(conda === undefined ? [] : [relocatedPrefix(conda)]),
   ...environment.interpreters
-    // Debian's own Python of the host has no ensurepip; its like is in the clean roots.
+    // The host's Debian Python has no ensurepip; the clean roots cover that kind of Python.
     .filter(({ path, chroot }) => chroot !== undefined || !path.startsWith("/usr/bin/"))
     .map(ofInterpreter),
 ];

@@ -1,4 +1,4 @@
-/** The packages as files: what other tools report about them, and that their bytes depend on the sources alone. */
+/** The packages as files: what other tools report about them, and that their bytes depend only on the sources. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, readFileSync, statSync, symlinkSync } from "node:fs";
@@ -104,7 +104,7 @@ describe.skipIf(inject("counts").packageFolders === 0)("built again", () => {
   );
 });
 
-/** The files that git knows, as they are now, and the libraries. */
+/** Copies the files that git knows, in their current state, and the libraries. */
 function copySources(folder: string): void {
   const listed = execFileSync("git", ["ls-files", "-z"], { cwd: repository, encoding: "utf8" });
   for (const file of listed.split("\0").filter((name) => name !== "")) {

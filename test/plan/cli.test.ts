@@ -1,4 +1,4 @@
-/** `tidemark plan` as users type it: text, JSON, comparisons, the page, and what it refuses. */
+/** `tidemark plan` as users run it: text, JSON, comparisons, the page, and what it refuses. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

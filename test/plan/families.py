@@ -2,9 +2,9 @@
 
     python families.py CONFIG.json sdpa|eager BATCH SEQUENCE [cuda]
 
-Each family is written in plain torch as its library computes it: the same operations in the same order, because each
-operation decides what autograd saves. Prints one JSON object: bytes of weights, gradients, optimizer states, and of
-the storages that autograd saves, without parameters and inputs; on a device also what its allocator counted.
+Each family is written in plain torch as its library computes it: the same operations in the same order, because the
+operations determine what autograd saves. Prints one JSON object: bytes of weights, gradients, optimizer states, and of
+the storages that autograd saves, without parameters and inputs; on a device, also its allocator's figures.
 """
 import json
 import math
@@ -503,7 +503,7 @@ def main():
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in own:
             saved[storage.data_ptr()] = storage.nbytes()
-            kept.append(tensor)  # an address is not used twice
+            kept.append(tensor)  # keeps the tensors alive, so that no address is used twice
         return tensor
 
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)

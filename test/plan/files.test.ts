@@ -161,7 +161,7 @@ num_processes: 4  # one for each GPU
   });
 });
 
-/** A safetensors file of which only the header is there: tensors are never read. */
+/** A safetensors file with only a header, because tensors are never read. */
 function shard(name: string, tensors: Record<string, number[]>): void {
   let offset = 0;
   const entries = Object.entries(tensors).map(([tensor, shape]) => {
@@ -281,7 +281,7 @@ describe("hostile configurations end in one line", () => {
   });
 });
 
-/** Runs on a stand-in for torch (test/gpu/stand_in_torch.py): this machine needs no device. */
+/** Runs on a stand-in for torch (test/gpu/stand_in_torch.py), so this machine needs no device. */
 const TRAINING = `
 import os, time
 from stand_in_torch import *

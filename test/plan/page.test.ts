@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), "tidemark-plan-page-"));
 let browser: Browser;
 
 beforeAll(async () => {
-  // A build of its own: what lies in dist/ may be older than the sources.
+  // A separate build, because dist/ may be older than the sources.
   execFileSync(
     process.execPath,
     ["node_modules/vite/bin/vite.js", "build", "web", "--outDir", join(folder, "web")],

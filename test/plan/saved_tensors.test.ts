@@ -1,4 +1,4 @@
-/** Plans of small models on the CPU against the tensors that torch holds: weights, gradients, states, what autograd saves. */
+/** Compares plans of small models with torch's tensors on the CPU: weights, gradients, states, what autograd saves. */
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-"""What programs keep all day: parsed JSON, records, sets, deques, split text; measured by tracemalloc."""
+"""What programs typically keep: parsed JSON, records, sets, deques, split text; measured by tracemalloc."""
 import collections
 import dataclasses
 import json
@@ -61,7 +61,7 @@ def grouped():
 
 
 def main():
-    # The agent may use a share of the program's own CPU time: let there be some to take from.
+    # The agent may use a share of the program's own CPU time, so use some CPU time.
     block = bytes(1 << 20)
     while time.process_time() < 1.5:
         zlib.crc32(block)

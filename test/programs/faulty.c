@@ -39,14 +39,14 @@ static PyObject *leak(PyObject *self, PyObject *none) {
     Py_RETURN_NONE;
 }
 
-/* Returns a new reference of which one more exists than anybody owns. */
+/* Returns a new reference, and leaks another one that nobody owns. */
 static PyObject *over_count(PyObject *self, PyObject *none) {
     PyObject *list = PyList_New(100);
     Py_INCREF(list);
     return list;
 }
 
-/* Gives back a borrowed reference. */
+/* Releases a borrowed reference. */
 static PyObject *under_count(PyObject *self, PyObject *argument) {
     Py_DECREF(argument);
     Py_RETURN_NONE;
@@ -68,7 +68,7 @@ static void *write_beyond(void *block) {
     return NULL;
 }
 
-/* In a thread that Python does not know. */
+/* Runs in a thread that Python does not know. */
 static PyObject *overflow_in_thread(PyObject *self, PyObject *none) {
     char *block = malloc(16);
     pthread_t thread;

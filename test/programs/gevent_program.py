@@ -1,4 +1,4 @@
-"""A gevent program: patched sockets, two hundred greenlets that talk to a server of their own."""
+"""A gevent program: patched sockets, and two hundred greenlets that talk to the program's own server."""
 from gevent import monkey
 
 monkey.patch_all()

@@ -1,4 +1,4 @@
-"""Greenlets that switch between allocations: stacks are swapped under the interpreter's feet."""
+"""Greenlets that switch between allocations, which swaps stacks without the interpreter noticing."""
 import os
 import sys
 

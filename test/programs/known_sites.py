@@ -109,8 +109,8 @@ def churn():
 
 
 def main():
-    # The agent may use a share of the program's own CPU time: a program that does nothing but
-    # allocate, for a fraction of a second, would be sampled too thinly to be checked line by line.
+    # The agent may use a share of the program's own CPU time: a program that only allocates, for a
+    # fraction of a second, would get too few samples to be checked line by line.
     block = bytes(MIB)
     while time.process_time() < 1.5:
         zlib.crc32(block)
@@ -130,7 +130,7 @@ def main():
     ]
     churn()
     truth.report()
-    # Without the interpreter's own end, which would free it all: live at the end is what was kept.
+    # Skips the interpreter's finalization, which would free everything, so that what was kept is live at the end.
     os._exit(len(kept) - 10)
 
 

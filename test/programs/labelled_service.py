@@ -1,5 +1,5 @@
-"""A service whose thread `ingest` keeps what it makes, and whose thread `search` does not; labels, steps and a worker
-process of another rank. Arguments: seconds to run, and whether it is the worker."""
+"""A service whose thread `ingest` keeps what it allocates, and whose thread `search` does not; has labels, steps and a
+worker process of another rank. Arguments: seconds to run, and whether it is the worker."""
 
 import os
 import subprocess

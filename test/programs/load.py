@@ -1,4 +1,4 @@
-"""Sends REQUESTS orders to the service at PORT over kept connections, then asks for the truth."""
+"""Sends REQUESTS orders to the service at PORT over persistent connections, then asks for its true figures."""
 import http.client
 import sys
 import threading

@@ -1,10 +1,10 @@
-"""Hundreds of lines that each keep a known number of bytes: for the statistics of the estimates.
+"""Hundreds of lines that each keep a known number of bytes, to test the statistics of the estimates.
 
     many_sites.py SITES BYTES FILE
 
 writes FILE, a module of SITES functions, and runs each of them: function i keeps objects of one size
-(40 bytes to 20 KiB, another for each site), about BYTES in all, while as many again come and go.
-Between them it computes: the agent's share is one of the program's CPU time.
+(40 bytes to 20 KiB, different for each site), about BYTES in all, while as many again come and go.
+Between allocations it computes, because the agent may use a share of the program's CPU time.
 """
 import importlib.util
 import json

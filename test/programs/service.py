@@ -1,4 +1,4 @@
-"""A small HTTP service that forgets nothing: every order stays in a dictionary."""
+"""A small HTTP service that never removes anything: every order stays in a dictionary."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""Four threads, each with a name and a share of the memory of its own, at once."""
+"""Four concurrent threads, each with its own name and its own share of the memory."""
 import os
 import sys
 import threading

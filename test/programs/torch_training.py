@@ -10,7 +10,7 @@ from truth import Truth
 
 truth = Truth()
 activations = []
-# Workers stay for so long after their work: their memory is read from outside, on a busy machine, too.
+# How long workers stay after their work, so that their memory can be read from outside, even on a busy machine.
 SEEN_SECONDS = 3
 
 
@@ -22,7 +22,7 @@ class Samples(Dataset):
         return self.make(index), index % 10
 
     def make(self, index):
-        # Each worker keeps what it made: its own leak, in its own process.
+        # Each worker keeps what it created: a separate leak in each process.
         if not hasattr(self, "made"):
             self.made = []
         self.made.append(bytearray(256 * 1024))  # known: worker cache

@@ -1,8 +1,8 @@
 """A test program's own count of its memory, reported to the test that checks its profile.
 
-A line that allocates carries the comment `# known: NAME`. The program prints how many bytes were
-asked for there and still live; report() prints one JSON object with the sites by file, function and
-line, and what the kernel reports about the process.
+A line that allocates has the comment `# known: NAME`. The program states how many bytes were
+requested there and how many are still live; report() prints one JSON object with the sites by file,
+function and line, and what the kernel reports about the process.
 """
 import inspect
 import json
@@ -16,7 +16,7 @@ class Truth:
         self.sites = []
 
     def site(self, name, function, live_bytes, allocated_bytes=None, through=False):
-        """through: the memory is asked for below that line, by other functions of Python."""
+        """through: the memory is requested below that line, by other Python functions."""
         code = inspect.unwrap(function).__code__
         lines, first = inspect.getsourcelines(code)
         offset = next(i for i, line in enumerate(lines) if f"# known: {name}" in line)

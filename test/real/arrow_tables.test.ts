@@ -1,4 +1,4 @@
-/** Memory that a library takes past malloc, and the objects that hold it. */
+/** Memory that a library allocates without malloc, and the objects that hold it. */
 
 import { afterEach, describe, expect, test } from "vitest";
 import { lookUpHolders } from "../../src/holders/holder_lookup.js";
@@ -55,7 +55,7 @@ describe.skipIf(environment.packagesPython === null)("tables of Arrow", () => {
       path: ["module __main__", "store", ".batches"],
       entries: 100,
     });
-    // The types of the interpreter's own, and of libraries that ask malloc, are no matter of this.
+    // Types of the interpreter, and of libraries that use malloc, are not part of this test.
     const others = lookUpHolders({
       pid: waiting.pid,
       sites: [],

@@ -1,4 +1,4 @@
-/** Memory benchmarks under the real asv, in a repository of their own. */
+/** Memory benchmarks under the real asv, in a separate repository. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

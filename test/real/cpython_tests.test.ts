@@ -1,6 +1,6 @@
 /**
- * CPython's own tests, plain and under `tidemark run`: every test must end alike. `npm test` runs three modules on one
- * interpreter, `npm run test:long` all of them on each interpreter that comes with its tests.
+ * CPython's own tests, plain and under `tidemark run`: every test must have the same outcome. `npm test` runs three
+ * modules on one interpreter, `npm run test:long` all of them on each interpreter that comes with its tests.
  *
  * Some of these tests fail now and then on a busy machine, with or without Tidemark: a test whose outcomes differ runs
  * again on both sides, and counts only if it differs each time.
@@ -37,11 +37,11 @@ const isLong = count >= modules.length;
 const TRIES = 3;
 const MODULE_TIMEOUT_MS = 1_200_000;
 
-/** They ask for the name of the allocator, which CPython knows only while nobody has hooked it (agent/README.md, Limits). */
+/** They query the allocator's name, which CPython knows only while it is not hooked (agent/README.md, Limits). */
 const asksForAllocator =
   /test_pymem_getallocatorsname|PyMemPymallocAllocator.*getallocatorsname|test_debugmallocstats/;
 
-/** Where its tests are; null: it comes without. */
+/** The folder of its tests; null: it comes without tests. */
 function testsOf({ path, version }: Interpreter): string | null {
   const minor = version.split(".").slice(0, 2).join(".");
   const folder = join(path, "../../lib", `python${minor}`, "test");
@@ -53,7 +53,7 @@ const withTests = own.filter((interpreter) => testsOf(interpreter) !== null);
 const newest = withTests.find(({ path }) => path === anyInterpreter().path) ?? withTests.at(-1);
 const tested = isLong ? withTests : withTests.filter((interpreter) => interpreter === newest);
 
-/** Outcome by test: "passed", "failure", "error" or "skipped"; and the module's own as "". */
+/** Outcome by test: "passed", "failure", "error" or "skipped"; "" is the module itself. */
 async function outcomes(
   before: readonly string[],
   python: string,

@@ -1,4 +1,4 @@
-/** Every CPython that this machine and the chroot have: one program that knows what it allocated. */
+/** Runs a program that knows what it allocated on every CPython of this machine and the chroot. */
 
 import { existsSync, mkdirSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -57,7 +57,7 @@ describe.each(
     expect(domainBytes(end, "native")).toBeGreaterThan(10e6);
     expect(domainBytes(end, "mapped")).toBeGreaterThan(32 * 2 ** 20 * 0.8);
     const python = domainBytes(end, "python");
-    // Without a GIL the objects come from an allocator of the interpreter's own: its mappings are seen.
+    // Without a GIL, objects come from the interpreter's own allocator, whose mappings are recorded.
     if (interpreter.freeThreaded) {
       expect(python).toBe(0);
     } else {
@@ -70,7 +70,7 @@ describe.each(
     expect(process).toMatchObject({ python: interpreter.version, profiled: true });
     expect(process?.peakRssBytes).toBeGreaterThan(0);
     expect(summary.rss.peakBytes).toBeGreaterThanOrEqual(truth.maxRssBytes);
-    // What the agent and the exit of the interpreter add to the figure that the program read itself.
+    // The agent and the interpreter's exit add to the figure that the program itself has read.
     expect(summary.rss.peakBytes).toBeLessThan(truth.maxRssBytes * 1.05 + 20 * 2 ** 20);
     expect(recording.end).toMatchObject({ exitCode: 0, signal: null });
     expect(recording.complete).toBe(true);
@@ -84,7 +84,7 @@ describe.each(
     if (interpreter.freeThreaded) {
       expect(limits).toMatch(/free-threaded/);
     }
-    // Of the shell lines around a chroot, some allocate too little to be sampled at all.
+    // Some of the shell processes around a chroot allocate too little to be sampled at all.
     else if (interpreter.chroot) {
       expect(limits).not.toMatch(/python|process \d+/);
     } else {
@@ -97,7 +97,7 @@ function nameOf({ version, path, chroot, freeThreaded }: Interpreter): string {
   return `Python ${version}${freeThreaded ? " free-threaded" : ""} (${chroot ? "chroot, " : ""}${path})`;
 }
 
-/** As a user would start it in a chroot: with /proc there, and with Tidemark's library at its own path. */
+/** Starts it as a user would in a chroot: with /proc mounted, and Tidemark's library at the same path. */
 function commandFor({ path, chroot }: Interpreter, program: string): string[] {
   if (chroot === undefined) {
     return [path, join(programs, program)];
@@ -136,7 +136,7 @@ function removeEmpty(folder: string, stop: string): void {
     try {
       rmdirSync(place);
     } catch {
-      return; // somebody else's files are in it
+      return; // it contains other files
     }
   }
 }

@@ -87,7 +87,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(page).toContain("len(rows)"); // the whole cell, with bars beside the lines
     expect(textOf(present(nested))).toMatch(/Wall time[\s\S]*5000|5000[\s\S]*Wall time/);
     expect(textOf(present(nested))).toMatch(/In\[4\]:1 {2}more = load/);
-    // A cell whose lines only call: its lines are shown although other code allocates.
+    // In a cell that only calls functions, its lines are shown although other code allocates.
     expect(textOf(present(called))).toMatch(/The cell[\s\S]*In\[5\]:2 {2}only = load/);
     expect(textOf(present(again))).toBe("(True, True)");
   });
@@ -184,7 +184,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(texts[6]).toMatch(
       /16\.0 MiB +Out\[4\] +list of 1, also ___ +%tidemark_leaks --free Out\[4\]/,
     );
-    expect(texts[6]).not.toContain("Out[6]"); // shared is the user's own variable
+    expect(texts[6]).not.toContain("Out[6]"); // `shared` is the user's own variable
     expect(texts[7]).toBe("[False, False, False]");
     expect(texts[8]).toMatch(/^tidemark: freed traceback: RSS -3\d\.\d MiB/);
     expect(texts[9]).toBe("[False, True, False]");

@@ -1,4 +1,4 @@
-/** Programs as people write them, with the packages that they use. */
+/** Typical programs with widely used packages. */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -68,7 +68,7 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
     const frames = summary.sites.flatMap(({ stack }) => stack);
     const native = frames.filter(({ kind }) => kind === "native");
     expect(native.some(({ file }) => /_multiarray_umath/.test(file))).toBe(true);
-    // Symbolised: names, not addresses, for most of what has them.
+    // Most native frames have symbol names instead of addresses.
     expect(native.filter(({ function: name }) => /[A-Za-z]/.test(name)).length).toBeGreaterThan(
       native.length / 2,
     );
@@ -82,7 +82,7 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
       isMain || tid === 0 ? [] : [liveOf(profile, (site) => sites.thread[site] === thread)],
     );
     const largest = ofEach.sort((one, other) => other.bytes - one.bytes).slice(0, 4);
-    // So many blocks of 4033 bytes, and the list of them.
+    // That many blocks of 4033 bytes, and the list that holds them.
     [400, 300, 200, 100].forEach((share, rank) => {
       expectEstimate(largest[rank], share * 100 * (4033 + 8), 0.05);
     });
@@ -130,7 +130,7 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
     const outcome = await record([python, join(programs, "service.py")], {
       started: async (child, files) => {
         await loadService(files.stderr, 1000, 1);
-        // As a terminal's Ctrl-C: to the whole group.
+        // To the whole group, like Ctrl-C in a terminal.
         process.kill(-present(child.pid), "SIGINT");
       },
     });
@@ -163,11 +163,11 @@ describe.skipIf(environment.packagesPython === null)("with PyPI packages", () =>
   });
 });
 
-/** Waits until uvicorn names its port, then sends the orders from a process of its own. */
+/** Waits until uvicorn prints its port, then sends the orders from a separate process. */
 async function loadService(log: string, requests: number, workers: number): Promise<void> {
   const port = () => /running on http:\/\/127\.0\.0\.1:(\d+)/.exec(readText(log))?.[1];
   await until(() => port() !== undefined);
-  // uvicorn's parent names the port before its workers listen.
+  // uvicorn's parent prints the port before its workers listen.
   await until(() => readText(log).split("Application startup complete").length > workers);
   const load = spawn(python, [join(programs, "load.py"), present(port()), String(requests)], {
     cwd: programs,

@@ -9,7 +9,7 @@ afterAll(removeScratch);
 
 const { packagesPython } = environment;
 
-/** Writes the files into a folder of their own and runs pytest there, with the plugin at hand. */
+/** Writes the files into a new folder and runs pytest there, with the plugin available. */
 async function pytest(files: Record<string, string>, ...words: string[]): Promise<Outcome> {
   const folder = scratch();
   const temporary = join(folder, "tmp");

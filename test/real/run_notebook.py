@@ -1,6 +1,6 @@
 """Runs the cells of standard input (a JSON list of strings) in a real kernel, and prints the outputs of each as JSON.
 
-A cell that begins with "# interrupt" is interrupted once it printed "ready".
+A cell that begins with "# interrupt" is interrupted once it has printed "ready".
 """
 
 import asyncio

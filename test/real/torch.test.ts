@@ -1,4 +1,4 @@
-/** PyTorch on the CPU: training, and a DataLoader whose workers are processes of their own. */
+/** PyTorch on the CPU: training, and a DataLoader with worker processes. */
 
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -26,7 +26,7 @@ describe.skipIf(python === null).each([0, 2])("training with %i DataLoader worke
   test("kept tensors are attributed to the line that keeps them", () => {
     const activations = present(known.get("activations"));
     const profile = outcome.open().profileAt("end");
-    // Sixteen tensors, while the period comes down from where the import of torch had sent it.
+    // Sixteen tensors, while the period comes down again after the import of torch had raised it.
     expectFigure(profile, activations, "live", activations.liveBytes, 0.4);
     expect(topPlaces(profile, "live").slice(0, 5)).toContain(placeOf(activations));
   });

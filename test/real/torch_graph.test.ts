@@ -1,4 +1,4 @@
-/** Who holds an autograd graph of which no Python object is a part. */
+/** Holders of an autograd graph that contains no Python objects. */
 
 import { afterEach, describe, expect, test } from "vitest";
 import { lookUpHolders } from "../../src/holders/holder_lookup.js";
@@ -27,7 +27,7 @@ def train():
 threading.Thread(target=train, daemon=True).start()
 say(0)
 `;
-/** In no object, as a block that a graph keeps. */
+/** An address that is in no object, like a block that a graph keeps. */
 const OF_GRAPH = 0x7000_0000_1000;
 const LOOKS = 5;
 let waiting: Waiting;
@@ -44,7 +44,7 @@ describe.skipIf(environment.torchPython === null)("a total of losses", () => {
     const path = ["module __main__", "meter", ".total"];
     expect(look()).toMatchObject({ graph: 1, path });
     await waiting.go();
-    // It is another tensor at each step: one snapshot may miss it, and then reports it.
+    // It is a different tensor at each step, so a snapshot may miss it, and then reports that.
     const found = Array.from({ length: LOOKS }, () => look()?.path.join(" "));
     expect(found).toContain(path.join(" "));
     expect(found.filter((words) => words?.endsWith(" loss"))).toEqual([]);

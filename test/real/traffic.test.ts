@@ -10,7 +10,7 @@ afterAll(removeScratch);
 describe.skipIf(environment.packagesPython === null)("with Flask, Django and FastAPI", () => {
   const app = join(programs, "traffic_app.py");
 
-  /** Live bytes at the end by endpoint; "" is what carries no label. */
+  /** Live bytes at the end by endpoint; "" is memory without a label. */
   async function byEndpoint(share: string): Promise<Map<string, number>> {
     const outcome = await record([present(environment.packagesPython), app], {
       env: { TIDEMARK_TRAFFIC: share, PYTHONPATH: join(repository, "python") },

@@ -1,4 +1,4 @@
-/** The recorder killed at any moment of a run: the program does not notice, the recording opens. */
+/** Kills the recorder at any moment of a run: the program is not affected, and the recording opens. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +18,7 @@ for number in range(40):
 print(len(kept), flush=True)
 os._exit(5)`;
 
-/** The recorder below a guard; null once it is gone, or before it is there. */
+/** The recorder started by a guard; null before it has started or after it has ended. */
 function recorderBelow(guard: number): number | null {
   for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
     try {
@@ -42,7 +42,7 @@ function recorderBelow(guard: number): number | null {
 
 const LAST_MS = 2100;
 const count = inject("counts").killMoments;
-/** Denser at the beginning, while the recorder starts. */
+/** More moments at the beginning, while the recorder starts. */
 const moments = Array.from({ length: count }, (_, i) =>
   Math.round(LAST_MS * (i / (count - 1)) ** 1.5),
 );
@@ -57,7 +57,7 @@ test.each(moments)("after %i ms", async (delay) => {
       }
     },
   });
-  // Killed before it had started the program, nothing ran, and the guard shows it by its own exit.
+  // If it is killed before it has started the program, nothing runs, and the guard's exit status shows that.
   const ran = outcome.stdout !== "";
   expect(ran ? { status: 5, stdout: "40\n" } : { signal: "SIGKILL" }).toMatchObject(
     ran ? { status: outcome.status, stdout: outcome.stdout } : { signal: outcome.signal },

@@ -1,11 +1,11 @@
-/** Who holds native memory that lies deep in structures of C's. */
+/** Holders of native memory that is deep inside C data structures. */
 import { afterEach, describe, expect, test } from "vitest";
 import { lookUpHolders } from "../../src/holders/holder_lookup.js";
 import { environment } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 
-/** Chains of blocks, each the one before it alone refers to, rings beside them that nothing does, and blocks of Python's
- * allocator without an object in them. */
+/** Chains of blocks, each referenced only by the one before it; rings that nothing references; and blocks of Python's
+ * allocator that contain no object. */
 const program = `
 import ctypes
 libc = ctypes.CDLL(None)
@@ -50,7 +50,7 @@ for address in raw:
     ctypes.memset(int(address, 16), 1, 400)
 say({"deepest": deepest, "lost": lost, "raw": raw, "rows": rows})
 `;
-/** A word that was left where a block is not full may lead somewhere. */
+/** A stale word in the unused part of a block may point to something. */
 const STRAY = 2;
 let waiting: Waiting;
 afterEach(async () => await waiting.stop());

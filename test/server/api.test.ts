@@ -1,4 +1,4 @@
-/** The HTTP API: real answers follow the OpenAPI document; what differs and what grows is exact; the terminal shows it. */
+/** The HTTP API: answers follow the OpenAPI document, differences and growth are exact, the terminal shows them. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -192,7 +192,7 @@ test("growing compares the first and the last quarter", async () => {
   // 30 MiB in 300 s.
   expect((cache?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(30 * 12, -1);
   expect((load?.growthBytesPerHour ?? 1) / MIB).toBeCloseTo(0, 0);
-  // Everything is half a second old at most in these profiles: it counts in a window of that order alone.
+  // In these profiles everything is at most half a second old, so it only counts in a window that short.
   expect(cache?.survivedBytes).toBe(0);
   const short = {
     from: String(START + 300 * SECOND - 1000),

@@ -1,4 +1,4 @@
-/** A backup of a server that data is sent to, and its restore: the copy is whole, and answers as its own streams say. */
+/** Backup of a server that is receiving data, and its restore: the copy is complete, and its answers are correct. */
 import {
   appendFileSync,
   existsSync,
@@ -58,7 +58,7 @@ const started = async (...given: Parameters<typeof startServer>) => {
 const serve = (...words: string[]) => execute([tidemark, "serve", ...words], { cwd: folder });
 const store = (name: string) => ["--store", `duckdb:${join(folder, name)}`];
 
-/** Sends all streams a frame at a time, side by side, until `isOver`. @returns what is acknowledged, by stream. */
+/** Sends all streams concurrently, a frame at a time, until `isOver`. @returns what is acknowledged, by stream. */
 function sending(url: string, isOver: () => boolean) {
   const acknowledged = streams.map(() => 0);
   const send = async (at: number) => {
@@ -83,7 +83,7 @@ const answers = async ({ url }: RunningServer) => [
 ];
 
 describe("while data is sent", () => {
-  test("a backup is whole, and its restore answers as its streams say", async () => {
+  test("a backup is complete, and its restore gives correct answers", async () => {
     const server = await started(join(folder, "data"));
     let isOver = false;
     const sent = sending(server.url, () => isOver);
@@ -120,7 +120,7 @@ describe("while data is sent", () => {
     const [a, b] = [await answers(restored), await answers(fresh)];
     expect(a).toEqual(b);
     expect((a[0] as { allocatedBytes: number }).allocatedBytes).toBeGreaterThan(0);
-    // A sender goes on where the backup ends, and where it is ahead of it.
+    // A sender continues where the backup ends, even if the sender was further ahead.
     const bytes = itemAt(streams, 0);
     const stream = streamName(bytes);
     const { answer } = await post(restored.url, bytes.subarray(0, 0), { offset: 1e9, stream });

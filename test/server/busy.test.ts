@@ -1,4 +1,4 @@
-/** Requests that cost much: others are answered meanwhile, and what is sent again after a restart is recognized. */
+/** Expensive requests: others are answered in the meantime, and profiles sent again after a restart are recognized. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -75,7 +75,7 @@ test("others are answered while a request of 80,000 samples is taken", async () 
     answered += isDecoded() ? 0 : 1;
   }
   expect((await large).status).toBe(200);
-  // All profiles are decoded before the first is stored. In one turn of the event loop it would be one or two.
+  // All profiles are decoded before the first is stored. In a single event loop turn, it would be one or two.
   expect(answered).toBeGreaterThan(4);
 });
 

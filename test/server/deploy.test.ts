@@ -1,6 +1,6 @@
 /**
  * The systemd unit and the container image: systemd accepts the unit, and the image's command runs as an ordinary user on
- * a read-only root. No container engine runs here, so a mount namespace of the kernel is what an engine would make.
+ * a read-only root. No container engine runs here, so a kernel mount namespace takes its place.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -327,7 +327,7 @@ describe("/pyroscope/render", () => {
   });
 });
 
-describe("bad questions get one line", () => {
+describe("bad queries get one line", () => {
   const select = (change: object) =>
     json("SelectSeries", {
       profileTypeID: SPACE,
@@ -351,7 +351,7 @@ describe("bad questions get one line", () => {
     expect(answer.message).not.toContain("\n");
   });
 
-  test("SQL in the name of a label is a name", async () => {
+  test("SQL in a label name is treated as a name", async () => {
     const name = `x'] ); DROP TABLE series; --`;
     expect(await json("LabelValues", { name, ...window })).toEqual({});
     expect(await select({ groupBy: [name] })).toHaveProperty("series");
@@ -375,7 +375,7 @@ describe("bad questions get one line", () => {
   });
 });
 
-test("of functions of equal weight no more are shown, or named, than asked for", async () => {
+test("of functions with equal weight, no more are shown or named than requested", async () => {
   const lines = Array.from({ length: 50 }, (_, at) => `main;f${at} 10`).join("\n");
   const name = "equal.inuse_space{face=日本😀}";
   const query = new URLSearchParams({ name, from: String(startMs), until: String(endMs) });

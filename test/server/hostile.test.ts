@@ -1,4 +1,4 @@
-/** Invalid and hostile requests: each is refused with one line, nothing of it is stored, and the server keeps running. */
+/** Invalid and hostile requests: each is refused with one line, nothing is stored, and the server keeps running. */
 import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -66,7 +66,7 @@ test.each([
   expect(readdirSync(join(folder, "streams"))).toEqual([]);
 });
 
-test("names of streams reach no other file", async () => {
+test("stream names cannot reach other files", async () => {
   for (const stream of ["../../../etc/passwd", "..%2f..%2fx", "A".repeat(32), "", "0".repeat(33)]) {
     const { status, body } = await ask(
       `${server.url}/api/v1/frames?stream=${encodeURIComponent(stream)}&offset=0`,
@@ -168,7 +168,7 @@ test("a thousand idle connections do not block other clients", async () => {
   }
 });
 
-/** The whole answer to a request that no client would make. */
+/** The complete answer to a request that no client would make. */
 function raw(text: string): Promise<string> {
   const { hostname, port } = new URL(server.url);
   return new Promise((resolve) => {

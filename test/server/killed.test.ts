@@ -1,4 +1,4 @@
-/** SIGKILL of the server while streams come in: nothing that it acknowledged is lost, and nothing is doubled. */
+/** SIGKILL of the server while streams arrive: nothing that it acknowledged is lost or duplicated. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +18,7 @@ const POLLS = 120;
 const SECOND = 1000;
 const START = Date.now() - POLLS * SECOND;
 
-/** A profile's figures of what was allocated only grow: one function more at each look. */
+/** A profile's allocated bytes only grow: each profile has one more function. */
 function allocatedBy(look: number): string {
   const lines = Array.from({ length: look + 1 }, (_, n) => {
     const bytes = 1e7 * (n + 1);
@@ -68,7 +68,7 @@ test("no acknowledged frame is lost or duplicated", async () => {
         });
         expect([200, 503]).toContain(status);
         acknowledged[at] = answer.nextOffset ?? offset;
-        // Repeats now and then what was acknowledged already.
+        // Now and then repeats what was already acknowledged.
         if (offset % 7 === 0) {
           expect((await post(server.url, part, { offset, stream: streamName(bytes) })).status).toBe(
             200,

@@ -1,4 +1,4 @@
-/** SIGKILL of the server while other profilers send and clients query: no acknowledged profile is lost, none is doubled. */
+/** SIGKILL of the server while profilers send and clients query: acknowledged profiles are stored exactly once. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { removeScratch, scratch } from "../run.js";
@@ -21,7 +21,7 @@ test("profiles are stored once each", async () => {
   server = await startServer(folder);
   const listen = server.url.replace("http://", "");
   let isOver = false;
-  /** Repeats a request until it is answered; a server that was killed answers nothing. */
+  /** Repeats a request until it is answered; a killed server does not answer. */
   const answered = async (path: string, init: RequestInit = {}) => {
     for (;;) {
       try {

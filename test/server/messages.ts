@@ -1,4 +1,4 @@
-/** Protocol buffers written by hand: what a client sends, without the code that the server reads it with. */
+/** Hand-written protocol buffers: what a client sends, independent of the code that the server reads it with. */
 export class Message {
   readonly #parts: Buffer[] = [];
 

@@ -1,4 +1,4 @@
-/** The server's pages in a real browser: what they show, that they follow the server, and that no name becomes markup. */
+/** The server's pages in a real browser: what they show, that they update, and that no name becomes markup. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { streamName } from "../../src/recording/sender/stream_name.js";
@@ -15,7 +15,7 @@ const EVIL = `"><img src=x onerror="throw 1"><script>throw 2</script>`;
 let browser: Browser;
 let server: RunningServer;
 let page: Page;
-/** Errors of the page, and what it asked of others than its server. */
+/** Errors on the page, and its requests to anything but its server. */
 let complaints: string[];
 
 beforeAll(async () => {
@@ -106,7 +106,7 @@ describe("the pages", () => {
     await expect.poll(() => words("[aria-label='Memory over time']")).toContain(stream.slice(0, 8));
     await page.getByRole("tab", { name: "Sites" }).click();
     await expect.poll(() => words("[aria-label='Profile']")).toContain("remember");
-    // The address holds the choices: whoever opens it sees the same.
+    // The address contains the choices, so anyone who opens it sees the same.
     await page.reload();
     await expect.poll(() => words("[aria-label='Memory over time']")).toContain(stream.slice(0, 8));
     await page

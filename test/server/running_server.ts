@@ -9,14 +9,15 @@ import { plainEnvironment, tidemark } from "../run.js";
 export interface RunningServer {
   readonly url: string;
   readonly child: ChildProcess;
-  /** What it said on stderr so far. */
+  /** Its stderr so far. */
   readonly said: () => string;
-  /** Ends it as a supervisor would; resolves with its exit code. */
+  /** Stops it as a supervisor would; resolves with its exit code. */
   stop(): Promise<number | null>;
   kill(): Promise<void>;
 }
 
-/** Starts a server on a folder (null: the one that its configuration names); it listens when this resolves. `options`: of `tidemark serve`. */
+/** Starts a server on a folder (null: from its configuration); resolves once it listens.
+ * `options`: of `tidemark serve`. */
 export async function startServer(
   folder: string | null,
   {

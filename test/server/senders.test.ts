@@ -1,4 +1,4 @@
-/** Profilers of others that send to the server: their real clients, and requests as they stand on the wire. */
+/** Third-party profilers that send to the server: their real clients, and hand-written requests. */
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -273,7 +273,7 @@ describe("OTLP profiles", () => {
   });
 });
 
-describe("hostile profiles are refused with one line, and the server lives on", () => {
+describe("hostile profiles are refused with one line, and the server keeps running", () => {
   const bomb = gzipSync(Buffer.alloc(64 << 20));
   const labels = { service_name: "hostile" };
   const forbidden = { ...labels, ...Object.fromEntries([["__proto__", "x"]]) };
@@ -283,7 +283,7 @@ describe("hostile profiles are refused with one line, and the server lives on", 
     const plain = Buffer.concat([pprofOf({ inuse_space: 1 }), ...Array(15_999).fill(sample)]);
     return pushMessage(labels, gzipSync(plain), String(id));
   };
-  /** 4 MiB, most of them in a field that is left out. */
+  /** 4 MiB, mostly in a field that the server ignores. */
   const padded = (id: number) => {
     const filling = new Message().bytes(3, Buffer.alloc((4 << 20) - 2000)).done();
     const plain = Buffer.concat([pprofOf({ inuse_space: 1 }), filling]);

@@ -1,4 +1,4 @@
-/** The server as users meet it: programs that are recorded to it, questions in the terminal, starting and stopping. */
+/** The server as users see it: recording programs to it, queries in the terminal, starting and stopping. */
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -238,7 +238,7 @@ describe("serve", () => {
   });
 });
 
-/** Where nothing listens. */
+/** An address where nothing listens. */
 async function freeUrl(): Promise<string> {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));

@@ -1,4 +1,4 @@
-/** What the collector captures when a condition holds, and what it keeps of a program that was killed for memory. */
+/** What the collector captures when a condition holds, and what it keeps after a program was killed for memory. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -124,7 +124,7 @@ while True: time.sleep(0.1)
   });
 });
 
-test("--check says what the policy means for each program", async () => {
+test("--check reports what the policy means for each program", async () => {
   watched().python(IDLE, "leak");
   const rule = `{match: {service: "${watched().name}-leak"}, agent: {share: 50%, most: 2}, triggers: [{when: {limit: 80%}, do: [ledger]}]}`;
   const path = watched().policy("{agents: 3}", [rule]);
@@ -149,7 +149,7 @@ test("a second collector does not use the folder of the first", async () => {
   expect(stderr).toContain(`process ${child.pid} already keeps its recordings in`);
   expect(await stopped(child)).toBe(0);
   expect(readdirSync(watched().recordingsFolder)).not.toContain("watch.lock");
-  writeFileSync(join(watched().recordingsFolder, "watch.lock"), "1 2\n"); // left by one that was killed
+  writeFileSync(join(watched().recordingsFolder, "watch.lock"), "1 2\n"); // left by a collector that was killed
   const next = watched().watch("--config", watched().policy());
   await until(() => next.said().includes("watching"));
   expect(await stopped(next.child)).toBe(0);

@@ -31,7 +31,7 @@ for _ in range(2):
 while True: time.sleep(0.1)
 `;
 
-/** Made for each test, and killed after it. */
+/** Created for each test, and killed after it. */
 export class WatchTest {
   readonly folder = scratch();
   readonly children: ChildProcess[] = [];
@@ -100,7 +100,7 @@ export class WatchTest {
       : [];
   }
 
-  /** Folders of what triggers have captured. */
+  /** Folders with captures of triggers. */
   artifacts(): string[] {
     const folder = join(this.recordingsFolder, "artifacts");
     return existsSync(folder)
@@ -126,7 +126,7 @@ export class WatchTest {
       this.children.map(async (child) => {
         const exit =
           child.exitCode === null && child.signalCode === null ? once(child, "exit") : null;
-        // The group: a master's workers outlive it.
+        // The whole group, because a master's workers outlive it.
         killGroup(present(child.pid));
         child.kill("SIGKILL");
         await exit;
@@ -150,7 +150,7 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // All of it has ended.
+    // All processes have ended.
   }
 }
 

@@ -111,7 +111,7 @@ static inline int same_image(const struct image *before)
     return after.length == before->length && memcmp(after.bytes, before->bytes, after.length) == 0;
 }
 
-/* ---- using them ---------------------------------------------------------------------------- */
+/* ---- using the objects --------------------------------------------------------------------- */
 
 static inline void use(const struct object *object)
 {

@@ -1,5 +1,5 @@
-// beside.cc - under another allocator, beside ours or not: churns malloc's family and operator
-// new in four threads, keeps 256 MiB in blocks so large that none is missed, and prints "fine".
+// beside.cc - runs under another allocator, with or without our agent: churns the malloc family and operator
+// new in four threads, keeps 256 MiB in blocks so large that each is sampled, and prints "fine".
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-// exceptions.cc - C++ throws through sampled allocations; bad_alloc arrives; new_handler runs.
+// exceptions.cc - C++ throws exceptions through sampled allocations, catches bad_alloc and runs a new_handler.
 #include <cstdio>
 #include <new>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-/* tiny.c - allocates 3 MiB in constructors, main and exit handlers; ends at once. */
+/* tiny.c - allocates 3 MiB in constructors, main and exit handlers; exits immediately. */
 #include <stdlib.h>
 #include <string.h>
 

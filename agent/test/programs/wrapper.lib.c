@@ -1,5 +1,5 @@
-/* wrapper.lib.c - a library of the kind that people preload beside us: it finds the allocator below it by
- * RTLD_NEXT, and ours precedes its malloc. */
+/* wrapper.lib.c - a malloc wrapper that a user may preload in addition to ours: it finds the next allocator by
+ * RTLD_NEXT, and our malloc comes before its malloc. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 """Ends while daemon threads allocate in native code, without the GIL, with a thread state.
 
-They do not come back before the process is gone: a thread that asks for the GIL of an
-interpreter that ended may crash in CPython itself (seen with 3.10, with no agent at all). So
-they search a thousand times over, however small the machine's file system and slow its end.
+They must not return before the process is gone: a thread that asks for the GIL of a
+finalized interpreter may crash in CPython itself (seen with 3.10, without any agent). So
+they repeat the search a thousand times, to outlast a slow exit even on a small file system.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ PATTERN = b"{" + b",".join([b"/*/*/*/*"] * 1000) + b"}"
 
 
 def search():
-    # The C library's glob(): malloc calls without end.
+    # The C library's glob(): an endless series of malloc calls.
     ctypes.CDLL(None).glob(PATTERN, GLOB_BRACE, None, ctypes.create_string_buffer(256))
 
 

@@ -1,4 +1,4 @@
-"""Ends in the ordinary way, holding memory that its teardown frees."""
+"""Exits normally while holding memory that the interpreter's teardown frees."""
 
 import mmap
 

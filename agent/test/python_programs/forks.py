@@ -1,4 +1,4 @@
-"""A child allocates where its parent does not; both end at once. The large blocks are never missed."""
+"""A child allocates where its parent does not; both exit at once. The blocks are so large that each is sampled."""
 
 import os
 import sys

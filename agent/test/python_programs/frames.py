@@ -1,4 +1,4 @@
-"""Allocates at known places, and prints for each the stack that CPython itself reports there.
+"""Allocates at known places, and prints the stack that CPython itself reports for each place.
 
 Prints a JSON object: bytes of the allocation -> [[function, file, line], ...], leaf first.
 Ends without finalizing, so that everything kept is live in the segment.
@@ -13,7 +13,7 @@ import threading
 
 truth = {}
 kept = []
-next_size = 256 << 20  # far above any period: never missed; zeroed pages that nobody touches cost nothing
+next_size = 256 << 20  # far above any period, so always sampled; zeroed pages that nobody touches cost nothing
 
 
 def name_of(code):
@@ -21,7 +21,7 @@ def name_of(code):
 
 
 def note(frame):
-    """Remembers the stack under a size of its own, which it gives."""
+    """Records the stack under a unique size, and returns that size."""
     global next_size
     next_size += 16
     stack = []
@@ -109,7 +109,7 @@ list(map(lambda _: take(), [1, 2]))
 sorted([2, 1], key=lambda value: (take(), value)[1])
 functools.reduce(lambda a, b: take(), [1, 2, 3])
 
-# A function with a long table of lines, at one place after another, forwards and backwards.
+# A function with a long line table, which allocates at one place after another, forwards and backwards.
 long_source = "def long(steps):\n  for step in steps:\n" + "".join(
     f"    if step == {n}:\n{chr(10) * (n * 37 % 300)}      take(\n        {n},\n      )\n" for n in range(200))
 exec(compile(long_source, "long.py", "exec"))

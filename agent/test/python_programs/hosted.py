@@ -1,4 +1,4 @@
-"""Run by a host: allocates small and large, for long enough to be found."""
+"""Run by a host: allocates small and large blocks for long enough to be found."""
 
 import os
 import sys

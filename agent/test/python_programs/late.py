@@ -1,7 +1,7 @@
-"""Enters the agent late in this interpreter, as remote exec does: late.py LIBRARY OPTIONS CHECK
+"""Loads the agent late into this interpreter, as remote exec does: late.py LIBRARY OPTIONS CHECK
 
-CHECK is one of the functions below. What was expected and is not ends in an AssertionError; what
-the caller must compare with the pool is printed as JSON.
+CHECK is one of the functions below. An unmet expectation raises AssertionError; figures that
+the caller must compare with the pool are printed as JSON.
 """
 
 import gc
@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 
-# A host of Python may give no arguments.
+# An embedding host may pass no arguments.
 LIBRARY, OPTIONS, CHECK = sys.argv[1:4] if len(sys.argv) > 3 else os.environ["LATE"].split()
 
 
@@ -47,7 +47,7 @@ def status(agent):
 
 
 def mappings():
-    """(start, end, permissions, path) of every file's mappings but the agent's own."""
+    """(start, end, permissions, path) of every mapping of a file, except the agent's."""
     found = []
     with open("/proc/self/maps") as lines:
         for line in lines:
@@ -60,7 +60,7 @@ def mappings():
 
 
 def own_range():
-    """Where the agent's machine code lies."""
+    """The address range of the agent's machine code."""
     with open("/proc/self/maps") as lines:
         parts = [line.split()[0].split("-") for line in lines if "libtidemark" in line]
     return min(int(p[0], 16) for p in parts), max(int(p[1], 16) for p in parts)
@@ -73,13 +73,13 @@ def memory_of(start, end):
 
 
 def guarded_memory():
-    """What every object has in the pages that the loader made read-only, by their address."""
+    """The contents of the pages that the loader made read-only in every object, by address."""
     return {(start, end): memory_of(start, end) for start, end, permissions, path in mappings()
             if permissions == "r--p" and ".so" in path and end - start <= 1 << 22}
 
 
 def pointers_to_agent():
-    """Addresses of words in other objects' data that lead into the agent."""
+    """Addresses of words in other objects' data that point into the agent."""
     first, last = own_range()
     found = []
     for start, end, permissions, _ in mappings():
@@ -137,13 +137,13 @@ def contract():
 
 
 def figures():
-    """Objects, buffers and freed memory of known size: printed, and compared with the pool."""
+    """Prints known sizes of objects, buffers and freed memory, for the caller to compare with the pool."""
     agent = load()
     count_known(agent)
 
 
 def preloaded():
-    """The same where the library was there from the start."""
+    """The same with the library preloaded."""
     agent = load()
     assert status(agent)["entry"] == "preloaded" and status(agent)["state"] == "inert", agent.status()
     count_known(agent)
@@ -155,7 +155,7 @@ def count_known(agent):
     agent.arm(OPTIONS)
     objects = [str(i) * 20 for i in range(100_000)]
     buffers = [bytearray(5000) for _ in range(4000)]
-    passing = list(map(bytearray, [3000] * 4000))  # a comprehension's frame is kept by 3.9 and 3.10
+    passing = list(map(bytearray, [3000] * 4000))  # 3.9 and 3.10 keep a comprehension's frame
     del passing, before
     gc.collect()
     first = count_known.__code__.co_firstlineno
@@ -169,7 +169,7 @@ def count_known(agent):
 
 
 def trace():
-    """After leaving every word of every object is what it was."""
+    """After the agent leaves, every word of every object has its former value."""
     agent = load()
     blocks = sys.getallocatedblocks()
     agent.arm(OPTIONS)
@@ -247,7 +247,7 @@ def cycles():
 
 
 def forks():
-    """A child of an armed process records into a pool of its own, or none, and may leave too."""
+    """A child of an armed process records into its own pool or none, and can be disarmed too."""
     agent = load()
     agent.arm(OPTIONS)
     kept = [bytearray(5000) for _ in range(1000)]
@@ -277,7 +277,7 @@ def forks():
 
 
 def wrapped():
-    """tracemalloc begun and ended around an attach, in every order."""
+    """tracemalloc starts and stops around an attach, in every order."""
     import tracemalloc
     agent = load()
     tracemalloc.start()
@@ -301,7 +301,7 @@ def wrapped():
 
 
 def exits():
-    """The end of an armed process, with daemon threads at work."""
+    """An armed process exits while daemon threads run."""
     load().arm(OPTIONS)
     kept = [bytearray(5000) for _ in range(2000)]
     print(json.dumps({"kept": [exits.__code__.co_firstlineno + 3, 5001, len(kept)]}))
@@ -316,7 +316,7 @@ def exits():
 
 
 def silent():
-    """An armed process ends without a system call of the agent's after the interpreter did (barrier.c)."""
+    """At exit, the agent makes no system call after the interpreter has ended (barrier.c)."""
     import ctypes
     agent = load()
     if status(agent)["state"] == "inert":
@@ -326,7 +326,7 @@ def silent():
 
 
 def copies():
-    """By a memfd that is closed at once, and a second copy: the first acts for both."""
+    """Loads the agent from a memfd that is closed at once, then a second copy: the first copy acts for both."""
     with open(LIBRARY, "rb") as file:
         content = file.read()
     memory = os.memfd_create("agent")
@@ -335,7 +335,7 @@ def copies():
     os.close(memory)
     armed = json.loads(first.arm(OPTIONS))
     assert armed["state"] == "armed", armed
-    # Between two questions the agent may meet an object that was just loaded, the copy among them.
+    # Between the two calls, the agent may find newly loaded objects, including the copy.
     def agrees(copy):
         return any(copy.status() == first.status() for _ in range(50))
 
@@ -360,7 +360,7 @@ def modes():
 
 
 def lapsed():
-    """The recorder's lease runs out: a thread without the GIL, then one with it, takes all back."""
+    """The recorder's lease expires: a thread without the GIL, then one with it, undoes everything."""
     import mmap
     import struct
     agent = load()
@@ -386,14 +386,14 @@ def lapsed():
 
 
 def loaded():
-    """Objects loaded while armed are found, and take part."""
+    """Objects loaded while armed are found and hooked."""
     agent = load()
     agent.arm(OPTIONS)
     before = status(agent)["objects"]
     import sqlite3
     kept, database = [], sqlite3.connect(":memory:")
     database.execute("create table t (a)")
-    # It looks for new objects on its slow path, and not at every sample: on a quick machine the first look
+    # The agent searches for new objects on its slow path, and not at every sample: on a fast machine the first search
     # may come after thousands of allocations.
     for n in range(3_000_000):
         kept.append(bytearray(3000))

@@ -1,6 +1,6 @@
-"""Looks up attributes by names made for each lookup, and keeps some of the names.
+"""Looks up attributes by a new name each time, and keeps some of the names.
 
-Prints a JSON object: the lines that make names which are gone, and one that makes names which live, with how many.
+Prints a JSON object: the lines whose names are freed, and one line whose names stay live, with their number.
 """
 
 import json
@@ -30,7 +30,7 @@ def look_up():
 def look_up_in_a_class():
     some = "some_"
     for _ in range(COUNT):
-        getattr(Thing, f"{some}attribute")  # in its metaclass, too
+        getattr(Thing, f"{some}attribute")  # also in its metaclass
     return here() - 1
 
 
@@ -44,7 +44,7 @@ def look_up_and_keep():
 
 gone_lines = [look_up(), look_up_in_a_class()]
 kept_line, names = look_up_and_keep()
-time.sleep(0.3)  # the interpreter's cache is looked at every now and then, at a sample
+time.sleep(0.3)  # the agent reads the interpreter's cache now and then, when it takes a sample
 later = [bytes(100) for _ in range(50_000)]
 json.dump({"gone": gone_lines, "kept": [kept_line, len(names)]}, sys.stdout)
 sys.stdout.flush()

@@ -15,7 +15,7 @@ kept = []
 
 
 def note(opened, *descriptors):
-    """Of the caller's line, on which `opened` was opened."""
+    """Records that `opened` was opened on the caller's line."""
     stack, frame = [], sys._getframe(1)
     while frame:
         if frame.f_code.co_filename == __file__:
@@ -54,14 +54,14 @@ class Pool:
 
 
 def reused():
-    """The number's latest opener counts."""
+    """The latest opener of a descriptor number counts."""
     number = os.open("/dev/null", os.O_RDONLY)
     os.close(number)
     again = os.open("/dev/zero", os.O_RDONLY); note(again, again)
     assert number == again
 
 
-time.sleep(0.3)  # a start opens so many modules that not every stack is taken
+time.sleep(0.3)  # at startup so many modules are opened that not every stack is taken
 file()
 raw()
 sockets()

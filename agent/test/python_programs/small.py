@@ -1,6 +1,6 @@
 """Keeps a known number of small objects, frees some, and checks what they hold.
 
-Prints a JSON object: what -> [line, bytes an object, objects alive].
+Prints a JSON object: name -> [line, bytes per object, live objects].
 """
 
 import json
@@ -20,7 +20,7 @@ class Slotted:
 
 
 header = sys.getsizeof(b"")
-# A name that is new where it is given may make the module's dict grow, and that table stays.
+# A new name may make the module's dict grow, and the larger table stays live.
 gone = None
 line = here() + 1
 objects = [object() for _ in range(COUNT)]
@@ -37,7 +37,7 @@ gone = [b"%050d" % i for i in range(COUNT)]
 del gone
 truth["gone"] = [line, header + 50, 0]
 
-# Reallocation from small to small, to large, and back; contents must stay.
+# Reallocation from small to small, to large, and back; the contents must be preserved.
 grown = []
 for i in range(20_000):
     text = bytearray()

@@ -1,4 +1,4 @@
-"""Allocates in a subinterpreter, in a function that has a name of its own."""
+"""Allocates in a subinterpreter, in a function with a unique name."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""tracemalloc starts and stops while the program runs; what it reports stays right."""
+"""tracemalloc starts and stops while the program runs; its figures stay correct."""
 
 import os
 import sys

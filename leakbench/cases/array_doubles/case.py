@@ -1,4 +1,4 @@
-"""A series in an array that keeps room for twice as much, and nobody ever cuts it."""
+"""A time series in an array that doubles its capacity when full and is never trimmed."""
 import os
 import time
 

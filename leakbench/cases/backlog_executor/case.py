@@ -1,4 +1,4 @@
-"""Jobs are submitted to two threads faster than those finish them."""
+"""Jobs are submitted to two threads faster than the threads finish them."""
 import concurrent.futures
 import os
 import time

@@ -1,4 +1,4 @@
-"""A job every six seconds builds a table, adds it up and drops it."""
+"""A job every six seconds builds a table, sums it and drops it."""
 import os
 import time
 

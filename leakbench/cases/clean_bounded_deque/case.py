@@ -1,4 +1,4 @@
-"""The last two thousand events are kept, whatever comes."""
+"""Only the last two thousand events are kept."""
 import os
 import time
 from collections import deque

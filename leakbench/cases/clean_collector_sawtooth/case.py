@@ -1,4 +1,4 @@
-"""Cycles are made all the time and the collector frees them in its own good time."""
+"""Reference cycles are created all the time, and the collector frees them now and then."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""A buffer that is as large as the largest request so far: larger ones come ever more seldom."""
+"""A buffer as large as the largest request so far; larger requests become ever rarer."""
 import os
 import random
 import time

@@ -1,4 +1,4 @@
-"""The number of sessions follows the load: up through half of the run, then down."""
+"""The number of sessions follows the load: up in the first half of the run, then down."""
 import math
 import os
 import time

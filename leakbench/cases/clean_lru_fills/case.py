@@ -1,4 +1,4 @@
-"""An LRU of fixed size that fills ever more slowly: most requests are for what it knows already."""
+"""A fixed-size LRU cache that fills ever more slowly, because most requests are cache hits."""
 import functools
 import os
 import random

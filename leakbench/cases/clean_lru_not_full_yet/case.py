@@ -1,4 +1,4 @@
-"""A bounded cache that grows through the whole window: its bound is in the object."""
+"""A bounded cache that grows during the whole window; the bound is stored in the object."""
 import functools
 import os
 import time

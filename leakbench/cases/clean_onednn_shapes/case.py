@@ -1,4 +1,4 @@
-"""Convolutions of ever new shapes: oneDNN keeps the compiled primitives of the last thousand."""
+"""Convolutions with a new shape each time: oneDNN caches the compiled primitives of the last thousand shapes."""
 import os
 import random
 import time

@@ -1,4 +1,4 @@
-"""Another program (beside.py) fills /dev/shm; this one passes blocks to its worker, which closes and unlinks them."""
+"""Another program (beside.py) fills /dev/shm; this one passes blocks to a worker that closes and unlinks them."""
 import multiprocessing
 import os
 import time

@@ -1,4 +1,4 @@
-"""Buffers of a pool are made on demand: the more callers meet, the more there are, up to a bound."""
+"""A pool creates buffers on demand: the more callers at once, the more buffers, up to a bound."""
 import os
 import queue
 import random

@@ -1,4 +1,4 @@
-"""Short threads open files, read and close them: handles come and go."""
+"""Short-lived threads open, read and close files: file handles come and go."""
 import os
 import tempfile
 import threading

@@ -1,4 +1,4 @@
-"""Training as it should be: the loss is kept as a number."""
+"""Correct training: the loss is kept as a number."""
 import os
 import time
 

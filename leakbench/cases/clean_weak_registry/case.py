@@ -1,4 +1,4 @@
-"""Every session is listed in a weak registry: what nobody else holds goes by itself."""
+"""Every session is in a weak registry, which drops sessions that nothing else references."""
 import os
 import time
 import weakref

@@ -1,4 +1,4 @@
-"""DataLoader workers read a list of Python objects: each worker's pages turn private."""
+"""DataLoader workers read a list of Python objects: the pages become private to each worker."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""A data set that caches each decoded item in a class attribute, augmented and so never twice."""
+"""A data set that caches each decoded item in a class attribute; augmentation makes every item unique."""
 import os
 import random
 import time

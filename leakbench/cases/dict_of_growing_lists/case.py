@@ -1,4 +1,4 @@
-"""A hundred sensors and no more, but each one's list of readings is never cut."""
+"""A fixed set of a hundred sensors, but each sensor's list of readings is never trimmed."""
 import os
 import random
 import time

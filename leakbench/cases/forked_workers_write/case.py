@@ -1,4 +1,4 @@
-"""Workers forked with a large table in memory: reading it touches reference counts, page by page."""
+"""Workers are forked with a large table in memory; reading it changes reference counts and copies page after page."""
 import multiprocessing
 import os
 import time

@@ -1,4 +1,4 @@
-"""Pandas frames are kept by the second they were made in, not by day."""
+"""Pandas frames are kept by the second in which they were created, instead of by day."""
 import os
 import time
 

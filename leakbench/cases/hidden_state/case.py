@@ -1,4 +1,4 @@
-"""The hidden state of a recurrent model goes on from request to request and is never detached."""
+"""The hidden state of a recurrent model is carried from request to request and never detached."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""A forward hook records activations to look at later; nobody looks."""
+"""A forward hook records activations for later inspection, and nothing ever removes them."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""A C helper takes one reference too many of every buffer it is shown."""
+"""A C helper takes one reference too many to every buffer that it is passed."""
 import ctypes
 import os
 import time

@@ -1,4 +1,4 @@
-"""A list grows by megabytes a second; beside it a file is left open now and then."""
+"""A list grows by megabytes a second; now and then a file is also left open."""
 import os
 import time
 

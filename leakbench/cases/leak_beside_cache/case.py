@@ -1,4 +1,4 @@
-"""A bounded cache fills up while a list next to it grows without a bound."""
+"""A bounded cache fills up while another list grows without a bound."""
 import functools
 import os
 import time

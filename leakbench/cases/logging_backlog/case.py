@@ -1,4 +1,4 @@
-"""A QueueHandler whose listener was never started: each record waits for ever."""
+"""A QueueHandler whose listener was never started: records stay in the queue forever."""
 import logging
 import logging.handlers
 import os

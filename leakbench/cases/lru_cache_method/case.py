@@ -1,4 +1,4 @@
-"""An unbounded lru_cache on a method: every Session, and all it computed, stays for ever."""
+"""An unbounded lru_cache on a method keeps every Session, and all that it computed, forever."""
 import functools
 import os
 import time

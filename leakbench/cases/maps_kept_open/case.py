@@ -1,4 +1,4 @@
-"""An index maps each segment file and keeps the mapping for ever."""
+"""An index maps each segment file and keeps the mapping forever."""
 import mmap
 import os
 import tempfile

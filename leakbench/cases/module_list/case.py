@@ -1,4 +1,4 @@
-"""A request log that nobody cuts: every request leaves its record in a module's list."""
+"""A request log that is never trimmed: every request leaves a record in a module-level list."""
 import os
 import random
 import time

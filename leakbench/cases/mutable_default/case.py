@@ -1,4 +1,4 @@
-"""A parser remembers every word it ever saw in a default argument, which all calls share."""
+"""A parser keeps every word it has seen in a mutable default argument, which all calls share."""
 import os
 import time
 

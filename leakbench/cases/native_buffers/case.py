@@ -1,4 +1,4 @@
-"""Few large arrays, kept one by one: megabytes behind a handful of objects."""
+"""A few large arrays are kept one by one: megabytes behind a handful of objects."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""Each round keeps one small object in a hundred: whole arenas stay for the few that live in them."""
+"""Each round keeps one small object in a hundred: a few live objects keep whole arenas allocated."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""Metrics go into a queue; the thread that should send them on was never started."""
+"""Metrics are put into a queue; the thread that should send them was never started."""
 import os
 import queue
 import time

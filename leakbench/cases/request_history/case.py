@@ -1,4 +1,4 @@
-"""Each user's requests are kept in a list of its own; a hundred and one lists, all growing."""
+"""Each user's requests are kept in a separate list; a hundred and one lists, all growing."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""Batches handed to readers by shared memory: each block is filled and closed at once, and never unlinked."""
+"""Batches are passed to readers in shared memory; each block is filled, closed at once, and never unlinked."""
 import os
 import time
 from multiprocessing import shared_memory

@@ -1,4 +1,4 @@
-"""Frames passed to workers by shared memory; nobody unlinks the blocks."""
+"""Frames are passed to workers in shared memory; nobody unlinks the blocks."""
 import os
 import time
 from multiprocessing import resource_tracker, shared_memory

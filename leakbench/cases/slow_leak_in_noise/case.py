@@ -1,4 +1,4 @@
-"""A busy service with much short-lived memory, and a session table that grows by 0.2 MB a second."""
+"""A busy service with a lot of short-lived memory, and a session table that grows by 0.2 MB a second."""
 import json
 import os
 import random

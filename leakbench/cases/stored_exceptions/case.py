@@ -1,4 +1,4 @@
-"""Errors kept for a report hold their tracebacks, and those every frame's locals."""
+"""Errors kept for a report hold their tracebacks, which hold the locals of every frame."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""Streams that a client left half read: the generators stay suspended in a table."""
+"""Clients leave streams half read: the generators stay suspended in a table."""
 import os
 import time
 

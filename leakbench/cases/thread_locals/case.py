@@ -1,4 +1,4 @@
-"""A pool of threads, each with a cache of its own in a thread-local that nothing empties."""
+"""A pool of threads, each with its own thread-local cache that nothing empties."""
 import os
 import random
 import threading

@@ -1,4 +1,4 @@
-"""Every subscription starts a thread that waits for ever."""
+"""Every subscription starts a thread that waits forever."""
 import os
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Each client makes a TLS context of its own, and a list keeps them: the memory is OpenSSL's."""
+"""Each client creates its own TLS context, and a list keeps them: the memory is OpenSSL's."""
 import os
 import ssl
 import time

@@ -1,4 +1,4 @@
-"""A tokenizer is built for each request, and the request's context lands in a debug table."""
+"""A tokenizer is built for each request, and a debug table keeps the request's context."""
 import os
 import re
 import time

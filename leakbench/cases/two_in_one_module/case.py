@@ -1,4 +1,4 @@
-"""Two containers of one module grow side by side; the larger is the leak that matters."""
+"""Two containers in one module grow at the same time; the larger one is the leak that matters."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""An editor whose undo history is a chain of links, each holding the one before, without an end."""
+"""An editor whose undo history is an endless linked list, each entry holding the previous one."""
 import os
 import time
 

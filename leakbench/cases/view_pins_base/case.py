@@ -1,4 +1,4 @@
-"""A thumbnail kept for each picture is a view: it pins the whole picture."""
+"""The thumbnail kept for each picture is a view, so it keeps the whole picture alive."""
 import os
 import time
 

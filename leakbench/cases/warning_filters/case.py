@@ -1,4 +1,4 @@
-"""A filter for warnings is added with each call, and none is taken back; re keeps the last 512 of their patterns."""
+"""Each call adds a warning filter and none is removed; re caches the last 512 of their patterns."""
 import os
 import random
 import time

@@ -1,8 +1,8 @@
-"""Runs a case under one of the peers and keeps what the peer puts first.
+"""Runs a case under one of the peers and keeps what the peer ranks first.
 
     python watch.py tracemalloc|memray SECONDS SCRATCH CASE.py
 
-The peer is asked while the case still works, at 0.9 of its seconds: what a program frees as it ends is
+The peer is queried while the case still runs, at 0.9 of its seconds: what a program frees at exit is
 not a leak. Writes `[{"bytes": B, "stack": [[FILE, LINE, FUNCTION], ...]}, ...]` to SCRATCH/rows.json,
 largest first, the function "" where the peer does not know it; then the process and its children end at once.
 """
@@ -21,16 +21,16 @@ FRAMES = 25
 def main():
     tool, seconds, scratch, script = sys.argv[1], float(sys.argv[2]), sys.argv[3], sys.argv[4]
     sys.argv = [script]
-    os.setsid()  # its children, and nobody else, go with it
+    os.setsid()  # so that killpg ends only it and its children
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     ask = {"tracemalloc": tracemalloc_difference, "memray": memray_leaks}[tool](scratch)
     threading.Thread(target=report_later, args=(ask, seconds, scratch), daemon=True).start()
     runpy.run_path(script, run_name="__main__")
-    time.sleep(seconds)  # it ended early: the report is still to come
+    time.sleep(seconds)  # the case ended early: the report is still pending
 
 
 def report_later(ask, seconds, scratch):
-    """`ask` is a generator: run up to a third of the time, then to 0.9 of it, where it yields its rows."""
+    """`ask` is a generator: it is resumed at a third of the time, and at 0.9 of it, when it yields its rows."""
     begun = time.monotonic()
     next(ask)
     time.sleep(max(0, seconds / 3 - (time.monotonic() - begun)))
@@ -43,7 +43,7 @@ def report_later(ask, seconds, scratch):
 
 
 def tracemalloc_difference(_scratch):
-    """Snapshot.compare_to by whole stacks, of a third of the time and its end: the start is left out."""
+    """Snapshot.compare_to by complete stacks, from a third of the time to its end; the start is left out."""
     import tracemalloc
 
     tracemalloc.start(FRAMES)
@@ -59,7 +59,7 @@ def tracemalloc_difference(_scratch):
 
 
 def memray_leaks(scratch):
-    """What `memray table --leaks` lists, by its own API, with Python's allocators traced as its manual asks."""
+    """What `memray table --leaks` lists, from memray's API, tracing Python's allocators as its manual recommends."""
     import memray
 
     path = os.path.join(scratch, "memray.bin")

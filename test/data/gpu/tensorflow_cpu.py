@@ -1,4 +1,4 @@
-"""Makes tensorflow_cpu.log: TensorFlow's own allocator runs out, on a CPU.
+"""Creates tensorflow_cpu.log: TensorFlow's own allocator runs out of memory, on a CPU.
 
     pip install tensorflow-cpu==2.21.0
     python tensorflow_cpu.py 2> tensorflow_cpu.log

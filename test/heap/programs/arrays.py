@@ -1,4 +1,4 @@
-"""NumPy arrays, views and memory maps, pandas frames of several kinds; prints what they are."""
+"""Holds NumPy arrays, views and memory maps, and several kinds of pandas frames; prints what they are."""
 
 import json
 import os

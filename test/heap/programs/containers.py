@@ -1,4 +1,4 @@
-"""Containers that nobody prepared for: says what each and all that hangs on it takes, by the interpreter's own
+"""Containers of many kinds: prints the size of each, including everything it holds, by the interpreter's own
 account, and waits."""
 
 import array

@@ -1,4 +1,4 @@
-"""Makes objects of every layout that CPython has, prints what the interpreter itself counts, and waits."""
+"""Creates objects of every layout that CPython has, prints the interpreter's own counts, and waits."""
 
 import array
 import collections
@@ -69,7 +69,7 @@ KEPT = {
     "ascii": [Ascii("a" * (i % 900)) for i in range(n)],
     "number": [Number(7 ** (i % 300)) for i in range(n)],
     "blob": [Blob(b"x" * (i % 1500)) for i in range(n)],
-    # malloc gives each a mapping of its own
+    # malloc gives each its own mapping
     "large": [Large(b"x" * (200_000 * i)) for i in range(1, 9)],
     "large text": [LargeText("é" * (300_000 * i)) for i in range(1, 9)],
     "mapping": [Mapping((j, "v") for j in range(i % 60)) for i in range(n)],
@@ -115,7 +115,7 @@ def collect():
         if type(group) is list and type(group[0]) not in known:
             known[type(group[0])] = f"{len(group)} {sum(map(sys.getsizeof, group))}"
     return {
-        # Strings: they are no objects of the kinds that are counted.
+        # Strings, because they are not of the kinds that are counted.
         "tracked": {name(kind): f"{counts[kind]} {sizes[kind]}" for kind in counts},
         "known": {name(kind): text for kind, text in known.items()},
         "blocks": sys.getallocatedblocks(),

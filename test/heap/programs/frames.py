@@ -8,7 +8,7 @@ import threading
 
 
 class Held(dict):
-    """No other object of the program is one."""
+    """The program has no other instance."""
 
 
 class Slotted:

@@ -1,4 +1,4 @@
-"""Holds objects in every kind of variable, each kind objects of a class of its own; prints a line, and waits."""
+"""Holds objects in every kind of variable, with a separate class for each kind; prints a line, and waits."""
 
 import asyncio
 import collections
@@ -33,7 +33,7 @@ InPumps = held("InPumps")
 InTitle = held("InTitle")
 InQueue, InElements, InMemo = map(held, ["InQueue", "InElements", "InMemo"])
 
-# Two that grow side by side in one module, the module's dict is neither.
+# Two lists that grow at the same time in one module; the module's dict must not be named for either.
 several = [InList(n) for n in range(COUNT)]
 indexed = {n: InDict(n) for n in range(COUNT * 3)}
 
@@ -53,7 +53,7 @@ for _ in range(COUNT * 10):
 
 
 class Played(Link):
-    """Few are remembered, and each remembers the one before it."""
+    """Only a few are kept, and each keeps the one before it."""
 
     def __init__(self, number, below):
         super().__init__(below)
@@ -98,7 +98,7 @@ class InDepth(Step):
     pass
 
 
-# What lies deeper than a way is followed.
+# Deeper than paths are followed.
 depth = Undo()
 for n in range(COUNT * 126):
     depth.top = (InDepth if n < COUNT else Step)(depth.top)
@@ -125,7 +125,7 @@ class Session:
         self.rows = [InSessions(n) for n in range(4)]
 
 
-# A few that grow, each by itself; and many that do not.
+# A few that grow, each independently, and many that do not.
 connections = {f"peer {n}": Connection() for n in range(6)}
 sessions = {n: Session() for n in range(COUNT)}
 
@@ -157,7 +157,7 @@ def add(item, bucket=[], *, known={}):
 add.__defaults__[0].extend(InDefault(n) for n in range(COUNT))
 add.__kwdefaults__["known"].update({n: InKeywordDefault(n) for n in range(COUNT)})
 
-# C keeps these in tables of its own.
+# C code keeps these in its own tables.
 jobs = queue.SimpleQueue()
 for n in range(COUNT):
     jobs.put(InQueue(n))
@@ -229,7 +229,7 @@ async def serve():
 
 
 class Hub:
-    """Its members wait: an event loop that a module's variable leads to has them, too, and nearer."""
+    """Its members wait, so an event loop that a module's variable refers to also holds them, by a shorter path."""
 
     def __init__(self, loop):
         self.rooms = {"lobby": {"members": [InHub(n) for n in range(COUNT)]}}
@@ -252,7 +252,7 @@ class Gateway:
 
 gateway = Gateway()
 watched = weakref.WeakSet()
-# As in a copy of a program that runs: what a weak reference was has given its place to something that it did not mean.
+# As in a copy of a running program: where a weak reference was, there is now an unrelated object.
 watched.data.add(gateway.services["chat"]["pumps"])
 
 
@@ -267,7 +267,7 @@ for number in range(COUNT):
 
 
 class Meter:
-    """It is known by its method alone."""
+    """Only its bound method is held."""
 
     def __init__(self):
         self.readings = [InMeter(n) for n in range(COUNT)]
@@ -280,8 +280,8 @@ on_tick = [Meter().tick]
 
 
 class Port:
-    """Who waits in it knows it, and has called its methods: words above the top of a stack that waits, and those of a
-    function that has ended, are of the past."""
+    """A waiting function holds it and has called its methods: words above the top of the waiting stack, and those of a
+    function that has returned, are stale."""
 
     def __init__(self):
         self.berths = [InPort(n) for n in range(COUNT)]

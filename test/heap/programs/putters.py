@@ -1,4 +1,4 @@
-"""Functions that put things into containers, each in one way, and others that name the same containers."""
+"""Functions that add to containers, each in a different way, and others that only name the same containers."""
 import collections
 import heapq
 import json
@@ -68,7 +68,7 @@ def fill(registry, n):
 STATS = Stats()
 ENTER, LEAVE = STATS.hook()
 REGISTRY = {}
-for number in range(2000):  # what is hot is specialised
+for number in range(2000):  # hot code is specialized
     STATS.observe(number, number, number)
     STATS.keep(number)
     STATS.plan(number)

@@ -1,4 +1,4 @@
-"""A hash map of Rust's: the texts that a validator of pydantic-core keeps, each in a block of malloc's."""
+"""A Rust hash map: the strings that a pydantic-core validator keeps, each in a malloc block."""
 
 import json
 import os
@@ -6,12 +6,12 @@ import re
 
 from pydantic_core import SchemaValidator, core_schema
 
-COUNT = 3000  # its table is no large buffer, of which copies hold the head alone
+COUNT = 3000  # so small that its table is not a large buffer, of which copies contain only the start
 names = [f"needle-{number:06d}-{'x' * 60}" for number in range(COUNT)]
 KEPT = SchemaValidator(core_schema.literal_schema(names))
 del names
-# Rust keeps no word beside a text: where one begins, so does its block. Python's texts begin within theirs; some were
-# made on the way, and are free.
+# Rust stores no header with a string, so a string starts where its block starts. Python's strings start inside their
+# blocks; some of them were temporary and are free.
 places = []
 with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
     for line in maps:

@@ -1,7 +1,7 @@
-"""A service that keeps too much: a bounded deque of records beside a counter without a bound.
+"""A service that keeps too much: a bounded deque of records, and an unbounded counter.
 
-Prints where things are; then, for each byte it reads, checks the references that the file named first
-holds (JSON, pairs of addresses) against the collector's own view, and prints what it does not know.
+Prints where things are; then, for each byte that it reads, checks the references in the file given first
+(JSON, pairs of addresses) against the collector's own view, and prints those that the collector does not know.
 """
 
 import collections
@@ -47,7 +47,7 @@ serve(int(sys.argv[2]))
 gc.collect()
 gc.disable()
 for _ in range(20):
-    Node()  # refers to itself: garbage that nobody collects
+    Node()  # refers to itself: garbage that is never collected
 
 
 def say(value):
@@ -56,8 +56,8 @@ def say(value):
 
 
 def attributes_block(instance):
-    """Address of the block with its attributes' values, where they have one of their own (3.11 and 3.12): a prefix,
-    whose size is its last byte, comes before the first value."""
+    """Address of the block with the attribute values, where they have a separate block (3.11 and 3.12): the first value
+    is preceded by a prefix whose last byte is its size."""
     if sys.version_info[:2] == (3, 11):
         values = ctypes.c_size_t.from_address(id(instance) - 32).value
     elif sys.version_info[:2] == (3, 12):
@@ -81,7 +81,7 @@ while say(answer):
     unknown = []
     for a, b in pairs:
         holder, held = (ctypes.cast(int(x, 16), ctypes.py_object).value for x in (a, b))
-        # A class and an instance without a dict keep their attributes out of the collector's sight.
+        # The collector does not see the attributes of a class, or of an instance without a dict.
         known = gc.get_referents(holder) + list(getattr(holder, "__dict__", {}).values())
         if not any(value is held for value in known):
             unknown.append([type(holder).__name__, type(held).__name__])

@@ -1,4 +1,4 @@
-"""Torch tensors with storages of their own, shared by views, of a module, and shared with NumPy."""
+"""Torch tensors with their own storage, with storage shared by views, in a module, and shared with NumPy."""
 
 import gc
 import json
@@ -27,7 +27,7 @@ DETACHED = LOSSES[0].detach()
 gc.collect()
 tensors = {}
 for value in gc.get_objects():
-    if issubclass(type(value), torch.Tensor):  # isinstance would ask proxies, which warn
+    if issubclass(type(value), torch.Tensor):  # isinstance would query proxies, which print warnings
         storage = value.untyped_storage()
         tensors[storage.data_ptr()] = storage.nbytes()
 print(

@@ -1,4 +1,4 @@
-"""Look-alikes of containers that only grow: each is emptied, limited, or grows with the text of the program."""
+"""Look-alikes of containers that only grow: each is emptied, limited, or grows only with the program's source."""
 import asyncio
 import heapq
 import threading

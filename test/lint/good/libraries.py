@@ -1,4 +1,4 @@
-"""Look-alikes from code of libraries and services that others keep: each was a false alarm once."""
+"""Look-alikes from third-party libraries and services: each was once a false positive."""
 import csv
 import functools
 import io

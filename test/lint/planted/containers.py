@@ -1,4 +1,4 @@
-"""Containers that only grow, in many styles. A comment `leak: ID` marks the line that a finding must name."""
+"""Containers that only grow, in many styles. A comment `leak: ID` marks the line that a finding must report."""
 from __future__ import annotations
 
 import asyncio

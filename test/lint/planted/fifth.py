@@ -1,4 +1,4 @@
-"""A fifth set, written when the rules were done; its first result is the figure in docs/lint.md."""
+"""A fifth set, written after the rules were finished; its first result is the figure in docs/lint.md."""
 import asyncio
 import bisect
 import collections

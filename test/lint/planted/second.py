@@ -1,4 +1,4 @@
-"""Patterns in other words: written after the rules, without looking at them."""
+"""Other variants of the patterns: written after the rules, without looking at them."""
 import asyncio
 import collections
 import contextvars

@@ -1,4 +1,4 @@
-"""A third set, written when the rules were done; its first result is the figure in docs/lint.md."""
+"""A third set, written after the rules were finished; its first result is the figure in docs/lint.md."""
 import asyncio
 import concurrent.futures
 import datetime as dt

@@ -1,4 +1,4 @@
-"""A test suite whose fixture keeps what each test used: run by pytest itself."""
+"""A test suite whose fixture keeps what each test used; run by the real pytest."""
 import pytest
 
 kept = []
