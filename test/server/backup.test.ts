@@ -196,7 +196,7 @@ describe("a stopped server", () => {
     const manifest = JSON.parse(readFileSync(list, "utf8")) as { files: { name: string }[] };
     itemAt(manifest.files, 0).name = "../../outside";
     writeFileSync(list, JSON.stringify(manifest));
-    await refused(/no list of a backup/, ...store("x"), "--restore", "copy");
+    await refused(/not a list of a backup/, ...store("x"), "--restore", "copy");
     expect(existsSync(join(folder, "outside"))).toBe(false);
     rmSync(list);
     await refused(/incomplete/, ...store("x"), "--restore", "copy");
