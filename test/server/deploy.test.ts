@@ -42,6 +42,7 @@ test("the image's files fit the program", () => {
 /** Runs a server with the image's configuration, its health check, and a stop. */
 const INSIDE = `set -eu
 cd "$DATA"
+: >out # grep may come before the server
 "$TIDEMARK" serve --config "$CONFIG" --listen 127.0.0.1:0 --json >out 2>err &
 for wait in $(seq 300); do grep -q '}' out && break; sleep 0.1; done
 URL=$(sed -n 's/.*"url": *"\\([^"]*\\)".*/\\1/p' out)
