@@ -216,7 +216,7 @@ export class Collector {
     }
   }
 
-  /** What ran out of memory is kept as its last moment; any other program gets its last verdict. */
+  /** If the program ran out of memory, its last moment is kept; otherwise its recording gets a last verdict. */
   #ended({ program, rule }: Watched, growing: Growing, memoryEnds: readonly MemoryEnd[]): void {
     const end = memoryEnds.at(-1);
     const { path, kind } = growing;

@@ -31,7 +31,7 @@ import type { StreamFiles } from "../spool/stream_files.js";
 const MANIFEST = "backup.json";
 const DATA = "data";
 const FORM = 1;
-/** What is being restored lies here until all of it is there. */
+/** A restore writes to this folder; when all files are there, it moves them into place. */
 const UNFINISHED = "restoring";
 const NAME =
   /^(meta\.duckdb(\.wal)?|days\/\d{4}-\d\d-\d\d\.duckdb(\.wal)?|streams\/[0-9a-f]{32}\.tidemark)$/;
