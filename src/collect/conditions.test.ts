@@ -86,3 +86,19 @@ test("a kill in the control group counts only for the program that lost a proces
   expect(kill(false)).toBeNull();
   expect(kill(true)).toContain("the OOM killer ran");
 });
+
+test("the share of the limit and pressure hold from their level on", () => {
+  const at = (usedBytes: number, pressure: number | null) => {
+    const all = new ProgramReadings();
+    const limit = { bytes: 400 * MIB, usedBytes };
+    all.add({ timeMs: 0, rssBytes: MIB, limit, pressure, oomKills: null, hasLost: false });
+    return all;
+  };
+  const limit: Condition = { kind: "limit", share: 0.9 };
+  const pressure: Condition = { kind: "pressure", share: 0.1 };
+  expect(at(360 * MIB, null).holds(limit)).toBe("90 % of its memory limit of 400 MiB is in use");
+  expect(at(359 * MIB, null).holds(limit)).toBeNull();
+  expect(at(0, 0.12).holds(pressure)).toContain("during 12 % of the last 10 s");
+  expect(at(0, 0.09).holds(pressure)).toBeNull();
+  expect(at(0, null).holds(pressure)).toBeNull();
+});

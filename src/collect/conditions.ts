@@ -171,7 +171,7 @@ export class ProgramReadings {
       case "limit": {
         const share = last.limit === null ? 0 : last.limit.usedBytes / last.limit.bytes;
         return last.limit !== null && share >= condition.share
-          ? `${formatShare(share)} of its memory limit of ${formatBytes(last.limit.bytes)} are in use`
+          ? `${formatShare(share)} of its memory limit of ${formatBytes(last.limit.bytes)} is in use`
           : null;
       }
       case "pressure":

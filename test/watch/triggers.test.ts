@@ -116,7 +116,7 @@ while True: time.sleep(0.1)
     watched().python(master, "shop", inGroup);
     watched().python(IDLE, "outside");
     const { child, said } = watched().watch("--config", watched().policy("{warm_up: 1h}"));
-    await until(() => said().includes("of its memory limit of 120 MiB are in use. Captured"));
+    await until(() => said().includes("of its memory limit of 120 MiB is in use. Captured"));
     writeFileSync(go, "");
     await until(() => said().includes("ended when the OOM killer ran"));
     expect(said()).not.toContain(`${watched().name}-outside 7 (process`);

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { memoryRlimitsOf, readGroupCounters } from "./memory_counters.js";
+import { memoryRlimitsOf, readGroupCounters, readPressure } from "./memory_counters.js";
 
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-counters-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -53,4 +53,14 @@ test("rlimits of memory are the soft ones", () => {
         "Max address space         536870912            unlimited            bytes     \n",
     ),
   ).toEqual({ addressSpaceBytes: 536870912, dataBytes: null });
+});
+
+test("pressure is the share of the last ten seconds in which some process waited", () => {
+  const text =
+    "some avg10=12.50 avg60=3.00 avg300=1.00 total=82372\nfull avg10=9.00 avg60=0 avg300=0 total=1\n";
+  const read = (name: string, files: Record<string, string>) =>
+    readPressure({ version: 2, directories: [group(name, files)] });
+  expect(read("waiting", { "memory.pressure": text })).toBe(0.125);
+  expect(read("idle", { "memory.pressure": text.replace("12.50", "0.00") })).toBe(0);
+  expect(read("damaged", { "memory.pressure": "some\n" })).toBeNull();
 });
