@@ -23,7 +23,7 @@ test("tasks at the same place are printed once, with their number", () => {
   } as unknown as StacksJson;
   printStacks(screen, document, { quiet: true, unmatched: "" });
   expect(lines.filter((line) => line.startsWith("task"))).toEqual([
-    'task "Task-0" and 999 others at the same place  waits',
-    'task "Task-2000"  waits',
+    'task "Task-0" and 999 others at the same place  waiting',
+    'task "Task-2000"  waiting',
   ]);
 });

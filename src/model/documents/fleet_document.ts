@@ -110,7 +110,7 @@ export interface ServiceJson {
   limits: string[];
 }
 
-/** One side of `tidemark.fleetDiff/1`. */
+/** One side of `tidemark.fleet_diff/1`. */
 export interface DiffSideJson {
   /** The processes, as labels select them. */
   selector: string;
@@ -130,9 +130,9 @@ export interface StackFrameJson {
   kind: "python" | "native" | "mark";
 }
 
-/** `tidemark.fleetDiff/1`: what differs between two selections of profiles. */
+/** `tidemark.fleet_diff/1`: what differs between two selections of profiles. */
 export interface FleetDiffJson {
-  schema: "tidemark.fleetDiff/1";
+  schema: "tidemark.fleet_diff/1";
   figure: "liveBytes" | "liveObjects" | "allocatedBytes" | "allocatedObjects";
   /** What both sides are divided by. */
   per: "none" | "instance";
@@ -180,9 +180,9 @@ export interface GrowingJson {
   limits: string[];
 }
 
-/** `tidemark.fleetVerdicts/1`: the verdicts of instances. */
+/** `tidemark.fleet_verdicts/1`: the verdicts of instances. */
 export interface FleetVerdictsJson {
-  schema: "tidemark.fleetVerdicts/1";
+  schema: "tidemark.fleet_verdicts/1";
   window: { startMs: TimeMs; endMs: TimeMs };
   /** The fastest growing first. */
   verdicts: {

@@ -64,7 +64,7 @@ export async function fleetDiff(
     other.right += omitted.right;
   }
   return {
-    schema: "tidemark.fleetDiff/1",
+    schema: "tidemark.fleet_diff/1",
     figure,
     per,
     left: about[0] as DiffSideJson,

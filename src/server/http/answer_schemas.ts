@@ -506,7 +506,7 @@ export const ANSWER_SCHEMAS = {
       properties: {
         schema: {
           type: "string",
-          const: "tidemark.fleetDiff/1",
+          const: "tidemark.fleet_diff/1",
         },
         figure: {
           type: "string",
@@ -577,7 +577,7 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["schema", "figure", "per", "left", "right", "stacks", "other", "limits"],
-      description: "`tidemark.fleetDiff/1`: what differs between two selections of profiles.",
+      description: "`tidemark.fleet_diff/1`: what differs between two selections of profiles.",
     },
     DiffSideJson: {
       type: "object",
@@ -603,7 +603,7 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["selector", "startMs", "endMs", "instances", "total"],
-      description: "One side of `tidemark.fleetDiff/1`.",
+      description: "One side of `tidemark.fleet_diff/1`.",
     },
     GrowingJson: {
       type: "object",
@@ -740,7 +740,7 @@ export const ANSWER_SCHEMAS = {
       properties: {
         schema: {
           type: "string",
-          const: "tidemark.fleetVerdicts/1",
+          const: "tidemark.fleet_verdicts/1",
         },
         window: {
           type: "object",
@@ -817,7 +817,7 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["schema", "window", "verdicts"],
-      description: "`tidemark.fleetVerdicts/1`: the verdicts of instances.",
+      description: "`tidemark.fleet_verdicts/1`: the verdicts of instances.",
     },
     InstanceAnswer: {
       type: "object",

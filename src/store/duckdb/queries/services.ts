@@ -103,7 +103,7 @@ export async function verdictsDocument(
   });
   const growthOf = ({ growthBytesPerHour = 0 }: (typeof verdicts)[number]) => growthBytesPerHour;
   verdicts.sort((a, b) => growthOf(b) - growthOf(a));
-  return { schema: "tidemark.fleetVerdicts/1", window: { ...window }, verdicts };
+  return { schema: "tidemark.fleet_verdicts/1", window: { ...window }, verdicts };
 }
 
 function byService(instances: readonly Instance[]): Map<string, Instance[]> {
