@@ -1,5 +1,5 @@
 /**
- * What triggers have captured, on disk: one folder for each, beside the recordings, bounded by count, age and bytes.
+ * The captures of triggers on disk: one folder for each, next to the recordings, bounded by count, age and bytes.
  *
  *     FOLDER/artifacts/checkout-4242-20261126-101500/
  *         about.json        tidemark.artifact/1: program, reason, list of the files
@@ -29,7 +29,7 @@ export interface ArtifactBounds {
   /** Newest artifacts of one service that stay. */
   readonly count: number;
   readonly keepMs: Millis;
-  /** Of all artifacts together. */
+  /** Total size of all artifacts. */
   readonly mostBytes: Bytes;
 }
 
@@ -42,7 +42,7 @@ interface Kept {
 
 export class Artifacts {
   readonly #folder: string;
-  /** Being written. */
+  /** Artifacts that are being written. */
   readonly #open = new Set<string>();
 
   /** `folder`: of the recordings. */
@@ -84,7 +84,7 @@ export class Artifacts {
     return basename(kept);
   }
 
-  /** Removes what is beyond the bounds, oldest first; folders of someone else stay. */
+  /** Removes artifacts beyond the bounds, oldest first; other folders are not touched. */
   tidy({ count, keepMs, mostBytes }: ArtifactBounds, nowMs: TimeMs): void {
     const newestFirst = this.#kept().sort((a, b) => b.timeMs - a.timeMs);
     const ofService = new Map<string, number>();
@@ -110,7 +110,7 @@ export class Artifacts {
   }
 }
 
-/** Readers find the old text or the new one. */
+/** A reader sees either the old text or the new one. */
 function writeAbout(folder: string, about: ArtifactJson): void {
   const path = join(folder, ABOUT);
   writeFileSync(`${path}.new`, `${JSON.stringify(about, null, 2)}\n`);

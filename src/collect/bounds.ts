@@ -6,7 +6,7 @@ import type { Policy } from "./policy.js";
 
 export interface Bounds {
   readonly warmUpMs: Millis;
-  /** Distance of the polls of a program without the agent. */
+  /** Interval of the polls of a program without the agent. */
   readonly pollMs: Millis;
   readonly agents: number;
   readonly turnMs: Millis;

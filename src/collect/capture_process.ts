@@ -1,6 +1,6 @@
 /**
- * The process that makes captures: one for each fired trigger, so that a huge or hostile heap costs the collector
- * neither memory nor its life. It runs at a low priority, is the first to go if memory runs out, and ends with the
+ * The process that makes captures: one for each fired trigger, so that a huge or hostile heap cannot use up the
+ * collector's memory or crash it. It runs at a low priority, is killed first if memory runs out, and exits after the
  * captures of its request.
  */
 import { copyFileSync, writeFileSync } from "node:fs";
@@ -26,11 +26,11 @@ export interface CaptureRequest {
   /** Where the files go; it exists. */
   readonly folder: string;
   readonly maxPauseMs: Millis;
-  /** Of the program, which may still grow; null: it has none. */
+  /** The program's recording, which may still grow; null if it has none. */
   readonly recording: string | null;
-  /** Living processes, the largest first. */
+  /** Live processes, largest first. */
   readonly pids: readonly Pid[];
-  /** Those that use a device. */
+  /** The processes that use a device. */
   readonly devicePids: readonly Pid[];
 }
 
@@ -43,14 +43,14 @@ export interface CaptureAnswer {
 
 /** How long a program may take to run Python code, for a snapshot of a device. */
 const WAIT_MS: Millis = 20_000;
-/** Every process of a large pool looks the same. */
+/** Limit on processes, because those of a large pool are all alike. */
 const MOST_LEDGERS = 8;
 const PRIORITY = 10;
 
 if (process.send !== undefined) {
   setPriority(PRIORITY);
   raiseOomScore();
-  // The collector has died: nobody would describe what is captured.
+  // The collector has exited, so nothing would describe the captures.
   process.once("disconnect", () => process.exit());
   process.once("message", (request) => {
     void new CaptureWork(request as CaptureRequest).run().then((answer) => {
@@ -79,7 +79,7 @@ class CaptureWork {
           await this.#tryTo(capture, () => this.#diagnose());
           break;
         case "gpu":
-          // All at the same moment: what one rank holds is compared with the others.
+          // All at the same moment, so that the ranks can be compared.
           await Promise.all(
             devicePids.map((pid) => this.#tryTo(capture, () => this.#snapshotDevice(pid))),
           );
@@ -154,7 +154,7 @@ class CaptureWork {
     }
   }
 
-  /** `pid` 0: of the whole program. */
+  /** `pid` 0: the whole program. */
   #write(capture: Capture, start: string, pid: Pid, document: object): void {
     const name = pid === 0 ? `${start}.json` : `${start}-${pid}.json`;
     writeFileSync(join(this.#request.folder, name), `${JSON.stringify(document)}\n`);

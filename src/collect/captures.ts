@@ -3,7 +3,7 @@
  *
  *     fired trigger ──> queue ──> process of its own ──> files and about.json ──> event
  *
- * A capture that hangs is killed; what it has written by then is removed with its folder.
+ * A capture that hangs is killed, and its folder is removed.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -55,12 +55,12 @@ export type CaptureEvent =
     }
   | { readonly kind: "not-captured"; readonly program: Program; readonly why: string };
 
-/** CPU time that can be saved up for a burst. */
+/** Most CPU time that can accumulate for a burst. */
 const MOST_CREDIT_MS: Millis = 15_000;
 const LONGEST_MS: Millis = 180_000;
 const MOST_WAITING = 50;
 const HOUR: Millis = 3_600_000;
-/** Of the capturing process's own heap; the copy of a program's heap is beside it. */
+/** Limit on the capturing process's own heap, not counting its copy of a program's heap. */
 const HEAP_MIB = 1024;
 const DEVICE_LIBRARIES = /^(?:libcuda\.so|libtorch_cuda)/;
 
@@ -80,7 +80,7 @@ export class Captures {
     this.#onEvent = onEvent;
   }
 
-  /** A last moment goes first: nothing about it changes any more, but nobody has it yet. */
+  /** The captures of an ended program go first, because no other copy of its last moment exists. */
   want(wanted: WantedCapture, { perHour }: CaptureBounds, nowMs: Millis): void {
     const { program, reason, lastMoment } = wanted;
     const { service } = program.root.identity;
@@ -96,7 +96,7 @@ export class Captures {
     }
   }
 
-  /** Begins the next one if the budget allows it. */
+  /** Starts the next capture if the budget allows it. */
   next({ cpu, maxPauseMs }: CaptureBounds, nowMs: Millis): void {
     const earned = cpu * (nowMs - (this.#creditedMs ?? nowMs));
     this.#creditMs = Math.min(MOST_CREDIT_MS, this.#creditMs + earned);
@@ -112,7 +112,7 @@ export class Captures {
     }
   }
 
-  /** Ends the one that is being made, and forgets the rest. */
+  /** Ends the running capture and drops those that wait. */
   async close(): Promise<void> {
     this.#waiting = [];
     this.#stop.abort();
@@ -156,7 +156,7 @@ export class Captures {
     }
   }
 
-  /** Never rejects: a process that was killed has captured nothing. */
+  /** Never rejects; if the process was killed, nothing was captured. */
   async #ask(request: CaptureRequest): Promise<CaptureAnswer> {
     const child = fork(new URL("./capture_process.js", import.meta.url), {
       execArgv: [`--max-old-space-size=${HEAP_MIB}`],
@@ -176,7 +176,7 @@ export class Captures {
     clearTimeout(timer);
     this.#stop.signal.removeEventListener("abort", kill);
     const why = this.#stop.signal.aborted ? "watch ended" : "the capturing process was killed";
-    // Of a process that was killed, only the elapsed time is known.
+    // For a process that was killed, only the elapsed time is known.
     return answer ?? { files: [], problems: [why], verdict: null, cpuMs: monotonicMs() - begunMs };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Which programs have the agent. There is room for `agents` of them; if more want it, they take turns: a program
- * whose turn is over leaves when another one waits, and the one that waited longest comes first.
+ * Decides which programs have the agent: at most `agents` at a time. If more may have it, they take turns: when the
+ * turn of a program is over and another one waits, its agent is removed, and the program that waited longest is next.
  */
 import { createHash } from "node:crypto";
 import { hostname } from "node:os";
@@ -13,7 +13,7 @@ export interface Candidate {
   /** Share of the programs under its rule that get the agent, and the most of its service at a time. */
   readonly share: number;
   readonly most: number;
-  /** It may be entered, is old enough, and did not refuse a moment ago. */
+  /** It may be attached to, is old enough, and did not refuse recently. */
   readonly isReady: boolean;
   /** When its agent was loaded; null if it has none. */
   readonly sinceMs: Millis | null;
@@ -68,7 +68,7 @@ export function chooseAgents(
     const sibling = over.find(({ service }) => service === one.service);
     if ((ofService.get(one.service) ?? 0) >= one.most) {
       if (sibling === undefined) {
-        continue; // its service has what it may have
+        continue; // its service already has as many as it may have
       }
       leave(sibling);
     }
@@ -85,7 +85,7 @@ export function chooseAgents(
   return { start, stop };
 }
 
-/** Always the same answer for a program, and independent of the other programs. */
+/** The answer is always the same for a program and does not depend on other programs. */
 export function isInShare({ key, share }: Pick<Candidate, "key" | "share">): boolean {
   return share >= 1 || place(key) < share;
 }

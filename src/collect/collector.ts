@@ -10,9 +10,9 @@
  *
  * | what | outcome |
  * |---|---|
- * | a program refuses the agent | recorded from outside; tried again after a minute, then later and later |
+ * | a program refuses the agent | recorded from outside; tried again after a minute, then at growing intervals |
  * | the collector is killed | its agents disarm themselves when their lease lapses, as after `attach` |
- * | the server is away | recordings are on disk, and are sent from there when it answers again |
+ * | the server is unreachable | recordings are on disk, and are sent from there when it answers again |
  * | the policy file becomes invalid | the old policy stays; a line names the mistake |
  * | the disk is full | recordings end with their last whole frame; the programs are not affected |
  * | the folder of the recordings is removed | the next recording creates it again |
@@ -44,7 +44,7 @@ export interface WatchOptions {
   readonly policyPath: string | null;
   /** Folder of the recordings. */
   readonly folder: string;
-  /** The server; null: verdicts are only told to `onEvent`. */
+  /** The server; null: verdicts are only reported to `onEvent`. */
   readonly to: Destination | null;
   readonly until: AbortSignal;
   readonly onEvent: (event: WatchEvent) => void;
@@ -52,7 +52,7 @@ export interface WatchOptions {
 
 const SCAN_MS: Millis = 3_000;
 const TIDY_MS: Millis = 60_000;
-/** Between two lines with the number of watched programs. */
+/** Interval between two lines with the number of watched programs. */
 const COUNT_MS: Millis = 60_000;
 /** A program that ends sooner is not recorded. */
 const LEAST_AGE_MS: Millis = 5_000;
@@ -91,7 +91,7 @@ export class Collector {
     this.#captures = new Captures(this.#artifacts, options.onEvent);
   }
 
-  /** Until `until` is aborted; every program has been left when it returns. */
+  /** Runs until `until` is aborted; when it returns, it has detached from every program. */
   async run(): Promise<void> {
     const { until } = this.#options;
     try {
@@ -265,7 +265,7 @@ export class Collector {
     };
   }
 
-  /** Short programs come and go: a line a minute is enough. */
+  /** Short programs start and end all the time, so one line per minute is enough. */
   #count(seen: ReadonlySet<string>, nowMs: Millis): void {
     const all = [...this.#watched]
       .filter(([key, one]) => seen.has(key) && ageMs(one.program.root) >= SCAN_MS + LEAST_AGE_MS)
@@ -315,7 +315,7 @@ function ageMs({ startedMs }: ScannedProcess): Millis {
   return Date.now() - startedMs;
 }
 
-/** 0: it cannot be read. */
+/** 0 if it cannot be read. */
 function changedMs(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

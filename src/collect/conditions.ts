@@ -19,11 +19,11 @@ const HOUR: Millis = 3_600_000;
 const GROWTH_WINDOW: Millis = 15 * 60_000;
 /** Growth is not decided from fewer readings. */
 const SHORTEST_WINDOW: Millis = 60_000;
-/** Readings of a window. */
+/** Most readings of a window. */
 const OF_A_WINDOW = 20;
 const LONGEST_DISTANCE: Millis = 10_000;
 
-/** Growth in an hour: bytes, or a share of the level at the beginning of the window. */
+/** Growth per hour: bytes, or a share of the level at the beginning of the window. */
 export type Rate = { readonly bytes: Bytes } | { readonly share: number };
 export interface Level {
   readonly bytes: Bytes;
@@ -67,7 +67,7 @@ interface Written {
   readonly oom_kill?: true | undefined;
 }
 
-/** A string says what is wrong. */
+/** A string describes the error. */
 export function conditionOf({ for: windowMs, ...when }: Written): Condition | string {
   const [first, second] = Object.entries(when).filter(([, value]) => value !== undefined);
   if (first === undefined || second !== undefined) {
@@ -96,7 +96,7 @@ export function conditionOf({ for: windowMs, ...when }: Written): Condition | st
     : { kind: "pressure", share: when.pressure };
 }
 
-/** One reading of a program. null: the kernel does not say, or there is no limit. */
+/** One reading of a program. null: the kernel does not report it, or there is no limit. */
 export interface Reading {
   readonly timeMs: Millis;
   /** Sum over its processes. */
@@ -109,7 +109,7 @@ export interface Reading {
   readonly hasLost: boolean;
 }
 
-/** How far apart readings may be for these conditions. */
+/** Longest interval between readings for these conditions. */
 export function distanceOf(conditions: readonly Condition[]): Millis {
   const windows = conditions.flatMap((one) => (one.kind === "growth" ? [one.windowMs] : []));
   return Math.min(LONGEST_DISTANCE, ...windows.map((windowMs) => windowMs / OF_A_WINDOW));
@@ -117,12 +117,12 @@ export function distanceOf(conditions: readonly Condition[]): Millis {
 
 /** Readings of the first minute give the baseline. */
 const BASELINE_MS: Millis = 60_000;
-/** With more readings, old ones are thinned out: their distance is then this share of their age. */
+/** If there are more readings, old ones are thinned out: the interval between them is then this share of their age. */
 const MOST_READINGS = 600;
 const DISTANCE_BY_AGE = 1 / 60;
 /** A kill and the end of a process are the same event if they are seen within this time. */
 const KILL_TO_END_MS: Millis = 30_000;
-/** Growth is claimed from at least this part of the window. */
+/** Readings must cover at least this part of the window. */
 const LEAST_WINDOW = 0.9;
 
 /** The readings of one program so far, and its newest verdict. */
@@ -198,7 +198,7 @@ export class ProgramReadings {
       : level;
   }
 
-  /** Other programs may be in the same group: the program itself must have lost a process. */
+  /** Other programs may be in the same group, so a process of this program must have ended. */
   #wasKilled({ timeMs }: Reading): string | null {
     const oldest = Math.min(this.#killedMs, this.#lostMs);
     return timeMs - oldest < KILL_TO_END_MS
@@ -206,7 +206,7 @@ export class ProgramReadings {
       : null;
   }
 
-  /** The lower end of the interval has to be above the rate, so that noise does not fire. */
+  /** The lower end of the interval must be above the rate, so that noise does not trigger a capture. */
   #grows(rate: Rate, windowMs: Millis, last: Reading): string | null {
     const window = this.#all.filter(({ timeMs }) => timeMs >= last.timeMs - windowMs);
     const [begin] = window;

@@ -1,9 +1,9 @@
 /**
- * The collector of a host: finds Python programs, records each of them as its policy says, and sends the
- * recordings to a server or judges them itself.
+ * The collector of a host: finds Python programs, records each of them according to its policy, and sends the
+ * recordings to a server or diagnoses them itself.
  *
  *     await new Collector({ policyPath, folder, to, until, onEvent }).run();
- *     watchDocument(policyPath); // what it would do; touches nothing
+ *     watchDocument(policyPath); // reports what the policy would do, and attaches to nothing
  */
 export { Collector, type WatchOptions } from "./collector.js";
 export { readPolicy } from "./policy.js";

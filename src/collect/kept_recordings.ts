@@ -35,7 +35,7 @@ export class KeptRecordings {
     }
   }
 
-  /** Another collector may use the folder now. */
+  /** Another collector may be using the folder now. */
   close(): void {
     remove(this.#lock);
   }
@@ -91,7 +91,8 @@ export function pathIn(
   suffix: string,
   isTaken: (path: string) => boolean,
 ): string {
-  // A service's name comes from the program's environment: here it is a part of a file's name, and no path.
+  // A service's name comes from the program's environment and becomes part of a file name, so it must not contain a
+  // path.
   const name = service
     .replace(/[^\w.@+-]+/g, "_")
     .replace(/^\.+/, "")
@@ -108,7 +109,7 @@ export function pathIn(
   return path;
 }
 
-/** None if the folder was removed or is unreadable: the next recording reports it. */
+/** Empty if the folder was removed or is unreadable; the next recording reports that. */
 function filesOf(folder: string): string[] {
   try {
     return readdirSync(folder);
@@ -117,7 +118,7 @@ function filesOf(folder: string): string[] {
   }
 }
 
-/** The living collector, other than this process, that a lock names; null if there is none. */
+/** The running collector, other than this process, that a lock names; null if there is none. */
 function ownerIn(lock: string): Pid | null {
   let text: string;
   try {

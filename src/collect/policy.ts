@@ -36,7 +36,7 @@ const share = quantity((text) => {
 /** The same every day, in local time. */
 export interface DailyWindow {
   readonly fromMinute: number;
-  /** Not above `fromMinute`: it ends on the next day. */
+  /** If it is not above `fromMinute`, the time ends on the next day. */
   readonly untilMinute: number;
 }
 
@@ -157,7 +157,7 @@ export type Rule = Policy["select"][number];
 export type Match = Rule["match"];
 export type Trigger = z.infer<typeof TRIGGER>;
 
-/** Where neither the rule nor the defaults name triggers. */
+/** The triggers if neither the rule nor the defaults name any. */
 export const DEFAULT_TRIGGERS: readonly Trigger[] = z.array(TRIGGER).parse([
   { when: { limit: "90%" }, do: ["diagnose", "ledger", "census"] },
   { when: { oom_kill: true }, do: ["diagnose", "ledger"] },
@@ -182,7 +182,10 @@ const KIND: SettingsKind = {
       .replace(/(?<=rule \d+|trigger \d+)\./g, ", "),
 };
 
-/** Throws TidemarkError: the file cannot be read, is not YAML, or does not follow the form; names the place. */
+/**
+ * Throws TidemarkError if the file cannot be read, is not YAML, or has an invalid setting; the error names the place.
+ *
+ */
 export function readPolicy(path: string): Policy {
   return policyOf(settingsText(path, KIND), path);
 }

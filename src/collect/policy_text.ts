@@ -9,7 +9,7 @@ import { boundsOf } from "./bounds.js";
 import type { Condition } from "./conditions.js";
 import type { Match, Policy, Rule, Trigger } from "./policy.js";
 
-/** The settings that hold for all programs, then one sentence for each rule. */
+/** The settings for all programs, then one sentence for each rule. */
 export function settingsOf(policy: Policy): string[] {
   const { agents, turnMs, warmUpMs, keepMs, mostBytes, artifacts, captures } = boundsOf(policy);
   const { server, select } = policy;

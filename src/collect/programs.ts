@@ -37,7 +37,7 @@ export function programsOf(processes: readonly ScannedProcess[]): Program[] {
     if (known !== undefined) {
       return known;
     }
-    roots.set(process.pid, process.pid); // a circle of parents, read at different moments, ends here
+    roots.set(process.pid, process.pid); // parents that were read at different moments may form a cycle
     const parent = byPid.get(process.parentPid);
     const root =
       parent !== undefined && isOfOneService(parent, process) ? rootOf(parent) : process.pid;
@@ -86,14 +86,14 @@ export interface Chosen {
   readonly watch: Rule["watch"];
   /** 1 for a canary. */
   readonly share: number;
-  /** When it may have the agent; null: at any time. */
+  /** The time of day in which it may have the agent; null: at any time. */
   readonly window: DailyWindow | null;
   /** Most programs of one service with the agent at a time. */
   readonly most: number;
   readonly triggers: readonly Trigger[];
 }
 
-/** What the policy gives a program: its first rule that matches. */
+/** What the policy applies to a program: the first rule that matches. */
 export function ruleFor({ root }: Program, { select, defaults }: Policy): Chosen {
   const index = select.findIndex(({ match }) => matches(root, match));
   const rule = select[index];

@@ -3,7 +3,7 @@
  *
  *     outside ──its turn──> agent ──turn over, or refused──> outside
  *        │                    │
- *        └── program ended ───┴──> the recording is whole; killed for memory: its last moment is kept
+ *        └── program ended ───┴──> the recording is complete; killed for memory: its last moment is kept
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { monotonicMs } from "../linux/this_process/clock.js";
@@ -20,12 +20,12 @@ import type { WatchEvent } from "./watch_event.js";
 
 /** How long a program may take to run Python code. */
 const WAIT_MS: Millis = 60_000;
-/** Programs that are entered at the same moment. */
+/** Programs that are attached to at the same time. */
 const MOST_ENTERED = 2;
 export const FIRST_RETRY_MS: Millis = 60_000;
 const LAST_RETRY_MS: Millis = 3_600_000;
 
-/** A recording that grows. */
+/** A recording in progress. */
 export interface Growing {
   readonly kind: "outside" | "agent";
   readonly path: string;
@@ -45,14 +45,14 @@ export interface Watched {
   turns: number;
   retryMs: Millis;
   retryDistanceMs: Millis;
-  /** No recording could be made: nothing is tried before this. */
+  /** No recording could be made; the next attempt is not before this time. */
   brokenUntilMs: Millis;
 }
 
 interface RecordersOptions {
   readonly kept: KeptRecordings;
   readonly to: Destination | null;
-  /** Distance of two readings from outside; the policy may change it. */
+  /** Interval of readings from outside; the policy may change it. */
   readonly pollMs: () => Millis;
   readonly onEvent: (event: WatchEvent) => void;
   /** A program has ended while it was recorded; its recording is complete. */

@@ -1,5 +1,5 @@
 /**
- * Reads the memory of each program that has triggers, and says when the condition of one holds.
+ * Reads the memory of each program that has triggers, and fires a trigger when its condition holds.
  *
  *     every 3 to 10 s   RSS, limit, pressure, kills ──> readings of the program ──condition──> fire
  *
@@ -24,14 +24,14 @@ interface Course {
   readonly readings: ProgramReadings;
   readonly pids: Set<Pid>;
   nextMs: Millis;
-  /** By place of the trigger in its list: until when it rests; infinite until its condition is false. */
+  /** By index of the trigger: when it may fire again; infinite until its condition is false. */
   readonly restsUntilMs: Map<string, Millis>;
 }
 
 export class Triggers {
   #courses = new Map<string, Course>();
 
-  /** `all`: every program that lives. `nowMs`: of a clock that only moves forward. */
+  /** `all`: every running program. `nowMs`: from a clock that only moves forward. */
   next(
     all: readonly { readonly program: Program; readonly triggers: readonly Trigger[] }[],
     nowMs: Millis,
@@ -59,7 +59,7 @@ export class Triggers {
     return fired;
   }
 
-  /** A verdict was made. */
+  /** Takes a new verdict. */
   judged({ root }: Program, kind: string): void {
     this.#courses.get(root.key)?.readings.judged(kind);
   }
@@ -96,7 +96,7 @@ function isLevel({ kind }: Condition): boolean {
   return kind === "rss" || kind === "limit" || kind === "pressure";
 }
 
-/** `pids`: of the previous reading; replaced. Reads only what the triggers ask for. */
+/** `pids`: the processes of the previous reading; replaced. Reads only what the triggers need. */
 function readingOf(
   { root, processes }: Program,
   pids: Set<Pid>,
@@ -125,12 +125,12 @@ function readingOf(
   };
 }
 
-/** Sum over the processes; what they share counts more than once. */
+/** Sum over the processes; shared memory counts more than once. */
 export function rssOf(processes: readonly { readonly pid: Pid }[]): Bytes {
   return processes.reduce((sum, { pid }) => sum + rssOfProcess(pid), 0);
 }
 
-/** 0: it has ended. */
+/** 0 if it has ended. */
 export function rssOfProcess(pid: Pid): Bytes {
   return readStatus(pid)?.rssBytes ?? 0;
 }

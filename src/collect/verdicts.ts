@@ -1,4 +1,4 @@
-/** Verdicts of a collector without a server: one at a time, of the program that grew most, at a bounded cost. */
+/** Verdicts of a collector without a server: one at a time, on the program that grew most, at a bounded cost. */
 import { diagnoseRecording } from "../inspect/index.js";
 import { threadCpu } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
@@ -6,13 +6,16 @@ import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
 import { TidemarkError } from "../model/errors/errors.js";
 import { openRecording } from "../record/index.js";
 
-/** A recording with an agent, while it grows. */
+/** A recording in progress, with an agent. */
 export interface Judged {
   readonly path: string;
   readonly sinceMs: Millis;
   /** How much the program's RSS grew since then. */
   readonly grown: Bytes;
-  /** `isNews`: another kind than before, and not calm from the beginning. `isFinal`: the program has ended. */
+  /**
+   * `isNews`: the kind differs from the one reported last, or the program has ended and the kind is not harmless.
+   * `isFinal`: the program has ended.
+   */
   readonly onVerdict: (
     verdict: DiagnosisJson["verdict"],
     isNews: boolean,
@@ -26,21 +29,21 @@ const FACTOR = 2;
 /** Verdicts take at most this share of a core, and only programs that grew by this much get one. */
 const SHARE = 0.003;
 const LEAST_GROWTH: Bytes = 2 ** 20;
-/** More programs than this that end at the same time get no last verdict. */
+/** If more programs than this end at the same time, the others get no last verdict. */
 const MOST_ENDED = 20;
 /** Reported only after another kind. */
 const CALM: ReadonlySet<string> = new Set(["steady", "warm-up", "cache-plateau"]);
 
 interface Course {
   dueMs: Millis;
-  /** The kind that was reported last; "" while it is calm. */
+  /** The kind that was reported last; "" while it is harmless. */
   kind: string;
 }
 
 export class VerdictTurns {
   /** By path of the recording. */
   #courses = new Map<string, Course>();
-  /** Of programs that have ended. */
+  /** Recordings of programs that have ended. */
   #ended: Judged[] = [];
   #working: Promise<void> | null = null;
   #nextMs: Millis = 0;
@@ -50,7 +53,10 @@ export class VerdictTurns {
     this.#ended = [...this.#ended, judged].slice(-MOST_ENDED);
   }
 
-  /** `all`: every recording that grows; those that are missing are forgotten. Times are of one clock. */
+  /**
+   * `all`: every recording that grows; recordings that are missing from it are forgotten. All times are from one
+   * clock.
+   */
   next(all: readonly Judged[], nowMs: Millis): void {
     this.#courses = new Map(
       [...all, ...this.#ended].map(({ path, sinceMs }) => [
@@ -77,7 +83,7 @@ export class VerdictTurns {
     }
   }
 
-  /** Waits for the verdict that is being made. Throws what a programming error threw. */
+  /** Waits for the verdict in progress. Rethrows the error of a bug. */
   async settled(): Promise<void> {
     await this.#working;
   }

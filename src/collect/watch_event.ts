@@ -1,4 +1,4 @@
-/** What a collector reports while it runs: what a person would want to read in a log. */
+/** What a collector reports while it runs, for a log that people read. */
 import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
 import type { CaptureEvent } from "./captures.js";
 import type { Program } from "./programs.js";
@@ -16,7 +16,7 @@ export type WatchEvent =
       readonly isFinal: boolean;
     }
   | CaptureEvent
-  /** It was read again; `why`: the new one is invalid, and the old one stays. */
+  /** The policy was read again; `why`: the new one is invalid, and the old one remains in force. */
   | { readonly kind: "policy"; readonly why: string }
   /** The policy names another server now; it is used after a restart. */
   | { readonly kind: "server-changed" }

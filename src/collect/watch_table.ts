@@ -1,4 +1,4 @@
-/** What the policy gives each program, without touching any: `tidemark watch --once` and `--check`. */
+/** What the policy applies to each program, without attaching to any: `tidemark watch --once` and `--check`. */
 import { PythonScan, userName } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { WatchJson, WatchRowJson } from "../model/documents/watch_document.js";
@@ -57,7 +57,7 @@ function rowOf(program: Program, rule: Chosen): Row {
     : outside(`${other.what}: ${other.why}`, other.next);
 }
 
-/** By key of a program: why it takes turns with others. */
+/** By key of the program: the reason why it takes turns with others. */
 function turnsOf(rows: readonly Row[], policy: Policy): Map<string, string> {
   const bounds = boundsOf(policy);
   const ready = rows.filter(({ gets }) => gets === "agent");

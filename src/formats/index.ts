@@ -1,6 +1,6 @@
 /**
- * The registry of other tools' formats: to add one, write its file in `export/` and add it to the list. Those that
- * are read are in `import/` with a list of their own.
+ * The registry of other tools' formats: to add one, write its file in `export/` and add it to the list. The formats
+ * that are read are in `import/`, which has its own list.
  */
 import { csv } from "./export/csv.js";
 import { folded } from "./export/folded.js";

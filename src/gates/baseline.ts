@@ -1,15 +1,16 @@
 /**
- * Baselines: what a command used, as text that a person reviews and edits like code.
+ * Baselines: the memory that a command used, as text that a person reviews and edits like code.
  *
- *     # Tidemark baseline 1: what the command used. A check against it fails above a range; edit a range to allow more.
+ *     # Tidemark baseline 1: the memory that the command used. A check against it fails above a range; edit a range to allow more.
  *     # command: python -m pytest -x
  *     peak      412.0 MiB    from 399.6 MiB to 424.4 MiB
  *     live      380.2 MiB    from 361.0 MiB to 399.9 MiB
  *     growth      1.2 MiB/h  from -0.4 MiB/h to 2.9 MiB/h
  *     site      301.0 MiB    from 285.9 MiB to 316.3 MiB    load app.py
  *
- * `peak` is RSS, `live` what the samples say was live then, `site` what one function allocated of it: sites are no
- * gates, they name the line behind a finding. Lines of code are left out, for they move with every edit.
+ * `peak` is RSS, `live` the sampled live bytes at that moment, and `site` the part of them that one function allocated.
+ * Sites are not gates; they name the code behind a finding. Line numbers are left out, because they change with every
+ * edit.
  */
 import { basename } from "node:path";
 import type { SiteGroup } from "../inspect/index.js";
@@ -21,16 +22,18 @@ import { atPeakOf, type Figure, type Measured, SETTLED_MS } from "./measured.js"
 const MARK = "# Tidemark baseline 1:";
 const COMMAND_MARK = "# command: ";
 const MEBIBYTE: Bytes = 2 ** 20;
-/** How far apart two runs of the same program lie: the larger of a share and a size (page cache, allocator, import
- * order). Growth needs no margin: its interval is that of one run's readings already. */
+/**
+ * Difference between two runs of the same program: the larger of a share and a size (page cache, allocator, import
+ * order). Growth needs no margin, because its interval already covers the noise of one run.
+ */
 const RUN_SHARE = 0.03;
 const RUN_BYTES: Bytes = 2 * MEBIBYTE;
 const MOST_SITES = 10;
-/** What is smaller explains no finding. */
+/** Smaller sites do not explain a finding. */
 const SMALLEST_SITE: Bytes = MEBIBYTE;
 
 export interface Baseline {
-  /** The command that was measured, shortened; left out where the comment is missing. */
+  /** The command that was measured, shortened; absent if the comment is missing. */
   readonly command?: string;
   readonly peak?: Interval;
   readonly live?: Interval;
@@ -38,12 +41,12 @@ export interface Baseline {
   readonly sites: ReadonlyMap<string, Interval>;
 }
 
-/** The name under which a site is found again after an edit: "load app.py". */
+/** The name that identifies a site even after an edit: "load app.py". */
 export function siteName({ headline }: SiteGroup): string {
   return oneLine(`${headline.function || "?"} ${basename(headline.file) || "?"}`, 120).trim();
 }
 
-/** As a baseline states it. */
+/** The command as a baseline shows it. */
 export function commandText(command: readonly string[]): string {
   return oneLine(command.join(" "), 200).trim();
 }
@@ -55,7 +58,7 @@ export function isBaseline(text: string): boolean {
 export function formatBaseline(measured: Measured): string {
   const { summary, peak, live, growth, durationMs } = measured;
   const lines = [
-    `${MARK} what the command used. A check against it fails above a range; edit a range to allow more.`,
+    `${MARK} the memory that the command used. A check against it fails above a range; edit a range to allow more.`,
     `${COMMAND_MARK}${commandText(summary.target.command)}`,
   ];
   const put = (name: string, figure: Figure | null, unit: string, site = "") => {
@@ -86,7 +89,7 @@ function withRunMargin(figure: Figure | null): Figure | null {
   return { value, low: Math.max(0, low - margin), high: high + margin };
 }
 
-/** The sites with the most at the peak, lines of one function together. */
+/** The largest sites at the peak; the lines of one function are one site. */
 function sitesOf({ groups }: Measured): [string, Figure][] {
   const byName = new Map<string, SiteGroup[]>();
   for (const group of groups) {

@@ -10,7 +10,7 @@ export interface Checked {
   readonly document: CheckJson;
   /** What `--save-baseline` writes. */
   readonly baseline: string;
-  /** What to know about the comparison. */
+  /** Notes about the comparison. */
   readonly remarks: readonly string[];
 }
 
@@ -42,7 +42,7 @@ export async function checkRecording(
   };
 }
 
-/** A baseline of another command is compared all the same: a path may have changed. */
+/** A baseline of another command is still compared, because only a path may have changed. */
 function otherCommand({ baseline }: Gates, command: readonly string[]): string[] {
   const saved = baseline?.command;
   return saved === undefined || saved === commandText(command)

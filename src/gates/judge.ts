@@ -1,12 +1,12 @@
 /**
- * Decides each gate from what was measured. A figure is an interval, and so are three answers possible:
+ * Decides each gate from what was measured. A figure is an interval, so three answers are possible:
  *
  *     low above the limit        fails
  *     high below the limit       passes
  *     the limit lies between     passes: the difference is within the noise, and the reason states it
  *
- * A gate that was asked for and for which the program gave too little (it ended too soon, no recorder saw it) is not
- * decided. It counts as a finding, because a gate that can never fail protects nothing; --allow-undecided lets it pass.
+ * A gate without enough data (the program ended too soon, or no recorder saw it) is not decided. It counts as a
+ * finding, because a gate that can never fail protects nothing; --allow-undecided lets it pass.
  */
 import type { SiteGroup } from "../inspect/index.js";
 import type { Interval } from "../model/base/interval.js";
@@ -38,7 +38,7 @@ export interface Gates {
   readonly allowUndecided: boolean;
 }
 
-/** Verdicts that name something which is never given back. */
+/** Verdicts about something that is never released. */
 const LEAKS = new Set<VerdictKind>([
   "python-leak",
   "cycle-garbage",
@@ -50,7 +50,7 @@ const LEAKS = new Set<VerdictKind>([
   "gpu-leak",
   "handle-leak",
 ]);
-/** Growth that ends by itself. */
+/** Verdicts about growth that ends by itself. */
 const CALM = new Set<VerdictKind>(["steady", "warm-up", "cache-plateau"]);
 
 const MS_PER_HOUR = 3_600_000;
@@ -158,8 +158,8 @@ function growthGate(gate: GateName, limit: number, measured: Measured): Judged {
 }
 
 /**
- * A verdict is about what is significant for the whole program; a limit may be smaller. Growth that the verdict calls
- * calm, or cannot explain yet, is over the limit all the same if it goes on to the end, unless a cache fills.
+ * A verdict is about what is significant for the whole program; a limit may be smaller. Growth that the verdict finds
+ * harmless, or cannot explain yet, still exceeds the limit if it continues to the end, unless a cache fills.
  */
 function goesOn({ isSteady, late, lateMs }: MeasuredGrowth, limit: number, kind: VerdictKind) {
   const excess = ((late.value - limit) * lateMs) / MS_PER_HOUR;
@@ -211,7 +211,7 @@ function compared(what: string, { low, high }: Interval, limit: number, limitTex
   return high > limit ? `${what}, within the noise of ${limitText}` : `${what}, under ${limitText}`;
 }
 
-/** The line that holds most, and whether what it made was freed again. */
+/** The line that holds most, and whether its memory was freed before the end. */
 function lineOf(group: SiteGroup | undefined): Pick<GateJson, "line" | "holder"> {
   if (group === undefined) {
     return {};
@@ -225,7 +225,10 @@ function lineOf(group: SiteGroup | undefined): Pick<GateJson, "line" | "holder">
   return { line: { frame: group.headline, bytes: value }, holder };
 }
 
-/** The line of the function that is furthest above its range in the baseline; of one that is not there, above 0. */
+/**
+ * The line of the function that is furthest above its range in the baseline; a function that is not in the baseline
+ * has the range 0.
+ */
 function grown({ sites }: Baseline, { groups }: Measured): Pick<GateJson, "line" | "holder"> {
   const excess = (group: SiteGroup) =>
     atPeakOf([group]).value - (sites.get(siteName(group))?.high ?? 0);

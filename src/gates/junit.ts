@@ -1,5 +1,5 @@
 /**
- * A check as JUnit's XML, one test case a gate, as CI servers read it (Jenkins' junit-10.xsd, the common subset).
+ * A check as JUnit's XML, one test case per gate, as CI servers read it (Jenkins' junit-10.xsd, the common subset).
  * A gate that could not be decided and was allowed to pass is "skipped".
  */
 import type { CheckJson, GateJson } from "../model/documents/check_document.js";

@@ -1,4 +1,4 @@
-/** What the gates compare, of one recording: each figure with the interval in which it lies. */
+/** The figures of one recording that gates compare, each with its interval. */
 import {
   addUp,
   diagnoseRecording,
@@ -14,13 +14,13 @@ import type { Bytes, Millis, OnProgress } from "../model/base/units.js";
 import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
 import type { DiffJson, SummaryJson } from "../model/documents/documents.js";
 
-/** A figure and the interval in which it lies. */
+/** A figure and its interval. */
 export interface Figure extends Interval {
   readonly value: number;
 }
 
 const MS_PER_HOUR = 3_600_000;
-/** Below it, what a start-up adds and what leaks look alike (diagnose/rules/window.rule.ts). */
+/** In a shorter run, a start-up and a leak look the same (diagnose/rules/window.rule.ts). */
 export const SETTLED_MS: Millis = 25_000;
 
 /** Bytes per hour after the first third of the window. */
@@ -28,7 +28,7 @@ export interface MeasuredGrowth extends Figure {
   /** The same of the last third alone. */
   readonly late: Figure;
   readonly lateMs: Millis;
-  /** Whether it rises throughout, more than by noise and by single steps. */
+  /** Whether it rises throughout, by more than noise and single steps. */
   readonly isSteady: boolean;
 }
 
@@ -36,16 +36,18 @@ export interface Measured {
   readonly summary: SummaryJson;
   readonly diagnosis: DiagnosisJson;
   readonly durationMs: Millis;
-  /** Highest memory of the process tree; null where no poll saw it. Of several processes the sum of their RSS counts
-   * shared pages more than once, so that it is the upper end; the highest PSS of a poll is the lower end. */
+  /**
+   * Highest memory of the process tree; null if no poll saw it. For several processes, the sum of RSS counts shared
+   * pages more than once, so it is the upper end; the highest PSS of a poll is the lower end.
+   */
   readonly peak: Figure | null;
-  /** Live bytes at the moment of the most, by the samples; null where nothing was sampled. */
+  /** Sampled live bytes at their peak; null if nothing was sampled. */
   readonly live: Figure | null;
-  /** null where the window is too short to measure it. */
+  /** null if the window is too short to measure it. */
   readonly growth: MeasuredGrowth | null;
-  /** By what they held at the peak, the most first. */
+  /** By their bytes at the peak, largest first. */
   readonly groups: readonly SiteGroup[];
-  /** The site that grew most after the first third, beyond its error; null where none did. Reads the recording again. */
+  /** The site that grew most after the first third, beyond its error; null if none did. Reads the recording again. */
   readonly mostGrown: () => DiffJson["sites"][number] | null;
 }
 
@@ -78,7 +80,7 @@ function mostGrownOf(recording: Recording, end: SummaryJson): DiffJson["sites"][
   return first === undefined || first.isNoise || first.growthBytes <= 0 ? null : first;
 }
 
-/** `maxRssBytes`: of the largest process, as the kernel reports it at the end: polls may miss a short one. */
+/** `maxRssBytes`: of the largest process, as the kernel reports it at the end, because polls may miss a short one. */
 function peakOf({ rss, pss, processes }: SummaryJson, maxRssBytes: Bytes): Figure | null {
   if (rss.peakBytes <= 0) {
     return null;
@@ -86,7 +88,7 @@ function peakOf({ rss, pss, processes }: SummaryJson, maxRssBytes: Bytes): Figur
   const readings = processes.map(({ peakRssBytes }) => peakRssBytes ?? 0);
   const largest = Math.max(maxRssBytes, ...readings);
   const low = processes.length > 1 ? Math.max(pss?.peakBytes ?? 0, largest) : rss.peakBytes;
-  // PSS and the largest process are lower ends, whatever was polled at the same time.
+  // PSS and the largest process are lower bounds, whatever was polled at the same time.
   const high = Math.max(rss.peakBytes, low);
   return { value: low, low, high };
 }
@@ -99,7 +101,7 @@ function growthOf(recording: Recording): MeasuredGrowth | null {
   return {
     ...perHour(growth),
     late: perHour(growth.late),
-    lateMs: growth.spanMs / 2, // what is judged are the last two thirds
+    lateMs: growth.spanMs / 2, // only the last two thirds are judged
     isSteady: growth.shape === "growing",
   };
 }
@@ -108,7 +110,7 @@ function perHour({ slope, low, high }: { slope: number; low: number; high: numbe
   return { value: slope * MS_PER_HOUR, low: low * MS_PER_HOUR, high: high * MS_PER_HOUR };
 }
 
-/** What sites together held at the peak. */
+/** The bytes of all sites at the peak. */
 export function atPeakOf(groups: readonly SiteGroup[]): Figure {
   const { bytes, standardErrorBytes } = addUp(groups, ({ atPeak }) => [
     atPeak.bytes,

@@ -11,8 +11,7 @@ export interface LookupRequest {
   readonly pid: Pid;
   readonly sites: readonly LookupSite[];
   /**
-   * Asks for the holder and creating stack of growing objects that samples do not show; null if nothing of the
-   * kind grows.
+   * Asks for the holder and creating stack of growing objects that samples do not show; null if no such objects grow.
    */
   readonly unsampled: UnsampledTraces | null;
   /** CPU time for all lookups together, which another lookup must not exceed; absent: no limit. */

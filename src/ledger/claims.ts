@@ -75,7 +75,7 @@ export function arenaRanges({ addresses, arenaBytes }: PythonArenas): AddressRan
   );
 }
 
-/** A heap that ended at the break before the reading is the one that has moved the break since. */
+/** A heap that ended at the break before the reading is the one that has moved the break since then. */
 function withGrowth({ start, end }: AddressRange, { before, now }: Break): AddressRange {
   return { start, end: start < before && end >= before ? Math.max(end, now) : end };
 }

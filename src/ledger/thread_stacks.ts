@@ -5,9 +5,9 @@
  *                       ^ stack pointer                         ^ %fs: holds its own address at 0 and 16
  *
  * glibc keeps the stacks of ended threads for reuse; these also have a struct pthread, but no thread's stack
- * pointer. Since glibc 2.42 on new kernels the guard has no mapping of its own, so that a
- * stack may share a mapping; then `stackblock` and its size in struct pthread say where it begins: the
- * two neighbouring words that span it. Source: glibc's nptl/descr.h, nptl/allocatestack.c.
+ * pointer. Since glibc 2.42 on new kernels the guard has no mapping of its own, so a stack may share a mapping; its
+ * beginning is then known from `stackblock` and its size in struct pthread, two neighbouring words that span the stack.
+ * Source: glibc's nptl/descr.h, nptl/allocatestack.c.
  */
 
 import type { AddressRange, Mapping, Memory } from "../linux/memory/memory.js";
@@ -63,7 +63,7 @@ function tailOf({ end }: Mapping): Address {
   return end - TAIL_PAGES * PAGE;
 }
 
-/** The first struct pthread at or above `from`; 0 for none near. */
+/** The first struct pthread at or above `from`; 0 if there is none nearby. */
 function pthreadIn(words: ResidentWords, from: Address, end: Address): Address {
   const start = Math.ceil(from / 16) * 16;
   const last = Math.min(end - 24, start + DEEPEST_WORDS * 16);

@@ -24,8 +24,8 @@ import { findRuntime, type SanitizerRuntime } from "./tools.js";
 const MOST_BYTES = 256 << 20;
 const PROMPT_MS = 200;
 /**
- * Freed memory is overwritten with 0x55. The interpreter is not instrumented, and would go on with the contents of an
- * object that ended too early; so it crashes at the first use.
+ * Freed memory is overwritten with 0x55. The interpreter is not instrumented and would continue to use the contents of
+ * an object that was freed too early; with this pattern it crashes at the first use.
  */
 const FILL = "max_free_fill_size=4096";
 
@@ -97,7 +97,7 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
   });
 }
 
-/** Of the compiler that built the extensions: two runtimes in one process do not work. */
+/** The runtime of the compiler that built the extensions, because two runtimes in one process do not work. */
 function runtimeOf(builds: readonly string[]): SanitizerRuntime {
   const earlier = (process.env.PYTHONPATH ?? "").split(":");
   const folders = [...builds, ...earlier.filter((folder) => basename(folder) === BUILD_NAME)];
@@ -113,12 +113,12 @@ async function runStage(stage: Stage, isLeakRun: boolean): Promise<GroupEnd> {
   const log = (name: string) => `log_path=${join(folder, name)}`;
   const mode = isLeakRun
     ? ["detect_leaks=1", "abort_on_error=0", "exitcode=0", log("leaks"), "fast_unwind_on_malloc=1"]
-    : // Aborting lets faulthandler write the Python stack of the very moment.
+    : // After an abort, faulthandler writes the Python stack of exactly this moment.
       ["detect_leaks=0", "abort_on_error=1", "handle_abort=0", "handle_segv=2", log("asan"), FILL];
   const own = (name: string) => (process.env[name] ? [process.env[name]] : []);
   const environment = watchedEnvironment("asan", folder, {
     ASAN_OPTIONS: [...own("ASAN_OPTIONS"), ...mode, "malloc_context_size=50", format].join(":"),
-    // Where its library is loaded, this path replaces AddressSanitizer's.
+    // If its library is loaded, this path replaces AddressSanitizer's.
     UBSAN_OPTIONS: [
       ...own("UBSAN_OPTIONS"),
       ...["print_stacktrace=1", log(isLeakRun ? "leaks" : "asan"), format],
@@ -129,7 +129,7 @@ async function runStage(stage: Stage, isLeakRun: boolean): Promise<GroupEnd> {
   environment.TIDEMARK_BUILDS = builds.join(":");
   const lines = new DivertedLines((text) => process.stderr.write(text, "latin1"));
   const takeErrors = (text: string) => lines.write(text);
-  // A prompt has no newline: what the program writes is passed on soon.
+  // A prompt has no newline, so the program's output is passed on after a short time.
   const passOn = setInterval(() => lines.passPartialLine(), PROMPT_MS);
   const isShown = !isLeakRun;
   const end = await runTool({

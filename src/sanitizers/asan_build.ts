@@ -11,7 +11,7 @@ import { findRuntime } from "./tools.js";
 
 export interface BuildRequest {
   readonly folder: string;
-  /** Of the Python to build for; its first word decides. */
+  /** The command of the Python to build for; its first word decides. */
   readonly command: readonly string[];
   readonly until: AbortSignal;
 }
@@ -107,14 +107,14 @@ async function runBuild({ words, environment, source, folder, until }: BuildStep
   }
 }
 
-/** Packages that bring the build backends whose names differ. */
+/** Packages of build backends whose names differ from their modules'. */
 const PACKAGES: Readonly<Record<string, string>> = {
   mesonpy: "meson-python",
   scikit_build_core: "scikit-build-core",
   hatchling: "hatchling",
 };
 
-/** What to do about a build that failed. */
+/** The remedy for a build that failed. */
 function nextAfter(output: string, words: readonly string[], source: string): string {
   const [python = ""] = words;
   if (/No module named '?pip\b/.test(output)) {
@@ -134,7 +134,7 @@ function nextAfter(output: string, words: readonly string[], source: string): st
 /** Lines in which pip only reports that the build failed, or gives advice. */
 const OF_PIP = /^(?:note|hint|\[notice\]):?|^(?:error: )?(?:subprocess-exited|metadata-generation)/;
 
-/** "faulty.c:7:5: error: unknown type name", or the last line that is no advice of pip. */
+/** "faulty.c:7:5: error: unknown type name", or the last line that is not pip's advice. */
 function firstError(output: string): string | undefined {
   const lines = output
     .split("\n")

@@ -1,11 +1,17 @@
-/** The commands that build the extensions of a folder with a sanitizer, by how the folder describes its build. */
+/**
+ * The commands that build the extensions of a folder with a sanitizer, according to the folder's own description of
+ * its build.
+ */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { parse } from "smol-toml";
 import type { SanitizerRuntime } from "./tools.js";
 
-/** Unoptimized: a compiler removes some errors together with the code that makes them. Address covers object-size. */
+/**
+ * Unoptimized: an optimizing compiler removes some errors together with the code that causes them. AddressSanitizer
+ * covers object-size.
+ */
 const FLAGS =
   "-g -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=object-size";
 
@@ -28,7 +34,7 @@ export function wayOf(source: string): Way | null {
   return sourcesIn(source).some(({ module }) => module !== null) ? "sources" : null;
 }
 
-/** The variables by which setuptools, CMake and Meson take the compiler and its options. */
+/** The variables from which setuptools, CMake and Meson take the compiler and its options. */
 export function buildEnvironment({ runtime, python }: BuildPlaces): NodeJS.ProcessEnv {
   const { compiler, cxxCompiler } = runtime;
   const joined = (name: string, more: string) => `${process.env[name] ?? ""} ${more}`.trim();
@@ -76,14 +82,14 @@ export function stepsOf(way: Way, places: BuildPlaces): string[][] {
   return [
     [
       ...[python, ...pip, "--no-cache-dir"],
-      // Else pip installs what the build requires into an environment of its own.
+      // Otherwise pip installs the requirements of the build into a separate environment.
       ...(isInstalled ? ["--no-build-isolation"] : []),
       ...["--target", output, source],
     ],
   ];
 }
 
-/** Module of the build backend that pyproject.toml names; setuptools where it names none (PEP 517). */
+/** Module of the build backend that pyproject.toml names; setuptools if it names none (PEP 517). */
 export function backendOf(source: string): string {
   try {
     const text = readFileSync(join(source, "pyproject.toml"), "utf8");
@@ -93,7 +99,7 @@ export function backendOf(source: string): string {
     const backend = system?.["build-backend"];
     return typeof backend === "string" ? (backend.split(":")[0] ?? "") : "setuptools";
   } catch {
-    return "setuptools"; // no such file; the build itself reports one that is broken
+    return "setuptools"; // there is no such file; the build itself reports an invalid one
   }
 }
 
@@ -118,14 +124,14 @@ function sourcesIn(source: string): Source[] {
     });
 }
 
-/** Header folders that Python's libraries name, by what a source includes. */
+/** Header folders that Python libraries report, for the headers that a source includes. */
 const INCLUDES: readonly (readonly [RegExp, string])[] = [
   [/#\s*include\s*[<"]Python\.h/, "__import__('sysconfig').get_path('include')"],
   [/#\s*include\s*[<"]numpy\//, "__import__('numpy').get_include()"],
   [/#\s*include\s*[<"]pybind11\//, "__import__('pybind11').get_include()"],
 ];
 
-/** Each module from its source, with the folder's sources that define no module. */
+/** Builds each module from its source and the folder's sources that define no module. */
 function compileSteps({ source, output, python, runtime }: BuildPlaces): string[][] {
   const all = sourcesIn(source);
   const shared = all.flatMap(({ file, module }) =>

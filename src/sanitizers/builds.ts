@@ -1,10 +1,10 @@
-/** What `tidemark asan --build` leaves, and how to recognize it. */
+/** The results of `tidemark asan --build`, and how to recognize them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Name of the folder that a build makes. */
+/** Name of the folder that a build creates. */
 export const BUILD_NAME = "tidemark-asan";
-/** In the symbols of each extension that a compiler instrumented. */
+/** A word in the symbols of each extension that a compiler instrumented. */
 export const ASAN_CALL = "__asan_";
 
 /** Paths of the shared libraries in a folder and below; none if it does not exist. */

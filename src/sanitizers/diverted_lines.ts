@@ -1,6 +1,6 @@
 /**
  * Separates UndefinedBehaviorSanitizer's reports from a program's stderr. Its library shares the report file's setting
- * with AddressSanitizer's, so that of the two only one can be sent to a file.
+ * with AddressSanitizer's, so only one of the two can be written to a file.
  *
  *     FILE:LINE:COLUMN: runtime error: MESSAGE
  *     0x60200000a560: note: pointer points here      then bytes and a caret, only for some kinds
@@ -38,7 +38,7 @@ export class DivertedLines {
     }
   }
 
-  /** Passes on what has no newline yet, such as a prompt, unless the line was already like this at the last call. */
+  /** Passes on an unfinished line, such as a prompt, unless it has not changed since the last call. */
   passPartialLine(): void {
     if (!this.#inReport && this.#rest !== "" && this.#rest === this.#waiting) {
       this.#pass(this.#rest);

@@ -13,11 +13,11 @@ import type { Owners } from "./owners.js";
 import { type NativeFrame, type Report, type ReportFile, signatureOf } from "./report.js";
 
 export interface Selection {
-  /** With everything: also the interpreter's, libraries' and the system's. */
+  /** Include everything: also reports of the interpreter, libraries and the system. */
   readonly all: boolean;
-  /** Also libraries whose module is this or in this package. */
+  /** Also include libraries whose module is this one or in this package. */
   readonly modules: readonly string[];
-  /** Signatures of reports that importing alone causes. */
+  /** Signatures of reports that imports alone cause. */
   readonly importOnly: ReadonlySet<string>;
   /** Names of the entries in the user's suppression files. */
   readonly suppressions: ReadonlySet<string>;
@@ -42,7 +42,7 @@ interface Group {
   count: number;
   /** Not only weak leaks. */
   isProven: boolean;
-  /** Bytes and blocks of a leak by process: a fork has those of its parent, too. */
+  /** Bytes and blocks of a leak by process, because a fork also reports those of its parent. */
   readonly lost: Map<Pid, { bytes: number; blocks: number }>;
   python: PythonStackJson | undefined;
 }
@@ -109,14 +109,17 @@ function reasonToLeaveOut(
   return kind === "library" ? "libraries" : kind;
 }
 
-/** Python keeps what a module creates once, when it is imported, until the process ends: no leak that grows. */
+/**
+ * Python keeps what a module creates once, when it is imported, until the process ends, so such a leak does not grow.
+ *
+ */
 function isMadeAtImport({ isLeak, stack }: Report): boolean {
   return isLeak && stack.some(({ function: name }) => /^PyInit_|^PyModule_Exec/.test(name));
 }
 
 /**
- * The interpreter itself uses no freed memory: if it does, or crashes, an extension gave back a reference that it did
- * not own. The object ends in the interpreter's code, so that no stack names the extension.
+ * The interpreter itself uses no freed memory: if it does, or crashes, an extension released a reference that it did
+ * not own. The object is freed in the interpreter's code, so no stack names the extension.
  */
 function isBrokenObject({ isLeak, kind, freed }: Report, owner: OwnerJson["kind"]): boolean {
   return (
@@ -152,7 +155,7 @@ function add(groups: Map<string, Group>, added: Added, { pythonAt }: Selection):
 function keyOf({ report, owner, frame }: Added): string {
   const { isLeak, kind, freed, allocated } = report;
   if (endedTooEarly(report) || (isBrokenObject(report, owner.kind) && freed.length > 0)) {
-    // One object that ended too early gives an error at each of its further uses.
+    // One object that was freed too early causes an error at each of its later uses.
     const places = [freed, allocated].map(([first, second]) =>
       [first, second].map((at) => `${at?.function}:${at?.file}:${at?.line}`).join(),
     );
@@ -163,7 +166,7 @@ function keyOf({ report, owner, frame }: Added): string {
   return [isLeak ? "leak" : kind, owner.module, place].join("|");
 }
 
-/** Of the process that lost most. */
+/** The figures of the process that leaked most. */
 function mostLost({ lost }: Group): { readonly bytes: number; readonly blocks: number } {
   return [...lost.values()].sort((a, b) => b.bytes - a.bytes)[0] ?? { bytes: 0, blocks: 0 };
 }

@@ -1,4 +1,4 @@
-/** What each kind of error means to a Python engineer: a title, what happened, the usual causes, how to fix it. */
+/** Explanations of each kind of error for Python engineers: a title, what happened, the usual causes, and the fix. */
 import { isInterpreter, isSystem } from "./owners.js";
 import type { NativeFrame, Report } from "./report.js";
 
@@ -12,7 +12,7 @@ export interface Explanation {
 const OUTSIDE: Explanation = {
   title: "Access outside a block",
   explanation:
-    "The code read or wrote memory that does not belong to the block: whatever is there is damaged or leaks out.",
+    "The code read or wrote memory that does not belong to the block: it damages or reveals whatever is there.",
   causes: [
     "a loop or index that goes one element too far",
     "a buffer that was sized without the terminating zero of a string",
@@ -23,7 +23,7 @@ const OUTSIDE: Explanation = {
 const AFTER_FREE: Explanation = {
   title: "Use after free",
   explanation:
-    "The block had been freed before the code used it; another owner may have it by now.",
+    "The block had been freed before the code used it; it may already belong to another owner.",
   causes: [
     "a pointer that was kept after free(), or after realloc() moved the block",
     "a pointer into a Python object (PyBytes_AsString, PyUnicode_AsUTF8, a buffer) that outlives the object",
@@ -32,9 +32,9 @@ const AFTER_FREE: Explanation = {
   fix: "Keep the owner alive as long as the pointer: hold a reference (Py_INCREF) or the Py_buffer until the last use; set pointers to NULL when they are freed.",
 };
 const UNDER_COUNT: Explanation = {
-  title: "Use of a Python object that has ended (a reference too few)",
+  title: "Use of a freed Python object (one reference too few)",
   explanation:
-    "The extension gave back a reference that it did not own, so the object ended while Python code still used it.",
+    "The extension released a reference that it did not own, so the object was freed while Python code still used it.",
   causes: [
     "Py_DECREF of a borrowed reference: an argument, PyList_GetItem, PyTuple_GetItem, PyDict_GetItem",
     "a reference stolen by PyTuple_SetItem or PyList_SetItem and released again",
@@ -43,9 +43,9 @@ const UNDER_COUNT: Explanation = {
   fix: "At the place where the object was freed, remove the Py_DECREF, or add a Py_INCREF (Py_NewRef) where the reference is taken.",
 };
 const OVER_COUNT: Explanation = {
-  title: "Leaked Python object (a reference too many)",
+  title: "Leaked Python object (one reference too many)",
   explanation:
-    "The extension created the object and never gave back a reference, so the object cannot end.",
+    "The extension created the object and never released its reference, so the object cannot be freed.",
   causes: [
     "Py_INCREF of a new reference before it is returned",
     "PyList_Append or PyDict_SetItem, which take a reference of their own, without Py_DECREF of the new object",
@@ -67,7 +67,7 @@ const LEAK: Explanation = {
 const UNINITIALISED: Explanation = {
   title: "Use of uninitialised memory",
   explanation:
-    "A decision or an address depends on memory that nobody has written: the result is random.",
+    "A decision or an address depends on memory that was never written, so the result is random.",
   causes: [
     "malloc() or PyMem_Malloc() where calloc() was meant",
     "a structure of which not all fields are set",
@@ -99,7 +99,7 @@ const OVERLAP: Explanation = {
   fix: "Use memmove.",
 };
 const SYSCALL: Explanation = {
-  title: "Uninitialised or foreign memory given to the system",
+  title: "Uninitialised or foreign memory passed to the system",
   explanation:
     "A system call read memory that was never written, or that does not belong to the program.",
   causes: [
@@ -143,11 +143,11 @@ const WILD_POINTER: Explanation = {
 const BROKEN_OBJECT: Explanation = {
   title: "Crash of the interpreter on a broken Python object",
   explanation:
-    "The interpreter crashed while it used an object: most often one that ended too early, because an extension gave back a reference that it did not own.",
+    "The interpreter crashed while it used an object, most often one that was freed too early because an extension released a reference that it did not own.",
   causes: [
     "Py_DECREF of a borrowed reference: an argument, PyList_GetItem, PyTuple_GetItem, PyDict_GetItem",
     "a borrowed reference that is returned, or stored, without Py_INCREF",
-    "NULL, or an object that is not filled, given to a function of Python or stored in a list or tuple",
+    "NULL, or an object that is not filled, passed to a function of Python or stored in a list or tuple",
     "an extension that wrote beyond its block",
   ],
   fix: "tidemark memcheck -- COMMAND shows where the object was freed: remove the Py_DECREF there, or add a Py_INCREF (Py_NewRef) where the reference is taken.",
@@ -156,7 +156,7 @@ const CRASH: Explanation = {
   title: "Crash",
   explanation: "The program was ended by a fatal signal.",
   causes: ["an instruction that this processor does not have", "a jump through a bad pointer"],
-  fix: "Look at the instruction at the leaf of the stack.",
+  fix: "Check the instruction at the leaf of the stack.",
 };
 const DIVISION: Explanation = {
   title: "Division by zero",
@@ -166,7 +166,7 @@ const DIVISION: Explanation = {
 };
 const ABORTED: Explanation = {
   title: "The program ended itself by abort()",
-  explanation: "Code found a state from which it cannot go on, and called abort().",
+  explanation: "Code found a state from which it cannot continue, and called abort().",
   causes: [
     "an assert() that failed",
     "a C++ exception that nobody caught, so that std::terminate was called",
@@ -265,12 +265,12 @@ function isPointerIntoData({ message, stack }: Report): boolean {
   );
 }
 
-/** Whether the report is of the program's end by a signal. */
+/** Whether the report says that a signal ended the program. */
 export function isCrash({ kind }: Report): boolean {
   return /^(?:SEGV|BUS|FPE|ILL|ABRT|FatalSignal|stack-overflow)$/.test(kind);
 }
 
-/** Of an access to no block: the pointer is NULL or invalid, or a broken object's. */
+/** The kind of an access outside any block: the pointer is NULL or invalid, or belongs to a broken object. */
 function explainAccess({ kind, message, stack }: Report): Explanation {
   const words = `${kind} ${message}`;
   const special = SIGNALS.find(([pattern]) => pattern.test(words));

@@ -1,6 +1,6 @@
 /**
- * What a Python and its libraries cause by themselves: the reports of a run that only imports the extensions in
- * question. Kept in the user's cache, for each build of Python, set of modules and version of Valgrind.
+ * The reports that Python and its libraries cause by themselves, from a run that only imports the extensions in
+ * question. They are kept in the user's cache for each build of Python, set of modules and version of Valgrind.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -35,7 +35,7 @@ export async function importOnlySignatures(request: ImportOnly): Promise<Set<str
     return kept ?? new Set();
   }
   note(
-    `${modules.length === 0 ? "running Python alone" : `importing ${modules.join(", ")} alone`} under Valgrind, to leave out what that causes; the result is kept`,
+    `${modules.length === 0 ? "running Python alone" : `importing ${modules.join(", ")} alone`} under Valgrind, to leave out the reports that this causes; the result is cached`,
   );
   const signatures = await withReportFolder(async (folder) => {
     const words = valgrindWords(folder);

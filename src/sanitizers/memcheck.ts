@@ -130,7 +130,7 @@ function withoutLiving(files: readonly ReportFile[], folder: string, all: boolea
 function limitsOf(python: StartedPython | null): string[] {
   return python === null
     ? [
-        "The command starts no Python that was recognized: what the interpreter causes by itself was not measured.",
+        "The command starts no Python that was recognized: the reports that the interpreter itself causes could not be left out.",
       ]
     : [];
 }

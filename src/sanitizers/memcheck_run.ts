@@ -17,7 +17,7 @@ export function valgrindWords(folder: string, suppressions: readonly string[] = 
     "--tool=memcheck",
     "--xml=yes",
     `--xml-file=${join(folder, "valgrind.%p.xml")}`,
-    // Valgrind's further words, not into the program's stderr. With %p here, Valgrind 3.19 writes the XML of a forked
+    // Keeps Valgrind's other output out of the program's stderr. With %p here, Valgrind 3.19 writes the XML of a forked
     // child into its parent's file.
     `--log-file=${join(folder, "log")}`,
     "--trace-children=yes",

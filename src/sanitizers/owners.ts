@@ -4,7 +4,7 @@ import type { StartedPython } from "../inspect/index.js";
 import type { OwnerJson } from "../model/documents/memcheck_document.js";
 import type { NativeFrame, Report } from "./report.js";
 
-/** Libraries of the system and of the tools: they act for whoever called them. */
+/** Libraries of the system and of the tools: they act on behalf of their callers. */
 const SYSTEM =
   /^(?:vgpreload_|lib(?:asan|ubsan|lsan|clang_rt)|libc[.-]|ld-linux|libpthread|libm[.-]|libdl[.-]|librt[.-]|libutil|libstdc\+\+|libgcc_s|libgomp|memcheck-|linux-vdso|libtidemark)/;
 const INTERPRETER = /^(?:python[\d.]*t?d?|libpython[\d.]+t?d?\.so[\d.]*)$/;
@@ -13,12 +13,12 @@ const INSTALLED = /\/(?:site|dist)-packages\//;
 /** Runs Python code: frames below it belong to whoever called that code. */
 const EVALUATES = /^_?PyEval_(?:EvalFrame\w*|EvalCode|Vector)/;
 
-/** Whether a library of the system or of the tool, by its path. */
+/** Whether the path is a library of the system or of the tool. */
 export function isSystem(path: string): boolean {
   return SYSTEM.test(basename(path));
 }
 
-/** Whether Python itself or one of its own extensions, by its path. */
+/** Whether the path is Python itself or one of its own extensions. */
 export function isInterpreter(path: string): boolean {
   return INTERPRETER.test(basename(path)) || STANDARD.test(path);
 }
@@ -67,7 +67,10 @@ export class Owners {
     return [...parts.slice(0, -1), moduleName(parts.at(-1) ?? "")].join(".");
   }
 
-  /** Of a report: the nearest extension in its stack, else in the stack that freed, then allocated the block. */
+  /**
+   * The owner of a report: the nearest extension in its stack, otherwise in the stack that freed the block, then in
+   * the one that allocated it.
+   */
   of({ stack, freed, allocated }: Report): { owner: OwnerJson; frame: NativeFrame | undefined } {
     let interpreter: { owner: OwnerJson; frame: NativeFrame } | null = null;
     for (const frames of [stack, freed, allocated]) {

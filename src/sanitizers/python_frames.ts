@@ -17,7 +17,7 @@ import { isInterpreter } from "./owners.js";
 import type { Report } from "./report.js";
 
 const LARGEST_FILE = 64 << 20;
-/** Valgrind's number of it. */
+/** Valgrind's number of the thread. */
 const MAIN_THREAD = 1;
 
 interface Interval {
@@ -42,13 +42,13 @@ export class XmlIntervals {
       }
     }
     if (reports.some(isCrash)) {
-      // The hook has no turn any more; faulthandler has, in its signal handler.
+      // The hook does not run any more, but faulthandler does, in its signal handler.
       this.#end = this.#intervals.at(-1)?.to ?? 0;
       this.#fault = faultStack(folder, pid);
     }
   }
 
-  /** None for a thread that Python does not run, or if several threads could have made the error. */
+  /** null for a thread that runs no Python code, or if several threads could have caused the error. */
   at({ offset, thread, stack }: Report): PythonStackJson | undefined {
     if (offset > this.#end) {
       return this.#fault;

@@ -5,7 +5,7 @@ export interface NativeFrame {
   /** Instruction pointer as the tool prints it. */
   readonly address: string;
   readonly function: string;
-  /** Source file; "" where there is no debug information. */
+  /** Source file; "" if there is no debug information. */
   readonly file: string;
   readonly line: number;
   /** Path of the program or library. */
@@ -22,7 +22,7 @@ export interface Report {
   readonly thread: number;
   readonly stack: readonly NativeFrame[];
   readonly freed: readonly NativeFrame[];
-  /** Where the block, or the uninitialised value, comes from. */
+  /** The origin of the block or of the uninitialised value. */
   readonly allocated: readonly NativeFrame[];
   readonly bytes: Bytes;
   readonly blocks: number;
@@ -38,11 +38,11 @@ export interface ReportFile {
   readonly counts: readonly number[];
   /** Errors that Valgrind left out, by the name of the entry in a suppression file. */
   readonly suppressed?: ReadonlyMap<string, number>;
-  /** What is wrong with the file, in one sentence, or null. */
+  /** The damage of the file, in one sentence; null if there is none. */
   readonly damage: string | null;
 }
 
-/** The same for reports that differ in addresses only. */
+/** Equal for reports that differ only in addresses. */
 export function signatureOf({ kind, isLeak, stack }: Report, depth = 12): string {
   const frames = stack
     .filter(({ object, function: name }) => object !== "" || name !== "")

@@ -52,7 +52,7 @@ test("LeakSanitizer's leaks", () => {
   ]);
 });
 
-test("a report that breaks off anywhere, and garbage, give no wrong frames", () => {
+test("a report that is truncated anywhere, and garbage, give no wrong frames", () => {
   for (let end = 0; end < REPORT.length; end += 5) {
     const [report, ...others] = readSanitizerText(REPORT.slice(0, end), 9).reports;
     expect(others).toEqual([]);

@@ -35,7 +35,7 @@ interface OpenReport {
   readonly allocated: NativeFrame[];
 }
 
-/** Lines that are no report are passed over, so that garbage gives no reports. */
+/** Lines that are not part of a report are skipped, so garbage yields no reports. */
 export function readSanitizerText(text: string, pid: Pid): ReportFile {
   const reports: OpenReport[] = [];
   let open: OpenReport | null = null;
@@ -116,7 +116,7 @@ function frameOf(match: RegExpExecArray): NativeFrame {
   };
 }
 
-/** What the frames after this line belong to. */
+/** The stack to which the frames after this line belong. */
 function sectionAfter(line: string, open: OpenReport, before: Section): Section {
   if (/^(?:READ|WRITE) of size \d+/.test(line)) {
     open.message = line.replace(/ at 0x.*$/, "");

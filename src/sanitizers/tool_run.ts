@@ -9,15 +9,15 @@ import type { Millis } from "../model/base/units.js";
 import { programNotStarted } from "../model/errors/program_errors.js";
 import { toolRunFailed } from "../model/errors/tool_errors.js";
 
-/** What `memcheck` and `asan` are asked. */
+/** The options that `memcheck` and `asan` share. */
 export interface ToolRequest {
   readonly command: readonly string[];
   readonly all: boolean;
   readonly modules: readonly string[];
   readonly until: AbortSignal;
-  /** Says in one line what begins now. */
+  /** Reports in one line which step begins. */
   readonly note: (line: string) => void;
-  /** Gets the time since the start of a run, at growing intervals. */
+  /** Called with the time since the start of a run, at growing intervals. */
   readonly onElapsed: (elapsedMs: Millis) => void;
 }
 
@@ -43,7 +43,7 @@ export function watchedEnvironment(
   const hook = join(HOOKS_FOLDER, "frames");
   return {
     ...process.env,
-    PYTHONMALLOC: "malloc", // each object a block of its own, which the tool sees
+    PYTHONMALLOC: "malloc", // gives each object its own block, which the tool sees
     PYTHONPATH: before ? `${hook}:${before}` : hook,
     TIDEMARK_FRAMES: `${tool}:${folder}`,
     TIDEMARK: "off",
@@ -54,15 +54,15 @@ export function watchedEnvironment(
 interface RunOfTool {
   readonly command: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
-  /** Whether input and output are the program's own, or none. */
+  /** Whether the run keeps the program's input and output, or has none. */
   readonly isShown: boolean;
   readonly until: AbortSignal;
-  /** Gets what the program writes to stderr, each byte as one character. */
+  /** Called with the program's stderr, each byte as one character. */
   readonly takeErrors?: (text: string) => void;
   readonly onElapsed: ToolRequest["onElapsed"];
 }
 
-/** Time in which an interrupted program may clean up, and the tool write what it found; Valgrind is slow. */
+/** Time for an interrupted program to clean up and for the tool to write its findings; Valgrind is slow. */
 const GRACE_MS = 15_000;
 const FIRST_ELAPSED_MS = 10_000;
 const LONGEST_INTERVAL_MS = 300_000;
@@ -93,7 +93,7 @@ export async function runTool(run: RunOfTool): Promise<GroupEnd> {
   return result;
 }
 
-/** Calls `onElapsed` after 10 s, 20 s, 40 s and so on, then every 5 minutes. Returns what ends it. */
+/** Calls `onElapsed` after 10 s, 20 s, 40 s and so on, then every 5 minutes. Returns a function that ends this. */
 function reportElapsed(onElapsed: ToolRequest["onElapsed"]): () => void {
   const started = performance.now();
   let timer: NodeJS.Timeout;
@@ -108,7 +108,7 @@ function reportElapsed(onElapsed: ToolRequest["onElapsed"]): () => void {
   return () => clearTimeout(timer);
 }
 
-/** For `limits`: what an interrupt means for the findings. */
+/** For `limits`: the effect of an interrupt on the findings. */
 export const INTERRUPTED =
   "Interrupted: these are the findings up to then, and leaks of blocks that the program still needed may be among them.";
 

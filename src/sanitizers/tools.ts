@@ -1,4 +1,4 @@
-/** The tools that other people install: Valgrind, a compiler, its sanitizer runtimes. */
+/** The external tools: Valgrind, a compiler, its sanitizer runtimes. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";
@@ -78,7 +78,7 @@ export interface SanitizerRuntime {
 const INSTALL = "sudo apt install gcc, which brings libasan";
 const FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"];
 
-/** Of `CC`, else of gcc or clang, in this order. Throws TM-E090 if there is none. */
+/** The runtime of `CC`, otherwise of gcc or clang, in this order. Throws TM-E090 if there is none. */
 export function findRuntime(environment: NodeJS.ProcessEnv = process.env): SanitizerRuntime {
   const words = (environment.CC ?? "").split(" ").filter((word) => word !== "");
   // CC="ccache gcc -m64"
@@ -89,7 +89,7 @@ export function findRuntime(environment: NodeJS.ProcessEnv = process.env): Sanit
     const names = isClang
       ? ["libclang_rt.asan-x86_64.so", "libclang_rt.asan.so"]
       : ["libasan.so", "libubsan.so"];
-    // C++ exceptions: the runtime looks for __cxa_throw when it starts, before an extension brings it.
+    // C++ exceptions: the runtime looks for __cxa_throw when it starts, before an extension loads it.
     const cxxRuntime = firstLine(compiler, "-print-file-name=libstdc++.so.6") ?? "";
     const libraries = names.flatMap((name) => {
       const path = firstLine(compiler, `-print-file-name=${name}`);

@@ -54,7 +54,7 @@ describe("Valgrind's XML", () => {
     expect(() => read(document("", 3))).toThrow(/TM-E006/);
   });
 
-  test("keeps what comes before the place where a file breaks off, wherever that is", () => {
+  test("keeps everything before the point where a file is truncated, wherever that is", () => {
     const whole = document(error("0x1") + error("0x2"));
     const first = whole.indexOf("</error>") + "</error>".length;
     for (let end = 0; end < whole.length - 1; end += 11) {

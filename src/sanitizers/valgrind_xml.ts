@@ -10,7 +10,7 @@
  *       <fatal_signal> <signame/> <event/> <stack/> </fatal_signal>
  *
  * Protocol 5 adds errors about descriptors, 6 further kinds; both keep the elements above. A process that is killed
- * leaves a file that breaks off.
+ * leaves a truncated file.
  */
 import { SaxesParser } from "saxes";
 import { unknownVersion } from "../model/errors/errors.js";
@@ -18,7 +18,7 @@ import type { NativeFrame, Report, ReportFile } from "./report.js";
 
 const OLDEST_PROTOCOL = 4;
 const NEWEST_PROTOCOL = 6;
-/** The format nests six deep; a file with more is hostile. */
+/** The format nests six levels deep; a file with more levels is hostile. */
 const MOST_DEPTH = 32;
 /** Longer text is cut. */
 const MOST_TEXT = 16_384;
@@ -26,11 +26,11 @@ const MOST_FRAMES = 500;
 /** Distinct reports that are kept. */
 const MOST_REPORTS = 100_000;
 const FAULTS_WITH_ADDRESS = /SIG(?:SEGV|BUS)/;
-/** Ends by other signals (SIGINT, SIGTERM) are no errors. */
+/** Ends by other signals (SIGINT, SIGTERM) are not errors. */
 const FAULTS = /SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS)/;
 
 interface Stack {
-  /** What the text before the stack says. */
+  /** The meaning of the text before the stack. */
   readonly about: string;
   readonly frames: NativeFrame[];
 }
@@ -103,7 +103,7 @@ export class ValgrindReader {
     };
   }
 
-  /** faulthandler lets the instruction that faults run again, so that its error is reported twice. */
+  /** faulthandler lets the faulting instruction run again, so its error is reported twice. */
   #countOnce(): void {
     const crash = this.#reports.find(({ kind }) => kind === "FatalSignal");
     const at = this.#reports.findIndex(
@@ -120,7 +120,7 @@ export class ValgrindReader {
 
   #fail(reason: string): void {
     this.#damage ??= /unclosed tag|document must contain a root/.test(reason)
-      ? "it breaks off: the process was killed, or crashed"
+      ? "it is truncated: the process was killed, or crashed"
       : reason;
   }
 
@@ -258,7 +258,7 @@ export class ValgrindReader {
       stack:
         report.kind === "FatalSignal" ? withoutRaise(stack?.frames ?? []) : (stack?.frames ?? []),
       freed,
-      // A freed block has its free first, then its allocation.
+      // For a freed block, the stack of the free comes first, then that of the allocation.
       allocated:
         freed.length > 0 ? (others[1]?.frames ?? []) : about(/alloc'd|created by|stack of thread/),
       bytes: report.bytes,

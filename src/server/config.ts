@@ -34,7 +34,7 @@ const CONFIG = z.strictObject({
   policy: file.optional(),
 });
 
-/** Options of `tidemark serve` by their names in the program; one that the file does not set is missing. */
+/** Options of `tidemark serve` by their names in the program; options that the file does not set are absent. */
 export interface ServeConfig {
   readonly listen?: { readonly host: string; readonly port: number };
   readonly store?: string;
@@ -49,8 +49,10 @@ export interface ServeConfig {
 
 const KIND: SettingsKind = { name: "configuration", page: "docs/server.md" };
 
-/** Paths in the file are relative to its folder. Throws TidemarkError: the file cannot be read, is not YAML, or does not
- * follow the form; names the line. */
+/**
+ * Paths in the file are relative to its folder. Throws TidemarkError if the file cannot be read, is not YAML, or has
+ * an invalid setting; the error names the line.
+ */
 export function readConfig(path: string): ServeConfig {
   return configOf(settingsText(path, KIND), path);
 }
@@ -74,7 +76,7 @@ export function configOf(text: string, path: string): ServeConfig {
   return Object.fromEntries(known) as ServeConfig;
 }
 
-/** @internal The form as JSON Schema, for editors: docs/serve-config.schema.json. */
+/** @internal The settings as a JSON Schema, for editors: docs/serve-config.schema.json. */
 export function configSchema(): object {
   return z.toJSONSchema(CONFIG, { io: "input" });
 }

@@ -1,6 +1,6 @@
 /**
  * How `tidemark serve --backup` reaches the server that uses a folder: a socket in that folder, which only its user (and
- * root) can open. No address and no token are needed, and nobody else can make the server write files.
+ * root) can open. No address and no token are needed, and no other user can make the server write files.
  */
 import { rmSync } from "node:fs";
 import { createServer, request } from "node:http";
@@ -15,20 +15,20 @@ const SOCKET = "control.sock";
 const MOST_BYTES = 8192;
 /** Linux' limit on a socket's path. */
 const LONGEST_PATH = 107;
-/** For the copy of a very large store on a slow disk. */
+/** Long enough to copy a very large store on a slow disk. */
 const PATIENCE_MS: Millis = 6 * 3_600_000;
 
 type Answer = { readonly outcome: BackupOutcome } | { readonly error: TidemarkErrorParts };
 type TidemarkErrorParts = ConstructorParameters<typeof TidemarkError>;
 
-/** Takes requests for a backup from now on. `backUp` may throw TidemarkError. @returns what ends it. */
+/** Accepts requests for a backup from now on. `backUp` may throw TidemarkError. @returns a function that ends this. */
 export async function takeBackupRequests(
   folder: string,
   backUp: (target: string) => Promise<BackupOutcome>,
   warn: (text: string) => void,
 ): Promise<() => void> {
   const path = join(folder, SOCKET);
-  // The store is locked, so a socket that is there belongs to a server that was killed.
+  // The store is locked by this process, so an existing socket was left by a server that was killed.
   rmSync(path, { force: true });
   let running: Promise<unknown> = Promise.resolve();
   const server = createServer(async (incoming, outgoing) => {
@@ -71,7 +71,7 @@ export async function takeBackupRequests(
   };
 }
 
-/** Has the server that uses `folder` write a backup. null: no server runs there. Throws TidemarkError. */
+/** Makes the server that uses `folder` write a backup. null if no server runs there. Throws TidemarkError. */
 export function requestBackup(folder: string, target: string): Promise<BackupOutcome | null> {
   return new Promise((resolve, reject) => {
     const socketPath = join(folder, SOCKET);

@@ -1,13 +1,13 @@
 /**
- * The server of a fleet: it takes recordings while they grow, keeps them, and answers questions about them.
+ * The server of a fleet: it receives recordings while they grow, keeps them, and answers queries about them.
  *
  * | folder | holds |
  * |---|---|
  * | `ingest/` | streams come in: checked, made durable, acknowledged, written to the store |
  * | `http/` | routes, tokens, limits, the pages |
- * | `client/` | who asks a server: `tidemark fleet` |
+ * | `client/` | the client of a server: `tidemark fleet` |
  *
- * What serves is loaded only by {@link serve}: a client needs none of it. Everything here throws TidemarkError only.
+ * Only {@link serve} loads the code that serves; a client does not need it. Everything here throws TidemarkError only.
  */
 import type { BackupOutcome } from "../store/index.js";
 import type { ServeConfig } from "./config.js";

@@ -8,7 +8,7 @@ import type { Ingest } from "./ingest/ingest.js";
 const CHUNK_BYTES = 4 << 20;
 const LONGEST_FRAME = 64 << 20;
 
-/** Gives a recording's file to the server as if its recorder had sent it. @returns its stream, and how many bytes were
+/** Passes a recording's file to the server as if its recorder had sent it. @returns its stream, and how many bytes were
  * new. Throws TidemarkError. */
 export async function loadRecording(
   path: string,

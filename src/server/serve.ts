@@ -1,4 +1,4 @@
-/** The server's life: opens the store, recovers what a crash left, listens, and stops in order. */
+/** Runs the server: opens the store, recovers after a crash, listens, and shuts down in order. */
 import type { Server } from "node:http";
 import { join } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
@@ -25,12 +25,12 @@ export interface ServeOptions {
   readonly store: string;
   /** Recordings to load before listening. */
   readonly load: readonly string[];
-  /** null: no token is needed, which loopback alone allows. */
+  /** null if no token is needed, which is allowed only on loopback. */
   readonly tokenFile: string | null;
   /** Folder of the pages. */
   readonly pages: string;
   readonly limits: ServeLimits;
-  /** Called with what applies other limits to the running server. */
+  /** Called with a function that changes the limits of the running server. */
   readonly onReload: (apply: (limits: ServeLimits, tokenFile: string | null) => void) => void;
   /** Lines for people, before and after. */
   readonly say: (line: string) => void;
@@ -51,17 +51,17 @@ export interface ServeLimits {
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const RETAIN_MS: Millis = 600_000;
-/** Clients that send a request slower than this, or none at all. */
+/** Limit for clients that send a request slowly or not at all. */
 const REQUEST_MS: Millis = 60_000;
 const HEADERS_MS: Millis = 15_000;
 
-/** Runs until `until` is aborted. Throws TidemarkError where it cannot start. */
+/** Runs until `until` is aborted. Throws TidemarkError if it cannot start. */
 export async function serve(options: ServeOptions): Promise<void> {
   const { listen, say } = options;
   const isLoopback = LOOPBACK.test(listen.host);
   if (!isLoopback && options.tokenFile === null) {
     throw badUsage(
-      `${listen.host} is not an address of loopback, and no token protects the server`,
+      `${listen.host} is not a loopback address, and no token protects the server`,
       "write a file with lines such as `ingest TOKEN` and `read TOKEN`, and name it with --token-file",
     );
   }
@@ -167,7 +167,7 @@ function keepTidy(
       const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);
       let bytes = streams.reduce((sum, file) => sum + file.bytes, 0);
       for (const file of streams) {
-        // Half of the room is for the recordings, half for the database.
+        // Half of the limit is for the recordings, half for the database.
         if (file.changedMs < nowMs - keepMs || bytes > mostBytes / 2) {
           files.remove(file.stream);
           bytes -= file.bytes;

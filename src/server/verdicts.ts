@@ -6,7 +6,7 @@ import { reasonOf } from "../model/errors/reason.js";
 import { openRecording } from "../recording/reader.js";
 import type { Store, StreamFiles, StreamPart } from "../store/index.js";
 
-/** The first verdict, and by which factor a stream is longer at the next. */
+/** When the first verdict is made, and the factor to the next one. */
 const FIRST_MS: Millis = 20_000;
 const FACTOR = 1.5;
 /** Diagnosing takes at most this share of a core. */
@@ -17,7 +17,7 @@ interface Course {
   startMs: TimeMs;
   lastMs: TimeMs;
   ended: boolean;
-  /** Other profilers send no RSS: there is nothing to diagnose by. */
+  /** Other profilers send no RSS, so there is nothing to diagnose. */
   isReceived: boolean;
   dueMs: Millis;
 }
@@ -37,7 +37,7 @@ export class Verdicts {
     this.#warn = warn;
   }
 
-  /** Frames are in the store. */
+  /** Called when frames are in the store. */
   written(parts: readonly StreamPart[]): void {
     for (const part of parts) {
       const course = this.#follow(part);

@@ -1,4 +1,4 @@
-/** Every format that `tidemark export` writes: those of one moment's profile, and those of the whole recording. */
+/** Every format that `tidemark export` writes, for one moment's profile or the whole recording. */
 
 import { type ExportFormat, PROFILE_EXPORTERS, type ProfileExporter } from "../formats/index.js";
 import type { OnProgress } from "../model/base/units.js";

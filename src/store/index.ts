@@ -1,6 +1,6 @@
 /**
- * What a server keeps, and exports of a recording: to the formats of other tools, and to a DuckDB database or Parquet
- * files for SQL.
+ * The data that a server keeps, and exports of a recording: to the formats of other tools, and to a DuckDB database or
+ * Parquet files for SQL.
  *
  * Everything here throws TidemarkError only.
  */

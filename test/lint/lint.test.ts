@@ -71,7 +71,7 @@ describe("findings", () => {
     ]);
     expect(await lint("app", "--json", "--format", "sarif")).toMatchObject({
       status: 2,
-      stderr: "tidemark: TM-E002 --json and --format sarif exclude each other; choose one\n",
+      stderr: "tidemark: TM-E002 --json and --format sarif cannot be combined; choose one\n",
     });
     expect(runs[0].tool.driver.rules[runs[0].results[0].ruleIndex].id).toBe("TM-L001");
     const { stdout } = await lint("app", "--format", "github");

@@ -186,7 +186,7 @@ describe("a stopped server", () => {
     await refused(/is not empty/, ...store("data"), "--backup", "copy");
     await refused(/is not empty/, ...store("data"), "--restore", "copy");
     await refused(/into the folder of the store/, ...store("data"), "--backup", "data/copy");
-    await refused(/exclude each other/, ...store("x"), "--restore", "copy", "--backup", "copy");
+    await refused(/cannot be combined/, ...store("x"), "--restore", "copy", "--backup", "copy");
     await refused(/no .*list of the backup/s, ...store("x"), "--restore", "data");
     const broken = itemAt(readdirSync(join(folder, "copy/data/streams")), 0);
     appendFileSync(join(folder, "copy/data/streams", broken), "x");

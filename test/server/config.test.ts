@@ -50,12 +50,12 @@ test("SIGHUP reads tokens, limits and the log's level again; a broken file chang
   expect(await statusWith("another-token-of-ours")).toBe(200);
   expect(server.said()).toContain('"path":"/api/v1/services"');
   write("token_file: tokens", "max_disk: much");
-  await reloaded(/line 2: max_disk: expected a size .*; the old settings stay/);
+  await reloaded(/line 2: max_disk: expected a size .*; the old settings remain in force/);
   write("log: warnings");
   await reloaded(/token_file cannot be added or removed while the server runs.*the old settings/);
   writeFileSync(join(folder, "tokens"), "read short\n");
   write("token_file: tokens");
-  await reloaded(/line 1 of .*tokens is not a token.*the old settings stay/);
+  await reloaded(/line 1 of .*tokens is not a token.*the old settings remain in force/);
   expect(await statusWith("another-token-of-ours")).toBe(200);
   expect(await statusWith("")).toBe(401);
   expect(await server.stop()).toBe(0);

@@ -40,7 +40,7 @@ interface CheckOptions extends ProgramOptions {
   readonly junit?: string;
 }
 
-/** Exit code of a finding, in the place of the program's. */
+/** Exit code for a finding; it replaces the program's. */
 const FINDING = 1;
 
 export const about: CommandAbout = {
@@ -63,7 +63,7 @@ export function buildCommand(): Command {
     )
     .option(
       "--growth <rate>",
-      "fail if memory grows faster after the first third of the run, such as 10MiB/h; caches that fill and warm-up pass",
+      "fail if memory grows faster after the first third of the run, such as 10MiB/h; warm-up and caches that stop growing pass",
       parseGrowth,
     )
     .option("--leak", "fail if the verdict is a leak")
@@ -75,7 +75,7 @@ export function buildCommand(): Command {
       "--save-baseline <file>",
       "write the memory that the program used as a baseline, a small text file",
     )
-    .option("--allow-undecided", "pass a gate that cannot decide because the program ran too short")
+    .option("--allow-undecided", "pass a gate that cannot decide because the run was too short")
     .option("-o, --output <recording>", "keep the recording here (default: kept after a finding)")
     .option("-f, --force", "overwrite existing output files")
     .option("--native", "also record native (C, C++, Rust) frames")
@@ -158,7 +158,7 @@ async function checkEnd(result: RunResult, gates: Gates, options: CheckOptions):
   return passed;
 }
 
-/** A baseline of a program that failed, or of what did not pass the other gates, would hide the next finding. */
+/** A baseline of a program that failed, or that did not pass the other gates, would hide the next finding. */
 async function writeOutputs({ document, baseline }: Checked, options: CheckOptions): Promise<void> {
   const { passed, exitCode } = document;
   const texts = new Map([

@@ -58,7 +58,7 @@ export function buildCommand(): Command {
     .option("--baseline <file>", "leave out the findings that this file accepts")
     .option("--save-baseline <file>", "accept today's findings: write them to this file")
     .addOption(
-      new Option("--format <format>", "what to print")
+      new Option("--format <format>", "output format")
         .choices(["text", "json", "sarif", "github"])
         .default("text"),
     )
@@ -87,7 +87,7 @@ async function lint(paths: readonly string[], options: LintOptions): Promise<voi
     return options.json === true ? printJson({ rules }) : printRules(screen, rules);
   }
   if (options.json === true && !["text", "json"].includes(options.format)) {
-    throw badUsage(`--json and --format ${options.format} exclude each other`, "choose one");
+    throw badUsage(`--json and --format ${options.format} cannot be combined`, "choose one");
   }
   const { document, fixed, isIncomplete, failOn } = await lintDocument(questionOf(paths, options));
   const limit = options.failOn ?? failOn ?? "warning";

@@ -23,7 +23,7 @@ export function buildCommand(): Command {
   );
   command.option(
     "--suppressions <file>",
-    "leave out what this suppression file of Valgrind names; may be repeated",
+    "leave out the errors that this Valgrind suppression file matches; may be repeated",
     (file: string, before: readonly string[] = []) => [...before, file],
   );
   withToolOptions(command);

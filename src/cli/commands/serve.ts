@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { formatBytes, formatDuration } from "../../model/base/numbers.js";
+import { formatBytes, formatDurationBriefly } from "../../model/base/numbers.js";
 import { addressIn } from "../../model/base/quantities.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { BackupJson, ServingJson } from "../../model/documents/fleet_document.js";
@@ -25,7 +25,7 @@ import {
 import { WatcherBeside } from "../options/watcher_beside.js";
 import { printJson, printNote } from "../text/output.js";
 
-/** An option that is not given has the configuration's value, or else the usual one. */
+/** An option that is not given has the configuration's value, or else its default. */
 interface ServeCommandOptions extends CommonOptions {
   readonly config?: string;
   readonly listen?: ServeOptions["listen"];
@@ -61,7 +61,7 @@ export function buildCommand(): Command {
     )
     .option(
       "--config <file>",
-      "read these options from a YAML file, and again on SIGHUP; options given here come first",
+      "read these options from a YAML file, and again on SIGHUP; options given here take precedence",
     )
     .option(
       "--listen <address>",
@@ -79,7 +79,7 @@ export function buildCommand(): Command {
     )
     .option(
       "--keep <time>",
-      `remove data that is older (default: ${formatDuration(DEFAULT_KEEP_MS)})`,
+      `remove data that is older (default: ${formatDurationBriefly(DEFAULT_KEEP_MS)})`,
       parseDuration,
     )
     .option(
@@ -133,7 +133,7 @@ async function serve(given: ServeCommandOptions): Promise<void> {
   const reload = reloading(given, options, say);
   await withInterrupt(
     async (until) => {
-      // The programs are left first: the last frames of their recordings still reach the server.
+      // Recording ends first, so that the last frames of the recordings still reach the server.
       until.addEventListener("abort", () => void watcher.stop().finally(() => stop.abort()));
       await runServer({
         listen: options.listen ?? DEFAULT_LISTEN,
@@ -152,7 +152,7 @@ async function serve(given: ServeCommandOptions): Promise<void> {
           say(`serving ${url} from ${folder}; send to it with: tidemark run --to ${url} app.py`);
           if (options.watch === true) {
             watcher.start(url, options.policy, (code) =>
-              say(`the collector ended with code ${code ?? "?"}; the server goes on without it`),
+              say(`the collector ended with code ${code ?? "?"}; the server continues without it`),
             );
           }
         },
@@ -170,7 +170,7 @@ async function configured(given: ServeCommandOptions): Promise<ServeCommandOptio
     throw badUsage("--policy has no effect without --watch", "add --watch");
   }
   if (options.backup !== undefined && options.restore !== undefined) {
-    throw badUsage("--backup and --restore exclude each other", "name one of them");
+    throw badUsage("--backup and --restore cannot be combined", "name one of them");
   }
   return options;
 }
@@ -212,13 +212,13 @@ function reloading(
           waiting.length === 0 ? "" : `; ${waiting.join(", ")} will apply at the next start`;
         say(`read ${path} again${rest}`);
       } catch (error) {
-        say(`${reasonOf(error).message}; the old settings stay`);
+        say(`${reasonOf(error).message}; the old settings remain in force`);
       }
     },
   };
 }
 
-/** Settings that a running server does not take. */
+/** Settings that a running server cannot change. */
 const AT_START = ["listen", "store", "load", "watch", "policy"] as const;
 
 async function copyStore(

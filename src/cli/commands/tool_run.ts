@@ -1,4 +1,4 @@
-/** Options and ending that `memcheck` and `asan` share. All their words go to stderr: stdout is the program's. */
+/** Options and output that `memcheck` and `asan` share. They print to stderr, because stdout belongs to the program. */
 import { writeFile } from "node:fs/promises";
 import { constants } from "node:os";
 import type { Command } from "commander";
@@ -50,7 +50,7 @@ export function elapsedNote(tool: string, { quiet, json }: ToolOptions) {
   const isShown = quiet !== true && json === undefined && process.stderr.isTTY === true;
   return (elapsedMs: Millis) =>
     isShown
-      ? printNote(`${tool}: ${formatDuration(elapsedMs)} elapsed, the program runs`)
+      ? printNote(`${tool}: ${formatDuration(elapsedMs)} elapsed, the program is still running`)
       : undefined;
 }
 

@@ -8,7 +8,7 @@ import { printNote } from "../text/output.js";
 /** A baseline is a page of text. */
 const LARGEST_BASELINE = 1 << 20;
 
-/** Throws TidemarkError where it is none. */
+/** Throws TidemarkError if the file is not a baseline. */
 export function readBaseline(path: string): Baseline {
   let text: string;
   try {
@@ -45,7 +45,10 @@ function headOf(path: string): string {
   }
 }
 
-/** Appends to the page that GitHub shows of the step; elsewhere nothing. A page that cannot be written fails no check. */
+/**
+ * Appends to the summary that GitHub shows for the step; does nothing elsewhere. The check does not fail if the
+ * summary cannot be written.
+ */
 export function appendToStepSummary(markdown: string): void {
   const path = process.env.GITHUB_STEP_SUMMARY ?? "";
   if (path === "") {

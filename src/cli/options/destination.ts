@@ -1,4 +1,4 @@
-/** The server that a command sends to or asks, and the token that lets it in. */
+/** The server that a command sends to or queries, and its token. */
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { badUsage, fileNotFound, fileUnusable } from "../../model/errors/errors.js";
@@ -44,7 +44,7 @@ function tokenFrom(path: string | undefined): string | null {
   if (!/^[\x21-\x7e]{1,4096}$/.test(token)) {
     throw badUsage(
       `${path ?? "TIDEMARK_TOKEN"} holds more than one token, or none`,
-      "it holds the token alone, without its scope",
+      "the file must hold the token alone, without its scope",
     );
   }
   return token;

@@ -4,7 +4,7 @@ const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
 /**
  * Runs `work` with a signal that an interrupt aborts. A second interrupt does not end the command either,
- * because that would leave behind what the first one is removing. `hangUp`: in place of ending the work, for SIGHUP.
+ * because that would leave behind what the first one is removing. `hangUp`: called on SIGHUP; the work goes on.
  */
 export async function withInterrupt<Result>(
   work: (until: AbortSignal) => Promise<Result>,

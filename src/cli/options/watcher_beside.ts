@@ -2,13 +2,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** How long programs may take to be left. */
+/** How long detaching from the programs may take. */
 const LEAVE_MS = 20_000;
 
 export class WatcherBeside {
   #child: ChildProcess | null = null;
 
-  /** `ended` is called if it ends although nobody stopped it. */
+  /** `ended` is called if it ends without being stopped. */
   start(url: string, policy: string | undefined, ended: (code: number | null) => void): void {
     const main = process.argv[1] ?? "";
     const words = ["watch", "--to", url, ...(policy === undefined ? [] : ["--config", policy])];
@@ -24,7 +24,7 @@ export class WatcherBeside {
     });
   }
 
-  /** Every program has been left, or the time for that is over. */
+  /** Resolves once it has detached from every program, or when the time is over. */
   async stop(): Promise<void> {
     const child = this.#child;
     this.#child = null;

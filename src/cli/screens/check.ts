@@ -1,4 +1,4 @@
-/** What `tidemark check` says: a line for a check that passed, five for each gate that did not. */
+/** What `tidemark check` prints: one line for a check that passed, five for each gate that failed. */
 import { relative } from "node:path";
 import { formatBytes, formatGrowth } from "../../model/base/numbers.js";
 import type { CheckJson, GateJson } from "../../model/documents/check_document.js";

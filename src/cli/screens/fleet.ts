@@ -16,12 +16,12 @@ import { type Column, formatTable, type Screen, sparkline } from "../text/output
 
 const SPARKLINE_COLUMNS = 16;
 
-/** What `--filter` looks in. */
+/** The text that `--filter` searches. */
 export function serviceText(row: ServiceRowJson): string {
   return [row.service, ...row.versions, row.verdict.kind].join(" ");
 }
 
-/** What `--filter` looks in. */
+/** The text that `--filter` searches. */
 export function instanceText(row: InstanceRowJson): string {
   const labels = Object.entries(row.labels).map(([key, value]) => `${key}=${value}`);
   const { stream, version, env, host, pod, container, pid, command, verdict } = row;

@@ -14,9 +14,9 @@ const MOST_FRAMES = 6;
 /** Functions of the interpreter that only lead from Python code to an extension. */
 const LEADS =
   /^(?:_?PyEval_|_?PyObject_(?:Make)?(?:Tp)?(?:Vectorc|C)all|_?PyVectorcall|cfunction_|method_vectorcall|_?PyFunction_|object_vacall|type_call|slot_tp_)/;
-/** The tool's stand-in for malloc and its like. */
+/** The tool's replacements for malloc and similar functions. */
 const STAND_IN = /\/vgpreload_|\/libsanitizer\/|\/lib(?:asan|clang_rt)[^/]*$/;
-/** Templates of C++ libraries: of them, the reader needs the caller. */
+/** Templates of C++ libraries: only their caller is informative. */
 const TEMPLATES = /\/include\/(?:c\+\+|pybind11|nanobind|boost)\//;
 
 export function printMemcheck(screen: Screen, document: MemcheckJson, top: number): void {

@@ -1,4 +1,4 @@
-/** What `tidemark watch` does, in a terminal or a log. */
+/** What `tidemark watch` prints, in a terminal or a log. */
 import type { WatchEvent } from "../../collect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
@@ -11,14 +11,14 @@ const GETS: Record<WatchRowJson["gets"], string> = {
   never: "nothing",
 };
 
-/** `explains`: also what the policy says, and what is captured of each program. */
+/** `explains`: also the policy in words, and what is captured of each program. */
 export function printWatchTable(
   screen: Screen,
   { programs, policy, settings = [] }: WatchJson,
   explains: boolean,
 ): void {
   if (explains) {
-    screen.line(policy === "" ? "No policy: the defaults hold." : `${policy} is valid.`);
+    screen.line(policy === "" ? "No policy: the defaults apply." : `${policy} is valid.`);
     for (const sentence of settings) {
       screen.line(`  ${sentence}`);
     }

@@ -1,6 +1,6 @@
 import type { PythonLayout } from "./layout.js";
 
-/** The fields of a table that differ from those of another one; `published` is given whole. */
+/** The fields of a table that differ from those of another one; `published` is complete. */
 type LayoutChanges = Pick<PythonLayout, "version" | "debug"> & {
   readonly [Group in keyof PythonLayout]?: Partial<PythonLayout[Group]> | PythonLayout[Group];
 };

@@ -1,7 +1,7 @@
 /**
  * All Python stacks of a program at one moment; with an unwinder, including native frames.
  *
- *   while it runs      where asyncio keeps its tasks; a look, that reads most code there is to read
+ *   while it runs      where asyncio keeps its tasks; a first reading, which caches most code objects
  *   hold it            thread states, frames and tasks; code that is new; copies of the native stacks
  *   let it go          names of the threads; native frames out of the copies
  *

@@ -13,8 +13,10 @@ import { deviceGrowth } from "./device_suspects.js";
 
 const MS_PER_HOUR = 3_600_000;
 
-/** The growth of the process tree, which the header shows, too; where that shows none, the growth of the part that the
- * verdict names, or of the suspects. */
+/**
+ * The growth of the process tree, as the header shows it; if the tree does not grow, the growth of the part that the
+ * verdict names, or of the suspects.
+ */
 export function growthOf(
   { evidence, target, total }: Observations,
   decisive: Finding | null,
@@ -43,13 +45,15 @@ export function growthOf(
   };
 }
 
-/** Sampling alone gives each site's error; sites are independent. A slope is what was kept by the time it
- * took, so it has the interval of a sum of samples. */
+/**
+ * Each site's error comes from sampling alone, and sites are independent. A slope is kept bytes divided by time, so
+ * its interval is that of a sum of samples.
+ */
 function sumOf(accused: readonly SiteJudgement[]): Slope {
   const slope = accused.reduce((sum, suspect) => sum + suspect.slope, 0);
   const variance = accused.reduce((sum, { site, slope: own, keptBytes }) => {
     const live = site.liveBytes.at(-1) ?? 0;
-    // The error of what was kept: the samples' share of it.
+    // The standard error of the kept bytes, from their share of the samples.
     const error =
       live > 0 && keptBytes > 0 ? site.standardErrorBytes * Math.sqrt(keptBytes / live) : 0;
     return sum + (keptBytes > 0 ? ((error / keptBytes) * own) ** 2 : 0);

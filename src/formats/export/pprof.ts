@@ -113,7 +113,7 @@ function labelsOf(profile: Profile, site: SiteIndex, strings: StringTable) {
   }));
 }
 
-/** Mappings, locations and functions, made as frames are met. Ids begin at 1. */
+/** Mappings, locations and functions, added as frames occur. Ids begin at 1. */
 class Places {
   readonly mappings: Mapping[] = [];
   readonly locations: Location[] = [];
@@ -173,7 +173,7 @@ class Places {
     return id;
   }
 
-  /** 0 where the object of the frame has no mapping: there are too many, or the address is too large. */
+  /** 0 if the frame's object has no mapping, because there are too many or the address is too large. */
   #mapping(frame: FrameId): number {
     const { frames, strings } = this.#profile;
     const file = uint32At(frames.file, frame);

@@ -1,7 +1,7 @@
 /** Reads the numbers and strings of a binary format in order. */
 import { ForeignFault } from "./importer.js";
 
-/** Thrown where the content ends within a value. */
+/** Thrown if the content ends within a value. */
 export class CutOff extends ForeignFault {
   constructor(at: number) {
     super(`it is cut off at byte ${at}`);

@@ -74,7 +74,7 @@ export class ImportedSites {
     return index;
   }
 
-  /** `parent`: labels that hold as well. */
+  /** `parent`: the label that this one extends. */
   label(key: string, value: string, parent: LabelId = 0): LabelId {
     return this.#builder.label(parent, this.#builder.string(key), this.#builder.string(value));
   }

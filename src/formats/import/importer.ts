@@ -15,7 +15,7 @@ export interface ForeignFile {
   readonly writtenMs: TimeMs;
 }
 
-/** The content as a recording has it; figures that are not in `known` are 0 and marked unknown. */
+/** The content in the form of a recording; figures that are not in `known` are 0 and marked unknown. */
 export interface ForeignRecording {
   /** The tool with the version of its format if it has one: "memray (format 13)". */
   readonly tool: string;
@@ -37,7 +37,7 @@ export interface ForeignRecording {
   readonly limits: readonly string[];
 }
 
-/** What the numbers of a format without units are. */
+/** The meaning of the numbers of a format without units. */
 export type PlainValue = "live" | "peak" | "allocated";
 
 export interface ImportOptions {

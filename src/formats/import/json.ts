@@ -1,4 +1,4 @@
-/** JSON of other tools: nothing about its shape is certain. */
+/** JSON of other tools, whose structure is not trusted. */
 import { tooLarge } from "../../model/errors/errors.js";
 import { ForeignFault, type ForeignFile, MOST_JSON_BYTES } from "./importer.js";
 
@@ -29,12 +29,12 @@ export function listOf(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** 0 if it is none. */
+/** 0 if it is not a number. */
 export function numberOf(value: Json | undefined): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
-/** "" if it is none. */
+/** "" if it is not a string. */
 export function textOf(value: Json | undefined): string {
   return typeof value === "string" ? value : "";
 }

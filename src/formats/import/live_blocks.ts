@@ -3,7 +3,7 @@ import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { tooLarge } from "../../model/errors/errors.js";
 import type { ForeignFigures } from "./imported_sites.js";
 
-/** A Map holds no more than 2^24 keys. */
+/** The largest number of keys in a Map is 2^24. */
 const MOST_LIVE = 16_000_000;
 const MOST_MAPPINGS = 100_000;
 

@@ -1,5 +1,5 @@
 /**
- * Reads of columns at rows that exist. A row outside the column is an error of the program and throws: an `undefined`
+ * Reads of columns at rows that exist. A row outside the column is a bug and throws: an `undefined`
  * would spread through sums as NaN.
  *
  * There is one function for each kind of array. V8 compiles such a small function into its caller, where the check

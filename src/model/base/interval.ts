@@ -1,14 +1,14 @@
 /**
  * The 95 % interval of an estimate from samples. An estimate from few samples is not normally distributed: it
  * is a weighted sum of Poisson counts, skewed to the right, and its stated error is estimated from the same few
- * samples, so it is too small exactly if the estimate is too small. "1.96 standard errors" therefore contains
+ * samples, so it is too small exactly when the estimate is too small. "1.96 standard errors" therefore contains
  * the true value for only 85 to 92 % of sites with ten samples instead of 95 %.
  *
  * The interval here is that of a weighted sum y of Poisson counts with estimated variance v, by the gamma
  * distribution of the same two moments: Fay and Feuer, "Confidence intervals for directly standardized
  * rates", Statistics in Medicine 16 (1997) 791-801, with the mean weight w = v / y in place of the largest
- * as Tiwari, Clegg and Zou, Statistical Methods in Medical Research 15 (2006) 547-569, have it. With
- * n = y^2 / v, the number of equal samples that would state such an error, it reads
+ * as Tiwari, Clegg and Zou, Statistical Methods in Medical Research 15 (2006) 547-569, have it. With n = y^2 / v, the
+ * number of equal samples that would have such a standard error, the bounds are
  *
  *     low  = w * chi2(0.025, 2 n) / 2        high = w * chi2(0.975, 2 (n + 1)) / 2
  *

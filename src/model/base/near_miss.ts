@@ -14,7 +14,7 @@ export function nearNames(word: string, names: Iterable<string>): string[] {
       near.push({ name, distance: 0.5 });
     } else if (Math.abs(candidate.length - wanted.length) <= allowed) {
       const distance = editDistance(wanted, candidate);
-      // A short name must keep a part: `-x` is not a mistyped `-q`.
+      // A short name must share a part with the word: `-x` is not a mistyped `-q`.
       if (distance <= allowed && distance < Math.max(wanted.length, candidate.length) / 2) {
         near.push({ name, distance });
       }

@@ -13,7 +13,7 @@ const DURATION_UNITS: Record<string, Millis> = {
   d: 86_400_000,
 };
 
-/** No recording is longer. */
+/** Longest accepted duration; no recording is longer. */
 const LONGEST_DURATION: Millis = 365 * 86_400_000;
 
 /** "4096", "64K", "10MiB"; null for anything else. */
@@ -32,7 +32,7 @@ export function durationIn(text: string): Millis | null {
   return ms >= 1 && ms <= LONGEST_DURATION ? ms : null;
 }
 
-/** "127.0.0.1:7070", "[::1]:7070"; ":7070" and "7070" are of loopback; null for anything else. */
+/** "127.0.0.1:7070", "[::1]:7070"; ":7070" and "7070" are on loopback; null for anything else. */
 export function addressIn(text: string): { readonly host: string; readonly port: number } | null {
   const [, bracketed, plain, portText] =
     /^(?:(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):)?(\d{1,5})$/.exec(text) ?? [];

@@ -1,6 +1,6 @@
 import type { Millis } from "./units.js";
 
-/** Work of one piece may take this long before others get a turn. */
+/** Longest time that one piece of work runs before other work gets a turn. */
 const SLICE_MS: Millis = 15;
 
 /** Lets other work of the event loop go on during a long loop: requests, timers. `await turns.next()` in each round. */

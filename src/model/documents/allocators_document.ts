@@ -50,7 +50,7 @@ export interface AllocatorTrialJson {
   peakChange?: ChangeJson;
   steadyChange?: ChangeJson;
   cpuChange?: ChangeJson;
-  /** Words for `tidemark run` that start the program with this setting. */
+  /** Arguments for `tidemark run` that start the program with this setting. */
   use: string;
 }
 

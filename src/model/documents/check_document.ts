@@ -25,7 +25,7 @@ export interface GateJson {
   interval?: Interval;
   /** False for a finding, and for a gate that could not be decided (unless --allow-undecided). */
   passed: boolean;
-  /** False: the program gave too little to decide on; `reason` names what is missing. */
+  /** False: there was too little data to decide; `reason` names what is missing. */
   decided: boolean;
   /** One sentence. */
   reason: string;

@@ -70,7 +70,7 @@ export interface MemcheckJson {
   leaksKnown: boolean;
   /** Numbers of distinct reports that were left out. */
   suppressed: {
-    /** The same occurs if the interpreter only imports the libraries. */
+    /** Whether the same occurs if the interpreter only imports the libraries. */
     importOnly: number;
     interpreter: number;
     libraries: number;

@@ -10,7 +10,7 @@ export interface ReportSource {
   /** As in the frames of the tables. */
   readonly file: string;
   readonly text: string;
-  /** It was written after the recording began, so that its lines may be others. */
+  /** It was written after the recording began, so its lines may differ from those that ran. */
   readonly changed: boolean;
 }
 

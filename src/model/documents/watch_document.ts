@@ -1,7 +1,7 @@
-/** What `tidemark watch --once` prints: the Python programs of a host, and what the policy gives each. */
+/** What `tidemark watch --once` prints: the Python programs of a host, and what the policy applies to each. */
 import type { Bytes, Pid } from "../base/units.js";
 
-/** A program: a Python process with those below it that belong to the same service. */
+/** A program: a Python process and its descendants that belong to the same service. */
 export interface WatchRowJson {
   /** Of its first process. */
   pid: Pid;
@@ -22,7 +22,7 @@ export interface WatchRowJson {
   rule: number | null;
   /** `agent`: allocation sites; `outside`: only figures of /proc; `never`: nothing. */
   gets: "agent" | "outside" | "never";
-  /** Why the agent cannot be attached although the policy allows it, and what would help; "" otherwise. */
+  /** Why the agent cannot be attached although the policy allows it, and the remedy; "" otherwise. */
   reason: string;
   remedy: string;
   /** Why it has the agent only some of the time; "" if it has it all the time, or not at all. */
@@ -36,7 +36,7 @@ export interface WatchJson {
   schema: "tidemark.watch/1";
   /** Path of the policy; "": the default policy. */
   policy: string;
-  /** What the policy says, one sentence for each of its settings and rules. */
+  /** The policy in words: one sentence for each of its settings and rules. */
   settings?: string[];
   /** Largest RSS first. */
   programs: WatchRowJson[];

@@ -1,4 +1,4 @@
-/** Errors of the server and of those who talk to it. */
+/** Errors of the server and of its clients. */
 import { oneLine, TidemarkError } from "./errors.js";
 
 /** TM-E080: another running server uses the folder of the store. `pid`: "" if unknown. */

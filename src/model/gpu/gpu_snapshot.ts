@@ -9,7 +9,7 @@
  */
 import { itemAt, uint32At } from "../base/columns.js";
 
-/** The number for the host allocator, which is not a device, which pins memory for copies (2.10 and later). */
+/** The device number of the host allocator, which pins memory for copies and is not a device (2.10 and later). */
 export const HOST_MEMORY = -1;
 
 /** The action of a trace entry; `other` is one that this Tidemark does not know. */
@@ -24,7 +24,7 @@ export const GpuAction = {
   snapshot: 7,
   outOfMemory: 8,
   other: 9,
-  /** The program attached a note to an allocation that lives (2.13 and later). */
+  /** The program attached a note to a live allocation (2.13 and later). */
   annotate: 10,
 } as const;
 export type GpuAction = (typeof GpuAction)[keyof typeof GpuAction];

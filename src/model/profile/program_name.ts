@@ -1,7 +1,9 @@
 import { baseName } from "./frame_text.js";
 
-/** A program's name by its argv: "app" of `python app.py`, "pytest" of `python -m pytest`. `absolute` makes a path of
- * the script's word where the folder that it is relative to is known: of `python .` the folder gives the name. */
+/**
+ * A program's name by its argv: "app" of `python app.py`, "pytest" of `python -m pytest`. `absolute` resolves the
+ * script's path if the folder that it is relative to is known: for `python .`, the folder gives the name.
+ */
 export function programName(
   command: readonly string[],
   absolute: (word: string) => string = (word) => word,

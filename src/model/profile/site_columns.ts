@@ -17,7 +17,7 @@ export const SITE_FIGURES = [
   "peakVariance",
 ] as const;
 
-/** A table of `length` sites, all figures 0, to be filled by its maker. */
+/** A table of `length` sites, all figures 0, to be filled by the caller. */
 export function newSiteTable(length: number, cohortCount: number): SiteTable {
   return {
     length,

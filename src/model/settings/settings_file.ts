@@ -1,6 +1,6 @@
 /**
  * Settings that people write in a YAML file: read, checked against a form, and refused in one line that names the line
- * of the file. `watch` reads its policy so, `serve` its configuration.
+ * of the file. `watch` reads its policy with it, and `serve` its configuration.
  */
 import { readFileSync, statSync } from "node:fs";
 import { isMap, isScalar, LineCounter, parseDocument } from "yaml";

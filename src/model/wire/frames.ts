@@ -3,7 +3,7 @@
  *
  *     POST /api/v1/frames?stream=STREAM&offset=N     application/octet-stream: the recording's bytes from N on
  *     200 {"nextOffset": M}                          everything below M is stored and synced to disk
- *     409 {"nextOffset": M}                          the stream is shorter than N: go on from M
+ *     409 {"nextOffset": M}                          the stream is shorter than N: continue from M
  *     409 {"error": ...}                             these bytes differ from what is stored
  *     400, 413, 401, 503 {"error": ...}
  *
@@ -12,7 +12,7 @@
 
 /** Answers of `POST /api/v1/frames`. */
 export interface FramesAnswer {
-  /** Where the sender goes on; left out where it must not. */
+  /** The offset from which the sender continues; absent if it must not continue. */
   readonly nextOffset?: number;
   /** One line for people. */
   readonly error?: string;

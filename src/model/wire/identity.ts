@@ -1,4 +1,7 @@
-/** Who a recorded program is within a fleet. It travels in the first frame of a recording. */
+/**
+ * The identity of a recorded program within a fleet: its service, version and labels. It travels in the first frame of
+ * a recording.
+ */
 
 /** Unknown parts are "". */
 export interface ServiceIdentity {
@@ -40,7 +43,7 @@ const VARIABLES = {
 } as const;
 const DATADOG_VARIABLES = { service: "DD_SERVICE", version: "DD_VERSION", env: "DD_ENV" } as const;
 
-/** The identity by the variables of its environment; `programName` where they name no service. */
+/** The identity from the program's environment variables; `programName` if they name no service. */
 export function identityOf(
   environment: Readonly<Record<string, string | undefined>>,
   programName: string,
@@ -69,7 +72,7 @@ function isSet(value: string | undefined): value is string {
   return value !== undefined && value !== "";
 }
 
-/** "key=value,key=value" with values percent-encoded (OpenTelemetry, "Resource SDK"); what cannot be read is left out. */
+/** "key=value,key=value" with values percent-encoded (OpenTelemetry, "Resource SDK"); malformed parts are left out. */
 function resourceAttributes(text: string) {
   const parts: Partial<Record<Exclude<keyof ServiceIdentity, "labels">, string>> = {};
   const labels: Record<string, string> = {};

@@ -14,7 +14,7 @@ export const INSTANCE_PATH = "/api/v1/instance";
 export const INSTANCE_REPORT_PATH = "/api/v1/instance/report";
 export const EVENTS_PATH = "/api/v1/events";
 
-/** What series can be asked for: RSS of the whole program, its PSS, live bytes by the agent's samples, or the ledger. */
+/** The metrics of a series: RSS of the whole program, its PSS, live bytes by the agent's samples, or the ledger. */
 export const SERIES_NAMES = ["rssBytes", "pssBytes", "liveBytes", "ledger"] as const;
 export type SeriesName = (typeof SERIES_NAMES)[number];
 
@@ -22,7 +22,7 @@ export type SeriesName = (typeof SERIES_NAMES)[number];
 export const SERIES_GROUPS = ["none", "version", "instance", "part"] as const;
 export type SeriesGroup = (typeof SERIES_GROUPS)[number];
 
-/** What two selections can be compared by. */
+/** The metrics by which two selections can be compared. */
 export const DIFF_FIGURES = [
   "liveBytes",
   "liveObjects",
@@ -43,7 +43,7 @@ export interface SeriesAnswer {
   readonly stepMs: Millis;
   readonly groups: readonly {
     readonly group: string;
-    /** By step; null: nobody reported. */
+    /** By step; null: no instance reported. */
     readonly values: readonly (Bytes | null)[];
   }[];
 }
@@ -53,7 +53,7 @@ export interface ProfileAnswer {
   readonly service: string;
   readonly startMs: TimeMs;
   readonly endMs: TimeMs;
-  /** Of all stacks, also of those that are left out. */
+  /** Of all stacks, including those that are left out. */
   readonly liveBytes: Bytes;
   readonly allocatedBytes: Bytes;
   /** Leaf first, most live bytes first. */

@@ -1,4 +1,4 @@
-/** What differs between two selections of profiles, and what grew within a window. */
+/** The differences between two selections of profiles, and the growth within a window. */
 import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
 import type { Millis } from "../../model/base/units.js";
 import type {
@@ -19,7 +19,7 @@ import {
 } from "../../store/index.js";
 import { seriesMatchers } from "../grafana/querier.js";
 
-/** Of one side; the rest of the stacks is in "other". */
+/** Most stacks of one side; the others are in "other". */
 const MOST_STACKS = 100_000;
 const MS_PER_HOUR: Millis = 3_600_000;
 const SOURCE_LABEL = "tidemark.source";
@@ -77,8 +77,10 @@ export async function fleetDiff(
   };
 }
 
-/** Compares the first quarter of the window with its last one. Of the last one, bytes that are older than a tenth of the
- * window and younger than three quarters of it were allocated within the window and survived. */
+/**
+ * Compares the first quarter of the window with its last one. Bytes in the last quarter that are older than a tenth of
+ * the window and younger than three quarters of it were allocated within the window and survived.
+ */
 export async function growing(
   store: Store,
   selection: Selection,
@@ -160,7 +162,7 @@ export function frameJson(tables: ProfileTables, frame: number): StackFrameJson 
 class SideColumn {
   readonly #values = new Map<number, number>();
   total = 0;
-  /** Of the stacks that the store left out. */
+  /** The figure of the stacks that the store left out. */
   rest = 0;
   others = 0;
 

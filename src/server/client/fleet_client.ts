@@ -1,4 +1,4 @@
-/** Asks a server: `tidemark fleet`. */
+/** The client of a server: `tidemark fleet`. */
 import type {
   FleetDiffJson,
   FleetVerdictsJson,
@@ -43,7 +43,7 @@ export class FleetClient {
     return this.#get<ServiceJson>(SERVICE_PATH, window, { name });
   }
 
-  /** What grew in the window. `top`: stacks to list. Throws TidemarkError. */
+  /** The stacks that grew in the window. `top`: how many to list. Throws TidemarkError. */
   growing(service: string, window: Window, top: number): Promise<GrowingJson> {
     return this.#get<GrowingJson>(GROWING_PATH, window, { service, top: String(top) });
   }
@@ -53,7 +53,7 @@ export class FleetClient {
     return this.#get<FleetVerdictsJson>(VERDICTS_PATH, window, {});
   }
 
-  /** What differs between two selections, each in its window. Throws TidemarkError. */
+  /** The differences between two selections, each in its window. Throws TidemarkError. */
   diff([left, right]: readonly [Side, Side], top: number): Promise<FleetDiffJson> {
     return this.#get<FleetDiffJson>(DIFF_PATH, right.window, {
       left: left.selector,

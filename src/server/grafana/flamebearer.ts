@@ -1,6 +1,6 @@
 /**
  * Flame graphs as Pyroscope's clients draw them: levels of bars, four numbers each (distance to the bar before it, total,
- * self, index of the name); of a comparison seven, three for each side.
+ * self, index of the name); a comparison has seven numbers, three for each side.
  */
 import { addAt, float64At, uint32At } from "../../model/base/columns.js";
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
@@ -97,7 +97,7 @@ interface Side {
   readonly total: Float64Array;
 }
 
-/** `mostNodes`: the largest ones are shown; what is left out of a node is its child "other". */
+/** `mostNodes`: only the largest ones are shown; the rest of a node is its child "other". */
 export function flamebearer(
   profile: WindowProfile,
   figure: ProfileFigure,
@@ -133,7 +133,7 @@ export function flamebearerDiff(
   };
 }
 
-/** A bar: a node, or what is left out of one. */
+/** A bar: a node, or the rest of one. */
 interface Bar {
   readonly node: number | null;
   readonly name: number;
@@ -142,7 +142,7 @@ interface Bar {
   readonly starts: readonly number[];
 }
 
-/** The names are those of the bars alone. */
+/** Only the names of bars. */
 function levelsOf(
   tree: FunctionTree,
   sides: readonly Side[],
@@ -202,7 +202,10 @@ function levelsOf(
   return { levels, names: names.names };
 }
 
-/** Whether a node is one of the `mostNodes` of largest weight; of equal ones the first, so parents before children. */
+/**
+ * Whether a node is one of the `mostNodes` of largest weight; among equal ones the first, so parents come before
+ * children.
+ */
 function nodesShown(weight: Float64Array, mostNodes: number): (node: number) => boolean {
   const sorted = weight.filter((value) => value > 0).sort();
   if (sorted.length <= mostNodes) {

@@ -1,4 +1,4 @@
-/** How a figure is distributed over processes, over time, as `SelectHeatmap` answers. */
+/** The distribution of a figure over processes and time, as the answer of `SelectHeatmap`. */
 import { badUsage } from "../../model/errors/errors.js";
 import {
   type FigureSeries,
@@ -10,7 +10,7 @@ import {
 /** Ranges of values, of equal width, from the smallest to the largest value of the answer. */
 const RANGES = 20;
 const MOST_VALUES = 2_000_000;
-/** Together they name a process. */
+/** Together they identify a process. */
 const PROCESS = [STREAM_LABEL, "pid"];
 
 export interface HeatmapGroup {

@@ -53,7 +53,7 @@ export function pprofMessage(
   };
 }
 
-/** Numbers items as they come. */
+/** Numbers items in the order in which they occur. */
 class Numbers<Item> {
   readonly all: Item[];
   readonly #known: Map<Item, number>;

@@ -1,4 +1,4 @@
-/** Pyroscope's query API over the store: what Grafana's data source, Profiles Drilldown and profilecli ask. */
+/** Pyroscope's query API over the store: the requests of Grafana's data source, Profiles Drilldown and profilecli. */
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { badUsage } from "../../model/errors/errors.js";
@@ -29,7 +29,7 @@ const LATEST_MS = Date.UTC(2200, 0, 1);
 const MOST_STEPS = 11_000;
 const MOST_NODES = 65_536;
 const MOST_GROUPS = 10;
-/** Of one flame graph; the rest of the stacks is one site, "other". */
+/** Most stacks of one flame graph; the others are one site, "other". */
 const MOST_STACKS = 100_000;
 const TYPE_LABEL = "__profile_type__";
 
@@ -160,7 +160,7 @@ export function merged(
   return store.profile({ ...windowOf(start, end), of, mostStacks });
 }
 
-/** What {@link QuerierService} asks of a figure over time. Throws TidemarkError. */
+/** The arguments of {@link QuerierService} for a figure over time. Throws TidemarkError. */
 function figureQuery({
   profileTypeID,
   labelSelector,
@@ -171,7 +171,7 @@ function figureQuery({
 }: SelectSeriesRequest | SelectHeatmapRequest): FigureSeriesQuery {
   const { figure } = memoryType(profileTypeID);
   const window = windowOf(start, end);
-  // A step beyond the window is the whole window.
+  // A step longer than the window is the whole window.
   const stepMs = Math.min(Math.round(step * 1000), window.endMs - window.startMs);
   if (!(stepMs >= 1) || (window.endMs - window.startMs) / stepMs > MOST_STEPS) {
     throw badUsage(`the step does not divide the window into 1 to ${MOST_STEPS} parts`, "");

@@ -1,4 +1,7 @@
-/** Where Grafana asks: Connect's unary calls, in protocol buffers or JSON, and Pyroscope's older `/pyroscope/render`. */
+/**
+ * The routes that Grafana uses: Connect's unary calls, in protocol buffers or JSON, and Pyroscope's older
+ * `/pyroscope/render`.
+ */
 import { Code, ConnectError, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import { createFetchHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
@@ -124,7 +127,7 @@ function momentIn(text: string, nowMs: number): number {
     return nowMs - Number(amount) * (MS_PER_UNIT[unit] ?? 0);
   }
   if (!/^\d{1,14}$/.test(text)) {
-    throw badUsage("from and until are not times", "they are such as now-1h, or ms since 1970");
+    throw badUsage("from and until are not times", "use values such as now-1h, or ms since 1970");
   }
   return Number(text) < 1e11 ? Number(text) * 1000 : Number(text);
 }

@@ -44,7 +44,7 @@ const ESCAPES = new Map(
 const ESCAPED =
   /\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U(00(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4})|(.))/gs;
 
-/** Escapes as Go writes them, in whose `%q` Grafana and profilecli write values. */
+/** Escapes in Go's syntax, because Grafana and profilecli write values with `%q`. */
 function unquoted(text: string): string {
   return text.replace(ESCAPED, (_, byte, short, long, plain) =>
     plain === undefined

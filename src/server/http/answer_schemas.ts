@@ -397,7 +397,7 @@ export const ANSWER_SCHEMAS = {
                     },
                   ],
                 },
-                description: "By step; null: nobody reported.",
+                description: "By step; null: no instance reported.",
               },
             },
             required: ["group", "values"],
@@ -426,7 +426,7 @@ export const ANSWER_SCHEMAS = {
         },
         liveBytes: {
           $ref: "#/components/schemas/Bytes",
-          description: "Of all stacks, also of those that are left out.",
+          description: "Of all stacks, including those that are left out.",
         },
         allocatedBytes: {
           $ref: "#/components/schemas/Bytes",
@@ -942,7 +942,8 @@ export const ANSWER_SCHEMAS = {
       properties: {
         nextOffset: {
           type: "number",
-          description: "Where the sender goes on; left out where it must not.",
+          description:
+            "The offset from which the sender continues; absent if it must not continue.",
         },
         error: {
           type: "string",

@@ -1,5 +1,5 @@
 /**
- * Every route of the server but its pages: what it takes and what it answers. Requests are checked by these declarations,
+ * Every route of the server except its pages, with parameters and answers. Requests are checked by these declarations,
  * and the OpenAPI document (openapi.ts) is made from them.
  */
 import type { ApiAnswers } from "../../model/wire/api_answers.js";
@@ -20,10 +20,19 @@ import {
   SERVICES_PATH,
   VERDICTS_PATH,
 } from "../../model/wire/services.js";
-import { matching, needed, oneOf, type Parameters, text, WINDOW, whole } from "./parameters.js";
+import {
+  matching,
+  moment,
+  needed,
+  oneOf,
+  type Parameters,
+  text,
+  WINDOW,
+  whole,
+} from "./parameters.js";
 import type { Scope } from "./tokens.js";
 
-/** One answer with status 200: a JSON document of that name, or a body of that type. */
+/** The answer with status 200: a JSON document of that name, or a body of that type. */
 type Answer = { readonly json: keyof ApiAnswers } | { readonly type: string };
 
 export interface ApiRoute {
@@ -31,7 +40,7 @@ export interface ApiRoute {
   readonly path: string;
   readonly group: "services" | "sending" | "grafana" | "operation";
   readonly summary: string;
-  /** null: no token is needed. */
+  /** null if no token is needed. */
   readonly scope: Scope | null;
   readonly parameters: Parameters;
   /** Types of the request's body. */
@@ -96,8 +105,8 @@ export const SERIES = route({
   parameters: {
     ...WINDOW,
     ...SELECTION,
-    name: oneOf("What is measured.", SERIES_NAMES, "rssBytes"),
-    by: oneOf("What the sum is divided by.", SERIES_GROUPS, "none"),
+    name: oneOf("The metric.", SERIES_NAMES, "rssBytes"),
+    by: oneOf("The label by which the sum is split.", SERIES_GROUPS, "none"),
     steps: whole("Steps of the window.", { least: 1, most: MOST_STEPS, usual: 200 }),
   },
   answer: { json: "series" },
@@ -117,18 +126,20 @@ export const PROFILE = route({
 export const DIFF = route({
   ...query,
   path: DIFF_PATH,
-  summary: "What differs between two windows, versions, instances or any two selections.",
+  summary: "The differences between two windows, versions, instances or any two selections.",
   parameters: {
     left: selector(
-      'Selects the processes of one side, such as `{service_name="shop", version="41"}`.',
+      'Selector of the processes of the left side, such as `{service_name="shop", version="41"}`.',
     ),
-    right: selector('The other side, such as `{service_name="shop", version="42"}`.'),
+    right: selector(
+      'Selector of the processes of the right side, such as `{service_name="shop", version="42"}`.',
+    ),
     ...WINDOW,
-    leftFrom: WINDOW.from,
-    leftTo: WINDOW.to,
-    rightFrom: WINDOW.from,
-    rightTo: WINDOW.to,
-    figure: oneOf("What is compared.", DIFF_FIGURES, "liveBytes"),
+    leftFrom: moment("Start of the left side's window, if it differs from `from`."),
+    leftTo: moment("End of the left side's window, if it differs from `to`."),
+    rightFrom: moment("Start of the right side's window, if it differs from `from`."),
+    rightTo: moment("End of the right side's window, if it differs from `to`."),
+    figure: oneOf("The figure that is compared.", DIFF_FIGURES, "liveBytes"),
     per: oneOf(
       "`instance`: each side is divided by its mean number of instances.",
       DIFF_SCALES,
@@ -141,7 +152,7 @@ export const DIFF = route({
 export const GROWING = route({
   ...query,
   path: GROWING_PATH,
-  summary: "What grew in a window, and which of its allocations survived it.",
+  summary: "The stacks that grew in a window, and the bytes allocated in it that survived.",
   parameters: { ...WINDOW, ...SELECTION, top: top<number>(100) },
   answer: { json: "growing" },
 });
@@ -202,7 +213,7 @@ const QUERIER_CALLS = {
   SelectSeries: "A figure over time.",
   SelectMergeStacktraces: "A flame graph.",
   SelectMergeProfile: "A profile in pprof's format.",
-  SelectHeatmap: "How a figure is distributed over processes, over time.",
+  SelectHeatmap: "The distribution of a figure over processes, over time.",
   Diff: "The flame graph of a comparison.",
   GetProfileStats: "Whether there is data, and since when.",
 };
@@ -289,21 +300,22 @@ export const API_ROUTES: readonly ApiRoute[] = [
     ...operation,
     path: "/healthz",
     scope: null,
-    summary: "200 while the server runs.",
+    summary: "Status 200 while the process runs: for a liveness probe.",
     answer: { json: "health" },
   },
   {
     ...operation,
     path: "/readyz",
     scope: null,
-    summary: "200 while the server takes requests.",
+    summary:
+      "Status 200 once the server has recovered its data and accepts requests: for a readiness probe.",
     answer: { json: "health" },
   },
   {
     ...operation,
     path: "/info",
     scope: null,
-    summary: "What Datadog's libraries ask an agent first.",
+    summary: "The endpoints that this server supports, which Datadog's libraries request first.",
     answer: { type: "application/json" },
   },
   {

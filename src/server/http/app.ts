@@ -1,4 +1,4 @@
-/** The routes of the server. Each answer is JSON, one line where something is wrong. */
+/** The routes of the server. Each answer is JSON; an error is one line. */
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
@@ -25,7 +25,7 @@ export interface AppParts extends QueryParts {
   readonly senders: SenderStreams;
   readonly tokens: Tokens;
   readonly changes: Changes;
-  /** Names that a browser may have in its address bar; null: any. */
+  /** Host names that a request may use; null if any is allowed. */
   readonly hosts: ReadonlySet<string> | null;
   /** The folder of the pages. */
   readonly pages: string;
@@ -78,7 +78,7 @@ export function buildApp(parts: AppParts): Hono {
   app.use(async (context, next) => {
     const host = (context.req.header("host") ?? "").replace(/:\d+$/, "").toLowerCase();
     if (parts.hosts !== null && !parts.hosts.has(host)) {
-      return refusal(context, 403, "this server answers by the names of loopback alone");
+      return refusal(context, 403, "this server answers only requests for a loopback host name");
     }
     return next();
   });

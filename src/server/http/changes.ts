@@ -5,7 +5,7 @@ import type { Millis } from "../../model/base/units.js";
 /** A comment that keeps proxies from closing the connection. */
 const HEARTBEAT_MS: Millis = 15_000;
 const MOST_LISTENERS = 200;
-/** Between two events of one listener. */
+/** Shortest interval between two events of one listener. */
 const SHORTEST_DISTANCE_MS: Millis = 1_000;
 
 /** Notifies open pages of changes by server-sent events; the pages then reload their data. */

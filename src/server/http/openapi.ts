@@ -3,7 +3,7 @@ import { ANSWER_SCHEMAS } from "./answer_schemas.js";
 import { API_ROUTES, type ApiRoute } from "./api_routes.js";
 
 const ERROR = {
-  description: "One line that says what is wrong.",
+  description: "One line that describes the error.",
   content: { "application/json": { schema: answerSchema("error") } },
 };
 

@@ -9,7 +9,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
 };
 
-/** `folder` holds index.html and assets/. All of it is read at the start: no address reaches the file system. */
+/** `folder` holds index.html and assets/. All files are read at the start, so no request reaches the file system. */
 export function addPages(app: Hono, folder: string): void {
   const page = textOf(join(folder, "index.html"));
   for (const name of namesIn(join(folder, "assets"))) {

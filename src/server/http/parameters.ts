@@ -12,7 +12,7 @@ const DEFAULT_WINDOW_MS: Millis = 3_600_000;
 const LATEST_MS: TimeMs = Date.UTC(2200, 0, 1);
 
 export interface Parameter<Value> {
-  /** For people. */
+  /** The description for people. */
   readonly says: string;
   /** JSON Schema. */
   readonly schema: object;
@@ -107,7 +107,7 @@ export function oneOf<Choice extends string>(
   };
 }
 
-/** A whole number. `usual`: in place of a missing one. */
+/** A whole number. `usual`: the default. */
 export function whole<Usual extends number | undefined>(
   says: string,
   { least, most, usual }: { least: number; most: number; usual: Usual },
@@ -138,7 +138,9 @@ function missing(name: string): never {
   throw badUsage(`the parameter ${name} is missing`, "");
 }
 
-const moment = (says: string) => whole(says, { least: 0, most: LATEST_MS, usual: undefined });
+/** A moment of a window; `describes`: its description for people. */
+export const moment = (describes: string) =>
+  whole(describes, { least: 0, most: LATEST_MS, usual: undefined });
 
 /** `from` and `to`, for {@link windowOf}. */
 export const WINDOW = {

@@ -1,4 +1,4 @@
-/** What can be asked of the store, and the report of one instance. */
+/** The queries that the store answers, and the report of one instance. */
 
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -117,7 +117,7 @@ function selectionIn({
   };
 }
 
-/** Typed arrays as src/model/documents/columns.ts writes them. */
+/** Typed arrays in the encoding of src/model/documents/columns.ts. */
 async function columns(context: Context, document: object): Promise<Response> {
   const plain = encodeColumns(document);
   const accepts = /\bgzip\b/.test(context.req.header("accept-encoding") ?? "");

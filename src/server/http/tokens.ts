@@ -1,4 +1,4 @@
-/** Who may do what. Tokens are kept as hashes: what the server prints or leaves in a core file gives none away. */
+/** Access by token. Only hashes are kept, so neither the server's output nor a core file of it reveals a token. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { badUsage, fileNotFound, fileUnusable } from "../../model/errors/errors.js";
@@ -23,8 +23,10 @@ export class Tokens {
     this.#tokens = path === null ? null : tokensIn(path);
   }
 
-  /** Takes the tokens of the file from now on. If it cannot be read, the old ones stay. Throws TidemarkError, too, where
-   * it would open a server that needs tokens, or close one that needs none. */
+  /**
+   * Uses the tokens of the file from now on; if it cannot be read, the old ones remain valid. Also throws
+   * TidemarkError if the change would remove the need for tokens, or introduce it.
+   */
   reload(path: string | null): void {
     if ((path === null) !== (this.#tokens === null)) {
       throw badUsage("token_file cannot be added or removed while the server runs", "restart it");
@@ -40,7 +42,7 @@ export class Tokens {
     const [, given = ""] = /^Bearer (\S{1,4096})$/.exec(authorization ?? "") ?? [];
     const hash = hashOf(given);
     let allowed = false;
-    // All are compared, so that the time reveals nothing.
+    // All tokens are compared, so that the time reveals nothing.
     for (const token of this.#tokens) {
       const isEqual = timingSafeEqual(token.hash, hash);
       allowed ||= isEqual && (token.scope === scope || token.scope === "admin");

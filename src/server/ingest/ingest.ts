@@ -1,5 +1,5 @@
 /**
- * Streams come in here: checked, made durable, acknowledged, and written to the store in the background.
+ * Receives streams: they are checked, made durable, acknowledged, and written to the store in the background.
  *
  *     accept ── one stream at a time ── StreamReader (checks) ── StreamFiles (fsync) ── answer
  *                                                                    └── pending ── every second ── Store.write
@@ -14,7 +14,7 @@ import type { Store, StreamFiles, StreamPart } from "../../store/index.js";
 import { implausibleTime } from "./plausible_times.js";
 
 const FLUSH_MS: Millis = 1_000;
-/** Decoded frames that wait for the store; senders wait beyond that. */
+/** Limit on decoded frames that wait for the store; beyond it, senders wait. */
 const MOST_PENDING: Bytes = 64 << 20;
 const MOST_STREAM_BYTES: Bytes = 1 << 30;
 const LIMITS: StreamLimits = { frameBytes: 64 << 20, callBytes: 128 << 20 };
@@ -47,7 +47,7 @@ export interface IngestOptions {
 export class Ingest {
   readonly #options: IngestOptions;
   readonly #open = new Map<string, OpenStream>();
-  /** By stream: what is under way. */
+  /** By stream: the request in progress. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #pending = new Map<string, StreamPart>();
   #pendingBytes: Bytes = 0;
@@ -55,9 +55,9 @@ export class Ingest {
   #flushing: Promise<void> = Promise.resolve();
   /** Streams that the store could not write: read again from their files. */
   readonly #behind = new Set<string>();
-  /** How often that failed. */
+  /** Number of failed attempts. */
   readonly #failures = new Map<string, number>();
-  /** Streams that the store refused again and again: their files are complete, their rows are not. */
+  /** Streams that the store refused repeatedly: their files are complete, but not their rows. */
   readonly #setAside = new Set<string>();
   #isStopping = false;
 
@@ -65,7 +65,10 @@ export class Ingest {
     this.#options = options;
   }
 
-  /** After a start: cuts torn frames, and reads what the store has not yet. @returns lines about it. */
+  /**
+   * After a start: cuts torn frames, and reads the frames that the store does not have yet. @returns lines about this
+   *
+   */
   async recover(): Promise<string[]> {
     const { files, store } = this.#options;
     const written = await store.writtenOffsets();
@@ -94,7 +97,7 @@ export class Ingest {
       : [...lines, `wrote the frames of ${behind} streams that were acknowledged before the end`];
   }
 
-  /** Takes frames of a stream from an offset. `stream` is the name of a stream by its form. */
+  /** Accepts frames of a stream from an offset. `stream` has the form of a stream's name. */
   accept(stream: string, offset: Bytes, body: Buffer): Promise<Accepted> {
     return this.#inTurn(stream, () => this.#accept(stream, offset, body));
   }
@@ -176,8 +179,10 @@ export class Ingest {
     }
   }
 
-  /** A stream's reader, up to date with its file. If the store does not know the stream, it is given to it again.
-   * Throws TidemarkError where the store cannot write it. */
+  /**
+   * A stream's reader, up to date with its file. If the store does not know the stream, it is written again from its
+   * start. Throws TidemarkError if the store cannot write it.
+   */
   async #reader(stream: string): Promise<OpenStream> {
     const { store, files, keepMs } = this.#options;
     const found = this.#open.get(stream);
@@ -202,7 +207,7 @@ export class Ingest {
     return opened;
   }
 
-  /** Streams that sent nothing for long are read again from their files when they send. */
+  /** Streams that sent nothing for a long time are read again from their files when they send. */
   #makeRoom(): void {
     const idleMs = Date.now() - IDLE_MS;
     const byAge = [...this.#open].sort(([, a], [, b]) => a.usedMs - b.usedMs);
@@ -227,7 +232,7 @@ export class Ingest {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
   }
 
-  /** Writes what is pending. Never throws: what the store cannot take is read again later. */
+  /** Writes pending frames. Never throws; frames that the store cannot write are read again later. */
   flush(): Promise<void> {
     if (this.#timer !== null) {
       clearTimeout(this.#timer);
@@ -259,7 +264,7 @@ export class Ingest {
     }
   }
 
-  /** One stream at a time: one that the store cannot take must not keep others out. */
+  /** One stream at a time, so that one that the store cannot write does not block others. */
   async #catchUp(): Promise<void> {
     const streams = [...this.#behind];
     this.#behind.clear();
@@ -273,7 +278,7 @@ export class Ingest {
           this.#setAside.add(stream);
           const { message } = reasonOf(error);
           this.#options.warn(
-            `stream ${stream} is kept as a file alone until the next start: ${message}`,
+            `stream ${stream} is kept only as a file until the next start: ${message}`,
           );
         }
       });
@@ -283,7 +288,7 @@ export class Ingest {
     }
   }
 
-  /** Nothing more is accepted; what was acknowledged is written. */
+  /** Stops accepting frames, and writes those that were acknowledged. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await Promise.allSettled(this.#turns.values());

@@ -4,7 +4,10 @@ import type { StreamItem } from "../../recording/stream_reader.js";
 const EARLIEST_MS: TimeMs = Date.UTC(2000, 0, 1);
 const MS_PER_DAY = 86_400_000;
 
-/** A sentence where frames are dated before 2000 or more than a day ahead: their clock is wrong. null: they are not. */
+/**
+ * A sentence if frames are dated before 2000 or more than a day ahead, which means that their clock is wrong;
+ * otherwise null.
+ */
 export function implausibleTime(items: readonly StreamItem[], nowMs: TimeMs): string | null {
   for (const item of items) {
     for (const timeMs of timesOf(item)) {

@@ -2,7 +2,7 @@
 import type { Store } from "../../store/index.js";
 import type { MetricFamily } from "./exposition.js";
 
-/** Counts the requests that were answered. */
+/** Counts answered requests. */
 export class RequestCounts {
   readonly #answers = new Map<string, number>();
   #seconds = 0;

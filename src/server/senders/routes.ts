@@ -61,7 +61,7 @@ export function addSenders(app: Hono, senders: SenderStreams, allowed: Middlewar
     (body, context) => {
       if (isJson(context)) {
         throw badUsage(
-          "OTLP profiles are taken as protocol buffers only",
+          "OTLP profiles are accepted only as protocol buffers",
           "set OTEL's protocol to http/protobuf",
         );
       }
@@ -74,11 +74,11 @@ export function addSenders(app: Hono, senders: SenderStreams, allowed: Middlewar
     (body, context) => decodeDatadog(body, typeOf(context)),
     (context) => context.json({}),
   );
-  // Datadog's libraries ask an agent first what it takes.
+  // Datadog's libraries first request the endpoints that an agent supports.
   app.get("/info", (context) => context.json({ version: "7.0.0", endpoints: [DATADOG_PATH] }));
 }
 
-/** A profile without a time is one of now. Throws TidemarkError for a time that no right clock gives. */
+/** A profile without a time gets the current time. Throws TidemarkError for a time that no correct clock shows. */
 function dated(profile: ReceivedProfile): ReceivedProfile {
   const nowMs = Date.now();
   const timeMs = profile.timeMs === 0 ? nowMs : profile.timeMs;

@@ -1,4 +1,4 @@
-/** A received profile as a look of a recording. */
+/** Converts a received profile to a snapshot of a recording. */
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
 import type { StackId } from "../../model/base/units.js";
 import { foldSites } from "../../model/profile/fold_sites.js";

@@ -1,6 +1,6 @@
 /**
- * Profiles of other profilers, written down as recordings: one stream for each sender (a set of labels and of sample
- * types). From there on they are durable, idempotent and kept as our own are.
+ * Profiles of other profilers, stored as recordings: one stream for each sender (a set of labels and of sample
+ * types). From there on they are durable, idempotent and kept like Tidemark's own recordings.
  *
  *     ReceivedProfile ── its sender's stream ── RecordingWriter ── frames ── Ingest.accept (fsync) ── acknowledged
  */
@@ -34,7 +34,7 @@ const MOST_OPEN = 300;
 const NO_AGENT = { lost: 0, cpuMs: 0 };
 const READ_LIMITS = { frameBytes: 64 << 20, callBytes: 1 << 30 };
 
-/** What is known of a sender's newest stream. */
+/** The state of a sender's newest stream. */
 interface OpenSender {
   readonly stream: string;
   readonly sink: KeptFrames;
@@ -48,7 +48,7 @@ interface OpenSender {
   usedMs: TimeMs;
 }
 
-/** What the request of a sender came to. */
+/** The result of a sender's request. */
 export interface SentOutcome {
   readonly status: 200 | 400 | 413 | 503;
   readonly error?: string;
@@ -224,13 +224,16 @@ export class SenderStreams {
   }
 }
 
-/** Profiles of unlike types of one process are unlike gauges: each set of types is a sender of its own. */
+/**
+ * Profiles of one process with different types are different gauges, so each set of types counts as a separate sender.
+ *
+ */
 function keyOf({ source, identity, host, pid, figures }: ReceivedProfile): string {
   const content = JSON.stringify([source, identity, host, pid, figures.slice().sort()]);
   return createHash("sha256").update(content).digest("hex").slice(0, 32);
 }
 
-/** Two profiles of one moment are two: the later one is set a millisecond after. */
+/** Two profiles with the same time are both kept: the later one is moved by a millisecond. */
 function freeTime(times: ReadonlySet<TimeMs>, timeMs: TimeMs): TimeMs {
   let free = timeMs;
   while (times.has(free)) {
@@ -309,7 +312,7 @@ const SOURCE_NAMES = {
   datadog: "Datadog's profiler",
 };
 
-/** What profiles of others leave unknown. */
+/** What is unknown from profiles of other profilers. */
 function limitsOf({ source, figures }: ReceivedProfile): string[] {
   const missing = [
     ...(figures.includes("liveBytes") ? [] : ["live bytes"]),
@@ -324,7 +327,7 @@ function limitsOf({ source, figures }: ReceivedProfile): string[] {
   ];
 }
 
-/** Frames that were written and not yet sent. */
+/** Frames that were written but not sent yet. */
 class KeptFrames implements FrameSink {
   readonly path = "a stream of a sender";
   readonly failure = null;

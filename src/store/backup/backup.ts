@@ -1,5 +1,5 @@
 /**
- * A copy of everything that a server keeps, made while it runs, and the way back.
+ * Copies everything that a server keeps while it runs, and restores it.
  *
  *     FOLDER/meta.duckdb, days/, streams/ ── backUp ──► BACKUP/data/... and, last, BACKUP/backup.json (names, sizes, SHA-256)
  *     FOLDER ◄── restore: checks every file against backup.json ───────────── BACKUP
@@ -48,7 +48,7 @@ interface Manifest {
   readonly files: readonly BackupFile[];
 }
 
-/** What a backup or a restore came to. */
+/** The result of a backup or a restore. */
 export interface BackupOutcome {
   readonly folder: string;
   readonly madeMs: TimeMs;
@@ -56,8 +56,11 @@ export interface BackupOutcome {
   readonly bytes: Bytes;
 }
 
-/** Copies what `store` and `files` keep in `source` to the folder `target`, which must be new or empty. Senders may go on;
- * the database is written again once its files are copied. Throws TidemarkError; nothing is left in `target` then. */
+/**
+ * Copies what `store` and `files` keep in `source` to the folder `target`, which must be new or empty. Senders may
+ * continue; the database accepts writes again once its files are copied. Throws TidemarkError, and then leaves nothing
+ * in `target`.
+ */
 export async function backUp(
   { store, files, source }: { store: Store; files: StreamFiles; source: string },
   target: string,
@@ -95,8 +98,10 @@ export async function backUp(
   }
 }
 
-/** Copies the backup in `from` to the folder `target`, which must be new or empty. Throws TidemarkError; `target` is empty
- * then, or, after a crash, refused by {@link refuseUnfinished}. */
+/**
+ * Copies the backup in `from` to the folder `target`, which must be new or empty. Throws TidemarkError and leaves
+ * `target` empty; after a crash, {@link refuseUnfinished} refuses it.
+ */
 export async function restore(from: string, target: string): Promise<BackupOutcome> {
   const folder = resolve(target);
   const manifest = manifestOf(from);
@@ -135,7 +140,7 @@ export function refuseUnfinished(folder: string): void {
   }
 }
 
-/** Up to its whole, acknowledged frames. A stream that retention removes meanwhile is left out. */
+/** Copies complete, acknowledged frames. A stream that retention removes meanwhile is left out. */
 async function copyStream(files: StreamFiles, stream: string, to: string): Promise<void> {
   const bytes = files.lengthOf(stream);
   const copy = join(to, `${stream}.tidemark`);

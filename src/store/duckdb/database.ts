@@ -5,7 +5,7 @@
  *     FOLDER/days/2026-11-25.duckdb  metrics, profiles, samples and events of one day (UTC), and `applied`: how far each
  *                                    stream's rows of that day are written
  *
- * A transaction of DuckDB writes to one file; that is why each day knows by itself what it holds.
+ * A transaction of DuckDB writes to one file, so each day's file records what it contains.
  */
 import { execFile } from "node:child_process";
 import { readdirSync, rmSync, statSync } from "node:fs";
@@ -48,9 +48,9 @@ export class StoreDatabase {
   readonly #folder: string;
   readonly #instance: DuckDBInstance;
   readonly #days = new Set<Day>();
-  /** Writes days; only one write runs at a time. */
+  /** The connection that writes days; only one write runs at a time. */
   readonly writer: DuckDBConnection;
-  /** Writes meta.duckdb at the same time. */
+  /** The connection that writes meta.duckdb at the same time. */
   readonly metaWriter: DuckDBConnection;
 
   private constructor(
@@ -118,7 +118,7 @@ export class StoreDatabase {
     return [...this.#days].sort();
   }
 
-  /** Those that a window touches. */
+  /** The days that overlap a window. */
   daysIn(startMs: TimeMs, endMs: TimeMs): Day[] {
     const [first, last] = [dayNamed(startMs), dayNamed(endMs)];
     return this.days.filter((day) => day >= first && day <= last);
@@ -255,7 +255,7 @@ function quoted(text: string): string {
   return text.replaceAll("'", "''");
 }
 
-/** With its log, if there is one. */
+/** Removes the file and its log, if there is one. */
 async function copied(path: string, folder: string): Promise<void> {
   const log = sizeOf(`${path}.wal`) > 0 ? [`${path}.wal`] : [];
   try {

@@ -8,7 +8,7 @@ type MetaTable = (typeof META_TABLES)[number];
 
 export class MetaStaging {
   readonly #database: StoreDatabase;
-  /** By id: the newest row wins. */
+  /** By id; a newer row replaces an older one. */
   readonly #rows = new Map<MetaTable, Map<bigint, readonly ColumnValue[]>>();
   #isPrepared = false;
 

@@ -16,12 +16,12 @@ const MS_PER_DAY = 86_400_000;
 type SampleColumn = keyof typeof TABLES.samples;
 const COLUMNS = Object.keys(TABLES.samples) as SampleColumn[];
 
-/** One value a column: `day` counts from 1970. */
+/** One value per column: `day` counts from 1970. */
 type SampleVectors = Readonly<Record<SampleColumn, DuckDBVector>>;
 
 /** Takes rows of the samples table. */
 export interface SampleTarget {
-  /** Good for the row that {@link nextRow} gave last. */
+  /** The columns of the row that {@link nextRow} returned last. */
   readonly vectors: SampleVectors;
   /** The row to write next; every column of it has to be set. */
   nextRow(): number;
@@ -31,7 +31,7 @@ export interface SampleTarget {
  * A chunk that is written in place, passed on when full, and reused:
  *
  *     const row = chunks.nextRow();
- *     chunks.vectors.live_bytes.setItem(row, 10);    // and so every column
+ *     chunks.vectors.live_bytes.setItem(row, 10);    // likewise for every column
  */
 export class SampleChunks implements SampleTarget {
   readonly #appender: DuckDBAppender;
@@ -46,7 +46,7 @@ export class SampleChunks implements SampleTarget {
     this.#vectors = this.#columnVectors();
   }
 
-  /** Good for the row that {@link nextRow} gave last. */
+  /** The columns of the row that {@link nextRow} returned last. */
   get vectors(): SampleVectors {
     return this.#vectors;
   }
@@ -83,7 +83,7 @@ export class SampleChunks implements SampleTarget {
   }
 }
 
-/** Takes rows and keeps none. */
+/** Accepts rows and discards them. */
 export const NO_SAMPLES: SampleTarget = {
   nextRow: () => 0,
   vectors: Object.fromEntries(

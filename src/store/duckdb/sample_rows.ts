@@ -51,7 +51,7 @@ interface SampleTotals {
  */
 const SHORTEST_CARRY_MS: Millis = 600_000;
 const CARRY_SHARE = 0.15;
-/** A sender that is late by a few intervals still runs; one that says no interval may have a long one. */
+/** A sender that is late by a few intervals still runs; one that reports no interval may have a long one. */
 const RECEIVED_INTERVALS = 4;
 const SHORTEST_RECEIVED_CARRY_MS: Millis = 120_000;
 /** A profile is stored at least this often, even if nothing has changed. */
@@ -92,7 +92,7 @@ export class SampleRows {
     const owners = this.#ownersOf(profile);
     const totals = owners.map((): SampleTotals => ({ liveBytes: 0, allocatedBytes: 0 }));
     const look = snapshotRows(profile);
-    // What other profilers send are differences already.
+    // Other profilers send differences.
     const before = this.#series.isReceived ? null : this.#before;
     const found = new Uint8Array(before?.sites.length ?? 0);
     const index = new RowIndex();
@@ -360,7 +360,7 @@ function sameSite(a: SiteTable, row: SiteIndex, b: SiteTable, other: SiteIndex):
   );
 }
 
-/** Middle of a cohort; the last one ends with the look. */
+/** Middle of a cohort; the last one ends at the snapshot's time. */
 function bornMs(cohorts: readonly TimeMs[], cohort: number, timeMs: TimeMs): TimeMs {
   const end = Math.min(itemAt(cohorts, cohort), timeMs);
   const width = cohorts.length > 1 ? itemAt(cohorts, 1) - itemAt(cohorts, 0) : 0;

@@ -23,7 +23,7 @@ export const TABLES = {
     label_vals: "VARCHAR[]",
     namespace: "VARCHAR",
     workload: "VARCHAR",
-    /** 0: it runs, or its end was not seen. */
+    /** 0 while it runs, or if its end was not seen. */
     ended_ms: "BIGINT",
     /** The series of the recorded program: its own for that program, another one for its children. */
     root_id: "UBIGINT",

@@ -5,7 +5,7 @@ import type { Recording } from "../../recording/types.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";
 
-/** A segment begins after its process, by clocks that differ a little. */
+/** A segment begins after its process, and their clocks differ slightly. */
 const CLOCK_SLACK_MS = 1000;
 
 /** Label of a series whose profiles another profiler made: its name. */
@@ -17,7 +17,7 @@ const LARGEST_PID = 2 ** 31 - 1;
 /** The part of a recording that is read; while the recording grows, `processes` grows, too. */
 type RecordedSeries = Pick<Recording, "meta" | "processes">;
 
-/** One series a process. */
+/** One series per process. */
 export class SeriesRows {
   readonly #recording: RecordedSeries;
   readonly #stream: string;
@@ -116,7 +116,7 @@ interface AboutSeries {
   readonly endedMs: TimeMs | null;
 }
 
-/** Times are stored as whole ms. */
+/** Times are stored in whole ms. */
 export function whole(timeMs: TimeMs): number {
   return Math.round(timeMs);
 }

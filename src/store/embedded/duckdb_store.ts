@@ -29,7 +29,7 @@ import type {
 } from "../interface/store.js";
 import type { Window } from "../interface/window.js";
 
-/** For rows that are already in the database: the state of their stream must still be updated. */
+/** Discards rows that are already in the database; only the state of their stream must still be updated. */
 const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
 
 /** The embedded store: DuckDB files in one folder (database.ts). */

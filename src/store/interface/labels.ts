@@ -2,7 +2,7 @@
 import type { Millis } from "../../model/base/units.js";
 import type { Window } from "./window.js";
 
-/** In place of a label: the instance, by the name of its stream. */
+/** Used like a label: the instance, by the name of its stream. */
 export const STREAM_LABEL = "__stream__";
 
 export interface LabelMatcher {
@@ -29,6 +29,6 @@ export interface FigureSeriesQuery extends LabelQuery {
 export interface FigureSeries {
   /** Values of the labels of `groupBy`, in its order. */
   readonly group: readonly string[];
-  /** By step; null: nobody reported. */
+  /** By step; null if no instance reported. */
   readonly values: readonly (number | null)[];
 }

@@ -45,7 +45,7 @@ export interface ProfileQuery extends Window {
   readonly of: Selection | readonly LabelMatcher[];
   /** The number of stacks to return; the others become one site, "other". */
   readonly mostStacks: number;
-  /** Counts live bytes of these ages only, by the classes of ages that lie in the range as a whole. */
+  /** Counts only live bytes of these ages, from the age classes that are completely within the range. */
   readonly ages?: { readonly leastMs: Millis; readonly mostMs: Millis };
 }
 
@@ -105,7 +105,7 @@ export interface StoreUse {
 
 export interface Store {
   /** Writes frames; frames that are already stored, by stream and offset, change nothing. A stream that the store does not
-{@link knows know} must be written from its start. After an error the streams are not known any more. Rows
+{@link knows know} must be written from its start. After an error the store no longer knows these streams. Rows
    * older than `oldestMs` are left out. Throws TidemarkError. */
   write(parts: readonly StreamPart[], oldestMs: TimeMs): Promise<void>;
   /** Whether a stream may continue after its last frames. */

@@ -1,5 +1,5 @@
 /**
- * The spool: one file per stream, which is a recording. Appended bytes are on the disk before they are acknowledged.
+ * The spool: one file per stream, which is a recording. Appended bytes are synced to disk before they are acknowledged.
  */
 import {
   closeSync,
@@ -58,7 +58,7 @@ export class StreamFiles {
     });
   }
 
-  /** 0: there is none. */
+  /** 0 if there is no such file. */
   lengthOf(stream: string): Bytes {
     let length = this.#lengths.get(stream);
     if (length === undefined) {
@@ -87,7 +87,7 @@ export class StreamFiles {
     }
   }
 
-  /** A new file's name is on the disk, too. */
+  /** Syncs the folder, so that a new file's name is on disk as well. */
   async #syncFolder(): Promise<void> {
     const folder = await open(this.#folder, "r");
     try {
@@ -111,7 +111,7 @@ export class StreamFiles {
     }
   }
 
-  /** The whole frames from `offset` on, a few MiB at a time. */
+  /** The complete frames from `offset` on, a few MiB at a time. */
   *frames(stream: string, offset: Bytes): Generator<Buffer> {
     for (let at = offset; ; ) {
       let bytes = this.read(stream, at, CHUNK_BYTES);
@@ -128,7 +128,9 @@ export class StreamFiles {
     }
   }
 
-  /** After a crash: cuts off everything after the last whole frame. `from`: everything before it is known to be whole.
+  /**
+   * After a crash: cuts off everything after the last complete frame. `from`: everything before it is known to be
+   * whole.
    * @returns how many bytes were cut. */
   cutTorn(stream: string, from: Bytes): Bytes {
     const length = this.lengthOf(stream);

@@ -30,9 +30,7 @@ export function printOom(
 ): void {
   const { paint } = screen;
   if (document.events.length === 0) {
-    screen.line(
-      `No out-of-memory message of PyTorch, JAX or TensorFlow in ${formatCount(document.lines)} lines.`,
-    );
+    screen.line(`No out-of-memory message in ${formatCount(document.lines)} lines.`);
     printLimits(screen, document.limits, options);
     return;
   }
@@ -65,7 +63,7 @@ function printEvent(screen: Screen, event: OomEventJson): void {
     event.rank === null ? event.writer : `rank ${event.rank}`,
     event.device === null ? "" : `device ${event.device}`,
     writerOf(event),
-    event.repeats === 0 ? "" : `said ${event.repeats + 1} times`,
+    event.repeats === 0 ? "" : `logged ${event.repeats + 1} times`,
   ].filter((part) => part !== "");
   screen.line(`${paint.red(paint.bold(event.kind))}  ${paint.dim(who.join(", "))}`);
   const figures: [string, number | null][] = [

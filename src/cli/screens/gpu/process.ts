@@ -24,7 +24,7 @@ const BAR_WIDTH = 30;
 export function printGpuProcess(screen: Screen, document: GpuProcessJson, options: Options): void {
   const { paint } = screen;
   const { target } = document;
-  const pause = document.pauseMs > 0 ? `, stood ${formatMilliseconds(document.pauseMs)}` : "";
+  const pause = document.pauseMs > 0 ? `, paused for ${formatMilliseconds(document.pauseMs)}` : "";
   screen.line(
     `${paint.bold(`process ${target.pid}`)}  ${paint.dim(
       `RSS ${formatBytes(document.rssBytes)}${pause}; ${oneLine(target.command.join(" "))}`,

@@ -280,7 +280,7 @@ function printGrowth(screen: Screen, device: GpuDeviceJson, options: Options): v
   );
   screen.line();
   screen.line(
-    `${paint.red("Grows with each step")}  ${paint.dim(`${device.growth[0]?.steps} steps, seen by ${device.stepsFrom}`)}`,
+    `${paint.red("Grows with each step")}  ${paint.dim(`${device.growth[0]?.steps} steps, detected by ${device.stepsFrom}`)}`,
   );
   const table = formatTable(
     screen,

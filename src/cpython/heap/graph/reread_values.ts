@@ -73,7 +73,10 @@ const WITHOUT_REFERENCES: ReadonlySet<number> = new Set([
   SHAPE_INT,
   SHAPE_LEAF,
 ]);
-/** Sequences hold without a name; in what modules and types keep beside their dicts, words of the past stand, too. */
+/**
+ * Their references have no names: sequences, and the fields of modules and types outside their dicts, which may hold
+ * stale words.
+ */
 const NAMELESS: ReadonlySet<number> = new Set([
   SHAPE_LIST,
   SHAPE_TUPLE,
@@ -82,11 +85,13 @@ const NAMELESS: ReadonlySet<number> = new Set([
   SHAPE_MODULE,
   SHAPE_TYPE,
 ]);
-/** The object alone: objects of C's that are larger are rarely one of many. */
+/** Limit for the object itself, without tables: larger C objects rarely name a value. */
 const LARGEST_NAMESPACE: Bytes = 4096;
 
-/** Objects that live now and are none of the columns'; the copy holds them then. `alreadyGone`: of the columns'.
- * `stacks`: where frames keep their locals, from 3.11 on. */
+/**
+ * The live objects that `columns` does not contain; afterwards the copy contains them. `alreadyGone`: objects of
+ * `columns` that no longer exist. `stacks`: where frames keep their locals, from 3.11 on.
+ */
 export function renewValues(
   copy: HeapCopy,
   layout: HeapLayout,
@@ -114,22 +119,22 @@ export function renewValues(
       }
     }
   }
-  // Locals last: they hold what is being made, too.
+  // Locals come last, because they also hold objects under construction.
   for (const stack of stacks) {
     renewal.renewStack(stack);
   }
   return renewal.values;
 }
 
-/** Everything with a name is in an attribute, a dict, or a C field. */
+/** A named value is in an attribute, a dict, or a C field. */
 function mayName(shape: number): boolean {
   return !WITHOUT_REFERENCES.has(shape) && !NAMELESS.has(shape);
 }
 
-/** Addresses in the heap at which no object is known, or none any more. */
+/** Addresses in the heap at which no object is known, or whose object no longer exists. */
 class UnknownObjects implements ObjectIndex {
   readonly gone: Set<Address>;
-  /** Objects more, and where nothing lives when it is read again. */
+  /** Addresses of new objects, and addresses at which no object was found when they were read again. */
   readonly known = new Set<Address>();
   readonly #found = new Set<Address>();
   readonly #mappings: readonly AddressRange[];
@@ -143,7 +148,7 @@ class UnknownObjects implements ObjectIndex {
     this.#mappings = copy.source.mappings;
   }
 
-  /** Those that are asked for meanwhile. */
+  /** The unknown addresses that `visit` asks for. */
   during(visit: () => void): readonly Address[] {
     this.#found.clear();
     visit();
@@ -162,7 +167,7 @@ class UnknownObjects implements ObjectIndex {
     return 0;
   }
 
-  /** Or was: a large block is mapped by itself, and where it was freed nothing may lie by now. */
+  /** Also true near the heap's mappings: a large block has its own mapping, which may have been unmapped since. */
   #mayBeHeap(address: Address): boolean {
     if (rangeAt(this.#regions, address) !== null) {
       return true;
@@ -190,7 +195,7 @@ class ValueRenewal {
   /** References as they are now: tables are read again before their entries are followed. */
   readonly #present: References;
   readonly #head = new Uint32Array(HEAD_BYTES / 4);
-  /** By type: how many of its objects in a row led to no new object. */
+  /** By type: how many consecutive objects of it led to no new object. */
   readonly #fruitless = new Map<TypeRow, number>();
   #renewed = 0;
   #pausedMs: Millis = 0;
@@ -245,7 +250,7 @@ class ValueRenewal {
     }
   }
 
-  /** A dict or a stack holds nothing but objects, so it never is. */
+  /** False for a dict or a stack, because all their references are real. */
   #isFruitless(type: TypeRow, most: number): boolean {
     const isExact = type === STACK || this.types.of(type).shape === SHAPE_DICT;
     return !isExact && (this.#fruitless.get(type) ?? 0) >= most;
@@ -293,7 +298,10 @@ class ValueRenewal {
     }
   }
 
-  /** The program goes on, and what it maps meanwhile can be read. False: long enough in all. */
+  /**
+   * Lets the program continue for a moment, and reads its new mappings. Returns false if all waits together reached
+   * their limit.
+   */
   #waited(): boolean {
     if (this.#pausedMs >= LONGEST_PAUSES_MS) {
       return false;
@@ -312,7 +320,7 @@ class ValueRenewal {
     this.#visit(object);
   }
 
-  /** What it refers to, its table as it is now. */
+  /** Visits the references of an object, with the current contents of its table. */
   #visit({ address, type, room }: ObjectRow): void {
     const { copy, types } = this;
     // For other tables, a visit gives the address and size.
@@ -341,15 +349,15 @@ class ValueRenewal {
     return row >= 0 && !this.types.of(row).isHeapType;
   }
 
-  /** Of the object that lives there now; negative: none does. */
+  /** The type of the object at an address now; negative if there is none. */
   #typeAt(address: Address): TypeRow {
     const [count = 0, type = 0] = readWords(this.copy.source, address, 2) ?? [];
-    // In a free block the address of the next one stands where an object has its count.
+    // A free block has the address of the next one at the place of an object's count.
     const high = Math.floor(count / 2 ** 32) % (this.layout.countFlags ? 2 ** 16 : 2 ** 32);
     return count > 0 && high === 0 ? this.types.find(type >>> 0, Math.floor(type / 2 ** 32)) : -1;
   }
 
-  /** The object that lives there now, copied while it did; null: none does. */
+  /** The object at an address now, after copying it again; null if there is none. */
   #valueAt(address: Address): ObjectRow | null {
     const { copy, layout, types } = this;
     const row = this.#typeAt(address);
@@ -360,7 +368,7 @@ class ValueRenewal {
     copy.source.readInto(address, new Uint8Array(this.#head.buffer));
     const own = ownBytes(types.of(row), layout, this.#head, 0, Number.MAX_SAFE_INTEGER);
     const before = types.of(row).preHeader;
-    // No more than its own: what stands behind it is another's, as it was.
+    // Only the object's own bytes, because the copy of what follows belongs to another moment.
     this.#copyAgain(address - before, own);
     if (copy.index(address) < 0 || this.#typeAt(address) !== row) {
       return null; // the copy has no room for it, or it was freed meanwhile

@@ -24,7 +24,7 @@ export interface MemrayHeader {
   readonly tracesPythonAllocators: boolean;
 }
 
-/** What both kinds of file contain. */
+/** The contents of both kinds of file. */
 export interface MemrayContent {
   readonly metrics: ForeignRecording["metrics"];
   /** False if the program was killed before memray wrote the end. */
@@ -44,7 +44,7 @@ export function memrayVersion(cursor: Cursor): number {
   return cursor.i32();
 }
 
-/** The cursor is behind the version. */
+/** The cursor is after the version. */
 export function readHeader(cursor: Cursor, version: number): MemrayHeader {
   const pythonVersion = version >= 12 ? cursor.i32() : 0;
   const nativeTraces = cursor.u8() !== 0;

@@ -199,7 +199,6 @@ class RecordReader {
     }
   }
 
-  /** Adds what was found to the sites of the recording. */
   /** Whether memray traced Python's allocators (--trace-python-allocators). */
   get seesPython(): boolean {
     return this.#sites.some(({ domain }) => domain === Domain.python);

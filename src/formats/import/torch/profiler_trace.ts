@@ -33,13 +33,13 @@ interface Call {
   readonly below: StackId;
   readonly frame: ForeignFrame;
   readonly stack: StackId;
-  /** The modules whose forward runs, or whose forward made what backward computes; "" for none. */
+  /** The modules whose forward pass runs, or whose backward operators run; "" if none does. */
   readonly module: string;
 }
 
 const BACKWARD = "autograd::engine::evaluate_function";
 const MODULE = "nn.Module: ";
-/** More snapshots would enlarge the recording without use. */
+/** More snapshots would only enlarge the recording. */
 const MOST_SNAPSHOTS = 50;
 
 function read(file: ForeignFile): ForeignRecording {
@@ -75,7 +75,7 @@ function read(file: ForeignFile): ForeignRecording {
       ...(replay.looks.length === 0
         ? []
         : [
-            `${replay.looks.length === 1 ? "The first snapshot is" : `The first ${replay.looks.length} snapshots are`} of the beginning of a backward pass: what it finds is what forward saved. --by module groups it.`,
+            `${replay.looks.length === 1 ? "The first snapshot is" : `The first ${replay.looks.length} snapshots are`} of the beginning of a backward pass, when the tensors that the forward pass saved are live. --by module groups them.`,
           ]),
       "Only tensors of PyTorch's allocators are counted, from the start of the trace: what was allocated before is missing. --by device separates devices.",
       ...(withStacks
@@ -139,7 +139,7 @@ class TraceReplay {
     return this.#blocks.peakMs;
   }
 
-  /** Takes a snapshot where a backward pass begins. */
+  /** Takes a snapshot when a backward pass begins. */
   #notePass(event: JsonObject): void {
     const isBackward = textOf(event.name).startsWith(BACKWARD);
     if (isBackward && !this.#isBackward && this.looks.length < MOST_SNAPSHOTS) {

@@ -32,9 +32,9 @@ interface Snapshot {
 }
 
 interface Node {
-  /** Children that are still to come. */
+  /** Number of children that have not been read yet. */
   children: number;
-  /** Bytes that no child so far explains. */
+  /** Bytes that the children so far do not account for. */
   rest: number;
   readonly frame: ForeignFrame | null;
 }
@@ -216,7 +216,7 @@ const UNKNOWN: ForeignFrame = {
   kind: FrameKind.mark,
 };
 
-/** Where the end is unknown, the highest one stands for the peak alone. */
+/** If the end is unknown, only the highest snapshot is kept, as the peak. */
 function onlyPeak(looks: readonly ProfileSnapshot[]): ProfileSnapshot[] {
   const total = ({ sites }: ProfileSnapshot) =>
     sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0);

@@ -24,7 +24,7 @@ function nameOf(text: string): string {
 /** Valgrind's own malloc and memcpy, which replace the C library's. */
 const REPLACEMENT = /\/vgpreload_|vg_replace_|dh_main/;
 
-/** Without the frames of Valgrind's replacements at the leaf. Leaf first. */
+/** The frames without those of Valgrind's replacements at the leaf. Leaf first. */
 export function ownFrames(frames: readonly ForeignFrame[]): readonly ForeignFrame[] {
   const first = frames.findIndex(({ file }) => !REPLACEMENT.test(file));
   return first < 0 ? frames : frames.slice(first);

@@ -1,4 +1,4 @@
-/** The bodies of requests that carry profiles: inflated within bounds, and the parts of a form. */
+/** The bodies of requests with profiles: bounded decompression, and the parts of a form. */
 import { gunzipSync, inflateSync } from "node:zlib";
 import { Decompress } from "fzstd";
 import { tooLarge } from "../../../model/errors/errors.js";
@@ -7,7 +7,7 @@ import { type LimitName, malformed, PROFILE_LIMITS, withinLimit } from "./receiv
 
 const ZSTD_MAGIC = 0xfd2fb528;
 const GZIP_MAGIC = 0x1f8b;
-/** fzstd takes a window of this size before it sees any content. */
+/** fzstd allocates a window of this size before it sees any content. */
 const MOST_ZSTD_WINDOW = 8 << 20;
 
 /** A body by its Content-Encoding. Throws TidemarkError. */
@@ -25,7 +25,7 @@ export function decodedBody(body: Buffer, encoding: string | undefined): Buffer 
     case "zstd":
       return inflated(() => unzstd(body, limit), limit);
     default:
-      return malformed("its Content-Encoding is none of gzip, deflate, zstd");
+      return malformed("its Content-Encoding is not gzip, deflate or zstd");
   }
 }
 
@@ -104,7 +104,7 @@ function unzstd(bytes: Buffer, limit: LimitName): Buffer {
   return Buffer.concat(chunks);
 }
 
-/** Bytes of history that the first frame asks for (RFC 8878, 3.1.1.1). */
+/** Window size that the first frame announces (RFC 8878, 3.1.1.1). */
 function zstdWindow(bytes: Buffer): number {
   const descriptor = bytes[4] ?? 0;
   if ((descriptor & 0x20) === 0) {

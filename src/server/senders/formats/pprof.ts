@@ -16,7 +16,7 @@ import {
 import { pushNumbers, pushSigned, readLine, readMessage } from "./wire.js";
 
 const MS_PER_NANO = 1e-6;
-/** Beyond it a table is larger than any profiler writes. */
+/** Largest table; no profiler writes larger ones. */
 const MOST_VALUES = 64;
 const NATIVE_FILE = /(^\[)|\.so(\.|$)|\.(c|cc|cpp|cxx|h|hpp|rs)$/;
 
@@ -76,7 +76,7 @@ export function decodePprof(bytes: Uint8Array): DecodedProfile {
   };
 }
 
-/** The values of a sample by what they measure. Throws TidemarkError for a negative one. */
+/** The values of a sample by figure. Throws TidemarkError for a negative value. */
 export function figuresOf(
   values: readonly number[],
   figures: readonly (Figure | null)[],
@@ -116,8 +116,10 @@ function framesOf(
   return frames;
 }
 
-/** The thread's name apart from the other labels. Ids and times of single events would make each sample unlike all
- * others: they are left out. */
+/**
+ * The thread's name apart from the other labels. Ids and times of single events are left out, because they would make
+ * each sample unique.
+ */
 function labelsOf(
   { labels }: RawSample,
   text: (index: number) => string,

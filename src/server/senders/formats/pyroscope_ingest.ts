@@ -63,7 +63,7 @@ async function profilePart(body: Buffer, contentType: string): Promise<Buffer> {
   return parts.get("profile")?.bytes ?? malformed("the form has no part called profile");
 }
 
-/** The last part of the name determines what folded stacks count. */
+/** The last part of the name determines the figure of folded stacks. */
 function textProfile(
   plain: Buffer,
   application: string,

@@ -1,4 +1,4 @@
-/** A profile that another profiler sent, whatever its format: what all readers of this folder produce. */
+/** A profile from another profiler, independent of its format: the result of all readers in this folder. */
 import type { Bytes, Millis, Pid, TimeMs } from "../../../model/base/units.js";
 import { badUsage, tooLarge } from "../../../model/errors/errors.js";
 import type { FrameKind } from "../../../model/profile/profile.js";
@@ -14,7 +14,7 @@ export interface ReceivedFrame {
   readonly kind: FrameKind;
 }
 
-/** What the types of a sample measure; others (CPU time, locks) are left out. */
+/** The figures of a sample; other sample types (CPU time, locks) are left out. */
 export const FIGURES = ["liveBytes", "liveObjects", "allocatedBytes", "allocatedObjects"] as const;
 export type Figure = (typeof FIGURES)[number];
 
@@ -25,12 +25,12 @@ export interface ReceivedSample extends Readonly<Record<Figure, number>> {
   readonly labels: readonly (readonly [string, string])[];
 }
 
-/** What a payload holds, before its sender is known. */
+/** The contents of a payload, before its sender is known. */
 export interface DecodedProfile {
   readonly samples: readonly ReceivedSample[];
   /** Figures that its sample types have. Empty: it is not a memory profile. */
   readonly figures: readonly Figure[];
-  /** 0: it carries none. */
+  /** 0 if it has none. */
   readonly timeMs: TimeMs;
   /** 0: unknown. */
   readonly durationMs: Millis;
@@ -48,7 +48,7 @@ export interface ReceivedProfile extends DecodedProfile {
   readonly id: string;
 }
 
-/** Bounds of one profile and of one request; each refusal names the one that it met. */
+/** Limits of one profile and of one request; each refusal names the limit. */
 export const PROFILE_LIMITS = {
   /** Of a request's body, as sent and inflated. */
   "request-bytes": 8 << 20,
@@ -77,7 +77,7 @@ export function withinLimit(name: LimitName, count: number): void {
   }
 }
 
-/** What the profiles of one request add up to. */
+/** The totals of the profiles of one request. */
 export class RequestBudget {
   readonly #used = new Map<LimitName, number>();
 
@@ -97,7 +97,7 @@ export class RequestBudget {
   }
 }
 
-/** Nanoseconds since 1970, as profiles carry them. 0 alone means that there is no time. */
+/** Nanoseconds since 1970, as in profiles; 0 means that there is no time. */
 export function timeOfNanos(nanos: number): TimeMs {
   const timeMs = Math.floor(nanos / 1e6);
   return timeMs === 0 && nanos !== 0 ? 1 : timeMs;
@@ -108,7 +108,10 @@ export function malformed(what: string): never {
   throw badUsage(`the profile cannot be read: ${what}`, "");
 }
 
-/** The figure that a sample type measures, by its name in Go, Pyroscope, OTLP and Datadog. null: no memory. */
+/**
+ * The figure that a sample type measures, by its name in Go, Pyroscope, OTLP and Datadog. null if it does not measure
+ * memory.
+ */
 export function figureOf(type: string): Figure | null {
   return Object.hasOwn(FIGURE_OF_TYPE, type) ? (FIGURE_OF_TYPE[type] ?? null) : null;
 }

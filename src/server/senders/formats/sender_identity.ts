@@ -1,4 +1,4 @@
-/** Labels that a sender gives its profiles, as an identity within the fleet. */
+/** Converts the labels of a sender's profiles to an identity within the fleet. */
 import { badUsage, tooLarge } from "../../../model/errors/errors.js";
 import {
   LONGEST_LABEL_NAME,
@@ -10,7 +10,7 @@ import type { ReceivedProfile } from "./received_profile.js";
 
 type Part = Exclude<keyof ServiceIdentity, "labels"> | "host" | "pid";
 
-/** Names of labels that are parts of an identity, of the most specific one first. */
+/** Names of labels that are parts of an identity, the most specific first. */
 const PARTS: Readonly<Record<Part, readonly string[]>> = {
   service: ["service_name", "service.name", "service"],
   version: ["version", "service.version", "service_version"],
@@ -25,10 +25,10 @@ const PARTS: Readonly<Record<Part, readonly string[]>> = {
 const PART_OF_NAME = new Map(
   Object.entries(PARTS).flatMap(([part, names]) => names.map((name) => [name, part as Part])),
 );
-/** Names of the profile itself, not of who sent it. */
+/** Labels of the profile itself, not of its sender. */
 const UNUSED = new Set(["__name__", "__profile_type__", "__type__", "__unit__", "__delta__"]);
 
-/** Throws TidemarkError for labels beyond a limit, and where none names the service. */
+/** Throws TidemarkError for labels beyond a limit, and if no label names the service. */
 export function senderIdentity(
   labels: Iterable<readonly [string, string]>,
 ): Pick<ReceivedProfile, "identity" | "host" | "pid"> {
@@ -37,7 +37,7 @@ export function senderIdentity(
     if (name.length === 0 || name.length > LONGEST_LABEL_NAME) {
       throw tooLarge("the name of a label", `label-name = 1 to ${LONGEST_LABEL_NAME} characters`);
     }
-    // The format of recordings refuses this name; here, nothing of the request is stored yet.
+    // The format of recordings refuses this name, so it is refused here, before anything of the request is stored.
     if (name === "__proto__") {
       throw badUsage("no label can have the name __proto__", "rename the label");
     }

@@ -16,7 +16,7 @@ export function readMessage(
     while (reader.pos < reader.len) {
       const [number, type] = reader.tag();
       if (!field(number, type, reader)) {
-        // Groups nest; nobody sends them any more.
+        // Groups can nest and are obsolete.
         if (type === WireType.StartGroup || type === WireType.EndGroup) {
           malformed("it holds groups");
         }

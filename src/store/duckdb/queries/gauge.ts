@@ -1,4 +1,4 @@
-/** SQL for gauges: a reading holds until the next one; readings are averaged over time, then summed over series. */
+/** SQL for gauges: a reading is valid until the next one; readings are averaged over time, then summed over series. */
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { SeriesName } from "../../../model/wire/services.js";
 import type { Selection } from "../../interface/store.js";
@@ -7,7 +7,7 @@ import type { Window } from "../../interface/window.js";
 /** A process is polled at least every 2 minutes; an older reading is not carried forward. */
 export const CARRY_MS = 300_000;
 
-/** Figures that are read at growing intervals hold for longer: 12 % of the run's length, and a little more. */
+/** Figures that are read at growing intervals are valid for longer: 12 % of the run's length, and a little more. */
 const RARE_CARRY = "greatest(600000, (m.ts_ms - s.recorded_ms) * 0.15)";
 
 /** Names of the metrics, and whether they cover only the recorded program's first process. */
@@ -23,8 +23,10 @@ const SOURCES: Readonly<
   ledger: { condition: "m.name LIKE 'ledger.%'", ofRoot: false, carry: RARE_CARRY },
 };
 
-/** Readings that hold within the window, with the time until which each holds. `metrics`: a table of the FROM clause;
- * `where`: further conditions on `s`, the series. Columns: grp, series_id, ts_ms, until_ms, value. */
+/**
+ * Readings that are valid within the window, each with the time until which it is valid. `metrics`: a table of the
+ * FROM clause; `where`: further conditions on `s`, the series. Columns: grp, series_id, ts_ms, until_ms, value.
+ */
 export function readingsSql(
   name: SeriesName,
   { metrics, group, where }: { metrics: string; group: string; where: string },

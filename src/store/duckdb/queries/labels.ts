@@ -1,4 +1,4 @@
-/** Labels of series: which there are, and SQL that selects by them. */
+/** The labels of series, and SQL that selects by them. */
 import type { DuckDBValue } from "@duckdb/node-api";
 import {
   type FigureSeries,
@@ -29,9 +29,9 @@ const COLUMNS = new Map(
     pid: "CASE WHEN s.pid > 0 THEN CAST(s.pid AS VARCHAR) ELSE '' END",
   }),
 );
-/** What selectors may name besides labels. */
+/** Other names that selectors may use. */
 const SELECTABLE = new Map([...COLUMNS, [STREAM_LABEL, "s.stream"]]);
-/** Names by which a selector may ask for them, too. */
+/** Alternative names of labels in a selector. */
 const ALIASES = new Map(
   Object.entries({
     service: "service_name",
@@ -138,7 +138,7 @@ export async function labelSets(
   return rows.map(({ vals }) => (vals as unknown as { items: string[] }).items.map(String));
 }
 
-/** Sums over series. A gauge is the mean over each step; what was allocated is the sum of the profiles in it. */
+/** Sums over series. A gauge is the mean over each step; allocated bytes are the sum of the profiles in it. */
 export async function figureSeries(
   database: StoreDatabase,
   query: FigureSeriesQuery,

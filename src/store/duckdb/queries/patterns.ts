@@ -1,7 +1,7 @@
 /**
  * Regular expressions in selectors. DuckDB's engine is RE2, whose time is linear in the value, but a repetition such as
- * `(.*a.*){900}` makes a large program of a short text. So the size of all patterns of a query is bounded, and the time
- * that they take.
+ * `(.*a.*){900}` makes a large program of a short text. So the total size of a query's patterns and the time that they
+ * take are bounded.
  */
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { Millis } from "../../../model/base/units.js";
@@ -14,13 +14,15 @@ const LONGEST_MS: Millis = 1_000;
 /** Above RE2's own limit on repetitions. */
 const MOST_REPEATS = 1_001;
 
-/** What one query spends on its patterns. */
+/** The time that one query has spent on its patterns. */
 export class PatternBudget {
   #size = 0;
   #leftMs: Millis = LONGEST_MS;
 
-  /** The values that a pattern matches as a whole, as a JSON array. `values`: a query of them, column `v`. Throws
-   * TidemarkError for a pattern that is none, and once a limit is used up. */
+  /**
+   * The values that a pattern matches as a whole, as a JSON array. `values`: a query of them, column `v`. Throws
+   * TidemarkError for an invalid pattern, and when a limit is reached.
+   */
   async matching(
     database: StoreDatabase,
     pattern: string,
@@ -52,7 +54,10 @@ export class PatternBudget {
   }
 }
 
-/** @internal Characters of a pattern with its counted repetitions written out; an upper bound, near enough. */
+/**
+ * @internal Characters of a pattern with its counted repetitions written out; an upper bound that is accurate enough.
+ *
+ */
 export function expandedSize(pattern: string): number {
   /** Sizes of the open groups, and of the newest item of each. */
   const groups: { size: number; last: number }[] = [{ size: 0, last: 0 }];

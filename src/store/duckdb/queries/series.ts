@@ -46,7 +46,7 @@ export function stepValues(stepMs: number, steps: number) {
   return { step_ms: BigInt(Math.round(stepMs)), steps: BigInt(steps) };
 }
 
-/** A reading before the window may hold within it. */
+/** A reading before the window may be valid within it. */
 export function metricsIn(database: StoreDatabase, { startMs, endMs }: Window): string {
   return database.union("metrics", database.daysIn(startMs - MS_PER_DAY, endMs));
 }
@@ -64,7 +64,7 @@ function liveBytesIn(database: StoreDatabase, window: Window): string {
     WHERE list_contains(r.label_keys, '${SOURCE_LABEL}'))`;
 }
 
-/** By group, a value for each step; null: no process reported. */
+/** By group, a value for each step; null if no process reported. */
 export function byGroup(rows: Rows, steps: number): Map<string, (number | null)[]> {
   const groups = new Map<string, (number | null)[]>();
   for (const { grp, step, value } of rows) {

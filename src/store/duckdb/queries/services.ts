@@ -1,4 +1,4 @@
-/** Services and their instances: which run, how much memory they use, how fast it grows. */
+/** Services and their instances: which ones run, how much memory they use, and how fast it grows. */
 import type {
   FleetVerdictsJson,
   InstanceRowJson,
@@ -13,7 +13,7 @@ import { CARRY_MS, readingsSql, stepsSql, windowValues } from "./gauge.js";
 import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
 
 const MOST_EVENTS = 200;
-/** After every day that is stored. */
+/** A time after every stored day. */
 const FAR_MS = Date.UTC(9999, 0, 1);
 /** A verdict whose growth was not measured. */
 export const UNMEASURED = "insufficient-evidence";
@@ -116,7 +116,7 @@ function byService(instances: readonly Instance[]): Map<string, Instance[]> {
   return groups;
 }
 
-/** What the profiles of others leave unknown. */
+/** What is unknown from profiles of other profilers. */
 function limitsOf(instances: readonly Instance[]): string[] {
   const sources = new Set(instances.flatMap(({ row }) => row.source ?? []));
   return [...sources]
@@ -227,7 +227,7 @@ function serviceRow(
   const growing = measured
     .slice()
     .sort((a, b) => (b.growthBytesPerHour ?? 0) - (a.growthBytesPerHour ?? 0));
-  // Where none was measured: a verdict that gives a reason, such as too little evidence.
+  // If none was measured: a verdict that gives a reason, such as too little evidence.
   const worst = growing[0] ?? shown.find((row) => row.verdict.kind !== NO_VERDICT.kind) ?? shown[0];
   const times = running.map((row) => row.msToLimit).filter((ms) => ms > 0);
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
@@ -252,7 +252,7 @@ function serviceRow(
   };
 }
 
-/** If none runs: the one that reported last. */
+/** If none runs, the one that reported last. */
 function newest(all: readonly Instance[]): InstanceRowJson[] {
   const rows = all.map(({ row }) => row).sort((a, b) => b.lastSeenMs - a.lastSeenMs);
   return rows.slice(0, 1);

@@ -1,11 +1,11 @@
-/** The newest figures of what runs, by service and version. */
+/** The newest figures of running instances, by service and version. */
 import type { TimeMs } from "../../../model/base/units.js";
 import type { VersionGauges } from "../../interface/store.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { CARRY_MS, windowValues } from "./gauge.js";
 import { UNMEASURED } from "./services.js";
 
-/** PSS and the ledger are read at a growing distance. */
+/** PSS and the ledger are read at growing intervals. */
 const RARE_MS = 86_400_000;
 
 export async function versionGauges(
