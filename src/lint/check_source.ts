@@ -5,7 +5,7 @@ import { RULES } from "./rules/index.js";
 import type { Fix, Report, Rule, Severity } from "./rules/rule.js";
 import type { SyntaxNode, SyntaxTree } from "./syntax/tree.js";
 
-/** What a rule found, before it is put in a document. Lines and columns count from 1. */
+/** A rule's finding, before it is converted to a document. Lines and columns count from 1. */
 export interface Finding {
   readonly rule: Rule;
   readonly severity: Severity;
@@ -14,7 +14,7 @@ export interface Finding {
   readonly column: number;
   readonly endLine: number;
   readonly endColumn: number;
-  /** The function around it: what a recording measured anywhere in it belongs to the finding. */
+  /** The function around it; memory that a recording measured anywhere in it counts for the finding. */
   readonly within: {
     readonly name: string;
     readonly line: number;
@@ -26,7 +26,7 @@ export interface Finding {
 
 export interface CheckedSource {
   readonly findings: readonly Finding[];
-  /** How many findings comments in the file switch off. */
+  /** Number of findings that comments in the file suppress. */
   readonly suppressed: number;
 }
 
@@ -90,10 +90,10 @@ function around({ line, endLine }: SyntaxNode, name: string) {
   return { name: name === "" ? "<lambda>" : name, line, endLine };
 }
 
-/** What says more about a container that grows than that it grows. */
+/** Rules that explain more about a growing container than the fact that it grows. */
 const OF_CONTAINERS = "L006 L012 L017 L019 L020 L021 L022 L024 L035 L039 L040";
 
-/** One line is reported once for each thing that it leaks: the rule that names it most precisely stays. */
+/** One line is reported once for each thing that it leaks, by the most precise rule. */
 const MORE_PRECISE = new Map(
   Object.entries({
     L001: OF_CONTAINERS,

@@ -1,4 +1,7 @@
-/** The Python grammar, as WebAssembly. This file lies as deep as the joined program, which finds the grammar from there. */
+/**
+ * The Python grammar, as WebAssembly. This file is as deep in the tree as the bundled program, which finds the grammar
+ * relative to itself.
+ */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -9,10 +12,10 @@ const GRAMMAR_PATH = fileURLToPath(
   new URL("../../grammars/tree-sitter-python.wasm", import.meta.url),
 );
 
-/** A file takes milliseconds; hostile ones must not hold up the others. */
+/** A file takes milliseconds; a hostile one must not delay the others. */
 const LONGEST_PARSE_MS = 20_000;
 
-/** The tree of a file's text; null where the parser does not finish. */
+/** The tree of a file's text; null if the parser does not finish. */
 export type ParsePython = (text: string) => SyntaxTree | null;
 
 let loaded: Promise<ParsePython> | null = null;

@@ -15,11 +15,11 @@ import type { SourceText } from "./syntax/tree.js";
 
 export interface LintRequest extends Omit<LintSettings, "exclude"> {
   readonly paths: readonly string[];
-  /** Patterns of the command line, from the working folder: files named there are checked all the same. */
+  /** Patterns of the command line, relative to the working folder; files that are named there are still checked. */
   readonly exclude?: readonly string[];
   /** Patterns of the settings. */
   readonly settingsExclude?: LintSettings["exclude"];
-  /** Change the files where a fix is safe. */
+  /** Change the files if a fix is safe. */
   readonly fix?: boolean;
 }
 
@@ -38,7 +38,7 @@ interface Checked {
   readonly within: Finding["within"];
 }
 
-/** Throws TM-E002 for rules that there are not, and where the paths hold no Python file. */
+/** Throws TM-E002 for unknown rules, and if the paths contain no Python file. */
 export async function lintPaths(request: LintRequest): Promise<LintRun> {
   const rules = chosenRules(request);
   const exclude = { folder: process.cwd(), patterns: request.exclude ?? [] };
@@ -155,11 +155,11 @@ class Run {
       this.report(
         file.path,
         tree.unknownSyntaxLine,
-        "syntax that the parser does not know: checked around it",
+        "contains syntax that the parser does not know: the rest was checked",
       );
     }
     if (tree.tooDeepLine !== null) {
-      this.report(file.path, tree.tooDeepLine, "nested too deeply: checked around it");
+      this.report(file.path, tree.tooDeepLine, "is nested too deeply in one place: the rest was checked");
     }
     this.#files++;
     this.#lines += tree.source.lines;

@@ -1,4 +1,4 @@
-/** What a plan assumed, in words: the reader changes what does not hold with an option. */
+/** The assumptions of a plan in words; an option corrects each one that is wrong. */
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 

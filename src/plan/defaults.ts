@@ -1,4 +1,4 @@
-/** What the command line, a page or a job's own files left open. */
+/** Defaults for everything that the command line, a page or a job's own files do not set. */
 import { badUsage } from "../model/errors/errors.js";
 import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
@@ -17,7 +17,7 @@ import type {
 } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
-/** Everything that may be asked for; what is absent is chosen here. */
+/** All options; absent ones get their defaults here. */
 export interface PlanRequest {
   readonly mode: "train" | "serve";
   readonly method?: Method;

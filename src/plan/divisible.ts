@@ -1,4 +1,4 @@
-/** A job that no library could run ends in one line instead of fractions of heads. */
+/** Refuses a job that no library could run, instead of computing with fractions of heads. */
 import { cannotDivide } from "../model/errors/plan_errors.js";
 import type { PlanOptions } from "./job/options.js";
 import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";

@@ -1,4 +1,4 @@
-/** What fits on a device: the largest batch, the longest sequence, and a table of methods and devices. */
+/** Computes what fits on a device: the largest batch, the longest sequence, and a table of methods and devices. */
 import type { Bytes } from "../model/base/units.js";
 import type { PlanFitJson, PlanJson } from "../model/documents/plan_document.js";
 import type { Gpu } from "./device/gpus.js";
@@ -40,7 +40,7 @@ function largestLength(fits: (length: number) => boolean, longest: number): numb
   return Math.min(found, limit);
 }
 
-/** An engine that fills its share always fits: what counts is whether its cache holds the sequences. */
+/** An engine that fills its share always fits: the question is whether its cache holds the sequences. */
 function shareOf(options: PlanOptions): number {
   return options.mode === "serve" && fillsDevice(options) ? options.utilization : 1;
 }
@@ -89,8 +89,8 @@ export function fitTable(
 }
 
 /**
- * Plans that differ in the device alone are made once: with a cache that grows as needed, a device adds its context and
- * workspace and changes nothing else.
+ * Plans that differ only in the device are computed once: with a cache that grows as needed, a device adds its context
+ * and workspace and changes nothing else.
  */
 function measuredOnce(base: Gpu, measure: Measure): Measure {
   const known = new Map<string, Bytes>();

@@ -42,7 +42,7 @@ export function parameterCount(model: ModelShape): number {
   return tape.parameters.reduce((sum, each) => sum + each.elements, 0);
 }
 
-/** Parameters that one token meets. */
+/** Parameters that one token uses. */
 function activeParameters(model: ModelShape, all: number): number {
   let idle = 0;
   for (const { hidden, layers } of model.towers) {

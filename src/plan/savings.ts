@@ -1,4 +1,4 @@
-/** What each technique would save of a plan: the plan is made again with it, so that interactions are in the figure. */
+/** What each technique would save: the plan is recomputed with it, so that the figure includes interactions. */
 import type { Bytes } from "../model/base/units.js";
 import type { PlanSavingJson } from "../model/documents/plan_document.js";
 import type { Measure } from "./fit.js";
@@ -9,7 +9,7 @@ interface Technique<Options> {
   readonly technique: string;
   readonly cost: string;
   readonly change: string;
-  /** null where it is in use already, or has no place here. */
+  /** null if it is already in use or does not apply. */
   readonly applied: (options: Options) => Options | null;
 }
 
@@ -171,7 +171,7 @@ const SERVING: readonly Technique<ServeOptions>[] = [
   },
 ];
 
-/** Largest saving first; what saves nothing is left out. */
+/** Largest saving first; techniques that save nothing are left out. */
 export function savingsOf(
   model: ModelShape,
   options: PlanOptions,

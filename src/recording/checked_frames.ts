@@ -180,7 +180,7 @@ export function checkedProfile(value: unknown): ProfileBatch {
 export function checkedLimits(value: unknown): LimitBatch {
   checkTable(value, { from: "string", sentences: "strings" }, "limits");
   const batch = value as LimitBatch;
-  demand(batch.from === "recorder" || batch.from === "agent", "limits are nobody's");
+  demand(batch.from === "recorder" || batch.from === "agent", "limits have an unknown source");
   return batch;
 }
 

@@ -207,7 +207,7 @@ export class OpenRecording implements Recording {
     };
   }
 
-  /** The last profile at or before the time, else the first. */
+  /** The last profile at or before the time, otherwise the first. */
   #snapshotBefore(timeMs: TimeMs): number {
     const after = this.looks.findIndex((look) => look.timeMs > timeMs);
     return after < 0 ? this.looks.length - 1 : Math.max(0, after - 1);

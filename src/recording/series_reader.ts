@@ -49,7 +49,7 @@ interface ProcessColumns {
   readonly values: Map<Metric, number[]>;
 }
 
-/** The row of the poll at `timeMs`: the rows of one poll follow each other in the log. */
+/** The row of the poll at `timeMs`; the rows of one poll are adjacent in the log. */
 function pollAt(timesMs: number[], timeMs: number): number {
   const last = timesMs.at(-1);
   if (last !== timeMs) {

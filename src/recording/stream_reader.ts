@@ -132,7 +132,7 @@ export class StreamReader {
 
   #decode(head: FrameHead, payload: Buffer, most: number): { value: unknown; bytes: number } {
     if (most <= 0) {
-      throw tooLarge(`what ${this.source} holds, inflated,`, `${this.limits.callBytes >> 20} MiB`);
+      throw tooLarge(`the decompressed content of ${this.source}`, `${this.limits.callBytes >> 20} MiB`);
     }
     const plain = plainPayload(head, payload, this.source, most);
     const value = decodeColumns(plain, this.source);
@@ -151,7 +151,7 @@ export class StreamReader {
     } catch (error) {
       // A RangeError: a row that the frame's own columns do not have.
       if (error instanceof BatchError || error instanceof RangeError) {
-        throw damagedInput(this.source, `a frame makes no sense: ${error.message}`);
+        throw damagedInput(this.source, `a frame is invalid: ${error.message}`);
       }
       throw error;
     }

@@ -31,7 +31,7 @@ export interface RecordingMeta {
   readonly identity?: ServiceIdentity;
   /** Another tool's file that the recording was imported from; absent if Tidemark recorded it. */
   readonly imported?: ImportedSource;
-  /** Set where another profiler made the profiles, and a server wrote them down. Their allocated figures are those of
+  /** Set if another profiler made the profiles and a server stored them. Their allocated figures are those of
    * each profile's own time; in other recordings they grow from the start of the process. */
   readonly sender?: {
     /** "pyroscope", "otlp", "datadog" */

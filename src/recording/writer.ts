@@ -49,7 +49,7 @@ export class RecordingWriter {
     return RecordingWriter.after(FileSink.resume(path, keepBytes), tables, profiles);
   }
 
-  /** Continues a recording that another process, or this one, wrote up to `tables` and so many profiles. */
+  /** Continues a recording that this or another process wrote up to `tables` and a number of profiles. */
   static after(sink: FrameSink, tables: ProfileTables, profiles: number): RecordingWriter {
     const writer = new RecordingWriter(sink);
     writer.#dictionary.next(tables);
@@ -168,7 +168,7 @@ export class RecordingWriter {
     }
   }
 
-  /** Everything that the agents cannot see at the moment; replaces their earlier sentences. */
+  /** Everything that the agents cannot currently see; replaces their earlier sentences. */
   agentLimits(timeMs: TimeMs, sentences: readonly string[]): void {
     const content = sentences.join("\n");
     if (content !== this.#lastAgentLimits) {

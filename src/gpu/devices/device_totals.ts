@@ -28,7 +28,7 @@ interface DeviceProcess {
 export interface DeviceReading {
   readonly devices: Device[];
   readonly processes: DeviceProcess[];
-  /** Of the devices that are divided. */
+  /** The instances of divided devices. */
   readonly divided: InstanceReading;
 }
 
@@ -36,19 +36,19 @@ const DEVICES = "index,uuid,name,memory.total,memory.used,utilization.gpu,mig.mo
 const PROCESSES = "pid,gpu_uuid,used_gpu_memory";
 /** The driver may hang on a device that fell off the bus. */
 const PATIENCE_MS = 5000;
-/** `nvidia-smi -q` writes some 20 kB a device. */
+/** `nvidia-smi -q` writes about 20 kB per device. */
 const LONGEST_ANSWER = 64 * 2 ** 20;
 const TABLE = ["--format=csv,noheader,nounits"];
 const MIB = 2 ** 20;
 
-/** @throws TidemarkError TM-E065 where no driver answers */
+/** @throws TidemarkError TM-E065 if no driver answers */
 export async function readDevices(): Promise<DeviceReading> {
   const devices = parseDevices(await ask([`--query-gpu=${DEVICES}`, ...TABLE]));
   if (devices.length === 0) {
     throw noDeviceDriver("nvidia-smi lists no device");
   }
   const processes = parseProcesses(await ask([`--query-compute-apps=${PROCESSES}`, ...TABLE]));
-  // It asks the driver for everything there is: only where it says more.
+  // `nvidia-smi -q` queries everything, so it runs only if it adds figures.
   const divided = devices.some(({ mig }) => mig)
     ? parseInstances(await ask(["-q"]))
     : { instances: [], processes: [] };

@@ -15,7 +15,7 @@ import {
 import { evidenceOf } from "../recorded/evidence.js";
 import { type AttachProgress, AttachProgressReader } from "./attach_progress.js";
 
-/** With `forMs: "auto"`: when the first verdict is computed, the factor to each next one, the longest recording. */
+/** With `forMs: "auto"`: the time of the first verdict, the factor to each next one, and the longest recording. */
 const FIRST_VERDICT_MS: Millis = 30_000;
 const VERDICT_FACTOR = 1.5;
 const LONGEST_MS: Millis = 600_000;
@@ -28,7 +28,7 @@ interface AttachRequest
   readonly forMs: Millis | "auto";
   /** Called while the process does not run Python code, with its RSS. */
   readonly onWaiting: (doing: string, rssBytes: Bytes) => void;
-  /** Called about once a second while it is recorded. */
+  /** Called about once a second during the recording. */
   readonly onProgress: (progress: AttachProgress) => void;
 }
 

@@ -20,18 +20,21 @@ export interface LintAnswer {
   readonly fixed: number;
   /** A path that was named could not be checked. */
   readonly isIncomplete: boolean;
-  /** From pyproject.toml; undefined where it has none. */
+  /** From pyproject.toml; undefined if it sets none. */
   readonly failOn?: string;
 }
 
 export interface LintQuestion extends LintRequest {
   /** Ranks the findings. */
   readonly recording?: Recording;
-  /** A baseline is about to be written: those of the settings do not count. */
+  /** A baseline is about to be written, so that of the settings does not apply. */
   readonly acceptsAll?: true;
 }
 
-/** The findings below some paths. What the command line leaves open, `[tool.tidemark.lint]` decides. Throws TM-E002. */
+/**
+ * The findings below some paths. `[tool.tidemark.lint]` provides what the command line does not set. Throws TM-E002.
+ *
+ */
 export async function lintDocument(question: LintQuestion): Promise<LintAnswer> {
   const { exclude: settingsExclude = [], ...settings } = settingsAbove(firstPath(question.paths));
   const request = { ...settings, settingsExclude, ...question };
@@ -59,7 +62,7 @@ export function lintBaseline(document: LintJson, path: string): string {
   return baselineText(document.findings, path);
 }
 
-/** All rules: what they find, in the order of their ids. */
+/** All rules with descriptions, in the order of their ids. */
 export function lintRules() {
   return RULES.map(({ id, name, severity, finds, why }) => ({ id, name, severity, finds, why }));
 }
@@ -69,7 +72,10 @@ function firstPath(paths: readonly string[]): string {
   return existsSync(first) ? first : ".";
 }
 
-/** By live bytes at the lines of a finding, largest first; what was not measured comes last, in the order of files. */
+/**
+ * By live bytes at the lines of a finding, largest first; findings without a measurement come last, in the order of
+ * files.
+ */
 function ranked({ document, functions }: LintRun, recording: Recording): LintFindingJson[] {
   const { sites } = summarize(recording, "end", {});
   const byFile = sitesByFile(sites);
@@ -89,7 +95,7 @@ function ranked({ document, functions }: LintRun, recording: Recording): LintFin
   );
 }
 
-/** A line that stores what the lines above it made allocates next to nothing itself: the function counts. */
+/** A line that stores objects from the lines above allocates almost nothing itself, so the whole function counts. */
 function isMost(line: Measure, around: Measure): boolean {
   return (
     line.liveBytes >= SMALLEST_SHARE * around.liveBytes &&
@@ -144,7 +150,7 @@ function realPath(path: string): string {
   }
 }
 
-/** A recording of another machine has another folder: whole components from the end decide. */
+/** A recording from another machine has other folders, so whole components are compared from the end. */
 function byEnd(files: ReadonlyMap<string, SitesOfLine>, path: string): SitesOfLine | undefined {
   const end = `/${path.replace(/^(?:\.\.?\/)+/, "")}`;
   const found = [...files].filter(([file]) => file.endsWith(end));

@@ -25,7 +25,7 @@ import {
 import type { Recording } from "../../recording/types.js";
 import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
 
-/** A model with the options that a plan was made with. */
+/** A model with the options of a plan. */
 export interface Planned {
   readonly model: ModelShape;
   readonly options: PlanOptions;
@@ -53,7 +53,10 @@ export function planDocument(
   };
 }
 
-/** With what PyTorch's allocator held at its peak. `onProgress` counts MiB. @throws TidemarkError for a damaged file */
+/**
+ * Compares the plan with the peak of PyTorch's allocator in a snapshot. `onProgress` counts MiB. @throws TidemarkError
+ * for a damaged file
+ */
 export async function planComparedWithSnapshot(
   plan: PlanJson,
   path: string,
@@ -88,7 +91,7 @@ export async function planComparedWithSnapshot(
   };
 }
 
-/** With the highest figures that a recording has of a device's allocator. @throws TidemarkError TM-E014 */
+/** Compares the plan with the highest figures of a device's allocator in a recording. @throws TidemarkError TM-E014 */
 export function planComparedWithRecording(
   plan: PlanJson,
   recording: Recording,
@@ -121,7 +124,7 @@ export function planComparedWithRecording(
   };
 }
 
-/** With vLLM's own start-up log. @throws TidemarkError TM-E014 where the log has no memory figures */
+/** Compares the plan with vLLM's start-up log. @throws TidemarkError TM-E014 if the log has no memory figures */
 export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
   const log = readVllmLog(readLog(path));
   if (Object.keys(log).length === 0) {

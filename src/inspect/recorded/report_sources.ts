@@ -8,14 +8,14 @@ import type { ReportSource } from "../../model/documents/report_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
 import type { RecordingMeta } from "../../recording/types.js";
 
-/** The page grows by the text; a program's own code is seldom more. */
+/** Limit on the text, which enlarges the page; a program's own code is rarely larger. */
 const MOST_FILES = 40;
 const LARGEST_FILE: Bytes = 512 << 10;
 const MOST_TEXT: Bytes = 2 << 20;
 
 /**
  * The files whose lines allocated most, if the recording was made here. Only Python files: a recording from elsewhere
- * must not make a page carry other files of this machine.
+ * must not put other files of this machine into a page.
  */
 export function sourcesOf(
   meta: RecordingMeta,
@@ -66,7 +66,7 @@ function filesBySize(tables: ProfileTables, looks: readonly ProfileSnapshot[]): 
     );
 }
 
-/** undefined: it is not a file of text, not readable, or too large. */
+/** undefined if it is not a text file, not readable, or too large. */
 function readSource(
   path: string,
   most: Bytes,

@@ -1,7 +1,7 @@
 /** Patterns of paths, as in .gitignore: `*` within a name, `**` over folders; without a slash any part of the path. */
 import { relative } from "node:path";
 
-/** Patterns, and the folder that their paths start from. */
+/** Patterns, and the folder to which they are relative. */
 export interface PathPatterns {
   readonly folder: string;
   readonly patterns: readonly string[];
@@ -11,7 +11,7 @@ export function matchesAny(path: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => matches(path, pattern));
 }
 
-/** Whether one of the patterns matches a file, each seen from the folder of its patterns. */
+/** Whether one of the patterns matches a file, each relative to the folder of its patterns. */
 export function isMatched(path: string, lists: readonly PathPatterns[]): boolean {
   return lists.some(
     ({ folder, patterns }) =>

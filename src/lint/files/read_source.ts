@@ -9,7 +9,7 @@ export interface SourceOfFile {
   /** Without a byte order mark. */
   readonly text: string;
   readonly hasByteOrderMark: boolean;
-  /** What a changed text would be written in; null for encodings that cannot be written. */
+  /** The encoding in which a changed text would be written; null for encodings that cannot be written. */
   readonly encoding: "utf-8" | "ascii" | null;
 }
 
@@ -21,7 +21,7 @@ const MARK = "\ufeff";
 export function readSource(path: string): ReadSource {
   if (path.endsWith(".ipynb")) {
     return {
-      problem: "is a notebook: check what `jupyter nbconvert --to script` makes of it",
+      problem: "is a notebook: check the output of `jupyter nbconvert --to script`",
     };
   }
   let bytes: Buffer;
@@ -54,7 +54,10 @@ export function readSource(path: string): ReadSource {
   }
 }
 
-/** Writes a changed text as the file was written before. Returns why it could not, as the end of a sentence. */
+/**
+ * Writes a changed text as the file was written before. Returns the reason if it could not, as the end of a sentence.
+ *
+ */
 export function writeSource(path: string, text: string, source: SourceOfFile): string | null {
   if (source.encoding === null) {
     return "is not in UTF-8: it was not fixed";

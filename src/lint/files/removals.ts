@@ -1,4 +1,7 @@
-/** Which names of other modules a file removes entries from: `cache.ENTRIES.clear()`, `from cache import ENTRIES`. */
+/**
+ * The containers of other modules from which a file removes entries: `cache.ENTRIES.clear()`, `from cache import
+ * ENTRIES`.
+ */
 
 const REMOVAL = "(?:clear|pop|popitem|popleft|remove|discard|difference_update)\\(";
 const OF_MODULE = new RegExp(`\\b([A-Za-z_]\\w*)\\.([A-Za-z_]\\w*)\\.${REMOVAL}`, "g");

@@ -9,10 +9,10 @@ import type { PathPatterns } from "./globs.js";
 export interface LintSettings {
   readonly select?: readonly string[];
   readonly ignore?: readonly string[];
-  /** Paths to leave out, and the folders that the patterns start from. */
+  /** Paths to leave out, and the folders to which the patterns are relative. */
   readonly exclude?: readonly PathPatterns[];
   readonly failOn?: string;
-  /** Path of the baseline, from the working folder. */
+  /** Path of the baseline, relative to the working folder. */
   readonly baseline?: string;
   /** Rules that are off for the files of a pattern. */
   readonly perFileIgnores?: readonly { paths: PathPatterns; rules: readonly string[] }[];
@@ -23,7 +23,7 @@ const EXCLUDE = "exclude";
 const IGNORES = "per-file-ignores";
 const KEYS = ["select", "ignore", EXCLUDE, "fail-on", "baseline", IGNORES];
 
-/** Settings of the nearest pyproject.toml above `start` that has the table. Throws TM-E002 for what it does not know. */
+/** Settings of the nearest pyproject.toml above `start` that has the table. Throws TM-E002 for an unknown setting. */
 export function settingsAbove(start: string): LintSettings {
   for (let folder = resolve(start); ; folder = dirname(folder)) {
     const path = join(folder, "pyproject.toml");
@@ -40,7 +40,7 @@ export function settingsAbove(start: string): LintSettings {
   }
 }
 
-/** null where there is no such file, or a folder of this name. */
+/** null if there is no such file, or a folder has this name. */
 function textOf(path: string): string | null {
   try {
     return readFileSync(path, "utf8").replace(/^\ufeff/, "");

@@ -22,7 +22,7 @@ const SKIPPED_FOLDERS = new Set([
 ]);
 
 export interface SourceFile {
-  /** As findings name it: relative to the working folder, unless it lies outside. */
+  /** The path in findings: relative to the working folder, unless it is outside of it. */
   readonly path: string;
   /** The user named the file itself, not a folder above it. */
   readonly isNamed: boolean;
@@ -32,7 +32,7 @@ export interface FoundFiles {
   readonly files: readonly SourceFile[];
   /** Paths that could not be read: path and reason. */
   readonly unreadable: readonly { path: string; reason: string; isNamed: boolean }[];
-  /** How many of the paths that the user named are left out by a pattern. */
+  /** Number of paths that the user named and a pattern leaves out. */
   readonly excluded: number;
 }
 
@@ -96,7 +96,7 @@ export function findSourceFiles(
   return { files: [...files.values()], unreadable, excluded };
 }
 
-/** What a link leads to; null where it leads nowhere. */
+/** The target of a link; null if there is none. */
 function kindOf(path: string) {
   try {
     return statSync(path);

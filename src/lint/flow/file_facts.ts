@@ -8,7 +8,7 @@ import { Repeats } from "./repeats.js";
 import { Resources } from "./resources.js";
 import { Tensors } from "./tensors.js";
 
-/** Everything that rules ask about one file. What a question needs is worked out when it is first asked. */
+/** Everything that rules query about one file. Each answer is computed at its first use. */
 export class FileFacts {
   readonly module: Module;
   readonly names: Names;
@@ -21,7 +21,7 @@ export class FileFacts {
 
   constructor(
     readonly tree: SyntaxTree,
-    /** As findings name it. */
+    /** The path in findings. */
     readonly path: string,
     /** Names of this module from which other checked files remove entries. */
     readonly emptiedElsewhere: ReadonlySet<string> = new Set(),

@@ -8,19 +8,19 @@ import type { Use, Uses } from "../scopes/uses.js";
 export interface Growth {
   readonly slot: Slot;
   readonly container: Container;
-  /** Where entries are added, after the container was made. */
+  /** Places where entries are added, after the container was created. */
   readonly grows: readonly Use[];
   readonly elementGrows: readonly Use[];
-  /** Where entries are removed, or the container is replaced. */
+  /** Places where entries are removed, or the container is replaced. */
   readonly shrinks: readonly Use[];
   readonly elementShrinks: readonly Use[];
   /** Its length is compared with a limit. */
   readonly isChecked: boolean;
-  /** Returned, or passed to code that is not seen. */
+  /** It is returned, or passed to unknown code. */
   readonly gives: readonly Use[];
 }
 
-/** Methods that give attributes their first value. */
+/** Methods that initialize attributes. */
 const FIRST_VALUES =
   /^(?:__init__|__post_init__|__new__|__init_subclass__|setUp|setup_method|initialize|__attrs_post_init__|model_post_init|__setstate__)$/;
 
@@ -33,7 +33,7 @@ export class Containers {
     readonly uses: Uses,
   ) {}
 
-  /** null for a slot that holds no container of this file's making. */
+  /** null for a slot without a container that this file creates. */
   of(slot: Slot): Growth | null {
     const known = this.#known.get(slot);
     if (known !== undefined) {
@@ -71,7 +71,7 @@ export class Containers {
       container,
       grows: [
         ...of("grow").filter((use) => adds(use, container)),
-        // A missing entry is made: defaultdict(list)[key].append(x).
+        // A missing entry is created: defaultdict(list)[key].append(x).
         ...(container.elements === null
           ? []
           : of("element grow").filter(({ by }) => by !== "[]+=")),
@@ -93,7 +93,7 @@ function adds(use: Use, container: Container): boolean {
   return true;
 }
 
-/** `x = []` where the slot comes to be. */
+/** `x = []` where the slot is first assigned. */
 function isFirstValue(use: Use, slot: Slot): boolean {
   if (use.by !== "=") {
     return false;

@@ -1,10 +1,10 @@
-/** What loops do: how often their bodies run, what ends them. */
+/** Facts about loops: how often their bodies run, and what ends them. */
 import { bare, integerValue, isInside, opensScope, positionals } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
 const COMPREHENSIONS = /^(?:list|set|dictionary)_comprehension$|^generator_expression$/;
 
-/** Whether `outer` runs `child` once for each round. */
+/** Whether `outer` runs `child` once per iteration. */
 export function isLoopOf(outer: SyntaxNode, child: SyntaxNode): boolean {
   switch (outer.kind) {
     case "for_statement":
@@ -18,7 +18,7 @@ export function isLoopOf(outer: SyntaxNode, child: SyntaxNode): boolean {
 
 const FEW_ROUNDS = 16;
 
-/** A loop over a literal, or a small range: its rounds are counted. */
+/** A loop over a literal or a small range, with a known number of iterations. */
 export function isShort(loop: SyntaxNode): boolean {
   const clause = COMPREHENSIONS.test(loop.kind)
     ? loop.children.find(({ kind }) => kind === "for_in_clause")
@@ -40,8 +40,8 @@ export function isShort(loop: SyntaxNode): boolean {
 }
 
 /**
- * A loop that a program stays in: `while True`, `while self.running` or a loop over a subscription. One that a break, a
- * return or a yield leaves is one only if it waits for something: parsers loop until their input ends.
+ * A loop that runs as long as the program: `while True`, `while self.running` or a loop over a subscription. A loop
+ * with a break, a return or a yield counts only if it waits for something, because parsers loop until their input ends.
  */
 export function isEndless(loop: SyntaxNode): boolean {
   const body = loop.child("body");
@@ -63,20 +63,20 @@ export function isEndless(loop: SyntaxNode): boolean {
     : ITERATORS.test(right) || (FEEDING_CALLS.test(right) && MESSAGES.test(item));
 }
 
-/** A `for` over these goes on for ever. */
+/** A `for` over these never ends. */
 const ITERATORS =
   /^(?:itertools\.count|count)\(|^iter\(\s*[\w.]*(?:queue|conn|sock)|(?:\.listen|\.subscribe|\.consume|consumer)(?:\(.*\))?$/is;
-/** It does over these if what they give is a message. */
+/** A `for` over these never ends if they yield messages. */
 const FEEDING_CALLS = /(?:^|\.)(?:watch|stream|listen|subscribe|consume|tail|follow)\w*\(.*\)$/s;
 const RUNNING =
   /^(?:not\s+[\w.]*(?:stop|shutdown|clos|exit|quit|cancel|done|finish)[\w.]*(?:\(\))?|[\w.]*(?:running|alive|active|is_open|started|connected)(?:\(\))?)$/i;
-/** Waiting for work or time. */
+/** Calls that wait for work or time. */
 const WAITING =
   /\.(?:recv|recvfrom|accept|poll|consume|listen|receive|receive_text|receive_json|recv_json|brpop|blpop|xread|get_message|read_message)\(|(?:[\w.]*(?:queue|inbox|jobs|tasks|mailbox|channel)|\b_?q)\.get\(|\bsleep\(|\.wait\(|\bselect\(/i;
-/** An `async for` over these goes on as long as the connection does. */
+/** An `async for` over these runs as long as the connection. */
 const STREAMS =
   /(?:consumer|subscri\w*|\blisten\w*|pubsub|websocket|\bws|ws_conn\w*|\bsocket|messages|notifications|watch|events)(?:\.\w+)?(?:\(.*\))?$|(?:channel|connection|client)(?:\.(?:listen|messages|notifications|events|iter|stream|receive|recv|subscribe|incoming|consume|watch)\w*)?(?:\(.*\))?$/is;
-/** These do if what they give is a message, not a part of one answer. */
+/** The same for these if they yield messages, not parts of one answer. */
 const FEEDS =
   /(?:broker|bus|queue|queue_iter|topic|feed|exchange|redis|nats|nc|kafka|mqtt|amqp|inbox|source|reader|conn|session)(?:\.\w+)?(?:\(.*\))?$|\.?(?:stream|tail|poll|incoming|requests)(?:\(.*\))?$/is;
 const MESSAGES =

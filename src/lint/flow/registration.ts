@@ -5,7 +5,7 @@ import type { Use } from "../scopes/uses.js";
 import { bare, mentions, within } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 
-/** Names of functions that put together what a program consists of. */
+/** Names of functions that assemble the parts of a program. */
 const REGISTERING =
   /^_?(?:_*register|subscribe|install|setup|set_up|init|configure|load_?(?:config|plugin|module|setting|all|extension)|create_app|make_app|main$|bootstrap|monkeypatch|on_?startup|startup|lifespan|parse_args|opt_|import_|build_parser|__init_subclass__|__set_name__|__new__|__class_getitem__|__prepare__|__module__|command$|option$|implements|overload|export|deprecat|alias|wrap)/i;
 const DEFINITIONS =
@@ -28,7 +28,7 @@ export function isRegistration(use: Use, handles: (scope: Scope) => boolean): bo
   return isTypeLike(use.key) || isDefinition(use.value) || isDecorator(scope);
 }
 
-/** Keys that a program has a fixed number of: its types, its functions, constants. */
+/** Keys of which a program has a fixed number: its types, its functions, constants. */
 export function isTypeLike(key: SyntaxNode | null): boolean {
   if (key === null) {
     return false;
@@ -68,7 +68,7 @@ function isDefinition(value: SyntaxNode | null): boolean {
   );
 }
 
-/** A function that returns its own parameter, or a function in it, decorates. */
+/** A function that returns its own parameter or an inner function is a decorator. */
 function isDecorator(scope: Scope): boolean {
   if (scope.kind === "lambda") {
     return false;
@@ -93,14 +93,14 @@ function isDecorator(scope: Scope): boolean {
   return false;
 }
 
-/** Local names are followed so far. */
+/** Longest chain of local names that is followed. */
 const LONGEST_CHAIN = 3;
 
-/** Whether an expression depends on what the function was called with, directly or through its local names. */
+/** Whether an expression depends on the function's arguments, directly or through local names. */
 export function isFromArguments(
   node: SyntaxNode | null,
   scope: Scope | null,
-  /** 0 for the parameters themselves alone. */
+  /** 0: only the parameters themselves. */
   depth = LONGEST_CHAIN,
 ): boolean {
   if (node === null || scope === null) {
@@ -121,7 +121,7 @@ export function isFromArguments(
   );
 }
 
-/** A key of which there are as many as the text of the program says: a name out of a literal, or of the settings. */
+/** A key whose number is fixed by the program's text: a name from a literal or from the settings. */
 export function isFixedKey(key: SyntaxNode | null, scope: Scope): boolean {
   if (key === null) {
     return false;
@@ -146,7 +146,7 @@ export function isFixedKey(key: SyntaxNode | null, scope: Scope): boolean {
     : isConstant(node);
 }
 
-/** A sequence of constants, or what is named like one. */
+/** A sequence of constants, or a name that looks like one. */
 function isLiteral(node: SyntaxNode): boolean {
   return /^(?:tuple|list|set)$/.test(node.kind)
     ? node.children.every((child) => isConstant(bare(child)))

@@ -1,4 +1,4 @@
-/** Which code runs again and again: loops, handlers of requests and messages, and what these call. */
+/** Code that runs repeatedly: loops, handlers of requests and messages, and the functions that these call. */
 
 import type { Call, Module } from "../scopes/module.js";
 import type { Names } from "../scopes/names.js";
@@ -7,10 +7,10 @@ import { argumentsOf } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
 import { isEndless, isLoopOf, isShort, leavesAfter } from "./loops.js";
 
-/** How code comes to run again; the text of a message: "each time `f` handles a request". */
+/** The reason why code runs repeatedly, as the text of a message: "each time `f` handles a request". */
 export interface Repeat {
   readonly kind: "loop" | "endless loop" | "handler" | "called";
-  /** For a called function: why what calls it runs again. */
+  /** For a called function: why its caller runs repeatedly. */
   readonly origin: "loop" | "endless loop" | "handler";
   /** The loop or the function. */
   readonly node: SyntaxNode;
@@ -35,11 +35,11 @@ const HANDLER_NAMES =
 const REQUEST_TYPES =
   /(?:^|[.[\s|"'])(?:Request|HttpRequest|HTTPConnection|WebSocket|HTTPServerRequest|ServicerContext|IncomingMessage|WSGIRequest|WebSocketServerProtocol|StreamReader)\b/;
 
-/** These run a function that they are given. */
+/** These run a function that is passed to them. */
 const STARTERS =
   /^(?:submit|Thread|Process|Timer|run_in_executor|to_thread|run_in_threadpool|run_sync|apply_async|call_later|call_soon|call_soon_threadsafe|call_at|start_soon|start_new_thread|spawn|spawn_later|add_task|imap|imap_unordered|ensure_future)$/;
 
-/** These call a function that they are given for each message, request or tick. */
+/** These call a function that is passed to them for each message, request or tick. */
 const SUBSCRIPTIONS = (
   "subscribe psubscribe basic_consume consume add_job add_url_rule add_api_route add_api_websocket_route " +
   "add_event_handler add_message_handler add_periodic_task message_callback_add add_get add_post add_put add_delete " +
@@ -50,7 +50,7 @@ const SUBSCRIPTIONS = (
 const ONCE =
   /^_?(?:main|setup|set_up|startup|on_startup|lifespan|create_app|make_app|build_app|bootstrap|configure\w*|init\w*|load_config\w*|register\w*|install\w*|run_server|cli|entrypoint|conftest|setUp\w*|tearDown\w*|setUpClass|asyncSetUp)$/;
 
-/** A function that is called by repeated code runs again; such calls are followed so far. */
+/** A function that repeated code calls runs repeatedly; longest chain of such calls that is followed. */
 const LONGEST_CALL_CHAIN = 3;
 
 export class Repeats {
@@ -63,7 +63,7 @@ export class Repeats {
     readonly names: Names,
   ) {}
 
-  /** Why this code runs again and again; null where nothing shows that it does. */
+  /** Why this code runs repeatedly; null if nothing shows that it does. */
   of(node: SyntaxNode): Repeat | null {
     const scope = this.module.scopeOf(node);
     const loop = this.loopAround(node);
@@ -73,7 +73,7 @@ export class Repeats {
     }
     const around = scope.functionAround;
     const whole = around === null ? null : this.ofFunction(around);
-    // A loop over a few things runs again where its function does.
+    // A loop with few iterations runs repeatedly only if its function does.
     return loop === null || (whole !== null && whole.origin !== "loop")
       ? whole
       : { kind: "loop", origin: "loop", node: loop, text: "in a loop" };
@@ -90,7 +90,7 @@ export class Repeats {
     return outer;
   }
 
-  /** Why a function runs again and again: it handles requests, or repeated code calls it. */
+  /** Why a function runs repeatedly: it handles requests, or repeated code calls it. */
   ofFunction(scope: Scope, depth = 0): Repeat | null {
     const known = this.#ofFunction.get(scope);
     if (known !== undefined) {
@@ -193,7 +193,7 @@ export class Repeats {
     return this.#callers.get(scope) ?? [];
   }
 
-  /** Whether this file calls a function, and only while it is imported: a table is filled, line by line. */
+  /** Whether this file calls a function, but only during import, as code that fills a table line by line does. */
   isOnlyCalledAtImport(scope: Scope, depth = 0): boolean {
     const callers = this.callersOf(scope);
     return (
@@ -210,7 +210,7 @@ export class Repeats {
     );
   }
 
-  /** Functions that are handed to a broker, a router or a scheduler, which calls them for each message. */
+  /** Functions that are passed to a broker, a router or a scheduler, which calls them for each message. */
   #isSubscribed(scope: Scope): boolean {
     if (this.#subscribed === null) {
       this.#subscribed = new Set();
@@ -249,7 +249,7 @@ export class Repeats {
     });
   }
 
-  /** `handle` of a command for the terminal, which ends with it. */
+  /** `handle` of a terminal command, whose process ends with it. */
   #isCommand({ methodOf: owner, name }: Scope): boolean {
     return (
       owner !== null &&

@@ -1,4 +1,4 @@
-/** What becomes of something that must be closed: files, connections, pools. */
+/** The fate of objects that must be closed: files, connections, pools. */
 import type { Names } from "../scopes/names.js";
 import type { Slots } from "../scopes/slots.js";
 import { argumentsOf, around, bare, statementOf, within } from "../syntax/expressions.js";
@@ -6,8 +6,7 @@ import type { SyntaxNode } from "../syntax/tree.js";
 
 /**
  * - `managed`: a `with` closes it. `closed`: its `close()` is called.
- * - `moved`: it is returned, stored, or handed to an owner.
- * - `open`: the function ends, and nothing closed it.
+ * - `moved`: it is returned, stored, or passed to an owner. - `open`: the function ends without closing it.
  */
 export type Fate = "managed" | "closed" | "moved" | "open";
 
@@ -15,7 +14,7 @@ const CLOSING =
   /^(?:close|aclose|shutdown|terminate|dispose|disconnect|stop|quit|release|join|wait|kill|communicate|detach|cleanup|unlink|cancel|close_all|poll|stop_server|__exit__|__aexit__|exit|finish|putconn|clf|end)$/;
 const MANAGERS =
   /(?:^|\.)(?:closing|aclosing|enter_context|enter_async_context|push|push_async_callback|callback|using|autoclose)$/;
-/** These take a file and return what they read. */
+/** These read a file that is passed to them and return its contents. */
 const READERS =
   /(?:^|\.)(?:json\.load|pickle\.load|yaml\.(?:safe_|full_)?load|csv\.(?:reader|DictReader|writer)|toml(?:lib)?\.load|load|safe_load|reader|DictReader|list|len|sum|sorted|set|tuple|map|enumerate|marshal\.load|pd\.read_\w+|pandas\.read_\w+|print|str|parse|read)$/;
 
@@ -25,7 +24,7 @@ export class Resources {
     readonly slots: Slots,
   ) {}
 
-  /** `call` makes the resource. */
+  /** `call` creates the resource. */
   fateOf(call: SyntaxNode): Fate {
     const outer = around(call);
     const parent = call.parent;
@@ -98,7 +97,7 @@ export class Resources {
     return this.#used(target as SyntaxNode, false);
   }
 
-  /** By the uses of the variable that holds it. */
+  /** The fate according to the uses of the variable that holds it. */
   #used(target: SyntaxNode, isModule: boolean): Fate {
     const slot = this.slots.of(target);
     if (slot === null) {
@@ -190,7 +189,7 @@ export class Resources {
         );
       return closes ? "closed" : keeps ? "moved" : null;
     }
-    // A class keeps it; a collection gets it.
+    // A class stores it, or it is added to a collection.
     return /^_*[A-Z]|^(?:add|append|appendleft|put|put_nowait|register\w*|set\w*|insert|push|extend|track|attach|add\w*|call\w*|start\w*|submit|partial|defer\w*|spawn\w*|flock|lockf)$/.test(
       last,
     )

@@ -1,4 +1,4 @@
-/** Which values of PyTorch carry the graph that `backward` walks. */
+/** Finds the PyTorch values that carry an autograd graph. */
 import type { Module } from "../scopes/module.js";
 import type { Names } from "../scopes/names.js";
 import type { Scope } from "../scopes/scope.js";
@@ -15,7 +15,10 @@ const LIGHTNING_STEPS = /^training_step$/;
 const NO_GRAD_STEPS = /^(?:validation_step|test_step|predict_step)$/;
 const NO_GRAD = /(?:^|\.)(?:no_grad|inference_mode|set_grad_enabled)$/;
 
-/** `load_model`, `self._resolve_model`: what is named like a model behind a verb does something to one. */
+/**
+ * `load_model`, `self._resolve_model`: a name with a verb before "model" is a function that works on a model, not a
+ * model.
+ */
 export function isVerb(callee: string): boolean {
   return /(?:^|[._])(?:get|load|unload|create|build|set|update|make|save|delete|download|init|register|compile|export|check|run|train|fit|find|list|wrap|convert|resolve|select|choose|pick|fetch|parse|describe|validate|clone|copy|prepare|test)_/.test(
     callee,
@@ -31,7 +34,7 @@ export class Tensors {
     readonly names: Names,
   ) {}
 
-  /** Whether the file imports PyTorch, or what trains with it. */
+  /** Whether the file imports PyTorch or a library that trains with it. */
   get usesTorch(): boolean {
     this.#usesTorch ??= this.#imports(
       /^(?:torch|torchvision|lightning|pytorch_lightning|accelerate|ignite|fastai|transformers|timm|deepspeed|sentence_transformers|diffusers|peft)\b/,
@@ -48,7 +51,7 @@ export class Tensors {
     );
   }
 
-  /** Names of variables of a function on which `backward` is called, directly or through a scaler or accelerator. */
+  /** Names of a function's variables on which `backward` is called, directly or through a scaler or accelerator. */
   lossesOf(scope: Scope): Set<string> {
     const known = this.#losses.get(scope);
     if (known !== undefined) {
@@ -154,7 +157,7 @@ export class Tensors {
     const values = writes.flatMap(({ value, kind }) =>
       value !== null && (kind === "assign" || kind === "unpack") ? [value] : [],
     );
-    // `loss = loss.item()` after the step: what it carries depends on the place; be silent.
+    // `loss = loss.item()` after the step: whether it carries a graph depends on the place, so nothing is reported.
     if (values.some((value) => isDetached(value))) {
       return false;
     }
@@ -209,7 +212,7 @@ export class Tensors {
   }
 }
 
-/** `.item()`, `.detach()`, `float(...)`, also below calls that keep what they are given: `loss.detach().cpu()`. */
+/** `.item()`, `.detach()`, `float(...)`, also inside calls that keep their argument: `loss.detach().cpu()`. */
 export function isDetached(node: SyntaxNode): boolean {
   const value = bare(node);
   if (value.kind === "call") {

@@ -4,8 +4,8 @@
  *     TM-L001 src/app/cache.py 5f0c81d2a9e4
  *
  * The last word is a hash of the line's text without spaces around it, so that a finding stays known when lines above it
- * change. Findings on equal lines of a file are counted: two lines of the baseline cover two findings. Paths start from
- * the folder of the baseline, so that it holds from whatever folder `tidemark lint` runs.
+ * change. Findings on equal lines of a file are counted: two lines of the baseline cover two findings. Paths are
+ * relative to the folder of the baseline, so it is valid whatever folder `tidemark lint` runs in.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -19,7 +19,7 @@ interface Known {
   readonly text: string;
 }
 
-const HEAD = "# Findings of `tidemark lint` that are accepted; made by --save-baseline.\n";
+const HEAD = "# Findings of `tidemark lint` that are accepted; written by --save-baseline.\n";
 
 /** The text of the baseline at `path` that accepts these findings. */
 export function baselineText(findings: readonly Known[], path: string): string {

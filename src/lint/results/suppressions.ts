@@ -3,11 +3,11 @@ import type { Comment } from "../syntax/tree.js";
 /** `# tidemark: ignore[TM-L012] reason`, at the end of the line or alone on the line before; without ids for all rules. */
 const IGNORE = /#\s*tidemark:\s*ignore(-file)?(?:\[([^\]]*)\])?/i;
 
-/** Comments that silence the same finding in ruff, flake8 and pylint. */
+/** Comments that suppress the same finding in ruff, flake8 and pylint. */
 const NOQA =
   /#\s*noqa:.*?\b(?:B019|W1518)\b|#\s*pylint:\s*disable=.*?(?:\bmethod-cache-max-size-none\b|\bW1518\b)/i;
 
-/** Which rules the comments of a file switch off, and where. */
+/** The rules that the comments of a file suppress, and where. */
 export class Suppressions {
   readonly #lines = new Map<number, Set<string>>();
   readonly #file = new Set<string>();

@@ -1,4 +1,7 @@
-/** Containers that the application object holds: `app.state.seen`, `request.app["bodies"]`. Often another file makes them. */
+/**
+ * Containers that the application object holds: `app.state.seen`, `request.app["bodies"]`. Often another file creates
+ * them.
+ */
 import type { FileFacts } from "../flow/file_facts.js";
 import { bare } from "../syntax/expressions.js";
 import type { SyntaxNode } from "../syntax/tree.js";
@@ -14,7 +17,7 @@ export function namesApplication(file: FileFacts): boolean {
   );
 }
 
-/** 'app["seen"]', also of `app.setdefault("seen", [])`; null for what belongs to no application. */
+/** 'app["seen"]', also of `app.setdefault("seen", [])`; null if it does not belong to an application. */
 export function entryOfApplication(holder: SyntaxNode, file: FileFacts): string | null {
   const node = bare(holder);
   const text = node.text.replace(/\.setdefault\(\s*(["'][^"']+["']).*\)$/s, "[$1]");
@@ -27,7 +30,7 @@ export function entryOfApplication(holder: SyntaxNode, file: FileFacts): string 
   return ENTRY.test(entry) ? entry : null;
 }
 
-/** Whether anything in the file removes from the entry or looks at its length. */
+/** Whether anything in the file removes from the entry or checks its length. */
 export function isEntryEmptied(entry: string, file: FileFacts): boolean {
   const name = /(?:\[["']|\.)(\w+)["'\]]*$/.exec(entry)?.[1] ?? entry;
   const uses = [

@@ -1,4 +1,4 @@
-/** What the rules about caching decorators share. */
+/** Shared by the rules about caching decorators. */
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Scope } from "../scopes/scope.js";
 import { keyword, positionals } from "../syntax/expressions.js";
@@ -17,7 +17,7 @@ const CACHES =
 const OTHER_CACHES =
   /(?:^|\.)(?:django|flask_caching|st|streamlit|cache_page|pytest|joblib|diskcache|redis|app|memory|Memory)\./;
 
-/** The caching decorator of a function; null where it has none. */
+/** The caching decorator of a function; null if it has none. */
 export function cacheOf(scope: Scope, file: FileFacts): CacheDecorator | null {
   for (const node of scope.decorators) {
     const callee = node.kind === "call" ? (node.child("function") ?? node) : node;
@@ -29,7 +29,7 @@ export function cacheOf(scope: Scope, file: FileFacts): CacheDecorator | null {
   return null;
 }
 
-/** Decorators of other libraries may well have limits of their own. */
+/** Decorators of other libraries may have their own limits. */
 function isKnown(name: string): boolean {
   return (
     !name.includes(".") ||

@@ -1,4 +1,4 @@
-/** What the rules about containers share. */
+/** Shared by the rules about containers. */
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Growth } from "../flow/growth.js";
 import {
@@ -18,7 +18,7 @@ export function onlyGrows({ container, shrinks, isChecked, grows }: Growth): boo
   return !container.isBounded && shrinks.length === 0 && !isChecked && grows.length > 0;
 }
 
-/** A name as messages show it. */
+/** A name in the form that messages use. */
 export function code(text: string): string {
   return `\`${text.replaceAll(/\s+/g, " ")}\``;
 }
@@ -32,11 +32,14 @@ export interface Suspect {
   readonly use: Use;
   /** "in each call of `f`". */
   readonly when: string;
-  /** The file shows that the code runs again and again. */
+  /** The file shows that the code runs repeatedly. */
   readonly isRepeated: boolean;
 }
 
-/** The use by which a container grows with the program's work; null where it grows with its text alone, as registries do. */
+/**
+ * The use by which a container grows with the program's work; null if it grows only with the program's text, as
+ * registries do.
+ */
 export function growingUse(growth: Growth, file: FileFacts): Suspect | null {
   if (growth.container.kind === "queue") {
     return null; // TM-L024
@@ -81,11 +84,11 @@ function isFirst({ scope }: Use, { slot }: Growth): boolean {
   return isOfInstance && /^__(?:init|post_init)__$/.test(scope.functionAround?.name ?? "");
 }
 
-/** Names of containers that hold what a program is made of. */
+/** Names of containers that hold the parts of a program. */
 const PARTS =
   /registr|handlers|types|modules|converters|codecs|rules|commands|hooks|alias|dispatch|formats|plugins|warn|backends|loaded|callbacks|listeners|classes|providers|extensions|config|dtype|descriptors|libs/i;
 
-/** Without a sign that the function runs again, what it adds must depend on how it is called. */
+/** If nothing shows that the function runs repeatedly, its additions must depend on its arguments. */
 function isWork(use: Use, { slot }: Growth): boolean {
   const scope = use.scope.functionAround;
   const added = use.key ?? use.value;
@@ -96,7 +99,7 @@ function isWork(use: Use, { slot }: Growth): boolean {
   return !PARTS.test(slot.name) && !isSetUp && isFromArguments(added, scope) && !isPlatform(added);
 }
 
-/** Methods that put an object together from its parts, unless their parameters name work: `add_route`, not `add_order`. */
+/** Methods that assemble an object from its parts, unless their parameters name work: `add_route`, not `add_order`. */
 const JOINING =
   /^_*(?:async_)?(?:add|declare|define|set|include|use|bind|extend|connect|mount|enable|discover|populate|attach|append|push)(?:_|[A-Z])/;
 const WORK_PARAMETERS =
@@ -118,7 +121,7 @@ function isPlatform(added: SyntaxNode | null): boolean {
   );
 }
 
-/** Names of classes of which a program has one object. */
+/** Names of classes of which a program has only one object. */
 export const LONG_LIVED =
   /(?:Service|Server|Manager|Store|Cache|Registry|Middleware|Tracker|Monitor|Worker|Consumer|Listener|Dispatcher|Broker|Hub|Engine|Daemon|Scheduler|Agent|Bot|Gateway|Repository|Recorder|Metrics|Controller|Proxy|Coordinator|Supervisor|Limiter|Throttler?|Telemetry|Auditor|EventBus|Bus|Feed|Memory|Index|Client|Pool|Hook|Callback|Trainer|Logger|Api|App)$/;
 

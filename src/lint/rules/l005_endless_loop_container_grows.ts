@@ -55,7 +55,7 @@ def consume(queue):
         if (!isResult && isOutside === true && use !== undefined && onlyGrows(growth) && !isReset) {
           yield {
             node: use.at,
-            message: `${code(growth.slot.name)} ${gains(growth)} in each round of an endless loop, and nothing removes any`,
+            message: `${code(growth.slot.name)} ${gains(growth)} in each iteration of an endless loop, and nothing removes any`,
           };
         }
       }

@@ -58,7 +58,7 @@ def train(model, loader, criterion, optimizer):
     for (const node of file.module.nodesOf("assignment")) {
       const left = node.child("left");
       const right = node.child("right");
-      // A constant key keeps the last one alone.
+      // A constant key keeps only the last one.
       const isNewEntry = left?.kind === "subscript" && !isConstant(left.child("subscript"));
       if (isNewEntry && right !== null) {
         yield* reportOf(right, left.child("value"), node, file.module.scopeOf(node), file);

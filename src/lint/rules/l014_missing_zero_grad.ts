@@ -59,7 +59,7 @@ for x, y in loader:
 
 const ZEROING = ["zero_grad", "zero_grads", "clear_grad", "clear_gradients", "zero_", "zerograd"];
 
-/** Whether a function, a method beside it, or a function that it calls sets gradients to zero. */
+/** Whether a function, another method of its class, or a function that it calls sets gradients to zero. */
 function zeroes(scope: Scope, file: FileFacts): boolean {
   const { module, names } = file;
   const places = [

@@ -60,7 +60,7 @@ def features(model, image):
       if (!isLost || (removes && !isDropped(call.node))) {
         continue;
       }
-      // A hook on a tensor of the step goes with the tensor.
+      // A hook on a tensor of the step is freed with the tensor.
       const isOnTensor = call.name === "register_hook";
       const isRepeated = repeat !== null && (repeat.origin !== "loop" || isOverData(repeat.node));
       if (!isOnTensor && (isRepeated || (!isOnce && runsModel(call, file)))) {

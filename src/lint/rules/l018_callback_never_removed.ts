@@ -108,7 +108,7 @@ function callbackOf(call: Call, file: FileFacts): SyntaxNode | null {
   return null;
 }
 
-/** `self.NAME`, unless the class gives it a value that is no method. */
+/** `self.NAME`, unless the class assigns it a value that is not a method. */
 function isBoundMethod(node: SyntaxNode, { names, slots }: FileFacts): boolean {
   const object = node.kind === "attribute" ? node.child("object") : null;
   if (object === null || object.text !== "self") {
@@ -126,7 +126,7 @@ function isInnerFunction(node: SyntaxNode, { names }: FileFacts): boolean {
   return scope?.parent?.functionAround != null;
 }
 
-/** The registry outlives what the callback refers to. */
+/** Whether the registry outlives the objects that the callback refers to. */
 function isLasting(call: Call, callback: SyntaxNode, file: FileFacts): boolean {
   const around = call.scope.functionAround;
   if (around === null || call.receiver === null || isWeak(call) || isOnce(call.node)) {
@@ -150,7 +150,7 @@ function isLasting(call: Call, callback: SyntaxNode, file: FileFacts): boolean {
   ) {
     return false;
   }
-  // What a module keeps, or a parameter that came from outside.
+  // An object that a module keeps, or a parameter from outside.
   const root = file.slots.of(receiver);
   const isShared =
     resolved === "atexit" ||
@@ -219,7 +219,7 @@ function isBoundOrSelf(callback: SyntaxNode): boolean {
   return mentions(callback, "self");
 }
 
-/** A class of which there are many, by its name or because repeated code makes them. */
+/** A class with many objects, according to its name or because repeated code creates them. */
 function isMadeOften(call: Call, file: FileFacts): boolean {
   const owner = call.scope.methodAround?.methodOf;
   const init = call.scope.functionAround;

@@ -173,7 +173,7 @@ function isLasting(holder: SyntaxNode, at: SyntaxNode, file: FileFacts): boolean
   return isShared || (!isRead && file.repeats.of(at) !== null && !isRaised(slot.name, file));
 }
 
-/** The list is raised, or looked at, when the work is done. */
+/** The list is raised or read when the work is done. */
 function isRaised(name: string, file: FileFacts): boolean {
   return file.module.attributesNamed(name).some((node) => {
     const outer = node.parent;

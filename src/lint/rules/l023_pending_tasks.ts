@@ -63,7 +63,7 @@ async def serve(queue, stopped):
         yield {
           node: call.node,
           message:
-            "each round makes tasks, and leaves those that are not done pending: cancel them",
+            "each iteration creates tasks and leaves the unfinished ones pending: cancel them",
         };
       }
     }

@@ -69,7 +69,7 @@ function* reportOf(growth: Growth, file: FileFacts) {
   }
 }
 
-/** A pool takes back what it gave out. */
+/** A pool that takes its own objects back. */
 function isPool({ slot }: Growth): boolean {
   return /pool|free|idle|resource|avail|spare/i.test(`${slot.name} ${slot.owner.name}`);
 }

@@ -46,7 +46,7 @@ async def weather(city: str):
       if (isLeft) {
         yield {
           node: call.node,
-          message: `${code(call.callee.text)} is made ${repeat.text}, and nothing closes it: make one for the program`,
+          message: `${code(call.callee.text)} is created ${repeat.text}, and nothing closes it: create one for the whole program`,
         };
       }
     }

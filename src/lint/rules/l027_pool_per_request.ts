@@ -40,7 +40,7 @@ def handle(request):
         yield {
           node: call.node,
           severity: repeat === null ? "warning" : "error",
-          message: `${code(call.callee.text)} is made ${repeat?.text ?? `in each call of ${code(name ?? "")}`}, and never shut down`,
+          message: `${code(call.callee.text)} is created ${repeat?.text ?? `in each call of ${code(name ?? "")}`}, and never shut down`,
         };
       }
     }

@@ -42,14 +42,14 @@ def tokens(text: str):
       } else if (repeat !== null && isConstant(call.node, repeat.node)) {
         yield {
           node: call.node,
-          message: `${code(call.callee.text)} loads the same model in each round of the loop`,
+          message: `${code(call.callee.text)} loads the same model in each iteration of the loop`,
         };
       }
     }
   },
 };
 
-/** Nothing that the loop changes decides what is loaded. */
+/** The loaded model does not depend on anything that the loop changes. */
 function isConstant(call: SyntaxNode, loop: SyntaxNode): boolean {
   const left = loop.child("left");
   const names =

@@ -49,7 +49,7 @@ def handle(request):
       if ((isMade && isId) || isMadeBefore) {
         yield {
           node: call.node,
-          message: `${code(call.node.text.slice(0, 70))} makes a logger for each id, and ${code("logging")} never forgets one`,
+          message: `${code(call.node.text.slice(0, 70))} creates a logger for each id, and ${code("logging")} keeps every logger`,
         };
       }
     }
@@ -64,7 +64,7 @@ function isIdentity({ text }: SyntaxNode): boolean {
   return ID.test(text) && text !== "key" && !/\.r?(?:split|partition)\([^)]*\)\[0\]$/.test(text);
 }
 
-/** What the name is made of: `{x}` of a formatted string, both sides of `+` and `%`, arguments of `format`. */
+/** The parts of the name: `{x}` of a formatted string, both sides of `+` and `%`, arguments of `format`. */
 function parts(name: SyntaxNode): SyntaxNode[] {
   if (name.kind === "string") {
     return [...within(name, "interpolation")].flatMap(({ children }) => children.slice(0, 1));

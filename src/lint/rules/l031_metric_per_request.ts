@@ -42,7 +42,7 @@ def items():
       ) {
         yield {
           node: call.node,
-          message: `${code(call.callee.text)} is made ${repeat.text}, and its registry keeps every one`,
+          message: `${code(call.callee.text)} is created ${repeat.text}, and its registry keeps every one`,
         };
       }
     }

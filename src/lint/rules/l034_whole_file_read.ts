@@ -68,7 +68,7 @@ def count(path):
       if (!hasLimit(call.node) && isOnlyIterated(call.node, file)) {
         yield {
           node: call.node,
-          message: `${code(call.callee.text)} reads the whole table before the loop looks at the first row: pass ${code("chunksize")}`,
+          message: `${code(call.callee.text)} reads the whole table before the loop processes the first row: pass ${code("chunksize")}`,
         };
       }
     }
@@ -90,7 +90,7 @@ interface WholeRead {
 }
 
 function reportOf({ node, isLines }: WholeRead, loop: SyntaxNode): Report {
-  const message = `${code(node.text.slice(0, 60))} reads everything before the loop looks at the first row`;
+  const message = `${code(node.text.slice(0, 60))} reads everything before the loop processes the first row`;
   const receiver = node.child("function")?.child("object");
   return isLines && receiver && isUntouched(receiver, loop)
     ? {
@@ -171,7 +171,7 @@ function asksForFew(loop: SyntaxNode, file: FileFacts): boolean {
   );
 }
 
-/** What gives its rows one by one: a loader, a reader of CSV, a cursor. */
+/** Objects that yield their rows one by one: a loader, a CSV reader, a cursor. */
 function isRowSource(node: SyntaxNode): boolean {
   return /^(?:\w*(?:data_?loader|dataset|train_loader|test_loader|val_loader)|csv\.(?:Dict)?[rR]eader\((?!(?:io\.)?StringIO).*\)|pq\.\S*iter_batches\(.*\)|cursor|cur)$/s.test(
     node.text,
@@ -196,7 +196,7 @@ function hasLimit(call: SyntaxNode): boolean {
   return ["chunksize", "nrows", "iterator"].some((name) => keyword(call, name) !== null);
 }
 
-/** `for row in table.itertuples()` is all that becomes of the table. */
+/** The table is used only in `for row in table.itertuples()`. */
 function isOnlyIterated(call: SyntaxNode, file: FileFacts): boolean {
   const target = assignedTo(call);
   if (target === null) {

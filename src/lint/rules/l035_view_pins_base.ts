@@ -72,7 +72,7 @@ function isPartOfIt(subscript: SyntaxNode): boolean {
 
 type BaseKind = "array" | "tensor" | "memoryview";
 
-/** What is cut, if the function made it and lets it go. */
+/** The sliced object, if the function created it and does not keep it. */
 function baseKind(base: SyntaxNode, scope: Scope, file: FileFacts): BaseKind | null {
   const binder = file.names.binderOf(base.text, scope);
   if (binder !== scope) {

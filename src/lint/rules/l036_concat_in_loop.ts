@@ -54,7 +54,7 @@ table = pd.concat([pd.read_csv(path) for path in paths])
       ) {
         yield {
           node: statement,
-          message: `each round copies all of ${code(left.text)}: collect the parts in a list and join them once`,
+          message: `each iteration copies all of ${code(left.text)}: collect the parts in a list and join them once`,
         };
       }
     }
@@ -73,7 +73,7 @@ function joinOf(value: SyntaxNode): SyntaxNode {
   return branch ?? value;
 }
 
-/** The target is one of what is joined. */
+/** The target is one of the joined parts. */
 function joins(call: SyntaxNode, target: SyntaxNode): boolean {
   const [first, second] = positionals(call);
   if (first === undefined) {

@@ -54,7 +54,7 @@ for batch in loader:
       const end = statement.source.startOfLine(statement.endLine + 1);
       yield {
         node: call.node,
-        message: `${code(call.node.text)} ${repeat.text} gives memory back that the next round allocates again`,
+        message: `${code(call.node.text)} ${repeat.text} releases memory that the next iteration allocates again`,
         ...(isAlone
           ? { fix: { description: "remove the call", edits: [{ start, end, text: "" }] } }
           : {}),

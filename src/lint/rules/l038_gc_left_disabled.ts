@@ -57,7 +57,7 @@ def load_index(path):
         yield {
           node: call.node,
           severity: "error",
-          message: `${code("gc.freeze()")} ${repeat.text} takes all objects out of the collector's sight, garbage included`,
+          message: `${code("gc.freeze()")} ${repeat.text} hides all objects from the collector, garbage included`,
         };
       }
     }

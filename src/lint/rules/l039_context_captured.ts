@@ -54,7 +54,7 @@ async def handle(request):
       ) {
         yield {
           node: call.node,
-          message: `a ${code("ContextVar")} made in ${code(call.scope.name || "a function")} stays in every context that it was set in: make it at the top of the module`,
+          message: `a ${code("ContextVar")} created in ${code(call.scope.name || "a function")} stays in every context in which it was set: create it at module level`,
         };
       }
     }

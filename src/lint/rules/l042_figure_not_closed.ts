@@ -35,7 +35,7 @@ for name, series in data.items():
       if (repeat !== null && !isClosed(file)) {
         yield {
           node: call.node,
-          message: `${code(call.callee.text)} makes a figure ${repeat.text}, and ${code("pyplot")} keeps each one until ${code("plt.close()")}`,
+          message: `${code(call.callee.text)} creates a figure ${repeat.text}, and ${code("pyplot")} keeps each one until ${code("plt.close()")}`,
         };
       }
     }

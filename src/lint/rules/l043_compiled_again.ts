@@ -41,7 +41,7 @@ def handle(request):
       ) {
         yield {
           node: call.node,
-          message: `${code(call.callee.text)} compiles again ${repeat.text}: make the compiled function once`,
+          message: `${code(call.callee.text)} compiles again ${repeat.text}: create the compiled function once`,
         };
       }
     }

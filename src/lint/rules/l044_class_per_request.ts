@@ -40,7 +40,7 @@ def validate(fields: dict):
       if (isType && repeat !== null && repeat.origin !== "loop") {
         yield {
           node: call.node,
-          message: `${code(call.callee.text)} makes a class ${repeat.text}`,
+          message: `${code(call.callee.text)} creates a class ${repeat.text}`,
         };
       }
     }
@@ -49,7 +49,7 @@ def validate(fields: dict):
       if (repeat !== null && repeat.kind === "handler" && !isLocal(owner.name)) {
         yield {
           node: owner.node.child("name") ?? owner.node,
-          message: `the class ${code(owner.name)} is made ${repeat.text}`,
+          message: `the class ${code(owner.name)} is created ${repeat.text}`,
         };
       }
     }

@@ -1,9 +1,12 @@
-/** What the rules about things made for each request share: a call by its full name, and what becomes of the result. */
+/**
+ * Shared by the rules about objects that are created for each request: calls by their full names, and the fate of
+ * their results.
+ */
 import type { FileFacts } from "../flow/file_facts.js";
 import type { Repeat } from "../flow/repeats.js";
 import type { Call } from "../scopes/module.js";
 
-/** Calls whose full name matches. Names of classes also match where the import is not seen. */
+/** Calls whose full name matches. Names of classes also match without a visible import. */
 export function* callsMatching(
   pattern: RegExp,
   file: FileFacts,
@@ -18,7 +21,7 @@ export function* callsMatching(
   }
 }
 
-/** Why the call runs again, if its result lives no longer than the round: it is not kept for the next one. */
+/** Why the call runs repeatedly, if its result is not kept for the next iteration. */
 export function madeAgain(call: Call, file: FileFacts): Repeat | null {
   const repeat = file.repeats.of(call.node);
   return repeat === null || isMadeOnce(call) ? null : repeat;
@@ -43,7 +46,7 @@ function isMadeOnce(call: Call): boolean {
       return true;
     }
   }
-  // A cached function makes one.
+  // A cached function creates it once.
   return call.scope.decorators.some(({ text }) =>
     /^[\w.]*(?:cache|cached|fixture|singleton|lazy)\w*(?:\(|$)/.test(text),
   );

@@ -17,12 +17,12 @@ export interface Edit {
   readonly text: string;
 }
 
-/** What a rule reports of one place. */
+/** A rule's report about one place. */
 export interface Report {
   readonly node: SyntaxNode;
-  /** One sentence: what grows, and what never removes it. */
+  /** One sentence: what grows, and that nothing removes it. */
   readonly message: string;
-  /** Where it differs from the rule's. */
+  /** Set if it differs from the rule's. */
   readonly severity?: Severity;
   readonly fix?: Fix;
 }
@@ -38,7 +38,7 @@ export interface Rule {
   readonly finds: string;
   /** Why memory grows. */
   readonly why: string;
-  /** How fast. */
+  /** How fast memory grows. */
   readonly speed: string;
   /** Python that the rule reports, and the same without the leak: both are tests of the rule. */
   readonly before: string;

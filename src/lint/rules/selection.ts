@@ -1,4 +1,4 @@
-/** Which rules a command line or a setting means. */
+/** The rules that a command line or a setting selects. */
 import { didYouMean } from "../../model/base/near_miss.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { RULES } from "./index.js";

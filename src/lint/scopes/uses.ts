@@ -17,7 +17,7 @@ import type { Slot, Slots } from "./slots.js";
  * - `grow`: an entry is added. `element grow`: to a container that is an entry.
  * - `shrink`: entries are removed, or the container is replaced.
  * - `check`: its length is compared.
- * - `give`: it is returned or passed on; its further uses are not seen.
+ * - `give`: it is returned or passed on; its further uses are unknown.
  */
 export type UseKind = "grow" | "element grow" | "shrink" | "element shrink" | "check" | "give";
 
@@ -313,7 +313,7 @@ export class Uses {
     return READERS.has(name ?? "") ? [] : [this.#use("give", call, name ?? "")];
   }
 
-  /** `len(x) > limit` is a bound; `len(x) > 0` is none. */
+  /** `len(x) > limit` is a bound; `len(x) > 0` is not. */
   #length(call: SyntaxNode): Use[] {
     let outer = around(call);
     while (outer !== null && /operator$/.test(outer.kind) && outer.kind !== "comparison_operator") {

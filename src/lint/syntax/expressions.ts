@@ -1,4 +1,4 @@
-/** Small questions about expressions. */
+/** Small queries about expressions. */
 import type { SyntaxNode } from "./tree.js";
 
 /** Without parentheses, `await`, and the annotations of a type checker (`cast(T, x)` is a call). */
@@ -141,7 +141,7 @@ export function statementOf(node: SyntaxNode): SyntaxNode {
   return statement;
 }
 
-/** Whether the value of an expression is thrown away. */
+/** Whether the value of an expression is discarded. */
 export function isDropped(node: SyntaxNode): boolean {
   const outer = around(node);
   if (outer?.kind === "await") {

@@ -1,10 +1,10 @@
 import type { TreeCursor } from "web-tree-sitter";
 import { type Comment, SourceText, SyntaxNode, type SyntaxTree } from "./tree.js";
 
-/** What is nested deeper is left out: the rules walk the tree by recursion. People's code stays below 60. */
+/** Deeper nodes are left out, because the rules walk the tree by recursion. Code that people write stays below 60. */
 const DEEPEST = 600;
 
-/** Nothing below these matters to a rule. */
+/** Nodes whose children are irrelevant to the rules. */
 const LEAVES = new Set(["type", "format_specifier", "string_content", "import_prefix"]);
 
 /** Nodes without a name of the grammar that rules read. */

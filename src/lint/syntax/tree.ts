@@ -1,4 +1,4 @@
-/** A parsed Python file as plain objects: what the rules read. The parser's own tree stays inside `read_tree.ts`. */
+/** A parsed Python file as plain objects, which the rules read. The parser's own tree stays inside `read_tree.ts`. */
 
 /** The text of one file. Offsets are UTF-16 code units from its start; lines count from 1. */
 export class SourceText {
@@ -33,7 +33,7 @@ export class SourceText {
       .replace(/\r?\n$/, "");
   }
 
-  /** As an editor counts them: what follows the last line end is a line only if it has text. */
+  /** Counted as in an editor: text after the last line end is a line, but an empty rest is not. */
   get lines(): number {
     const starts = this.#starts();
     return starts.at(-1) === this.text.length ? starts.length - 1 : starts.length;
@@ -60,7 +60,7 @@ export class SyntaxNode {
 
   constructor(
     readonly kind: string,
-    /** The name that the parent has for it, such as "left"; null where it has none. */
+    /** The name that the parent has for it, such as "left"; null if it has none. */
     readonly field: string | null,
     readonly start: number,
     readonly end: number,

@@ -72,7 +72,7 @@ export function mappingsOf(segments: readonly CoreSegment[], notes: CoreNotes): 
       readable: flags === null || (flags & 4) !== 0,
       writable: flags !== null && (flags & 2) !== 0,
       executable: flags === null ? isCode : (flags & 1) !== 0,
-      // A core does not say whether memory was shared; shared memory in it is read like any other.
+      // A core does not show whether memory was shared; shared memory in it is read like any other.
       shared: /^\/(?:dev\/|memfd:|SYSV)/.test(path),
       offset: file === undefined ? 0 : file.offset + start - file.start,
       device: "00:00",

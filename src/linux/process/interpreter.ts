@@ -71,7 +71,10 @@ function minorOf(path: string): string {
   return /python(3\.\d+)/.exec(basename(path))?.[1] ?? "";
 }
 
-/** What the file's contents say, because it may have any name: "python3.13" may be built with or without the GIL. */
+/**
+ * Facts from the file's contents, because its name is not reliable: "python3.13" may be built with or without the GIL.
+ *
+ */
 interface Build {
   readonly version: string;
   readonly freeThreaded: boolean;
@@ -83,7 +86,7 @@ const LARGEST_FILE = 512 * 2 ** 20;
 /** Part of the text that Py_GetVersion prints; builds with the GIL do not contain it. */
 const FREE_THREADED = "free-threading build (";
 
-/** `name`: the file's name, used for what its contents do not say. */
+/** `name`: the file's name, used for facts that are not in its contents. */
 function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
   const build = buildOf(name);
   const contents = readBuild(path, minorOf(name));

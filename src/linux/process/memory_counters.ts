@@ -64,8 +64,8 @@ export function readMachineKills(): number | null {
 }
 
 /**
- * Share of the last ten seconds in which at least one process of the group waited for memory; of the machine
- * where groups do not count it (version 1). null if the kernel does not count it (before 4.20, or switched off).
+ * Share of the last ten seconds in which at least one process of the group waited for memory; of the machine if groups
+ * do not count it (version 1). null if the kernel does not count it (before 4.20, or switched off).
  */
 export function readPressure(place: CgroupPlace | null): number | null {
   const own = place?.version === 2 ? readText(`${place.directories[0]}/memory.pressure`) : null;

@@ -1,6 +1,6 @@
 /**
- * The Python processes of the host, read again and again. A scan lists /proc and
- * reads what is new; whether a known pid still means the same process is asked every few scans.
+ * The Python processes of the host, read repeatedly. A scan lists /proc and reads new processes; every few scans it
+ * checks whether a known pid still belongs to the same process.
  */
 
 import type { Pid, TimeMs } from "../../model/base/units.js";
@@ -22,16 +22,16 @@ export interface ScannedProcess extends Omit<PythonProcess, "children"> {
 interface Known {
   readonly key: string;
   readonly found: ScannedProcess | null;
-  /** When its figures age; for a process without Python, which may load it later, when to look again. */
+  /** When its figures expire; for a process without Python, when to check again whether it has loaded Python. */
   dueMs: number;
   distanceMs: number;
-  /** When to ask whether the pid still means this process. */
+  /** When to check whether the pid still belongs to this process. */
   checkMs: number;
 }
 
-/** Figures of a Python process are as old as this at most. */
+/** Largest age of a Python process's figures. */
 const REFRESH_MS = 60_000;
-/** A process without Python is examined again after this time, then after twice as long each time. */
+/** A process without Python is examined again after this time, which doubles each time. */
 const FIRST_AGAIN_MS = 2_000;
 const LAST_AGAIN_MS = 600_000;
 /** A pid that is used again, or an exec, is noticed within this time. */

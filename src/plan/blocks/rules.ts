@@ -22,7 +22,7 @@ export interface BlockRules {
   /** Sequences on one device, and their length there (context parallelism shortens it). */
   readonly batch: number;
   readonly sequence: number;
-  /** Positions that attention looks back on: `sequence`, or more where it is divided or cached. */
+  /** Positions that attention reads: `sequence`, or more if it is divided or cached. */
   readonly context: number;
   /** Of activations that matrix products make. */
   readonly computeBytes: 2 | 4;

@@ -1,4 +1,4 @@
-/** Planned against measured, part by part; each figure with its like. */
+/** Compares planned with measured figures, part by part. */
 import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type {
@@ -54,7 +54,7 @@ export interface Measured {
   readonly file: string;
   readonly kind: PlanComparisonJson["kind"];
   readonly bytes: Bytes;
-  /** By the categories of `tidemark gpu`; empty where only the total is known. */
+  /** By the categories of `tidemark gpu`; empty if only the total is known. */
   readonly categories: ReadonlyMap<string, Bytes>;
 }
 
@@ -147,7 +147,7 @@ export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanCom
   };
 }
 
-/** What is left over for the cache collects the errors of all other parts. */
+/** The remainder for the cache contains the errors of all other parts. */
 const CACHE_TOLERANCE = 0.08;
 
 function outside({ parts }: PlanJson): Bytes {

@@ -53,7 +53,7 @@ const LASTING: readonly PlanPartName[] = [
 
 interface AllocatorFacts {
   readonly gpu: Gpu;
-  /** Of libraries that allocate by themselves (NCCL). */
+  /** Memory of libraries that allocate by themselves (NCCL). */
   readonly outsideBytes: Bytes;
   /** Share of the tensors by which a replay of the step reserved more than it allocated; absent for serving. */
   readonly replayedGaps?: number;
@@ -169,5 +169,5 @@ export function figureOf(
  * mean error over the rows of bench/plan_rows.json is 8 % (docs/plan.md).
  */
 const LEAST_WIDTH = 0.12;
-/** Of a family without a reader. */
+/** The interval for a family without a reader. */
 const LEAST_WIDTH_UNKNOWN = 0.25;

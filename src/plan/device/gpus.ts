@@ -64,7 +64,7 @@ export const GPUS: readonly Gpu[] = [
   gpu("MI300X", 191.0, 450, "hopper"),
 ];
 
-/** What the names of several memory sizes mean alone. */
+/** The memory size that is meant by a name that has several. */
 const SHORT: Readonly<Record<string, string>> = {
   a100: "A100-80GB",
   h100: "H100-80GB",
@@ -74,7 +74,7 @@ const SHORT: Readonly<Record<string, string>> = {
   "5090": "RTX 5090",
 };
 
-/** A device by its name ("h100", "a100-40gb", "4090"); undefined where none has it. */
+/** A device by its name ("h100", "a100-40gb", "4090"); undefined if no device has that name. */
 export function gpuNamed(text: string): Gpu | undefined {
   const plain = (name: string): string =>
     name.toLowerCase().replace(/rtx|nvidia|geforce|[\s_-]/g, "");
@@ -93,5 +93,5 @@ export function gpuOfSize(memoryBytes: Bytes): Gpu {
   return { ...near, name: "", memoryBytes };
 }
 
-/** Where no device is named. */
+/** The default device. */
 export const USUAL_GPU: Gpu = GPUS.find(({ name }) => name === "A100-80GB") as Gpu;

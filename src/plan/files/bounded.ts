@@ -1,4 +1,4 @@
-/** Reading of files that anyone may have written: never more than a bound, never a pipe. */
+/** Reads untrusted files: never more than a limit, and never a pipe. */
 import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } from "node:fs";
 import { fileNotFound, fileUnusable, tooLarge } from "../../model/errors/errors.js";
 import { notAModel } from "../../model/errors/plan_errors.js";

@@ -77,7 +77,7 @@ function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
       : "none";
   const isOn = (name: string): boolean => config.part(name)?.flag(false, "enabled") === true;
   const optimizer = OPTIMIZERS[config.part("optimizer")?.text("type").toLowerCase() ?? ""];
-  // "auto" is the Trainer's to fill in.
+  // The Trainer replaces "auto".
   const figure = (name: string): number | undefined =>
     config.text(name) === "auto" ? undefined : config.optionalSize(name);
   const batch = figure("train_micro_batch_size_per_gpu");

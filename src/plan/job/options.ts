@@ -1,4 +1,4 @@
-/** What a plan is asked for: options of the command line or of the page, complete. */
+/** The complete options of a plan, from the command line or the page. */
 import type { Bytes } from "../../model/base/units.js";
 import type { AttentionImplementation, LossImplementation } from "../blocks/rules.js";
 import type { Gpu } from "../device/gpus.js";
@@ -39,7 +39,7 @@ export interface Parallelism {
   readonly expert: number;
 }
 
-/** Whose code trains the model: libraries write the same layer with more or fewer kernels. */
+/** The library that trains the model: libraries implement the same layer with more or fewer kernels. */
 export const LIBRARIES = ["transformers", "torchtune", "torchtitan", "litgpt"] as const;
 export type Library = (typeof LIBRARIES)[number];
 
@@ -118,7 +118,7 @@ export function bytesOfCompute(dtype: ComputeDType): 2 | 4 {
   return dtype === "fp32" ? 4 : 2;
 }
 
-/** What is quantized: the option's choice, else what the checkpoint stores. */
+/** The quantization: that of the option, otherwise that of the checkpoint. */
 export function quantizationOf(
   model: ModelShape,
   { quantize, mode, ...options }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method },

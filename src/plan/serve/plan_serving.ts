@@ -1,5 +1,5 @@
 /**
- * What a serving engine allocates.
+ * The memory that a serving engine allocates.
  *
  * | engine | cache |
  * |---|---|
@@ -118,7 +118,7 @@ function withCache(
   if (preallocates) {
     add("unused kv cache", room - Math.min(wanted, room), {
       formula: `${(options.utilization * 100).toFixed(0)} % of the device, less all parts above`,
-      source: `${engine} gives the cache what is left`,
+      source: `${engine} gives the remaining memory to the cache`,
     });
   }
   const all = [
@@ -152,7 +152,7 @@ export function fillsDevice({ engine, cacheAsNeeded }: ServeOptions): boolean {
   return !cacheAsNeeded && engine !== "transformers" && engine !== "llama.cpp";
 }
 
-/** What the engine gives to its cache. */
+/** The memory that the engine gives to its cache. */
 function roomOf(
   { engine, gpu, utilization }: ServeOptions,
   parts: readonly PlanPartJson[],

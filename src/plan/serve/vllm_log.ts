@@ -25,7 +25,7 @@ export interface VllmLog {
   readonly activationBytes?: Bytes;
   readonly otherBytes?: Bytes;
   readonly cacheBytes?: Bytes;
-  /** Of one request of the longest length, where vLLM refused to start. */
+  /** Cache of one request of the longest length, if vLLM refused to start. */
   readonly neededBytes?: Bytes;
   readonly graphBytes?: Bytes;
   readonly totalBytes?: Bytes;
@@ -40,7 +40,7 @@ const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 const SIZE = String.raw`(-?\d+(?:\.\d+)?)\s?(GiB|GB|MiB|MB)`;
 
-/** Later lines win: a log of several starts describes the last one. Empty where nothing of it is found. */
+/** Later lines take precedence, so a log of several starts describes the last one. Empty if no such line is found. */
 export function readVllmLog(text: string): VllmLog {
   const blocks =
     number(text, /# (?:GPU|CUDA) blocks: (\d+)/g) ?? number(text, /num_gpu_blocks[ =:]+(\d+)/g);
@@ -64,7 +64,7 @@ export function readVllmLog(text: string): VllmLog {
       `non_torch_memory=${SIZE}`,
       `non-torch forward increase memory: ${SIZE}`,
     ),
-    // Negative where weights and activations leave nothing.
+    // Negative if weights and activations leave nothing.
     cacheBytes: firstSize(
       text,
       `Available KV cache memory: ${SIZE}`,

@@ -1,4 +1,4 @@
-/** Values of a model's configuration, checked: a hostile number ends in one line, not in an endless loop. */
+/** Checked values of a model's configuration: a hostile number causes a one-line error, not an endless loop. */
 import { notAModel } from "../../model/errors/plan_errors.js";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -30,7 +30,7 @@ export class ModelConfig {
     return found;
   }
 
-  /** undefined where none of the names is there. @throws TidemarkError TM-E085 for what is no whole number from 1 */
+  /** undefined if none of the names exists. @throws TidemarkError TM-E085 if the value is not a whole number from 1 */
   optionalSize(...names: string[]): number | undefined {
     return this.#whole(names, 1);
   }
@@ -92,7 +92,7 @@ export class ModelConfig {
     return "";
   }
 
-  /** A list of whole numbers; empty where it is not there. */
+  /** A list of whole numbers; empty if it is absent. */
   sizes(name: string): number[] {
     const value = this.values[name];
     if (!Array.isArray(value)) {
@@ -107,7 +107,7 @@ export class ModelConfig {
     return value as number[];
   }
 
-  /** A list of words; empty where it is not there. */
+  /** A list of words; empty if it is absent. */
   words(name: string): string[] {
     const value = this.values[name];
     return Array.isArray(value) && value.length <= MOST_LAYERS

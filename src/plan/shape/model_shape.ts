@@ -1,6 +1,6 @@
 /**
- * What a model's configuration says about its layers, without any library's names: every reader of a configuration
- * returns this, and everything that computes memory starts from it.
+ * A model's layers as its configuration describes them, without any library's names. Every reader of a configuration
+ * returns this, and every computation of memory starts from it.
  *
  * A model is a list of towers (a decoder; an encoder and a decoder; an image encoder and a text model). A tower is a
  * list of layers in their order, run length encoded.
@@ -184,7 +184,7 @@ export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
 /** How the checkpoint stores the weights of its linear layers. */
 export interface StoredWeights {
-  /** Of everything that is not quantized; null where the configuration does not say. */
+  /** Of everything that is not quantized; null if the configuration does not specify it. */
   readonly dtype: "fp32" | "bf16" | "fp16" | null;
   readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
 }
@@ -207,7 +207,7 @@ export interface ModelShape {
   readonly stored: StoredWeights;
   /** Longest sequence the model was made for; 0: not known. */
   readonly longestSequence: number;
-  /** Of its weight files; absent where there are none. */
+  /** Of its weight files; absent if there are none. */
   readonly weightFiles?: { readonly parameters: number; readonly bytes: number };
   /** Sentences about what was assumed. */
   readonly remarks: readonly string[];

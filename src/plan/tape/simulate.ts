@@ -8,7 +8,7 @@ import type { AllocationTrace } from "./trace.js";
 
 export type Checkpointing = "none" | "selective" | "full";
 
-/** What is live at one moment, beside weights and optimizer states. */
+/** The live memory at one moment, in addition to weights and optimizer states. */
 export interface Moment {
   /** "forward pass", "loss", "backward pass of decoder.31". */
   readonly where: string;
@@ -162,7 +162,10 @@ class Simulation {
     );
   }
 
-  /** What selective checkpointing keeps of a unit: attention and every second product (the policy of torchtitan). */
+  /**
+   * The tensors that selective checkpointing keeps of a unit: attention and every second product (the policy of
+   * torchtitan).
+   */
   #selected(unit: Unit): Map<Operation, Storage[]> {
     const kept = new Map<Operation, Storage[]>();
     if (this.#rules.checkpointing !== "selective") {

@@ -10,7 +10,7 @@
  */
 import type { Bytes } from "../../model/base/units.js";
 
-/** What memory is for: the parts of the plan's document. */
+/** The purposes of memory: the parts of the plan's document. */
 export type TapePart =
   | "embedding"
   | "attention"
@@ -78,7 +78,7 @@ export interface Operation {
 export interface Unit {
   readonly name: string;
   readonly checkpointable: boolean;
-  /** What must stay for a recomputation of the unit. */
+  /** The tensors that must be kept to recompute the unit. */
   inputs: Storage[];
   firstOperation: number;
   endOperation: number;
@@ -200,7 +200,10 @@ export class Tape {
   }
 }
 
-/** What must be kept to have `storage` again: itself, or the results of matrix products that it was computed from. */
+/**
+ * The storages that must be kept to recompute `storage`: itself, or the results of matrix products that it was
+ * computed from.
+ */
 function cheapestSources(storage: Storage): Storage[] {
   if (storage.recomputedFrom === null) {
     return [storage];

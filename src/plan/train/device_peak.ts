@@ -1,4 +1,4 @@
-/** What one device holds at the peak of a training step. */
+/** The memory of one device at the peak of a training step. */
 import type { Bytes } from "../../model/base/units.js";
 import type { StepSimulation } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
@@ -16,7 +16,7 @@ export interface DevicePeak {
   readonly ncclBytes: Bytes;
   /** Microbatches whose activations are live at once. */
   readonly inFlight: number;
-  /** True where the optimizer's step needs more than the backward pass. */
+  /** True if the optimizer's step needs more than the backward pass. */
   readonly stepIsPeak: boolean;
   readonly allocatedBytes: Bytes;
   readonly rank: string;

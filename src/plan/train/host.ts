@@ -7,7 +7,7 @@ import type { DevicePeak } from "./device_peak.js";
 const MIB = 2 ** 20;
 /** Python with torch and transformers imported, and CUDA's own host memory. */
 const PROCESS_BYTES = 2600 * MIB;
-/** What a worker dirties of the pages that it shares with its parent: reference counts, its own buffers. */
+/** Memory that a worker adds by writing to pages shared with its parent (reference counts), and its own buffers. */
 const WORKER_BYTES = 280 * MIB;
 
 export function hostParts(
@@ -28,7 +28,7 @@ export function hostParts(
       part: "loading",
       bytes: stored,
       formula:
-        "the checkpoint's tensors on their way to the device; with low_cpu_mem_usage=False twice",
+        "the checkpoint's tensors while they are copied to the device; with low_cpu_mem_usage=False twice",
     },
   ];
   if (states.host > 0) {

@@ -8,7 +8,7 @@ import type { ModelShape } from "../shape/model_shape.js";
 import type { TapePart } from "../tape/tape.js";
 import type { DevicePeak } from "./device_peak.js";
 
-/** Half widths of intervals, as shares of the part. What is counted exactly has a small one. */
+/** Half widths of intervals, as shares of the part. Parts that are counted exactly have small ones. */
 const WIDTHS = {
   weights: 0.004,
   gradients: 0.02,

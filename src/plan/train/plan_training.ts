@@ -1,4 +1,4 @@
-/** The peak of a training job on the device that needs most, by part. */
+/** The peak of a training job, by part, on the device that needs most. */
 import type { PlanPartJson } from "../../model/documents/plan_document.js";
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import type { TrainOptions } from "../job/options.js";

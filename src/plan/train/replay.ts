@@ -43,7 +43,7 @@ function replay(
   return { allocated: allocator.peakAllocated, reserved: allocator.peakReserved };
 }
 
-/** @returns what the step leaves: gradients, the loss */
+/** @returns the memory that the step leaves: gradients, the loss */
 function replayStep(
   allocator: CachingAllocator,
   events: readonly number[],

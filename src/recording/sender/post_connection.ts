@@ -12,7 +12,7 @@ export interface Destination {
   readonly token: string | null;
 }
 
-/** The answer: a status with the JSON of its body ({} if that is not JSON), or why there is none. */
+/** The answer: a status with the JSON of its body ({} if that is not JSON), or the reason why there is none. */
 type Answer = { readonly status: number; readonly body: object } | { readonly silence: string };
 
 /** An answer is a line or two. */

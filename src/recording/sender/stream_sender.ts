@@ -35,7 +35,7 @@ export class StreamSender {
   #total: Bytes = 0;
   #acknowledged: Bytes = 0;
   #failures = 0;
-  /** The problem that the server's last answer, or its silence, showed; "" while it answers. */
+  /** The reason why the server's last request failed; "" while it answers. */
   #reason = "";
   /** The server refuses the stream: nothing more is sent. */
   #isRefused = false;

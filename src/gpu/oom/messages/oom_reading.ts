@@ -46,7 +46,7 @@ const NO_FIGURES: OomFigures = {
   allowedBytes: null,
 };
 
-/** A reading in which everything that is not given has its usual value. */
+/** A reading with defaults for everything that is not given. */
 export function reading(
   verdict: OomVerdict,
   figures: Partial<OomFigures> = {},

@@ -14,7 +14,7 @@ import { trialChecks } from "./trials.js";
 const STEPS = 4;
 
 /**
- * Checks this machine, or with `pid` only that process. Starts short programs: Python interpreters, and two
+ * Checks this machine, or only the process `pid`. Starts short programs: Python interpreters, and two
  * programs that are recorded and read. `onProgress` counts steps. Throws TM-E020 if there is no such process.
  */
 export async function doctorDocument(pid: Pid | null, onProgress: OnProgress): Promise<DoctorJson> {
