@@ -20,7 +20,7 @@ export const mebibytes = (/** @type {number} */ bytes) =>
 
 /** @template Answer @param {(tab: Tab, highest: () => number) => Promise<Answer>} look `highest`: the browser's
  *   peak memory so far, in bytes @returns {Promise<Answer>} */
-async function inBrowser(look) {
+async function inBrowser(snapshot) {
   const { module } = await runnerImport(join(root, "test/browser.ts"));
   const browser = await module.launchBrowser();
   let most = 0;
@@ -30,7 +30,10 @@ async function inBrowser(look) {
   };
   const watch = setInterval(highest, LOOK_MS);
   try {
-    return await look(await browser.newPage({ viewport: { width: 1400, height: 1000 } }), highest);
+    return await snapshot(
+      await browser.newPage({ viewport: { width: 1400, height: 1000 } }),
+      highest,
+    );
   } finally {
     clearInterval(watch);
     await browser.close();

@@ -80,17 +80,17 @@ async function startProgram(records) {
 }
 
 /** @param {number} pid @param {string} kind @returns {Promise<Answer>} */
-async function look(pid, kind) {
+async function snapshot(pid, kind) {
   const words = ["--max-old-space-size=8192", join(folder, "heap_once.mjs"), String(pid), kind];
   const { stdout } = await run(process.execPath, words);
   return JSON.parse(stdout);
 }
 
 /** The reading with the median duration. @param {number} pid @param {string} kind @param {number} times */
-async function looks(pid, kind, times) {
+async function snapshots(pid, kind, times) {
   const found = [];
   for (let n = 0; n < times; n++) {
-    found.push(await look(pid, kind));
+    found.push(await snapshot(pid, kind));
     if (found[0]?.refused !== undefined) {
       break;
     }
@@ -121,9 +121,9 @@ const peerRows = [];
 async function measure(name, records, besides) {
   const program = await startProgram(records);
   const large = records * recordBytes > 2 ** 31;
-  const census = await looks(program.pid, "census", 3);
-  const exact = await looks(program.pid, "exact", large ? 1 : 3);
-  const read = await looks(program.pid, "read", 3);
+  const census = await snapshots(program.pid, "census", 3);
+  const exact = await snapshots(program.pid, "exact", large ? 1 : 3);
+  const read = await snapshots(program.pid, "read", 3);
   censusRows.push([
     name,
     census.objects.toLocaleString("en"),
@@ -138,7 +138,7 @@ async function measure(name, records, besides) {
   ]);
   console.error(censusRows.at(-1)?.join("  "));
   const graph = graphFits(census.objects)
-    ? await looks(program.pid, "graph", large ? 1 : 3)
+    ? await snapshots(program.pid, "graph", large ? 1 : 3)
     : { objects: census.objects, refused: "more memory than this machine has to spare" };
   if (graph.refused === undefined) {
     takenAnObject = graph.ownBytes / graph.objects;
@@ -182,7 +182,7 @@ async function measurePauses(name, program, exactMs) {
   // The stop comes once the plan is made: the loop works until the reading has ended.
   const beatSeconds = BEAT_SECONDS + (2 * exactMs) / 1000;
   const beating = program.tell(`beat ${beatSeconds}`);
-  const { pauseMs } = await look(program.pid, "exact");
+  const { pauseMs } = await snapshot(program.pid, "exact");
   const stopped = await beating;
   const forked = await program.tell(`fork ${pauseMs / 1000} ${BEAT_SECONDS}`);
   const expected = alone.beats / alone.ms;

@@ -19,7 +19,9 @@ import { readEnvironment } from "../scripts/environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
 
-const { values: options } = parseArgs({ options: { looks: { type: "string", default: "30" } } });
+const { values: options } = parseArgs({
+  options: { snapshots: { type: "string", default: "30" } },
+});
 const { packagesPython, torchPython } = readEnvironment();
 
 /** Name, interpreter, code to run once, code to repeat. @type {[string, string | null, string, string][]} */
@@ -79,8 +81,8 @@ async function measure(python, once, again) {
   const holder = new ProcessHolder(pid);
   const figures = { stacks: 0, cut: 0, through: 0, beyond: 0 };
   try {
-    for (let look = 0; look < Number(options.looks); look++) {
-      await new Promise((wake) => setTimeout(wake, 20 + (look % 7) * 5));
+    for (let snapshot = 0; snapshot < Number(options.snapshots); snapshot++) {
+      await new Promise((wake) => setTimeout(wake, 20 + (snapshot % 7) * 5));
       for (const { frames, cut } of await unwound(memory, holder)) {
         const gap = undescribed(memory, frames);
         figures.stacks += 1;
@@ -163,7 +165,7 @@ writeResults(
   "native_stacks",
   `## Native stacks
 
-\`npm run bench -- native_stacks --looks ${options.looks}\` on ${describeMachine(packagesPython ?? "python3")}. Stacks of all
+\`npm run bench -- native_stacks --looks ${options.snapshots}\` on ${describeMachine(packagesPython ?? "python3")}. Stacks of all
 threads; those that end early; those that lead through code without a frame description, and how many frames lie beyond it.
 
 ${markdownTable(["program", "stacks", "cut", "through undescribed code", "frames beyond"], rows)}`,

@@ -87,20 +87,20 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
   const reader = new PoolReader(fd);
   const open = () =>
     Array.from({ length: processes }, (_, slot) => new SegmentReader(fd, reader.slotRange(slot)));
-  const first = await timed(() => open().map((segment) => segment.look()));
+  const first = await timed(() => open().map((segment) => segment.snapshot()));
   const readers = open();
-  const looks = readers.map((segment) => segment.look());
-  const again = await timed(() => readers.map((segment) => segment.look()));
+  const snapshots = readers.map((segment) => segment.snapshot());
+  const again = await timed(() => readers.map((segment) => segment.snapshot()));
   const timeMs = 1_700_000_060_000;
   const assemble = () => {
     const assembler = new ProfileAssembler();
-    for (const look of looks) {
-      assembler.renew(assembler.begin(look.header), look);
+    for (const snapshot of snapshots) {
+      assembler.renew(assembler.begin(snapshot.header), snapshot);
     }
     return assembler.take(timeMs);
   };
   const toProfile = await timed(assemble, 3);
-  const { tables, look } = assemble();
+  const { tables, snapshot } = assemble();
 
   const path = join(scratch, `${samples}.tidemark`);
   const write = () => {
@@ -138,7 +138,7 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
         value: 1e8 + n * 1e7,
       })),
     );
-    writer.look(tables, look, {
+    writer.snapshot(tables, snapshot, {
       kind: "end",
       agent: { samples, lost: 0, cpuMs: 0, periodBytes: 65536 },
     });
@@ -173,7 +173,7 @@ for (const samples of (options.samples ?? "").split(",").map(Number)) {
   rows.push([
     samples.toLocaleString("en"),
     String(processes),
-    look.sites.length.toLocaleString("en"),
+    snapshot.sites.length.toLocaleString("en"),
     tables.stacks.length.toLocaleString("en"),
     ms(first),
     ms(again),

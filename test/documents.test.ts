@@ -85,7 +85,7 @@ describe("JSON", () => {
     ).stdout.trim();
     const grow =
       "import sys; print('up', flush=True); sys.stdin.readline(); kept = b'x' * (64 << 20); print('grown', flush=True); sys.stdin.readline()";
-    const look = async (cache: string) => {
+    const snapshot = async (cache: string) => {
       const { stdout } = await cli(["ps", "--json"], { env: { XDG_CACHE_HOME: cache } });
       return validate(stdout, "ps").processes as Record<string, number | string | string[]>[];
     };
@@ -93,7 +93,7 @@ describe("JSON", () => {
     const child = spawn(python, ["-c", grow], { stdio: ["pipe", "pipe", "inherit"] });
     try {
       await once(child.stdout, "data");
-      const before = (await look(cache)).find((row) => row.pid === child.pid);
+      const before = (await snapshot(cache)).find((row) => row.pid === child.pid);
       expect(before).toMatchObject({
         python: version,
         parentPid: process.pid,
@@ -102,7 +102,7 @@ describe("JSON", () => {
       });
       child.stdin.write("\n");
       await once(child.stdout, "data");
-      const after = (await look(cache)).find((row) => row.pid === child.pid);
+      const after = (await snapshot(cache)).find((row) => row.pid === child.pid);
       expect(after?.growthBytes).toBeGreaterThan(60 * 2 ** 20);
       expect(after?.ussBytes).toBeGreaterThan(60 * 2 ** 20);
       expect(after?.minRssBytes).toBe(before?.rssBytes);

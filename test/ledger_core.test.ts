@@ -48,7 +48,7 @@ const has = (name: string) =>
 const kernelWrites =
   has("prlimit") && /^core[^/|]*\n$/.test(readFileSync("/proc/sys/kernel/core_pattern", "utf8"));
 
-async function look(path: string): Promise<CoreLedgerJson> {
+async function snapshot(path: string): Promise<CoreLedgerJson> {
   const { status, stdout, stderr } = await execute([tidemark, "ledger", path, "--json"]);
   expect([status, stderr]).toEqual([0, ""]);
   const found = JSON.parse(stdout) as CoreLedgerJson;
@@ -93,7 +93,7 @@ describe.each([
       });
 
       test("has the parts that the process had", async () => {
-        const core = await look(path);
+        const core = await snapshot(path);
         const bytesOf = (parts: readonly { part: string; bytes: number }[], name: LedgerPartName) =>
           parts.find(({ part }) => part === name)?.bytes ?? Number.NaN;
         for (const part of ["python.used", "malloc.used", "malloc.free", "anon.other", "shm"]) {
@@ -126,7 +126,7 @@ describe.each([
           const outcome = await execute([tidemark, "ledger", path]);
           if (outcome.status === 0) {
             expect(outcome.stdout).toMatch(/cut off: .* missing/);
-            expect((await look(path)).truncatedBytes).toBeGreaterThan(0);
+            expect((await snapshot(path)).truncatedBytes).toBeGreaterThan(0);
           } else {
             expect(outcome.status).toBe(2);
             expect(outcome.stderr).toMatch(/^tidemark: TM-E00[57] [^\n]*\n$/);

@@ -94,7 +94,7 @@ os._exit(0)
   expect(sizes(byFunction(profile, profile.files, "allocatedBytes"))).toEqual([6, 12, 40, 40]);
   const allocated = byFunction(profile, profile.sites, "allocatedBytes");
   expect(Object.keys(mapped).filter((name) => (allocated[name] ?? 0) > 4 * MIB)).toEqual([]);
-  expect(recording.looks.at(-1)?.liveBytes).toBeCloseTo(
+  expect(recording.snapshots.at(-1)?.liveBytes).toBeCloseTo(
     profile.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
   );
 });

@@ -41,7 +41,7 @@ describe("the text of the page", () => {
 
   test("a run that freed its memory starts at its largest snapshot, and an empty end is reported", () => {
     const report = serviceReport();
-    const last = itemAt(report.looks, report.looks.length - 1);
+    const last = itemAt(report.snapshots, report.snapshots.length - 1);
     const nothing = new Float64Array(last.sites.length);
     const sites = {
       ...last.sites,
@@ -50,7 +50,7 @@ describe("the text of the page", () => {
       liveVariance: nothing,
     };
     const end: ProfileSnapshot = { ...last, timeMs: last.timeMs + 1000, sites };
-    return using(openReport({ ...report, looks: [...report.looks, end] }), async (page) => {
+    return using(openReport({ ...report, snapshots: [...report.snapshots, end] }), async (page) => {
       const head = page.locator("header");
       expect(await words(head)).toContain("256 MiB (50 %) live at +10:00 from remember");
       expect(await words(head)).toMatch(/512 MiB ± \S+ MiB at \+10:00/);

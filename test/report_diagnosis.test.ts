@@ -226,7 +226,7 @@ describe("every verdict", () => {
       const diagnosis = diagnose(evidenceOf(evidence));
       return openReport({ ...serviceReport(), diagnosis: diagnosisPage(diagnosis) }, options);
     };
-    const look = async (page: Page) => {
+    const snapshot = async (page: Page) => {
       await openTab(page);
       const rows = part(page, "Objects that grew in number").getByRole("row");
       expect(await rows.count()).toBe(2);
@@ -235,7 +235,7 @@ describe("every verdict", () => {
       );
       await noSidewaysScroll(page);
     };
-    return using(open(DESKTOP), look).then(() => using(open(PHONE), look));
+    return using(open(DESKTOP), snapshot).then(() => using(open(PHONE), snapshot));
   });
 
   test("each kind is named, on a page without errors", async () => {

@@ -152,7 +152,7 @@ export function serviceReport({
     stack: addStack(builder, site.stack),
     label: addLabel(builder, site.label),
   }));
-  const looks = [0.02, 0.1, 0.22, 0.35, 0.5, 0.68, 0.84, 1].map((part) =>
+  const snapshots = [0.02, 0.1, 0.22, 0.35, 0.5, 0.68, 0.84, 1].map((part) =>
     serviceSnapshot(rows, part),
   );
   const points = 600;
@@ -258,7 +258,7 @@ export function serviceReport({
       },
     ],
     tables: builder.tables(),
-    looks: withSamples ? looks : [],
+    snapshots: withSamples ? snapshots : [],
   };
 }
 

@@ -67,7 +67,7 @@ async function startProgram(interpreter: Interpreter, source: string) {
 const schema = JSON.parse(readFileSync(join(repository, "docs/json/stacks-1.json"), "utf8"));
 const check = new Ajv({ strict: true, allErrors: true, allowUnionTypes: true }).compile(schema);
 
-async function look(pid: number, ...words: string[]): Promise<StacksJson> {
+async function snapshot(pid: number, ...words: string[]): Promise<StacksJson> {
   const { status, stdout, stderr } = await execute([
     tidemark,
     "stacks",
@@ -127,7 +127,7 @@ test.each(interpreters)(
     await expect
       .poll(
         async () => {
-          document = await look(pid, "--native");
+          document = await snapshot(pid, "--native");
           return [own(named(document, "calls")), own(named(document, "sorts"))];
         },
         { timeout: 60_000 },
@@ -136,7 +136,7 @@ test.each(interpreters)(
         [...sleeping, "called_back", "calls_inner", "calls_outer", "calls"],
         [...sleeping, "__lt__", "generates", "sorts"],
       ]);
-    const plain = await look(pid);
+    const plain = await snapshot(pid);
     expect(document.limits).toEqual([]);
     expect(document.pauseMs).toBeGreaterThan(0);
     for (const { name, frames } of plain.threads) {
@@ -169,14 +169,14 @@ exec(compile(source, "<string>", "exec"))
 `,
     );
     await expect
-      .poll(async () => own(named(await look(pid, "--native"), "calls")).slice(0, 8), {
+      .poll(async () => own(named(await snapshot(pid, "--native"), "calls")).slice(0, 8), {
         timeout: 60_000,
       })
       .toEqual([
         ...["sleeps_inner", "sleeps_natively", "leaf", "middle"],
         ...["called_back", "calls_inner", "calls_outer", "calls"],
       ]);
-    const all = named(await look(pid, "--native"), "calls");
+    const all = named(await snapshot(pid, "--native"), "calls");
     expect(inOrder(all)).toMatch(/^[np]+n$/);
     expect(all.some((frame) => frame.function === "code outside any object file")).toBe(said.on);
   },
@@ -205,7 +205,7 @@ say(1)
 `,
   );
   for (let round = 0; round < 3; round++) {
-    const document = await look(pid, "--native");
+    const document = await snapshot(pid, "--native");
     const library = document.threads.filter(({ name }) => name === "of the library");
     expect(library.map(({ interpreter, holdsGil }) => [interpreter, holdsGil])).toEqual([
       [-1, false],
@@ -214,7 +214,7 @@ say(1)
     const begun = document.threads.map(({ tid }) => tid).filter((tid) => tid !== 0);
     expect(new Set(begun).size).toBe(begun.length);
   }
-  expect((await look(pid)).threads.every(({ interpreter }) => interpreter === 0)).toBe(true);
+  expect((await snapshot(pid)).threads.every(({ interpreter }) => interpreter === 0)).toBe(true);
   const { stdout } = await execute([
     tidemark,
     "stacks",
@@ -270,14 +270,14 @@ say(1)
     await expect
       .poll(
         async () => {
-          const document = await look(pid, "--native");
+          const document = await snapshot(pid, "--native");
           const works = named(document, "works");
           return [/numpy/.test(works[0]?.file ?? ""), own(works), own(named(document, "switches"))];
         },
         { timeout: 60_000 },
       )
       .toEqual([true, ["works"], ["in_greenlet"]]);
-    const switches = named(await look(pid, "--native"), "switches");
+    const switches = named(await snapshot(pid, "--native"), "switches");
     const place = (pattern: RegExp) =>
       switches.findIndex((frame) => pattern.test(`${frame.function} ${frame.file}`));
     expect(place(/^in_greenlet/)).toBeLessThan(place(/\/_greenlet[^/]*\.so$/));

@@ -69,7 +69,7 @@ export function wideReport(nodes: number): ReportDocument {
     ...service,
     title: "wide.tidemark",
     tables,
-    looks: [
+    snapshots: [
       {
         timeMs: endMs,
         durationMs: 600_000,

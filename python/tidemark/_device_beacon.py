@@ -2,8 +2,8 @@
 
     tidemark (recorder)                         this thread
       makes a Unix socket, sends the source  -->  connects
-                                             <--  {"look": figures}                   asked once
-                                             <--  {"look": ..., "written": true}      with a snapshot
+                                             <--  {"figures": figures}                   asked once
+                                             <--  {"figures": ..., "written": true}      with a snapshot
                                              <--  {"beat": figures} every period      watching
                                              <--  {"snapshot": path, "reason": why}   it was written
                                              <--  {"note": sentence}
@@ -52,10 +52,10 @@ def run(options: Options) -> None:
         if watch is not None:
             _Beacon(line, watch).run()
         elif snapshot is not None:
-            line.tell(look=read_figures(with_pieces=False), **_write_snapshot(snapshot))
+            line.tell(figures=read_figures(with_pieces=False), **_write_snapshot(snapshot))
         else:
             figures = read_figures(with_segments=True, arrays_from=options["arrays_from"])
-            line.tell(look=figures, profile=_jax_profile(options))
+            line.tell(figures=figures, profile=_jax_profile(options))
     except Exception as error:  # the program goes on, whatever happens here
         line.tell(note=f"{type(error).__name__}: {error}")
     finally:

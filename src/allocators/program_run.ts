@@ -14,7 +14,7 @@ import type { Bytes, Millis, Pid } from "../model/base/units.js";
 const POLL_MS = 50;
 const MS_PER_TICK = 10;
 /** A process that has not loaded its libraries by then never will. */
-const LOOKS_FOR_PROOF = 200;
+const POLLS_FOR_PROOF = 200;
 
 export interface ProgramRun extends GroupEnd {
   /** Last lines of its stderr. */
@@ -85,7 +85,7 @@ export async function runProgram(request: RunRequest): Promise<ProgramRun> {
 class MemoryPolls {
   readonly #proof: RunRequest["proof"];
   readonly #bytes: Bytes[] = [];
-  #looks = 0;
+  #polls = 0;
   #peakBytes = 0;
   proven = false;
 
@@ -105,8 +105,8 @@ class MemoryPolls {
       const highest = Math.max(...statuses.map(({ vmHwmBytes }) => vmHwmBytes), sum);
       this.#peakBytes = Math.max(this.#peakBytes, highest);
     }
-    if (!this.proven && this.#looks < LOOKS_FOR_PROOF) {
-      this.#looks += 1;
+    if (!this.proven && this.#polls < POLLS_FOR_PROOF) {
+      this.#polls += 1;
       this.proven = pids.some((pid) => this.#proof(pid));
     }
   }

@@ -93,7 +93,7 @@ class CaptureWork {
           break;
         default:
           if (largest !== undefined) {
-            await this.#tryTo(capture, () => this.#look(capture, largest));
+            await this.#tryTo(capture, () => this.#inspect(capture, largest));
           }
       }
     }
@@ -123,7 +123,7 @@ class CaptureWork {
     }
   }
 
-  async #look(capture: "census" | "snapshot" | "stacks", pid: Pid): Promise<void> {
+  async #inspect(capture: "census" | "snapshot" | "stacks", pid: Pid): Promise<void> {
     if (capture === "stacks") {
       this.#write(capture, capture, pid, await stacksDocument(pid, true));
       return;

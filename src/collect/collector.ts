@@ -97,7 +97,7 @@ export class Collector {
     try {
       while (!until.aborted) {
         this.#readPolicyAgain();
-        this.#look();
+        this.#pollPrograms();
         this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
         this.#tidy();
         await sleep(SCAN_MS, undefined, { signal: until }).catch(() => {});
@@ -117,7 +117,7 @@ export class Collector {
     this.#kept.close();
   }
 
-  #look(): void {
+  #pollPrograms(): void {
     const nowMs = monotonicMs();
     const seen = new Set<string>();
     for (const program of programsOf(this.#scan.read(nowMs))) {

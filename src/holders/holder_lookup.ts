@@ -73,7 +73,7 @@ const MOST_SNAPSHOTS = 2;
  * Maximum number of lookups for objects that are replaced all the time, which may be under construction or
  * already freed during a lookup.
  */
-const MOST_LOOKS_AT_NEW = 3;
+const MOST_LOOKUPS_OF_NEW = 3;
 /** Maximum number of objects per container entry; with more, the entries themselves grow. */
 const MOST_OF_ENTRY = 100;
 /** Bytes copied at once. */
@@ -114,9 +114,9 @@ function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
   // A program with tensors replaces its results at each step.
   const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
   let best = lookUp(memory, request, isAnew);
-  const mostLooks = isAnew ? MOST_LOOKS_AT_NEW : MOST_SNAPSHOTS;
-  for (let look = 1; look < mostLooks && !isConclusive(best.batch.rows, sites); look++) {
-    const expectedMs = cpu() * (1 + 1 / look);
+  const mostLookups = isAnew ? MOST_LOOKUPS_OF_NEW : MOST_SNAPSHOTS;
+  for (let lookup = 1; lookup < mostLookups && !isConclusive(best.batch.rows, sites); lookup++) {
+    const expectedMs = cpu() * (1 + 1 / lookup);
     if (best.copiedBytes > LARGEST_AGAIN || expectedMs > mostMs || !memory.refresh()) {
       break;
     }

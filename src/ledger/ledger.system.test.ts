@@ -169,7 +169,7 @@ test.skipIf(environment.packagesPython === null)(
     const named = ledger.limits.filter(({ kind }) => kind === "allocator").map(({ name }) => name);
     expect(named.some((name) => /^(?:mi|je)malloc in libarrow\.so/.test(name))).toBe(true);
     expect(named.some((name) => name.includes("python"))).toBe(false);
-    expect(readLedger(pid, "cheap").limits).toEqual([]); // a quick look opens no files
+    expect(readLedger(pid, "cheap").limits).toEqual([]); // a cheap reading opens no files
   },
 );
 

@@ -159,7 +159,11 @@ class Run {
       );
     }
     if (tree.tooDeepLine !== null) {
-      this.report(file.path, tree.tooDeepLine, "is nested too deeply in one place: the rest was checked");
+      this.report(
+        file.path,
+        tree.tooDeepLine,
+        "is nested too deeply in one place: the rest was checked",
+      );
     }
     this.#files++;
     this.#lines += tree.source.lines;

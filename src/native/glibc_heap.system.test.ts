@@ -21,7 +21,7 @@ async function python(
   return waiting;
 }
 
-function look(pid: number, depth: "cheap" | "full"): GlibcHeap {
+function snapshot(pid: number, depth: "cheap" | "full"): GlibcHeap {
   const memory = openProcessMemory(pid);
   try {
     const heap = readGlibcHeap(memory, depth, []);
@@ -61,8 +61,8 @@ say(truth())
 describe("compared with glibc's own figures", () => {
   test.each(environment.interpreters)("Python $version at $path", async (interpreter) => {
     const program = await python(interpreter, MIXED);
-    const full = look(program.pid, "full");
-    const cheap = look(program.pid, "cheap");
+    const full = snapshot(program.pid, "full");
+    const cheap = snapshot(program.pid, "cheap");
     const truth = (await program.go()) as unknown as MallocTruth;
     for (const heap of [full, cheap]) {
       expect([...heap.problems]).toEqual([]);

@@ -99,7 +99,7 @@ export function readGlibcHeap(
   place = new GlibcPlace(),
 ): GlibcHeap | null {
   let best = readHeapOnce(memory, depth, known, place);
-  for (let look = 1; depth === "cheap" && look < CHEAP_LOOKS && isTorn(best); look++) {
+  for (let reading = 1; depth === "cheap" && reading < CHEAP_LOOKS && isTorn(best); reading++) {
     memory.refresh();
     const next = readHeapOnce(memory, depth, known, place);
     // Only free memory can be missed, never memory in use.
@@ -136,7 +136,7 @@ function readHeapOnce(
     return null;
   }
   const problems = new Set<GlibcProblem>(state.arenasTorn ? ["arenas"] : []);
-  const look: Look = {
+  const reading: HeapReading = {
     memory,
     words,
     state,
@@ -147,16 +147,16 @@ function readHeapOnce(
     candidates: [],
     pieces: new ChunkPieces(memory),
   };
-  const arenas = state.arenas.map((arena) => readArena(look, arena));
+  const arenas = state.arenas.map((arena) => readArena(reading, arena));
   // The words read so far are older than the walk; caches change fastest.
-  const caches = readCaches(new ResidentWords(memory), look.candidates);
-  append(look.free, caches.free);
-  const mmapped = readMmapped(look, arenas, known);
+  const caches = readCaches(new ResidentWords(memory), reading.candidates);
+  append(reading.free, caches.free);
+  const mmapped = readMmapped(reading, arenas, known);
   return {
     depth,
     arenas,
-    free: look.free.sorted(),
-    trimmable: look.trimmable.sorted(),
+    free: reading.free.sorted(),
+    trimmable: reading.trimmable.sorted(),
     cacheBytes: caches.bytes,
     mmapped,
     mmappedByAccount:
@@ -167,7 +167,7 @@ function readHeapOnce(
   };
 }
 
-interface Look {
+interface HeapReading {
   readonly memory: Memory;
   readonly words: ResidentWords;
   readonly state: GlibcState;
@@ -179,8 +179,8 @@ interface Look {
   readonly pieces: ChunkPieces;
 }
 
-function readArena(look: Look, arena: ArenaState): GlibcArena {
-  const { memory, words, state, problems, free, trimmable } = look;
+function readArena(reading: HeapReading, arena: ArenaState): GlibcArena {
+  const { memory, words, state, problems, free, trimmable } = reading;
   const { regions, torn } = regionsOf(memory, words, arena, state);
   if (torn) {
     problems.add("regions");
@@ -189,7 +189,8 @@ function readArena(look: Look, arena: ArenaState): GlibcArena {
   const fastbins = inUse
     ? readFastbins(words, arena)
     : { free: new RangeColumns(), bytes: 0, torn: false };
-  const chunks = look.depth === "full" ? walkRegions(look, regions) : listBins(look, arena);
+  const chunks =
+    reading.depth === "full" ? walkRegions(reading, regions) : listBins(reading, arena);
   if (fastbins.torn) {
     problems.add("lists");
   }
@@ -225,30 +226,30 @@ interface ArenaChunks {
   readonly unreadBytes: Bytes;
 }
 
-function walkRegions(look: Look, regions: readonly HeapRegion[]): ArenaChunks {
+function walkRegions(reading: HeapReading, regions: readonly HeapRegion[]): ArenaChunks {
   const free = new RangeColumns();
   let bytes = 0;
   let largestBytes = 0;
   let used = 0;
   let unreadBytes = 0;
   for (const region of regions) {
-    const walk = walkRegion(look.pieces, region, CACHE_SIZES);
+    const walk = walkRegion(reading.pieces, region, CACHE_SIZES);
     append(free, walk.free);
     bytes += walk.freeBytes;
     largestBytes = Math.max(largestBytes, walk.largestFreeBytes);
     used += walk.usedChunks;
     unreadBytes += walk.unreadBytes;
     for (const candidate of walk.candidates) {
-      look.candidates.push(candidate);
+      reading.candidates.push(candidate);
     }
   }
   if (unreadBytes > 0) {
-    look.problems.add("chunks");
+    reading.problems.add("chunks");
   }
   return { free, bytes, largestBytes, used, unreadBytes };
 }
 
-function listBins({ words, problems }: Look, arena: ArenaState): ArenaChunks {
+function listBins({ words, problems }: HeapReading, arena: ArenaState): ArenaChunks {
   const listed = readBins(words, arena, CHEAP_CHUNKS);
   if (listed.torn) {
     problems.add("lists");
@@ -260,7 +261,7 @@ function listBins({ words, problems }: Look, arena: ArenaState): ArenaChunks {
 }
 
 function readMmapped(
-  { memory, state, depth, problems }: Look,
+  { memory, state, depth, problems }: HeapReading,
   arenas: readonly GlibcArena[],
   known: readonly AddressRange[],
 ): MmappedChunks {

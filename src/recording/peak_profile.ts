@@ -11,7 +11,7 @@ its own process's peak. So this takes the peak of the process with the highest o
 profile nearest to that moment; or the highest of the recorder's profiles, if that is higher.
  */
 export function peakProfile(recording: Recording): Profile {
-  const last = recording.profileOf(recording.looks.length - 1);
+  const last = recording.profileOf(recording.snapshots.length - 1);
   const peak = greatestPeak(last);
   const highest = highestSnapshot(recording);
   if (peak === null) {
@@ -24,7 +24,7 @@ export function peakProfile(recording: Recording): Profile {
     peakRows(last.sites, peak.process),
   ];
   const folded = foldSites(sites, 1);
-  if (sum(folded.liveBytes) < (recording.looks[highest]?.liveBytes ?? 0)) {
+  if (sum(folded.liveBytes) < (recording.snapshots[highest]?.liveBytes ?? 0)) {
     return recording.profileOf(highest);
   }
   return {
@@ -78,17 +78,21 @@ function rowsOf(sites: SiteTable, wanted: (row: number) => boolean): number[] {
   return Array.from({ length: sites.length }, (_, row) => row).filter(wanted);
 }
 
-function highestSnapshot({ looks }: Recording): number {
-  return looks.reduce(
-    (best, look, index) => (look.liveBytes > (looks[best]?.liveBytes ?? 0) ? index : best),
+function highestSnapshot({ snapshots }: Recording): number {
+  return snapshots.reduce(
+    (best, snapshot, index) =>
+      snapshot.liveBytes > (snapshots[best]?.liveBytes ?? 0) ? index : best,
     0,
   );
 }
 
-function nearestSnapshot({ looks }: Recording, timeMs: TimeMs): number {
+function nearestSnapshot({ snapshots }: Recording, timeMs: TimeMs): number {
   const distance = (index: number) =>
-    Math.abs((looks[index]?.timeMs ?? Number.POSITIVE_INFINITY) - timeMs);
-  return looks.reduce((best, _look, index) => (distance(index) < distance(best) ? index : best), 0);
+    Math.abs((snapshots[index]?.timeMs ?? Number.POSITIVE_INFINITY) - timeMs);
+  return snapshots.reduce(
+    (best, _look, index) => (distance(index) < distance(best) ? index : best),
+    0,
+  );
 }
 
 function sum(values: Float64Array): number {

@@ -57,7 +57,7 @@ export class OpenRecording implements Recording {
   readonly series: readonly MemorySeries[];
   readonly processes: readonly RecordedProcess[];
   readonly events: TimelineEvent[] = [];
-  readonly looks: SnapshotMoment[] = [];
+  readonly snapshots: SnapshotMoment[] = [];
   readonly limits: string[] = [];
   readonly damage: string | null;
   readonly missing: string | null;
@@ -153,11 +153,11 @@ export class OpenRecording implements Recording {
   }
 
   get snapshotTimes(): readonly TimeMs[] {
-    return this.looks.map((look) => look.timeMs);
+    return this.snapshots.map((snapshot) => snapshot.timeMs);
   }
 
   profileAt(moment: Moment): Profile {
-    if (this.looks.length === 0) {
+    if (this.snapshots.length === 0) {
       throw nothingThere(
         `${this.path} contains no profile`,
         this.missing ??
@@ -167,19 +167,24 @@ export class OpenRecording implements Recording {
     if (moment === "peak") {
       return peakProfile(this);
     }
-    return this.profileOf(moment === "end" ? this.looks.length - 1 : this.#snapshotBefore(moment));
+    return this.profileOf(
+      moment === "end" ? this.snapshots.length - 1 : this.#snapshotBefore(moment),
+    );
   }
 
   profileOf(index: number): Profile {
     const place = this.#samples[index];
     if (place === undefined) {
-      throw nothingThere(`${this.path} has no snapshot ${index}`, `it has ${this.looks.length}`);
+      throw nothingThere(
+        `${this.path} has no snapshot ${index}`,
+        `it has ${this.snapshots.length}`,
+      );
     }
     if (this.#cached?.index !== index) {
       const batch = upgrade(this.#version, FrameKind.samples, readFrame(this, place));
-      const look = this.looks[index] as SnapshotMoment & { durationMs: number };
+      const snapshot = this.snapshots[index] as SnapshotMoment & { durationMs: number };
       try {
-        this.#cached = { index, profile: readSamples(batch, this.tables(), look) };
+        this.#cached = { index, profile: readSamples(batch, this.tables(), snapshot) };
       } catch (error) {
         if (error instanceof BatchError) {
           throw damagedInput(
@@ -209,8 +214,8 @@ export class OpenRecording implements Recording {
 
   /** The last profile at or before the time, otherwise the first. */
   #snapshotBefore(timeMs: TimeMs): number {
-    const after = this.looks.findIndex((look) => look.timeMs > timeMs);
-    return after < 0 ? this.looks.length - 1 : Math.max(0, after - 1);
+    const after = this.snapshots.findIndex((snapshot) => snapshot.timeMs > timeMs);
+    return after < 0 ? this.snapshots.length - 1 : Math.max(0, after - 1);
   }
 
   #take(place: FramePlace, kind: FrameKind, batch: unknown): void {
@@ -238,7 +243,7 @@ export class OpenRecording implements Recording {
       case FrameKind.samples:
         // Ignored without the preceding frame of kind profile.
         if (this.#announced) {
-          this.looks.push(this.#announced);
+          this.snapshots.push(this.#announced);
           this.#samples.push(place);
           this.#announced = null;
         }

@@ -27,7 +27,7 @@ const MIB = 2 ** 20;
 export function smallSnapshot(
   builder: ProfileTablesBuilder,
   n: number,
-): { tables: ProfileTables; look: ProfileSnapshot } {
+): { tables: ProfileTables; snapshot: ProfileSnapshot } {
   const file = builder.string("/srv/app.py");
   const root = builder.stack(0, builder.frame(builder.string("main"), file, 10, 1, 0, 0));
   const leaf = builder.stack(
@@ -53,7 +53,7 @@ export function smallSnapshot(
     sites.cohortBytes[row * 2 + 1] = bytes;
   });
   const timeMs = START_MS + (n + 1) * 1000;
-  const look: ProfileSnapshot = {
+  const snapshot: ProfileSnapshot = {
     timeMs,
     durationMs: (n + 1) * 1000,
     sites,
@@ -61,7 +61,7 @@ export function smallSnapshot(
     cohorts: [START_MS + 500, timeMs + 1],
     peakMs: [timeMs - 100],
   };
-  return { tables: builder.tables(), look };
+  return { tables: builder.tables(), snapshot };
 }
 
 /** One more file in each profile, of a page each. */
@@ -120,10 +120,10 @@ export function newBuilder(): ProfileTablesBuilder {
 export function writeSmallRecording(
   path: string,
   {
-    looks = 3,
+    snapshots = 3,
     end = true,
     memoryEnds = [],
-  }: { looks?: number; end?: boolean; memoryEnds?: readonly MemoryEnd[] } = {},
+  }: { snapshots?: number; end?: boolean; memoryEnds?: readonly MemoryEnd[] } = {},
 ): void {
   const writer = new RecordingWriter(FileSink.open(path));
   writer.begin({
@@ -153,7 +153,7 @@ export function writeSmallRecording(
   ]);
   writer.limits(START_MS, ["a limit of the recorder"]);
   const builder = newBuilder();
-  for (let n = 0; n < looks; n++) {
+  for (let n = 0; n < snapshots; n++) {
     const timeMs = START_MS + n * 1000;
     writer.metrics(timeMs, [
       { timeMs, series: 0, metric: "rssBytes", value: (n + 1) * 10 * MIB },
@@ -167,9 +167,9 @@ export function writeSmallRecording(
       { timeMs, pid: 100, kind: "step-begin", detail: `step ${n}`, value: n },
       { timeMs, pid: 101, kind: "exec", detail: "no value" },
     ]);
-    const { tables, look } = smallSnapshot(builder, n);
-    const last = end && n === looks - 1;
-    writer.look(tables, look, {
+    const { tables, snapshot } = smallSnapshot(builder, n);
+    const last = end && n === snapshots - 1;
+    writer.snapshot(tables, snapshot, {
       kind: last ? "end" : "poll",
       agent: { samples: 100 * (n + 1), lost: n, cpuMs: 1.5 * n, periodBytes: 65536 },
     });
@@ -183,7 +183,7 @@ export function writeSmallRecording(
     writer.holders(timeMs, smallLookup(n));
   }
   if (end) {
-    writer.processes(START_MS + looks * 1000, [
+    writer.processes(START_MS + snapshots * 1000, [
       {
         ...row,
         series: 1,
@@ -195,9 +195,9 @@ export function writeSmallRecording(
         python: "",
       },
     ]);
-    writer.memoryEnds(START_MS + looks * 1000, memoryEnds);
+    writer.memoryEnds(START_MS + snapshots * 1000, memoryEnds);
     writer.end({
-      timeMs: START_MS + looks * 1000,
+      timeMs: START_MS + snapshots * 1000,
       exitCode: 3,
       signal: null,
       maxRssBytes: 77 * MIB,

@@ -86,17 +86,17 @@ describe("reads back what was written", () => {
     const recording = small.open(small.bytes);
     const builder = newBuilder();
     for (let n = 0; n < 3; n++) {
-      const { look } = smallSnapshot(builder, n);
+      const { snapshot } = smallSnapshot(builder, n);
       const profile = recording.profileOf(n);
-      expect({ ...profile.sites }).toEqual(look.sites);
-      expect({ ...profile.files }).toEqual(look.files);
+      expect({ ...profile.sites }).toEqual(snapshot.sites);
+      expect({ ...profile.files }).toEqual(snapshot.files);
       // Mapped files are written, and count as no live memory.
-      expect(recording.looks[n]?.liveBytes).toBe((n + 1) * 3 * MIB);
+      expect(recording.snapshots[n]?.liveBytes).toBe((n + 1) * 3 * MIB);
       expect(profile).toMatchObject({
-        timeMs: look.timeMs,
-        durationMs: look.durationMs,
-        cohorts: look.cohorts,
-        peakMs: look.peakMs,
+        timeMs: snapshot.timeMs,
+        durationMs: snapshot.durationMs,
+        cohorts: snapshot.cohorts,
+        peakMs: snapshot.peakMs,
       });
     }
     const expected = builder.tables();
@@ -128,7 +128,7 @@ describe("reads back what was written", () => {
 
   test("an unfinished recording that is continued reads as one recording", () => {
     const path = join(small.folder, "resumed.tidemark");
-    writeSmallRecording(path, { looks: 2, end: false });
+    writeSmallRecording(path, { snapshots: 2, end: false });
     const cut = readFileSync(path);
     appendFileSync(path, Buffer.from("half a frame"));
     const before = openRecording(path);
@@ -136,13 +136,13 @@ describe("reads back what was written", () => {
     smallSnapshot(builder, 0);
     smallSnapshot(builder, 1);
     const writer = RecordingWriter.resume(path, cut.length, before.profileOf(1), 2);
-    const { tables, look } = smallSnapshot(builder, 2);
-    writer.look(tables, look, {
+    const { tables, snapshot } = smallSnapshot(builder, 2);
+    writer.snapshot(tables, snapshot, {
       kind: "end",
       agent: { samples: 1, lost: 0, cpuMs: 0, periodBytes: 1 },
     });
     writer.end({
-      timeMs: look.timeMs,
+      timeMs: snapshot.timeMs,
       exitCode: null,
       signal: null,
       maxRssBytes: 0,
@@ -152,7 +152,7 @@ describe("reads back what was written", () => {
     writer.close();
     const after = openRecording(path);
     expect(after).toMatchObject({ complete: true, damage: null });
-    expect(after.profileOf(2).sites).toEqual(look.sites);
+    expect(after.profileOf(2).sites).toEqual(snapshot.sites);
     expect(after.profileOf(0).sites).toEqual(before.profileOf(0).sites);
   });
 });

@@ -47,7 +47,7 @@ const FIGURES = [
 export function readSamples(
   value: unknown,
   tables: ProfileTables,
-  look: { readonly timeMs: TimeMs; readonly durationMs: Millis },
+  snapshot: { readonly timeMs: TimeMs; readonly durationMs: Millis },
 ): Profile {
   const length = checkTable(value, SITE_COLUMNS, "samples");
   const batch = value as SampleBatch;
@@ -85,8 +85,8 @@ export function readSamples(
       ...process,
       periodBytes: periodBytes[i] ?? 0,
     })),
-    timeMs: look.timeMs,
-    durationMs: look.durationMs,
+    timeMs: snapshot.timeMs,
+    durationMs: snapshot.durationMs,
     ...partFiles(table, cohorts.length),
     cohorts: Array.from(cohorts),
     peakMs: Array.from(peakMs),

@@ -132,7 +132,10 @@ export class StreamReader {
 
   #decode(head: FrameHead, payload: Buffer, most: number): { value: unknown; bytes: number } {
     if (most <= 0) {
-      throw tooLarge(`the decompressed content of ${this.source}`, `${this.limits.callBytes >> 20} MiB`);
+      throw tooLarge(
+        `the decompressed content of ${this.source}`,
+        `${this.limits.callBytes >> 20} MiB`,
+      );
     }
     const plain = plainPayload(head, payload, this.source, most);
     const value = decodeColumns(plain, this.source);

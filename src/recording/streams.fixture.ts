@@ -57,10 +57,10 @@ export function streamBytes(plan: StreamPlan): Buffer {
   const process = { series: 0, pid, parentPid: 1, command: ["python", "app.py"], python: "3.11.7" };
   writer.processes(startedMs, [{ ...process, profiled: true, startedMs, endedMs: null }]);
   const builder = new ProfileTablesBuilder();
-  const looks = (plan.profiles ?? []).map(([afterMs, text]) => [afterMs, text] as const);
+  const snapshots = (plan.profiles ?? []).map(([afterMs, text]) => [afterMs, text] as const);
   const moments = [
     ...(plan.rss ?? []).map(([afterMs, bytes]) => ({ afterMs, bytes, text: "" })),
-    ...looks.map(([afterMs, text]) => ({ afterMs, bytes: Number.NaN, text })),
+    ...snapshots.map(([afterMs, text]) => ({ afterMs, bytes: Number.NaN, text })),
   ].sort((a, b) => a.afterMs - b.afterMs);
   for (const { afterMs, bytes, text } of moments) {
     const timeMs = startedMs + afterMs;
@@ -72,7 +72,7 @@ export function streamBytes(plan: StreamPlan): Buffer {
     } else {
       const profile = profileOf(text.replace(/$/gm, ` pid=${pid}`), builder);
       const cohorts = [timeMs - 500, timeMs];
-      writer.look(profile, { ...profile, timeMs, cohorts }, { kind: "poll", agent: AGENT });
+      writer.snapshot(profile, { ...profile, timeMs, cohorts }, { kind: "poll", agent: AGENT });
     }
   }
   if (plan.endedAfterMs !== undefined) {

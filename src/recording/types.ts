@@ -166,8 +166,8 @@ export interface Recording {
   /** Ascending by time. */
   readonly events: readonly TimelineEvent[];
   /** Ascending by time; empty if no agent ran. */
-  readonly looks: readonly SnapshotMoment[];
-  /** Times of {@link looks}. */
+  readonly snapshots: readonly SnapshotMoment[];
+  /** Times of {@link snapshots}. */
   readonly snapshotTimes: readonly TimeMs[];
   /** The holders of the memory of growing sites: for each process, its newest lookup. */
   readonly holderLookups: readonly HolderLookup[];
@@ -190,6 +190,6 @@ export interface Recording {
   readonly endMs: TimeMs;
   /** The profile at a moment. Throws TidemarkError if the recording contains no profile. */
   profileAt(moment: Moment): Profile;
-  /** The profile of `looks[index]`. */
+  /** The profile of `snapshots[index]`. */
   profileOf(index: number): Profile;
 }

@@ -113,35 +113,35 @@ export class RecordingWriter {
   }
 
   /** Writes the dictionaries' new rows, then the profile itself. */
-  look(
+  snapshot(
     tables: ProfileTables,
-    look: ProfileSnapshot,
+    snapshot: ProfileSnapshot,
     about: Pick<ProfileBatch, "kind" | "agent" | "receivedId">,
   ): void {
     const added = this.#dictionary.next(tables);
     if (added) {
-      this.#frame(FrameKind.dictionary, look.timeMs, added);
+      this.#frame(FrameKind.dictionary, snapshot.timeMs, added);
     }
     const profile = this.#profiles++;
     const batch: ProfileBatch = {
       profile,
       kind: about.kind,
-      timeMs: look.timeMs,
-      durationMs: look.durationMs,
-      liveBytes: look.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
+      timeMs: snapshot.timeMs,
+      durationMs: snapshot.durationMs,
+      liveBytes: snapshot.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0),
       agent: about.agent,
       ...(about.receivedId === undefined ? {} : { receivedId: about.receivedId }),
     };
-    this.#frame(FrameKind.profile, look.timeMs, batch);
-    const { length: _, ...columns } = joinFiles(look);
+    this.#frame(FrameKind.profile, snapshot.timeMs, batch);
+    const { length: _, ...columns } = joinFiles(snapshot);
     const samples: SampleBatch = {
       profile,
       periodBytes: Float64Array.from(tables.processes, (process) => process.periodBytes),
-      peakMs: Float64Array.from(tables.processes, (_process, index) => look.peakMs[index] ?? 0),
-      cohorts: Float64Array.from(look.cohorts),
+      peakMs: Float64Array.from(tables.processes, (_process, index) => snapshot.peakMs[index] ?? 0),
+      cohorts: Float64Array.from(snapshot.cohorts),
       ...columns,
     };
-    this.#frame(FrameKind.samples, look.timeMs, samples);
+    this.#frame(FrameKind.samples, snapshot.timeMs, samples);
   }
 
   events(timeMs: TimeMs, events: readonly TimelineEvent[]): void {

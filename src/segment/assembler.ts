@@ -1,10 +1,10 @@
 /**
  * Converts snapshots of many processes' segments to one growing profile.
  *
- *     const process = assembler.begin(look.header, pid);
- *     assembler.renew(process, look);             // at every snapshot
+ *     const process = assembler.begin(snapshot.header, pid);
+ *     assembler.renew(process, snapshot);             // at every snapshot
  *     assembler.end(process);                     // its memory is freed: live figures become 0
- *     const { tables, look } = assembler.take(Date.now());
+ *     const { tables, snapshot } = assembler.take(Date.now());
  */
 
 import { itemAt } from "../model/base/columns.js";
@@ -46,7 +46,7 @@ interface Watched {
   readonly pid: Pid;
   readonly dictionary: ProcessDictionary;
   readonly events: EventRing;
-  look: SegmentSnapshot | null;
+  snapshot: SegmentSnapshot | null;
 }
 
 /** Ended processes with their own rows; the oldest of more are merged. */
@@ -97,30 +97,30 @@ export class ProfileAssembler {
         this.#sources,
       ),
       events: new EventRing(),
-      look: null,
+      snapshot: null,
     });
     return index;
   }
 
   /** Adds the data of a snapshot. The snapshot's copies must not change until the next one. */
-  renew(process: ProcessIndex, look: SegmentSnapshot): void {
+  renew(process: ProcessIndex, snapshot: SegmentSnapshot): void {
     const watched = this.#watched.get(process);
     if (watched === undefined) {
       return; // one of the processes beyond the limit
     }
-    const { header } = look;
-    watched.look = look;
-    watched.dictionary.renew(look);
+    const { header } = snapshot;
+    watched.snapshot = snapshot;
+    watched.dictionary.renew(snapshot);
     const tables = this.#builder.tables();
     const before = itemAt(tables.processes, process);
     this.#builder.setProcess(process, processOf(header, watched.pid, before.parentPid));
     this.#peakMs[process] = header.peakMs;
     this.#events.push(
-      ...watched.events.take(look, watched.pid, (label) =>
+      ...watched.events.take(snapshot, watched.pid, (label) =>
         labelWords(tables.labels, tables.strings, watched.dictionary.label(label)),
       ),
     );
-    const limits = limitsOf(header, look.torn, look.missing);
+    const limits = limitsOf(header, snapshot.torn, snapshot.missing);
     if (watched.dictionary.damaged > 0) {
       limits.push(`${watched.dictionary.damaged} records refer to missing records`);
     }
@@ -133,12 +133,12 @@ export class ProfileAssembler {
   /** The process or its image has ended, and its memory is freed; its allocated bytes remain counted. */
   end(process: ProcessIndex): void {
     const watched = this.#watched.get(process);
-    if (watched?.look == null) {
+    if (watched?.snapshot == null) {
       this.#watched.delete(process);
       return;
     }
-    addTotals(this.#endedTotals, watched.look.header);
-    const sites = sitesOf(watched.look, watched.dictionary, process, [1], 0);
+    addTotals(this.#endedTotals, watched.snapshot.header);
+    const sites = sitesOf(watched.snapshot, watched.dictionary, process, [1], 0);
     for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {
       sites[figure].fill(0);
     }
@@ -150,25 +150,25 @@ export class ProfileAssembler {
   }
 
   /** The profile at the last renewals, with live bytes by allocation time up to `timeMs`. */
-  take(timeMs: TimeMs): { readonly tables: ProfileTables; readonly look: ProfileSnapshot } {
+  take(timeMs: TimeMs): { readonly tables: ProfileTables; readonly snapshot: ProfileSnapshot } {
     const startMs = Math.min(this.#startMs, timeMs);
     const cohorts = cohortBounds(startMs, timeMs);
     const parts = [this.#endedAsOne, ...this.#ended].map((sites) =>
       withCohorts(sites, cohorts.length),
     );
-    for (const { index, look, dictionary } of this.#watched.values()) {
-      if (look !== null) {
-        parts.push(sitesOf(look, dictionary, index, cohorts, startMs));
+    for (const { index, snapshot, dictionary } of this.#watched.values()) {
+      if (snapshot !== null) {
+        parts.push(sitesOf(snapshot, dictionary, index, cohorts, startMs));
       }
     }
-    const look: ProfileSnapshot = {
+    const snapshot: ProfileSnapshot = {
       timeMs,
       durationMs: timeMs - startMs,
       ...partFiles(foldSites(parts, cohorts.length), cohorts.length),
       cohorts,
       peakMs: Array.from({ length: this.#processes }, (_, index) => this.#peakMs[index] ?? 0),
     };
-    return { tables: this.#builder.tables(), look };
+    return { tables: this.#builder.tables(), snapshot };
   }
 
   /**
@@ -177,9 +177,9 @@ export class ProfileAssembler {
    */
   liveSamples(): Map<Pid, LiveSamples> {
     const found = new Map<Pid, LiveSamples>();
-    for (const { pid, look, dictionary } of this.#watched.values()) {
-      if (look !== null) {
-        found.set(pid, liveSamplesOf(look, dictionary));
+    for (const { pid, snapshot, dictionary } of this.#watched.values()) {
+      if (snapshot !== null) {
+        found.set(pid, liveSamplesOf(snapshot, dictionary));
       }
     }
     return found;
@@ -188,9 +188,9 @@ export class ProfileAssembler {
   /** For each process: the stacks that opened its descriptors, at its last renewal. Stacks as {@link liveSamples}'. */
   openings(): Map<Pid, readonly Opening[]> {
     const found = new Map<Pid, readonly Opening[]>();
-    for (const { pid, look, dictionary } of this.#watched.values()) {
-      if (look !== null) {
-        found.set(pid, openingsOf(look, dictionary));
+    for (const { pid, snapshot, dictionary } of this.#watched.values()) {
+      if (snapshot !== null) {
+        found.set(pid, openingsOf(snapshot, dictionary));
       }
     }
     return found;
@@ -218,12 +218,12 @@ export class ProfileAssembler {
     const totals = { ...this.#endedTotals };
     let periodBytes = 0;
     let mostLive = -1;
-    for (const { look } of this.#watched.values()) {
-      if (look !== null) {
-        addTotals(totals, look.header);
-        if (look.header.liveBytes > mostLive) {
-          mostLive = look.header.liveBytes;
-          periodBytes = look.header.periodBytes;
+    for (const { snapshot } of this.#watched.values()) {
+      if (snapshot !== null) {
+        addTotals(totals, snapshot.header);
+        if (snapshot.header.liveBytes > mostLive) {
+          mostLive = snapshot.header.liveBytes;
+          periodBytes = snapshot.header.periodBytes;
         }
       }
     }

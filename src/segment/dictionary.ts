@@ -82,11 +82,11 @@ export class ProcessDictionary {
   }
 
   /** Adds the rows since the last snapshot. */
-  renew(look: SegmentSnapshot): void {
-    this.#renewFrames(look);
-    this.#renewStacks(look);
-    this.#renewLabels(look);
-    this.#renewThreads(look);
+  renew(snapshot: SegmentSnapshot): void {
+    this.#renewFrames(snapshot);
+    this.#renewStacks(snapshot);
+    this.#renewLabels(snapshot);
+    this.#renewThreads(snapshot);
   }
 
   stack(id: number): StackId {

@@ -14,14 +14,14 @@ export class EventRing {
   lost = 0;
 
   /** The events since the last call, oldest first. `words`: the text of a label's number. */
-  take(look: SegmentSnapshot, pid: Pid, words: (label: number) => string): TimelineEvent[] {
-    const section = itemAt(look.header.sections, CONSTANTS.TM_SECTION_EVENTS);
+  take(snapshot: SegmentSnapshot, pid: Pid, words: (label: number) => string): TimelineEvent[] {
+    const section = itemAt(snapshot.header.sections, CONSTANTS.TM_SECTION_EVENTS);
     const end = section.count;
     const oldest = Math.max(0, end - section.capacity);
     this.lost += Math.max(0, oldest - this.#next);
-    const bytes = look.events.bytes;
+    const bytes = snapshot.events.bytes;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const toRealtime = look.header.startRealtimeMs - look.header.startMonotonicMs;
+    const toRealtime = snapshot.header.startRealtimeMs - snapshot.header.startMonotonicMs;
     const events: TimelineEvent[] = [];
     for (let number = Math.max(this.#next, oldest); number < end; number++) {
       const at = (number % section.capacity) * EVENT.size;

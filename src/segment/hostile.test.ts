@@ -29,12 +29,12 @@ describe("hostile segments", () => {
     segment.view.setFloat64(sites + SITE.live_bytes, Number.NaN, true);
     segment.view.setFloat64(sites + SITE.allocated_bytes, -5, true);
     segment.view.setFloat64(sites + SITE.peak_bytes, 12, true);
-    const { tables, look } = profileAfter(readerOf(pool), 4000);
+    const { tables, snapshot } = profileAfter(readerOf(pool), 4000);
     for (let row = 1; row < tables.stacks.length; row++) {
       expect(tables.stacks.parent[row]).toBeLessThan(row);
     }
-    expect([...look.sites.liveBytes].every(Number.isFinite)).toBe(true);
-    expect(look.sites.stack.every((stack) => stack < tables.stacks.length)).toBe(true);
+    expect([...snapshot.sites.liveBytes].every(Number.isFinite)).toBe(true);
+    expect(snapshot.sites.stack.every((stack) => stack < tables.stacks.length)).toBe(true);
   });
 
   it("cannot claim more than their slot", () => {
@@ -44,7 +44,7 @@ describe("hostile segments", () => {
     ] as const) {
       const segment = pythonProcess();
       segment.view.setUint32(segment.section(CONSTANTS.TM_SECTION_SITES) + field, value, true);
-      expect(() => readerOf(pool).look()).toThrow("TM-E005");
+      expect(() => readerOf(pool).snapshot()).toThrow("TM-E005");
       pool.close();
     }
     const segment = pythonProcess();
@@ -54,7 +54,7 @@ describe("hostile segments", () => {
       0,
       true,
     );
-    expect(profileAfter(readerOf(pool), 4000).look.sites.length).toBe(3);
+    expect(profileAfter(readerOf(pool), 4000).snapshot.sites.length).toBe(3);
   });
 
   it("may be cut off anywhere", () => {
@@ -66,12 +66,12 @@ describe("hostile segments", () => {
       ftruncateSync(fd, length);
       try {
         const reader = new SegmentReader(fd, new PoolReader(fd).slotRange(1));
-        const look = reader.look();
-        if (look !== null) {
+        const snapshot = reader.snapshot();
+        if (snapshot !== null) {
           const assembler = new ProfileAssembler();
-          assembler.renew(assembler.begin(look.header), look);
+          assembler.renew(assembler.begin(snapshot.header), snapshot);
           assembler.take(START_REALTIME_MS + 4000);
-          expect(look.missing).toBeGreaterThan(0);
+          expect(snapshot.missing).toBeGreaterThan(0);
         }
       } catch (error) {
         expect(error).toBeInstanceOf(TidemarkError);

@@ -4,10 +4,10 @@
  *     const pool = new PoolReader(fd);
  *     for (const slot of pool.slots()) {
  *       const reader = new SegmentReader(fd, pool.slotRange(slot.index)); // kept while the owner lives
- *       const look = reader.look();
- *       if (look !== null) assembler.renew(assembler.begin(look.header), look);
+ *       const snapshot = reader.snapshot();
+ *       if (snapshot !== null) assembler.renew(assembler.begin(snapshot.header), snapshot);
  *     }
- *     const { tables, look } = assembler.take(Date.now());
+ *     const { tables, snapshot } = assembler.take(Date.now());
  *
  * All functions throw only TidemarkError.
  */

@@ -16,16 +16,19 @@ export interface LiveSamples {
   readonly domain: Uint8Array;
 }
 
-export function liveSamplesOf(look: SegmentSnapshot, dictionary: ProcessDictionary): LiveSamples {
-  const view = new DataView(look.live.bytes.buffer, look.live.bytes.byteOffset);
-  const sites = new DataView(look.sites.bytes.buffer, look.sites.bytes.byteOffset);
-  const toRealtime = look.header.startRealtimeMs - look.header.startMonotonicMs;
+export function liveSamplesOf(
+  snapshot: SegmentSnapshot,
+  dictionary: ProcessDictionary,
+): LiveSamples {
+  const view = new DataView(snapshot.live.bytes.buffer, snapshot.live.bytes.byteOffset);
+  const sites = new DataView(snapshot.sites.bytes.buffer, snapshot.sites.bytes.byteOffset);
+  const toRealtime = snapshot.header.startRealtimeMs - snapshot.header.startMonotonicMs;
   const rows: { address: Address; bytes: Bytes; bornMs: TimeMs; stack: StackId; domain: number }[] =
     [];
-  for (let at = 0; at + LIVE.size <= look.live.bytes.length; at += LIVE.size) {
+  for (let at = 0; at + LIVE.size <= snapshot.live.bytes.length; at += LIVE.size) {
     const address = readUint64(view, at + LIVE.address);
     const site = view.getUint32(at + LIVE.site, true);
-    if (address !== 0 && site < look.sites.count) {
+    if (address !== 0 && site < snapshot.sites.count) {
       const record = site * SITE.size;
       rows.push({
         address,

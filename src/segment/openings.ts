@@ -12,8 +12,8 @@ export interface Opening {
   readonly openedMs: TimeMs;
 }
 
-export function openingsOf(look: SegmentSnapshot, dictionary: ProcessDictionary): Opening[] {
-  const { bytes } = look.openings;
+export function openingsOf(snapshot: SegmentSnapshot, dictionary: ProcessDictionary): Opening[] {
+  const { bytes } = snapshot.openings;
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   const openings: Opening[] = [];
   for (let at = 0; at + OPENING.size <= bytes.length; at += OPENING.size) {
@@ -22,7 +22,8 @@ export function openingsOf(look: SegmentSnapshot, dictionary: ProcessDictionary)
       openings.push({
         descriptor: at / OPENING.size,
         stack: dictionary.stack(stack),
-        openedMs: look.header.startRealtimeMs + view.getUint32(at + OPENING.after_s, true) * 1000,
+        openedMs:
+          snapshot.header.startRealtimeMs + view.getUint32(at + OPENING.after_s, true) * 1000,
       });
     }
   }

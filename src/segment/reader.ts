@@ -68,7 +68,7 @@ export class SegmentReader {
 
   /** The current segment; null until its owner has initialized it.
    * @throws TidemarkError TM-E005 damaged or another owner's, TM-E006 other version */
-  look(): SegmentSnapshot | null {
+  snapshot(): SegmentSnapshot | null {
     for (let tries = 1; ; tries++) {
       const last = tries === LAYOUT_TRIES;
       const before = this.#page();
@@ -86,7 +86,7 @@ export class SegmentReader {
         // Copies that straddle a new peak mix two.
         const ofOnePeak = header.peakNumber === after.peakNumber;
         if (last || (this.#unmoved(header, after) && ofOnePeak)) {
-          return this.#look(after);
+          return this.#snapshot(after);
         }
       } catch (error) {
         if (last || layoutGeneration(before) === layoutGeneration(this.#page())) {
@@ -152,7 +152,7 @@ export class SegmentReader {
     return header;
   }
 
-  #look(header: SegmentHeader): SegmentSnapshot {
+  #snapshot(header: SegmentHeader): SegmentSnapshot {
     const rewritten = [this.#threads, this.#sites, this.#live, this.#events, this.#openings];
     const all = [this.#strings, this.#frames, this.#stacks, this.#labels, ...rewritten];
     return {

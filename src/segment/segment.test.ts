@@ -21,14 +21,14 @@ describe("a segment", () => {
   it("becomes a profile", () => {
     pythonProcess();
     const profile = profileAfter(readerOf(pool), 4000);
-    const { tables, look } = profile;
+    const { tables, snapshot } = profile;
     expect(stackTexts(profile)).toEqual(["main;load", "main;load;libx.so+1f0", "main;parse"]);
-    expect([...look.sites.liveBytes]).toEqual([300_000, 5000, 0]);
-    expect([...look.sites.allocatedBytes]).toEqual([900_000, 5000, 70_000]);
-    expect([...look.sites.peakBytes]).toEqual([400_000, 0, 0]);
-    expect([...look.sites.liveSamples]).toEqual([3, 1, 0]);
-    expect([...look.sites.domain]).toEqual([Domain.python, Domain.native, Domain.python]);
-    expect([...look.sites.lifetimes.subarray(48, 52)]).toEqual([1, 2, 3, 0]);
+    expect([...snapshot.sites.liveBytes]).toEqual([300_000, 5000, 0]);
+    expect([...snapshot.sites.allocatedBytes]).toEqual([900_000, 5000, 70_000]);
+    expect([...snapshot.sites.peakBytes]).toEqual([400_000, 0, 0]);
+    expect([...snapshot.sites.liveSamples]).toEqual([3, 1, 0]);
+    expect([...snapshot.sites.domain]).toEqual([Domain.python, Domain.native, Domain.python]);
+    expect([...snapshot.sites.lifetimes.subarray(48, 52)]).toEqual([1, 2, 3, 0]);
     expect(tables.processes).toEqual([
       {
         pid: 42,
@@ -43,11 +43,11 @@ describe("a segment", () => {
       [42, "python", true],
       [43, "loader", false],
     ]);
-    const label = uint32At(look.sites.label, 1);
+    const label = uint32At(snapshot.sites.label, 1);
     expect(tables.strings[uint32At(tables.labels.key, label)]).toBe("endpoint");
     expect(tables.strings[uint32At(tables.labels.value, label)]).toBe("/x");
-    expect(look.sites.label[0]).toBe(0);
-    expect(look.durationMs).toBe(4000);
+    expect(snapshot.sites.label[0]).toBe(0);
+    expect(snapshot.durationMs).toBe(4000);
   });
 
   it("asks for the names of native frames, object by object, once", () => {
@@ -63,9 +63,9 @@ describe("a segment", () => {
       },
     });
     const reader = readerOf(pool);
-    const process = assembler.begin(present(reader.look()).header);
-    assembler.renew(process, present(reader.look()));
-    assembler.renew(process, present(reader.look()));
+    const process = assembler.begin(present(reader.snapshot()).header);
+    assembler.renew(process, present(reader.snapshot()));
+    assembler.renew(process, present(reader.snapshot()));
     expect(asked).toEqual([[42, START_REALTIME_MS, "libx.so", [0x1f0, 0x2a0]]]);
     expect(stackTexts(assembler.take(START_REALTIME_MS + 1000))).toEqual([
       "main;load",
@@ -87,41 +87,41 @@ describe("a segment", () => {
     };
     const assembler = new ProfileAssembler({ threads: { names } });
     const reader = readerOf(pool);
-    const process = assembler.begin(present(reader.look()).header);
-    const look = () => {
+    const process = assembler.begin(present(reader.snapshot()).header);
+    const snapshot = () => {
       pool.save();
-      assembler.renew(process, present(reader.look()));
+      assembler.renew(process, present(reader.snapshot()));
       const { threads } = assembler.take(START_REALTIME_MS + 1000).tables;
       return threads.map(({ tid, name }) => `${tid} ${name}`);
     };
-    expect(look()).toEqual(["42 python"]);
+    expect(snapshot()).toEqual(["42 python"]);
     expect(asked).toBe(0);
     segment.thread(43, "python");
     segment.thread(44, "grpc");
     segment.thread(43, "python"); // the kernel gave the number of a thread that has ended again
-    expect(look()).toEqual(["42 python", "43 python", "44 grpc", "43 python"]);
+    expect(snapshot()).toEqual(["42 python", "43 python", "44 grpc", "43 python"]);
     known = new Map([
       [42, "MainThread"],
       [43, "loader"],
     ]);
     for (let again = 0; again < 5; again++) {
-      expect(look()).toEqual(["42 MainThread", "43 python", "44 grpc", "43 loader"]);
+      expect(snapshot()).toEqual(["42 MainThread", "43 python", "44 grpc", "43 loader"]);
     }
     expect(asked).toBe(1 + 3);
   });
 
   it("shows when each site's bytes were allocated", () => {
     pythonProcess();
-    const { look } = profileAfter(readerOf(pool), 4000);
-    expect(look.cohorts).toHaveLength(16);
-    expect(look.cohorts.at(-1)).toBe(START_REALTIME_MS + 4000);
-    const row = [...look.sites.cohortBytes.subarray(0, 16)];
+    const { snapshot } = profileAfter(readerOf(pool), 4000);
+    expect(snapshot.cohorts).toHaveLength(16);
+    expect(snapshot.cohorts.at(-1)).toBe(START_REALTIME_MS + 4000);
+    const row = [...snapshot.sites.cohortBytes.subarray(0, 16)];
     expect(row[0]).toBeCloseTo(200_000);
     expect(row[15]).toBeCloseTo(100_000);
-    for (let site = 0; site < look.sites.length; site++) {
-      const cohorts = look.sites.cohortBytes.subarray(site * 16, site * 16 + 16);
+    for (let site = 0; site < snapshot.sites.length; site++) {
+      const cohorts = snapshot.sites.cohortBytes.subarray(site * 16, site * 16 + 16);
       expect(cohorts.reduce((sum, bytes) => sum + bytes, 0)).toBeCloseTo(
-        float64At(look.sites.liveBytes, site),
+        float64At(snapshot.sites.liveBytes, site),
       );
     }
   });
@@ -130,20 +130,20 @@ describe("a segment", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
-    const first = present(reader.look());
+    const first = present(reader.snapshot());
     const process = assembler.begin(first.header);
     assembler.renew(process, first);
     segment.rewrite(0, { live: 1_000_000, liveSamples: 9 });
     segment.site("main;new", { live: 64 });
     pool.save();
-    assembler.renew(process, present(reader.look()));
+    assembler.renew(process, present(reader.snapshot()));
     const profile = assembler.take(START_REALTIME_MS + 5000);
     expect(stackTexts(profile)).toContain("main;new");
-    expect([...profile.look.sites.liveBytes]).toEqual([1_000_000, 5000, 0, 64]);
+    expect([...profile.snapshot.sites.liveBytes]).toEqual([1_000_000, 5000, 0, 64]);
     assembler.end(process);
     const after = assembler.take(START_REALTIME_MS + 6000);
-    expect([...after.look.sites.liveBytes]).toEqual([0, 0, 0, 0]);
-    expect(after.look.sites.allocatedBytes[0]).toBe(1_000_000);
+    expect([...after.snapshot.sites.liveBytes]).toEqual([0, 0, 0, 0]);
+    expect(after.snapshot.sites.allocatedBytes[0]).toBe(1_000_000);
   });
 
   it("reports the stack that opened each descriptor last", () => {
@@ -152,9 +152,9 @@ describe("a segment", () => {
     segment.opening(70, "main;parse", 3);
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
-    const process = assembler.begin(present(reader.look()).header);
+    const process = assembler.begin(present(reader.snapshot()).header);
     const openings = () => {
-      assembler.renew(process, present(reader.look()));
+      assembler.renew(process, present(reader.snapshot()));
       return assembler
         .openings()
         .get(42)
@@ -173,17 +173,17 @@ describe("a segment", () => {
   it("reads a block again only when its generation changed", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
-    reader.look();
+    reader.snapshot();
     const at = segment.record(CONSTANTS.TM_SECTION_SITES, 0);
     segment.view.setFloat64(at + SITE.live_bytes, 7, true);
     pool.save();
     expect(
-      new DataView(present(reader.look()).sites.bytes.buffer).getFloat64(SITE.live_bytes, true),
+      new DataView(present(reader.snapshot()).sites.bytes.buffer).getFloat64(SITE.live_bytes, true),
     ).toBe(300_000);
     segment.touch(CONSTANTS.TM_SECTION_SITES, 0);
     pool.save();
     expect(
-      new DataView(present(reader.look()).sites.bytes.buffer).getFloat64(SITE.live_bytes, true),
+      new DataView(present(reader.snapshot()).sites.bytes.buffer).getFloat64(SITE.live_bytes, true),
     ).toBe(7);
   });
 
@@ -191,7 +191,7 @@ describe("a segment", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
-    const first = present(reader.look());
+    const first = present(reader.snapshot());
     const process = assembler.begin(first.header);
     assembler.renew(process, first);
     const at = segment.record(CONSTANTS.TM_SECTION_SITES, 0);
@@ -199,15 +199,15 @@ describe("a segment", () => {
     segment.view.setFloat64(at + SITE.live_bytes, 1e15, true);
     segment.touch(CONSTANTS.TM_SECTION_SITES, 0);
     pool.save();
-    const look = present(reader.look());
-    expect(look.torn).toBe(1);
-    assembler.renew(process, look);
-    expect(assembler.take(START_REALTIME_MS + 5000).look.sites.liveBytes[0]).toBe(300_000);
+    const snapshot = present(reader.snapshot());
+    expect(snapshot.torn).toBe(1);
+    assembler.renew(process, snapshot);
+    expect(assembler.take(START_REALTIME_MS + 5000).snapshot.sites.liveBytes[0]).toBe(300_000);
     expect(assembler.limits()).toEqual(["process 42: 1 record was incomplete and ignored"]);
     segment.view.setUint32(at + SITE.sequence_begin, 99, true);
     segment.view.setFloat64(at + SITE.live_bytes, 5, true);
     pool.save();
-    expect(present(reader.look()).torn).toBe(0);
+    expect(present(reader.snapshot()).torn).toBe(0);
   });
 
   it("uses the current figure of a site that has not changed since the peak as its figure at the peak", () => {
@@ -216,13 +216,15 @@ describe("a segment", () => {
     segment.rewrite(0, { live: 7, peak: 400_000, peakNumber: 1 });
     segment.rewrite(1, { live: 5, peak: 111, peakNumber: 2 });
     segment.rewrite(2, { live: 0, allocated: 70_000, peak: 222, peakNumber: 1 });
-    expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([7, 111, 0]);
+    expect([...profileAfter(readerOf(pool), 4000).snapshot.sites.peakBytes]).toEqual([7, 111, 0]);
   });
 
   it("uses the figures that a site kept when it changed after a newer peak than the header's", () => {
     const segment = pythonProcess();
     segment.rewrite(1, { live: 5, peak: 111, peakNumber: 2 });
-    expect([...profileAfter(readerOf(pool), 4000).look.sites.peakBytes]).toEqual([400_000, 111, 0]);
+    expect([...profileAfter(readerOf(pool), 4000).snapshot.sites.peakBytes]).toEqual([
+      400_000, 111, 0,
+    ]);
   });
 
   it("gives steps and periods as events, each once, and counts those that the ring lost", () => {
@@ -232,9 +234,9 @@ describe("a segment", () => {
     segment.event(CONSTANTS.TM_EVENT_PERIOD, 20, 131072);
     const reader = readerOf(pool);
     const assembler = new ProfileAssembler();
-    const look = present(reader.look());
-    const process = assembler.begin(look.header);
-    assembler.renew(process, look);
+    const snapshot = present(reader.snapshot());
+    const process = assembler.begin(snapshot.header);
+    assembler.renew(process, snapshot);
     expect(assembler.takeEvents()).toEqual([
       { timeMs: START_REALTIME_MS + 10, pid: 42, kind: "step-begin", detail: "train", value: 1 },
       {
@@ -245,13 +247,13 @@ describe("a segment", () => {
         value: 131072,
       },
     ]);
-    assembler.renew(process, present(reader.look()));
+    assembler.renew(process, present(reader.snapshot()));
     expect(assembler.takeEvents()).toEqual([]);
     for (let number = 0; number < 3000; number++) {
       segment.event(CONSTANTS.TM_EVENT_STEP_END, 30 + number, number, step);
     }
     pool.save();
-    assembler.renew(process, present(reader.look()));
+    assembler.renew(process, present(reader.snapshot()));
     expect(assembler.takeEvents().map((event) => event.value)).toEqual(
       Array.from({ length: 2048 }, (_, index) => 952 + index),
     );
@@ -260,14 +262,14 @@ describe("a segment", () => {
 
   it("merges the oldest of many ended processes, and loses no byte", () => {
     pythonProcess();
-    const look = present(readerOf(pool).look());
+    const snapshot = present(readerOf(pool).snapshot());
     const assembler = new ProfileAssembler();
     for (let pid = 1000; pid < 1600; pid++) {
-      const process = assembler.begin(look.header, pid);
-      assembler.renew(process, look);
+      const process = assembler.begin(snapshot.header, pid);
+      assembler.renew(process, snapshot);
       assembler.end(process);
     }
-    const { tables, look: profile } = assembler.take(START_REALTIME_MS + 4000);
+    const { tables, snapshot: profile } = assembler.take(START_REALTIME_MS + 4000);
     const sum = (column: Float64Array) => column.reduce((total, value) => total + value, 0);
     expect(sum(profile.sites.allocatedBytes)).toBe(600 * 975_000);
     expect(sum(profile.sites.liveBytes)).toBe(0);
@@ -289,8 +291,10 @@ describe("a segment", () => {
     const fd = pool.open();
     const assembler = new ProfileAssembler();
     for (const { index } of new PoolReader(fd).slots()) {
-      const look = present(new SegmentReader(fd, new PoolReader(fd).slotRange(index)).look());
-      assembler.renew(assembler.begin(look.header), look);
+      const snapshot = present(
+        new SegmentReader(fd, new PoolReader(fd).slotRange(index)).snapshot(),
+      );
+      assembler.renew(assembler.begin(snapshot.header), snapshot);
     }
     expect(assembler.limits()).toEqual([
       "2 processes: Python 3.11.7 is not supported by the agent: only native memory is recorded",
@@ -301,21 +305,21 @@ describe("a segment", () => {
   it("waits for a moving layout, and reads one that never settles", () => {
     const segment = pythonProcess();
     segment.view.setUint32(SEGMENT_HEADER.layout_generation, 7, true);
-    expect(profileAfter(readerOf(pool), 4000).look.sites.length).toBe(3);
+    expect(profileAfter(readerOf(pool), 4000).snapshot.sites.length).toBe(3);
   });
 
   it("is null before its owner has set it up", () => {
     const segment = pythonProcess();
     segment.view.setUint32(SEGMENT_HEADER.state, CONSTANTS.TM_STATE_EMPTY, true);
-    expect(readerOf(pool).look()).toBeNull();
+    expect(readerOf(pool).snapshot()).toBeNull();
   });
 
   it("is refused when another process has taken it", () => {
     const segment = pythonProcess();
     const reader = readerOf(pool);
-    reader.look();
+    reader.snapshot();
     segment.view.setUint32(SEGMENT_HEADER.pid, 99, true);
     pool.save();
-    expect(() => reader.look()).toThrow("another process");
+    expect(() => reader.snapshot()).toThrow("another process");
   });
 });

@@ -13,19 +13,19 @@ import type { SegmentSnapshot } from "./reader.js";
 /** The rows of one process that have any figure. `bounds`: upper bounds of the cohorts of the run that
  * began at `startMs`. A row's cohorts add up to its live bytes. */
 export function sitesOf(
-  look: SegmentSnapshot,
+  snapshot: SegmentSnapshot,
   dictionary: ProcessDictionary,
   process: ProcessIndex,
   bounds: readonly TimeMs[],
   startMs: TimeMs,
 ): SiteTable {
-  const count = look.sites.count;
+  const count = snapshot.sites.count;
   const sites = newSiteTable(count, bounds.length);
-  const bytes = look.sites.bytes;
+  const bytes = snapshot.sites.bytes;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const used: number[] = [];
   for (let row = 0; row < count; row++) {
-    if (fillSite(sites, row, view, look.header.peakNumber)) {
+    if (fillSite(sites, row, view, snapshot.header.peakNumber)) {
       const at = row * SITE.size;
       sites.stack[row] = dictionary.stack(view.getUint32(at + SITE.stack, true));
       sites.label[row] = dictionary.label(view.getUint32(at + SITE.label, true));
@@ -34,7 +34,7 @@ export function sitesOf(
       used.push(row);
     }
   }
-  fillCohorts(sites, look, bounds, startMs);
+  fillCohorts(sites, snapshot, bounds, startMs);
   return pickSites(sites, used, bounds.length);
 }
 
@@ -85,14 +85,14 @@ function fillSite(sites: SiteTable, row: number, view: DataView, peakNumber: num
  */
 function fillCohorts(
   sites: SiteTable,
-  look: SegmentSnapshot,
+  snapshot: SegmentSnapshot,
   bounds: readonly TimeMs[],
   startMs: TimeMs,
 ): void {
   const { cohortBytes, liveBytes } = sites;
   const width = bounds.length;
-  const toRealtime = look.header.startRealtimeMs - look.header.startMonotonicMs;
-  const bytes = look.live.bytes;
+  const toRealtime = snapshot.header.startRealtimeMs - snapshot.header.startMonotonicMs;
+  const bytes = snapshot.live.bytes;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const sums = new Float64Array(sites.length);
   for (let at = 0; at < bytes.length; at += LIVE.size) {
@@ -110,7 +110,7 @@ function fillCohorts(
     addAt(cohortBytes, site * width + cohort, estimate);
     addAt(sums, site, estimate);
   }
-  const recordView = new DataView(look.sites.bytes.buffer, look.sites.bytes.byteOffset);
+  const recordView = new DataView(snapshot.sites.bytes.buffer, snapshot.sites.bytes.byteOffset);
   for (let row = 0; row < sites.length; row++) {
     if (float64At(sums, row) > 0) {
       const scale = float64At(liveBytes, row) / float64At(sums, row);

@@ -43,22 +43,22 @@ export function readerOf(pool: PoolFixture): SegmentReader {
 export function profileAfter(
   reader: SegmentReader,
   afterMs: number,
-): { tables: ProfileTables; look: ProfileSnapshot } {
+): { tables: ProfileTables; snapshot: ProfileSnapshot } {
   const assembler = new ProfileAssembler();
-  const look = present(reader.look());
-  assembler.renew(assembler.begin(look.header), look);
+  const snapshot = present(reader.snapshot());
+  assembler.renew(assembler.begin(snapshot.header), snapshot);
   return assembler.take(START_REALTIME_MS + afterMs);
 }
 
 /** "main;load" for each site. */
 export function stackTexts({
   tables,
-  look,
+  snapshot,
 }: {
   tables: ProfileTables;
-  look: ProfileSnapshot;
+  snapshot: ProfileSnapshot;
 }): string[] {
-  return Array.from(look.sites.stack, (leaf) => {
+  return Array.from(snapshot.sites.stack, (leaf) => {
     const names: string[] = [];
     for (let stack = leaf; stack !== 0; stack = uint32At(tables.stacks.parent, stack)) {
       const frame = uint32At(tables.stacks.frame, stack);

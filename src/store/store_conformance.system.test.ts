@@ -63,8 +63,8 @@ describe.each(STORES)("the store $name", ({ open }) => {
     };
     return store.profile({ ...window, of, mostStacks: 1000, ...some });
   };
-  const total = ({ look }: WindowProfile, column: "liveBytes" | "allocatedBytes") =>
-    look.sites[column].reduce((sum, value) => sum + value, 0);
+  const total = ({ snapshot }: WindowProfile, column: "liveBytes" | "allocatedBytes") =>
+    snapshot.sites[column].reduce((sum, value) => sum + value, 0);
 
   it("averages live bytes over time and sums them over processes, whatever the step", async () => {
     await give({
@@ -140,9 +140,9 @@ describe.each(STORES)("the store $name", ({ open }) => {
     });
     const merged = await profile("shop", { endMs: START + 2 * MINUTE });
     const live = new Map(
-      Array.from(merged.look.sites.stack, (stack, row) => [
+      Array.from(merged.snapshot.sites.stack, (stack, row) => [
         frameName(merged.tables, present(framesOf(merged.tables, stack)[0])),
-        merged.look.sites.liveBytes[row],
+        merged.snapshot.sites.liveBytes[row],
       ]),
     );
     expect(live.get("gone")).toBeCloseTo(3_000_000, 3);
@@ -245,7 +245,7 @@ describe.each(STORES)("the store $name", ({ open }) => {
     const whole = await profile("shop");
     const cut = await profile("shop", { mostStacks: 3 });
     expect(cut.otherStacks).toBe(47);
-    expect(cut.look.sites.length).toBe(4);
+    expect(cut.snapshot.sites.length).toBe(4);
     expect(total(cut, "liveBytes")).toBeCloseTo(total(whole, "liveBytes"), 6);
   });
 

@@ -36,7 +36,7 @@ const GIVEN = ["load orders of customers", "send événements"];
 /** Names of the threads in a recording so far, except the main thread. */
 function namesIn(path: string): string[] {
   const recording = openRecording(path);
-  if (recording.looks.length === 0) {
+  if (recording.snapshots.length === 0) {
     return [];
   }
   return recording

@@ -30,12 +30,12 @@ afterAll(removeScratch);
 function readAll(path: string): "read" | "damaged" | "refused" {
   try {
     const recording = openRecording(path);
-    if (recording.looks.length > 0) {
+    if (recording.snapshots.length > 0) {
       for (const moment of ["end", "peak"] as const) {
         expectFigures(summarize(recording, moment));
       }
-      for (let look = 0; look < recording.looks.length; look++) {
-        recording.profileOf(look);
+      for (let snapshot = 0; snapshot < recording.snapshots.length; snapshot++) {
+        recording.profileOf(snapshot);
       }
     }
     return recording.damage === null ? "read" : "damaged";

@@ -115,7 +115,7 @@ describe.each(rounds)("SIGKILL, round %i,", () => {
     expect(summary.limits.join("\n")).toMatch(/recorder/i);
     // And again: what was merged once is not merged twice.
     expect((await summaryOf(outcome.path)).sites).toEqual(summary.sites);
-    expect(outcome.open().looks.length).toBeGreaterThan(0);
+    expect(outcome.open().snapshots.length).toBeGreaterThan(0);
   });
 
   test("of the program and the recorder at once: everything up to the last complete frame", async () => {

@@ -153,10 +153,7 @@ test("a message in a log, from a file and from a pipe, compared with a snapshot"
   expect(others.stdout).toMatch(/device 0, tensorflow\n {2}requested 3\.00 GiB, pool 8\.00 GiB/);
   expect(others.stdout).toMatch(/device 4, llama\.cpp\n/);
   const none = await gpu(["oom", "-"], { input: "all is well\n" });
-  expect([none.status, none.stdout]).toEqual([
-    0,
-    "No out-of-memory message in 1 lines.\n",
-  ]);
+  expect([none.status, none.stdout]).toEqual([0, "No out-of-memory message in 1 lines.\n"]);
 });
 
 describe("gpu top", () => {

@@ -43,10 +43,10 @@ afterAll(async () => {
 let files = 0;
 async function using(
   allocators: CachingAllocator[],
-  look: (page: Page) => Promise<void>,
+  snapshot: (page: Page) => Promise<void>,
   viewport = { width: 1280, height: 900 },
 ): Promise<void> {
-  await showing(await pageOf(allocators, "run <7>.pickle"), look, viewport);
+  await showing(await pageOf(allocators, "run <7>.pickle"), snapshot, viewport);
 }
 
 async function pageOf(allocators: CachingAllocator[], title: string): Promise<GpuPageDocument> {
@@ -57,7 +57,7 @@ async function pageOf(allocators: CachingAllocator[], title: string): Promise<Gp
 
 async function showing(
   document: GpuPageDocument | GpuDiffPageDocument,
-  look: (page: Page) => Promise<void>,
+  snapshot: (page: Page) => Promise<void>,
   viewport = { width: 1280, height: 900 },
 ): Promise<void> {
   const name = join(folder, `${files++}`);
@@ -81,7 +81,7 @@ async function showing(
   page.on("pageerror", (error) => complaints.push(String(error)));
   await page.goto(address);
   await page.waitForSelector("header, [role=alert]");
-  await look(page);
+  await snapshot(page);
   expect(complaints).toEqual([]);
   await context.close();
 }

@@ -106,7 +106,7 @@ function driver(devices: readonly string[], processes: readonly string[], query 
   return `${place}:${process.env.PATH}`;
 }
 
-async function look(path: string, ...words: string[]): Promise<GpuTopJson> {
+async function snapshot(path: string, ...words: string[]): Promise<GpuTopJson> {
   const { status, stdout, stderr } = await execute([tidemark, "gpu", "top", "--json", ...words], {
     env: { PATH: path },
   });
@@ -128,7 +128,7 @@ describe("divided devices", () => {
   const path = driver([H100, A100], ["1, GPU-aa, 1536", "999999999, GPU-bb, [N/A]"], QUERY);
 
   test("each instance separately, and its processes with memory that the driver otherwise does not report", async () => {
-    const { devices, limits } = await look(path);
+    const { devices, limits } = await snapshot(path);
     expect(devices[0]?.instances).toBe(undefined);
     expect(devices[1]?.instances).toEqual([
       {
@@ -218,7 +218,7 @@ describe("the programs' own allocators", () => {
     const writer = growing([{ reserved: 900, allocated: 800 }]);
     try {
       const path = driver([H100], [`${process.pid}, GPU-aa, 1536`]);
-      const { devices, limits } = await look(path);
+      const { devices, limits } = await snapshot(path);
       const own = devices[0]?.processes[0];
       expect(own).toMatchObject({
         deviceBytes: 1536 * MIB,
@@ -251,7 +251,7 @@ describe("the programs' own allocators", () => {
     ] as const) {
       const writer = growing(held.map((reserved) => ({ reserved, allocated: reserved / 2 })));
       try {
-        const { devices } = await look(path);
+        const { devices } = await snapshot(path);
         const reserved = devices.map(({ processes }) => processes[0]?.allocator?.reservedBytes);
         expect(reserved).toEqual(expected.map((bytes) => bytes && bytes * MIB));
       } finally {

@@ -194,14 +194,14 @@ describe("tidemark heap", () => {
   test("documents match their schemas; two saved heaps are compared", async () => {
     const [a, b] = [join(folder, "a.heap"), join(folder, "b.heap")];
     // However long copying takes while other tests keep the machine busy.
-    const look = ["--retained", "--max-pause", "10s"];
-    const first = await heap(String(waiting.pid), ...look, "--save", a, "--json");
+    const snapshot = ["--retained", "--max-pause", "10s"];
+    const first = await heap(String(waiting.pid), ...snapshot, "--save", a, "--json");
     const document = validate<HeapJson>(first.stdout, "heap");
     expect(document.holders?.[0]?.path).toEqual(["module __main__", "running_stats"]);
     expect(document.garbage?.objects).toBeGreaterThan(0);
     expect(document.paused).toBe(true);
     const grown = await start([anyInterpreter().path, service, asked, "30000"]);
-    await heap(String(grown.pid), ...look, "--save", b);
+    await heap(String(grown.pid), ...snapshot, "--save", b);
     await grown.stop();
     const diff = validate<HeapDiffJson>((await heap("diff", a, b, "--json")).stdout, "heapdiff");
     expect(diff.holders[0]).toMatchObject({

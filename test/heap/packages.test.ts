@@ -31,7 +31,7 @@ afterEach(async () => {
 /** Library threads would take time on a busy machine, and add nothing here. */
 const QUIET = { OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1" };
 
-async function look(python: string, program: string): Promise<TakenGraph & { bytesOf: Bytes }> {
+async function snapshot(python: string, program: string): Promise<TakenGraph & { bytesOf: Bytes }> {
   waiting = await start([python, join(repository, "test/heap/programs", program)], QUIET);
   memory = openProcessMemory(waiting.pid);
   const { census } = countObjects(memory);
@@ -61,7 +61,7 @@ function retained(objects: ObjectGraph, name: string): number {
 
 describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
   test("data counts once, for the array that owns it", async () => {
-    const { objects, bytesOf } = await look(present(environment.packagesPython), "arrays.py");
+    const { objects, bytesOf } = await snapshot(present(environment.packagesPython), "arrays.py");
     expect(retained(objects, "base")).toBeGreaterThanOrEqual(8 * MIB);
     expect(retained(objects, "base")).toBeLessThan(8 * MIB + 4096);
     expect(findRootPaths(objects, [nodeOf(objects, "base")])[0]?.path.slice(0, 2)).toEqual([
@@ -85,7 +85,7 @@ describe.runIf(environment.packagesPython !== null)("NumPy and pandas", () => {
 
 describe.runIf(environment.packagesPython !== null)("pydantic", () => {
   test("the contents of a Rust hash map are attributed to the object that owns the map", async () => {
-    const { objects } = await look(present(environment.packagesPython), "rust_map.py");
+    const { objects } = await snapshot(present(environment.packagesPython), "rust_map.py");
     const texts = (said().texts as unknown as string[]).map(Number);
     const kept = nodeOf(objects, "kept");
     const owned = structureOwners(objects, texts).filter((owner) => owner === kept).length;
@@ -95,7 +95,7 @@ describe.runIf(environment.packagesPython !== null)("pydantic", () => {
 
 describe.runIf(environment.torchPython !== null)("torch", () => {
   test("a storage counts once, for the holder of all tensors that share it", async () => {
-    const { objects, bytesOf } = await look(present(environment.torchPython), "tensors.py");
+    const { objects, bytesOf } = await snapshot(present(environment.torchPython), "tensors.py");
     const { storageBytes } = said();
     const counted = bytesOf("torch.Tensor") + bytesOf("torch.nn.parameter.Parameter");
     expect(counted / present(storageBytes)).toBeGreaterThan(0.999);
@@ -115,7 +115,7 @@ describe.runIf(environment.torchPython !== null)("torch", () => {
   });
 
   test("tensors created by a graph are distinguished from others", async () => {
-    const { objects } = await look(present(environment.torchPython), "tensors.py");
+    const { objects } = await snapshot(present(environment.torchPython), "tensors.py");
     const made = (name: string) => isMadeByGraph(objects.copy, Number(said()[name]));
     expect(made("loss")).toBe(true);
     expect(["weight", "view", "detached", "array", "kept"].filter(made)).toEqual([]);

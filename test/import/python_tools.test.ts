@@ -189,7 +189,7 @@ describe.skipIf(environment.torchPython === null)("files of torch and JAX", () =
     expect(rowAt(trace, "torch_traced.py:17").allocatedBytes).toBe(4 * 256 * 1024);
     expect(trace.summary.imported?.unknown).toEqual(["rss", "python"]);
     // The first snapshot: what the forward pass created and the backward pass finds.
-    const [pass] = openRecording(trace.recording).looks;
+    const [pass] = openRecording(trace.recording).snapshots;
     const moment = new Date(present(pass).timeMs).toISOString();
     const { stdout } = await run([
       ...[tidemark, "summary", trace.recording, "--by", "module", "--at", moment, "--json"],

@@ -34,7 +34,7 @@ let waiting: Waiting;
 afterEach(async () => await waiting.stop());
 
 describe.skipIf(environment.torchPython === null)("a total of losses", () => {
-  const look = () => {
+  const snapshot = () => {
     const sites = [{ site: "loss", python: false, addresses: [OF_GRAPH], swelling: null }];
     return lookUpHolders({ pid: waiting.pid, sites, unsampled: null }).batch?.rows[0];
   };
@@ -42,10 +42,10 @@ describe.skipIf(environment.torchPython === null)("a total of losses", () => {
   test("keeps the graphs of all steps, and the last loss that of one", async () => {
     waiting = await startPython({ path: present(environment.torchPython) }, program);
     const path = ["module __main__", "meter", ".total"];
-    expect(look()).toMatchObject({ graph: 1, path });
+    expect(snapshot()).toMatchObject({ graph: 1, path });
     await waiting.go();
     // It is a different tensor at each step, so a snapshot may miss it, and then reports that.
-    const found = Array.from({ length: LOOKS }, () => look()?.path.join(" "));
+    const found = Array.from({ length: LOOKS }, () => snapshot()?.path.join(" "));
     expect(found).toContain(path.join(" "));
     expect(found.filter((words) => words?.endsWith(" loss"))).toEqual([]);
   });

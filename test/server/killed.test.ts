@@ -19,8 +19,8 @@ const SECOND = 1000;
 const START = Date.now() - POLLS * SECOND;
 
 /** A profile's allocated bytes only grow: each profile has one more function. */
-function allocatedBy(look: number): string {
-  const lines = Array.from({ length: look + 1 }, (_, n) => {
+function allocatedBy(snapshot: number): string {
+  const lines = Array.from({ length: snapshot + 1 }, (_, n) => {
     const bytes = 1e7 * (n + 1);
     return `main;f${n} ${bytes} allocated=${bytes} variance=1`;
   });

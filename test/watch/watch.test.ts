@@ -21,7 +21,7 @@ test("each program is recorded as its rule says, and is left as it was", async (
     said().includes(`${watched().name}-leak 7 (process ${leak.pid}): recording it with the agent`),
   );
   await until(() => watched().recordingOf("leak", true) !== undefined);
-  await until(() => open(present(watched().recordingOf("leak", true))).looks.length > 3);
+  await until(() => open(present(watched().recordingOf("leak", true))).snapshots.length > 3);
   await until(() => watched().recordingOf("outside", false) !== undefined);
   expect(await stopped(child)).toBe(0);
   expect(said()).toContain(`${watched().name}-leak 7 (process ${leak.pid}): left as it was`);

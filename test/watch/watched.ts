@@ -114,7 +114,7 @@ export class WatchTest {
     return this.recordings()
       .filter((file) => file.startsWith(`${this.name}-${service}-`))
       .map((file) => join(this.recordingsFolder, file))
-      .find((path) => open(path).looks.length > 0 === agent);
+      .find((path) => open(path).snapshots.length > 0 === agent);
   }
 
   isOurs({ service }: { readonly service: string }): boolean {

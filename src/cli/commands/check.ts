@@ -139,7 +139,7 @@ function outputsOf({ json, junit, saveBaseline, force }: CheckOptions): [string,
 /** @returns whether every gate passed */
 async function checkEnd(result: RunResult, gates: Gates, options: CheckOptions): Promise<boolean> {
   const recording = result.open();
-  const checked = await withProgress(recording.path, "looks", options, (onProgress) =>
+  const checked = await withProgress(recording.path, "snapshots", options, (onProgress) =>
     checkRecording(recording, { gates, exitCode: result.exitCode }, onProgress),
   );
   const { passed } = checked.document;

@@ -103,7 +103,7 @@ function watchView(pid: Pid, options: LedgerOptions): FullScreenView<LedgerJson,
     intervalMs: WATCH_MS,
     choice: "watching",
     // A full walk every second would use a whole core; bins and arenas give the same result within a few percent.
-    look: () => ledgerDocument(pid, "cheap", wantsChildren(options)),
+    poll: () => ledgerDocument(pid, "cheap", wantsChildren(options)),
     draw: (screen, seen) => show(screen, seen, options),
     press: (choice, input, key) => (input === "q" || key.escape ? null : choice),
   };

@@ -9,7 +9,7 @@ import { bar, type Column, formatTable, type Paint, type Screen } from "../text/
 import { commandText } from "./summary.js";
 
 /** How a part is drawn in the bar: distinguished by colour on a terminal and by pattern everywhere. */
-const LOOKS: readonly (readonly [fill: string, colour: keyof Paint])[] = [
+const PART_STYLES: readonly (readonly [fill: string, colour: keyof Paint])[] = [
   ["█", "green"],
   ["▒", "green"],
   ["█", "blue"],
@@ -135,7 +135,7 @@ function printParts(screen: Screen, parts: Parts, whole: number): void {
     rows.map(({ part, bytes, reclaim, index }) => {
       const share = whole > 0 ? bytes / whole : 0;
       return [
-        LOOKS[index]?.[0] ?? "",
+        PART_STYLES[index]?.[0] ?? "",
         part,
         formatBytes(bytes),
         formatShare(share),
@@ -145,10 +145,11 @@ function printParts(screen: Screen, parts: Parts, whole: number): void {
     }),
   );
   table.forEach((line, row) => {
-    const colour = LOOKS[rows[row - 1]?.index ?? -1]?.[1];
+    const colour = PART_STYLES[rows[row - 1]?.index ?? -1]?.[1];
     // The pattern before a part's name has the part's colour in the bar.
-    const look = colour === undefined ? line : `  ${paint[colour](line.charAt(2))}${line.slice(3)}`;
-    screen.line(look);
+    const shown =
+      colour === undefined ? line : `  ${paint[colour](line.charAt(2))}${line.slice(3)}`;
+    screen.line(shown);
   });
 }
 
@@ -160,7 +161,7 @@ function stackedBar(parts: Parts, whole: number, width: number, paint: Paint): s
     .map(({ bytes }, index) => {
       before += bytes;
       const until = whole > 0 ? Math.round((before / whole) * width) : 0;
-      const [fill, colour] = itemAt(LOOKS, index);
+      const [fill, colour] = itemAt(PART_STYLES, index);
       const text = fill.repeat(until - drawn);
       drawn = until;
       return paint[colour](text);

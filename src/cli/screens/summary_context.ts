@@ -39,8 +39,8 @@ const MOST_OF_A_START: Bytes = 32 * 2 ** 20;
 
 /** It ended by itself with an error, so early that its memory does not matter. */
 export function failedAtOnce(recording: Recording): boolean {
-  const { end, startMs, endMs, looks, memoryEnds } = recording;
-  const isSmall = looks.every(({ liveBytes }) => liveBytes < MOST_OF_A_START);
+  const { end, startMs, endMs, snapshots, memoryEnds } = recording;
+  const isSmall = snapshots.every(({ liveBytes }) => liveBytes < MOST_OF_A_START);
   const failed = end !== null && end.exitCode !== null && end.exitCode !== 0;
   return failed && isSmall && memoryEnds.length === 0 && endMs - startMs < FAILED_AT_ONCE_MS;
 }

@@ -35,7 +35,7 @@ export function gpuTopView(
     instead: "tidemark gpu top | cat",
     intervalMs,
     choice: { sort: "device", firstRow: 0 },
-    look: gpuTopPoller(),
+    poll: gpuTopPoller(),
     draw: (screen, seen, choice, rows) => drawGpuTop(screen, seen, choice, options, rows),
     press: (choice, input, key) => pressInList(choice, input, key, SORTS),
   };

@@ -18,7 +18,7 @@ export interface FullScreenView<Seen, Choice> {
   readonly intervalMs: Millis;
   readonly choice: Choice;
   /** Reads new data; `null` before the first read. An error ends the view and is passed to the caller. */
-  readonly look: (before: Seen | null) => Seen | Promise<Seen>;
+  readonly poll: (before: Seen | null) => Seen | Promise<Seen>;
   /** Draws at most `rows` lines. */
   readonly draw: (screen: Screen, seen: Seen, choice: Choice, rows: number) => void;
   /** The choice after a key press; unchanged if the key has no meaning; null to leave. */
@@ -35,7 +35,7 @@ export async function drawUntilLeft<Seen, Choice>(
 ): Promise<void> {
   const { stdout } = process;
   // Runs before switching the screen, so that an error on the first read is printed on the normal screen.
-  const first = await view.look(null);
+  const first = await view.poll(null);
   stdout.write(SECOND_SCREEN);
   const app = render(<View view={view} first={first} />, { patchConsole: false });
   const leave = () => {
@@ -77,7 +77,7 @@ function View<Seen, Choice>({ view, first }: ViewProps<Seen, Choice>) {
     let timer: NodeJS.Timeout;
     const refreshView = async () => {
       try {
-        latest = await view.look(latest);
+        latest = await view.poll(latest);
       } catch (error) {
         exit(error as Error);
         return;

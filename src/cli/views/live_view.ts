@@ -49,7 +49,7 @@ export function liveView(
     instead: `tidemark summary ${name}`,
     intervalMs: INTERVAL_MS,
     choice: { sort: "live", firstRow: 0 },
-    look: (before) => recordingProgress(path, before),
+    poll: (before) => recordingProgress(path, before),
     draw: (screen, seen, choice, rows) => drawLive(screen, seen, choice, options, rows),
     press: (choice, input, key) => pressInList(choice, input, key, SORTS),
   };
@@ -133,7 +133,7 @@ function drawHead(screen: Screen, { recording, summary, comparedMs }: RecordingP
   const drawn = sparkline(rss.timesMs, rss.bytes, Math.max(8, screen.columns - now.length - 4));
   screen.line(`${paint.bold(now)}  ${paint.blue(drawn)}`);
   const live = summary.sites.reduce((sum, site) => sum + site.liveBytes, 0);
-  const age = recording.looks.at(-1)?.timeMs ?? null;
+  const age = recording.snapshots.at(-1)?.timeMs ?? null;
   screen.line(
     `Live ${formatBytes(live)} · sampled every ${formatBytes(summary.agent.periodBytes)}` +
       (age === null ? "" : paint.dim(` · rates over ${formatDuration(comparedMs)}`)),

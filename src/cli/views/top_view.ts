@@ -50,7 +50,7 @@ export function topView(
     instead: "tidemark ps",
     intervalMs,
     choice,
-    look: watchProcesses,
+    poll: watchProcesses,
     draw: (screen, seen, chosen, rows) => drawTop(screen, seen, chosen, options, rows),
     press: pressTop,
   };

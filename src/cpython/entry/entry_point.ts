@@ -35,7 +35,7 @@ import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 
 const MOST_THREADS = 65_536;
 const MOST_INTERPRETERS = 1024;
-const FEWEST_SNAPSHOTS = 20;
+const FEWEST_ATTEMPTS = 20;
 const LOOKING_MS: Millis = 100;
 /** "xdebugpy", which opens _Py_DebugOffsets. */
 const COOKIE = "xdebugpy";
@@ -144,12 +144,12 @@ export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
  */
 function checkRunning(point: EntryPoint): void {
   const untilMs = monotonicMs() + LOOKING_MS;
-  for (let look = 1; ; look++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       checkStanding(point);
       return;
     } catch (error) {
-      if (look >= FEWEST_SNAPSHOTS && monotonicMs() >= untilMs) {
+      if (attempt >= FEWEST_ATTEMPTS && monotonicMs() >= untilMs) {
         throw error;
       }
     }

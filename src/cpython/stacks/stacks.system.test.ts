@@ -22,7 +22,7 @@ async function startProgram(interpreter: (typeof interpreters)[number], source: 
   return program;
 }
 
-async function look(pid: number): Promise<Stacks> {
+async function stacksOf(pid: number): Promise<Stacks> {
   const memory = openProcessMemory(pid);
   try {
     return await readStacks(locatePython(memory));
@@ -116,7 +116,7 @@ test.each(interpreters)(
   async (interpreter) => {
     const program = await startProgram(interpreter, ODD_STACKS);
     const truth = program.said as Record<string, { name: string; rows: Row[] }>;
-    const seen = await look(program.pid);
+    const seen = await stacksOf(program.pid);
     expect(seen.limits).toEqual([]);
     expect(seen.pauseMs).toBeGreaterThan(0);
     expect(seen.threads).toHaveLength(9);
@@ -170,7 +170,7 @@ test.each(interpreters)(
   "Python $version at $path: asyncio's tasks, what each awaits and waits for",
   async (interpreter) => {
     const program = await startProgram(interpreter, TASKS);
-    const { tasks, limits } = await look(program.pid);
+    const { tasks, limits } = await stacksOf(program.pid);
     expect(limits).toEqual([]);
     expect(tasks.map(({ name }) => name).sort()).toEqual(program.said);
     const byName = new Map(tasks.map((task) => [task.name, task]));
@@ -216,7 +216,7 @@ test.each(interpreters)(
     const program = await startProgram(interpreter, CHURN);
     const known = /^(turn|f|churn|come_and_go|<module>|<listcomp>|exec|_?\w+|\w+(\.\w+|\.<\w+>)*)$/;
     for (let count = 0; count < 10; count++) {
-      const { threads } = await look(program.pid);
+      const { threads } = await stacksOf(program.pid);
       const main = threads.find(({ thread }) => thread.tid === program.pid);
       expect(main?.frames.at(-1)?.code.function).toBe("<module>");
       for (const { code } of threads.flatMap(({ frames }) => frames)) {
@@ -238,14 +238,14 @@ os.write(1, b"1\\n")
 while True: pass
 `,
   );
-  const { threads } = await look(program.pid);
+  const { threads } = await stacksOf(program.pid);
   expect(threads.map(({ thread }) => [thread.tid === program.pid, thread.holdsGil])).toEqual([
     [true, true],
     [false, false],
   ]);
   const held = await holdProcess(program.pid, 60_000);
   try {
-    const seen = await look(program.pid);
+    const seen = await stacksOf(program.pid);
     expect(seen.pauseMs).toBe(0);
     expect(seen.limits.join()).toMatch(/read while it ran.*traced/);
     expect(seen.threads.map(({ frames }) => frames.at(-1)?.code.function)).toEqual([
@@ -273,7 +273,7 @@ say(len(threading.enumerate()))
     );
     process.kill(program.pid, "SIGSTOP");
     await expect.poll(() => stateOf(program.pid), { timeout: 60_000 }).toBe("T");
-    const { threads } = await look(program.pid);
+    const { threads } = await stacksOf(program.pid);
     expect(new Set(threads.map(({ thread }) => thread.tid)).size).toBe(201);
     expect(threads.map(({ thread }) => thread.name).sort()).toEqual(
       ["MainThread", ...Array.from({ length: 200 }, (_, n) => `t${n}`)].sort(),

@@ -66,33 +66,33 @@ export async function readStacks(
   const codes = new CodeReader(python);
   const { pid } = python.memory;
   const lists = orFailure(() => findTaskLists(python));
-  const look = () =>
+  const readNow = () =>
     orFailure(() => readOnce(codes, python, lists instanceof TidemarkError ? [] : lists));
   if (pid === null) {
-    return describe(python, thrown(look()), { pauseMs: 0, atMs: Date.now() });
+    return describe(python, thrown(readNow()), { pauseMs: 0, atMs: Date.now() });
   }
   const room = unwinder === null ? null : new StackRoom();
   const nativeLimits = unwinder === null ? [] : ["native frames can be read only during a pause"];
   // Warms up the code that will run during the pause.
-  look();
+  readNow();
   const tasks = new Map(readKernelTasks(pid).map((task) => [task.tid, task]));
   const hold = await holdOrReason(pid);
   if (typeof hold === "string") {
-    return readRunning(python, look, [`it was read while it ran: ${hold}`, ...nativeLimits]);
+    return readRunning(python, readNow, [`it was read while it ran: ${hold}`, ...nativeLimits]);
   }
   const atMs = Date.now();
-  let seen: Look | TidemarkError;
+  let seen: Reading | TidemarkError;
   let copies: readonly HeldThread[] = [];
   let released: { readonly pauseMs: Millis; readonly lapsed: boolean };
   try {
     const registers = room === null ? null : hold.registers(); // they are added while Python's frames are read
-    seen = look();
+    seen = readNow();
     copies = room && registers ? copyThreads(python.memory, await registers, room) : [];
   } finally {
     released = await hold.release();
   }
   if (released.lapsed) {
-    return readRunning(python, look, [
+    return readRunning(python, readNow, [
       "it was read while it ran: it could not be paused long enough",
       ...nativeLimits,
     ]);
@@ -106,7 +106,7 @@ export async function readStacks(
 /** A thread with two interpreters has two thread states, each with the whole native stack around its frames. */
 function withNative(
   stacks: Stacks,
-  seen: Look,
+  seen: Reading,
   tasks: ReadonlyMap<number, Task>,
   natives: readonly NativeStack[],
 ): Stacks {
@@ -151,7 +151,7 @@ function thrown<Value>(result: Value | TidemarkError): Value {
   return result;
 }
 
-interface Look {
+interface Reading {
   readonly states: readonly ThreadState[];
   /** By PyThreadState. */
   readonly stacks: ReadonlyMap<Address, PythonStack>;
@@ -161,7 +161,7 @@ interface Look {
 }
 
 /** Mappings may have been added since they were read last; they are read again only if one is missing. */
-function readOnce(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Look {
+function readOnce(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Reading {
   try {
     return walk(codes, python, lists);
   } catch (error) {
@@ -172,7 +172,7 @@ function readOnce(codes: CodeReader, python: PythonRuntime, lists: readonly Task
   }
 }
 
-function walk(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Look {
+function walk(codes: CodeReader, python: PythonRuntime, lists: readonly TaskLists[]): Reading {
   python.reader.forget();
   codes.forget();
   const states: ThreadState[] = [];
@@ -198,14 +198,14 @@ function walk(codes: CodeReader, python: PythonRuntime, lists: readonly TaskList
 /** Reads until two consecutive readings agree on every thread, a limited number of times. */
 function readRunning(
   python: PythonRuntime,
-  look: () => Look | TidemarkError,
+  readNow: () => Reading | TidemarkError,
   limits: readonly string[],
 ): Stacks {
-  let before: Look | null = null;
+  let before: Reading | null = null;
   let failure: TidemarkError | null = null;
   let unsteady = 0;
   for (let count = 0; count < MOST_SNAPSHOTS; count++) {
-    const seen = look();
+    const seen = readNow();
     if (seen instanceof TidemarkError) {
       failure = seen;
       continue;
@@ -225,7 +225,7 @@ function readRunning(
 }
 
 /** Threads of `b` whose stack differs from `a`. */
-function differing(a: Look, b: Look): number {
+function differing(a: Reading, b: Reading): number {
   let count = 0;
   for (const [thread, { frames }] of b.stacks) {
     const other = a.stacks.get(thread)?.frames;
@@ -252,7 +252,7 @@ interface Circumstances {
 
 function describe(
   python: PythonRuntime,
-  seen: Look,
+  seen: Reading,
   { pauseMs, atMs, tasks, limits = [] }: Circumstances,
 ): Stacks {
   const listed = orFailure(() => listThreads(python));

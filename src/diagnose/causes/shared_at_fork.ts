@@ -31,16 +31,16 @@ export function sharedAtFork(
   slope: number,
 ): SiteJudgement[] {
   const { snapshotTimes = [], cohorts = [] } = evidence.sites ?? {};
-  const look = snapshotTimes.findIndex((time) => time >= forkedMs);
+  const snapshot = snapshotTimes.findIndex((time) => time >= forkedMs);
   // A slice of allocation times that began before the fork may contain older objects.
-  const slices = cohorts.findIndex((bound) => bound >= (snapshotTimes[look] ?? 0)) + 1;
+  const slices = cohorts.findIndex((bound) => bound >= (snapshotTimes[snapshot] ?? 0)) + 1;
   const shared = sites.flatMap(({ site, ...judgement }) => {
     const live = site.liveBytes.at(-1) ?? 0;
-    const then = site.liveBytes[look] ?? 0;
+    const then = site.liveBytes[snapshot] ?? 0;
     const born = site.cohortBytes.slice(0, slices).reduce((sum, bytes) => sum + bytes, 0);
     // Objects freed since the fork are gone; newer ones belong only to the parent.
     const bytes = Math.min(live, then, born);
-    const objects = ((site.objects[look] ?? 0) * bytes) / Math.max(1, then);
+    const objects = ((site.objects[snapshot] ?? 0) * bytes) / Math.max(1, then);
     const pages = Math.min(bytes, objects * PAGE_BYTES);
     // Workers run only a small part of imported code.
     const isOf = site.pid === parentPid && site.domain === "python" && site.own && !site.imports;

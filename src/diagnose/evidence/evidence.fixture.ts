@@ -272,18 +272,19 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
   const times = snapshotTimes(spanMs);
   const objects = Number(options.get("objects") ?? 1000);
   const copied = Number(options.get("copied") ?? 0);
-  const copies = (look: number) => (look >= times.length - copied ? 2 : 1);
+  const copies = (snapshot: number) => (snapshot >= times.length - copied ? 2 : 1);
   const liveBytes = Float64Array.from(
     times,
-    (time, look) => copies(look) * live(time - FIXTURE_START_MS),
+    (time, snapshot) => copies(snapshot) * live(time - FIXTURE_START_MS),
   );
-  const liveObjects = Float64Array.from(times, (time, look) =>
+  const liveObjects = Float64Array.from(times, (time, snapshot) =>
     how === "swells"
-      ? copies(look)
-      : (copies(look) * objects * live(time - FIXTURE_START_MS)) / Math.max(1, live(spanMs)),
+      ? copies(snapshot)
+      : (copies(snapshot) * objects * live(time - FIXTURE_START_MS)) / Math.max(1, live(spanMs)),
   );
-  const isLarge = (look: number) =>
-    (liveBytes[look] as number) >= LARGE_BLOCK_BYTES * Math.max(1, liveObjects[look] as number);
+  const isLarge = (snapshot: number) =>
+    (liveBytes[snapshot] as number) >=
+    LARGE_BLOCK_BYTES * Math.max(1, liveObjects[snapshot] as number);
   // As if it had its own stack within the site.
   const beside = Number(options.get("beside") ?? 0);
   return {
@@ -298,7 +299,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
       how === "passes" ? (bytes * (time - FIXTURE_START_MS)) / 1000 : 2 * (time - FIXTURE_START_MS),
     ),
     objects: liveObjects.map((count) => count + beside),
-    largeBytes: liveBytes.map((live, look) => (isLarge(look) ? live : 0)),
+    largeBytes: liveBytes.map((live, snapshot) => (isLarge(snapshot) ? live : 0)),
     liveObjects: beside + (how === "swells" ? copies(times.length - 1) : objects),
     liveSamples: how === "swells" ? 1 : Number(options.get("samples") ?? 400),
     standardErrorBytes: options.has("error")

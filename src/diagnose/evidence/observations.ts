@@ -178,11 +178,11 @@ function unusedGrowth(evidence: Evidence, target: ProcessObservation): UnusedMem
   const anon = target.readings("anonRssBytes");
   const times: TimeMs[] = [];
   const values: Bytes[] = [];
-  sites.snapshotTimes.forEach((time, look) => {
+  sites.snapshotTimes.forEach((time, snapshot) => {
     const at = anon.times.findLastIndex((reading) => reading <= time);
     if (at >= 0 && time - (anon.times[at] as number) < 5_000) {
       times.push(time);
-      values.push((anon.values[at] as number) - (live[look] as number));
+      values.push((anon.values[at] as number) - (live[snapshot] as number));
     }
   });
   const own = sites.sites.filter(({ pid }) => pid === target.process.pid);
@@ -212,8 +212,8 @@ function liveOf({ sites }: Evidence, pid: Pid): Float64Array {
   const sum = new Float64Array(sites?.snapshotTimes.length ?? 0);
   for (const site of sites?.sites ?? []) {
     if (site.pid === pid) {
-      site.liveBytes.forEach((bytes, look) => {
-        sum[look] = (sum[look] as number) + bytes;
+      site.liveBytes.forEach((bytes, snapshot) => {
+        sum[snapshot] = (sum[snapshot] as number) + bytes;
       });
     }
   }

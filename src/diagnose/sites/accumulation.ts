@@ -81,10 +81,10 @@ function backlogOf(
   if (middle < 1 || middle >= last || spanMs <= 0) {
     return null;
   }
-  const freed = (look: number) => (allocatedBytes[look] ?? 0) - (liveBytes[look] ?? 0);
+  const freed = (snapshot: number) => (allocatedBytes[snapshot] ?? 0) - (liveBytes[snapshot] ?? 0);
   const produced = (allocatedBytes[last] ?? 0) - (allocatedBytes[middle] ?? 0);
   const consumed = freed(last) - freed(middle);
-  const bornMs = (look: number) => timeOfValue(snapshotTimes, allocatedBytes, freed(look));
+  const bornMs = (snapshot: number) => timeOfValue(snapshotTimes, allocatedBytes, freed(snapshot));
   const waitingMs = (snapshotTimes[last] ?? 0) - bornMs(last);
   const waitedMs = (snapshotTimes[middle] ?? 0) - bornMs(middle);
   const oldest = bornMs(last);

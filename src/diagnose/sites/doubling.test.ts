@@ -2,15 +2,15 @@ import { describe, expect, test } from "vitest";
 import { doublingOf } from "./doubling.js";
 
 const MIB = 2 ** 20;
-/** Seconds from the start; the recorder's looks get rarer. */
+/** Seconds from the start; the recorder's snapshots become rarer. */
 const LOOKS = [0.3, 1.5, 1.8, 2.9, 4.4, 6.6, 10.3, 13.8, 17.2, 20.6, 23.7, 26.7, 30, 34, 38.6];
 
 /** A site with one block, whose size in MiB changes at each of the given times. */
-function doubling(steps: readonly (readonly [seconds: number, mib: number])[], looks = LOOKS) {
-  const snapshotTimes = looks.map((look) => look * 1000);
+function doubling(steps: readonly (readonly [seconds: number, mib: number])[], snapshots = LOOKS) {
+  const snapshotTimes = snapshots.map((snapshot) => snapshot * 1000);
   const largeBytes = Float64Array.from(
-    looks,
-    (look) => (steps.findLast(([seconds]) => seconds <= look)?.[1] ?? 0) * MIB,
+    snapshots,
+    (snapshot) => (steps.findLast(([seconds]) => seconds <= snapshot)?.[1] ?? 0) * MIB,
   );
   return doublingOf({ largeBytes }, { snapshotTimes });
 }

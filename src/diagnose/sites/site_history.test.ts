@@ -5,16 +5,16 @@ import { SiteHistoryBuilder } from "./site_history.js";
 
 test("histories built after each snapshot, as in a recorder, equal those built at the end", () => {
   const tables = new ProfileTablesBuilder();
-  const looks = [1000, 3000, 4000].map((live, n) => {
+  const snapshots = [1000, 3000, 4000].map((live, n) => {
     const profile = profileOf(`main;record ${live} samples=${n + 3}\nmain;parse 500`, tables);
     return { ...profile, timeMs: profile.timeMs + n * 1000 };
   });
   const each = new SiteHistoryBuilder();
   const once = new SiteHistoryBuilder();
-  for (const look of looks) {
-    each.add(look);
+  for (const snapshot of snapshots) {
+    each.add(snapshot);
     each.build();
-    once.add(look);
+    once.add(snapshot);
   }
   expect(each.build()).toEqual(once.build());
   const [site] = each.build().sites;
@@ -34,10 +34,10 @@ test("a function's imports are a separate site", () => {
 });
 
 test("freed bytes are included on request", () => {
-  const look = profileOf("main;publish 0 allocated=9000\nmain;keep 10");
+  const snapshot = profileOf("main;publish 0 allocated=9000\nmain;keep 10");
   const names = (freedToo: boolean) => {
     const builder = new SiteHistoryBuilder(freedToo);
-    builder.add(look);
+    builder.add(snapshot);
     return builder.build().sites.map(({ keptStacks }) => keptStacks[0]?.frames[0]?.function);
   };
   expect(names(false)).toEqual(["keep"]);

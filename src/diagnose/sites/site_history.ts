@@ -127,7 +127,7 @@ export class SiteHistoryBuilder {
   }
 
   add(profile: Profile): void {
-    const look = this.#times.length;
+    const snapshot = this.#times.length;
     this.#times.push(profile.timeMs);
     this.#lastProfile = profile;
     const { sites } = profile;
@@ -137,12 +137,12 @@ export class SiteHistoryBuilder {
         continue;
       }
       const group = this.#groupOf(profile, row);
-      addTo(group.live, look, sites.liveBytes[row] as number);
-      addTo(group.allocated, look, sites.allocatedBytes[row] as number);
+      addTo(group.live, snapshot, sites.liveBytes[row] as number);
+      addTo(group.allocated, snapshot, sites.allocatedBytes[row] as number);
       const objects = sites.liveObjects[row] as number;
-      addTo(group.objects, look, objects);
+      addTo(group.objects, snapshot, objects);
       if ((sites.liveBytes[row] as number) >= LARGE_BLOCK_BYTES * Math.max(1, objects)) {
-        addTo(group.largeBytes, look, sites.liveBytes[row] as number);
+        addTo(group.largeBytes, snapshot, sites.liveBytes[row] as number);
       }
       total += sites.allocatedBytes[row] as number;
     }
@@ -264,7 +264,7 @@ export class SiteHistoryBuilder {
   }
 
   #column(values: ReadonlyMap<number, number>): Float64Array {
-    return Float64Array.from(this.#times, (_, look) => values.get(look) ?? 0);
+    return Float64Array.from(this.#times, (_, snapshot) => values.get(snapshot) ?? 0);
   }
 }
 

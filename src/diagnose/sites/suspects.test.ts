@@ -3,14 +3,18 @@ import { evidenceOf } from "../evidence/evidence.fixture.js";
 import type { SiteHistories } from "./site_history.js";
 import { judgeSites, mayKeep, roseAtEnd, type SiteJudgement } from "./suspects.js";
 
-/** The same site, seen at a few looks only; `live` in their place where it is given. */
-function seenAt(text: string, looks: readonly number[], live?: readonly number[]): SiteHistories {
+/** The same site, seen only in a few snapshots; `live`, if given, replaces their live bytes. */
+function seenAt(
+  text: string,
+  snapshots: readonly number[],
+  live?: readonly number[],
+): SiteHistories {
   const { sites } = evidenceOf(text) as { sites: SiteHistories };
   const pick = (values: ArrayLike<number>) =>
-    Float64Array.from(looks, (look) => values[look] as number);
+    Float64Array.from(snapshots, (snapshot) => values[snapshot] as number);
   return {
     ...sites,
-    snapshotTimes: looks.map((look) => sites.snapshotTimes[look] as number),
+    snapshotTimes: snapshots.map((snapshot) => sites.snapshotTimes[snapshot] as number),
     allocatedBytes: pick(sites.allocatedBytes),
     sites: sites.sites.map((site) => ({
       ...site,

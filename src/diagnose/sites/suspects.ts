@@ -198,8 +198,11 @@ function isHint(
   const from = snapshotTimes.findIndex((time) => time >= settledMs);
   const rise = (site.liveBytes.at(-1) ?? 0) - (site.liveBytes[from] ?? 0);
   let fall = 0;
-  for (let look = from + 1; look < snapshotTimes.length; look++) {
-    fall = Math.max(fall, (site.liveBytes[look - 1] as number) - (site.liveBytes[look] as number));
+  for (let snapshot = from + 1; snapshot < snapshotTimes.length; snapshot++) {
+    fall = Math.max(
+      fall,
+      (site.liveBytes[snapshot - 1] as number) - (site.liveBytes[snapshot] as number),
+    );
   }
   const isSpread = born.length >= 3 && (born[0] as number) <= middleMs;
   return isSpread && rise >= keptBytes / 2 && fall <= rise / 4;
@@ -222,7 +225,7 @@ function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
     return false;
   }
   const others = histories.allocatedBytes.map(
-    (bytes, look) => bytes - (site.allocatedBytes[look] as number),
+    (bytes, snapshot) => bytes - (site.allocatedBytes[snapshot] as number),
   );
   const [, w1, w2] = thirds.map(
     ([from, to]) => valueAt(histories, others, to) - valueAt(histories, others, from),

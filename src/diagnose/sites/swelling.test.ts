@@ -3,10 +3,10 @@ import { swellingOf } from "./swelling.js";
 
 const MIB = 2 ** 20;
 
-/** Over looks a second apart. */
+/** Snapshots are a second apart. */
 function swelling(live: readonly number[]) {
   const largeBytes = Float64Array.from(live, (mib) => mib * MIB);
-  const snapshotTimes = live.map((_, look) => look * 1000);
+  const snapshotTimes = live.map((_, snapshot) => snapshot * 1000);
   return swellingOf({ largeBytes }, { snapshotTimes }, 0);
 }
 
@@ -24,7 +24,7 @@ describe("a block that is replaced by larger ones", () => {
 
   test.each([
     [
-      "always of one size, whatever the look meets",
+      "always of one size, whatever moment the snapshot catches",
       concatenated.map((_, n) => (n % 2 === 0 ? 20 : 40)),
     ],
     ["filled and emptied again", concatenated.map((_, n) => 5 + (n % 5) * 10)],

@@ -234,7 +234,10 @@ function suspectJson(
         ? agesOf(site, histories, evidence.window.startMs)
         : [],
     history: sampled
-      ? times.map((timeMs, look) => ({ timeMs, bytes: Math.round(site.liveBytes[look] ?? 0) }))
+      ? times.map((timeMs, snapshot) => ({
+          timeMs,
+          bytes: Math.round(site.liveBytes[snapshot] ?? 0),
+        }))
       : [],
     ...(site.type === undefined ? {} : { type: site.type }),
     ...(holder ? { holder } : {}),

@@ -91,8 +91,8 @@ function largestAtEnd({ sites }: Evidence, { pid, cause }: MemoryEndEvidence) {
   // A child that has ended has no live bytes at the last snapshot.
   const seen = [...(sites?.sites ?? []), ...(sites?.passing ?? [])];
   const own = seen.filter((site) => site.pid === pid);
-  const sums = (sites?.snapshotTimes ?? []).map((_, look) =>
-    own.reduce((sum, { liveBytes }) => sum + (liveBytes[look] ?? 0), 0),
+  const sums = (sites?.snapshotTimes ?? []).map((_, snapshot) =>
+    own.reduce((sum, { liveBytes }) => sum + (liveBytes[snapshot] ?? 0), 0),
   );
   const highest = sums.reduce((best, sum, i) => (sum > (sums[best] ?? 0) ? i : best), 0);
   const last = sums.length - 1;
@@ -156,9 +156,9 @@ function raiseLimit(end: MemoryEndEvidence, suspects: readonly SuspectJson[]): A
     end.cause === "machine"
       ? "Give the machine more memory, or limit the program with a control group"
       : `Raise the limit${end.limitBytes > 0 ? ` to ${formatBytesBriefly(more)}` : ""}, if the program needs that much at its peak`;
-  const look =
+  const snapshot =
     suspects.length > 0
       ? " Check the suspects above first; they held most of it."
       : " Record it from the start to see what uses its memory: tidemark run PROGRAM.";
-  return { ...usual, text: `${what}.${look}` };
+  return { ...usual, text: `${what}.${snapshot}` };
 }

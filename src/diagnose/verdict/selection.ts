@@ -36,8 +36,8 @@ export function selectionGrowth({ evidence, windowMs, suspects }: Observations):
   }
   const { snapshotTimes, sites, passing } = evidence.sites;
   const all = [...sites, ...passing];
-  const values = snapshotTimes.map((_, look) =>
-    all.reduce((sum, { liveBytes }) => sum + (liveBytes[look] ?? 0), 0),
+  const values = snapshotTimes.map((_, snapshot) =>
+    all.reduce((sum, { liveBytes }) => sum + (liveBytes[snapshot] ?? 0), 0),
   );
   const growth = assessGrowth({ times: snapshotTimes, values });
   if (growth.shape === "short" && !staysLevel({ times: snapshotTimes, values })) {

@@ -57,7 +57,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
   return {
     tool: "folded stacks",
     known: value === null ? [] : [value],
-    looks: [sites.look(timeMs, 0, value === "peak" ? timeMs : 0)],
+    snapshots: [sites.snapshot(timeMs, 0, value === "peak" ? timeMs : 0)],
     tables: sites.tables(),
     startedMs: timeMs,
     endedMs: timeMs,

@@ -162,7 +162,7 @@ class HeaptrackReader {
         "time",
         ...(this.#hasRss() ? (["rss"] as const) : []),
       ],
-      looks: [sites.look(endedMs, this.#elapsed, peakMs)],
+      snapshots: [sites.snapshot(endedMs, this.#elapsed, peakMs)],
       tables: sites.tables(),
       startedMs,
       endedMs,

@@ -119,7 +119,7 @@ export class ImportedSites {
   }
 
   /** The figures added since the last call. `peakMs`: 0 if the peak is unknown. */
-  look(timeMs: TimeMs, durationMs: Millis, peakMs: TimeMs): ProfileSnapshot {
+  snapshot(timeMs: TimeMs, durationMs: Millis, peakMs: TimeMs): ProfileSnapshot {
     const rows = [...this.#rows.values()];
     this.#rows = new Map();
     const sites = newSiteTable(rows.length, 1);

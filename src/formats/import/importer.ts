@@ -22,7 +22,7 @@ export interface ForeignRecording {
   readonly known: readonly ImportedFigure[];
   readonly tables: ProfileTables;
   /** Ascending by time; empty if the format has no stacks. */
-  readonly looks: readonly ProfileSnapshot[];
+  readonly snapshots: readonly ProfileSnapshot[];
   readonly startedMs: TimeMs;
   readonly endedMs: TimeMs;
   readonly metrics: readonly {

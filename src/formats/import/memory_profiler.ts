@@ -57,7 +57,7 @@ function read(file: ForeignFile): ForeignRecording {
     tool: "memory_profiler",
     known: ["rss", "time"],
     tables: new ImportedSites({ pid: 0, command, python: "", startedMs }).tables(),
-    looks: [],
+    snapshots: [],
     startedMs,
     endedMs,
     metrics,

@@ -38,7 +38,7 @@ function read(file: ForeignFile): ForeignRecording {
     tool: "objgraph",
     known: [],
     tables: new ImportedSites({ pid: 0, command: [], python: "", startedMs }).tables(),
-    looks: [],
+    snapshots: [],
     startedMs,
     endedMs: startedMs,
     metrics: [],

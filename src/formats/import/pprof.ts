@@ -70,7 +70,7 @@ function read(file: ForeignFile): ForeignRecording {
       ...(found.has("liveObjects") || found.has("allocatedObjects") ? (["objects"] as const) : []),
       ...(written > 0 && durationMs > 0 ? (["time"] as const) : []),
     ],
-    looks: [sites.look(endedMs, durationMs, found.has("peak") ? endedMs : 0)],
+    snapshots: [sites.snapshot(endedMs, durationMs, found.has("peak") ? endedMs : 0)],
     tables: sites.tables(),
     startedMs,
     endedMs,

@@ -36,7 +36,7 @@ function read(file: ForeignFile): ForeignRecording {
   return {
     tool: "scalene",
     known: ["allocated", "time", "python"],
-    looks: [sites.look(endedMs, elapsedMs, 0)],
+    snapshots: [sites.snapshot(endedMs, elapsedMs, 0)],
     tables: sites.tables(),
     startedMs,
     endedMs,

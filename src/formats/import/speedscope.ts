@@ -77,7 +77,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
   return {
     tool: "speedscope",
     known: [...known],
-    looks: [sites.look(timeMs, 0, known.has("peak") ? timeMs : 0)],
+    snapshots: [sites.snapshot(timeMs, 0, known.has("peak") ? timeMs : 0)],
     tables: sites.tables(),
     startedMs: timeMs,
     endedMs: timeMs,

@@ -51,12 +51,12 @@ const MIB = 2 ** 20;
 
 /** @param text output of `nvidia-smi -q`; any other text yields nothing */
 export function parseInstances(text: string): InstanceReading {
-  const look: InstanceReading = { instances: [], processes: [] };
+  const snapshot: InstanceReading = { instances: [], processes: [] };
   for (const device of treeOf(text).filter(({ key }) => key.startsWith("GPU "))) {
     const uuid = textOf(device, "GPU UUID");
     for (const part of childrenOf(device, "MIG Device")) {
       const memory = childrenOf(part, "FB Memory Usage")[0];
-      look.instances.push({
+      snapshot.instances.push({
         uuid,
         index: Number(textOf(part, "Index")),
         gpuInstance: Number(textOf(part, "GPU Instance ID")),
@@ -65,12 +65,12 @@ export function parseInstances(text: string): InstanceReading {
         usedBytes: (memory && mebibytes(textOf(memory, "Used"))) ?? 0,
       });
     }
-    const own = look.instances.filter((instance) => instance.uuid === uuid);
+    const own = snapshot.instances.filter((instance) => instance.uuid === uuid);
     for (const processes of childrenOf(device, "Processes")) {
-      look.processes.push(...processesOf(uuid, processes, own));
+      snapshot.processes.push(...processesOf(uuid, processes, own));
     }
   }
-  return look;
+  return snapshot;
 }
 
 /** The ids of the instance precede each process. */

@@ -76,7 +76,7 @@ export async function heapDocument(request: HeapRequest): Promise<HeapReading> {
     ? openProcessMemory(Number(request.target))
     : openCoreFile(request.target);
   try {
-    return await look(memory, request);
+    return await snapshot(memory, request);
   } catch (error) {
     throw becauseCutOff(memory, error);
   } finally {
@@ -97,7 +97,7 @@ function becauseCutOff(memory: Memory, error: unknown): unknown {
   return missing > 0 && lost ? coreCutOff(memory.name, missing) : error;
 }
 
-async function look(memory: Memory, request: HeapRequest): Promise<HeapReading> {
+async function snapshot(memory: Memory, request: HeapRequest): Promise<HeapReading> {
   const { maxPauseMs } = request;
   const wantsGraph = request.graph || request.wantsTree || request.to !== undefined;
   const maxBytes = spareMemory();

@@ -6,16 +6,16 @@ import { processKey, readPreviousSizes, writePreviousSizes } from "./previous_si
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "tidemark-look-"));
+  folder = mkdtempSync(join(tmpdir(), "tidemark-sizes-"));
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
 it("remembers sizes by process, and makes its folder", () => {
   const path = join(folder, "cache", "tidemark", "ps.json");
-  const look = { timeMs: 5, sizes: new Map([[processKey(7, 99), 1024]]) };
+  const snapshot = { timeMs: 5, sizes: new Map([[processKey(7, 99), 1024]]) };
   expect(readPreviousSizes(path)).toBeNull();
-  writePreviousSizes(look, path);
-  expect(readPreviousSizes(path)).toEqual(look);
+  writePreviousSizes(snapshot, path);
+  expect(readPreviousSizes(path)).toEqual(snapshot);
 });
 
 it.each(["", "{", "null", "[]", '{"timeMs":"x","sizes":{}}', '{"timeMs":1,"sizes":null}'])(

@@ -49,10 +49,10 @@ function sizesIn(table: object): Map<string, Bytes> {
 }
 
 /** @internal */
-export function writePreviousSizes(look: PreviousSizes, path = defaultPath()): void {
+export function writePreviousSizes(snapshot: PreviousSizes, path = defaultPath()): void {
   try {
     mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
-    const { timeMs, sizes, least } = look;
+    const { timeMs, sizes, least } = snapshot;
     const text = JSON.stringify({
       timeMs,
       sizes: Object.fromEntries(sizes),

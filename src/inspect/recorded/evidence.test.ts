@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import type { SnapshotMoment } from "../../recording/types.js";
 import { snapshotsAtWork } from "./evidence.js";
 
-/** Of a run of 100 s: "10s 40" is a look and the live bytes that it found; the last is the one at the end. */
-function looks(text: string): Pick<SnapshotMoment, "kind" | "timeMs" | "liveBytes">[] {
+/** Snapshots of a run of 100 s: "10s 40" is a time and the live bytes; the last one is at the end. */
+function snapshots(text: string): Pick<SnapshotMoment, "kind" | "timeMs" | "liveBytes">[] {
   const rows = text.split(",").map((row) => row.trim().split("s "));
   return rows.map(([time, live], i) => ({
     kind: i === rows.length - 1 ? "end" : "poll",
@@ -13,23 +13,23 @@ function looks(text: string): Pick<SnapshotMoment, "kind" | "timeMs" | "liveByte
 }
 
 test("number of snapshots of a program at work", () => {
-  expect(snapshotsAtWork(looks("0s 10, 50s 40, 90s 60, 100s 58"))).toBe(4);
-  expect(snapshotsAtWork(looks("0s 10, 50s 40, 90s 60, 100s 5"))).toBe(3);
+  expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 90s 60, 100s 58"))).toBe(4);
+  expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 90s 60, 100s 5"))).toBe(3);
   // One poll met the end, too: what it had left is no course of the program's.
-  expect(snapshotsAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 30, 100s 5"))).toBe(4);
-  expect(snapshotsAtWork(looks("0s 10, 50s 40, 70s 48, 90s 60, 98s 6, 100s 6"))).toBe(4);
-  // It has more left than it had two looks before.
-  expect(snapshotsAtWork(looks("0s 10, 50s 40, 80s 66, 92s 82, 100s 65"))).toBe(4);
+  expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 70s 48, 90s 60, 98s 30, 100s 5"))).toBe(4);
+  expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 70s 48, 90s 60, 98s 6, 100s 6"))).toBe(4);
+  // More is left than there was two snapshots before.
+  expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 80s 66, 92s 82, 100s 65"))).toBe(4);
   // What its libraries keep is most of it, and what it had kept itself is gone.
-  expect(snapshotsAtWork(looks("0s 100, 10s 300, 50s 315, 90s 330, 100s 305"))).toBe(4);
-  expect(snapshotsAtWork(looks("0s 100, 10s 300, 50s 315, 90s 330, 100s 326"))).toBe(5);
-  expect(snapshotsAtWork(looks("0s 100, 20s 300, 60s 310, 100s 298"))).toBe(3);
+  expect(snapshotsAtWork(snapshots("0s 100, 10s 300, 50s 315, 90s 330, 100s 305"))).toBe(4);
+  expect(snapshotsAtWork(snapshots("0s 100, 10s 300, 50s 315, 90s 330, 100s 326"))).toBe(5);
+  expect(snapshotsAtWork(snapshots("0s 100, 20s 300, 60s 310, 100s 298"))).toBe(3);
   // A program at work gives back, too.
-  expect(snapshotsAtWork(looks("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(3);
-  expect(snapshotsAtWork(looks("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);
+  expect(snapshotsAtWork(snapshots("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(3);
+  expect(snapshotsAtWork(snapshots("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);
 });
 
 test("with one snapshot, or none", () => {
   expect(snapshotsAtWork([])).toBe(0);
-  expect(snapshotsAtWork(looks("1s 0"))).toBe(1);
+  expect(snapshotsAtWork(snapshots("1s 0"))).toBe(1);
 });

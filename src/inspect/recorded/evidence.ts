@@ -94,7 +94,7 @@ function processesOf({ meta, processes, series }: Recording): ProcessEvidence[] 
 }
 
 function framesIn(recording: Recording, stack: StackId): FrameJson[] {
-  const last = recording.looks.length - 1;
+  const last = recording.snapshots.length - 1;
   const profile = last < 0 ? null : recording.profileOf(last);
   return profile !== null && stack < profile.stacks.length ? framesOf(profile, stack) : [];
 }
@@ -114,7 +114,7 @@ async function siteHistories(
     const profile = recording.profileOf(index);
     sites.add(profile);
     const mappedNow = profile.files.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
-    if (recording.looks[index]?.kind !== "end" || mappedNow >= FREED_AT_END * mapped) {
+    if (recording.snapshots[index]?.kind !== "end" || mappedNow >= FREED_AT_END * mapped) {
       mappings.add({ ...profile, sites: profile.files });
     }
     mapped = mappedNow;
@@ -124,16 +124,16 @@ async function siteHistories(
 }
 
 /** Evenly over time; always includes the last snapshot of the program at work. @internal */
-export function chooseSnapshots({ looks }: Recording): number[] {
-  const usable = looks.slice(0, snapshotsAtWork(looks));
+export function chooseSnapshots({ snapshots }: Recording): number[] {
+  const usable = snapshots.slice(0, snapshotsAtWork(snapshots));
   if (usable.length <= MOST_SNAPSHOTS) {
     return usable.map((_, index) => index);
   }
   const first = usable[0]?.timeMs ?? 0;
   const width = ((usable.at(-1)?.timeMs ?? 0) - first) / MOST_SNAPSHOTS;
   const chosen = new Map<number, number>();
-  for (const [index, look] of usable.entries()) {
-    chosen.set(Math.floor((look.timeMs - first) / width), index);
+  for (const [index, snapshot] of usable.entries()) {
+    chosen.set(Math.floor((snapshot.timeMs - first) / width), index);
   }
   return [...chosen.values()];
 }
@@ -143,17 +143,17 @@ export function chooseSnapshots({ looks }: Recording): number[] {
  * that is freeing its memory. @internal
  */
 export function snapshotsAtWork(
-  looks: readonly Pick<SnapshotMoment, "kind" | "timeMs" | "liveBytes">[],
+  snapshots: readonly Pick<SnapshotMoment, "kind" | "timeMs" | "liveBytes">[],
 ): number {
-  const [first, end] = [looks[0], looks.at(-1)];
+  const [first, end] = [snapshots[0], snapshots.at(-1)];
   if (first === undefined || end?.kind !== "end") {
-    return looks.length;
+    return snapshots.length;
   }
-  const times = looks.map(({ timeMs }) => timeMs);
-  const values = looks.map(({ liveBytes }) => liveBytes);
+  const times = snapshots.map(({ timeMs }) => timeMs);
+  const values = snapshots.map(({ liveBytes }) => liveBytes);
   const working = readingsAtWork({ times, values }, first.timeMs, end.timeMs);
   // The growth since earlier snapshots may exceed what it has freed so far.
-  const last = looks.length - 1;
+  const last = snapshots.length - 1;
   const before = values[last - 1] ?? 0;
   const settledMs = first.timeMs + (end.timeMs - first.timeMs) / 3;
   const settled = times.findIndex((time) => time >= settledMs);

@@ -34,7 +34,7 @@ export function linesDocument(
     ...(summary.where === undefined ? {} : { where: summary.where }),
     ...(by === undefined ? {} : { by }),
     lines:
-      by === undefined || recording.looks.length === 0
+      by === undefined || recording.snapshots.length === 0
         ? withLineFigures(collectLines(summary.sites, file), recording, file)
         : linesByGroup(chosenRows(recording, where), moment, by, file),
     limits: summary.limits,

@@ -39,7 +39,7 @@ function partsOf({ pythonBytes, nativeBytes }: LiveBytes): string[] {
  * most of it, and a child's heap is gone with the child; for these the peak shows what used the memory.
  */
 function liveAtEnd(recording: Recording, { pid, cause }: MemoryEnd): LiveBytes | null {
-  if (recording.looks.length === 0) {
+  if (recording.snapshots.length === 0) {
     return null;
   }
   const last = liveOf(recording.profileAt("end"), pid);

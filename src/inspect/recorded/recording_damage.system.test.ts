@@ -37,8 +37,8 @@ function contentOf(recording: Recording) {
       timesMs,
       values: [...values],
     })),
-    looks: recording.looks,
-    profiles: recording.looks.map((_look, index) => recording.profileOf(index).sites),
+    snapshots: recording.snapshots,
+    profiles: recording.snapshots.map((_look, index) => recording.profileOf(index).sites),
   };
 }
 
@@ -57,7 +57,7 @@ function openDamaged(content: Uint8Array, whole: ReturnType<typeof contentOf>): 
   }
   const part = contentOf(recording);
   expect(whole.events.slice(0, part.events.length)).toEqual(part.events);
-  expect(whole.looks.slice(0, part.looks.length)).toEqual(part.looks);
+  expect(whole.snapshots.slice(0, part.snapshots.length)).toEqual(part.snapshots);
   expect(whole.profiles.slice(0, part.profiles.length)).toEqual(part.profiles);
   part.series.forEach(({ timesMs, pid }, i) => {
     expect(whole.series[i]?.pid).toBe(pid);
@@ -157,7 +157,7 @@ describe("damage", () => {
   ])("with a valid checksum, %s: reading stops there", (_name, frame) => {
     const recording = small.open(Buffer.concat([small.bytes, frame]));
     expect(recording.damage).toMatch(new RegExp(`byte ${small.bytes.length} is invalid`));
-    expect(recording.looks).toHaveLength(3);
+    expect(recording.snapshots).toHaveLength(3);
   });
 
   test.each([
@@ -181,7 +181,7 @@ describe("damage", () => {
       encodeFrame(FrameKind.samples, START_MS + 4000, { ...oneSample(), ...wrong }),
     ];
     const recording = small.open(Buffer.concat([small.bytes, ...frames]));
-    expect(recording.looks).toHaveLength(4);
+    expect(recording.snapshots).toHaveLength(4);
     expect(() => recording.profileOf(3)).toThrow(/TM-E005.*is invalid/);
     expect(recording.profileOf(2).sites.length).toBe(2);
   });

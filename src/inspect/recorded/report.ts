@@ -45,14 +45,14 @@ export async function buildReport(
 ): Promise<ReportDocument> {
   const recording = chosenRows(whole, where);
   let tables: ProfileTables | null = null;
-  const looks: ProfileSnapshot[] = [];
+  const snapshots: ProfileSnapshot[] = [];
   const chosen = chooseSnapshots(recording);
   for (const index of chosen) {
     const { timeMs, durationMs, sites, files, cohorts, peakMs, ...rest } =
       recording.profileOf(index);
     tables = rest; // the last snapshot has every process's latest period
-    looks.push({ timeMs, durationMs, sites, files, cohorts, peakMs });
-    await onProgress(looks.length, chosen.length);
+    snapshots.push({ timeMs, durationMs, sites, files, cohorts, peakMs });
+    await onProgress(snapshots.length, chosen.length);
   }
   return {
     schema: "tidemark.report/1",
@@ -61,21 +61,21 @@ export async function buildReport(
     series: recording.series,
     events: recording.events,
     tables: tables ?? NO_TABLES,
-    looks,
+    snapshots,
   };
 }
 
 /** Evenly by order, which is geometric in time; always includes the highest and the last. */
-function chooseSnapshots({ looks }: Recording): number[] {
-  if (looks.length === 0) {
+function chooseSnapshots({ snapshots }: Recording): number[] {
+  if (snapshots.length === 0) {
     return [];
   }
-  const last = looks.length - 1;
-  const highest = looks.reduce(
-    (best, look, i) => (look.liveBytes > (looks[best]?.liveBytes ?? 0) ? i : best),
+  const last = snapshots.length - 1;
+  const highest = snapshots.reduce(
+    (best, snapshot, i) => (snapshot.liveBytes > (snapshots[best]?.liveBytes ?? 0) ? i : best),
     0,
   );
-  const count = Math.min(looks.length, MOST_SNAPSHOTS - 2);
+  const count = Math.min(snapshots.length, MOST_SNAPSHOTS - 2);
   const even = Array.from({ length: count }, (_, i) =>
     Math.round((i * last) / Math.max(1, count - 1)),
   );
@@ -91,12 +91,12 @@ export async function reportDocument(
   { where = [], source }: { where?: readonly RowCondition[] | undefined; source: boolean },
 ): Promise<ReportDocument> {
   const built = await buildReport(recording, onProgress, where);
-  const sources = source ? sourcesOf(recording.meta, built.tables, built.looks) : [];
+  const sources = source ? sourcesOf(recording.meta, built.tables, built.snapshots) : [];
   const report = sources.length === 0 ? built : { ...built, sources };
   if (isUnknown(recording.meta.imported, "rss")) {
     return report; // A verdict is about the growth of RSS.
   }
-  await onProgress(0, recording.looks.length);
+  await onProgress(0, recording.snapshots.length);
   const diagnosis = await diagnoseRecording(recording, onProgress, where);
   return { ...report, diagnosis: diagnosisPage(diagnosis) };
 }

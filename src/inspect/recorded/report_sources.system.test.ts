@@ -28,7 +28,7 @@ test("own files with their text; not those of other hosts, changed kinds, or too
   const without = await reportDocument(recording, async () => undefined, { source: false });
   expect(without.sources).toBeUndefined();
   const elsewhere = { ...recording.meta, host: "another" };
-  expect(sourcesOf(elsewhere, report.tables, report.looks)).toEqual([]);
+  expect(sourcesOf(elsewhere, report.tables, report.snapshots)).toEqual([]);
   writeFileSync(path, `${PROGRAM}# later\n`);
   const later = await reportDocument(recording, async () => undefined, { source: true });
   expect(later.sources?.[0]?.changed).toBe(true);

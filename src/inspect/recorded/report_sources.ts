@@ -20,7 +20,7 @@ const MOST_TEXT: Bytes = 2 << 20;
 export function sourcesOf(
   meta: RecordingMeta,
   tables: ProfileTables,
-  looks: readonly ProfileSnapshot[],
+  snapshots: readonly ProfileSnapshot[],
 ): ReportSource[] {
   const { host, startedMs } = meta;
   if (host !== "" && host !== hostname()) {
@@ -28,7 +28,7 @@ export function sourcesOf(
   }
   const sources: ReportSource[] = [];
   let left = MOST_TEXT;
-  for (const file of filesBySize(tables, looks)) {
+  for (const file of filesBySize(tables, snapshots)) {
     const read = readSource(file, Math.min(LARGEST_FILE, left));
     if (read !== undefined) {
       left -= read.text.length;
@@ -42,10 +42,10 @@ export function sourcesOf(
 }
 
 /** Python files in the stacks, by the bytes of the stacks that they are in. */
-function filesBySize(tables: ProfileTables, looks: readonly ProfileSnapshot[]): string[] {
+function filesBySize(tables: ProfileTables, snapshots: readonly ProfileSnapshot[]): string[] {
   const { stacks, frames, strings } = tables;
   const totals = new Map<number, number>();
-  for (const { sites } of looks.slice(-1)) {
+  for (const { sites } of snapshots.slice(-1)) {
     for (let row = 0; row < sites.length; row++) {
       const bytes = Math.max(sites.liveBytes[row] ?? 0, sites.peakBytes[row] ?? 0);
       const seen = new Set<number>();

@@ -91,7 +91,7 @@ function coursesOf(recording: Recording, by: string): Courses {
     times.push(profile.timeMs);
   }
   const whole = [...byGroup].map(
-    ([group, course]) => [group, times.map((_, look) => course[look] ?? NOTHING)] as const,
+    ([group, course]) => [group, times.map((_, snapshot) => course[snapshot] ?? NOTHING)] as const,
   );
   return { times, byGroup: new Map(whole) };
 }

@@ -30,10 +30,11 @@ const MS_PER_MINUTE = 60_000;
 /** Compares the sites of the last snapshot with those of an earlier one. @internal */
 export function siteMovement(recording: Recording): SiteMovement {
   const summary = summarize(recording, "end");
-  const last = recording.looks.at(-1);
+  const last = recording.snapshots.at(-1);
   const earlier =
-    recording.looks.findLast(({ timeMs }) => timeMs <= (last?.timeMs ?? 0) - LEAST_COMPARED_MS) ??
-    recording.looks[0];
+    recording.snapshots.findLast(
+      ({ timeMs }) => timeMs <= (last?.timeMs ?? 0) - LEAST_COMPARED_MS,
+    ) ?? recording.snapshots[0];
   const comparedMs = last && earlier ? last.timeMs - earlier.timeMs : 0;
   const past = new Map<string, SiteGroup>();
   if (earlier !== undefined && comparedMs > 0) {

@@ -116,7 +116,7 @@ describe("upper bound for unlisted sites", () => {
   });
 
   test("later sampling periods do not count", () => {
-    const [first] = small.looks;
+    const [first] = small.snapshots;
     const later = {
       timeMs: START_MS + 2000,
       pid: 101,
@@ -282,7 +282,7 @@ describe("growth", () => {
     });
     expect(() => recording.profileAt("end")).toThrow(/TM-E014/);
     expect(await buildReport(recording, noProgress)).toMatchObject({
-      looks: [],
+      snapshots: [],
       tables: { processes: [] },
     });
   });
@@ -314,18 +314,18 @@ describe("report", () => {
   test("snapshots ascend, the last is the end, and all share the last one's tables", async () => {
     const report = await buildReport(small, noProgress);
     expect(report.title).toBe("small.tidemark");
-    expect(report.looks.map(({ timeMs }) => timeMs)).toEqual(small.snapshotTimes);
+    expect(report.snapshots.map(({ timeMs }) => timeMs)).toEqual(small.snapshotTimes);
     expect(report.tables.stacks.length).toBe(small.profileAt("end").stacks.length);
     expect(report.series).toBe(small.series);
   });
 
   test("of many snapshots at most sixty, including the highest and the last", async () => {
     const path = join(folder, "many.tidemark");
-    writeSmallRecording(path, { looks: 150 });
+    writeSmallRecording(path, { snapshots: 150 });
     const recording = openRecording(path);
-    const { looks } = await buildReport(recording, noProgress);
-    expect(looks.length).toBeLessThanOrEqual(60);
-    expect(looks.length).toBeGreaterThan(50);
-    expect(looks.at(-1)?.timeMs).toBe(recording.snapshotTimes.at(-1));
+    const { snapshots } = await buildReport(recording, noProgress);
+    expect(snapshots.length).toBeLessThanOrEqual(60);
+    expect(snapshots.length).toBeGreaterThan(50);
+    expect(snapshots.at(-1)?.timeMs).toBe(recording.snapshotTimes.at(-1));
   });
 });

@@ -42,7 +42,7 @@ export function summarize(
       `it covers ${isoTime(recording.startMs)} to ${isoTime(recording.endMs)}`,
     );
   }
-  const profile = recording.looks.length > 0 ? recording.profileAt(moment) : null;
+  const profile = recording.snapshots.length > 0 ? recording.profileAt(moment) : null;
   const peak = profile === null ? null : recording.profileAt("peak");
   const root = recording.series[0];
   const rootProcess = recording.processes[0];
@@ -234,20 +234,20 @@ function growthOf(recording: Recording): SummaryJson["series"] {
 }
 
 function agentFigures(recording: Recording, profile: Profile | null): SummaryJson["agent"] {
-  const look =
-    recording.looks.findLast(({ timeMs }) => timeMs <= (profile?.timeMs ?? 0)) ??
-    recording.looks.at(-1);
+  const snapshot =
+    recording.snapshots.findLast(({ timeMs }) => timeMs <= (profile?.timeMs ?? 0)) ??
+    recording.snapshots.at(-1);
   const seconds = (profile?.durationMs ?? 0) / 1000;
   const allocated = profile?.sites.allocatedBytes.reduce((sum, bytes) => sum + bytes, 0) ?? 0;
-  const periodBytes = look?.agent.periodBytes || recording.meta.periodBytes;
-  const coarsest = coarsestPeriod(recording, look?.timeMs);
+  const periodBytes = snapshot?.agent.periodBytes || recording.meta.periodBytes;
+  const coarsest = coarsestPeriod(recording, snapshot?.timeMs);
   return {
     periodBytes,
     coarsestPeriodBytes: coarsest,
     unseenUpToBytes: unseenUpToBytes(coarsest),
-    samples: look?.agent.samples ?? 0,
-    lost: look?.agent.lost ?? 0,
-    cpuMs: look?.agent.cpuMs ?? 0,
+    samples: snapshot?.agent.samples ?? 0,
+    lost: snapshot?.agent.lost ?? 0,
+    cpuMs: snapshot?.agent.cpuMs ?? 0,
     allocatedBytesPerSecond: seconds > 0 ? allocated / seconds : 0,
   };
 }
@@ -257,11 +257,11 @@ function agentFigures(recording: Recording, profile: Profile | null): SummaryJso
  * were rarer than now. @internal
  */
 export function coarsestPeriod(
-  { meta, looks, events }: Recording,
+  { meta, snapshots, events }: Recording,
   untilMs: TimeMs = Number.POSITIVE_INFINITY,
 ): Bytes {
   const periods = [
-    ...looks.map(({ timeMs, agent }) => ({ timeMs, value: agent.periodBytes })),
+    ...snapshots.map(({ timeMs, agent }) => ({ timeMs, value: agent.periodBytes })),
     ...events.filter(({ kind }) => kind === "period"),
   ];
   return periods

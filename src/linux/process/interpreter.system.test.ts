@@ -20,7 +20,7 @@ function interpreters(): string[] {
   return [...new Set([...onPath, "/usr/bin/python3", ...installed])].filter(existsSync);
 }
 
-async function withPython<Value>(python: string, look: (pid: number) => Value): Promise<Value> {
+async function withPython<Value>(python: string, inspect: (pid: number) => Value): Promise<Value> {
   const child: ChildProcess = spawn(
     python,
     ["-c", "import sys; print('up', flush=True); sys.stdin.read()"],
@@ -28,7 +28,7 @@ async function withPython<Value>(python: string, look: (pid: number) => Value): 
   );
   try {
     await once(child.stdout as NodeJS.ReadableStream, "data");
-    return look(present(child.pid));
+    return inspect(present(child.pid));
   } finally {
     child.kill("SIGKILL");
     await once(child, "exit");

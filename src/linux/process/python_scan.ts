@@ -55,7 +55,8 @@ export class PythonScan {
       }
       const key = `${pid}:${stat.startTicks}:${stat.stackStart || stat.name}`;
       const same = before?.key === key ? before : undefined;
-      const current = same !== undefined && nowMs < same.dueMs ? same : look(pid, key, same, nowMs);
+      const current =
+        same !== undefined && nowMs < same.dueMs ? same : examine(pid, key, same, nowMs);
       current.checkMs = nowMs + CHECK_MS;
       known.set(pid, current);
     }
@@ -64,7 +65,7 @@ export class PythonScan {
   }
 }
 
-function look(pid: Pid, key: string, before: Known | undefined, nowMs: number): Known {
+function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number): Known {
   const python = readPythonProcess(pid, false);
   if (python === null) {
     const distanceMs = Math.min(LAST_AGAIN_MS, (before?.distanceMs ?? FIRST_AGAIN_MS / 2) * 2);

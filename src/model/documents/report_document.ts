@@ -24,7 +24,7 @@ export interface ReportDocument {
   readonly events: readonly TimelineEvent[];
   readonly tables: ProfileTables;
   /** Ascending by time; the last is the end. */
-  readonly looks: readonly ProfileSnapshot[];
+  readonly snapshots: readonly ProfileSnapshot[];
   /** The verdict of `tidemark diagnose` on the recording; absent if none was requested. */
   readonly diagnosis?: DiagnosisPage;
   /** The program's own files that allocate most, largest first; absent without source text. */

@@ -3,9 +3,9 @@
  * allocating function), and the values of their nodes. One tree can have values of several snapshots; two make
  * a differential tree.
  *
- *     const rows = selectSites(tables, look.sites, EVERY_ROW);
- *     const tree = calleesBelow(tables, stackWeights(tables, [{ look, rows }]));
- *     const total = withDescendants(tree, ownFigures(tree, look.sites, rows, "liveBytes"));
+ *     const rows = selectSites(tables, snapshot.sites, EVERY_ROW);
+ *     const tree = calleesBelow(tables, stackWeights(tables, [{ snapshot, rows }]));
+ *     const total = withDescendants(tree, ownFigures(tree, snapshot.sites, rows, "liveBytes"));
  */
 
 import { addAt, float64At, itemAt, uint8At, uint32At } from "../base/columns.js";
@@ -32,7 +32,7 @@ export interface CallTree {
 
 /** A snapshot with the selected rows of its sites. */
 export interface SelectedSites {
-  readonly look: ProfileSnapshot;
+  readonly snapshot: ProfileSnapshot;
   readonly rows: Uint32Array;
 }
 
@@ -41,21 +41,21 @@ const SMALLEST_SHARE = 4e-6;
 
 const WEIGHED = ["liveBytes", "peakBytes", "allocatedBytes"] as const;
 
-/** For each stack: its shares of live, peak and allocated bytes in all `looks`; above 0 if any value is. */
+/** For each stack: its shares of live, peak and allocated bytes in all `snapshots`; above 0 if any value is. */
 export function stackWeights(
   { stacks }: ProfileTables,
-  looks: readonly SelectedSites[],
+  snapshots: readonly SelectedSites[],
 ): Float64Array {
   const weights = new Float64Array(stacks.length);
-  for (const { look, rows } of looks) {
+  for (const { snapshot, rows } of snapshots) {
     for (const column of WEIGHED) {
-      const values = look.sites[column];
+      const values = snapshot.sites[column];
       let total = 0;
       for (const row of rows) {
         total += float64At(values, row);
       }
       for (const row of total > 0 ? rows : []) {
-        addAt(weights, uint32At(look.sites.stack, row), float64At(values, row) / total);
+        addAt(weights, uint32At(snapshot.sites.stack, row), float64At(values, row) / total);
       }
     }
   }

@@ -16,8 +16,8 @@ import type { Profile } from "./profile.js";
 import { EVERY_ROW, selectSites } from "./row_filter.js";
 import { ProfileTablesBuilder } from "./tables_builder.js";
 
-function everything(profile: Profile): { look: Profile; rows: Uint32Array } {
-  return { look: profile, rows: selectSites(profile, profile.sites, EVERY_ROW) };
+function everything(profile: Profile): { snapshot: Profile; rows: Uint32Array } {
+  return { snapshot: profile, rows: selectSites(profile, profile.sites, EVERY_ROW) };
 }
 
 /** A tree with the live bytes of `profiles` as text: "main 15/0 [load 15/12 [...]]", total and own, the

@@ -32,11 +32,11 @@ const DOMAINS = 3;
 
 export function groupSites(
   tables: ProfileTables,
-  look: ProfileSnapshot,
+  snapshot: ProfileSnapshot,
   rows: Uint32Array,
 ): SiteGroup[] {
-  const { sites } = look;
-  const cohorts = look.cohorts.length;
+  const { sites } = snapshot;
+  const cohorts = snapshot.cohorts.length;
   const groups = new Map<number, SiteGroup>();
   const frameOf = placeFrames(tables);
   for (const row of rows) {
@@ -99,19 +99,19 @@ function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
 }
 
 /** Median age of the live bytes, in ms; NaN if nothing is live. */
-export function medianAge(group: SiteGroup, look: ProfileSnapshot, startMs: number): number {
+export function medianAge(group: SiteGroup, snapshot: ProfileSnapshot, startMs: number): number {
   const total = group.cohortBytes.reduce((sum, bytes) => sum + bytes, 0);
   if (!(total > 0)) {
     return Number.NaN;
   }
   let older = 0;
-  for (const [i, bound] of look.cohorts.entries()) {
+  for (const [i, bound] of snapshot.cohorts.entries()) {
     const bytes = float64At(group.cohortBytes, i);
     if (older + bytes >= total / 2) {
-      const begin = look.cohorts[i - 1] ?? Math.min(startMs, bound);
-      const end = Math.min(bound, look.timeMs);
+      const begin = snapshot.cohorts[i - 1] ?? Math.min(startMs, bound);
+      const end = Math.min(bound, snapshot.timeMs);
       const within = bytes > 0 ? (total / 2 - older) / bytes : 0;
-      return Math.max(look.timeMs - (begin + (end - begin) * within), 0);
+      return Math.max(snapshot.timeMs - (begin + (end - begin) * within), 0);
     }
     older += bytes;
   }

@@ -16,18 +16,18 @@ test("recorders of one process divide the budget, and return their part", () => 
   expect(budget.perTarget(0.01)).toBe(0.01);
 });
 
-/** CPU time of one target's work in an hour, in ms, when every poll takes 20 ms, a look 200 ms, a ledger 100 ms. */
+/** CPU time of one target's work in an hour, in ms, when every poll takes 20 ms, a snapshot 200 ms, a ledger 100 ms. */
 function spentInAnHour(budget: CpuBudget): number {
   const polls = new PollSchedule(budget);
-  const looks = new SnapshotSchedule(budget);
+  const snapshots = new SnapshotSchedule(budget);
   const ledgers = new LedgerSchedule(budget);
   let spent = 0;
   for (let elapsed = 0; elapsed < 3_600_000; elapsed += polls.distance(elapsed)) {
     spent += 20;
     polls.polled(elapsed, 20);
-    if (looks.due(elapsed, 0) !== null) {
+    if (snapshots.due(elapsed, 0) !== null) {
       spent += 200;
-      looks.looked(elapsed, 0, 200);
+      snapshots.taken(elapsed, 0, 200);
     }
     if (ledgers.due(elapsed)) {
       spent += 100;

@@ -4,14 +4,14 @@ import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "./schedule.js";
 const HOUR = 3_600_000;
 const MIB = 2 ** 20;
 
-/** A run of so long, played through: what was polled and looked at. */
+/** Simulates a run of that length, and returns its polls and snapshots. */
 function play(
   lengthMs: number,
-  costs: { poll: number; look: number },
+  costs: { poll: number; snapshot: number },
   liveBytes: (elapsedMs: number) => number,
 ) {
   const polls = new PollSchedule();
-  const looks = new SnapshotSchedule();
+  const snapshots = new SnapshotSchedule();
   const taken: { elapsedMs: number; kind: string }[] = [];
   let cpuMs = 0;
   let count = 0;
@@ -19,14 +19,14 @@ function play(
     count += 1;
     polls.polled(elapsedMs, costs.poll);
     cpuMs += costs.poll;
-    const kind = looks.due(elapsedMs, liveBytes(elapsedMs));
+    const kind = snapshots.due(elapsedMs, liveBytes(elapsedMs));
     if (kind) {
-      looks.looked(elapsedMs, liveBytes(elapsedMs), costs.look);
-      cpuMs += costs.look;
+      snapshots.taken(elapsedMs, liveBytes(elapsedMs), costs.snapshot);
+      cpuMs += costs.snapshot;
       taken.push({ elapsedMs, kind });
     }
   }
-  return { polls: count, looks: taken, share: cpuMs / lengthMs };
+  return { polls: count, snapshots: taken, share: cpuMs / lengthMs };
 }
 
 describe("polls", () => {
@@ -36,7 +36,7 @@ describe("polls", () => {
     expect(
       [500, 30_000, 59_999, 60_000, 4 * 60_000, 16 * 60_000].map((at) => schedule.distance(at)),
     ).toEqual([250, 250, 250, 500, 1000, 2000]);
-    expect(play(60_000, { poll: 0.5, look: 5 }, () => 0).polls).toBe(246);
+    expect(play(60_000, { poll: 0.5, snapshot: 5 }, () => 0).polls).toBe(246);
   });
 
   test.each([
@@ -44,7 +44,7 @@ describe("polls", () => {
     ["polls of a hundred processes,", 30],
     ["polls of a thousand processes,", 400],
   ])("%s %d ms each, cost under 0.4 %% of a core", (_name, poll) => {
-    expect(play(HOUR, { poll, look: 20 }, () => 0).share).toBeLessThan(0.004);
+    expect(play(HOUR, { poll, snapshot: 20 }, () => 0).share).toBeLessThan(0.004);
   });
 
   test("expensive metrics are read at an interval that fits their cost", () => {
@@ -60,7 +60,7 @@ describe("polls", () => {
   });
 });
 
-describe("looks", () => {
+describe("snapshots", () => {
   test.each([
     ["a minute", HOUR / 60],
     ["an hour", HOUR],
@@ -68,42 +68,42 @@ describe("looks", () => {
   ])("bounded in %s, and at a steady pace of its length", (_name, length) => {
     const growing = play(
       length,
-      { poll: 0.5, look: 10 },
+      { poll: 0.5, snapshot: 10 },
       (elapsedMs) => elapsedMs * 1000 + 64 * MIB,
     );
-    expect(growing.looks.length).toBeGreaterThan(10);
-    expect(growing.looks.length).toBeLessThan(250);
-    growing.looks.slice(1).forEach(({ elapsedMs }, i) => {
-      const before = growing.looks[i]?.elapsedMs ?? 0;
+    expect(growing.snapshots.length).toBeGreaterThan(10);
+    expect(growing.snapshots.length).toBeLessThan(250);
+    growing.snapshots.slice(1).forEach(({ elapsedMs }, i) => {
+      const before = growing.snapshots[i]?.elapsedMs ?? 0;
       expect(elapsedMs - before).toBeLessThan(Math.max(5_000, elapsedMs * 0.25 + 240_000));
     });
   });
 
   test("after an expensive snapshot, the next one is taken when the run is twice as long, and its cost counts", () => {
     const schedule = new SnapshotSchedule();
-    schedule.looked(7_600, 0, 300); // symbols of a large library
+    schedule.taken(7_600, 0, 300); // symbols of a large library
     expect(schedule.due(15_000, 0)).toBe(null);
     expect(schedule.due(15_300, 0)).toBe("poll");
-    schedule.looked(15_300, 0, 100);
+    schedule.taken(15_300, 0, 100);
     expect(schedule.due(40_200, 0)).toBe(null);
     expect(schedule.due(40_300, 0)).toBe("poll"); // 0.4 % of a core in the first minute
-    schedule.looked(60_000, 0, 100);
+    schedule.taken(60_000, 0, 100);
     expect(schedule.due(159_000, 0)).toBe(null); // 0.1 % after it
     expect(schedule.due(160_000, 0)).toBe("poll");
   });
 
   test("a new maximum triggers a snapshot", () => {
-    const { looks } = play(HOUR, { poll: 0.5, look: 1 }, (elapsedMs) =>
+    const { snapshots } = play(HOUR, { poll: 0.5, snapshot: 1 }, (elapsedMs) =>
       elapsedMs > HOUR / 2 ? 900 * MIB : 90 * MIB,
     );
-    const peak = looks.find(({ elapsedMs }) => elapsedMs > HOUR / 2);
+    const peak = snapshots.find(({ elapsedMs }) => elapsedMs > HOUR / 2);
     expect(peak?.kind).toBe("peak");
     expect((peak?.elapsedMs ?? 0) - HOUR / 2).toBeLessThan(10_000);
   });
 
   test("snapshots stay within their share, however expensive they are", () => {
     expect(
-      play(HOUR, { poll: 0.5, look: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share,
+      play(HOUR, { poll: 0.5, snapshot: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share,
     ).toBeLessThan(0.009);
   });
 });

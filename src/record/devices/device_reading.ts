@@ -76,16 +76,16 @@ export async function readDeviceFigures(
     options.exec,
   );
   try {
-    const { look, profile } = await firstMessage(pid, line, {
-      key: "look",
+    const { figures, profile } = await firstMessage(pid, line, {
+      key: "figures",
       waitMs: ANSWER_MS,
       until: options.exec.signal,
     });
-    const segments = parseSegments(look);
+    const segments = parseSegments(figures);
     const largeBlocks = blocksOf(segments ?? [], options.smallestTensorBytes);
-    const tensors = await tensorsOf(pid, options, largeBlocks, parseArrays(look));
+    const tensors = await tensorsOf(pid, options, largeBlocks, parseArrays(figures));
     return {
-      frameworks: parseFigures(look),
+      frameworks: parseFigures(figures),
       segments,
       largeBlocks,
       ...tensors,

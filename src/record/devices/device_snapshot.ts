@@ -40,13 +40,13 @@ export async function readDeviceSnapshot<Answer>(
   try {
     const line = await openDeviceLine(pid, { snapshot: file.address }, exec);
     try {
-      const { look, written, refused } = await firstMessage(pid, line, {
+      const { figures, written, refused } = await firstMessage(pid, line, {
         key: "written",
         waitMs: WRITE_MS,
         until: exec.signal,
       });
       return {
-        frameworks: parseFigures(look),
+        frameworks: parseFigures(figures),
         answer: written === true ? await read(file.path) : null,
         refused: typeof refused === "string" ? refused : "",
       };

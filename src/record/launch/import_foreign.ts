@@ -50,7 +50,7 @@ function write(writer: RecordingWriter, foreign: ForeignRecording, imported: Imp
     recorder: { pid: 0, startTicks: 0 },
     imported,
   });
-  const profiled = foreign.looks.length > 0;
+  const profiled = foreign.snapshots.length > 0;
   writer.processes(startedMs, [
     { series: 0, pid, parentPid, command, python, profiled, startedMs, endedMs },
   ]);
@@ -65,9 +65,9 @@ function write(writer: RecordingWriter, foreign: ForeignRecording, imported: Imp
     ]),
   );
   writer.events(endedMs, foreign.events);
-  foreign.looks.forEach((look, index) => {
-    const isLast = index === foreign.looks.length - 1;
-    writer.look(tables, look, { kind: isLast ? "end" : "poll", agent: NO_AGENT });
+  foreign.snapshots.forEach((snapshot, index) => {
+    const isLast = index === foreign.snapshots.length - 1;
+    writer.snapshot(tables, snapshot, { kind: isLast ? "end" : "poll", agent: NO_AGENT });
   });
   writer.limits(endedMs, [unknownText(imported), ...foreign.limits]);
   writer.end({

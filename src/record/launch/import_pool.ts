@@ -55,9 +55,12 @@ export function importPool(poolPath: string, recordingPath: string, only: Pid | 
           endedMs: process.state === "ended" ? lastChangeMs(process) : null,
         })),
       );
-      const { tables, look } = assembler.take(timeMs);
+      const { tables, snapshot } = assembler.take(timeMs);
       const { samples, lost, cpuMs, periodBytes } = totals;
-      writer.look(tables, look, { kind: "end", agent: { samples, lost, cpuMs, periodBytes } });
+      writer.snapshot(tables, snapshot, {
+        kind: "end",
+        agent: { samples, lost, cpuMs, periodBytes },
+      });
       writer.agentLimits(timeMs, limits);
       writer.limits(timeMs, [
         "No recorder watched the process: its memory figures (RSS, PSS) and how it ended are unknown.",

@@ -49,15 +49,15 @@ function newPool(live: number, both: boolean): PoolFixture {
   return pool;
 }
 
-/** A recording with one look at `pool`, left by its recorder. */
+/** A recording with one snapshot of `pool`, left by its recorder. */
 function leave(pool: PoolFixture, recorder = { pid: 0, startTicks: 0 }): void {
   const descriptor = pool.open();
   const reader = new PoolReader(descriptor);
   const assembler = new ProfileAssembler();
   for (const slot of reader.slots()) {
-    const look = new SegmentReader(descriptor, reader.slotRange(slot.index)).look();
-    if (look) {
-      assembler.renew(assembler.begin(look.header), look);
+    const snapshot = new SegmentReader(descriptor, reader.slotRange(slot.index)).snapshot();
+    if (snapshot) {
+      assembler.renew(assembler.begin(snapshot.header), snapshot);
     }
   }
   const writer = new RecordingWriter(FileSink.open(path));
@@ -73,8 +73,8 @@ function leave(pool: PoolFixture, recorder = { pid: 0, startTicks: 0 }): void {
     keeper: null,
     recorder,
   });
-  const { tables, look } = assembler.take(START_REALTIME_MS + 500);
-  writer.look(tables, look, { kind: "poll", agent: assembler.totals() });
+  const { tables, snapshot } = assembler.take(START_REALTIME_MS + 500);
+  writer.snapshot(tables, snapshot, { kind: "poll", agent: assembler.totals() });
   writer.close();
   pool.close();
 }
@@ -100,7 +100,7 @@ describe("an orphan beside the recording", () => {
     expect(existsSync(orphan)).toBe(false);
     const recording = openRecording(path);
     expect(recording).toMatchObject({ complete: true, damage: null, end: { exitCode: null } });
-    expect(recording.looks.map(({ kind }) => kind)).toEqual(["poll", "end"]);
+    expect(recording.snapshots.map(({ kind }) => kind)).toEqual(["poll", "end"]);
     expect(recording.limits.join()).toMatch(/recorder was killed/);
     expect(figures()).toEqual({ load: [16384, 32768], late: [2048, 2048], work: [0, 16384] });
     expect(recording.profileOf(0).processes).toHaveLength(2);
@@ -125,7 +125,7 @@ describe("an orphan beside the recording", () => {
     writeFileSync(orphan, other.bytes);
     expect(() => finishOrphan(path)).toThrow(/TM-E005.*another run/);
     expect(readdirSync(folder).sort()).toEqual(["run.tidemark", "run.tidemark.orphan"]);
-    expect(openRecording(path).looks).toHaveLength(1);
+    expect(openRecording(path).snapshots).toHaveLength(1);
   });
 
   test.each([

@@ -158,23 +158,23 @@ function append(
     throw damagedInput(source, "it belongs to another run than the recording next to it");
   }
   const before =
-    recording.looks.length > 0 ? recording.profileOf(recording.looks.length - 1) : null;
+    recording.snapshots.length > 0 ? recording.profileOf(recording.snapshots.length - 1) : null;
   const atMs = Math.max(timeMs, recording.endMs);
-  const { tables, look } = merge(recording.tables(), before, assembler.take(atMs));
+  const { tables, snapshot } = merge(recording.tables(), before, assembler.take(atMs));
   const pids = new Set([...recording.processes, ...tables.processes].map(({ pid }) => pid));
   const memoryEnds = end === null ? [] : memoryEndsLeft(recording, pids, end, atMs);
   const killed = new Set(memoryEnds.map(({ pid }) => pid));
   killed.delete(recording.meta.pid); // the last snapshot shows what the program itself held when it ended
-  emptyProcesses(look, (process) => killed.has(tables.processes[process]?.pid ?? 0));
+  emptyProcesses(snapshot, (process) => killed.has(tables.processes[process]?.pid ?? 0));
   const writer = RecordingWriter.resume(
     recording.path,
     recording.wholeBytes,
     recording.tables(),
-    recording.looks.length,
+    recording.snapshots.length,
   );
   try {
-    if (look.sites.length > 0) {
-      writer.look(tables, look, {
+    if (snapshot.sites.length > 0) {
+      writer.snapshot(tables, snapshot, {
         kind: end === null ? "poll" : "end",
         agent: agentOf(recording, assembler),
       });
@@ -204,18 +204,18 @@ function append(
 function merge(
   recorded: ProfileTables,
   before: Profile | null,
-  found: { readonly tables: ProfileTables; readonly look: ProfileSnapshot },
-): { tables: ProfileTables; look: ProfileSnapshot } {
+  found: { readonly tables: ProfileTables; readonly snapshot: ProfileSnapshot },
+): { tables: ProfileTables; snapshot: ProfileSnapshot } {
   const builder = new ProfileTablesBuilder();
   builder.absorb(recorded);
   const map = builder.absorb(found.tables);
   const tables = builder.tables();
-  const { look } = found;
-  const rows = translate(joinFiles(look), map);
+  const { snapshot } = found;
+  const rows = translate(joinFiles(snapshot), map);
   const present = new Set(map.processes);
   const peakMs = tables.processes.map((_, index) => before?.peakMs[index] ?? 0);
   map.processes.forEach((to, from) => {
-    peakMs[to] = look.peakMs[from] ?? 0;
+    peakMs[to] = snapshot.peakMs[from] ?? 0;
   });
   const parts = [rows];
   if (before) {
@@ -227,10 +227,13 @@ function merge(
     for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {
       ended[figure].fill(0);
     }
-    parts.push({ ...ended, cohortBytes: new Float64Array(gone.length * look.cohorts.length) });
+    parts.push({ ...ended, cohortBytes: new Float64Array(gone.length * snapshot.cohorts.length) });
   }
-  const width = look.cohorts.length;
-  return { tables, look: { ...look, ...partFiles(foldSites(parts, width), width), peakMs } };
+  const width = snapshot.cohorts.length;
+  return {
+    tables,
+    snapshot: { ...snapshot, ...partFiles(foldSites(parts, width), width), peakMs },
+  };
 }
 
 /** Sets the live figures of killed processes to zero, because their agents could not. */
@@ -263,7 +266,7 @@ function translate(sites: SiteTable, map: TablesMap): SiteTable {
 /** Processes that ended before the recorder are only in its last figures. */
 function agentOf(recording: OpenRecording, assembler: ProfileAssembler): AgentFigures {
   const { samples, lost, cpuMs, periodBytes } = assembler.totals();
-  const known = recording.looks.at(-1)?.agent;
+  const known = recording.snapshots.at(-1)?.agent;
   return {
     samples: Math.max(samples, known?.samples ?? 0),
     lost: Math.max(lost, known?.lost ?? 0),

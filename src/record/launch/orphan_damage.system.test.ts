@@ -30,10 +30,10 @@ beforeAll(() => {
   root.live(0, root.site("main;load", { live: 1 << 20, allocated: 2 << 20 }), 1 << 20, 100);
   const descriptor = pool.open();
   const reader = new PoolReader(descriptor);
-  const look = new SegmentReader(descriptor, reader.slotRange(0)).look();
+  const snapshot = new SegmentReader(descriptor, reader.slotRange(0)).snapshot();
   const assembler = new ProfileAssembler();
-  if (look) {
-    assembler.renew(assembler.begin(look.header), look);
+  if (snapshot) {
+    assembler.renew(assembler.begin(snapshot.header), snapshot);
   }
   const writer = new RecordingWriter(FileSink.open(left));
   writer.begin({
@@ -49,7 +49,7 @@ beforeAll(() => {
     recorder: { pid: 0, startTicks: 0 },
   });
   const taken = assembler.take(START_REALTIME_MS + 500);
-  writer.look(taken.tables, taken.look, { kind: "poll", agent: assembler.totals() });
+  writer.snapshot(taken.tables, taken.snapshot, { kind: "poll", agent: assembler.totals() });
   writer.close();
   whole = Buffer.from(pool.bytes);
   usedBytes = whole.length;

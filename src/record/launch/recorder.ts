@@ -49,7 +49,7 @@ interface RecorderOptions {
 export class Recorder {
   readonly #tree: ProcessTree;
   readonly #polls: PollSchedule;
-  readonly #looks: SnapshotSchedule;
+  readonly #snapshots: SnapshotSchedule;
   readonly #ledgers: LedgerSchedule;
   readonly #leaveBudget: () => void;
   readonly #ledgerTurns = new LedgerTurns();
@@ -80,7 +80,7 @@ export class Recorder {
     const { budget } = options;
     this.#leaveBudget = budget.join();
     this.#polls = new PollSchedule(budget);
-    this.#looks = new SnapshotSchedule(budget);
+    this.#snapshots = new SnapshotSchedule(budget);
     this.#ledgers = new LedgerSchedule(budget);
     this.#tree = new ProcessTree(
       options.pid,
@@ -132,7 +132,7 @@ export class Recorder {
       });
     }
     this.#take(poll);
-    this.#look("end", timeMs);
+    this.#takeSnapshot("end", timeMs);
     this.#take(this.#tree.end(timeMs, await this.#countOutliving(timeMs)));
     pool?.close();
     this.#flush(timeMs);
@@ -202,7 +202,7 @@ export class Recorder {
     const elapsedMs = monotonicMs() - this.#startMs;
     this.#poll(elapsedMs);
     const timeMs = nowMs();
-    this.#look(kind, timeMs);
+    this.#takeSnapshot(kind, timeMs);
     this.#suspects.close(elapsedMs, timeMs);
     this.#flush(timeMs);
     this.#isStopped = true;
@@ -231,12 +231,12 @@ export class Recorder {
     this.#polls.polled(elapsedMs, ownCpuMs + waitCpuMs, ownCpuMs);
     const { pool } = this.#options;
     if (pool) {
-      const due = this.#looks.due(elapsedMs, pool.liveBytes);
+      const due = this.#snapshots.due(elapsedMs, pool.liveBytes);
       const kind = due ?? (this.#suspects.wantsSnapshot(elapsedMs) ? "poll" : null);
       if (kind) {
         const snapshotCpu = threadCpu();
-        this.#look(kind, nowMs());
-        this.#looks.looked(elapsedMs, pool.liveBytes, snapshotCpu());
+        this.#takeSnapshot(kind, nowMs());
+        this.#snapshots.taken(elapsedMs, pool.liveBytes, snapshotCpu());
       }
     }
     if (this.#ledgers.due(elapsedMs) || this.#memory.isNearer) {
@@ -313,15 +313,15 @@ export class Recorder {
     this.#options.writer.memoryEnds(poll.timeMs, ends);
   }
 
-  #look(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
+  #takeSnapshot(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
     const { pool, writer } = this.#options;
-    const taken = pool?.look(timeMs);
+    const taken = pool?.snapshot(timeMs);
     if (pool && taken) {
       writer.events(timeMs, pool.takeEvents()); // up to the snapshot: no poll comes after the last one
-      writer.look(taken.tables, taken.look, { kind, agent: taken.agent });
+      writer.snapshot(taken.tables, taken.snapshot, { kind, agent: taken.agent });
       if (kind !== "end") {
         const elapsedMs = monotonicMs() - this.#startMs;
-        this.#suspects.looked(taken, pool, elapsedMs);
+        this.#suspects.snapshotTaken(taken, pool, elapsedMs);
       }
       writer.agentLimits(timeMs, taken.limits);
     }

@@ -39,7 +39,7 @@ export function profilePool(
       continue;
     }
     try {
-      const found = new SegmentReader(descriptor, pool.slotRange(slot.index), source).look();
+      const found = new SegmentReader(descriptor, pool.slotRange(slot.index), source).snapshot();
       if (found) {
         assembler.renew(assembler.begin(found.header), found);
         processes.push(found.header);

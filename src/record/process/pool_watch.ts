@@ -25,7 +25,7 @@ import { ThreadNames } from "./thread_names.js";
 
 export interface TakenSnapshot {
   readonly tables: ProfileTables;
-  readonly look: ProfileSnapshot;
+  readonly snapshot: ProfileSnapshot;
   readonly agent: AgentFigures;
   /** What the agents could not see, as of this snapshot. */
   readonly limits: readonly string[];
@@ -264,7 +264,7 @@ export class PoolWatch {
   }
 
   /** A full snapshot of every segment. null if no process has initialized one yet. */
-  look(timeMs: TimeMs): TakenSnapshot | null {
+  snapshot(timeMs: TimeMs): TakenSnapshot | null {
     let any = this.#assembler.totals().samples > 0;
     for (const watched of this.#watched.values()) {
       any = (watched.missed === 0 && this.#renew(watched)) || any;
@@ -377,17 +377,17 @@ export class PoolWatch {
 
   /** False if there is nothing to read yet. */
   #renew(watched: Watched): boolean {
-    const look = this.#guarded(watched, () => watched.reader.look());
-    if (look === null) {
+    const snapshot = this.#guarded(watched, () => watched.reader.snapshot());
+    if (snapshot === null) {
       return false;
     }
     watched.process ??= this.#assembler.begin(
-      look.header,
+      snapshot.header,
       watched.row?.pid,
       watched.row?.parentPid,
     );
-    watched.eventsTaken = look.header.sections[CONSTANTS.TM_SECTION_EVENTS]?.count ?? 0;
-    this.#assembler.renew(watched.process, look);
+    watched.eventsTaken = snapshot.header.sections[CONSTANTS.TM_SECTION_EVENTS]?.count ?? 0;
+    this.#assembler.renew(watched.process, snapshot);
     return true;
   }
 

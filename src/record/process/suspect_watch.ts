@@ -163,8 +163,8 @@ export class SuspectWatch {
     return elapsedMs >= SUSPECTED.firstMs && this.#forked.turnPrivate;
   }
 
-  looked(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis): void {
-    this.#builder.add({ ...taken.tables, ...taken.look });
+  snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis): void {
+    this.#builder.add({ ...taken.tables, ...taken.snapshot });
     this.#sharedLookedUp ||= this.#showsSharing(elapsedMs);
     if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
       return;
@@ -192,15 +192,15 @@ export class SuspectWatch {
         growing.size > 0 && pid === this.#options.root
           ? {
               growing,
-              opened: growing.has("openFiles") ? this.#kept(opened, taken.look.timeMs) : [],
+              opened: growing.has("openFiles") ? this.#kept(opened, taken.snapshot.timeMs) : [],
               libraries: growing.has(ANON_OTHER) ? this.#libraries : [],
               sampled: youngOf(live),
             }
           : null;
       this.#ask(
-        { pid, unsampled, sites: this.#sitesOf(found, sites, taken.look.timeMs), mostMs },
+        { pid, unsampled, sites: this.#sitesOf(found, sites, taken.snapshot.timeMs), mostMs },
         elapsedMs,
-        taken.look.timeMs,
+        taken.snapshot.timeMs,
       );
     }
   }

@@ -194,13 +194,13 @@ class StackRows {
 
   /** The values of a profile, divided by `divisor`. */
   add(
-    { tables, look, otherStacks }: WindowProfile,
+    { tables, snapshot, otherStacks }: WindowProfile,
     figure: DiffFigure,
     divisor: number,
   ): SideColumn {
     const nodes = this.#nodesOf(tables);
     const column = new SideColumn();
-    const { sites } = look;
+    const { sites } = snapshot;
     for (let site = 0; site < sites.length; site++) {
       const value = float64At(sites[figure], site) / divisor;
       if (otherStacks > 0 && site === sites.length - 1) {

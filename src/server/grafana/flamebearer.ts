@@ -73,7 +73,7 @@ class FunctionTree extends NameList {
 /** Self values by node, as whole numbers: totals are their exact sums. */
 function selfValues(
   nodes: Uint32Array,
-  { look: { sites } }: WindowProfile,
+  { snapshot: { sites } }: WindowProfile,
   figure: ProfileFigure,
   length: number,
 ): Float64Array {

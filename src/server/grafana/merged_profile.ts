@@ -10,7 +10,7 @@ const NANOS_PER_MS = 1_000_000n;
 
 /** Values are rounded to whole bytes or objects; stacks whose value is 0 are left out. */
 export function pprofMessage(
-  { tables, look: { sites } }: WindowProfile,
+  { tables, snapshot: { sites } }: WindowProfile,
   { figure, sampleType, unit }: MemoryType,
   { startMs, endMs }: Window,
 ): MessageInitShape<typeof PprofProfileSchema> {

@@ -62,7 +62,7 @@ export function addQueries(app: Hono, { store, report }: QueryParts): void {
     const profile = await store.profile({ ...window, of, mostStacks });
     return format === "json"
       ? context.json(answerOf(profile, of.service, window))
-      : columns(context, { tables: profile.tables, look: profile.look });
+      : columns(context, { tables: profile.tables, snapshot: profile.snapshot });
   });
   app.get(DIFF.path, async (context) => {
     const asked = valuesIn(context.req.url, DIFF.parameters);
@@ -131,11 +131,11 @@ async function columns(context: Context, document: object): Promise<Response> {
 const DOMAIN_NAMES = Object.keys(Domain) as (keyof typeof Domain)[];
 
 function answerOf(
-  { tables, look, otherStacks }: WindowProfile,
+  { tables, snapshot, otherStacks }: WindowProfile,
   service: string,
   { startMs, endMs }: { startMs: number; endMs: number },
 ): ProfileAnswer {
-  const { sites } = look;
+  const { sites } = snapshot;
   const sum = (column: Float64Array) => column.reduce((total, value) => total + value, 0);
   const listed = sites.length - (otherStacks > 0 ? 1 : 0);
   const last = sites.length - 1;

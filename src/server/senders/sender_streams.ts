@@ -108,8 +108,8 @@ export class SenderStreams {
     }
     sender ??= this.#begin(key, given, ids);
     const profile = { ...given, timeMs: freeTime(sender.times, given.timeMs) };
-    const look = profileSnapshotOf(profile, sender.builder, sender.threads);
-    sender.writer.look(sender.builder.tables(), look, {
+    const snapshot = profileSnapshotOf(profile, sender.builder, sender.threads);
+    sender.writer.snapshot(sender.builder.tables(), snapshot, {
       kind: "poll",
       agent: {
         ...NO_AGENT,

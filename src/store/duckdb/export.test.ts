@@ -51,18 +51,18 @@ beforeAll(() => {
   ]);
   const builder = new ProfileTablesBuilder();
   const agent = { samples: 4, lost: 0, cpuMs: 1, periodBytes: 65536 };
-  const looks = [
+  const snapshots = [
     `main;load 1000 allocated=5000 label=endpoint:/x
      main;work 10 pid=43`,
     `main;load 1500 allocated=9000 label=endpoint:/x objects=3
      main;load;libx.so+1f0 64 domain=native
      main;work 0 allocated=30 pid=43`,
   ];
-  looks.forEach((text, index) => {
+  snapshots.forEach((text, index) => {
     const profile = profileOf(text, builder);
     const timeMs = FIXTURE_TIME_MS + index * 1000;
     const cohorts = [timeMs - 500, timeMs];
-    writer.look(
+    writer.snapshot(
       profile,
       { ...profile, timeMs, cohorts },
       { kind: index === 0 ? "poll" : "end", agent },

@@ -35,9 +35,9 @@ export async function addRecording(
     );
   }
   const samples = new SampleRows(series, add, chunks);
-  for (const index of recording.looks.keys()) {
+  for (const index of recording.snapshots.keys()) {
     samples.addProfile(recording.profileOf(index));
-    await onProgress(index + 1, recording.looks.length);
+    await onProgress(index + 1, recording.snapshots.length);
   }
 }
 

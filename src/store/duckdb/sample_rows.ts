@@ -91,7 +91,7 @@ export class SampleRows {
     this.#dictionaries.take(profile);
     const owners = this.#ownersOf(profile);
     const totals = owners.map((): SampleTotals => ({ liveBytes: 0, allocatedBytes: 0 }));
-    const look = snapshotRows(profile);
+    const snapshot = snapshotRows(profile);
     // Other profilers send differences.
     const before = this.#series.isReceived ? null : this.#before;
     const found = new Uint8Array(before?.sites.length ?? 0);
@@ -110,14 +110,14 @@ export class SampleRows {
         bytes -= float64At(before.sites.allocatedBytes, known);
       }
       const process = uint16At(sites.process, site);
-      this.#addSite(look, itemAt(owners, process), site, objects, bytes);
+      this.#addSite(snapshot, itemAt(owners, process), site, objects, bytes);
       const total = itemAt(totals, process);
       total.liveBytes += float64At(sites.liveBytes, site);
       total.allocatedBytes += bytes;
       index.add(hash, site);
     }
     if (before !== null) {
-      this.#takeBack(look, before, found, totals);
+      this.#takeBack(snapshot, before, found, totals);
     }
     this.#addProfiles(profile, owners, owners, totals);
     this.#before = { sites, index, owners };
@@ -169,20 +169,20 @@ export class SampleRows {
 
   /** Sites of ended processes may have been merged into one: removes those that are stored again. */
   #takeBack(
-    look: StoredSnapshotRows,
+    snapshot: StoredSnapshotRows,
     { sites, owners: ownersBefore }: KnownSites,
     found: Uint8Array,
     totals: readonly SampleTotals[],
   ): void {
     const owners = ownersBefore.map(({ seriesId }) => ({
       seriesId,
-      profileId: contentId("profile", seriesId, whole(look.profile.timeMs)),
+      profileId: contentId("profile", seriesId, whole(snapshot.profile.timeMs)),
     }));
     for (let site = 0; site < sites.length; site++) {
       if (found[site] === 0) {
         const { allocatedObjects, allocatedBytes } = sites;
         const process = uint16At(sites.process, site);
-        const row = this.#addRow(look, itemAt(owners, process), sites, site);
+        const row = this.#addRow(snapshot, itemAt(owners, process), sites, site);
         const total = totals[process];
         if (total !== undefined) {
           total.allocatedBytes -= float64At(allocatedBytes, site);
@@ -245,13 +245,13 @@ export class SampleRows {
 
   /** The rows of one site, by age; the oldest has its allocated figures. */
   #addSite(
-    look: StoredSnapshotRows,
+    snapshot: StoredSnapshotRows,
     owner: SampleOwner,
     site: SiteIndex,
     allocatedObjects: number,
     allocatedBytes: number,
   ): void {
-    const { sites, cohorts } = look.profile;
+    const { sites, cohorts } = snapshot.profile;
     const live = float64At(sites.liveBytes, site);
     let objects = allocatedObjects;
     let bytes = allocatedBytes;
@@ -259,7 +259,7 @@ export class SampleRows {
     const add = (bucket: number, aged: number): void => {
       if (aged > 0 || bytes !== 0 || peakBytes > 0) {
         const share = live > 0 ? aged / live : 0;
-        const row = this.#addRow(look, owner, sites, site);
+        const row = this.#addRow(snapshot, owner, sites, site);
         // Independent parts of a sum: their variances are shares of its own.
         const variance = float64At(sites.liveVariance, site) * share;
         const liveObjects = float64At(sites.liveObjects, site) * share;
@@ -280,14 +280,18 @@ export class SampleRows {
     const first = site * cohorts.length;
     let aged = false;
     for (let cohort = 0; cohort < cohorts.length; cohort++) {
-      addAt(look.bytes, uint32At(look.slots, cohort), float64At(sites.cohortBytes, first + cohort));
+      addAt(
+        snapshot.bytes,
+        uint32At(snapshot.slots, cohort),
+        float64At(sites.cohortBytes, first + cohort),
+      );
     }
-    for (let slot = 0; slot < look.buckets.length; slot++) {
-      const slotBytes = float64At(look.bytes, slot);
+    for (let slot = 0; slot < snapshot.buckets.length; slot++) {
+      const slotBytes = float64At(snapshot.bytes, slot);
       if (slotBytes > 0) {
-        look.bytes[slot] = 0;
+        snapshot.bytes[slot] = 0;
         aged = true;
-        add(itemAt(look.buckets, slot), slotBytes);
+        add(itemAt(snapshot.buckets, slot), slotBytes);
       }
     }
     if (!aged) {
@@ -296,15 +300,20 @@ export class SampleRows {
   }
 
   /** A row with its keys; its figures must still be set. */
-  #addRow(look: StoredSnapshotRows, owner: SampleOwner, sites: SiteTable, site: SiteIndex): number {
-    const { profile } = look;
+  #addRow(
+    snapshot: StoredSnapshotRows,
+    owner: SampleOwner,
+    sites: SiteTable,
+    site: SiteIndex,
+  ): number {
+    const { profile } = snapshot;
     const stackId = this.#dictionaries.stackId(profile, uint32At(sites.stack, site));
     const labelId = this.#dictionaries.labelId(profile, uint32At(sites.label, site));
     const row = this.#samples.nextRow();
     const { vectors } = this.#samples;
-    vectors.day.setItem(row, look.day);
+    vectors.day.setItem(row, snapshot.day);
     vectors.series_id.setItem(row, owner.seriesId);
-    vectors.ts_ms.setItem(row, look.timeMs);
+    vectors.ts_ms.setItem(row, snapshot.timeMs);
     vectors.profile_id.setItem(row, owner.profileId);
     vectors.stack_id.setItem(row, stackId);
     vectors.thread.setItem(row, profile.threads[uint32At(sites.thread, site)]?.name ?? "");

@@ -52,7 +52,7 @@ export interface ProfileQuery extends Window {
 /** A profile merged over a window: one site per stack and allocator. */
 export interface WindowProfile {
   readonly tables: ProfileTables;
-  readonly look: ProfileSnapshot;
+  readonly snapshot: ProfileSnapshot;
   /** Stacks in "other"; 0: there is no such site. */
   readonly otherStacks: number;
   /** The number of profiles that were merged. */

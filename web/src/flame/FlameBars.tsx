@@ -46,19 +46,26 @@ export function Breadcrumb({ report, flame, focused, choices, focus }: Breadcrum
 interface DifferenceBarProps {
   report: ReportDocument;
   flame: FlameGraph;
-  look: ProfileSnapshot;
+  snapshot: ProfileSnapshot;
   base: ProfileSnapshot;
   choices: Choices;
   choose: Choose;
 }
 
-export function DifferenceBar({ report, flame, look, base, choices, choose }: DifferenceBarProps) {
+export function DifferenceBar({
+  report,
+  flame,
+  snapshot,
+  base,
+  choices,
+  choose,
+}: DifferenceBarProps) {
   const startMs = report.summary.window.startMs;
   const change = (flame.total[0] ?? 0) - (flame.totalBefore?.[0] ?? 0);
   return (
     <p className="difference" role="status">
       <b>A</b> {formatElapsed(base.timeMs, startMs)} → <b>B</b>{" "}
-      {formatElapsed(look.timeMs, startMs)}: {describe(choices)}{" "}
+      {formatElapsed(snapshot.timeMs, startMs)}: {describe(choices)}{" "}
       <b>
         {isObjects(choices.value)
           ? `${change > 0 ? "+" : ""}${formatCount(change)}`

@@ -14,7 +14,7 @@ const DEFAULT_LINK = "vscode://file{file}:{line}";
 
 interface FlameDetailsProps {
   report: ReportDocument;
-  look: ProfileSnapshot;
+  snapshot: ProfileSnapshot;
   rows: Uint32Array;
   flame: FlameGraph;
   position: number;
@@ -36,7 +36,7 @@ export function FlameDetails(props: FlameDetailsProps) {
 
 function Selected({
   report,
-  look,
+  snapshot,
   rows,
   flame,
   position,
@@ -47,7 +47,10 @@ function Selected({
   const { graph, layout, total, own, totalBefore, variance } = flame;
   const node = uint32At(layout.node, position);
   const words = position === 0 ? null : frameWords(report.tables, uint32At(graph.frame, node));
-  const totals = useMemo(() => sumsUnder(flame, look, rows, node), [flame, look, rows, node]);
+  const totals = useMemo(
+    () => sumsUnder(flame, snapshot, rows, node),
+    [flame, snapshot, rows, node],
+  );
   const whole = total[0] || 1;
   const measure = (amount: number) =>
     isObjects(choices.value) ? formatCount(amount) : formatBytes(amount);
@@ -195,13 +198,18 @@ function DomainSplit({ parts }: { parts: Float64Array }) {
 }
 
 /** All figures of a node including its callees, and its live bytes by allocator. */
-function sumsUnder({ graph }: FlameGraph, look: ProfileSnapshot, rows: Uint32Array, top: number) {
+function sumsUnder(
+  { graph }: FlameGraph,
+  snapshot: ProfileSnapshot,
+  rows: Uint32Array,
+  top: number,
+) {
   const inside = new Uint8Array(graph.length);
   inside[top] = 1;
   for (let node = top + 1; node < graph.length; node++) {
     inside[node] = uint8At(inside, node) | uint8At(inside, uint32At(graph.parent, node));
   }
-  const { sites } = look;
+  const { sites } = snapshot;
   const sums = {
     liveBytes: 0,
     peakBytes: 0,

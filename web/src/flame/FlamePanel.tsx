@@ -19,7 +19,7 @@ import { useFlameCanvas } from "./useFlameCanvas.js";
 
 interface FlamePanelProps {
   report: ReportDocument;
-  look: ProfileSnapshot | null;
+  snapshot: ProfileSnapshot | null;
   base: ProfileSnapshot | null;
   rows: Uint32Array;
   baseRows: Uint32Array | null;
@@ -29,18 +29,18 @@ interface FlamePanelProps {
 }
 
 export function FlamePanel(props: FlamePanelProps) {
-  if (props.look === null) {
+  if (props.snapshot === null) {
     return (
       <p className="empty">
         No samples: this program was not profiled, or it allocated less than a sampling period.
       </p>
     );
   }
-  return <FlameGraphView {...props} look={props.look} />;
+  return <FlameGraphView {...props} snapshot={props.snapshot} />;
 }
 
-function FlameGraphView(props: FlamePanelProps & { look: ProfileSnapshot }) {
-  const { report, look, base, rows, choices, choose, theme } = props;
+function FlameGraphView(props: FlamePanelProps & { snapshot: ProfileSnapshot }) {
+  const { report, snapshot, base, rows, choices, choose, theme } = props;
   // Typing stays responsive while a large tree is searched.
   const search = useDeferredValue(choices.search);
   const { flame, colour, found } = useFlame(props, search);
@@ -85,7 +85,7 @@ function FlameGraphView(props: FlamePanelProps & { look: ProfileSnapshot }) {
         <DifferenceBar
           report={report}
           flame={flame}
-          look={look}
+          snapshot={snapshot}
           base={base}
           choices={choices}
           choose={choose}
@@ -99,7 +99,7 @@ function FlameGraphView(props: FlamePanelProps & { look: ProfileSnapshot }) {
         />
         <FlameDetails
           report={report}
-          look={look}
+          snapshot={snapshot}
           rows={rows}
           flame={flame}
           position={inRange(selected) ? selected : -1}
@@ -117,7 +117,14 @@ function FlameGraphView(props: FlamePanelProps & { look: ProfileSnapshot }) {
 
 /** The tree to draw, its colours, and the search matches (null without a search). */
 function useFlame(
-  { report, look, base, rows, baseRows, choices }: FlamePanelProps & { look: ProfileSnapshot },
+  {
+    report,
+    snapshot,
+    base,
+    rows,
+    baseRows,
+    choices,
+  }: FlamePanelProps & { snapshot: ProfileSnapshot },
   search: string,
 ) {
   const { tables } = report;
@@ -126,10 +133,13 @@ function useFlame(
     () =>
       buildFlameGraph(
         tables,
-        { after: { look, rows }, before: base && baseRows ? { look: base, rows: baseRows } : null },
+        {
+          after: { snapshot, rows },
+          before: base && baseRows ? { snapshot: base, rows: baseRows } : null,
+        },
         { value, reversed, differenceWidth },
       ),
-    [tables, look, rows, base, baseRows, value, reversed, differenceWidth],
+    [tables, snapshot, rows, base, baseRows, value, reversed, differenceWidth],
   );
   const colour = useMemo(
     () => colourPositions(tables, flame, colourMode),

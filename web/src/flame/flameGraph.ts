@@ -53,9 +53,9 @@ export function buildFlameGraph(
   // Includes stacks whose chosen value is zero, because a node's details show all values.
   const weights = stackWeights(tables, before ? [after, before] : [after]);
   const graph = reversed ? callersBelow(tables, weights) : calleesBelow(tables, weights);
-  const own = ownFigures(graph, after.look.sites, after.rows, value);
+  const own = ownFigures(graph, after.snapshot.sites, after.rows, value);
   const total = withDescendants(graph, own);
-  const ownBefore = before ? ownFigures(graph, before.look.sites, before.rows, value) : null;
+  const ownBefore = before ? ownFigures(graph, before.snapshot.sites, before.rows, value) : null;
   const totalBefore = ownBefore && withDescendants(graph, ownBefore);
   const varianceColumn = VARIANCES[value as keyof typeof VARIANCES];
   let widths = total;
@@ -76,9 +76,9 @@ export function buildFlameGraph(
     total,
     totalBefore,
     variance: varianceColumn
-      ? withDescendants(graph, ownFigures(graph, after.look.sites, after.rows, varianceColumn))
+      ? withDescendants(graph, ownFigures(graph, after.snapshot.sites, after.rows, varianceColumn))
       : null,
-    domain: mainDomains(graph, after.look.sites, after.rows, value),
+    domain: mainDomains(graph, after.snapshot.sites, after.rows, value),
     width: widths[0] ?? 0,
   };
 }

@@ -59,13 +59,13 @@ function Views(props: ProfilePanelProps & { profile: MergedProfile }) {
     () => reportOf(props.service, props.range, profile),
     [props.service, props.range, profile],
   );
-  const { look } = profile;
+  const { snapshot } = profile;
   const rows = useMemo(
-    () => Uint32Array.from({ length: look.sites.length }, (_, row) => row),
-    [look],
+    () => Uint32Array.from({ length: snapshot.sites.length }, (_, row) => row),
+    [snapshot],
   );
   const searchFor = useCallback((text: string) => choose({ search: text, tab: "flame" }), [choose]);
-  const shared = { report, look, rows, choices, choose, theme };
+  const shared = { report, snapshot, rows, choices, choose, theme };
   return (
     <>
       <div className="tabs" role="tablist" aria-label="Views of the profile">
@@ -148,10 +148,10 @@ function ProfileToolbar({ versions, version, choose, choices, changeChoices }: T
 function reportOf(
   service: string,
   { startMs, endMs }: TimeRange,
-  { tables, look }: MergedProfile,
+  { tables, snapshot }: MergedProfile,
 ): ReportDocument {
   const rss = { peakBytes: 0, peakMs: startMs, endBytes: 0 };
-  const samples = look.sites.length;
+  const samples = snapshot.sites.length;
   return {
     schema: "tidemark.report/1",
     title: service,
@@ -159,7 +159,7 @@ function reportOf(
       schema: "tidemark.summary/1",
       target: { pid: 0, command: [service], python: "", startedMs: startMs },
       window: { startMs, endMs, points: 0 },
-      atMs: look.timeMs,
+      atMs: snapshot.timeMs,
       rss,
       processes: [],
       sites: [],
@@ -177,6 +177,6 @@ function reportOf(
     series: [],
     events: [],
     tables,
-    looks: [look],
+    snapshots: [snapshot],
   };
 }

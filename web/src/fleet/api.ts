@@ -25,7 +25,7 @@ export class TokenNeeded extends Error {}
 
 export interface MergedProfile {
   readonly tables: ProfileTables;
-  readonly look: ProfileSnapshot;
+  readonly snapshot: ProfileSnapshot;
 }
 
 /** Stored for this tab only. */

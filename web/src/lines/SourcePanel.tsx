@@ -9,16 +9,16 @@ import "./lines.css";
 
 interface SourcePanelProps {
   report: ReportDocument;
-  look: ProfileSnapshot | null;
+  snapshot: ProfileSnapshot | null;
   rows: Uint32Array;
   choices: Choices;
 }
 
-export function SourcePanel({ report, look, rows, choices }: SourcePanelProps) {
+export function SourcePanel({ report, snapshot, rows, choices }: SourcePanelProps) {
   const { tables, sources = [] } = report;
   const files = useMemo(
-    () => amountsOf(tables, look, rows, choices.value, sources),
-    [tables, look, rows, choices.value, sources],
+    () => amountsOf(tables, snapshot, rows, choices.value, sources),
+    [tables, snapshot, rows, choices.value, sources],
   );
   // Another figure sorts the files differently; the open one stays.
   const [name, setName] = useState(files[0]?.source.file);

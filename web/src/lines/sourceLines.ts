@@ -24,7 +24,7 @@ export interface FileAmounts {
 /** Every source, the largest first. */
 export function amountsOf(
   tables: ProfileTables,
-  look: ProfileSnapshot | null,
+  snapshot: ProfileSnapshot | null,
   rows: Uint32Array,
   value: SiteValue,
   sources: readonly ReportSource[],
@@ -33,8 +33,8 @@ export function amountsOf(
   for (const { file } of sources) {
     files.set(tables.strings.indexOf(file), new Map());
   }
-  for (const row of look === null ? [] : rows) {
-    addRow(tables, look as ProfileSnapshot, row, value, files);
+  for (const row of snapshot === null ? [] : rows) {
+    addRow(tables, snapshot as ProfileSnapshot, row, value, files);
   }
   const amounts = sources.map((source): FileAmounts => {
     const lines = files.get(tables.strings.indexOf(source.file)) ?? new Map<number, LineAmount>();

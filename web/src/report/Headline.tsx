@@ -22,7 +22,7 @@ import type { Theme } from "../theme/theme.js";
 interface HeadlineProps {
   report: ReportDocument;
   /** The snapshot that the page shows. */
-  look: ProfileSnapshot | null;
+  snapshot: ProfileSnapshot | null;
   theme: Theme;
   toggleTheme: () => void;
   help: () => void;
@@ -30,13 +30,13 @@ interface HeadlineProps {
 }
 
 export function Headline(props: HeadlineProps) {
-  const { report, look, openDiagnosis } = props;
+  const { report, snapshot, openDiagnosis } = props;
   const { summary } = report;
-  const seen = summary.agent.samples > 0 || summary.imported !== undefined ? look : null;
+  const seen = summary.agent.samples > 0 || summary.imported !== undefined ? snapshot : null;
   return (
     <header className="head">
       <TitleBar {...props} />
-      <Figures report={report} look={seen} />
+      <Figures report={report} snapshot={seen} />
       {report.diagnosis && <HeadVerdict page={report.diagnosis} open={openDiagnosis} />}
       <div className="words">
         <ul className="sentences">
@@ -47,7 +47,7 @@ export function Headline(props: HeadlineProps) {
             </li>
           )}
           {seen ? (
-            <Sentences report={report} look={seen} />
+            <Sentences report={report} snapshot={seen} />
           ) : (
             <li className="missing">
               No allocation site is known: there are no samples in this recording.
@@ -108,7 +108,7 @@ function growthOf({ series }: SummaryJson): { value: string; note: string } {
   return { value, note: `95 % interval: ${range}` };
 }
 
-function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
+function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot">) {
   const { summary } = report;
   const { startMs, endMs } = summary.window;
   const rssKnown = summary.rss.peakBytes > 0;
@@ -116,7 +116,7 @@ function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
   const name = summary.pss ? "PSS" : "RSS";
   const { peakBytes, peakMs, endBytes } = summary.pss ?? summary.rss;
   const unknown = (figure: ImportedFigure) => isUnknown(summary.imported, figure);
-  const live = unknown("live") ? null : look && totalLive(look);
+  const live = unknown("live") ? null : snapshot && totalLive(snapshot);
   const absentRss = unknown("rss") ? "unknown" : "not recorded";
   const absentLive = unknown("live") ? "unknown" : "no samples";
   const sampling =
@@ -141,7 +141,9 @@ function Figures({ report, look }: Pick<HeadlineProps, "report" | "look">) {
       <Figure
         name="Live, profiled"
         value={live ? formatBytes(live.bytes) : "–"}
-        note={look && live ? `± ${formatBytes(live.error)} ${whenOf(report, look)}` : absentLive}
+        note={
+          snapshot && live ? `± ${formatBytes(live.error)} ${whenOf(report, snapshot)}` : absentLive
+        }
       />
       <Figure
         name="Allocates"
@@ -183,22 +185,22 @@ function Figure({
 
 interface SentencesProps {
   report: ReportDocument;
-  look: ProfileSnapshot;
+  snapshot: ProfileSnapshot;
 }
 
 /** The three largest sites of the snapshot. */
-function Sentences({ report, look }: SentencesProps) {
+function Sentences({ report, snapshot }: SentencesProps) {
   const { tables } = report;
   const groups = useMemo(
-    () => groupSites(tables, look, selectSites(tables, look.sites, EVERY_ROW)),
-    [tables, look],
+    () => groupSites(tables, snapshot, selectSites(tables, snapshot.sites, EVERY_ROW)),
+    [tables, snapshot],
   );
   const total = groups.reduce((sum, group) => sum + group.liveBytes, 0);
   const top = groups
     .filter((group) => group.liveBytes >= 1)
     .sort((a, b) => b.liveBytes - a.liveBytes)
     .slice(0, 3);
-  const when = whenOf(report, look);
+  const when = whenOf(report, snapshot);
   if (isUnknown(report.summary.imported, "live")) {
     return <li>Live bytes are unknown: {report.summary.imported?.tool} does not record them.</li>;
   }
@@ -220,10 +222,10 @@ function Sentences({ report, look }: SentencesProps) {
 }
 
 /** "at the end", "at +1:05". */
-function whenOf({ looks, summary }: ReportDocument, look: ProfileSnapshot): string {
-  return look === looks[looks.length - 1]
+function whenOf({ snapshots, summary }: ReportDocument, snapshot: ProfileSnapshot): string {
+  return snapshot === snapshots[snapshots.length - 1]
     ? "at the end"
-    : `at ${formatElapsed(look.timeMs, summary.window.startMs)}`;
+    : `at ${formatElapsed(snapshot.timeMs, summary.window.startMs)}`;
 }
 
 function totalLive({ sites }: ProfileSnapshot): { bytes: number; error: number } {

@@ -15,10 +15,10 @@ import { useKeys } from "./useKeys.js";
 import { useProfile, View } from "./View.js";
 
 export function ReportApp({ report }: { report: ReportDocument }) {
-  const { looks, summary } = report;
+  const { snapshots, summary } = report;
   const [theme, toggleTheme] = useTheme();
   const [choices, setChoices] = useState<Choices>(() =>
-    firstChoices(Math.max(informativeSnapshot(looks), 0), summary.imported),
+    firstChoices(Math.max(informativeSnapshot(snapshots), 0), summary.imported),
   );
   const [helping, setHelping] = useState(false);
   const tabs = useMemo(() => tabsOf(report), [report]);
@@ -30,21 +30,21 @@ export function ReportApp({ report }: { report: ReportDocument }) {
   const turn = useCallback(() => setChoices((now) => ({ ...now, reversed: !now.reversed })), []);
 
   const profile = useProfile(report, choices);
-  const { look, base } = profile;
+  const { snapshot, base } = profile;
   const process = conditionOn(choices.filter, "process");
   const pid = process === null ? null : Number(process);
   useKeys({ tabs, choose, helping, setHelping, toggleTheme, searchField, turn });
 
   const showTime = (timeMs: number) => {
-    if (looks.length > 0) {
-      choose({ at: nearestSnapshot(looks, timeMs), base: null });
+    if (snapshots.length > 0) {
+      choose({ at: nearestSnapshot(snapshots, timeMs), base: null });
     }
   };
   const showWindow = (fromMs: number, toMs: number) => {
-    if (looks.length === 0) {
+    if (snapshots.length === 0) {
       return;
     }
-    const [from, to] = [nearestSnapshot(looks, fromMs), nearestSnapshot(looks, toMs)];
+    const [from, to] = [nearestSnapshot(snapshots, fromMs), nearestSnapshot(snapshots, toMs)];
     choose(from === to ? { at: to, base: null } : { base: from, at: to, tab: "flame" });
   };
 
@@ -55,7 +55,7 @@ export function ReportApp({ report }: { report: ReportDocument }) {
       </a>
       <Headline
         report={report}
-        look={look}
+        snapshot={snapshot}
         theme={theme}
         toggleTheme={toggleTheme}
         help={() => setHelping(true)}
@@ -70,7 +70,7 @@ export function ReportApp({ report }: { report: ReportDocument }) {
             report={report}
             theme={theme}
             pid={pid}
-            atMs={look?.timeMs ?? null}
+            atMs={snapshot?.timeMs ?? null}
             baseMs={base?.timeMs ?? null}
             onTime={showTime}
             onWindow={showWindow}

@@ -33,7 +33,7 @@ const FIGURES: readonly (readonly ["live" | "peak" | "allocated", string])[] = [
 ];
 
 export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) {
-  const { looks, summary } = report;
+  const { snapshots, summary } = report;
   const startMs = summary.window.startMs;
   const flame = choices.tab === "flame";
   const valued = flame || choices.tab === "source";
@@ -41,7 +41,7 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
   const unit = isObjects(choices.value) ? "Objects" : "Bytes";
   const figure = FIGURES.find(([name]) => choices.value.startsWith(name))?.[0] ?? "live";
   const snapshotName = (index: number) =>
-    `${formatElapsed(itemAt(looks, index).timeMs, startMs)}${index === looks.length - 1 ? " (end)" : ""}`;
+    `${formatElapsed(itemAt(snapshots, index).timeMs, startMs)}${index === snapshots.length - 1 ? " (end)" : ""}`;
   return (
     <div className="toolbar">
       {valued && known.figures.length > 0 && (
@@ -60,28 +60,28 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
           choose={(next) => choose({ value: `${figure}${next}` })}
         />
       )}
-      {choices.tab !== "processes" && looks.length > 0 && (
+      {choices.tab !== "processes" && snapshots.length > 0 && (
         <Select
           name="At"
           value={String(choices.at)}
           choose={(next) => choose({ at: Number(next) })}
         >
-          {looks.map((look, index) => (
-            <option key={look.timeMs} value={index}>
+          {snapshots.map((snapshot, index) => (
+            <option key={snapshot.timeMs} value={index}>
               {snapshotName(index)}
             </option>
           ))}
         </Select>
       )}
-      {flame && looks.length > 1 && (
+      {flame && snapshots.length > 1 && (
         <Select
           name="Compared with"
           value={choices.base === null ? "" : String(choices.base)}
           choose={(next) => choose({ base: next === "" ? null : Number(next) })}
         >
           <option value="">nothing</option>
-          {looks.map((look, index) => (
-            <option key={look.timeMs} value={index} disabled={index === choices.at}>
+          {snapshots.map((snapshot, index) => (
+            <option key={snapshot.timeMs} value={index} disabled={index === choices.at}>
               {snapshotName(index)}
             </option>
           ))}

@@ -17,7 +17,7 @@ import type { Theme } from "../theme/theme.js";
 interface SelectedProfile {
   readonly report: ReportDocument;
   /** null if the report has no snapshots. */
-  readonly look: ProfileSnapshot | null;
+  readonly snapshot: ProfileSnapshot | null;
   /** The snapshot it is compared with; null without a comparison. */
   readonly base: ProfileSnapshot | null;
   /** Rows of the snapshot's sites that pass the filter. */
@@ -26,18 +26,18 @@ interface SelectedProfile {
 }
 
 export function useProfile(report: ReportDocument, choices: Choices): SelectedProfile {
-  const { tables, looks } = report;
-  const look = looks[choices.at] ?? null;
-  const base = choices.base === null ? null : (looks[choices.base] ?? null);
+  const { tables, snapshots } = report;
+  const snapshot = snapshots[choices.at] ?? null;
+  const base = choices.base === null ? null : (snapshots[choices.base] ?? null);
   const rows = useMemo(
-    () => (look ? selectSites(tables, look.sites, choices.filter) : new Uint32Array(0)),
-    [tables, look, choices.filter],
+    () => (snapshot ? selectSites(tables, snapshot.sites, choices.filter) : new Uint32Array(0)),
+    [tables, snapshot, choices.filter],
   );
   const baseRows = useMemo(
     () => (base ? selectSites(tables, base.sites, choices.filter) : null),
     [tables, base, choices.filter],
   );
-  return { report, look, base, rows, baseRows };
+  return { report, snapshot, base, rows, baseRows };
 }
 
 interface ViewProps extends SelectedProfile {
@@ -47,9 +47,9 @@ interface ViewProps extends SelectedProfile {
 }
 
 export function View(props: ViewProps) {
-  const { report, look, rows, choices, choose } = props;
+  const { report, snapshot, rows, choices, choose } = props;
   const searchFor = useCallback((text: string) => choose({ search: text, tab: "flame" }), [choose]);
-  const shared = { report, look, rows, search: choices.search, searchFor };
+  const shared = { report, snapshot, rows, search: choices.search, searchFor };
   return (
     <div
       className="view"

@@ -17,22 +17,25 @@ import {
 } from "./useGroups.js";
 
 export function AgesTable(props: SiteViewProps) {
-  const { report, look } = props;
+  const { report, snapshot } = props;
   const groups = useGroups(props);
   const startMs = report.summary.window.startMs;
   const surviving = useMemo(() => groups.filter((group) => group.liveBytes > 0), [groups]);
-  const columns = useMemo(() => (look ? ageColumns(look, startMs) : []), [look, startMs]);
+  const columns = useMemo(
+    () => (snapshot ? ageColumns(snapshot, startMs) : []),
+    [snapshot, startMs],
+  );
   const all = useMemo(() => {
-    const sums = new Float64Array(look?.cohorts.length ?? 0);
+    const sums = new Float64Array(snapshot?.cohorts.length ?? 0);
     for (const { cohortBytes } of surviving) {
       for (let cohort = 0; cohort < sums.length; cohort++) {
         sums[cohort] = float64At(sums, cohort) + float64At(cohortBytes, cohort);
       }
     }
     return sums;
-  }, [surviving, look]);
+  }, [surviving, snapshot]);
 
-  if (look !== null && look.cohorts.length === 0 && surviving.length > 0) {
+  if (snapshot !== null && snapshot.cohorts.length === 0 && surviving.length > 0) {
     return (
       <p className="empty">
         This snapshot has no allocation times, because the agent had not recorded any yet.
@@ -41,14 +44,14 @@ export function AgesTable(props: SiteViewProps) {
   }
   return (
     <>
-      {look !== null && surviving.length > 0 && (
+      {snapshot !== null && surviving.length > 0 && (
         <div className="overview">
           <h3>Live bytes by time of allocation</h3>
           <Histogram
             bars={Array.from(all, (bytes, cohort) => ({
               value: bytes,
-              label: cohortEnd(look, cohort, startMs),
-              title: `allocated before ${cohortEnd(look, cohort, startMs)}: ${formatBytes(bytes)}`,
+              label: cohortEnd(snapshot, cohort, startMs),
+              title: `allocated before ${cohortEnd(snapshot, cohort, startMs)}: ${formatBytes(bytes)}`,
             }))}
           />
           <p className="note">
@@ -64,13 +67,13 @@ export function AgesTable(props: SiteViewProps) {
         keyOf={(group) => group.key}
         sortedBy="live"
         open={(group) => props.searchFor(placeOf(group))}
-        empty={emptyTable(props.search, look)}
+        empty={emptyTable(props.search, snapshot)}
       />
     </>
   );
 }
 
-function ageColumns(look: ProfileSnapshot, startMs: number): Column<NamedGroup>[] {
+function ageColumns(snapshot: ProfileSnapshot, startMs: number): Column<NamedGroup>[] {
   return [
     functionColumn,
     placeColumn,
@@ -88,15 +91,15 @@ function ageColumns(look: ProfileSnapshot, startMs: number): Column<NamedGroup>[
       title: "Half of the live bytes are older",
       track: "6.6rem",
       numeric: true,
-      cell: (group) => formatDuration(medianAge(group, look, startMs)),
-      order: (group) => medianAge(group, look, startMs),
+      cell: (group) => formatDuration(medianAge(group, snapshot, startMs)),
+      order: (group) => medianAge(group, snapshot, startMs),
     },
     {
       id: "births",
       name: "Allocated, oldest to newest",
       title: "Sorted by how evenly allocation times are spread; a leak's are",
       track: "minmax(7rem, 1.6fr)",
-      cell: (group) => <Cohorts bytes={group.cohortBytes} look={look} startMs={startMs} />,
+      cell: (group) => <Cohorts bytes={group.cohortBytes} snapshot={snapshot} startMs={startMs} />,
       order: (group) => spread(group.cohortBytes),
       largestFirst: true,
     },
@@ -110,11 +113,11 @@ function cohortEnd({ cohorts, timeMs }: ProfileSnapshot, cohort: number, startMs
 
 function Cohorts({
   bytes,
-  look,
+  snapshot,
   startMs,
 }: {
   bytes: Float64Array;
-  look: ProfileSnapshot;
+  snapshot: ProfileSnapshot;
   startMs: number;
 }) {
   const most = bytes.reduce((a, b) => Math.max(a, b), 0);
@@ -122,9 +125,9 @@ function Cohorts({
     <span className="cohorts">
       {Array.from(bytes, (value, cohort) => (
         <i
-          key={look.cohorts[cohort]}
+          key={snapshot.cohorts[cohort]}
           style={{ "--share": most > 0 ? value / most : 0 } as React.CSSProperties}
-          title={`allocated before ${cohortEnd(look, cohort, startMs)}: ${formatBytes(value)}`}
+          title={`allocated before ${cohortEnd(snapshot, cohort, startMs)}: ${formatBytes(value)}`}
         />
       ))}
     </span>

@@ -21,8 +21,8 @@ import {
 
 export function LifetimesTable(props: SiteViewProps) {
   const groups = useGroups(props);
-  const { look } = props;
-  const columns = useMemo(() => lifetimeColumns((look?.durationMs ?? 0) / 1000), [look]);
+  const { snapshot } = props;
+  const columns = useMemo(() => lifetimeColumns((snapshot?.durationMs ?? 0) / 1000), [snapshot]);
   const churning = useMemo(() => groups.filter((group) => freedBytes(group) > 0), [groups]);
   const all = useMemo(() => {
     const sums = new Float64Array(LIFETIME_BUCKETS);
@@ -57,7 +57,7 @@ export function LifetimesTable(props: SiteViewProps) {
         empty={
           groups.length > 0
             ? "Nothing has been freed yet: all sampled allocations are still live."
-            : emptyTable(props.search, look)
+            : emptyTable(props.search, snapshot)
         }
       />
     </>

@@ -28,16 +28,16 @@ export function SitesTable(props: SiteViewProps) {
       keyOf={(group) => group.key}
       sortedBy="live"
       open={(group) => props.searchFor(placeOf(group))}
-      empty={emptyTable(props.search, props.look)}
+      empty={emptyTable(props.search, props.snapshot)}
     />
   );
 }
 
 /** Total of all rows that pass the filter, regardless of the search. */
-function liveTotal({ look, rows }: SiteViewProps): number {
-  return look === null
+function liveTotal({ snapshot, rows }: SiteViewProps): number {
+  return snapshot === null
     ? 0
-    : rows.reduce((sum, row) => sum + float64At(look.sites.liveBytes, row), 0);
+    : rows.reduce((sum, row) => sum + float64At(snapshot.sites.liveBytes, row), 0);
 }
 
 /** The figure of a column; a source that does not record it shows it as unknown. */

@@ -7,7 +7,7 @@ import { type FrameWords, frameWords, matcher } from "../frames/frameNames.js";
 
 export interface SiteViewProps {
   report: ReportDocument;
-  look: ProfileSnapshot | null;
+  snapshot: ProfileSnapshot | null;
   /** Rows of the snapshot that pass the filter. */
   rows: Uint32Array;
   search: string;
@@ -21,17 +21,17 @@ export interface NamedGroup extends SiteGroup {
 
 const UNKNOWN: FrameWords = { function: "(no stack)", file: "", line: 0, kind: "mark", place: "" };
 
-export function useGroups({ report, look, rows, search }: SiteViewProps): NamedGroup[] {
+export function useGroups({ report, snapshot, rows, search }: SiteViewProps): NamedGroup[] {
   const groups = useMemo(
     () =>
-      look === null
+      snapshot === null
         ? []
-        : groupSites(report.tables, look, rows).map((group) =>
+        : groupSites(report.tables, snapshot, rows).map((group) =>
             Object.assign(group, {
               words: group.frame === NO_FRAME ? UNKNOWN : frameWords(report.tables, group.frame),
             }),
           ),
-    [report, look, rows],
+    [report, snapshot, rows],
   );
   return useMemo(() => {
     const test = search === "" ? () => true : matcher(search);
@@ -53,8 +53,8 @@ export function placeOf({ words }: NamedGroup): string {
       : words.function;
 }
 
-export function emptyTable(search: string, look: ProfileSnapshot | null): string {
-  if (look === null || look.sites.length === 0) {
+export function emptyTable(search: string, snapshot: ProfileSnapshot | null): string {
+  if (snapshot === null || snapshot.sites.length === 0) {
     return "No samples: this program was not profiled, or it allocated less than a sampling period.";
   }
   return search === "" ? "No sites pass these filters." : `No site matches “${search}”.`;

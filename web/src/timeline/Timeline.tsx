@@ -26,7 +26,7 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
   const [pointerMs, setPointerMs] = useState<number | null>(null);
   const { startMs } = report.summary.window;
   const inSight = zoom ?? extent;
-  const snapshotTimesMs = report.looks.map((look) => look.timeMs);
+  const snapshotTimesMs = report.snapshots.map((snapshot) => snapshot.timeMs);
   const { top, bottom } = useTimelineCharts({
     curves,
     marks: { startMs, events, snapshotTimesMs, atMs, baseMs },

@@ -103,12 +103,12 @@ function reading(series: MemorySeries, metric: Metric, i: number): number | null
 /** Live bytes by allocator at each snapshot; `pid` null: all processes. */
 export function liveCurves(
   tables: ProfileTables,
-  looks: readonly ProfileSnapshot[],
+  snapshots: readonly ProfileSnapshot[],
   pid: number | null,
 ): LiveCurves {
   const domains = Object.values(Domain);
-  const stacked = domains.map(() => new Float64Array(looks.length));
-  looks.forEach(({ sites }, at) => {
+  const stacked = domains.map(() => new Float64Array(snapshots.length));
+  snapshots.forEach(({ sites }, at) => {
     for (let row = 0; row < sites.length; row++) {
       if (pid !== null && tables.processes[uint16At(sites.process, row)]?.pid !== pid) {
         continue;
@@ -122,18 +122,18 @@ export function liveCurves(
     }
   });
   return {
-    times: looks.map((look) => look.timeMs / 1000),
+    times: snapshots.map((snapshot) => snapshot.timeMs / 1000),
     stacked: stacked.map((bytes) => [...bytes]),
     total: Math.max(0, ...(stacked.at(-1) ?? [])),
   };
 }
 
 /** The index of the snapshot nearest to a time. */
-export function nearestSnapshot(looks: readonly ProfileSnapshot[], timeMs: number): number {
+export function nearestSnapshot(snapshots: readonly ProfileSnapshot[], timeMs: number): number {
   let best = 0;
   let least = Number.POSITIVE_INFINITY;
-  for (const [i, look] of looks.entries()) {
-    const distance = Math.abs(look.timeMs - timeMs);
+  for (const [i, snapshot] of snapshots.entries()) {
+    const distance = Math.abs(snapshot.timeMs - timeMs);
     if (distance <= least) {
       best = i;
       least = distance;
@@ -146,9 +146,9 @@ export function nearestSnapshot(looks: readonly ProfileSnapshot[], timeMs: numbe
  * The snapshot to show first: the last, or the one with the most live bytes if most memory was freed before the
  * end (programs often clean up before they exit).
  */
-export function informativeSnapshot(looks: readonly ProfileSnapshot[]): number {
-  const live = looks.map(({ sites }) => sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0));
+export function informativeSnapshot(snapshots: readonly ProfileSnapshot[]): number {
+  const live = snapshots.map(({ sites }) => sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0));
   const most = Math.max(0, ...live);
-  const last = Math.max(looks.length - 1, 0);
+  const last = Math.max(snapshots.length - 1, 0);
   return (live[last] ?? 0) >= most / 2 ? last : live.indexOf(most);
 }

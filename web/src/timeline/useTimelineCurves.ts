@@ -20,7 +20,7 @@ export type TimeRange = readonly [number, number];
 export function useTimelineCurves(report: ReportDocument, pid: number | null) {
   const memory = useMemo(() => memoryCurves(report, pid), [report, pid]);
   const device = useMemo(() => deviceCurves(report, pid, memory.times), [report, pid, memory]);
-  const live = useMemo(() => liveCurves(report.tables, report.looks, pid), [report, pid]);
+  const live = useMemo(() => liveCurves(report.tables, report.snapshots, pid), [report, pid]);
   const events = useMemo(() => eventsOf(report, pid), [report, pid]);
   const extent = useMemo(() => timeExtent(report, memory.times), [report, memory]);
   const curves: TimelineCurves = useMemo(() => ({ memory, device, live }), [memory, device, live]);

@@ -40,8 +40,8 @@ function read(file: ForeignFile): ForeignRecording {
     : readAllocations(cursor, header, sites, file.path);
   const endedMs = Math.max(header.startedMs, header.endedMs, content.lastMs);
   const peakMs = content.peakMs || endedMs;
-  const look = sites.look(endedMs, endedMs - header.startedMs, peakMs);
-  if (look.sites.length === 0) {
+  const snapshot = sites.snapshot(endedMs, endedMs - header.startedMs, peakMs);
+  if (snapshot.sites.length === 0) {
     throw nothingThere(
       `${file.path} contains no allocation`,
       "record a longer part of the program",
@@ -51,7 +51,7 @@ function read(file: ForeignFile): ForeignRecording {
     tool: `memray (format ${version})`,
     known: content.known,
     tables: sites.tables(),
-    looks: [look],
+    snapshots: [snapshot],
     startedMs: header.startedMs,
     endedMs,
     metrics: content.metrics,

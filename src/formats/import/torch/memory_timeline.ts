@@ -60,7 +60,7 @@ function read(file: ForeignFile): ForeignRecording {
   return {
     tool: "torch memory timeline",
     known: ["live", "peak", "time"],
-    looks: [sites.look(endedMs, endedMs - startedMs, totals.peakMs)],
+    snapshots: [sites.snapshot(endedMs, endedMs - startedMs, totals.peakMs)],
     tables: sites.tables(),
     startedMs,
     endedMs,

@@ -64,7 +64,7 @@ function read(file: ForeignFile): ForeignRecording {
   return {
     tool: "torch.profiler",
     known: ["live", "peak", "allocated", "objects", "time"],
-    looks: [...replay.looks, sites.look(endedMs, endedMs - startedMs, replay.fill())],
+    snapshots: [...replay.snapshots, sites.snapshot(endedMs, endedMs - startedMs, replay.fill())],
     tables: sites.tables(),
     startedMs,
     endedMs,
@@ -72,10 +72,10 @@ function read(file: ForeignFile): ForeignRecording {
     events: [],
     lines: [],
     limits: [
-      ...(replay.looks.length === 0
+      ...(replay.snapshots.length === 0
         ? []
         : [
-            `${replay.looks.length === 1 ? "The first snapshot is" : `The first ${replay.looks.length} snapshots are`} of the beginning of a backward pass, when the tensors that the forward pass saved are live. --by module groups them.`,
+            `${replay.snapshots.length === 1 ? "The first snapshot is" : `The first ${replay.snapshots.length} snapshots are`} of the beginning of a backward pass, when the tensors that the forward pass saved are live. --by module groups them.`,
           ]),
       "Only tensors of PyTorch's allocators are counted, from the start of the trace: what was allocated before is missing. --by device separates devices.",
       ...(withStacks
@@ -92,7 +92,7 @@ class TraceReplay {
   readonly #baseMs: number;
   readonly #startedMs: TimeMs;
   /** At the beginning of each backward pass. */
-  readonly looks: ProfileSnapshot[] = [];
+  readonly snapshots: ProfileSnapshot[] = [];
   readonly #moduleOf = new Map<number, string>();
   #isBackward = false;
   readonly #open = new Map<string, Call[]>();
@@ -142,11 +142,11 @@ class TraceReplay {
   /** Takes a snapshot when a backward pass begins. */
   #notePass(event: JsonObject): void {
     const isBackward = textOf(event.name).startsWith(BACKWARD);
-    if (isBackward && !this.#isBackward && this.looks.length < MOST_SNAPSHOTS) {
+    if (isBackward && !this.#isBackward && this.snapshots.length < MOST_SNAPSHOTS) {
       const timeMs = this.#baseMs + timeOf(event) / 1e3;
-      if (timeMs > this.#startedMs && timeMs > (this.looks.at(-1)?.timeMs ?? 0)) {
+      if (timeMs > this.#startedMs && timeMs > (this.snapshots.at(-1)?.timeMs ?? 0)) {
         const peakMs = this.fill();
-        this.looks.push(this.#sites.look(timeMs, timeMs - this.#startedMs, peakMs));
+        this.snapshots.push(this.#sites.snapshot(timeMs, timeMs - this.#startedMs, peakMs));
       }
     }
     if (isBackward || textOf(event.name).startsWith(MODULE)) {

@@ -48,7 +48,7 @@ function read(file: ForeignFile): ForeignRecording {
   return {
     tool: "tracemalloc",
     known: ["live", "objects", "python"],
-    looks: [sites.look(file.writtenMs, NO_DURATION, 0)],
+    snapshots: [sites.snapshot(file.writtenMs, NO_DURATION, 0)],
     tables: sites.tables(),
     startedMs: file.writtenMs,
     endedMs: file.writtenMs,

@@ -63,7 +63,7 @@ function read(file: ForeignFile): ForeignRecording {
       : isHeap
         ? ["live", "peak", "allocated", "objects"]
         : ["allocated", "objects"],
-    looks: copies ? [] : [sites.look(file.writtenMs, 0, isHeap ? file.writtenMs : 0)],
+    snapshots: copies ? [] : [sites.snapshot(file.writtenMs, 0, isHeap ? file.writtenMs : 0)],
     tables: sites.tables(),
     startedMs: file.writtenMs,
     endedMs: file.writtenMs,

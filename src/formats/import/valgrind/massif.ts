@@ -53,7 +53,7 @@ class MassifReader {
   #unit = "";
   #sites: ImportedSites | null = null;
   readonly #snapshots: Snapshot[] = [];
-  readonly #looks: { snapshot: Snapshot; look: ProfileSnapshot }[] = [];
+  readonly #profiles: { snapshot: Snapshot; profile: ProfileSnapshot }[] = [];
   #nodes: Node[] = [];
 
   constructor(file: ForeignFile) {
@@ -91,12 +91,12 @@ class MassifReader {
       isTime ? snapshot.time : this.#snapshots.indexOf(snapshot);
     const startedMs = file.writtenMs - timeOf(last);
     const sites = this.#opened();
-    const looks = this.#looks.map(({ snapshot, look }) => {
+    const snapshots = this.#profiles.map(({ snapshot, profile }) => {
       const timeMs = startedMs + timeOf(snapshot);
       const cohorts = [timeMs + 1];
-      return { ...look, timeMs, durationMs: timeMs - startedMs, cohorts, peakMs: [0] };
+      return { ...profile, timeMs, durationMs: timeMs - startedMs, cohorts, peakMs: [0] };
     });
-    const lastHasTree = this.#looks.at(-1)?.snapshot === last;
+    const lastHasTree = this.#profiles.at(-1)?.snapshot === last;
     const highest = this.#snapshots.reduce(
       (best, row) => (row.heap > best.heap ? row : best),
       last,
@@ -105,11 +105,11 @@ class MassifReader {
       tool: "Valgrind massif",
       known: [
         ...(lastHasTree ? (["live"] as const) : []),
-        ...(looks.length > 0 ? (["peak"] as const) : []),
+        ...(snapshots.length > 0 ? (["peak"] as const) : []),
         ...(isTime ? (["time"] as const) : []),
       ],
       tables: sites.tables(),
-      looks: lastHasTree || looks.length === 0 ? looks : onlyPeak(looks),
+      snapshots: lastHasTree || snapshots.length === 0 ? snapshots : onlyPeak(snapshots),
       startedMs,
       endedMs: file.writtenMs,
       metrics: this.#snapshots.map((snapshot) => ({
@@ -125,7 +125,7 @@ class MassifReader {
           : [
               `Times are massif's (${this.#unit}), not seconds: snapshots are drawn in their order.`,
             ]),
-        ...(this.#looks.some(({ snapshot }) => snapshot.heap === highest.heap)
+        ...(this.#profiles.some(({ snapshot }) => snapshot.heap === highest.heap)
           ? []
           : ["The highest snapshot has no stacks: the peak shown is the highest one with stacks."]),
         "Stacks with less than massif's threshold are counted at their callers.",
@@ -191,7 +191,7 @@ class MassifReader {
         throw new ForeignFault("a snapshot's stacks are missing: it is cut off");
       }
       this.#closeDownTo(0);
-      this.#looks.push({ snapshot, look: this.#opened().look(0, 0, 0) });
+      this.#profiles.push({ snapshot, profile: this.#opened().snapshot(0, 0, 0) });
     }
     this.#nodes = [];
   }
@@ -217,11 +217,12 @@ const UNKNOWN: ForeignFrame = {
 };
 
 /** If the end is unknown, only the highest snapshot is kept, as the peak. */
-function onlyPeak(looks: readonly ProfileSnapshot[]): ProfileSnapshot[] {
+function onlyPeak(snapshots: readonly ProfileSnapshot[]): ProfileSnapshot[] {
   const total = ({ sites }: ProfileSnapshot) =>
     sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
-  return looks.reduce<ProfileSnapshot[]>(
-    (best, look) => (best[0] === undefined || total(look) > total(best[0]) ? [look] : best),
+  return snapshots.reduce<ProfileSnapshot[]>(
+    (best, snapshot) =>
+      best[0] === undefined || total(snapshot) > total(best[0]) ? [snapshot] : best,
     [],
   );
 }

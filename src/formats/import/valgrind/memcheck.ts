@@ -57,7 +57,7 @@ function read(file: ForeignFile): ForeignRecording {
   return {
     tool: "Valgrind memcheck",
     known: ["live", "objects"],
-    looks: [sites.look(file.writtenMs, 0, 0)],
+    snapshots: [sites.snapshot(file.writtenMs, 0, 0)],
     tables: sites.tables(),
     startedMs: file.writtenMs,
     endedMs: file.writtenMs,

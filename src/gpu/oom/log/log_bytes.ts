@@ -151,17 +151,17 @@ export function decoderOf(first: Buffer): TextDecoder {
     return new TextDecoder("utf-16be");
   }
   let [even, odd] = [0, 0];
-  const looked = Math.min(64, first.length & ~1);
-  for (let at = 0; at < looked; at++) {
+  const examined = Math.min(64, first.length & ~1);
+  for (let at = 0; at < examined; at++) {
     if (first[at] === 0) {
       even += 1 - (at & 1);
       odd += at & 1;
     }
   }
-  if (looked >= 16 && odd >= 0.9 * (looked / 2) && even === 0) {
+  if (examined >= 16 && odd >= 0.9 * (examined / 2) && even === 0) {
     return new TextDecoder("utf-16le");
   }
-  if (looked >= 16 && even >= 0.9 * (looked / 2) && odd === 0) {
+  if (examined >= 16 && even >= 0.9 * (examined / 2) && odd === 0) {
     return new TextDecoder("utf-16be");
   }
   return new TextDecoder();

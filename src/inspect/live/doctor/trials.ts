@@ -37,8 +37,8 @@ async function recordProgram(python: string): Promise<DoctorCheckJson> {
     if (status !== 0) {
       return missing(area, "recording", firstLine(stderr) || `ended with ${status}`, shortfall(""));
     }
-    const { looks, processes } = openRecording(path);
-    const samples = looks.at(-1)?.agent.samples ?? 0;
+    const { snapshots, processes } = openRecording(path);
+    const samples = snapshots.at(-1)?.agent.samples ?? 0;
     const version = processes[0]?.python ?? "";
     return samples > 0
       ? works(area, "recording", `Python ${version} was recorded, ${formatCount(samples)} samples`)

@@ -47,19 +47,19 @@ export async function gpuProcessDocument(
   request: GpuProcessRequest,
 ): Promise<{ readonly document: GpuProcessJson; readonly profile: Buffer | null }> {
   const { pid, exec } = request;
-  const look = await readDeviceFigures(pid, {
+  const snapshot = await readDeviceFigures(pid, {
     exec,
     maxPauseMs: request.maxPauseMs,
     maxBytes: freemem() * FREE_SHARE,
     smallestTensorBytes: SMALLEST_TENSOR,
     wantsProfile: request.wantsProfile,
   });
-  return { document: documentOf(pid, look), profile: look.profile };
+  return { document: documentOf(pid, snapshot), profile: snapshot.profile };
 }
 
-function documentOf(pid: Pid, look: DeviceReading): GpuProcessJson {
-  const { frameworks, largeBlocks } = look;
-  const tensors = look.tensors?.map((tensor): GpuTensorJson => {
+function documentOf(pid: Pid, snapshot: DeviceReading): GpuProcessJson {
+  const { frameworks, largeBlocks } = snapshot;
+  const tensors = snapshot.tensors?.map((tensor): GpuTensorJson => {
     const { address, path, shape, ...rest } = tensor;
     return {
       ...rest,
@@ -79,7 +79,7 @@ function documentOf(pid: Pid, look: DeviceReading): GpuProcessJson {
       startedMs: startTimeMs(readStat(pid)?.startTicks ?? 0),
     },
     atMs: Date.now(),
-    pauseMs: look.pauseMs,
+    pauseMs: snapshot.pauseMs,
     rssBytes: readStatus(pid)?.rssBytes ?? 0,
     frameworks: frameworks.map(({ name, version, state, detail, backend }) => ({
       name,
@@ -89,14 +89,14 @@ function documentOf(pid: Pid, look: DeviceReading): GpuProcessJson {
       backend,
     })),
     devices: frameworks.flatMap(({ name, devices }) =>
-      devices.map((device) => deviceOf(name, device, look)),
+      devices.map((device) => deviceOf(name, device, snapshot)),
     ),
     pinned: frameworks.find(({ name }) => name === "torch")?.pinned ?? null,
     tensors: tensors ?? null,
     unheldBytes: tensors === undefined ? null : unheld.reduce((sum, { bytes }) => sum + bytes, 0),
-    kvPools: look.kvPools.map(({ path, ...pool }) => ({ ...pool, path: [...path] })),
+    kvPools: snapshot.kvPools.map(({ path, ...pool }) => ({ ...pool, path: [...path] })),
     growth: growthOfDevices(pid),
-    limits: limitsOf(look),
+    limits: limitsOf(snapshot),
   };
 }
 

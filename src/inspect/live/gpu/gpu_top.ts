@@ -28,10 +28,10 @@ export type KnownRecordings = Map<Pid, string | null>;
 
 /** @throws TidemarkError TM-E065 if no driver answers */
 export async function gpuTopDocument(recordings: KnownRecordings = new Map()): Promise<GpuTopJson> {
-  const look = await readDevices();
-  const pids = [...new Set(look.processes.map(({ pid }) => pid))];
+  const reading = await readDevices();
+  const pids = [...new Set(reading.processes.map(({ pid }) => pid))];
   const figures = new Map(pids.map((pid) => [pid, figuresOf(pid, recordings)]));
-  const devices = look.devices.map((device) => deviceOf(device, look));
+  const devices = reading.devices.map((device) => deviceOf(device, reading));
   for (const [pid, own] of figures) {
     join(devices, pid, own);
   }
@@ -48,12 +48,12 @@ export async function gpuTopDocument(recordings: KnownRecordings = new Map()): P
 
 function deviceOf(
   { uuid, ...device }: DeviceReading["devices"][number],
-  look: DeviceReading,
+  reading: DeviceReading,
 ): Device {
-  const processes = look.processes
+  const processes = reading.processes
     .filter((process) => process.uuid === uuid)
     .map(({ pid, usedBytes }): GpuTopProcessJson => {
-      const placed = look.divided.processes.find((one) => one.uuid === uuid && one.pid === pid);
+      const placed = reading.divided.processes.find((one) => one.uuid === uuid && one.pid === pid);
       return {
         pid,
         command: readCommand(pid) ?? [],
@@ -63,7 +63,7 @@ function deviceOf(
       };
     });
   const listed = processes.reduce((sum, { deviceBytes }) => sum + (deviceBytes ?? 0), 0);
-  const instances = look.divided.instances
+  const instances = reading.divided.instances
     .filter((instance) => instance.uuid === uuid)
     .map(({ uuid: _, ...instance }) => instance);
   return {

@@ -124,8 +124,8 @@ class ChosenRows implements Recording {
   get events() {
     return this.#whole.events;
   }
-  get looks() {
-    return this.#whole.looks;
+  get snapshots() {
+    return this.#whole.snapshots;
   }
   get snapshotTimes() {
     return this.#whole.snapshotTimes;

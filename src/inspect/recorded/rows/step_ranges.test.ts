@@ -7,7 +7,7 @@ import { stepsOf } from "./step_ranges.js";
 const START_MS = 1_700_000_000_000;
 const SLICE_MS = 1000;
 
-/** A look after `bytes.length` slices of a second each, with so many live bytes of one site born in each. */
+/** A snapshot after `bytes.length` slices of a second each; `bytes`: the live bytes of one site that were allocated in each. */
 function lookWith(bytes: readonly number[], label = " label=step:train"): Profile {
   const total = bytes.reduce((sum, each) => sum + each, 0);
   const profile = profileOf(`main;train ${total} variance=${total * 1000}${label}`);

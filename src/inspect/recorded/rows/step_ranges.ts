@@ -20,8 +20,8 @@ import type { TimelineEvent } from "../../../model/profile/series.js";
 const FEWEST_RANGES = 4;
 
 /** null if the program marks no steps. @internal */
-export function stepsOf(events: readonly TimelineEvent[], look: Profile): StepsJson | null {
-  const ranges = loopsIn(events, look).flatMap((loop) => rangesOf(loop, look));
+export function stepsOf(events: readonly TimelineEvent[], snapshot: Profile): StepsJson | null {
+  const ranges = loopsIn(events, snapshot).flatMap((loop) => rangesOf(loop, snapshot));
   return ranges.length === 0 ? null : { ranges, left: leftPerStep(ranges) };
 }
 
@@ -64,13 +64,13 @@ interface Range {
   readonly sites: Set<number>;
 }
 
-function rangesOf(loop: Loop, look: Profile): StepRangeJson[] {
-  const slices = slicesOf(loop, look);
+function rangesOf(loop: Loop, snapshot: Profile): StepRangeJson[] {
+  const slices = slicesOf(loop, snapshot);
   const ranges: Range[] = [];
-  let lowerMs = Math.min(loop.steps[0]?.beginMs ?? 0, look.cohorts[0] ?? 0);
-  look.cohorts.forEach((upperMs, at) => {
-    const isLast = at === look.cohorts.length - 1;
-    const endMs = isLast ? look.timeMs : upperMs;
+  let lowerMs = Math.min(loop.steps[0]?.beginMs ?? 0, snapshot.cohorts[0] ?? 0);
+  snapshot.cohorts.forEach((upperMs, at) => {
+    const isLast = at === snapshot.cohorts.length - 1;
+    const endMs = isLast ? snapshot.timeMs : upperMs;
     const begun = loop.steps.filter(
       ({ beginMs }) => beginMs < endMs + Number(isLast) && (at === 0 || beginMs >= lowerMs),
     );
@@ -132,9 +132,9 @@ function addTo(range: Slice | undefined, { live, variance, sites }: Slice, part:
 }
 
 /** Uses the rows with the step's label. A step without a block sets no label; then all rows of the process count. */
-function slicesOf({ name, pid }: Loop, look: Profile): Slice[] {
-  const { sites, cohorts, processes } = look;
-  const names = rowColumn(look, "step").names;
+function slicesOf({ name, pid }: Loop, snapshot: Profile): Slice[] {
+  const { sites, cohorts, processes } = snapshot;
+  const names = rowColumn(snapshot, "step").names;
   const own = Array.from({ length: sites.length }, (_, row) => row).filter(
     (row) => processes[uint16At(sites.process, row)]?.pid === pid,
   );

@@ -137,7 +137,7 @@ function profileOf(
   shown: Rows,
   rest: Rows,
   stacks: ReadonlyMap<bigint, StoredFrame[]>,
-): Pick<WindowProfile, "tables" | "look"> {
+): Pick<WindowProfile, "tables" | "snapshot"> {
   const builder = new ProfileTablesBuilder();
   const about = { pid: 0, parentPid: 0, command: [], python: "", startedMs: startMs };
   const process = builder.addProcess({ ...about, periodBytes: 0 });
@@ -167,7 +167,7 @@ function profileOf(
       addFigures(sites, at, row);
     }
   }
-  const look = {
+  const snapshot = {
     timeMs: endMs,
     durationMs: endMs - startMs,
     sites,
@@ -175,7 +175,7 @@ function profileOf(
     cohorts: [endMs],
     peakMs: [0],
   };
-  return { tables: builder.tables(), look };
+  return { tables: builder.tables(), snapshot };
 }
 
 const FIGURES = [
