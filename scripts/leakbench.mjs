@@ -164,7 +164,8 @@ async function underPeers(cases, jobs, options, whole) {
   const results = (
     await Promise.all([inParallel(alone, 1, ask), inParallel(others, Math.max(1, jobs - 1), ask)])
   ).flat();
-  const document = { schema: "tidemark.leakbench-peers/1", seconds, runs: results };
+  const measured = new Date().toISOString().slice(0, 10);
+  const document = { schema: "tidemark.leakbench-peers/1", seconds, measured, runs: results };
   const file = writeResults(options.json ?? join(root, "leakbench/results/peers.json"), document);
   process.stdout.write(`\n${peersTable(results)}\n\n${file}\n`);
   if (whole) {

@@ -1,4 +1,4 @@
-/** Checks that the figures in README.md and docs/which-tool.md match docs/leakbench.md and docs/benchmarks.md. */
+/** Checks that the figures in README.md, docs/which-tool.md and docs/heap.md match docs/leakbench.md and docs/benchmarks.md. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -44,3 +44,23 @@ test.each(["tidemark run", ...peers].map((tool, at) => ({ tool, at })))(
     expect(row.slice(1)).toEqual([cpu[at], found[at], growth[at]]);
   },
 );
+
+test.each([
+  { method: "stop", of: /^\| 1 GiB \| stop, [\d,]+ ms \|/m },
+  { method: "fork", of: /^\| 1 GiB \| fork, .*\|/m },
+])("the pause of $method in docs/heap.md", ({ method, of }) => {
+  const measured = text("docs/benchmarks.md").match(of)?.[0] ?? "";
+  const row =
+    (measured &&
+      text("docs/benchmarks.md")
+        .split("\n")
+        .find((line) => line.startsWith(measured))) ||
+    "";
+  const [, , , pause, , copied] = row.split("|").map((cell) => cell.trim());
+  const quoted = text("docs/heap.md")
+    .split("\n")
+    .find((line) => line.startsWith(`| ${method}`))
+    ?.split("|")
+    .map((cell) => cell.trim());
+  expect(quoted?.slice(2, 4)).toEqual([pause, copied]);
+});

@@ -36,8 +36,11 @@ function sentence(t) {
   );
 }
 
-/** @param {{seconds: number, runs: PeerResult[]}} document @returns {string} the part, its heading first */
-export function peersPart({ seconds, runs }) {
+/**
+ * @param {{seconds: number, measured: string, runs: PeerResult[]}} document `measured`: the date of the runs
+ * @returns {string} the part, its heading first
+ */
+export function peersPart({ seconds, measured, runs }) {
   const cases = [...new Set(runs.map((run) => run.case))];
   const cell = (/** @type {string} */ name, /** @type {string} */ peer) => {
     const run = runs.find((result) => result.case === name && result.peer === peer);
@@ -53,8 +56,9 @@ export function peersPart({ seconds, runs }) {
     `| ${t.peer} | ${share(t.first, t.leaks)} | ${share(t.inThree, t.leaks)} | ${share(t.falseGrowth, t.lookAlikes)} | ${t.skipped} |`;
   return `${begin}
 
-\`npm run leakbench -- --peers\` writes this section. Each case with a labelled culprit, and each look-alike, runs for ${seconds} s
-under the tools pinned in \`bench/requirements.txt\`:
+\`npm run leakbench -- --peers\` writes this section. It was last run on ${measured}, on the ${cases.length} cases below; cases that
+were added later have not been run under the other tools, so these totals cannot be compared one to one with those above.
+Each case with a labelled culprit, and each look-alike, runs for ${seconds} s under the tools pinned in \`bench/requirements.txt\`:
 
 - tracemalloc: the difference between snapshots at a third and at 0.9 of the time, with 25 frames, grouped by stack;
 - memray: its leak view at 0.9 of the time, with Python's allocators traced;

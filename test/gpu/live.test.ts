@@ -183,7 +183,7 @@ test("gpu PID with the stand-in: totals, waste, fragmentation; cache is not frag
     expect([device?.freeBytes, device?.othersBytes]).toEqual([null, null]);
     const { stdout } = await execute([tidemark, "gpu", String(program.pid)]);
     expect(stdout).toMatch(/Reserved +2\.44 GiB/);
-    expect(stdout).toMatch(/fragmented 8 % of what is reserved, 0 allocation retries/);
+    expect(stdout).toMatch(/split 8 % of the reserved memory, 0 allocation retries/);
   } finally {
     await program.stop();
   }

@@ -73,7 +73,7 @@ function printDevice(screen: Screen, device: GpuProcessDeviceJson): void {
   const facts = [
     device.fragmentationRatio === null
       ? ""
-      : `fragmented ${formatShare(device.fragmentationRatio)} of what is reserved`,
+      : `split ${formatShare(device.fragmentationRatio)} of the reserved memory`,
     withCount(device.allocationRetries, "allocation retries"),
     withCount(device.outOfMemory, "out-of-memory errors"),
   ].filter((fact) => fact !== "");
