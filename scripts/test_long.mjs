@@ -18,9 +18,9 @@ import { root } from "./setup.mjs";
 const page = join(root, "docs/test-long.md");
 const head = `# Long tests
 
-How often each long test ran, when, and on which machine. \`npm run test:long\` runs all of them
-and writes this page; \`npm run test:long -- NAME\` runs one and replaces its row. \`npm test\` runs a sample of most of them
-([test/long.mjs](../test/long.mjs)).
+With this page you can see how often each long test was last repeated, when, and on which machine. \`npm run test:long\`
+runs all of them and writes this page; \`npm run test:long -- NAME\` runs one and replaces its row. \`npm test\` runs a
+sample of most of them ([test/long.mjs](../test/long.mjs)).
 
 | name | repeated | count | tests passed | tests failed | duration | date | commit | machine |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -46,7 +46,10 @@ async function testLong(wanted) {
     const { row, count } = await runOne(name, test);
     rows.set(name, row);
     // After each test, so that an interrupted run keeps its results.
-    writeFileSync(page, head + [...all.keys()].flatMap((key) => rows.get(key) ?? []).join(""));
+    writeFileSync(
+      page,
+      head + [...all].map(([key, one]) => rows.get(key) ?? notRun(key, one)).join(""),
+    );
     total.passed += count.passed;
     total.failed += count.failed;
     total.skipped += count.skipped;
@@ -70,6 +73,10 @@ async function runOne(name, { what, file, full }) {
   ];
   return { row: `| ${cells.join(" | ")} |\n`, count };
 }
+
+/** The row of a test without a full run. @param {string} name @param {LongTest} test */
+const notRun = (name, { what, full }) =>
+  `| ${[name, what, full, "", "", "", "not run yet", "", ""].join(" | ")} |\n`;
 
 /** @returns {Map<string, string>} name -> its row of the page as it is */
 function readRows() {
