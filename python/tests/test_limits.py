@@ -39,7 +39,7 @@ class Words(unittest.TestCase):
         self.assertEqual(parse_growth("1 KiB/call", "limit"), Growth(1024.0, 2, 5))
         self.assertEqual(parse_growth("8/call", "limit", warmup=0, calls=9), Growth(8.0, 0, 9))
         for text in ("1 KiB", "1 KiB/h", "x/call", "/call", "-1/call", None, 5):
-            with self.assertRaisesRegex(LimitError, r"^limit takes a growth such as '1 KiB/call', not [^\n]+$"):
+            with self.assertRaisesRegex(LimitError, r"^limit takes a growth rate such as '1 KiB/call', not [^\n]+$"):
                 parse_growth(text, "limit")
         for words in ({"calls": 0}, {"calls": "5"}, {"warmup": -1}, {"warmup": True}, {"calls": 10**9}):
             with self.assertRaisesRegex(LimitError, r"^limit takes (calls|warmup) as a whole number from \d on"):

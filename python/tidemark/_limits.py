@@ -87,13 +87,13 @@ def parse_growth(value: Any, who: str, warmup: Any = 2, calls: Any = 5) -> Growt
     """ "1 KiB/call"."""
     size, slash, unit = value.rpartition("/") if isinstance(value, str) else ("", "", "")
     if not slash or unit.strip() not in ("call", "calls"):
-        raise LimitError(f"{who} takes a growth such as '1 KiB/call', not {_shown(value)}")
+        raise LimitError(f"{who} takes a growth rate such as '1 KiB/call', not {_shown(value)}")
     try:
         return parse_calls(float(parse_size(size, who)), who, warmup, calls)
     except LimitError as error:
         if "takes a size" not in str(error):
             raise
-        raise LimitError(f"{who} takes a growth such as '1 KiB/call', not {_shown(value)}") from None
+        raise LimitError(f"{who} takes a growth rate such as '1 KiB/call', not {_shown(value)}") from None
 
 
 def parse_calls(bytes_per_call: Optional[float], who: str, warmup: Any = 2, calls: Any = 5) -> Growth:

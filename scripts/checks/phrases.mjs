@@ -56,6 +56,13 @@ export const PHRASES = [
   { phrase: "what (is|are) kept of", instead: "the data that stays of; what remains of" },
   { phrase: "(say|says) (so|nothing|why)", instead: "reports it; shows nothing; gives the reason" },
   { phrase: "at its own moment", instead: "at whatever time" },
+  { phrase: "of the window (lives|live)", instead: "made during the window is still live" },
+  { phrase: "(tell|tells|say|says) (stand|stands)", instead: "is reliable; is valid" },
+  { phrase: "of the program's own (holds|keeps)", instead: "references from instances of" },
+  { phrase: "(recorder|guard|server) that died", instead: "a recorder that crashed" },
+  { phrase: "(again and again|time and again)", instead: "repeatedly" },
+  { phrase: "(exclude|excludes) each other", instead: "cannot be combined" },
+  { phrase: "what (become|becomes|became) of", instead: "the fate of; name the outcome" },
   { phrase: "at the begin", instead: "at the start; when attaching" },
   { phrase: "as (a|the) policy says", instead: "according to a policy" },
   {

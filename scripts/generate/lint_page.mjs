@@ -12,8 +12,9 @@ export async function lintPage() {
 function pageOf(rules) {
   return `# Rules of \`tidemark lint\`
 
-Made by \`npm run generate\` from src/lint/rules/. How to run the command: [lint.md](lint.md). The code of each section is
-a test of the rule: it reports the first block, and nothing in the second.
+Look up a rule of \`tidemark lint\` by its id here: why memory grows, how fast, how to fix it, and when to ignore the
+finding. [lint.md](lint.md) describes the command. The code of each section is a test of the rule: it reports the first
+block, and nothing in the second. \`npm run generate\` makes this page from src/lint/rules/.
 
 | rule | name | severity |
 |---|---|---|

@@ -454,7 +454,7 @@ def test_plain(): pass
       /tidemark: limit_memory takes a size such as '24 MiB', not '24 apples'/,
     );
     expect(outcome.stdout).toMatch(
-      /tidemark: limit_growth takes a growth such as '1 KiB\/call', not '1 KiB'/,
+      /tidemark: limit_growth takes a growth rate such as '1 KiB\/call', not '1 KiB'/,
     );
     expect(outcome.stdout).toMatch(
       /tidemark: limit_growth takes calls as a whole number from 1 on, not -3/,

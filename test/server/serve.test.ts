@@ -143,7 +143,7 @@ describe("run --to", () => {
 
   test.each([
     [["--to", "checkout"], /checkout is not the address of a server/],
-    [["--to", "ftp://host"], /not an address of http/],
+    [["--to", "ftp://host"], /not an http or https address/],
     [["--to", "http://me:secret@host"], /--token-file/],
     [["--token-file", "x"], /no effect without --to/],
     [["--to", "http://h", "--token-file", "none"], /no such token file: none/],

@@ -1,4 +1,4 @@
-"""A job that gathers a batch, works on it and drops it, again and again."""
+"""A job that gathers a batch, works on it and drops it, repeatedly."""
 import os
 import random
 import time

@@ -1,4 +1,4 @@
-"""One exception instance raised again and again: each raise adds to its traceback."""
+"""One exception instance raised repeatedly: each raise adds to its traceback."""
 import os
 import time
 

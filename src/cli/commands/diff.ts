@@ -41,8 +41,8 @@ export function buildCommand(): Command {
       "What grew between two recordings, or between two moments of one. Append @MOMENT to choose\n" +
         "a moment: peak, end, 90s after the start, or a date.",
     )
-    .argument("<a>", "RECORDING or RECORDING@MOMENT")
-    .argument("<b>", "RECORDING or RECORDING@MOMENT");
+    .argument("<before>", "RECORDING or RECORDING@MOMENT")
+    .argument("<after>", "RECORDING or RECORDING@MOMENT");
   command.option(
     "--fail-on <growth>",
     "exit code 1 if live memory, in total or of one source line, grew by more than this and by more " +
@@ -98,7 +98,7 @@ function diff(a: string, b: string, options: DiffOptions): void {
 function parseFailOn(text: string): Bytes {
   const size = /^growth=(.+)$/.exec(text)?.[1];
   if (size === undefined) {
-    throw new InvalidArgumentError("a growth such as growth=5MiB");
+    throw new InvalidArgumentError("a limit such as growth=5MiB");
   }
   return parseBytes(size);
 }

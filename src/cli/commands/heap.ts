@@ -100,8 +100,8 @@ function buildDiff(): Command {
   const command = new Command("diff")
     .summary("compare two saved heaps")
     .description("What appeared, grew, shrank and disappeared between two files of heap --save.")
-    .argument("<a>", "file of heap --save")
-    .argument("<b>", "file of heap --save, later")
+    .argument("<before>", "file of heap --save")
+    .argument("<after>", "file of heap --save, later")
     .option("-o, --output <file>", "write an interactive page");
   withForceOption(command);
   withListOptions(command, "types and holders", DEFAULT_CHANGES);

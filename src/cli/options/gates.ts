@@ -33,5 +33,5 @@ export function parseGrowth(text: string): number {
       throw error;
     }
   }
-  throw new InvalidArgumentError("a growth such as 10MiB/h");
+  throw new InvalidArgumentError("a growth rate such as 10MiB/h");
 }

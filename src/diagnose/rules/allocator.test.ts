@@ -65,7 +65,7 @@ describe("allocator", () => {
     expect(diagnosed.kind).toBe("native-leak");
     expect(suspects).toMatchObject([{ stack: [{ function: "parse" }] }]);
     expect(verdict(`${rss}\n${pool}\nholder parse held=40 path=app>schemas`)).toBe("python-leak");
-    // Asked for at the start, or less than is filled: what was there before.
+    // It was allocated at the start, or is smaller than the filled memory: earlier memory.
     expect(filling(`${rss}\n${pool.replace("25s 45s", "4s 9s")}`)).toBe(true);
     expect(filling(`${rss}\n${pool.replace("10", "3")}`)).toBe(true);
   });
@@ -88,7 +88,7 @@ describe("allocator", () => {
     expect(verdict(`${text}\nledger.anon.other 9\nledger.malloc.free 5 + 1/s`)).toBe(
       "allocator-retention",
     );
-    // No cache in front of the allocator: all that it holds may be live.
+    // Without a cache in front of the allocator, all of its memory may be live.
     expect(verdict(`${text}\nledger.anon.other 9 + 1/s\nledger.malloc.free 5`)).toBe("native-leak");
   });
 

@@ -45,7 +45,7 @@ describe("age-cohorts", () => {
     expect(verdict(`${text} copied=4 beside=20000`)).toBe("python-leak");
     expect(ruleFinding("age-cohorts", text)).toMatchObject({ says: "leak", weight: 0.8 });
     expect(verdict(text)).toBe("python-leak");
-    // Gone before it could be looked up: nobody's, for the moment.
+    // It was freed before it could be looked up, so it has no holder for the moment.
     expect(verdict(`${text}\nholder append held=0`)).toBe("python-leak");
     expect(verdict(text.replace("40 + 1/s", "80"))).toBe("steady");
   });
@@ -82,7 +82,7 @@ describe("plateau and bounded-holder", () => {
       "holder cache held=40 path=app>cache type=deque entries=900 bound=1000 retained=60";
     const little = `anonRssBytes 60 + 1/s\nsite cache keeps 0.05/s\n${holder}`;
     expect(verdict(little)).toBe("allocator-retention");
-    // It was full at half of the time, and what it holds grows on.
+    // It was full at half of the time, and its contents continue to grow.
     const full = `anonRssBytes 60 + 1/s\nsite cache keeps 1/s\n${holder.replace("900", "1000")}`;
     expect(verdict(`${full} at=30s`)).toBe("python-leak");
     expect(verdict(`${full} at=58s`)).toBe("cache-plateau");
@@ -159,7 +159,7 @@ describe("suspects", () => {
     const functions = (evidence: string) =>
       diagnose(evidenceOf(evidence)).suspects.map(({ stack }) => stack[0]?.function);
     expect(functions(text)).toEqual(["run_task", "remember"]);
-    // Where the program's own code is accused by itself, nothing is added.
+    // If the program's own code is accused directly, nothing is added.
     expect(functions(text.replace(" own=no", ""))).toEqual(["run_task"]);
   });
 });
@@ -222,7 +222,7 @@ describe("parts of RSS that the kernel distinguishes", () => {
     const text = "anonRssBytes 40\nfileRssBytes 10 + 1/s\nvmsBytes 300";
     expect(ruleFinding("mapped-files", text)?.says).toBe("no leak");
     expect(verdict(text)).not.toBe("file-growth");
-    // Nor where the ledger shows the same pages, and all of RSS grows beyond doubt: it names the files that are read.
+    // Nor if the ledger shows the same pages and RSS grows beyond doubt: the verdict names the files that are read.
     const whole = `${text}\nrssBytes 60 + 1/s\nledger.file.mapped 10 + 1/s`;
     expect(ruleFinding("ledger-parts", whole)?.says).toBe("silent");
     expect(diagnose(evidenceOf(whole)).verdict).toMatchObject({

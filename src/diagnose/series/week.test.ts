@@ -12,9 +12,9 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const START = 1_700_000_000_000;
-/** The workers of before the deploy end, those of after it begin. */
+/** The old workers end at the deploy, and new ones start. */
 const DEPLOY = 2.6 * DAY;
-/** The watcher itself was down. */
+/** The recorder itself was not running. */
 const GAP = [4.1 * DAY, 4.4 * DAY] as const;
 
 interface Life {

@@ -49,7 +49,7 @@ function withSite(
 test("on a busy machine two snapshots show whether survivors of every age still grow", () => {
   const keeps = "site infer keeps 1/s";
   expect(courseOf(seenAt(keeps, [1, 2, 13, 23]))).toBe("keeps");
-  // A cache at its bound: survivors of every age, and no more of them than before.
+  // A cache at its bound has survivors of every age, but no more than before.
   const full = [2, 4, 38, 36].map((mib) => mib * 2 ** 20);
   expect(courseOf(seenAt(keeps, [1, 2, 13, 23], full))).toBe("fills");
   expect(courseOf(seenAt(keeps, [1, 2, 23]))).toBe("keeps");
@@ -62,7 +62,7 @@ test("a table that is replaced by a larger one does not hide the site that fills
     return bytes + size * 2 ** 20;
   });
   expect(courseOf(filled)).toBe("keeps");
-  // As many objects as before: one block that came, and no more.
+  // The number of objects is unchanged: only one block was added.
   const same = filled.sites.map((site) => ({ ...site, objects: site.objects.fill(1000) }));
   expect(courseOf({ ...filled, sites: same })).not.toBe("keeps");
 });
@@ -72,7 +72,7 @@ test("a jump at the end counts as a rise, a replaced larger block does not", () 
   const rose = (histories: SiteHistories) =>
     roseAtEnd(firstOf(histories), histories, startOf(histories));
   expect(rose(withSite(leaps, (_, bytes) => bytes))).toBe(true);
-  // The table before it was of 16 MiB, and next to nothing of that is left.
+  // The previous table had 16 MiB, of which almost nothing is left.
   const made = withSite(leaps, (column, bytes) =>
     column === "liveBytes" && bytes < 8 * 2 ** 20 ? 16 * 2 ** 20 : bytes,
   );

@@ -15,16 +15,16 @@ function snapshots(text: string): Pick<SnapshotMoment, "kind" | "timeMs" | "live
 test("number of snapshots of a program at work", () => {
   expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 90s 60, 100s 58"))).toBe(4);
   expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 90s 60, 100s 5"))).toBe(3);
-  // One poll met the end, too: what it had left is no course of the program's.
+  // One poll happened at the end; the memory that was left then does not belong to the course of the program.
   expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 70s 48, 90s 60, 98s 30, 100s 5"))).toBe(4);
   expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 70s 48, 90s 60, 98s 6, 100s 6"))).toBe(4);
   // More is left than there was two snapshots before.
   expect(snapshotsAtWork(snapshots("0s 10, 50s 40, 80s 66, 92s 82, 100s 65"))).toBe(4);
-  // What its libraries keep is most of it, and what it had kept itself is gone.
+  // Most of it is kept by libraries, and what the program itself had kept is freed.
   expect(snapshotsAtWork(snapshots("0s 100, 10s 300, 50s 315, 90s 330, 100s 305"))).toBe(4);
   expect(snapshotsAtWork(snapshots("0s 100, 10s 300, 50s 315, 90s 330, 100s 326"))).toBe(5);
   expect(snapshotsAtWork(snapshots("0s 100, 20s 300, 60s 310, 100s 298"))).toBe(3);
-  // A program at work gives back, too.
+  // A program at work also frees memory.
   expect(snapshotsAtWork(snapshots("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(3);
   expect(snapshotsAtWork(snapshots("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);
 });

@@ -1,4 +1,7 @@
-/** Do the intervals hold what they claim? Programs of known size, sampled as the agent samples. */
+/**
+ * Checks that intervals contain the true value as often as they claim, on programs of known size that are sampled like
+ * the agent samples.
+ */
 import { describe, expect, test } from "vitest";
 import { interval95, unseenUpToBytes } from "./interval.js";
 
@@ -86,7 +89,7 @@ describe("a 95 % interval contains the true value", () => {
   test.each(mixes.map((mix) => [mix.name, mix] as const))("%s", (_name, mix) => {
     const share = shareHeld(mix);
     expect(share).toBeGreaterThan(0.95 - SLACK * Math.sqrt((0.95 * 0.05) / RUNS));
-    // An interval that holds everything tells nothing.
+    // An interval that contains everything is not informative.
     expect(share).toBeLessThan(0.995);
   });
 });

@@ -41,7 +41,7 @@ function graphOf(
 
 const sum = (values: Iterable<number>) => [...values].reduce((a, b) => a + b, 0);
 
-/** Bytes of a row beside those of the rows below it. */
+/** Bytes of a row without those of the rows below it. */
 function ownOf(cut: CutTree): Float64Array {
   const own = cut.retained.slice();
   for (let row = 1; row < cut.rows; row++) {
@@ -78,7 +78,7 @@ describe("cutting a dominator tree", () => {
         bounds.nodes,
       );
       ownOf(cut).forEach((own, row) => {
-        // What a row of one object has beside the rows below it is the object itself.
+        // The bytes of a one-object row without the rows below it are those of the object itself.
         if (uint8At(cut.kind, row) <= TreeKind.root) {
           expect(own).toBe(float64At(cut.shallow, row));
         }

@@ -41,7 +41,7 @@ it("keeps sites without a stack", () => {
 });
 
 it("halves the live bytes by age, and those without any have none", () => {
-  // All was born in the first of two cohorts: in the half second that ended half a second ago.
+  // All of it was allocated in the first of two cohorts: in the half second that ended half a second ago.
   expect(medianAge(itemAt(groups, 0), profile, FIXTURE_TIME_MS - 1000)).toBeCloseTo(750);
   expect(medianAge(itemAt(groups, 3), profile, FIXTURE_TIME_MS - 1000)).toBeNaN();
 });

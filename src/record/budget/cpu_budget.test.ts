@@ -8,7 +8,7 @@ test("recorders of one process divide the budget, and return their part", () => 
   const leave = [budget.join(), budget.join(), budget.join(), budget.join()];
   expect(budget.perTarget(0.01)).toBe(0.0025);
   leave[0]?.();
-  leave[0]?.(); // a recorder that finishes after it was left gives nothing back twice
+  leave[0]?.(); // a recorder that finishes after it was detached does not return its part twice
   expect(budget.perTarget(0.01)).toBeCloseTo(0.01 / 3);
   for (const stop of leave) {
     stop();
@@ -37,16 +37,16 @@ function spentInAnHour(budget: CpuBudget): number {
   return spent;
 }
 
-/** What may be spent on lookups after so many seconds, of which regular work took so much. */
+/** The CPU time for lookups after that many seconds, of which regular work used a part. */
 function spareAfter(seconds: number, spentMs: number): number {
   const budget = new CpuBudget({ elapsedMs: () => seconds * 1000, spentMs: () => spentMs });
   return Math.round(budget.spareMs());
 }
 
 test("work that can wait gets what regular work leaves", () => {
-  // What regular work needs until the end of the first minute is set aside.
+  // The time that regular work needs until the end of the first minute is reserved.
   expect([spareAfter(0, 0), spareAfter(10, 200), spareAfter(60, 600)]).toEqual([760, 650, 700]);
-  // Half a percent of a core from then on, less what was spent.
+  // Half a percent of a core from then on, minus the time already spent.
   expect(spareAfter(120, 1_000)).toBe(600);
   expect(spareAfter(3_600, 19_500)).toBe(-500);
 });
@@ -75,7 +75,7 @@ test("ten recorders together spend about as much as one", () => {
   for (let target = 0; target < 10; target++) {
     shared.join();
   }
-  // The first seconds of each are let pass.
+  // The first seconds of each are skipped.
   expect(10 * spentInAnHour(shared)).toBeLessThan(0.008 * 3_600_000);
   expect(spentInAnHour(alone)).toBeLessThan(0.005 * 3_600_000);
 });

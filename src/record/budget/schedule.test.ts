@@ -133,7 +133,7 @@ describe("ledgers", () => {
 
   test("at most a thousandth of a core, however expensive a ledger is", () => {
     const costly = times(HOUR, 500);
-    // A third of the first one's cost counts, for its code is new.
+    // A third of the first one's cost counts, because its code is not compiled yet.
     expect(costly.slice(0, 2)).toEqual([5_000, 72_000]);
     expect((costly.length * 500) / HOUR).toBeLessThanOrEqual(0.001);
     expect(costly.length).toBeGreaterThan(4);

@@ -1,5 +1,5 @@
 /**
- * Objects by type, counted again and again from outside, for a process that no agent is in:
+ * Objects by type, counted repeatedly from outside, for a process that no agent is in:
  *
  *   watch ──"census"──> worker thread ──> scan of the heap, unpaused ──> types, bytes, objects
  *     │                     └─ once, after the first third: the objects' addresses

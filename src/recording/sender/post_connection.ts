@@ -85,7 +85,7 @@ export function checkedUrl(text: string): string {
     throw badUsage(`${oneLine(text)} is not the address of a server`, example);
   }
   if (!/^https?:$/.test(url.protocol)) {
-    throw badUsage(`${oneLine(text)} is not an address of http or https`, example);
+    throw badUsage(`${oneLine(text)} is not an http or https address`, example);
   }
   if (url.username !== "" || url.password !== "") {
     throw badUsage(

@@ -20,7 +20,7 @@ function lookWith(bytes: readonly number[], label = " label=step:train"): Profil
   };
 }
 
-/** Steps that follow each other, each of `lengthMs`. */
+/** Consecutive steps, each of `lengthMs`. */
 function steps(count: number, lengthMs: number, fromMs = 0): TimelineEvent[] {
   return Array.from({ length: count }, (_, index): TimelineEvent[] => {
     const beginMs = START_MS + fromMs + index * lengthMs;
