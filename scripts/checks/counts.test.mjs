@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { root } from "../setup.mjs";
 import { countOfAgent } from "./agent.mjs";
 import { countOfUnittest } from "./python.mjs";
-import { countOfVitest, slowestTests } from "./vitest.mjs";
+import { countOfVitest, slowestFiles, slowestTests } from "./vitest.mjs";
 
 test("the agent's closing line, with and without skips", () => {
   expect(countOfAgent(["12 passed, 0 failed"], 0)).toMatchObject({
@@ -87,4 +87,15 @@ test("the slowest tests come first, with their file", () => {
     "  12.3 s  test/some.test.ts > long",
     "   0.0 s  test/some.test.ts > short",
   ]);
+});
+
+test("the slowest files come first, with the number of their tests", () => {
+  const timed = (/** @type {string} */ name, /** @type {number} */ endTime) => ({
+    ...file("passed", "passed"),
+    name: `${root}/test/${name}`,
+    startTime: 1_000,
+    endTime,
+  });
+  const testResults = [timed("short.test.ts", 1_020), timed("long.test.ts", 61_000)];
+  expect(slowestFiles({ testResults }, 1)).toEqual(["  60.0 s  test/long.test.ts (1)"]);
 });

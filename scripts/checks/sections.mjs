@@ -92,17 +92,23 @@ export function conclude(counts) {
   for (const reason of reasons) {
     process.stdout.write(`skipped: ${reason}\n`);
   }
-  for (const { slowest = [] } of counts) {
-    if (slowest.length > 0) {
-      process.stdout.write(`\n== the ${slowest.length} slowest tests\n`);
-    }
-    for (const line of slowest) {
-      process.stdout.write(`  ${line}\n`);
-    }
+  for (const { slowest = [], slowestFiles = [] } of counts) {
+    printList("slowest files", slowestFiles);
+    printList("slowest tests", slowest);
   }
   repeatFailures(counts);
   process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
   return failed === 0 ? 0 : 1;
+}
+
+/** @param {string} title @param {string[]} lines */
+function printList(title, lines) {
+  if (lines.length > 0) {
+    process.stdout.write(`\n== the ${lines.length} ${title}\n`);
+  }
+  for (const line of lines) {
+    process.stdout.write(`  ${line}\n`);
+  }
 }
 
 /** Maximum number of lines that are repeated per section. */

@@ -15,6 +15,7 @@ export { say };
  * @property {string[]} [failures] lines that name the failed and give the reason; none: all of the
  *   section's output
  * @property {string[]} [slowest] the slowest tests, one a line
+ * @property {string[]} [slowestFiles]
  */
 
 /**

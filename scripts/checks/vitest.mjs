@@ -18,7 +18,13 @@ export async function checkVitest(chosen = {}) {
     return undefined;
   }
   const count = countOfVitest(run.result, run.status);
-  return count && { ...count, slowest: slowestTests(run.result, SLOWEST) };
+  return (
+    count && {
+      ...count,
+      slowest: slowestTests(run.result, SLOWEST),
+      slowestFiles: slowestFiles(run.result, SLOWEST),
+    }
+  );
 }
 
 /**
@@ -57,11 +63,18 @@ export async function runVitest({ filters = [], projects = [] }, env = process.e
  * @property {number | null} [duration] ms
  * @property {string[]} [failureMessages]
  *
- * @typedef {{name: string, status: string, message?: string, assertionResults: Assertion[]}} TestFile
+ * @typedef {object} TestFile
+ * @property {string} name
+ * @property {string} status
+ * @property {number} [startTime] ms since 1970, of its first test
+ * @property {number} [endTime]
+ * @property {string} [message]
+ * @property {Assertion[]} assertionResults
+ *
  * @typedef {{testResults: TestFile[]}} Result
  */
 
-/** Number of tests whose time is printed at the end of a run. */
+/** Number of tests, and of files, whose time is printed at the end of a run. */
 const SLOWEST = 20;
 
 /**
@@ -80,6 +93,22 @@ export function slowestTests({ testResults }, count) {
     .sort((a, b) => b.ms - a.ms)
     .slice(0, count)
     .map(({ test, ms }) => `${seconds(ms).padStart(8)}  ${test}`);
+}
+
+/**
+ * @param {Result} result
+ * @param {number} count
+ * @returns {string[]} "12.3 s  FILE (number of its tests)", the slowest first, without what its first hooks took
+ */
+export function slowestFiles({ testResults }, count) {
+  return testResults
+    .map(({ name, startTime = 0, endTime = 0, assertionResults }) => ({
+      file: `${relative(root, name)} (${assertionResults.length})`,
+      ms: endTime - startTime,
+    }))
+    .sort((a, b) => b.ms - a.ms)
+    .slice(0, count)
+    .map(({ file, ms }) => `${seconds(ms).padStart(8)}  ${file}`);
 }
 
 /**

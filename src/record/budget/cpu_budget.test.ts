@@ -24,7 +24,7 @@ function spentInAnHour(budget: CpuBudget): number {
   let spent = 0;
   for (let elapsed = 0; elapsed < 3_600_000; elapsed += polls.distance(elapsed)) {
     spent += 20;
-    polls.polled(elapsed, 20);
+    polls.polled(elapsed, { ownCpuMs: 20, waitCpuMs: 0, processes: 1, expensive: false });
     if (snapshots.due(elapsed, 0) !== null) {
       spent += 200;
       snapshots.taken(elapsed, 0, 200);

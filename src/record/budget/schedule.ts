@@ -27,8 +27,8 @@ const FIRST_POLL_MS = 250;
 const SHORTEST_POLL_MS = 25;
 /** How long the first interval is used, and how long costs are ignored while the interpreter warms up. */
 const START_PHASE_MS = 3_000;
-/** A poll that costs more than this does so because of many processes, not because its code is not compiled yet. */
-const COLD_POLL_MS = 20;
+/** With this many processes a poll is expensive for a better reason than that its code is not compiled yet. */
+const MANY_PROCESSES = 10;
 const FIRST_DISTANCE_FOR_MS = 60_000;
 const LONGEST_POLL_MS = 120_000;
 /**
@@ -64,11 +64,25 @@ function plannedDistance(elapsedMs: Millis): Millis {
   return FIRST_POLL_MS * 2 ** Math.max(0, doublings);
 }
 
+export interface PollCost {
+  readonly ownCpuMs: Millis;
+  /** CPU time since the last step: timers, garbage collection, compilation. */
+  readonly waitCpuMs: Millis;
+  readonly processes: number;
+  /** It also read PSS, USS and sockets. */
+  readonly expensive: boolean;
+}
+
+/**
+ * The cost is kept for each process, because a launcher (a pyenv shim, `make`) may start dozens that end before the
+ * program does anything.
+ */
 export class PollSchedule {
   readonly #polls = new Cost();
   readonly #pollsAlone = new Cost();
   readonly #expensive = new Cost();
   #nextExpensiveMs = 0;
+  #processes = 1;
 
   readonly #budget: CpuBudget;
 
@@ -76,11 +90,13 @@ export class PollSchedule {
     this.#budget = budget;
   }
 
-  /** `cpuMs`: CPU time of the poll, including the wait before it; `ownCpuMs`: without that wait. */
-  polled(elapsedMs: Millis, cpuMs: Millis, ownCpuMs = cpuMs): void {
-    if (elapsedMs > START_PHASE_MS || cpuMs > COLD_POLL_MS) {
-      this.#polls.add(cpuMs);
-      this.#pollsAlone.add(ownCpuMs);
+  polled(elapsedMs: Millis, poll: PollCost): void {
+    this.#processes = Math.max(1, poll.processes);
+    if (poll.expensive) {
+      this.#expensiveRead(elapsedMs, poll.ownCpuMs);
+    } else if (elapsedMs > START_PHASE_MS || poll.processes >= MANY_PROCESSES) {
+      this.#polls.add((poll.ownCpuMs + poll.waitCpuMs) / this.#processes);
+      this.#pollsAlone.add(poll.ownCpuMs / this.#processes);
     }
   }
 
@@ -93,9 +109,12 @@ export class PollSchedule {
     const most = this.#budget.perTarget(MOST_OF_FIRST_POLLS);
     const longest =
       elapsedMs < FIRST_PHASE_MS
-        ? Math.max(SLOWEST_FIRST_POLL_MS, this.#pollsAlone.distance(most))
+        ? Math.max(SLOWEST_FIRST_POLL_MS, this.#processes * this.#pollsAlone.distance(most))
         : LONGEST_POLL_MS;
-    const wanted = Math.max(plannedDistance(elapsedMs), this.#polls.distance(share));
+    const wanted = Math.max(
+      plannedDistance(elapsedMs),
+      this.#processes * this.#polls.distance(share),
+    );
     return Math.min(LONGEST_POLL_MS, longest, wanted);
   }
 
@@ -104,7 +123,7 @@ export class PollSchedule {
     return elapsedMs >= this.#nextExpensiveMs;
   }
 
-  expensiveRead(elapsedMs: Millis, cpuMs: Millis): void {
+  #expensiveRead(elapsedMs: Millis, cpuMs: Millis): void {
     this.#expensive.add(cpuMs);
     this.#nextExpensiveMs =
       elapsedMs +

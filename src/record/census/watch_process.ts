@@ -62,11 +62,12 @@ export async function watchProcess(
     const pollCpu = threadCpu();
     const poll = tree.poll(nowMs(), expensive);
     seen.take(poll);
-    const used = pollCpu();
-    schedule.polled(elapsed, used);
-    if (expensive) {
-      schedule.expensiveRead(elapsed, used);
-    }
+    schedule.polled(elapsed, {
+      ownCpuMs: pollCpu(),
+      waitCpuMs: 0,
+      processes: tree.livingPids.length,
+      expensive,
+    });
     if (ledgers.due(elapsed)) {
       const ledgerCpu = threadCpu();
       seen.ledger(turns.next(tree.livingSeries, nowMs()));

@@ -64,8 +64,9 @@ export class Recorder {
   #isStopped = false;
   #nextRoomCheckMs: Millis = 0;
   #leaveForMemory!: (room: { readonly roomBytes: Bytes }) => void;
-  /** CPU time of this process up to the end of the last step. */
+  /** At the end of the last step: CPU time of this process, and whether a lookup was running. */
   #steppedCpuMs: Millis = 0;
+  #steppedWithLookup = false;
 
   /** Settles when there is too little memory for a recorder. */
   readonly outOfMemory = new Promise<{ readonly roomBytes: Bytes }>((resolve) => {
@@ -200,7 +201,7 @@ export class Recorder {
     this.#leaveBudget();
     this.#options.devices?.leave();
     const elapsedMs = monotonicMs() - this.#startMs;
-    this.#poll(elapsedMs);
+    this.#poll(elapsedMs, this.#polls.expensiveIsDue(elapsedMs));
     const timeMs = nowMs();
     this.#takeSnapshot(kind, timeMs);
     this.#suspects.close(elapsedMs, timeMs);
@@ -222,13 +223,18 @@ export class Recorder {
   /** One poll, a snapshot if one is due, and the timer for the next poll. */
   #step(): void {
     const elapsedMs = monotonicMs() - this.#startMs;
-    // Timers, garbage collection and compilation since the last step also count as cost of the poll; a lookup's
-    // thread does not.
-    const waitCpuMs = this.#suspects.isBusy ? 0 : this.#cpu() - this.#steppedCpuMs;
+    const waitCpuMs = this.#cpu() - this.#steppedCpuMs;
     const pollCpu = threadCpu();
-    const polledMs = this.#poll(elapsedMs);
-    const ownCpuMs = pollCpu();
-    this.#polls.polled(elapsedMs, ownCpuMs + waitCpuMs, ownCpuMs);
+    const expensive = this.#polls.expensiveIsDue(elapsedMs);
+    const polledMs = this.#poll(elapsedMs, expensive);
+    // A lookup's thread is not part of a poll's cost.
+    const hadLookup = this.#steppedWithLookup || this.#suspects.isBusy;
+    this.#polls.polled(elapsedMs, {
+      ownCpuMs: pollCpu(),
+      waitCpuMs: hadLookup ? 0 : waitCpuMs,
+      processes: this.#tree.livingPids.length,
+      expensive,
+    });
     const { pool } = this.#options;
     if (pool) {
       const due = this.#snapshots.due(elapsedMs, pool.liveBytes);
@@ -249,6 +255,7 @@ export class Recorder {
     const distance = this.#polls.distance(elapsedMs);
     pool?.renewLease(Math.max(SHORTEST_LEASE_MS, distance * 4));
     this.#steppedCpuMs = this.#cpu();
+    this.#steppedWithLookup = this.#suspects.isBusy;
     this.#wait(distance);
   }
 
@@ -278,14 +285,9 @@ export class Recorder {
   }
 
   /** @returns the poll's time. */
-  #poll(elapsedMs: Millis): TimeMs {
+  #poll(elapsedMs: Millis, expensive: boolean): TimeMs {
     const timeMs = nowMs();
-    const expensive = this.#polls.expensiveIsDue(elapsedMs);
-    const treeCpu = threadCpu();
     const poll = this.#tree.poll(timeMs, expensive);
-    if (expensive) {
-      this.#polls.expensiveRead(elapsedMs, treeCpu());
-    }
     this.#options.pool?.poll(poll);
     this.#options.devices?.poll(poll);
     this.#pollMemory(poll);
