@@ -77,9 +77,9 @@ const NOT_OURS =
   /^(?:package-lock\.json|LICENSE|bench\/results\/|docs\/json\/|test\/data\/|scripts\/checks\/phrases)/;
 /** Files that are checked: text and source code. */
 const TEXT = /(?:\.(?:md|[cm]?[jt]sx?|[ch]|py|sh|ya?ml|json)|\/tidemark)$/;
-/** The copy of the list in CONTRIBUTING.md, and benchmark results, which the next run replaces. */
+/** The list and the examples in CONTRIBUTING.md, and benchmark results, which the next run replaces. */
 const QUOTED =
-  /<!-- phrases -->.*?<!-- end phrases -->|<!-- bench [\w-]+ -->.*?<!-- end [\w-]+ -->/gs;
+  /<!-- before and after -->.*?<!-- end before and after -->|<!-- phrases -->.*?<!-- end phrases -->|<!-- bench [\w-]+ -->.*?<!-- end [\w-]+ -->/gs;
 
 /** Each use of a phrase is a failure, reported with its place and what to write instead. */
 export async function checkPhrases() {
