@@ -58,7 +58,6 @@ export const PHRASES = [
   { phrase: "at its own moment", instead: "at whatever time" },
   { phrase: "of the window (lives|live)", instead: "made during the window is still live" },
   { phrase: "(tell|tells|say|says) (stand|stands)", instead: "is reliable; is valid" },
-  { phrase: "of the program's own (holds|keeps)", instead: "references from instances of" },
   { phrase: "(recorder|guard|server) that died", instead: "a recorder that crashed" },
   { phrase: "(again and again|time and again)", instead: "repeatedly" },
   { phrase: "(exclude|excludes) each other", instead: "cannot be combined" },

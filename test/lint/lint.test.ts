@@ -306,7 +306,7 @@ describe("text that is not Python source", () => {
     expect(status).toBe(1);
     expect(stdout).toContain("TM-L001");
     expect(stderr).toMatch(
-      /^tidemark: odd\.py:\d+ syntax that the parser does not know: checked around it\n$/,
+      /^tidemark: odd\.py:\d+ contains syntax that the parser does not know: the rest was checked\n$/,
     );
   });
 
@@ -319,7 +319,7 @@ describe("text that is not Python source", () => {
     expect(await check("a.ipynb", '{"cells": []}')).toMatchObject({
       status: 2,
       stderr:
-        "tidemark: a.ipynb is a notebook: check what `jupyter nbconvert --to script` makes of it\n",
+        "tidemark: a.ipynb is a notebook: check the output of `jupyter nbconvert --to script`\n",
     });
   });
 
