@@ -11,6 +11,7 @@ import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
 import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
 import { takeBackupRequests } from "./control.js";
+import { fillWithDemo, makeDemoRoom } from "./demo/demo.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
@@ -23,6 +24,8 @@ export interface ServeOptions {
   readonly listen: { readonly host: string; readonly port: number };
   /** "duckdb:FOLDER" */
   readonly store: string;
+  /** Fill the store, which must be new, with a made-up fleet. */
+  readonly demo: boolean;
   /** Recordings to load before listening. */
   readonly load: readonly string[];
   /** null if no token is needed, which is allowed only on loopback. */
@@ -69,6 +72,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const tokens = new Tokens(options.tokenFile);
   const log = pino({ level: limits.logLevel, base: null }, pino.destination({ fd: 2, sync: true }));
   const warn = (text: string) => log.warn(text);
+  if (options.demo) {
+    await makeDemoRoom(options.store);
+  }
   const { store, folder } = await openStore(options.store);
   try {
     const files = new StreamFiles(join(folder, "streams"));
@@ -89,6 +95,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     }
     const senders = new SenderStreams(ingest, files);
     senders.recover();
+    const endDemo = options.demo ? await fillWithDemo(ingest, options) : () => {};
     for (const path of options.load) {
       const { stream } = await loadRecording(path, ingest);
       say(`loaded ${path} as stream ${stream}`);
@@ -128,6 +135,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     options.listening({ url: `http://${address}`, folder });
     await aborted(options.until);
     clearInterval(retaining);
+    endDemo();
     endControl();
     await ingest.stop();
     changes.close();

@@ -225,12 +225,12 @@ describe("fleet", () => {
     const text = (await fleet(...words)).stdout;
     expect(text).toMatch(/A {2}\{service_name="shop", version="41"\} .* instances/);
     expect(text).toMatch(/\+.* MiB .*cache/);
-    expect(validate((await fleet(...words, "--json")).stdout, "fleetDiff")).toBeDefined();
+    expect(validate((await fleet(...words, "--json")).stdout, "fleet_diff")).toBeDefined();
     const growing = await fleet("growing", "shop");
     expect(growing.stdout).toMatch(/PER HOUR[\s\S]*MiB\/h .*cache/);
     expect(validate((await fleet("growing", "shop", "--json")).stdout, "growing")).toBeDefined();
     expect((await fleet("verdicts")).stdout).toMatch(/SERVICE +VERSION[\s\S]*shop/);
-    expect(validate((await fleet("verdicts", "--json")).stdout, "fleetVerdicts")).toBeDefined();
+    expect(validate((await fleet("verdicts", "--json")).stdout, "fleet_verdicts")).toBeDefined();
     const ago = await fleet("diff", "shop", "--ago", "24h");
     expect(ago.stdout).toContain("No process");
   });

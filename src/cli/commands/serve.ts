@@ -12,7 +12,7 @@ import {
   serve as runServer,
   type ServeOptions,
 } from "../../server/index.js";
-import { defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
+import { defaultDemoFolder, defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
 import type { CommandAbout } from "../options/about.js";
 import { withInterrupt } from "../options/interrupt.js";
 import {
@@ -30,6 +30,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly config?: string;
   readonly listen?: ServeOptions["listen"];
   readonly store?: string;
+  readonly demo?: boolean;
   readonly load?: string[];
   readonly tokenFile?: string;
   readonly keep?: Millis;
@@ -72,6 +73,10 @@ export function buildCommand(): Command {
       "--store <store>",
       "where to keep recordings, such as duckdb:FOLDER (default: a folder in ~/.local/share)",
     )
+    .option(
+      "--demo",
+      "show a made-up fleet of 20 services and 30 days, with two leaks and one regression to find",
+    )
     .option("--load <recordings...>", "load these recordings first")
     .option(
       "--token-file <file>",
@@ -107,6 +112,7 @@ export function buildCommand(): Command {
   return withExamples(
     command,
     "tidemark serve",
+    "tidemark serve --demo",
     "tidemark serve --watch",
     "tidemark serve --load yesterday.tidemark today.tidemark",
     "tidemark serve --listen 0.0.0.0:7070 --token-file /run/secrets/tidemark",
@@ -123,7 +129,8 @@ async function serve(given: ServeCommandOptions): Promise<void> {
     }
   };
   const options = await configured(given);
-  const store = options.store ?? `duckdb:${defaultServerFolder()}`;
+  const usualFolder = options.demo === true ? defaultDemoFolder() : defaultServerFolder();
+  const store = options.store ?? `duckdb:${usualFolder}`;
   if (options.backup !== undefined || options.restore !== undefined) {
     await copyStore(store, options, say);
     return;
@@ -138,6 +145,7 @@ async function serve(given: ServeCommandOptions): Promise<void> {
       await runServer({
         listen: options.listen ?? DEFAULT_LISTEN,
         store,
+        demo: options.demo === true,
         load: options.load ?? [],
         tokenFile: options.tokenFile ?? null,
         pages: FLEET_PAGES_PATH,

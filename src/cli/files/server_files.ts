@@ -8,6 +8,11 @@ export function defaultServerFolder(): string {
   return inDataHome("server");
 }
 
+/** The default of `serve --demo --store`. */
+export function defaultDemoFolder(): string {
+  return inDataHome("demo");
+}
+
 /** The default of `watch --folder`. */
 export function defaultWatchFolder(): string {
   return inDataHome("watch");

@@ -5,13 +5,12 @@
  *     ReceivedProfile ── its sender's stream ── RecordingWriter ── frames ── Ingest.accept (fsync) ── acknowledged
  */
 
-import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { Turns } from "../../model/base/turns.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
-import type { FrameSink } from "../../recording/frames/frame_sink.js";
+import { KeptFrames } from "../../recording/frames/kept_frames.js";
 import { namedBytes, streamName } from "../../recording/sender/stream_name.js";
 import { type StreamItem, StreamReader } from "../../recording/stream_reader.js";
 import { RecordingWriter } from "../../recording/writer.js";
@@ -325,36 +324,4 @@ function limitsOf({ source, figures }: ReceivedProfile): string[] {
     "Allocated figures cover the time of one profile.",
     ...(missing.length === 0 ? [] : [`The profiles have no ${missing.join(", ")}.`]),
   ];
-}
-
-/** Frames that were written but not sent yet. */
-class KeptFrames implements FrameSink {
-  readonly path = "a stream of a sender";
-  readonly failure = null;
-  readonly memory = null;
-  #frames: Buffer[] = [];
-
-  clear(): void {
-    this.#frames = [];
-  }
-
-  append(frames: Buffer): void {
-    this.#frames.push(frames);
-  }
-
-  appendAfterFailure(): void {}
-
-  discard(): void {}
-
-  close(): void {}
-
-  peek(): Buffer {
-    return Buffer.concat(this.#frames);
-  }
-
-  take(): Buffer {
-    const all = this.peek();
-    this.#frames = [];
-    return all;
-  }
 }

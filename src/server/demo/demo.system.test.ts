@@ -1,0 +1,62 @@
+/** The demo fleet has the faults that its description promises, and no others. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { diagnoseRecording } from "../../inspect/recorded/index.js";
+import { present } from "../../model/base/present.js";
+import { openRecording } from "../../recording/reader.js";
+import { DemoRecorder, livesOf } from "./recordings.js";
+import { DEMO_SERVICES } from "./services.js";
+
+const NOW_MS = Date.UTC(2026, 2, 18, 15, 20);
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "tidemark-demo-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The diagnosis of the first running instance of a service. */
+async function diagnosisOf(name: string) {
+  const service = present(DEMO_SERVICES.find((each) => each.name === name));
+  const life = present(livesOf(service, NOW_MS)[0]);
+  const path = join(folder, `${name}.tidemark`);
+  writeFileSync(path, new DemoRecorder(life).begin(NOW_MS));
+  return diagnoseRecording(openRecording(path), async () => {});
+}
+
+test("notifications leaks since its last release; the dict that keeps the subscribers is named", async () => {
+  const { verdict, suspects } = await diagnosisOf("notifications");
+  expect(verdict.kind).toBe("python-leak");
+  expect(verdict.summary).toContain("Hub.subscribe (hub.py:112)");
+  expect(suspects[0]?.holder?.path).toEqual(["module notifications.hub", "SUBSCRIBERS"]);
+  expect(
+    DEMO_SERVICES.find(({ name }) => name === "notifications")?.releases.map(
+      ({ sites }) => sites.filter(({ course }) => course === "leaks").length,
+    ),
+  ).toEqual([0, 0, 1]);
+});
+
+test("thumbnails leaks native memory in the decoder that Decoder.open calls", async () => {
+  const { verdict, suspects } = await diagnosisOf("thumbnails");
+  expect(verdict.kind).toBe("native-leak");
+  expect(suspects[0]?.stack.some((frame) => frame.function === "Decoder.open")).toBe(true);
+});
+
+test.each(
+  DEMO_SERVICES.map(({ name }) => name).filter(
+    (name) => !["notifications", "thumbnails"].includes(name),
+  ),
+)("%s is not accused", async (name) => {
+  const { verdict } = await diagnosisOf(name);
+  expect(["steady", "cache-plateau", "warm-up", "insufficient-evidence"]).toContain(verdict.kind);
+});
+
+test("an instance of notifications was killed at its limit, and its successor runs", () => {
+  const lives = livesOf(
+    present(DEMO_SERVICES.find(({ name }) => name === "notifications")),
+    NOW_MS,
+  );
+  expect(lives.some(({ end }) => end?.killed === true)).toBe(true);
+  expect(lives.filter(({ end }) => end === null)).toHaveLength(4);
+});
