@@ -25,7 +25,24 @@ CLASSES = {
 }
 
 
-def inputs_of(config, batch, sequence):
+def build(config, attention, dtype=torch.float32, device="cpu"):
+    """The model of a configuration with random weights, made for training."""
+    config.use_cache = False
+    kind = CLASSES.get(config.model_type, AutoModelForCausalLM)
+    without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet")
+    # FlashAttention-2 is a library of its own; without a mask, torch's kernel takes its place and reads grouped keys, too.
+    kernel = {} if without_attention else {"attn_implementation": "eager" if attention == "eager" else "sdpa"}
+    with torch.device(device):
+        return kind.from_config(config, dtype=dtype, **kernel)
+
+
+def inputs_of(config, batch, sequence, device="cpu"):
+    """One batch as the model's forward pass takes it, with labels."""
+    with torch.device(device):
+        return random_inputs(config, batch, sequence)
+
+
+def random_inputs(config, batch, sequence):
     kind = config.model_type
     if kind in ("vit", "resnet"):
         side = getattr(config, "image_size", 224)
@@ -52,10 +69,7 @@ def main():
     with open(path) as file:
         values = json.load(file)
     config = AutoConfig.for_model(**values)
-    config.use_cache = False
-    kind = CLASSES.get(config.model_type, AutoModelForCausalLM)
-    state_space = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet")
-    model = kind.from_config(config, **({} if state_space else {"attn_implementation": attention}))
+    model = build(config, attention)
     if lora:
         from peft import LoraConfig, get_peft_model
 
@@ -92,4 +106,5 @@ def main():
     }))
 
 
-main()
+if __name__ == "__main__":
+    main()
