@@ -14,25 +14,27 @@ import ctypes
 import gc
 import json
 import os
-import signal
+import subprocess
 import sys
+import threading
 import time
 import traceback
 
-# Asks NVML whether there is a device: a process that has called the CUDA driver cannot fork workers that use it.
+# Whether there is a device is asked of NVML: a waiting worker must not have a CUDA context.
 os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import torch
 
-from plan_library import build, inputs_of, nbytes
+from plan_library import Saved, build, inputs_of, nbytes
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 STEPS = 3
 NEW_TOKENS = 16
 CASE_LIMIT_S = 30
+WORKERS = 4
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
@@ -49,6 +51,7 @@ def parse(words):
     parser.add_argument("--dtype", default="bf16")
     parser.add_argument("--weights")
     parser.add_argument("--attention", default="sdpa")
+    parser.add_argument("--no-padding", action="store_true")
     parser.add_argument("--lora-rank", type=int, default=8)
     parser.add_argument("--lora-targets", default="")
     parser.add_argument("--context", type=int, default=2048)
@@ -160,26 +163,6 @@ def optimizer_of(name, parameters):
     }[name]()
 
 
-class Saved:
-    """Storages that autograd saves in a forward pass, without parameters, buffers and inputs."""
-
-    def __init__(self, own):
-        self.own, self.bytes, self.kinds, self.kept = own, {}, {}, []
-
-    def pack(self, tensor):
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in self.own and storage.data_ptr() not in self.bytes:
-            self.bytes[storage.data_ptr()] = storage.nbytes()
-            kind = f"{str(tensor.dtype)[6:]} {list(tensor.shape)} in {storage.nbytes()}"
-            self.kinds[kind] = self.kinds.get(kind, 0) + 1
-            self.kept.append(tensor)  # keeps the tensors alive, so that no address is used twice
-        return tensor
-
-    def largest(self):
-        ordered = sorted(self.kinds.items(), key=lambda item: -item[1] * int(item[0].split()[-1]))
-        return [{"tensor": kind, "count": count} for kind, count in ordered[:24]]
-
-
 def train(case, config, options, device, out):
     compute = DTYPES[options.dtype]
     wide = options.weights == "fp32" or compute is torch.float32
@@ -192,7 +175,7 @@ def train(case, config, options, device, out):
     model.train()
     module = torch.compile(model) if options.compile else model
     inputs = inputs_of(config, options.batch, options.seq, device.kind)
-    if options.attention == "sdpa" and "input_ids" in inputs and "pixel_values" not in inputs and config.model_type != "whisper":
+    if options.attention == "sdpa" and not options.no_padding and "input_ids" in inputs and "pixel_values" not in inputs and config.model_type != "whisper":
         # A padded batch: with a mask, transformers repeats grouped keys and values for each head.
         inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         inputs["attention_mask"][0, -1] = 0
@@ -417,31 +400,47 @@ def run_case(case, models, device):
     return out
 
 
-def in_process(case, models, device, limit):
-    """Runs a case in a child, and returns what it measured, or why there is nothing."""
-    reader, writer = os.pipe()
-    baseline = device.used()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        with os.fdopen(writer, "w") as stream:
-            json.dump(run_case(case, models, device), stream)
-        os._exit(0)
-    os.close(writer)
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-    signal.alarm(int(limit))
-    with os.fdopen(reader) as stream:
-        text = stream.read()
-    os.waitpid(child, 0)
-    signal.alarm(0)
-    out = json.loads(text) if text else {"id": case["id"], "error": f"no result after {limit:.0f} s"}
-    out["baseline"] = baseline
-    if "used" in out:
-        out["device"] = out["used"] - baseline
-    return out
+class Worker:
+    """A process that has imported the libraries and waits for its one case, so that imports take no time on the device."""
+
+    def __init__(self):
+        command = [sys.executable, os.path.abspath(__file__), "--worker"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def measure(self, case, models, device, limit):
+        """What it measured, or why there is nothing after `limit` seconds."""
+        self.process.stdout.readline()
+        baseline = device.used()
+        alarm = threading.Timer(limit, self.process.kill)
+        alarm.start()
+        text, _ = self.process.communicate(json.dumps({"case": case, "models": models, "device": device.kind}))
+        alarm.cancel()
+        out = json.loads(text) if text else {"id": case["id"], "error": f"no result after {limit:.0f} s"}
+        out["baseline"] = baseline
+        if "used" in out:
+            out["device"] = out["used"] - baseline
+        return out
+
+
+def work():
+    """The other side of a Worker. What libraries print must not get between the answers."""
+    import transformers
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    print("ready", file=answers, flush=True)
+    given = json.load(sys.stdin)
+    early = torch.cuda.is_initialized()
+    out = run_case(given["case"], given["models"], Device(given["device"]))
+    out |= {"initializedEarly": early, "torch": torch.__version__, "transformers": transformers.__version__}
+    json.dump(out, answers)
+    answers.flush()
+    os._exit(0)  # Without the libraries' own ends, which take seconds.
 
 
 def main():
+    if sys.argv[1:] == ["--worker"]:
+        return work()
     parser = argparse.ArgumentParser()
     parser.add_argument("output")
     parser.add_argument("--only", default="")
@@ -450,31 +449,35 @@ def main():
     parser.add_argument("--cases", default=os.path.join(HERE, "plan_device_cases.json"))
     arguments = parser.parse_args()
     started = time.monotonic()
-    import peft  # noqa: F401 imported once, before the processes fork
-    import transformers
-
     with open(arguments.cases) as file:
         given = json.load(file)
     with open(os.path.join(ROOT, "test/data/plan/models.json")) as file:
         models = {name: each["config"] for name, each in json.load(file).items()}
     models.update(given["models"])
-    os.makedirs(arguments.output, exist_ok=True)
+    output = os.path.abspath(arguments.output)
+    os.makedirs(output, exist_ok=True)
     device = Device(arguments.device)
     only = set(filter(None, arguments.only.split(",")))
-    result = {"date": time.strftime("%Y-%m-%d"), "torch": torch.__version__, "transformers": transformers.__version__, "cases": []}
-    for case in [{"id": "machine", "words": ""}, *given["cases"]]:
-        if only and case["id"] not in only:
-            continue
+    cases = [case for case in [{"id": "machine", "words": ""}, *given["cases"]] if not only or case["id"] in only]
+    result = {"date": time.strftime("%Y-%m-%d"), "cases": []}
+    workers = [Worker() for _ in cases[:WORKERS]]
+    for index, case in enumerate(cases):
         left = arguments.limit - (time.monotonic() - started)
         if left < 5:
             out = {"id": case["id"], "error": "skipped: no time left"}
         else:
-            out = in_process({**case, "output": arguments.output}, models, device, min(case.get("limit", CASE_LIMIT_S), left))
+            own = {case["model"]: models[case["model"]]} if "model" in case else {}
+            worker = workers.pop(0)
+            if index + WORKERS < len(cases):
+                workers.append(Worker())
+            out = worker.measure({**case, "output": output}, own, device, min(case.get("limit", CASE_LIMIT_S), left))
         result["cases"].append(out)
-        with open(os.path.join(arguments.output, "measured.json"), "w") as file:
+        with open(os.path.join(output, "measured.json"), "w") as file:
             json.dump(result, file, indent=1)
         word = out.get("error") or out.get("outOfMemory") or f"allocated {out.get('allocated', 0) / 2**20:.0f} MiB"
-        print(f"{time.monotonic() - started:6.1f} s  {out['id']}: {word[:150]}", flush=True)
+        print(f"{time.monotonic() - started:6.1f} s  {out['id']} ({out.get('seconds', 0)} s): {word[:150]}", flush=True)
+    for worker in workers:
+        worker.process.kill()
 
 
 main()

@@ -21,6 +21,8 @@ const COUNTING: BlockRules = {
   adapter: null,
   inputNeedsGradient: false,
   attention: "flash",
+  masks: "none",
+  repeatsGroups: false,
   loss: "full",
   compiled: false,
   lossCompiled: false,

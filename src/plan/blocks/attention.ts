@@ -6,11 +6,12 @@
  * | flash, sdpa | log-sum-exp, 4 B for each head and position (Dao, "FlashAttention-2", 2023) |
  * | eager | scores after softmax in fp32, and their copy in the compute type: heads × positions² |
  *
- * `sdpa` gets keys and values repeated for each head (`repeat_kv` of transformers), so that grouped-query attention does
- * not reduce what training saves; `flash` reads the groups as they are.
+ * With a mask (a padded batch, a window) `sdpa` gets keys and values repeated for each head (`repeat_kv` and
+ * `use_gqa_in_sdpa` of transformers), and keeps the mask in the compute type; without one, and with `flash`, kernels read
+ * the groups as they are.
  */
 import type { AttentionShape } from "../shape/model_shape.js";
-import type { Tensor } from "../tape/tape.js";
+import type { Parameter, Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import type { AttentionImplementation } from "./rules.js";
 
@@ -36,6 +37,8 @@ interface AttentionPlace {
   readonly queries: number;
   readonly keys: number;
   readonly dropout: boolean;
+  /** Sequences of a text, which a padded batch masks. */
+  readonly maskable: boolean;
   readonly prefix: string;
 }
 
@@ -63,12 +66,12 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   const parallel = build.rules.tensorParallel;
   const heads = shape.heads / parallel;
   const kvHeads = Math.max(1, shape.kvHeads / parallel);
-  const project = (from: Tensor, name: string, outputs: number): Tensor =>
+  const project = (from: Tensor, name: string, outputs: number, bias = shape.bias): Tensor =>
     build.linear(from, {
       name: `${prefix}${name}`,
       inputs: hidden,
       outputs: outputs * parallel,
-      bias: shape.bias,
+      bias,
       split: "outputs",
       group: "attention",
     });
@@ -83,9 +86,10 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     query = build.tape.slice(all, rows * queryWidth);
     key = build.tape.slice(all, rows * kvWidth);
     value = build.tape.slice(all, rows * kvWidth);
+    value = shape.copiesValues === true ? build.copy(value) : value;
   } else {
     query = project(x, "q_proj", queryWidth);
-    key = project(source, "k_proj", kvWidth);
+    key = project(source, "k_proj", kvWidth, shape.keyBias ?? shape.bias);
     value = project(source, "v_proj", kvWidth);
   }
   if (shape.queryKeyNorm !== "none") {
@@ -98,7 +102,8 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     query = rotate(build, query, shape.rotaryShare);
     key = rotate(build, key, shape.rotaryShare);
   }
-  return { query, key, value, heads, kvHeads, joined: shape.rotary && shape.rotaryShare < 1 };
+  const joined = shape.contiguous === true || (shape.rotary && shape.rotaryShare < 1);
+  return { query, key, value, heads, kvHeads, joined };
 }
 
 /** q * cos + rotate_half(q) * sin: constants are factors, so nothing is saved; a partial rotation ends in cat. */
@@ -183,13 +188,13 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
   };
 }
 
-/** Which kernel runs: tanh in the scores and additive biases rule the fused ones out. */
+/** Which kernel runs: additive biases rule the fused ones out, scores beside those of keys those of torch. */
 export function kernelOf(
   shape: AttentionShape,
   wanted: AttentionImplementation,
 ): AttentionImplementation {
-  const fits = !shape.softCap && shape.headSize <= LARGEST_FUSED_HEAD;
-  return fits && shape.scoreBias === "none" ? wanted : "eager";
+  const fits = shape.scoreBias === "none" && shape.headSize <= LARGEST_FUSED_HEAD;
+  return fits && !(shape.sinks === true && wanted === "sdpa") ? wanted : "eager";
 }
 
 function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor {
@@ -200,7 +205,12 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
   const narrow = (x: Tensor): Tensor =>
     build.rules.autocast ? build.cast(x, build.rules.computeBytes) : x;
   const query = narrow(made.query);
-  const repeats = groups > 1 && implementation !== "flash";
+  const { masks, repeatsGroups } = build.rules;
+  const masked =
+    implementation === "sdpa" &&
+    ((masks === "all" && place.maskable) ||
+      (masks !== "none" && shape.window > 0 && shape.window < place.keys));
+  const repeats = groups > 1 && (implementation === "eager" || masked || repeatsGroups);
   const grouped = (x: Tensor): Tensor => narrow(repeats ? build.copy(x, x.elements * groups) : x);
   const key = grouped(made.key);
   const value = grouped(made.value);
@@ -215,12 +225,20 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
     inputs: [query, key, value],
     makes: [out],
     saves: [query, key, value, "output"],
-    extraSaved: [rows * made.heads * FP32],
+    extraSaved: [
+      rows * made.heads * FP32,
+      ...(masked ? [rows * place.keys * query.itemBytes] : []),
+    ],
     // The backward kernels add up the queries' gradient in fp32.
     backwardTemporary: query.itemBytes < FP32 ? query.elements * FP32 : 0,
+    parameters: sinksOf(build, made.heads, shape),
     expensive: "attention",
   });
   return made.joined ? build.copy(mixed as Tensor) : (mixed as Tensor);
+}
+
+function sinksOf(build: LayerBuilder, heads: number, { sinks }: AttentionShape): Parameter[] {
+  return sinks === true ? [build.parameter("sinks", heads, "vector")] : [];
 }
 
 function eager(
@@ -256,11 +274,17 @@ function eager(
     pointwise: true,
     passesGradient: true,
   });
+  // With sinks, in the compute type, of one more score in each row.
   const [soft] = build.tape.op({
     name: "softmax",
     inputs: [masked as Tensor],
-    makes: [{ elements, itemBytes: FP32 }],
+    makes: [
+      shape.sinks === true
+        ? { elements: (elements / keys) * (keys + 1), itemBytes }
+        : { elements, itemBytes: FP32 },
+    ],
     saves: ["output"],
+    parameters: sinksOf(build, heads, shape),
   });
   let weights = build.cast(soft as Tensor, itemBytes);
   if (dropout) {

@@ -113,13 +113,14 @@ export class LayerBuilder {
       : [stored];
   }
 
-  #isTarget({ name, group }: LinearSketch): boolean {
+  #isTarget({ name, group, experts }: LinearSketch): boolean {
     const targets = this.rules.adapter?.targets;
     if (targets === undefined || group === "router") {
       return false;
     }
     if (targets === "all") {
-      return group !== "other";
+      // The experts of transformers 5 are one parameter of three dimensions, and no linear layers.
+      return group !== "other" && experts === undefined;
     }
     return targets === "attention" ? group === "attention" : targets.includes(name);
   }
@@ -280,10 +281,20 @@ export class LayerBuilder {
           ...(shape.bias ? [this.parameter(`${name}.bias`, width, "vector")] : []),
         ]
       : [];
-    const made =
-      shape.kind === "rms" ? this.#rmsNorm(x, width, weights) : this.#layerNorm(x, width, weights);
+    const made = this.#normOf(shape.kind)(x, width, weights);
     this.tape.part = before;
     return made;
+  }
+
+  #normOf(kind: NormShape["kind"]) {
+    switch (kind) {
+      case "rms":
+        return this.#rmsNorm.bind(this);
+      case "layer":
+        return this.#layerNorm.bind(this);
+      case "layer-parts":
+        return this.#layerNormOfParts.bind(this);
+    }
   }
 
   /** As the libraries write it: x32 = x.float(); weight * (x32 * rsqrt(mean(x32²) + eps)).to(x.dtype). */
@@ -328,6 +339,32 @@ export class LayerBuilder {
       pointwise: true,
     });
     return made as Tensor;
+  }
+
+  /** CohereLayerNorm of transformers: w32 * ((x32 - mean) * rsqrt(mean((x32 - mean)²) + eps)), the difference taken twice. */
+  #layerNormOfParts(x: Tensor, width: number, weights: readonly Parameter[]): Tensor {
+    const rows = x.elements / width;
+    const wide = this.cast(x, FP32);
+    const forSquare = this.pointwise("sub", [wide], []);
+    this.pointwise("pow", [forSquare], [forSquare]);
+    const difference = this.pointwise("sub", [wide], []);
+    const [normed] = this.tape.op({
+      name: "layer_norm",
+      inputs: [difference],
+      makes: [{ elements: x.elements, itemBytes: FP32 }],
+      saves: [difference],
+      extraSaved: [rows * FP32],
+      pointwise: true,
+    });
+    const [scaled] = this.tape.op({
+      name: "norm.weight",
+      inputs: [normed as Tensor],
+      makes: [{ elements: x.elements, itemBytes: FP32 }],
+      saves: weights.some(({ trainable }) => trainable) ? [normed as Tensor] : [],
+      parameters: weights,
+      pointwise: true,
+    });
+    return this.cast(scaled as Tensor, x.itemBytes);
   }
 
   activation(x: Tensor, kind: Activation): Tensor {

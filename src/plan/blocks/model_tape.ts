@@ -91,6 +91,7 @@ function oneLayer(
       return transformerLayer(build, x, layer, {
         hidden: tower.hidden,
         positions: place.positions,
+        isText: tower.positions === "sequence",
         other: place.other,
       });
     case "state-space":
@@ -162,14 +163,17 @@ function addRows(
   const tableRows = Math.ceil(table.rows / rules.tensorParallel);
   const parameter: Parameter = {
     ...build.parameter(table.name, tableRows * table.width, "embedding", tableRows),
-    ...(tied ? { tied } : {}),
+    ...(tied || table.shared === true ? { tied: true } : {}),
   };
   const [made] = tape.op({
     name: table.name,
     inputs: [],
     makes: [{ elements: rows * table.width, itemBytes }],
     extraSaved: [rows * INDEX_BYTES],
-    parameters: table.shared === true ? [] : [parameter],
+    parameters: [parameter],
   });
+  if (table.shared === true) {
+    tape.parameters.pop();
+  }
   return x === null ? (made as Tensor) : build.add(x, made as Tensor);
 }

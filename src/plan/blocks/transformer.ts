@@ -9,6 +9,7 @@ export interface LayerPlace {
   readonly hidden: number;
   /** Positions of this tower, and of the tower that cross attention reads. */
   readonly positions: number;
+  readonly isText: boolean;
   readonly other: { readonly output: Tensor; readonly positions: number } | null;
 }
 
@@ -46,10 +47,10 @@ function attend(
   input: Tensor,
   shape: AttentionShape,
   layer: TransformerLayer,
-  { hidden, positions }: LayerPlace,
+  { hidden, positions, isText }: LayerPlace,
   other: LayerPlace["other"] = null,
 ): Tensor {
-  const context = shape.bidirectional ? positions : Math.max(positions, build.rules.context);
+  const context = shape.bidirectional || !isText ? positions : Math.max(positions, build.rules.context);
   return attention(build, input, {
     shape,
     hidden,
@@ -57,6 +58,7 @@ function attend(
     queries: positions,
     keys: other?.positions ?? context,
     dropout: build.rules.dropout && layer.attentionDropout,
+    maskable: isText,
     prefix: other === null ? "" : "cross_",
   });
 }

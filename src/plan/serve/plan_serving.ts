@@ -17,6 +17,7 @@ import { allocatorParts, figureOf, type PartSketch, part } from "../device/alloc
 import { bytesOfCompute, type Engine, quantizationOf, type ServeOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { simulateStep } from "../tape/simulate.js";
+import { masksOf } from "../train/block_rules.js";
 import type { Tape } from "../tape/tape.js";
 import { bytesOfNextToken, bytesOfSequence, cacheShape } from "./attention_cache.js";
 
@@ -229,6 +230,7 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
   const { engine, context, concurrency, tensor } = options;
   const whole = engine === "transformers";
   const computeBytes = bytesOfCompute(options.dtype);
+  const attention = whole ? options.attention : "flash";
   return {
     training: false,
     batch: whole ? concurrency : 1,
@@ -241,7 +243,9 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     trainBase: false,
     adapter: null,
     inputNeedsGradient: false,
-    attention: engine === "transformers" ? options.attention : "flash",
+    attention,
+    masks: masksOf({ attention, padded: options.padded, library: "transformers" }, concurrency),
+    repeatsGroups: false,
     loss: "full",
     compiled: false,
     lossCompiled: false,
