@@ -181,7 +181,10 @@ function withLibrary(python) {
       console.log(`${name}: ${measured.error.slice(0, 120)}`);
       continue;
     }
-    const plan = document(measured.path, `--dtype fp32 --batch 2 --seq 192 --no-padding --attention ${measured.attention}`);
+    const plan = document(
+      measured.path,
+      `--dtype fp32 --batch 2 --seq 192 --no-padding --attention ${measured.attention}`,
+    );
     const saved = (plan.savedActivations ?? []).reduce((sum, { bytes }) => sum + bytes, 0);
     console.log(
       `${name}: parameters ${percent(plan.model.parameters / measured.parameters - 1)}, saved ${percent(saved / measured.saved - 1)}`,

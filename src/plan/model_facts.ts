@@ -23,6 +23,8 @@ const COUNTING: BlockRules = {
   attention: "flash",
   masks: "none",
   repeatsGroups: false,
+  fusesGroups: true,
+  cachesKeys: false,
   loss: "full",
   compiled: false,
   lossCompiled: false,

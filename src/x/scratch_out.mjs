@@ -127,8 +127,8 @@ function formatBytesLikePyTorch(bytes) {
 // src/plan/device/gpus.ts
 var MIB = 2 ** 20;
 var GIB = 2 ** 30;
-var AMPERE_WORKSPACE = 8.125 * MIB;
-var HOPPER_WORKSPACE = 32 * MIB;
+var AMPERE_WORKSPACE = 9.125 * MIB;
+var HOPPER_WORKSPACE = 33 * MIB;
 function gpu(name, memoryGib, contextMib, kind) {
   return {
     name,
@@ -155,9 +155,10 @@ var GPUS = [
   gpu("L40S", 44.4, 420, "ampere"),
   gpu("A100-40GB", 39.4, 420, "ampere"),
   gpu("A100-80GB", 79.2, 420, "ampere"),
-  gpu("H100-80GB", 79.1, 520, "hopper"),
-  gpu("H100-96GB", 94.5, 520, "hopper"),
-  gpu("H200", 139.8, 530, "hopper"),
+  // Measured on an H200 with CUDA 13.0: 621 MiB after the first tensor, 697 after a prefill, 751 to 767 after a training step.
+  gpu("H100-80GB", 79.1, 750, "hopper"),
+  gpu("H100-96GB", 94.5, 750, "hopper"),
+  gpu("H200", 139.8, 750, "hopper"),
   gpu("B200", 178.3, 620, "hopper"),
   gpu("MI300X", 191, 450, "hopper")
 ];
@@ -681,7 +682,7 @@ function attention(build, x, place) {
   const { shape, hidden } = place;
   const before = build.tape.part;
   build.tape.part = "attention";
-  const made = shape.latent ? latentHeads(build, x, place) : plainHeads(build, x, place);
+  const made = shape.latent ? latentHeads(build, x, place) : cachedHeads(build, plainHeads(build, x, place), shape);
   const mixed = kernel(build, made, place);
   const value = shape.valueHeadSize ?? shape.headSize;
   const out = build.linear(mixed, {
@@ -738,6 +739,15 @@ function plainHeads(build, x, place) {
   const joined = shape.contiguous === true || shape.rotary && shape.rotaryShare < 1;
   return { query, key, value, heads, kvHeads, joined };
 }
+function cached(build, x) {
+  const copy = build.copy(x);
+  copy.storage.held = true;
+  build.tape.cachedBytes += copy.storage.bytes;
+  return copy;
+}
+function cachedHeads(build, made, { bidirectional }) {
+  return bidirectional || !build.rules.cachesKeys ? made : { ...made, key: cached(build, made.key), value: cached(build, made.value) };
+}
 function rotate(build, x, share) {
   const turned = build.tape.op({
     name: "rotary",
@@ -790,7 +800,8 @@ function latentHeads(build, x, { shape, hidden }) {
     outputs: kvRank + rotarySize,
     ...shared
   });
-  const rank = build.norm(build.tape.slice(compressed, rows * kvRank), kvRank, norm, "kv_a_norm");
+  const whole2 = build.norm(build.tape.slice(compressed, rows * kvRank), kvRank, norm, "kv_a_norm");
+  const rank = build.rules.cachesKeys ? cached(build, whole2) : whole2;
   const both = build.linear(rank, {
     name: "kv_b_proj",
     inputs: kvRank,
@@ -799,7 +810,8 @@ function latentHeads(build, x, { shape, hidden }) {
     ...shared
   });
   const turned = rotate(build, build.tape.slice(query, rows * heads * rotarySize), 1);
-  const turnedKey = rotate(build, build.tape.slice(compressed, rows * rotarySize), 1);
+  const turnedOnly = rotate(build, build.tape.slice(compressed, rows * rotarySize), 1);
+  const turnedKey = build.rules.cachesKeys ? cached(build, turnedOnly) : turnedOnly;
   const joined = (a, b) => build.tape.op({
     name: "cat",
     inputs: [a, b],
@@ -825,7 +837,7 @@ function kernel(build, made, place) {
   const groups = made.heads / made.kvHeads;
   const narrow = (x) => build.rules.autocast ? build.cast(x, build.rules.computeBytes) : x;
   const query = narrow(made.query);
-  const { masks, repeatsGroups } = build.rules;
+  const { masks, repeatsGroups, fusesGroups } = build.rules;
   const masked2 = implementation === "sdpa" && (masks === "all" && place.maskable || masks !== "none" && shape.window > 0 && shape.window < place.keys);
   const repeats = groups > 1 && (implementation === "eager" || masked2 || repeatsGroups);
   const grouped = (x) => narrow(repeats ? build.copy(x, x.elements * groups) : x);
@@ -836,6 +848,10 @@ function kernel(build, made, place) {
   const out = { elements: rows * made.heads * valueSize, itemBytes: query.itemBytes };
   if (implementation === "eager") {
     return eager(build, { ...made, query, key, value }, place, out);
+  }
+  const grouping = groups > 1 && !repeats;
+  if (implementation === "sdpa" && grouping && (!fusesGroups || shape.copiesValues === true)) {
+    return math(build, { ...made, query, key, value }, place, out);
   }
   const [mixed] = build.tape.op({
     name: "attention",
@@ -852,6 +868,22 @@ function kernel(build, made, place) {
     expensive: "attention"
   });
   return made.joined ? build.copy(mixed) : mixed;
+}
+function math(build, made, place, out) {
+  const groups = made.heads / made.kvHeads;
+  const wide = (x, times) => build.pointwise("scale", [build.copy(build.cast(x, FP32), x.elements * times)], []);
+  const mixed = eager(
+    build,
+    {
+      ...made,
+      query: wide(made.query, 1),
+      key: wide(made.key, groups),
+      value: build.copy(build.cast(made.value, FP32), made.value.elements * groups)
+    },
+    place,
+    { ...out, itemBytes: FP32 }
+  );
+  return build.cast(mixed, out.itemBytes);
 }
 function sinksOf(build, heads, { sinks }) {
   return sinks === true ? [build.parameter("sinks", heads, "vector")] : [];
@@ -993,7 +1025,8 @@ function exchange(build, rows) {
 function experts(build, x, hidden, shape) {
   const { tape, rules } = build;
   const tokens = x.elements / hidden;
-  const logits = build.linear(x, {
+  const isWide = shape.wideRouter === true;
+  const logits = build.linear(isWide ? build.cast(x, FP322) : x, {
     name: "router",
     inputs: hidden,
     outputs: shape.experts,
@@ -1017,24 +1050,28 @@ function experts(build, x, hidden, shape) {
   });
   const exchanged = exchange(build, gathered);
   const made = exchange(build, mlp(build, exchanged, hidden, shape.expert, shape.experts));
+  const itemBytes = isWide ? FP322 : made.itemBytes;
   const [weighted] = tape.op({
     name: "weigh",
     inputs: [made, weights],
-    makes: [{ elements: made.elements, itemBytes: made.itemBytes }],
+    makes: [{ elements: made.elements, itemBytes }],
     saves: [made],
     pointwise: true
   });
   const [ordered] = tape.op({
     name: "gather",
     inputs: [filled(build, weighted, hidden)],
-    makes: [{ elements: made.elements, itemBytes: made.itemBytes }],
+    makes: [{ elements: made.elements, itemBytes }],
     extraSaved: [routed * 8]
   });
-  const [sum] = tape.op({
+  const [added] = tape.op({
     name: "sum",
     inputs: [ordered],
-    makes: [{ elements: x.elements, itemBytes: x.itemBytes }]
+    makes: [{ elements: x.elements, itemBytes }]
   });
+  build.release(gathered);
+  build.release(made);
+  const sum = build.cast(added, x.itemBytes);
   if (shape.shared === null) {
     return sum;
   }
@@ -1438,6 +1475,8 @@ var Tape = class {
   parameters = [];
   units = [];
   part = "embedding";
+  /** Of keys and values that stay after the pass. */
+  cachedBytes = 0;
   #storages = 0;
   get unit() {
     return this.units.length - 1;
@@ -1723,6 +1762,10 @@ var LayerBuilder = class {
     });
     return made;
   }
+  /** A variable of Python holds `x` up to here, although no operation reads it any more. */
+  release(x) {
+    this.tape.op({ name: "release", inputs: [x], makes: [] });
+  }
   /** native_dropout keeps one byte an element. */
   dropout(x) {
     const [made] = this.tape.op({
@@ -1741,22 +1784,25 @@ var LayerBuilder = class {
       this.parameter(`${name}.weight`, width, "vector"),
       ...shape.bias ? [this.parameter(`${name}.bias`, width, "vector")] : []
     ] : [];
-    const made = this.#normOf(shape.kind)(x, width, weights);
+    const made = this.#normOf(shape)(x, width, weights);
     this.tape.part = before;
     return made;
   }
-  #normOf(kind) {
+  #normOf({ kind, wide = false }) {
     switch (kind) {
       case "rms":
-        return this.#rmsNorm.bind(this);
+        return (x, width, weights) => this.#rmsNorm(x, width, weights, wide);
       case "layer":
         return this.#layerNorm.bind(this);
       case "layer-parts":
         return this.#layerNormOfParts.bind(this);
     }
   }
-  /** As the libraries write it: x32 = x.float(); weight * (x32 * rsqrt(mean(x32²) + eps)).to(x.dtype). */
-  #rmsNorm(x, width, weights) {
+  /**
+   * As the libraries write it: x32 = x.float(); weight * (x32 * rsqrt(mean(x32²) + eps)).to(x.dtype). Gemma converts last:
+   * ((1 + weight.float()) * x32 * rsqrt(...)).to(x.dtype).
+   */
+  #rmsNorm(x, width, weights, isWide) {
     const rows = x.elements / width;
     const wide = this.cast(x, FP324);
     const [normed] = this.tape.op({
@@ -1765,23 +1811,22 @@ var LayerBuilder = class {
       makes: [{ elements: x.elements, itemBytes: FP324 }],
       saves: [wide],
       extraSaved: [rows * FP324],
-      forwardTemporary: x.elements * FP324,
       backwardTemporary: x.elements * FP324,
       pointwise: true
     });
-    const narrow = this.cast(normed, x.itemBytes);
+    const narrow = isWide ? normed : this.cast(normed, x.itemBytes);
     if (weights.length === 0) {
       return narrow;
     }
     const [scaled2] = this.tape.op({
       name: "norm.weight",
       inputs: [narrow],
-      makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+      makes: [{ elements: x.elements, itemBytes: narrow.itemBytes }],
       saves: weights.some(({ trainable }) => trainable) ? [narrow] : [],
       parameters: weights,
       pointwise: true
     });
-    return scaled2;
+    return this.cast(scaled2, x.itemBytes);
   }
   /** torch.layer_norm: one kernel that keeps its input and two figures a row; fp32 under autocast. */
   #layerNorm(x, width, weights) {
@@ -1842,12 +1887,15 @@ var LayerBuilder = class {
   }
   /** NewGELUActivation of transformers: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), one kernel for each operation. */
   #geluOfParts(x) {
-    const cube = this.pointwise("pow", [x], [x]);
+    const base = this.rules.autocast ? this.cast(x, FP324) : x;
+    const cube = this.pointwise("pow", [base], [base]);
     const inner = this.add(x, this.pointwise("scale", [cube], []));
     const tanh = this.pointwise("tanh", [this.pointwise("scale", [inner], [])], ["output"]);
     const half = this.pointwise("scale", [x], []);
     const onePlus = this.pointwise("add", [tanh], []);
-    return this.pointwise("mul", [half, onePlus], [half, onePlus]);
+    const made = this.pointwise("mul", [half, onePlus], [half, onePlus]);
+    this.release(x);
+    return made;
   }
 };
 
@@ -1958,17 +2006,22 @@ function attend(build, input, shape, layer, { hidden, positions, isText }, other
 function residual(build, x, layer, hidden, run) {
   const { placement, norm } = layer;
   const dropped = (made) => layer.dropout && build.rules.dropout ? build.dropout(made) : made;
+  const held = (input) => {
+    const made = run(input);
+    build.release(input);
+    return made;
+  };
   switch (placement) {
     case "after-residual":
       return build.norm(build.add(x, dropped(run(x))), hidden, norm);
     case "after":
       return build.add(x, build.norm(run(x), hidden, norm));
     case "sandwich":
-      return build.add(x, build.norm(run(build.norm(x, hidden, norm)), hidden, norm));
+      return build.add(x, build.norm(held(build.norm(x, hidden, norm)), hidden, norm));
     default:
       return build.add(
         x,
-        scaled(build, dropped(run(modulated(build, x, layer, hidden))), layer, hidden)
+        scaled(build, dropped(held(modulated(build, x, layer, hidden))), layer, hidden)
       );
   }
 }
@@ -2059,6 +2112,10 @@ function towerTape(build, tower, place) {
     x = { ...x, needsGradient: true };
   }
   x = build.scatter(x);
+  if (!rules.training) {
+    x.storage.held = true;
+    holdMasks(build, tower, positions);
+  }
   const layers = tower.layers.flatMap(
     ({ count: count2, layer }) => Array.from({ length: count2 }, () => layer)
   );
@@ -2066,13 +2123,37 @@ function towerTape(build, tower, place) {
   const to = Math.floor(layers.length * (stage.index + 1) / stage.count);
   for (const [index, layer] of layers.slice(from, to).entries()) {
     tape.beginUnit(`${tower.name}.${from + index}`, [x], true);
+    const input = x;
     x = oneLayer(build, x, layer, { tower, place });
+    build.release(input);
   }
   if (tower.finalNorm !== null && stage.index === stage.count - 1) {
     tape.beginUnit(`${tower.name}.norm`, [x], false);
     x = build.norm(x, tower.hidden, tower.finalNorm);
   }
   return build.gather(x);
+}
+function holdMasks(build, tower, positions) {
+  const { masks, batch, attention: attention2 } = build.rules;
+  if (masks === "none" || attention2 !== "sdpa" || tower.positions !== "sequence") {
+    return;
+  }
+  const windows = new Set(
+    tower.layers.map(
+      ({ layer }) => layer.kind === "transformer" ? layer.attention?.window ?? 0 : 0
+    )
+  );
+  for (const window2 of windows) {
+    if (masks === "all" || window2 > 0 && window2 < positions) {
+      const elements = (masks === "all" ? batch : 1) * positions ** 2;
+      const [mask] = build.tape.op({
+        name: "mask",
+        inputs: [],
+        makes: [{ elements, itemBytes: 1 }]
+      });
+      mask.storage.held = true;
+    }
+  }
 }
 function oneLayer(build, x, layer, { tower, place }) {
   build.tape.part = "residual";
@@ -2155,7 +2236,7 @@ function addRows(build, x, table, { rows, itemBytes, tied }) {
 }
 
 // src/plan/serve/attention_cache.ts
-function cacheShape(model, itemBytes, tensorParallel = 1) {
+function cacheShape(model, itemBytes, tensorParallel = 1, leavesOneOut = false) {
   const windows = /* @__PURE__ */ new Map();
   let bytesPerToken = 0;
   let bytesPerSequence = 0;
@@ -2166,7 +2247,8 @@ function cacheShape(model, itemBytes, tensorParallel = 1) {
     if (own !== null) {
       const bytes = count2 * bytesOfToken(own, itemBytes, tensorParallel);
       if (own.window > 0) {
-        windows.set(own.window, (windows.get(own.window) ?? 0) + bytes);
+        const window2 = own.window - (leavesOneOut ? 1 : 0);
+        windows.set(window2, (windows.get(window2) ?? 0) + bytes);
       } else {
         bytesPerToken += bytes;
       }
@@ -2239,13 +2321,13 @@ var LASTING = [
   "kv cache",
   "unused kv cache"
 ];
-function allocatorParts(parts, { gpu: gpu2, outsideBytes, replayedGaps }) {
+function allocatorParts(parts, { gpu: gpu2, threads, outsideBytes, replayedGaps: replayedGaps2 }) {
   const made = [
-    part("workspace", gpu2.workspaceBytes, 0.6, {
-      formula: "cuBLAS workspace of one stream",
-      source: "torch.cuda: CUBLAS_WORKSPACE_CONFIG, 8.125 MiB, 32 MiB from Hopper on"
+    part("workspace", threads * gpu2.workspaceBytes, 0.6, {
+      formula: `cuBLAS and cuBLASLt workspaces${threads === 2 ? ", of the forward and of the backward thread" : ""}`,
+      source: "torch.cuda: CUBLAS_WORKSPACE_CONFIG, 8.125 MiB, 32 MiB from Hopper on; 1 MiB for Lt"
     }),
-    fragmentationPart(parts, replayedGaps),
+    fragmentationPart(parts, replayedGaps2),
     contextPart(gpu2)
   ];
   if (outsideBytes > 0) {
@@ -2277,7 +2359,7 @@ function fragmentationPart(parts, replayed) {
   const gaps = all * replayed;
   return {
     ...part("fragmentation", gaps, 0.75, {
-      formula: `the caching allocator, replayed for three steps, reserves ${(replayed * 100).toFixed(1)} % more than it allocates`,
+      formula: `the caching allocator, replayed, reserves ${(replayed * 100).toFixed(1)} % more than it allocates`,
       source,
       where: "reserved"
     }),
@@ -2674,6 +2756,64 @@ function lastUses(operations) {
   return last;
 }
 
+// src/plan/tape/trace.ts
+var AllocationTrace = class {
+  /** `id + 1` for an allocation, `-(id + 1)` for a free. */
+  events = [];
+  /** Bytes of each allocation, by id. */
+  bytes = [];
+  #held = /* @__PURE__ */ new Map();
+  /** One more reason to hold `key`. */
+  hold(key, bytes) {
+    const held = this.#held.get(key);
+    if (held !== void 0) {
+      held.reasons += 1;
+      return;
+    }
+    this.#held.set(key, { id: this.#allocate(bytes), reasons: 1 });
+  }
+  /** One reason less. */
+  drop(key) {
+    const held = this.#held.get(key);
+    if (held === void 0) {
+      return;
+    }
+    held.reasons -= 1;
+    if (held.reasons === 0) {
+      this.#held.delete(key);
+      this.events.push(-(held.id + 1));
+    }
+  }
+  /** The memory of `from` belongs to `to` from now on. */
+  move(from, to) {
+    const held = this.#held.get(from);
+    if (held !== void 0) {
+      this.#held.delete(from);
+      this.#held.set(to, held);
+    }
+  }
+  /** Allocations that live only while one operation runs. */
+  pass(...sizes2) {
+    const ids = sizes2.filter((bytes) => bytes > 0).map((bytes) => this.#allocate(bytes));
+    for (const id of ids) {
+      this.events.push(-(id + 1));
+    }
+  }
+  /** Frees what the step still holds, gradients of parameters included. */
+  end() {
+    for (const { id } of this.#held.values()) {
+      this.events.push(-(id + 1));
+    }
+    this.#held.clear();
+  }
+  #allocate(bytes) {
+    const id = this.bytes.length;
+    this.bytes.push(bytes);
+    this.events.push(id + 1);
+    return id;
+  }
+};
+
 // src/plan/train/block_rules.ts
 var HELD_LOGITS = {
   transformers: "made",
@@ -2716,6 +2856,8 @@ function trainingRules(model, options) {
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
     attention: options.attention,
     masks: masksOf(options, options.batch),
+    fusesGroups: computeBytes < 4 && !options.gpu.old,
+    cachesKeys: false,
     repeatsGroups: !isPeft && options.attention !== "flash",
     loss: options.loss,
     compiled: options.compiled,
@@ -2735,6 +2877,170 @@ function trainingRules(model, options) {
   };
 }
 
+// src/plan/device/caching_allocator.ts
+var MIB2 = 2 ** 20;
+var ROUND = 512;
+var SMALL_REQUEST = MIB2;
+var SMALL_SEGMENT = 2 * MIB2;
+var LARGE_SEGMENT = 20 * MIB2;
+var OWN_SEGMENT_FROM = 10 * MIB2;
+var SEGMENT_ROUND = 2 * MIB2;
+var CachingAllocator = class {
+  /** @param limit bytes that the device has for this process: free segments are returned before it is exceeded */
+  constructor(limit) {
+    this.limit = limit;
+  }
+  #allocated = 0;
+  #reserved = 0;
+  #blocks = 0;
+  #small = [];
+  #large = [];
+  peakAllocated = 0;
+  peakReserved = 0;
+  allocate(request) {
+    const bytes = Math.max(ROUND, Math.ceil(request / ROUND) * ROUND);
+    const isSmall = bytes <= SMALL_REQUEST;
+    const pool2 = isSmall ? this.#small : this.#large;
+    const at = firstOf(pool2, bytes, -1);
+    const found = pool2[at];
+    const block = found ?? this.#newSegment(bytes);
+    if (found !== void 0) {
+      pool2.splice(at, 1);
+      found.free = false;
+    }
+    const rest = block.bytes - bytes;
+    if (isSmall ? rest >= ROUND : rest > SMALL_REQUEST) {
+      this.#split(block, bytes, pool2);
+    }
+    this.#allocated += block.bytes;
+    this.peakAllocated = Math.max(this.peakAllocated, this.#allocated);
+    return block;
+  }
+  free(block) {
+    this.#allocated -= block.bytes;
+    const pool2 = block.segment.bytes === SMALL_SEGMENT ? this.#small : this.#large;
+    let whole2 = block;
+    const { before, after } = block;
+    if (after?.free === true) {
+      remove(pool2, after);
+      whole2.bytes += after.bytes;
+      this.#link(whole2, after.after);
+    }
+    if (before?.free === true) {
+      remove(pool2, before);
+      before.bytes += whole2.bytes;
+      this.#link(before, whole2.after);
+      whole2 = before;
+    }
+    whole2.free = true;
+    pool2.splice(firstOf(pool2, whole2.bytes, whole2.order), 0, whole2);
+  }
+  #newSegment(bytes) {
+    const size2 = bytes <= SMALL_REQUEST ? SMALL_SEGMENT : bytes < OWN_SEGMENT_FROM ? LARGE_SEGMENT : Math.ceil(bytes / SEGMENT_ROUND) * SEGMENT_ROUND;
+    if (this.#reserved + size2 > this.limit) {
+      this.#returnFreeSegments();
+    }
+    this.#reserved += size2;
+    this.peakReserved = Math.max(this.peakReserved, this.#reserved);
+    return this.#block(size2, { bytes: size2 });
+  }
+  #block(bytes, segment) {
+    this.#blocks += 1;
+    return { bytes, order: this.#blocks, segment, before: null, after: null, free: false };
+  }
+  #split(block, bytes, pool2) {
+    const rest = this.#block(block.bytes - bytes, block.segment);
+    block.bytes = bytes;
+    this.#link(rest, block.after);
+    this.#link(block, rest);
+    rest.free = true;
+    pool2.splice(firstOf(pool2, rest.bytes, rest.order), 0, rest);
+  }
+  #link(before, after) {
+    before.after = after;
+    if (after !== null) {
+      after.before = before;
+    }
+  }
+  #returnFreeSegments() {
+    for (const pool2 of [this.#small, this.#large]) {
+      for (const block of pool2.filter((each) => each.bytes === each.segment.bytes)) {
+        remove(pool2, block);
+        this.#reserved -= block.bytes;
+      }
+    }
+  }
+};
+function firstOf(pool2, bytes, order) {
+  let low = 0;
+  let high = pool2.length;
+  while (low < high) {
+    const middle = low + high >> 1;
+    const each = pool2[middle];
+    if (each.bytes < bytes || each.bytes === bytes && each.order < order) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+function remove(pool2, block) {
+  pool2.splice(firstOf(pool2, block.bytes, block.order), 1);
+}
+
+// src/plan/train/replay.ts
+var STEPS = 3;
+function gapsOfPrefill(weights, trace, limit) {
+  const allocator2 = new CachingAllocator(limit);
+  for (const bytes of weights) {
+    allocator2.allocate(bytes);
+  }
+  replayStep(allocator2, trace.events, trace.bytes);
+  const { peakAllocated, peakReserved } = allocator2;
+  return peakAllocated > 0 ? peakReserved / peakAllocated - 1 : 0;
+}
+function gapsOf(peak, { gpu: gpu2 }) {
+  const room = gpu2.memoryBytes - gpu2.contextBytes - peak.ncclBytes;
+  const limit = peak.allocatedBytes < room ? room : Number.POSITIVE_INFINITY;
+  const { allocated, reserved } = replay(peak, limit);
+  return allocated > 0 ? reserved / allocated - 1 : 0;
+}
+function replay({ trace, states }, limit) {
+  const allocator2 = new CachingAllocator(limit);
+  const { weights, states: optimizer, stepTemporaries } = states.tensors;
+  const stay = (sizes2) => {
+    for (const bytes of sizes2) {
+      allocator2.allocate(bytes);
+    }
+  };
+  stay(weights);
+  for (let step = 0; step < STEPS; step++) {
+    const live = replayStep(allocator2, trace.events, trace.bytes);
+    if (step === 0) {
+      stay(optimizer);
+    }
+    const temporaries = stepTemporaries.map((bytes) => allocator2.allocate(bytes));
+    for (const block of [...temporaries, ...live]) {
+      allocator2.free(block);
+    }
+  }
+  return { allocated: allocator2.peakAllocated, reserved: allocator2.peakReserved };
+}
+function replayStep(allocator2, events, sizes2) {
+  const live = /* @__PURE__ */ new Map();
+  for (const event of events) {
+    const id = Math.abs(event) - 1;
+    if (event > 0) {
+      live.set(id, allocator2.allocate(sizes2[id]));
+    } else {
+      allocator2.free(live.get(id));
+      live.delete(id);
+    }
+  }
+  return live.values();
+}
+
 // src/plan/serve/plan_serving.ts
 var BLOCK_TOKENS = {
   transformers: 1,
@@ -2747,16 +3053,22 @@ var PROFILED_SEQUENCES = 256;
 var SAMPLED_LOGIT_BYTES = 16;
 var MICRO_BATCH = 512;
 var UNKNOWN_FACTOR = 2.5;
-function planServing(model, options) {
+function planServing(model, options, gaps) {
   const { tape } = modelTape(model, servingRules(model, options), { index: 0, count: 1 });
-  const peak = simulateStep(tape, {
-    checkpointing: "none",
-    gradientBytesOf: () => 0,
-    gradientsStay: false,
-    gradientsConsumed: false,
-    offloadsInputs: false,
-    communicationOf: () => 0
-  }).peak.bytes;
+  const trace = new AllocationTrace();
+  const simulation = simulateStep(
+    tape,
+    {
+      checkpointing: "none",
+      gradientBytesOf: () => 0,
+      gradientsStay: false,
+      gradientsConsumed: false,
+      offloadsInputs: false,
+      communicationOf: () => 0
+    },
+    trace
+  );
+  const peak = simulation.peak.bytes - tape.cachedBytes + outsideWindows(model, options);
   const stages = options.pipeline;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
   const weights = tape.parameters.reduce((sum, each) => sum + each.bytes, 0) / stages;
@@ -2779,7 +3091,25 @@ function planServing(model, options) {
       })
     );
   }
-  return withCache(model, options, { parts, tape });
+  const replayed = options.engine === "transformers" ? gaps ?? replayedGaps(tape, trace, options, simulation.peak.bytes) : null;
+  return withCache(model, options, { parts, tape, replayed });
+}
+function replayedGaps(tape, trace, { gpu: gpu2 }, passBytes) {
+  const weights = tape.parameters.map(({ bytes }) => bytes).filter((bytes) => bytes > 0);
+  const all = weights.reduce((sum, bytes) => sum + bytes, 0) + passBytes;
+  const room = gpu2.memoryBytes - gpu2.contextBytes;
+  return gapsOfPrefill(weights, trace, all < room ? room : Number.POSITIVE_INFINITY);
+}
+function outsideWindows(model, options) {
+  const { engine, context: context2, concurrency } = options;
+  if (engine !== "transformers") {
+    return 0;
+  }
+  const { windows } = cacheShape(model, kvItemBytes(options), options.tensor);
+  return windows.reduce(
+    (sum, { window: window2, bytesPerToken }) => sum + concurrency * bytesPerToken * Math.max(0, context2 - window2),
+    0
+  );
 }
 function graphBytes(model) {
   const layers = model.towers.reduce(
@@ -2789,15 +3119,15 @@ function graphBytes(model) {
   const MIB11 = 2 ** 20;
   return (180 + 10 * layers) * MIB11;
 }
-function withCache(model, options, { parts, tape }) {
+function withCache(model, options, { parts, tape, replayed }) {
   const { engine, gpu: gpu2 } = options;
-  const cache = cacheShape(model, kvItemBytes(options), options.tensor);
+  const cache = cacheShape(model, kvItemBytes(options), options.tensor, engine === "transformers");
   const block = BLOCK_TOKENS[engine];
   const oneSequence = bytesOfSequence(cache, options.context, block) / options.pipeline;
   const wanted = oneSequence * options.concurrency;
   const outside3 = (options.tensor > 2 ? 420 : options.tensor > 1 ? 250 : 0) * 2 ** 20;
   const fixed = figureOf(
-    [...parts, ...allocatorParts(parts, { gpu: gpu2, outsideBytes: outside3 })],
+    [...parts, ...allocatorParts(parts, { gpu: gpu2, threads: 1, outsideBytes: outside3 })],
     "device"
   ).bytes;
   const room = Math.max(0, roomOf(options, parts, fixed));
@@ -2824,13 +3154,19 @@ function withCache(model, options, { parts, tape }) {
     ...parts,
     ...allocatorParts(
       parts.filter((each) => !preallocates || !each.part.includes("cache")),
-      { gpu: gpu2, outsideBytes: outside3 }
+      {
+        gpu: gpu2,
+        threads: 1,
+        outsideBytes: outside3,
+        ...replayed === null ? {} : { replayedGaps: replayed }
+      }
     )
   ];
   const available = preallocates ? room : Math.max(0, gpu2.memoryBytes - fixed);
   return {
     tape,
     parts: all,
+    gaps: replayed ?? 0,
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     serving: {
       engine,
@@ -2924,6 +3260,8 @@ function servingRules(model, options) {
     attention: attention2,
     masks: masksOf({ attention: attention2, padded: options.padded, library: "transformers" }, concurrency),
     repeatsGroups: false,
+    fusesGroups: computeBytes < 4 && !options.gpu.old,
+    cachesKeys: whole2,
     loss: "full",
     compiled: false,
     lossCompiled: false,
@@ -2957,6 +3295,8 @@ var COUNTING = {
   attention: "flash",
   masks: "none",
   repeatsGroups: false,
+  fusesGroups: true,
+  cachesKeys: false,
   loss: "full",
   compiled: false,
   lossCompiled: false,
@@ -3163,7 +3503,7 @@ function normOf(config, facts2) {
     kind: facts2.norm === "layer-parts" ? "layer-parts" : "layer",
     bias: facts2.norm !== "layer-plain" && facts2.norm !== "layer-parts",
     affine: facts2.norm !== "layer-plain"
-  } : { kind: "rms", bias: false, affine: true };
+  } : { kind: "rms", bias: false, affine: true, wide: config.family.startsWith("gemma") };
 }
 function layerRuns(config, facts2, sizes2) {
   const windows = windowsOf(config, sizes2.layers);
@@ -3325,7 +3665,8 @@ function moeOf(config, dense) {
     expert: { ...dense, width, fused: dense.gated },
     shared: sharedWidth > 0 ? { ...dense, width: sharedWidth } : null,
     sharedGate: config.has("shared_expert_intermediate_size"),
-    routerBias: config.family === "gpt_oss"
+    routerBias: config.family === "gpt_oss",
+    wideRouter: config.family.startsWith("deepseek")
   };
 }
 function denseLayers(config, layers) {
@@ -5124,9 +5465,9 @@ function measureOrNothing(model, options, measure, now) {
 }
 
 // src/plan/train/host.ts
-var MIB2 = 2 ** 20;
-var PROCESS_BYTES = 2600 * MIB2;
-var WORKER_BYTES = 280 * MIB2;
+var MIB3 = 2 ** 20;
+var PROCESS_BYTES = 2600 * MIB3;
+var WORKER_BYTES = 280 * MIB3;
 function hostParts(model, options, peak) {
   const { states } = peak;
   const { parameters } = states.counts;
@@ -5174,64 +5515,6 @@ var OFFLOADED = {
   none: "paged states",
   optimizer: "states and master weights",
   all: "states, master weights and weights"
-};
-
-// src/plan/tape/trace.ts
-var AllocationTrace = class {
-  /** `id + 1` for an allocation, `-(id + 1)` for a free. */
-  events = [];
-  /** Bytes of each allocation, by id. */
-  bytes = [];
-  #held = /* @__PURE__ */ new Map();
-  /** One more reason to hold `key`. */
-  hold(key, bytes) {
-    const held = this.#held.get(key);
-    if (held !== void 0) {
-      held.reasons += 1;
-      return;
-    }
-    this.#held.set(key, { id: this.#allocate(bytes), reasons: 1 });
-  }
-  /** One reason less. */
-  drop(key) {
-    const held = this.#held.get(key);
-    if (held === void 0) {
-      return;
-    }
-    held.reasons -= 1;
-    if (held.reasons === 0) {
-      this.#held.delete(key);
-      this.events.push(-(held.id + 1));
-    }
-  }
-  /** The memory of `from` belongs to `to` from now on. */
-  move(from, to) {
-    const held = this.#held.get(from);
-    if (held !== void 0) {
-      this.#held.delete(from);
-      this.#held.set(to, held);
-    }
-  }
-  /** Allocations that live only while one operation runs. */
-  pass(...sizes2) {
-    const ids = sizes2.filter((bytes) => bytes > 0).map((bytes) => this.#allocate(bytes));
-    for (const id of ids) {
-      this.events.push(-(id + 1));
-    }
-  }
-  /** Frees what the step still holds, gradients of parameters included. */
-  end() {
-    for (const { id } of this.#held.values()) {
-      this.events.push(-(id + 1));
-    }
-    this.#held.clear();
-  }
-  #allocate(bytes) {
-    const id = this.bytes.length;
-    this.bytes.push(bytes);
-    this.events.push(id + 1);
-    return id;
-  }
 };
 
 // src/plan/train/communication.ts
@@ -5372,6 +5655,7 @@ function trainingParts(peak, options, { model, gaps }) {
     ...parts,
     ...allocatorParts(parts, {
       gpu: options.gpu,
+      threads: 2,
       outsideBytes: peak.ncclBytes,
       replayedGaps: gaps
     })
@@ -5425,161 +5709,6 @@ function divided({ parallelism }) {
 }
 function counted(elements) {
   return elements >= 1e9 ? `${(elements / 1e9).toFixed(3)}e9` : `${(elements / 1e6).toFixed(2)}e6`;
-}
-
-// src/plan/device/caching_allocator.ts
-var MIB3 = 2 ** 20;
-var ROUND = 512;
-var SMALL_REQUEST = MIB3;
-var SMALL_SEGMENT = 2 * MIB3;
-var LARGE_SEGMENT = 20 * MIB3;
-var OWN_SEGMENT_FROM = 10 * MIB3;
-var SEGMENT_ROUND = 2 * MIB3;
-var CachingAllocator = class {
-  /** @param limit bytes that the device has for this process: free segments are returned before it is exceeded */
-  constructor(limit) {
-    this.limit = limit;
-  }
-  #allocated = 0;
-  #reserved = 0;
-  #blocks = 0;
-  #small = [];
-  #large = [];
-  peakAllocated = 0;
-  peakReserved = 0;
-  allocate(request) {
-    const bytes = Math.max(ROUND, Math.ceil(request / ROUND) * ROUND);
-    const isSmall = bytes <= SMALL_REQUEST;
-    const pool2 = isSmall ? this.#small : this.#large;
-    const at = firstOf(pool2, bytes, -1);
-    const found = pool2[at];
-    const block = found ?? this.#newSegment(bytes);
-    if (found !== void 0) {
-      pool2.splice(at, 1);
-      found.free = false;
-    }
-    const rest = block.bytes - bytes;
-    if (isSmall ? rest >= ROUND : rest > SMALL_REQUEST) {
-      this.#split(block, bytes, pool2);
-    }
-    this.#allocated += block.bytes;
-    this.peakAllocated = Math.max(this.peakAllocated, this.#allocated);
-    return block;
-  }
-  free(block) {
-    this.#allocated -= block.bytes;
-    const pool2 = block.segment.bytes === SMALL_SEGMENT ? this.#small : this.#large;
-    let whole2 = block;
-    const { before, after } = block;
-    if (after?.free === true) {
-      remove(pool2, after);
-      whole2.bytes += after.bytes;
-      this.#link(whole2, after.after);
-    }
-    if (before?.free === true) {
-      remove(pool2, before);
-      before.bytes += whole2.bytes;
-      this.#link(before, whole2.after);
-      whole2 = before;
-    }
-    whole2.free = true;
-    pool2.splice(firstOf(pool2, whole2.bytes, whole2.order), 0, whole2);
-  }
-  #newSegment(bytes) {
-    const size2 = bytes <= SMALL_REQUEST ? SMALL_SEGMENT : bytes < OWN_SEGMENT_FROM ? LARGE_SEGMENT : Math.ceil(bytes / SEGMENT_ROUND) * SEGMENT_ROUND;
-    if (this.#reserved + size2 > this.limit) {
-      this.#returnFreeSegments();
-    }
-    this.#reserved += size2;
-    this.peakReserved = Math.max(this.peakReserved, this.#reserved);
-    return this.#block(size2, { bytes: size2 });
-  }
-  #block(bytes, segment) {
-    this.#blocks += 1;
-    return { bytes, order: this.#blocks, segment, before: null, after: null, free: false };
-  }
-  #split(block, bytes, pool2) {
-    const rest = this.#block(block.bytes - bytes, block.segment);
-    block.bytes = bytes;
-    this.#link(rest, block.after);
-    this.#link(block, rest);
-    rest.free = true;
-    pool2.splice(firstOf(pool2, rest.bytes, rest.order), 0, rest);
-  }
-  #link(before, after) {
-    before.after = after;
-    if (after !== null) {
-      after.before = before;
-    }
-  }
-  #returnFreeSegments() {
-    for (const pool2 of [this.#small, this.#large]) {
-      for (const block of pool2.filter((each) => each.bytes === each.segment.bytes)) {
-        remove(pool2, block);
-        this.#reserved -= block.bytes;
-      }
-    }
-  }
-};
-function firstOf(pool2, bytes, order) {
-  let low = 0;
-  let high = pool2.length;
-  while (low < high) {
-    const middle = low + high >> 1;
-    const each = pool2[middle];
-    if (each.bytes < bytes || each.bytes === bytes && each.order < order) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-function remove(pool2, block) {
-  pool2.splice(firstOf(pool2, block.bytes, block.order), 1);
-}
-
-// src/plan/train/replay.ts
-var STEPS = 3;
-function gapsOf(peak, { gpu: gpu2 }) {
-  const room = gpu2.memoryBytes - gpu2.contextBytes - peak.ncclBytes;
-  const limit = peak.allocatedBytes < room ? room : Number.POSITIVE_INFINITY;
-  const { allocated, reserved } = replay(peak, limit);
-  return allocated > 0 ? reserved / allocated - 1 : 0;
-}
-function replay({ trace, states }, limit) {
-  const allocator2 = new CachingAllocator(limit);
-  const { weights, states: optimizer, stepTemporaries } = states.tensors;
-  const stay = (sizes2) => {
-    for (const bytes of sizes2) {
-      allocator2.allocate(bytes);
-    }
-  };
-  stay(weights);
-  for (let step = 0; step < STEPS; step++) {
-    const live = replayStep(allocator2, trace.events, trace.bytes);
-    if (step === 0) {
-      stay(optimizer);
-    }
-    const temporaries = stepTemporaries.map((bytes) => allocator2.allocate(bytes));
-    for (const block of [...temporaries, ...live]) {
-      allocator2.free(block);
-    }
-  }
-  return { allocated: allocator2.peakAllocated, reserved: allocator2.peakReserved };
-}
-function replayStep(allocator2, events, sizes2) {
-  const live = /* @__PURE__ */ new Map();
-  for (const event of events) {
-    const id = Math.abs(event) - 1;
-    if (event > 0) {
-      live.set(id, allocator2.allocate(sizes2[id]));
-    } else {
-      allocator2.free(live.get(id));
-      live.delete(id);
-    }
-  }
-  return live.values();
 }
 
 // src/plan/train/states.ts
@@ -5699,7 +5828,7 @@ function devicePeak(model, options, stage) {
     ncclBytes: ncclBytes(options),
     inFlight,
     stepIsPeak: step > backward,
-    allocatedBytes: Math.max(step, backward) + options.gpu.workspaceBytes,
+    allocatedBytes: Math.max(step, backward) + 2 * options.gpu.workspaceBytes,
     rank: stage.count === 1 ? "" : `pipeline stage ${stage.index} of ${stage.count}`
   };
 }
@@ -5727,11 +5856,12 @@ function planMemory(model, options) {
   };
 }
 function measureFrom(model, options) {
-  return withGaps(options.mode === "train" ? planTraining(model, options).gaps : 0);
+  const { gaps } = options.mode === "train" ? planTraining(model, options) : planServing(model, options);
+  return withGaps(gaps);
 }
 function withGaps(gaps) {
   return (model, options) => {
-    const { parts } = options.mode === "train" ? planTraining(model, options, gaps) : planServing(model, options);
+    const { parts } = options.mode === "train" ? planTraining(model, options, gaps) : planServing(model, options, gaps);
     return figureOf(parts, "device").bytes;
   };
 }
@@ -5758,7 +5888,7 @@ function trainingDocument(model, options) {
   return { plan: plan2, gaps };
 }
 function servingDocument(model, options) {
-  const { parts, serving } = planServing(model, options);
+  const { parts, serving, gaps } = planServing(model, options);
   const plan2 = finished(
     {
       schema: "tidemark.plan/1",
@@ -5775,7 +5905,7 @@ function servingDocument(model, options) {
     parts,
     deviceCount(options)
   );
-  return { plan: plan2, gaps: 0 };
+  return { plan: plan2, gaps };
 }
 function finished(plan2, parts, devices) {
   const { known } = plan2.model;

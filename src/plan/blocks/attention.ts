@@ -46,7 +46,9 @@ export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace)
   const { shape, hidden } = place;
   const before = build.tape.part;
   build.tape.part = "attention";
-  const made = shape.latent ? latentHeads(build, x, place) : plainHeads(build, x, place);
+  const made = shape.latent
+    ? latentHeads(build, x, place)
+    : cachedHeads(build, plainHeads(build, x, place), shape);
   const mixed = kernel(build, made, place);
   const value = shape.valueHeadSize ?? shape.headSize;
   const out = build.linear(mixed, {
@@ -106,6 +108,20 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   return { query, key, value, heads, kvHeads, joined };
 }
 
+/** Generation keeps keys and values of causal layers as copies of their own (DynamicCache of transformers). */
+function cached(build: LayerBuilder, x: Tensor): Tensor {
+  const copy = build.copy(x);
+  copy.storage.held = true;
+  build.tape.cachedBytes += copy.storage.bytes;
+  return copy;
+}
+
+function cachedHeads(build: LayerBuilder, made: Heads, { bidirectional }: AttentionShape): Heads {
+  return bidirectional || !build.rules.cachesKeys
+    ? made
+    : { ...made, key: cached(build, made.key), value: cached(build, made.value) };
+}
+
 /** q * cos + rotate_half(q) * sin: constants are factors, so nothing is saved; a partial rotation ends in cat. */
 function rotate(build: LayerBuilder, x: Tensor, share: number): Tensor {
   const turned = build.tape.op({
@@ -161,7 +177,8 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
     outputs: kvRank + rotarySize,
     ...shared,
   });
-  const rank = build.norm(build.tape.slice(compressed, rows * kvRank), kvRank, norm, "kv_a_norm");
+  const whole = build.norm(build.tape.slice(compressed, rows * kvRank), kvRank, norm, "kv_a_norm");
+  const rank = build.rules.cachesKeys ? cached(build, whole) : whole;
   const both = build.linear(rank, {
     name: "kv_b_proj",
     inputs: kvRank,
@@ -170,7 +187,8 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
     ...shared,
   });
   const turned = rotate(build, build.tape.slice(query, rows * heads * rotarySize), 1);
-  const turnedKey = rotate(build, build.tape.slice(compressed, rows * rotarySize), 1);
+  const turnedOnly = rotate(build, build.tape.slice(compressed, rows * rotarySize), 1);
+  const turnedKey = build.rules.cachesKeys ? cached(build, turnedOnly) : turnedOnly;
   const joined = (a: Tensor, b: Tensor): Tensor =>
     build.tape.op({
       name: "cat",
@@ -205,7 +223,7 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
   const narrow = (x: Tensor): Tensor =>
     build.rules.autocast ? build.cast(x, build.rules.computeBytes) : x;
   const query = narrow(made.query);
-  const { masks, repeatsGroups } = build.rules;
+  const { masks, repeatsGroups, fusesGroups } = build.rules;
   const masked =
     implementation === "sdpa" &&
     ((masks === "all" && place.maskable) ||
@@ -219,6 +237,10 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
   const out = { elements: rows * made.heads * valueSize, itemBytes: query.itemBytes };
   if (implementation === "eager") {
     return eager(build, { ...made, query, key, value }, place, out);
+  }
+  const grouping = groups > 1 && !repeats;
+  if (implementation === "sdpa" && grouping && (!fusesGroups || shape.copiesValues === true)) {
+    return math(build, { ...made, query, key, value }, place, out);
   }
   const [mixed] = build.tape.op({
     name: "attention",
@@ -235,6 +257,33 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
     expensive: "attention",
   });
   return made.joined ? build.copy(mixed as Tensor) : (mixed as Tensor);
+}
+
+/**
+ * What scaled_dot_product_attention runs where no fused kernel fits: everything in fp32, with scaled queries and keys and
+ * repeated values of its own (torch, _scaled_dot_product_attention_math).
+ */
+function math(
+  build: LayerBuilder,
+  made: Heads,
+  place: AttentionPlace,
+  out: { elements: number; itemBytes: number },
+): Tensor {
+  const groups = made.heads / made.kvHeads;
+  const wide = (x: Tensor, times: number): Tensor =>
+    build.pointwise("scale", [build.copy(build.cast(x, FP32), x.elements * times)], []);
+  const mixed = eager(
+    build,
+    {
+      ...made,
+      query: wide(made.query, 1),
+      key: wide(made.key, groups),
+      value: build.copy(build.cast(made.value, FP32), made.value.elements * groups),
+    },
+    place,
+    { ...out, itemBytes: FP32 },
+  );
+  return build.cast(mixed, out.itemBytes);
 }
 
 function sinksOf(build: LayerBuilder, heads: number, { sinks }: AttentionShape): Parameter[] {

@@ -114,7 +114,8 @@ function exchange(build: LayerBuilder, rows: Tensor): Tensor {
 function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape): Tensor {
   const { tape, rules } = build;
   const tokens = x.elements / hidden;
-  const logits = build.linear(x, {
+  const isWide = shape.wideRouter === true;
+  const logits = build.linear(isWide ? build.cast(x, FP32) : x, {
     name: "router",
     inputs: hidden,
     outputs: shape.experts,
@@ -138,10 +139,11 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
   });
   const exchanged = exchange(build, gathered as Tensor);
   const made = exchange(build, mlp(build, exchanged, hidden, shape.expert, shape.experts));
+  const itemBytes = isWide ? FP32 : made.itemBytes;
   const [weighted] = tape.op({
     name: "weigh",
     inputs: [made, weights as Tensor],
-    makes: [{ elements: made.elements, itemBytes: made.itemBytes }],
+    makes: [{ elements: made.elements, itemBytes }],
     saves: [made],
     pointwise: true,
   });
@@ -149,16 +151,19 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
   const [ordered] = tape.op({
     name: "gather",
     inputs: [filled(build, weighted as Tensor, hidden)],
-    makes: [{ elements: made.elements, itemBytes: made.itemBytes }],
+    makes: [{ elements: made.elements, itemBytes }],
     extraSaved: [routed * 8],
   });
-  const [sum] = tape.op({
+  const [added] = tape.op({
     name: "sum",
     inputs: [ordered as Tensor],
-    makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+    makes: [{ elements: x.elements, itemBytes }],
   });
+  build.release(gathered as Tensor);
+  build.release(made);
+  const sum = build.cast(added as Tensor, x.itemBytes);
   if (shape.shared === null) {
-    return sum as Tensor;
+    return sum;
   }
   let beside = mlp(build, x, hidden, shape.shared);
   if (shape.sharedGate) {
@@ -170,5 +175,5 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     });
     beside = build.pointwise("mul", [beside, gate], [beside, gate]);
   }
-  return build.add(sum as Tensor, beside);
+  return build.add(sum, beside);
 }

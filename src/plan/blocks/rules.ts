@@ -41,6 +41,10 @@ export interface BlockRules {
    * lengths and windows as parameters).
    */
   readonly masks: "all" | "windows" | "none";
+  /** Fused kernels read groups of keys: FlashAttention, which needs 16 bit and an Ampere device. */
+  readonly fusesGroups: boolean;
+  /** Key and value tensors of causal layers stay, as copies (generation). */
+  readonly cachesKeys: boolean;
   /** Keys and values are repeated for each head of their group even without a mask (libraries that call repeat_kv). */
   readonly repeatsGroups: boolean;
   readonly loss: LossImplementation;

@@ -206,7 +206,7 @@ function normOf(config: ModelConfig, facts: FamilyFacts): NormShape {
         bias: facts.norm !== "layer-plain" && facts.norm !== "layer-parts",
         affine: facts.norm !== "layer-plain",
       }
-    : { kind: "rms", bias: false, affine: true };
+    : { kind: "rms", bias: false, affine: true, wide: config.family.startsWith("gemma") };
 }
 
 interface Sizes {
@@ -410,6 +410,7 @@ function moeOf(config: ModelConfig, dense: MlpShape): MlpShape | MoeShape {
     shared: sharedWidth > 0 ? { ...dense, width: sharedWidth } : null,
     sharedGate: config.has("shared_expert_intermediate_size"),
     routerBias: config.family === "gpt_oss",
+    wideRouter: config.family.startsWith("deepseek"),
   };
 }
 

@@ -75,6 +75,8 @@ export interface MoeShape {
   /** A gate before the shared expert (Qwen 2 MoE). */
   readonly sharedGate: boolean;
   readonly routerBias: boolean;
+  /** The router computes in fp32, and what the experts made is weighted in fp32 (DeepSeek). */
+  readonly wideRouter?: boolean;
 }
 
 /** State-space layer: Mamba 1 or 2. */
@@ -95,6 +97,8 @@ export interface NormShape {
   /** `layer-parts`: a layer norm that is not torch's, but one kernel for each operation, in fp32 (Cohere). */
   readonly kind: "rms" | "layer" | "layer-parts";
   readonly bias: boolean;
+  /** Multiplied with the weights before it is converted back from fp32 (Gemma). */
+  readonly wide?: boolean;
   /** False: without weights (OLMo 1, DiT). */
   readonly affine: boolean;
 }

@@ -3,7 +3,13 @@ import { notAModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf, readDecoder } from "./decoder.js";
 import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
-import type { Activation, ConvolutionLayer, HeadShape, LayerRun, TowerShape } from "./model_shape.js";
+import type {
+  Activation,
+  ConvolutionLayer,
+  HeadShape,
+  LayerRun,
+  TowerShape,
+} from "./model_shape.js";
 
 export const VISION_FAMILIES: readonly string[] = ["vit", "deit", "dinov2", "beit", "vit_mae"];
 export const TWO_TOWER_FAMILIES: readonly string[] = ["clip", "siglip", "chinese_clip"];

@@ -107,6 +107,8 @@ export class Tape {
   readonly parameters: Parameter[] = [];
   readonly units: Unit[] = [];
   part: TapePart = "embedding";
+  /** Of keys and values that stay after the pass. */
+  cachedBytes: Bytes = 0;
   #storages = 0;
 
   /** @param compiled pointwise results are recomputed, as torch.compile's partitioner does */

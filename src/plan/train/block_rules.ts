@@ -54,6 +54,8 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
     attention: options.attention,
     masks: masksOf(options, options.batch),
+    fusesGroups: computeBytes < 4 && !options.gpu.old,
+    cachesKeys: false,
     repeatsGroups: !isPeft && options.attention !== "flash",
     loss: options.loss,
     compiled: options.compiled,
