@@ -4,7 +4,7 @@
 
 The counterpart of test/plan/families.py with the library itself: measures what transformers (with `lora`: PEFT, in bf16
 under autocast) saves for the backward pass, not what a reimplementation in plain torch saves. Prints one
-JSON object for each model and attention (eager, sdpa without a mask).
+JSON object for each model and attention: eager in fp32, sdpa without a mask in bf16.
 """
 import json
 import sys
@@ -88,13 +88,17 @@ def measure(path, attention, batch, sequence, lora):
     with open(path) as file:
         values = json.load(file)
     config = AutoConfig.for_model(**values)
-    model = build(config, attention)
+    # Fused kernels read groups of keys in 16 bit alone.
+    model = build(config, attention, torch.float32 if attention == "eager" else torch.bfloat16)
     if lora:
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model.to(torch.bfloat16), LoraConfig(r=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]))
     model.train()
-    inputs = inputs_of(config, batch, sequence)
+    inputs = {
+        name: value.to(model.dtype) if torch.is_tensor(value) and value.is_floating_point() else value
+        for name, value in inputs_of(config, batch, sequence).items()
+    }
     own = {tensor.untyped_storage().data_ptr() for tensor in [*model.parameters(), *model.buffers()]}
     own |= {tensor.untyped_storage().data_ptr() for tensor in inputs.values() if isinstance(tensor, torch.Tensor)}
     saved = Saved(own)

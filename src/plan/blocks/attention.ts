@@ -95,7 +95,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     value = project(source, "v_proj", kvWidth);
   }
   if (shape.queryKeyNorm !== "none") {
-    const norm = { kind: "rms", bias: false, affine: true } as const;
+    const norm = { kind: "rms", bias: false, affine: true, wide: shape.wideNorm === true } as const;
     const perHead = shape.queryKeyNorm === "head";
     query = build.norm(query, perHead ? shape.headSize : queryWidth, norm, "q_norm");
     key = build.norm(key, perHead ? shape.headSize : kvWidth, norm, "k_norm");
@@ -229,7 +229,14 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
     ((masks === "all" && place.maskable) ||
       (masks !== "none" && shape.window > 0 && shape.window < place.keys));
   const repeats = groups > 1 && (implementation === "eager" || masked || repeatsGroups);
-  const grouped = (x: Tensor): Tensor => narrow(repeats ? build.copy(x, x.elements * groups) : x);
+  // One head is expanded without a copy, which fused kernels read as it is.
+  const expands = made.kvHeads === 1 && implementation === "sdpa";
+  const grouped = (x: Tensor): Tensor =>
+    narrow(
+      !repeats || expands
+        ? { ...x, elements: x.elements * (repeats ? groups : 1) }
+        : build.copy(x, x.elements * groups),
+    );
   const key = grouped(made.key);
   const value = grouped(made.value);
   const valueSize = shape.valueHeadSize ?? shape.headSize;
@@ -323,6 +330,7 @@ function eager(
     pointwise: true,
     passesGradient: true,
   });
+  const softBytes = shape.narrowSoftmax === true && !build.rules.autocast ? itemBytes : FP32;
   // With sinks, in the compute type, of one more score in each row.
   const [soft] = build.tape.op({
     name: "softmax",
@@ -330,7 +338,7 @@ function eager(
     makes: [
       shape.sinks === true
         ? { elements: (elements / keys) * (keys + 1), itemBytes }
-        : { elements, itemBytes: FP32 },
+        : { elements, itemBytes: softBytes },
     ],
     saves: ["output"],
     parameters: sinksOf(build, heads, shape),

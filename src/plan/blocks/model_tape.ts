@@ -123,7 +123,10 @@ function oneLayer(
       return transformerLayer(build, x, layer, {
         hidden: tower.hidden,
         positions: place.positions,
-        isText: tower.positions === "sequence",
+        // Frames of speech have one length, and the text that is decoded from them has no mask either.
+        isText:
+          tower.positions === "sequence" &&
+          (place.other === null || place.model.towers[0]?.positions === "sequence"),
         other: place.other,
       });
     case "state-space":

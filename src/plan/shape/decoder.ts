@@ -37,6 +37,8 @@ interface FamilyFacts {
   readonly extraPositions?: number;
   readonly sinks?: true;
   readonly contiguous?: true;
+  readonly narrowSoftmax?: true;
+  readonly wideNorm?: true;
 }
 
 const GPT2: FamilyFacts = {
@@ -50,6 +52,7 @@ const GPT2: FamilyFacts = {
   positions: "learned",
   tied: true,
   dropout: true,
+  narrowSoftmax: true,
 };
 
 const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
@@ -72,14 +75,26 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
     sinks: true,
   },
   olmo: { norm: "layer-plain" },
-  olmo2: { placement: "after", headNorm: "row" },
+  olmo2: { placement: "after", headNorm: "row", wideNorm: true },
   olmoe: { headNorm: "row" },
   phi3: { fusedQkv: true, fusedMlp: true, contiguous: true },
   phimoe: { norm: "layer" },
   glm: { fusedMlp: true, attentionBias: true },
-  gemma: { tied: true, activation: "gelu" },
-  gemma2: { tied: true, activation: "gelu", placement: "sandwich", softCap: true },
-  gemma3_text: { tied: true, activation: "gelu", placement: "sandwich", headNorm: "head" },
+  gemma: { tied: true, activation: "gelu", wideNorm: true },
+  gemma2: {
+    tied: true,
+    activation: "gelu",
+    placement: "sandwich",
+    softCap: true,
+    wideNorm: true,
+  },
+  gemma3_text: {
+    tied: true,
+    activation: "gelu",
+    placement: "sandwich",
+    headNorm: "head",
+    wideNorm: true,
+  },
   cohere: { norm: "layer-parts", parallel: 1, tied: true },
   stablelm: { norm: "layer" },
   starcoder2: {
@@ -103,16 +118,26 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   },
   gpt2: GPT2,
   gpt_bigcode: { ...GPT2, activation: "gelu" },
-  gpt_neox: { ...omit(GPT2, "positions", "tied", "dropout"), activation: "gelu", parallel: 2 },
+  gpt_neox: {
+    ...omit(GPT2, "positions", "tied", "dropout", "narrowSoftmax"),
+    activation: "gelu",
+    parallel: 2,
+  },
   gptj: {
     ...omit(GPT2, "positions", "tied", "fusedQkv", "attentionBias", "outputBias", "dropout"),
     parallel: 1,
     headBias: true,
   },
-  opt: { ...omit(GPT2, "fusedQkv"), activation: "relu", extraPositions: 2 },
+  opt: { ...omit(GPT2, "fusedQkv", "narrowSoftmax"), activation: "relu", extraPositions: 2 },
   // Its GELU is an autograd function that keeps its input alone (modeling_bloom.py, GeLUFunction).
-  bloom: { ...omit(GPT2, "dropout"), activation: "gelu", positions: "alibi", embeddingNorm: true },
+  bloom: {
+    ...omit(GPT2, "dropout", "narrowSoftmax"),
+    activation: "gelu",
+    positions: "alibi",
+    embeddingNorm: true,
+  },
   falcon: {
+    narrowSoftmax: true,
     norm: "layer",
     parallel: 1,
     plainMlp: true,
@@ -206,7 +231,7 @@ function normOf(config: ModelConfig, facts: FamilyFacts): NormShape {
         bias: facts.norm !== "layer-plain" && facts.norm !== "layer-parts",
         affine: facts.norm !== "layer-plain",
       }
-    : { kind: "rms", bias: false, affine: true, wide: config.family.startsWith("gemma") };
+    : { kind: "rms", bias: false, affine: true, wide: facts.wideNorm === true };
 }
 
 interface Sizes {
@@ -303,6 +328,8 @@ export function attentionOf(
     scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
     bidirectional: false,
     ...(facts.sinks === true ? { sinks: true } : {}),
+    ...(facts.wideNorm === true ? { wideNorm: true } : {}),
+    ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),
     ...(facts.contiguous === true ? { contiguous: true } : {}),
     ...(isOneHead(config) ? { copiesValues: true } : {}),
   } as const;

@@ -19,6 +19,8 @@ export interface AttentionShape {
   readonly keyBias?: boolean;
   /** A learned score of each head beside those of the keys (gpt-oss): no fused kernel of torch has it. */
   readonly sinks?: boolean;
+  /** Scores are normalized in the compute type, not in fp32 (T5, BERT, GPT-2); autocast takes fp32 all the same. */
+  readonly narrowSoftmax?: boolean;
   /** Queries are copied into the kernel's own layout (Phi-3, Whisper), so that the output matrix needs a copy, too. */
   readonly contiguous?: boolean;
   /** Values are copied out of the fused product (Falcon with one head of keys). */
@@ -30,6 +32,8 @@ export interface AttentionShape {
   readonly rotaryShare: number;
   /** Norms of the queries and the keys: of each head (Qwen 3, Gemma 3), of the whole row (OLMo 2), or none. */
   readonly queryKeyNorm: "none" | "head" | "row";
+  /** Norms of queries and keys are multiplied in fp32, as the layer's own (Gemma 3, OLMo 2). */
+  readonly wideNorm?: boolean;
   /** Tokens that a position can see; 0: all before it. */
   readonly window: number;
   /** Scores pass through tanh (Gemma 2): FlashAttention does so itself, and sdpa of transformers leaves it out. */

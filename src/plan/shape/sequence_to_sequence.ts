@@ -53,6 +53,7 @@ function readT5(config: ModelConfig): Read {
     bias: false,
     outputBias: false,
     scoreBias: "relative",
+    narrowSoftmax: true,
   });
   const dropout = config.fraction(0.1, "dropout_rate") > 0;
   const layer = plainLayer(attention, mlp.width, {
@@ -116,7 +117,9 @@ function readBart(config: ModelConfig): Read {
   const tower = (side: "encoder" | "decoder"): TowerShape => {
     const heads = config.size(`${side}_attention_heads`);
     const width = config.size(`${side}_ffn_dim`);
-    const own = isSpeech ? { keyBias: false, contiguous: true as const } : {};
+    const own = isSpeech
+      ? { keyBias: false, contiguous: true, narrowSoftmax: true }
+      : { narrowSoftmax: true };
     const attention = plainAttention(heads, hidden, {
       bidirectional: side === "encoder",
       ...own,
