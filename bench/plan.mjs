@@ -14,6 +14,9 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { Command } from "commander";
+import { requestOf, withPlanOptions } from "../dist/cli/options/plan_options.js";
+import { planDocument } from "../dist/inspect/index.js";
 import { markdownTable, writeResults } from "./results.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -159,10 +162,15 @@ function onDevice(file) {
   console.log(text);
 }
 
-/** @param {string} path @param {string} words @returns {import("../dist/model/documents/plan_document.js").PlanJson} */
+/**
+ * In this process: a program for each of so many plans would take minutes.
+ * @param {string} path @param {string} words
+ */
 function document(path, words) {
-  const args = [join(root, "dist/program/main.js"), "plan", path, "--json", ...words.split(" ")];
-  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8", maxBuffer: 2 ** 26 }));
+  const command = new Command("plan");
+  withPlanOptions(command);
+  command.parse(words.split(" "), { from: "user" });
+  return planDocument(path, requestOf(command.opts()), { withFitTable: false, configs: [] }).plan;
 }
 
 /** @param {string} python */
