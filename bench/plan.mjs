@@ -1,30 +1,35 @@
 /**
- * Compares planned with measured memory: `npm run bench -- plan [--python PYTHON] [--library PYTHON] [--only NAME]`
+ * Compares planned with measured memory:
+ * `npm run bench -- plan [--library PYTHON [--only NAME]] [--device measured.json [--write]]`
  *
  * Without options: the peaks that other projects published (bench/plan_rows.json, each with its source and the options
- * that plan it), written to docs/plan.md. With `--python`, an interpreter with torch and a GPU: trains the small models
- * of test/data/plan/small on the device and compares what torch.cuda counts. With `--library`, an interpreter with torch
+ * that plan it), written to docs/plan.md. With `--device`: what bench/plan_device.py measured on a GPU, which needs
+ * neither Node nor Tidemark there; `--write` also writes it to docs/plan.md. With `--library`, an interpreter with torch
  * and transformers: builds the models of test/data/plan/library with transformers on the CPU and compares parameters and
- * the tensors that autograd saves; `--only` names one of them. Keys without a mask are not repeated there: GQA is planned
- * with --attention flash.
+ * the tensors that autograd saves; `--only` names one of them.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { Command } from "commander";
+import { requestOf, withPlanOptions } from "../dist/cli/options/plan_options.js";
+import { planDocument } from "../dist/inspect/index.js";
 import { markdownTable, writeResults } from "./results.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values: options } = parseArgs({
   options: {
-    python: { type: "string" },
+    device: { type: "string" },
     library: { type: "string" },
     only: { type: "string" },
+    write: { type: "boolean" },
   },
 });
 const GIB = 2 ** 30;
+const kinds = /** @type {const} */ (["allocated", "reserved", "device"]);
 
 /** @typedef {{bytes: number, low: number, high: number}} Figure */
 
@@ -90,58 +95,117 @@ function published() {
   }
 }
 
-/** @param {string} python */
-function onDevice(python) {
-  const folder = join(root, "test/data/plan/small");
-  for (const file of readdirSync(folder)) {
-    const path = join(folder, file);
-    const args = [join(root, "test/plan/families.py"), path, "sdpa", "8", "512", "cuda"];
-    const measured = JSON.parse(execFileSync(python, args, { encoding: "utf8" }));
-    const memory = planned(path, "--batch 8 --seq 512 --dtype fp32 --gpu h100");
-    const rows = /** @type {const} */ (["allocated", "reserved"]).map(
-      (kind) =>
-        `${kind} ${(measured[kind] / 2 ** 20).toFixed(0)} MiB, planned ${((memory[kind]?.bytes ?? 0) / 2 ** 20).toFixed(0)} MiB (${percent((memory[kind]?.bytes ?? 0) / measured[kind] - 1)})`,
-    );
-    console.log(`${file}: ${rows.join("; ")}`);
+/**
+ * @typedef {{id: string, allocated?: number, reserved?: number, device?: number, parameters: number, weights: number,
+ *   cache?: number, saved?: number, error?: string, outOfMemory?: string}} Measured
+ */
+
+/** @param {string} file written by bench/plan_device.py */
+function onDevice(file) {
+  const measured = JSON.parse(readFileSync(file, "utf8"));
+  const given = JSON.parse(readFileSync(join(root, "bench/plan_device_cases.json"), "utf8"));
+  const published = JSON.parse(readFileSync(join(root, "test/data/plan/models.json"), "utf8"));
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-plan-"));
+  const machine = measured.cases.find((/** @type {Measured} */ { id }) => id === "machine");
+  const gpu = machine.name.includes("H200") ? "h200" : "h100";
+  /** @type {string[][]} */
+  const cells = [];
+  /** @type {Parameters<typeof summary>[0]} */
+  const rows = [];
+  try {
+    for (const each of given.cases) {
+      const run = /** @type {Measured | undefined} */ (
+        measured.cases.find((/** @type {Measured} */ { id }) => id === each.id)
+      );
+      if (run === undefined || run.allocated === undefined || each.reference === true) {
+        continue;
+      }
+      const config = { ...(given.models[each.model] ?? published[each.model].config) };
+      if (each.layers !== undefined) {
+        config["num_hidden_layers" in config ? "num_hidden_layers" : "n_layer"] = each.layers;
+      }
+      const path = join(folder, `${each.id}.json`);
+      writeFileSync(path, JSON.stringify(config));
+      const plan = document(path, `${each.words} --gpu ${gpu}`);
+      const errors = kinds.map((kind) => {
+        const figure = /** @type {Figure} */ (plan.memory[kind]);
+        const bytes = /** @type {number} */ (run[kind]);
+        rows.push({ id: each.id, what: "", kind, measured: bytes, figure, source: "" });
+        const inside = figure.low <= bytes && bytes <= figure.high ? "" : " (outside)";
+        return `${(bytes / GIB).toFixed(2)} / ${(figure.bytes / GIB).toFixed(2)} ${percent(figure.bytes / bytes - 1)}${inside}`;
+      });
+      const cache = plan.parts.find(({ part }) => part === "kv cache")?.bytes;
+      const exact =
+        run.cache === undefined || cache === undefined
+          ? "–"
+          : // Each layer with a window also has a counter of 8 B.
+            Math.abs(cache - run.cache) < 1024
+            ? "exact"
+            : percent(cache / run.cache - 1);
+      const layers = each.layers === undefined ? "" : `, ${each.layers} layers`;
+      cells.push([each.id, `${each.model}${layers} \`${each.words}\``, ...errors, exact]);
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
+  const lines = kinds.map(
+    (kind) => `- ${kind}: ${summary(rows.filter((row) => row.kind === kind))}`,
+  );
+  const table = markdownTable(
+    ["case", "plan", ...kinds.map((kind) => `${kind}: measured / planned GiB`), "KV cache"],
+    cells,
+  );
+  const text = `Measured on ${measured.date} on one ${machine.name}, torch ${machine.torch}, transformers ${machine.transformers}.\n\n${lines.join("\n")}\n\n${table}`;
+  if (options.write === true) {
+    writeResults("plan-device", text, "plan.md");
+  }
+  console.log(text);
 }
 
-/** @param {string} path @param {string} words @returns {{model: {parameters: number}, savedActivations: {bytes: number}[]}} */
+/**
+ * In this process: a program for each of so many plans would take minutes.
+ * @param {string} path @param {string} words
+ */
 function document(path, words) {
-  const args = [join(root, "dist/program/main.js"), "plan", path, "--json", ...words.split(" ")];
-  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8", maxBuffer: 2 ** 26 }));
+  const command = new Command("plan");
+  withPlanOptions(command);
+  command.parse(words.split(" "), { from: "user" });
+  return planDocument(path, requestOf(command.opts()), { withFitTable: false, configs: [] }).plan;
 }
 
 /** @param {string} python */
 function withLibrary(python) {
   const folder = join(root, "test/data/plan/library");
-  for (const file of readdirSync(folder)) {
-    if (options.only !== undefined && file !== `${options.only}.json`) {
+  const paths = readdirSync(folder)
+    .filter((file) => options.only === undefined || file === `${options.only}.json`)
+    .map((file) => join(folder, file));
+  const script = join(root, "bench/plan_library.py");
+  const ran = spawnSync(python, [script, "2", "192", "full", ...paths], { encoding: "utf8" });
+  if (ran.status !== 0) {
+    throw new Error(ran.stderr.trim().split("\n").at(-1));
+  }
+  for (const line of ran.stdout.trim().split("\n")) {
+    const measured = JSON.parse(line);
+    const name = `${basename(measured.path, ".json")} ${measured.attention}`;
+    if (measured.error !== undefined) {
+      console.log(`${name}: ${measured.error.slice(0, 120)}`);
       continue;
     }
-    const path = join(folder, file);
-    for (const attention of ["eager", "sdpa"]) {
-      const script = join(root, "bench/plan_library.py");
-      const ran = spawnSync(python, [script, path, attention, "2", "192"], { encoding: "utf8" });
-      if (ran.status !== 0) {
-        console.log(`${file} ${attention}: ${ran.stderr.trim().split("\n").at(-1)?.slice(0, 120)}`);
-        continue;
-      }
-      const measured = JSON.parse(ran.stdout);
-      const kernel = attention === "sdpa" ? "flash" : attention;
-      const plan = document(path, `--dtype fp32 --batch 2 --seq 192 --attention ${kernel}`);
-      const saved = plan.savedActivations.reduce((sum, { bytes }) => sum + bytes, 0);
-      console.log(
-        `${file} ${attention}: parameters ${percent(plan.model.parameters / measured.parameters - 1)}, saved ${percent(saved / measured.saved - 1)}`,
-      );
-    }
+    const plan = document(
+      measured.path,
+      `--batch 2 --seq 192 --no-padding --attention ${measured.attention} ${measured.attention === "eager" ? "--dtype fp32" : "--dtype bf16 --weights 16bit"}`,
+    );
+    const saved = (plan.savedActivations ?? []).reduce((sum, { bytes }) => sum + bytes, 0);
+    console.log(
+      `${name}: parameters ${percent(plan.model.parameters / measured.parameters - 1)}, saved ${percent(saved / measured.saved - 1)}`,
+    );
   }
 }
 
 if (options.library !== undefined) {
   withLibrary(options.library);
-} else if (options.python === undefined) {
+} else if (options.device === undefined) {
   published();
 } else {
-  onDevice(options.python);
+  onDevice(options.device);
 }

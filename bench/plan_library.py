@@ -1,9 +1,10 @@
-"""Runs one training step of a small model built by transformers on the CPU, and prints its tensor bytes by part.
+"""Runs one training step of small models built by transformers on the CPU, and prints their tensor bytes by part.
 
-    python plan_library.py CONFIG.json sdpa|eager BATCH SEQUENCE [lora]
+    python plan_library.py BATCH SEQUENCE full|lora CONFIG.json...
 
 The counterpart of test/plan/families.py with the library itself: measures what transformers (with `lora`: PEFT, in bf16
-under autocast) saves for the backward pass, not what a reimplementation in plain torch saves. Prints one JSON object.
+under autocast) saves for the backward pass, not what a reimplementation in plain torch saves. Prints one
+JSON object for each model and attention: eager in fp32, sdpa without a mask in bf16.
 """
 import json
 import sys
@@ -25,7 +26,23 @@ CLASSES = {
 }
 
 
-def inputs_of(config, batch, sequence):
+def build(config, attention, dtype=torch.float32, device="cpu"):
+    """The model of a configuration with random weights, made for training."""
+    config.use_cache = False
+    kind = CLASSES.get(config.model_type, AutoModelForCausalLM)
+    without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet")
+    kernel = {} if without_attention else {"attn_implementation": attention}
+    with torch.device(device):
+        return kind.from_config(config, dtype=dtype, **kernel)
+
+
+def inputs_of(config, batch, sequence, device="cpu"):
+    """One batch as the model's forward pass takes it, with labels."""
+    with torch.device(device):
+        return random_inputs(config, batch, sequence)
+
+
+def random_inputs(config, batch, sequence):
     kind = config.model_type
     if kind in ("vit", "resnet"):
         side = getattr(config, "image_size", 224)
@@ -45,51 +62,76 @@ def nbytes(tensors):
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def main():
-    path, attention, batch, sequence = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    lora = len(sys.argv) > 5
+class Saved:
+    """Storages that autograd saves in a forward pass, without parameters, buffers and inputs."""
+
+    def __init__(self, own):
+        self.own, self.bytes, self.kinds, self.kept = own, {}, {}, []
+
+    def pack(self, tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self.own and storage.data_ptr() not in self.bytes:
+            self.bytes[storage.data_ptr()] = storage.nbytes()
+            kind = f"{str(tensor.dtype)[6:]} {list(tensor.shape)} in {storage.nbytes()}"
+            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+            self.kept.append(tensor)  # keeps the tensors alive, so that no address is used twice
+        return tensor
+
+    def largest(self):
+        ordered = sorted(self.kinds.items(), key=lambda item: -item[1] * int(item[0].split()[-1]))
+        return [{"tensor": kind, "count": count} for kind, count in ordered[:24]]
+
+
+def measure(path, attention, batch, sequence, lora):
+    """Bytes of the tensors of one step, by part."""
     torch.manual_seed(0)
     with open(path) as file:
         values = json.load(file)
     config = AutoConfig.for_model(**values)
-    config.use_cache = False
-    kind = CLASSES.get(config.model_type, AutoModelForCausalLM)
-    state_space = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet")
-    model = kind.from_config(config, **({} if state_space else {"attn_implementation": attention}))
+    # Fused kernels read groups of keys in 16 bit alone.
+    model = build(config, attention, torch.float32 if attention == "eager" else torch.bfloat16)
     if lora:
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model.to(torch.bfloat16), LoraConfig(r=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]))
     model.train()
-    inputs = inputs_of(config, batch, sequence)
+    inputs = {
+        name: value.to(model.dtype) if torch.is_tensor(value) and value.is_floating_point() else value
+        for name, value in inputs_of(config, batch, sequence).items()
+    }
     own = {tensor.untyped_storage().data_ptr() for tensor in [*model.parameters(), *model.buffers()]}
     own |= {tensor.untyped_storage().data_ptr() for tensor in inputs.values() if isinstance(tensor, torch.Tensor)}
-    saved, kept = {}, []
-
-    def pack(tensor):
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            saved[storage.data_ptr()] = storage.nbytes()
-            kept.append(tensor)  # keeps the tensors alive, so that no address is used twice
-        return tensor
-
+    saved = Saved(own)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, fused=True)
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(saved.pack, lambda tensor: tensor):
         with torch.autocast("cpu", torch.bfloat16, enabled=lora):
-            output = model(**inputs)
-            loss = output.loss
-    total = sum(saved.values())
+            loss = model(**inputs).loss
+    total = sum(saved.bytes.values())
     loss.backward()
     optimizer.step()
     states = [value for state in optimizer.state.values() for value in state.values() if value.numel() > 1]
-    print(json.dumps({
+    return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "weights": nbytes(model.parameters()),
         "gradients": nbytes(parameter.grad for parameter in trained if parameter.grad is not None),
         "optimizer": nbytes(states),
         "saved": total,
-    }))
+        "largest": saved.largest(),
+    }
 
 
-main()
+def main():
+    batch, sequence = int(sys.argv[1]), int(sys.argv[2])
+    lora = sys.argv[3] == "lora"
+    for path in sys.argv[4:]:
+        for attention in ("eager", "sdpa"):
+            try:
+                measured = measure(path, attention, batch, sequence, lora)
+            except Exception as error:  # One model must not end the others.
+                measured = {"error": f"{type(error).__name__}: {error}"[:200]}
+            print(json.dumps({"path": path, "attention": attention, **measured}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -26,6 +26,7 @@ export interface PlanRequest {
   readonly quantize?: Quantization;
   readonly gpu?: Gpu;
   readonly attention?: AttentionImplementation;
+  readonly padded?: boolean;
   readonly tensor?: number;
   readonly pipeline?: number;
   readonly expert?: number;
@@ -106,6 +107,7 @@ function trainOptions(
     dtype,
     fp32Weights: wide,
     attention: request.attention ?? "sdpa",
+    padded: request.padded ?? true,
     loss: library === "torchtune" || library === "litgpt" ? "chunked" : "full",
     compiled: false,
     dropout: true,
@@ -180,6 +182,7 @@ function serveOptions(request: PlanRequest, { gpu, dtype }: Chosen): ServeOption
     cudaGraphs: true,
     cacheAsNeeded: false,
     attention: request.attention ?? "sdpa",
+    padded: request.padded ?? true,
     tensor: request.tensor ?? 1,
     pipeline: request.pipeline ?? 1,
     expert: request.expert ?? 1,

@@ -32,14 +32,18 @@ export function planMemory(model: ModelShape, options: PlanOptions): PlanJson {
 
 /** For searches that start at `options`: the allocator is replayed once, and its gaps are the same share of all plans. */
 export function measureFrom(model: ModelShape, options: PlanOptions): Measure {
-  return withGaps(options.mode === "train" ? planTraining(model, options).gaps : 0);
+  const { gaps } =
+    options.mode === "train" ? planTraining(model, options) : planServing(model, options);
+  return withGaps(gaps);
 }
 
 /** What the device shows. */
 function withGaps(gaps: number): Measure {
   return (model, options) => {
     const { parts } =
-      options.mode === "train" ? planTraining(model, options, gaps) : planServing(model, options);
+      options.mode === "train"
+        ? planTraining(model, options, gaps)
+        : planServing(model, options, gaps);
     return figureOf(parts, "device").bytes;
   };
 }
@@ -76,7 +80,7 @@ function trainingDocument(model: ModelShape, options: TrainOptions): Planned {
 }
 
 function servingDocument(model: ModelShape, options: ServeOptions): Planned {
-  const { parts, serving } = planServing(model, options);
+  const { parts, serving, gaps } = planServing(model, options);
   const plan = finished(
     {
       schema: "tidemark.plan/1",
@@ -93,7 +97,7 @@ function servingDocument(model: ModelShape, options: ServeOptions): Planned {
     parts,
     deviceCount(options),
   );
-  return { plan, gaps: 0 };
+  return { plan, gaps };
 }
 
 function finished(

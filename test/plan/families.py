@@ -1,10 +1,10 @@
 """Training steps of small models, and the bytes of their tensors by part.
 
-    python families.py CONFIG.json sdpa|eager BATCH SEQUENCE [cuda]
+    python families.py CONFIG.json sdpa|eager BATCH SEQUENCE
 
 Each family is written in plain torch as its library computes it: the same operations in the same order, because the
 operations determine what autograd saves. Prints one JSON object: bytes of weights, gradients, optimizer states, and of
-the storages that autograd saves, without parameters and inputs; on a device, also its allocator's figures.
+the storages that autograd saves, without parameters and inputs.
 """
 import json
 import math
@@ -67,9 +67,14 @@ def repeat(x, groups):
     return x[:, :, None].expand(batch, heads, groups, length, size).reshape(batch, heads * groups, length, size)
 
 
-def mix(query, key, value, kind, causal, cap=None, bias=None):
-    if kind == "sdpa" and cap is None and bias is None:
-        out = F.scaled_dot_product_attention(query, key, value, is_causal=causal)
+def mix(query, key, value, kind, causal, cap=None, bias=None, padded=False):
+    if kind == "sdpa" and bias is None:
+        mask = None
+        if padded:
+            # Each call converts the mask of a padded batch to scores of its own.
+            mask = torch.zeros(query.shape[0], 1, query.shape[2], key.shape[2])
+            mask = mask + torch.full_like(mask, -1e9).triu(1) if causal else mask + 0
+        out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal and not padded)
         return out.transpose(1, 2)
     scores = torch.matmul(query, key.transpose(2, 3)) * (query.shape[-1] ** -0.5)
     if cap is not None:
@@ -108,7 +113,7 @@ class Attention(nn.Module):
         cos, sin = tables(length, self.size)
         query, key = rotate(query.transpose(1, 2), cos, sin), rotate(key.transpose(1, 2), cos, sin)
         groups = self.heads // self.kv
-        out = mix(query, repeat(key, groups), repeat(value, groups), self.kind, True, self.cap)
+        out = mix(query, repeat(key, groups), repeat(value, groups), self.kind, True, self.cap, padded=True)
         return self.o(out.reshape(batch, length, -1))
 
 
@@ -153,6 +158,30 @@ class GatedMLP(nn.Module):
         return self.down(self.activation(self.gate(x)) * self.up(x))
 
 
+class Grouped(torch.autograd.Function):
+    """Rows of one expert after another, each times its matrix: what torch's grouped_mm saves, its inputs alone."""
+
+    @staticmethod
+    def forward(ctx, x, counts, *matrices):
+        ctx.counts = counts
+        ctx.save_for_backward(x, *matrices)
+        return torch.cat([rows @ matrix.T for rows, matrix in zip(x.split(counts), matrices)])
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, *matrices = ctx.saved_tensors
+        pieces, rows = gradient.split(ctx.counts), x.split(ctx.counts)
+        made = torch.cat([piece @ matrix for piece, matrix in zip(pieces, matrices)])
+        return made, None, *(piece.T @ row for piece, row in zip(pieces, rows))
+
+
+class Expert(nn.Module):
+    def __init__(self, hidden, width):
+        super().__init__()
+        self.gate_up = nn.Parameter(torch.randn(2 * width, hidden) * 0.02)
+        self.down = nn.Parameter(torch.randn(hidden, width) * 0.02)
+
+
 class Experts(nn.Module):
     def __init__(self, c):
         super().__init__()
@@ -161,7 +190,7 @@ class Experts(nn.Module):
         width = c.get("moe_intermediate_size", c["intermediate_size"])
         self.per_token = c["num_experts_per_tok"]
         self.router = nn.Linear(hidden, count, bias=False)
-        self.experts = nn.ModuleList(GatedMLP(hidden, width, "silu") for _ in range(count))
+        self.experts = nn.ModuleList(Expert(hidden, width) for _ in range(count))
         shared = c.get("n_shared_experts", 0)
         self.shared = GatedMLP(hidden, shared * width, "silu") if shared else None
 
@@ -169,12 +198,17 @@ class Experts(nn.Module):
         flat = x.reshape(-1, x.shape[-1])
         probabilities = F.softmax(self.router(flat), dim=-1, dtype=torch.float32)
         weights, chosen = torch.topk(probabilities, self.per_token, dim=-1)
-        out = torch.zeros_like(flat)
-        for index, expert in enumerate(self.experts):
-            rows, places = torch.where(chosen == index)
-            made = expert(flat[rows]) * weights[rows, places, None].to(x.dtype)
-            out.index_add_(0, rows, made)
-        out = out.reshape(x.shape)
+        # Sorted by expert, as grouped products read them; rows of absent experts would be filled with zeros.
+        order = torch.argsort(chosen.flatten())
+        rows = order // self.per_token
+        absent = torch.zeros(len(rows), 1, dtype=torch.bool)
+        counts = torch.bincount(chosen.flatten(), minlength=len(self.experts)).tolist()
+        gathered = flat[rows]
+        both = Grouped.apply(gathered, counts, *(expert.gate_up for expert in self.experts)).masked_fill(absent, 0)
+        gate, up = both.chunk(2, dim=-1)
+        made = Grouped.apply(F.silu(gate) * up, counts, *(expert.down for expert in self.experts))
+        weighted = (made * weights.flatten()[order][:, None]).masked_fill(absent, 0)
+        out = weighted[torch.argsort(order)].view(*flat.shape[:1], self.per_token, -1).sum(dim=1).reshape(x.shape)
         return out if self.shared is None else out + self.shared(x)
 
 
@@ -227,10 +261,10 @@ def language_loss(logits, ids):
 class PlainLayer(nn.Module):
     """A layer with biases: GPT-2 and NeoX (one matrix for q, k, v), BERT, ViT, Whisper (three)."""
 
-    def __init__(self, hidden, heads, width, activation, kind, *, order="before", causal=False, fused=False, cross=False, turned=0):
+    def __init__(self, hidden, heads, width, activation, kind, *, order="before", causal=False, fused=False, cross=False, turned=0, padded=False):
         super().__init__()
         self.heads, self.kind, self.order, self.causal, self.turned = heads, kind, order, causal, turned
-        self.fused = fused
+        self.fused, self.padded, self.contiguous = fused, padded, False
         self.qkv = nn.Linear(hidden, 3 * hidden) if fused else nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(3))
         self.out = nn.Linear(hidden, hidden)
         self.up, self.down = nn.Linear(hidden, width), nn.Linear(width, hidden)
@@ -243,6 +277,9 @@ class PlainLayer(nn.Module):
     def split(self, x):
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
+    def laid_out(self, query):
+        return query.contiguous() if self.contiguous else query
+
     def attend(self, x):
         if self.fused:
             query, key, value = self.qkv(x).chunk(3, dim=-1)
@@ -254,11 +291,11 @@ class PlainLayer(nn.Module):
             part = self.turned
             query = torch.cat((rotate(query[..., :part], cos, sin), query[..., part:]), dim=-1)
             key = torch.cat((rotate(key[..., :part], cos, sin), key[..., part:]), dim=-1)
-        return self.out(mix(query, key, value, self.kind, self.causal).reshape(x.shape))
+        return self.out(mix(self.laid_out(query), key, value, self.kind, self.causal, padded=self.padded).reshape(x.shape))
 
     def attend_other(self, x, other):
         query, key, value = (matrix(from_) for matrix, from_ in zip(self.cross_qkv, (x, other, other)))
-        out = mix(self.split(query), self.split(key), self.split(value), self.kind, False)
+        out = mix(self.laid_out(self.split(query)), self.split(key), self.split(value), self.kind, False)
         return self.cross_out(out.reshape(x.shape))
 
     def mlp(self, x):
@@ -289,7 +326,7 @@ class Gpt(nn.Module):
         turned = int(hidden // heads * c["rotary_pct"]) if neox else 0
         activation = c.get("hidden_act", "gelu") if neox else c["activation_function"]
         self.layers = nn.ModuleList(
-            PlainLayer(hidden, heads, width, activation, kind, order="parallel" if neox else "before", causal=True, fused=True, turned=turned)
+            PlainLayer(hidden, heads, width, activation, kind, order="parallel" if neox else "before", causal=True, fused=True, turned=turned, padded=True)
             for _ in range(layers)
         )
         self.norm, self.head = nn.LayerNorm(hidden), nn.Linear(hidden, c["vocab_size"], bias=False)
@@ -314,7 +351,7 @@ class Bert(nn.Module):
         )
         self.norm = nn.LayerNorm(hidden)
         self.layers = nn.ModuleList(
-            PlainLayer(hidden, c["num_attention_heads"], c["intermediate_size"], c["hidden_act"], kind, order="after")
+            PlainLayer(hidden, c["num_attention_heads"], c["intermediate_size"], c["hidden_act"], kind, order="after", padded=True)
             for _ in range(c["num_hidden_layers"])
         )
         self.dense, self.dense_norm = nn.Linear(hidden, hidden), nn.LayerNorm(hidden)
@@ -420,6 +457,8 @@ class Whisper(nn.Module):
         )
         self.encoder = nn.ModuleList(layer("encoder", False) for _ in range(c["encoder_layers"]))
         self.decoder = nn.ModuleList(layer("decoder", True) for _ in range(c["decoder_layers"]))
+        for one in [*self.encoder, *self.decoder]:
+            one.contiguous = True
         self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(2))
         self.embed, self.places = nn.Embedding(c["vocab_size"], hidden), nn.Embedding(c["max_target_positions"], hidden)
         self.head = nn.Linear(hidden, c["vocab_size"], bias=False)
@@ -488,8 +527,6 @@ def main():
     path, kind, batch, sequence = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     with open(path) as file:
         c = json.load(file)
-    device = sys.argv[5] if len(sys.argv) > 5 else "cpu"
-    torch.set_default_device(device)
     torch.manual_seed(0)
     model = FAMILIES.get(c["model_type"], Decoder)(c, kind)
     if c["model_type"] in ("vit", "resnet"):
@@ -512,10 +549,6 @@ def main():
     total = sum(saved.values())
     loss.backward()
     optimizer.step()
-    if device != "cpu":
-        optimizer.zero_grad()
-        model(source).backward()
-        optimizer.step()
     states = [value for state in optimizer.state.values() for value in state.values()]
     print(json.dumps({
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -523,8 +556,6 @@ def main():
         "gradients": nbytes(parameter.grad for parameter in model.parameters()),
         "optimizer": nbytes(states),
         "saved": total,
-        "allocated": torch.cuda.max_memory_allocated() if device != "cpu" else 0,
-        "reserved": torch.cuda.max_memory_reserved() if device != "cpu" else 0,
     }))
 
 

@@ -42,6 +42,7 @@ export interface PlanWords {
   readonly dtype?: ComputeDType;
   readonly weights?: "fp32" | "16bit";
   readonly attention?: TrainOptions["attention"];
+  readonly padding?: boolean;
   readonly loss?: TrainOptions["loss"];
   readonly library?: Library;
   readonly compile?: boolean;
@@ -162,6 +163,10 @@ export function withPlanOptions(command: Command): void {
     "sdpa",
     "flash",
   ]);
+  command.option(
+    "--no-padding",
+    "all sequences of a batch have one length, so that attention needs no padding mask",
+  );
   choice(
     "--loss <kind>",
     "how logits and loss are computed (default: full; chunked with torchtune and litgpt)",
@@ -309,6 +314,7 @@ export function requestOf(words: PlanWords): PlanRequest {
       quantize: words.quantize,
       gpu: gpuOf(words),
       attention: words.attention,
+      padded: words.padding,
       tensor: words.tp,
       pipeline: words.pp,
       expert: words.ep,

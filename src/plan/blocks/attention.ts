@@ -6,11 +6,12 @@
  * | flash, sdpa | log-sum-exp, 4 B for each head and position (Dao, "FlashAttention-2", 2023) |
  * | eager | scores after softmax in fp32, and their copy in the compute type: heads × positions² |
  *
- * `sdpa` gets keys and values repeated for each head (`repeat_kv` of transformers), so that grouped-query attention does
- * not reduce what training saves; `flash` reads the groups as they are.
+ * With a mask (a padded batch, a window) `sdpa` gets keys and values repeated for each head (`repeat_kv` and
+ * `use_gqa_in_sdpa` of transformers), and keeps the mask in the compute type; without one, and with `flash`, kernels read
+ * the groups as they are.
  */
 import type { AttentionShape } from "../shape/model_shape.js";
-import type { Tensor } from "../tape/tape.js";
+import type { Parameter, Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import type { AttentionImplementation } from "./rules.js";
 
@@ -36,6 +37,8 @@ interface AttentionPlace {
   readonly queries: number;
   readonly keys: number;
   readonly dropout: boolean;
+  /** Sequences of a text, which a padded batch masks. */
+  readonly maskable: boolean;
   readonly prefix: string;
 }
 
@@ -43,7 +46,9 @@ export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace)
   const { shape, hidden } = place;
   const before = build.tape.part;
   build.tape.part = "attention";
-  const made = shape.latent ? latentHeads(build, x, place) : plainHeads(build, x, place);
+  const made = shape.latent
+    ? latentHeads(build, x, place)
+    : cachedHeads(build, plainHeads(build, x, place), shape);
   const mixed = kernel(build, made, place);
   const value = shape.valueHeadSize ?? shape.headSize;
   const out = build.linear(mixed, {
@@ -63,12 +68,12 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   const parallel = build.rules.tensorParallel;
   const heads = shape.heads / parallel;
   const kvHeads = Math.max(1, shape.kvHeads / parallel);
-  const project = (from: Tensor, name: string, outputs: number): Tensor =>
+  const project = (from: Tensor, name: string, outputs: number, bias = shape.bias): Tensor =>
     build.linear(from, {
       name: `${prefix}${name}`,
       inputs: hidden,
       outputs: outputs * parallel,
-      bias: shape.bias,
+      bias,
       split: "outputs",
       group: "attention",
     });
@@ -83,13 +88,14 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     query = build.tape.slice(all, rows * queryWidth);
     key = build.tape.slice(all, rows * kvWidth);
     value = build.tape.slice(all, rows * kvWidth);
+    value = shape.copiesValues === true ? build.copy(value) : value;
   } else {
     query = project(x, "q_proj", queryWidth);
-    key = project(source, "k_proj", kvWidth);
+    key = project(source, "k_proj", kvWidth, shape.keyBias ?? shape.bias);
     value = project(source, "v_proj", kvWidth);
   }
   if (shape.queryKeyNorm !== "none") {
-    const norm = { kind: "rms", bias: false, affine: true } as const;
+    const norm = { kind: "rms", bias: false, affine: true, wide: shape.wideNorm === true } as const;
     const perHead = shape.queryKeyNorm === "head";
     query = build.norm(query, perHead ? shape.headSize : queryWidth, norm, "q_norm");
     key = build.norm(key, perHead ? shape.headSize : kvWidth, norm, "k_norm");
@@ -98,7 +104,22 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     query = rotate(build, query, shape.rotaryShare);
     key = rotate(build, key, shape.rotaryShare);
   }
-  return { query, key, value, heads, kvHeads, joined: shape.rotary && shape.rotaryShare < 1 };
+  const joined = shape.contiguous === true || (shape.rotary && shape.rotaryShare < 1);
+  return { query, key, value, heads, kvHeads, joined };
+}
+
+/** Generation keeps keys and values of causal layers as copies of their own (DynamicCache of transformers). */
+function cached(build: LayerBuilder, x: Tensor): Tensor {
+  const copy = build.copy(x);
+  copy.storage.held = true;
+  build.tape.cachedBytes += copy.storage.bytes;
+  return copy;
+}
+
+function cachedHeads(build: LayerBuilder, made: Heads, { bidirectional }: AttentionShape): Heads {
+  return bidirectional || !build.rules.cachesKeys
+    ? made
+    : { ...made, key: cached(build, made.key), value: cached(build, made.value) };
 }
 
 /** q * cos + rotate_half(q) * sin: constants are factors, so nothing is saved; a partial rotation ends in cat. */
@@ -156,7 +177,8 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
     outputs: kvRank + rotarySize,
     ...shared,
   });
-  const rank = build.norm(build.tape.slice(compressed, rows * kvRank), kvRank, norm, "kv_a_norm");
+  const whole = build.norm(build.tape.slice(compressed, rows * kvRank), kvRank, norm, "kv_a_norm");
+  const rank = build.rules.cachesKeys ? cached(build, whole) : whole;
   const both = build.linear(rank, {
     name: "kv_b_proj",
     inputs: kvRank,
@@ -165,7 +187,8 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
     ...shared,
   });
   const turned = rotate(build, build.tape.slice(query, rows * heads * rotarySize), 1);
-  const turnedKey = rotate(build, build.tape.slice(compressed, rows * rotarySize), 1);
+  const turnedOnly = rotate(build, build.tape.slice(compressed, rows * rotarySize), 1);
+  const turnedKey = build.rules.cachesKeys ? cached(build, turnedOnly) : turnedOnly;
   const joined = (a: Tensor, b: Tensor): Tensor =>
     build.tape.op({
       name: "cat",
@@ -183,13 +206,13 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
   };
 }
 
-/** Which kernel runs: tanh in the scores and additive biases rule the fused ones out. */
+/** Which kernel runs: additive biases rule the fused ones out, scores beside those of keys those of torch. */
 export function kernelOf(
   shape: AttentionShape,
   wanted: AttentionImplementation,
 ): AttentionImplementation {
-  const fits = !shape.softCap && shape.headSize <= LARGEST_FUSED_HEAD;
-  return fits && shape.scoreBias === "none" ? wanted : "eager";
+  const fits = shape.scoreBias === "none" && shape.headSize <= LARGEST_FUSED_HEAD;
+  return fits && !(shape.sinks === true && wanted === "sdpa") ? wanted : "eager";
 }
 
 function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor {
@@ -200,8 +223,20 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
   const narrow = (x: Tensor): Tensor =>
     build.rules.autocast ? build.cast(x, build.rules.computeBytes) : x;
   const query = narrow(made.query);
-  const repeats = groups > 1 && implementation !== "flash";
-  const grouped = (x: Tensor): Tensor => narrow(repeats ? build.copy(x, x.elements * groups) : x);
+  const { masks, repeatsGroups, fusesGroups } = build.rules;
+  const masked =
+    implementation === "sdpa" &&
+    ((masks === "all" && place.maskable) ||
+      (masks !== "none" && shape.window > 0 && shape.window < place.keys));
+  const repeats = groups > 1 && (implementation === "eager" || masked || repeatsGroups);
+  // One head is expanded without a copy, which fused kernels read as it is.
+  const expands = made.kvHeads === 1 && implementation === "sdpa";
+  const grouped = (x: Tensor): Tensor =>
+    narrow(
+      !repeats || expands
+        ? { ...x, elements: x.elements * (repeats ? groups : 1) }
+        : build.copy(x, x.elements * groups),
+    );
   const key = grouped(made.key);
   const value = grouped(made.value);
   const valueSize = shape.valueHeadSize ?? shape.headSize;
@@ -210,17 +245,56 @@ function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor
   if (implementation === "eager") {
     return eager(build, { ...made, query, key, value }, place, out);
   }
+  const grouping = groups > 1 && !repeats;
+  if (implementation === "sdpa" && grouping && (!fusesGroups || shape.copiesValues === true)) {
+    return math(build, { ...made, query, key, value }, place, out);
+  }
   const [mixed] = build.tape.op({
     name: "attention",
     inputs: [query, key, value],
     makes: [out],
     saves: [query, key, value, "output"],
-    extraSaved: [rows * made.heads * FP32],
+    extraSaved: [
+      rows * made.heads * FP32,
+      ...(masked ? [rows * place.keys * query.itemBytes] : []),
+    ],
     // The backward kernels add up the queries' gradient in fp32.
     backwardTemporary: query.itemBytes < FP32 ? query.elements * FP32 : 0,
+    parameters: sinksOf(build, made.heads, shape),
     expensive: "attention",
   });
   return made.joined ? build.copy(mixed as Tensor) : (mixed as Tensor);
+}
+
+/**
+ * What scaled_dot_product_attention runs where no fused kernel fits: everything in fp32, with scaled queries and keys and
+ * repeated values of its own (torch, _scaled_dot_product_attention_math).
+ */
+function math(
+  build: LayerBuilder,
+  made: Heads,
+  place: AttentionPlace,
+  out: { elements: number; itemBytes: number },
+): Tensor {
+  const groups = made.heads / made.kvHeads;
+  const wide = (x: Tensor, times: number): Tensor =>
+    build.pointwise("scale", [build.copy(build.cast(x, FP32), x.elements * times)], []);
+  const mixed = eager(
+    build,
+    {
+      ...made,
+      query: wide(made.query, 1),
+      key: wide(made.key, groups),
+      value: build.copy(build.cast(made.value, FP32), made.value.elements * groups),
+    },
+    place,
+    { ...out, itemBytes: FP32 },
+  );
+  return build.cast(mixed, out.itemBytes);
+}
+
+function sinksOf(build: LayerBuilder, heads: number, { sinks }: AttentionShape): Parameter[] {
+  return sinks === true ? [build.parameter("sinks", heads, "vector")] : [];
 }
 
 function eager(
@@ -256,11 +330,18 @@ function eager(
     pointwise: true,
     passesGradient: true,
   });
+  const softBytes = shape.narrowSoftmax === true && !build.rules.autocast ? itemBytes : FP32;
+  // With sinks, in the compute type, of one more score in each row.
   const [soft] = build.tape.op({
     name: "softmax",
     inputs: [masked as Tensor],
-    makes: [{ elements, itemBytes: FP32 }],
+    makes: [
+      shape.sinks === true
+        ? { elements: (elements / keys) * (keys + 1), itemBytes }
+        : { elements, itemBytes: softBytes },
+    ],
     saves: ["output"],
+    parameters: sinksOf(build, heads, shape),
   });
   let weights = build.cast(soft as Tensor, itemBytes);
   if (dropout) {

@@ -237,6 +237,7 @@ export function unetAttentionLayer(
               queries: tokens,
               keys: tokens,
               dropout: false,
+              maskable: false,
               prefix: "attn1.",
             })
           : textAttention(build, normed, context, { shape, channels, contextSize, tokens });

@@ -132,6 +132,8 @@ function loss(build: LayerBuilder, logits: Tensor): void {
       makes: [scalar],
       saves: [logits],
       extraSaved: [rows * FP32],
+      // The logits are a result of the compiled model, too: their gradient from outside is a tensor of zeros.
+      backwardTemporary: rules.holdsLogits === "made" ? logits.storage.bytes : 0,
     });
     return;
   }

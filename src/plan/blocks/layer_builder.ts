@@ -113,13 +113,14 @@ export class LayerBuilder {
       : [stored];
   }
 
-  #isTarget({ name, group }: LinearSketch): boolean {
+  #isTarget({ name, group, experts }: LinearSketch): boolean {
     const targets = this.rules.adapter?.targets;
     if (targets === undefined || group === "router") {
       return false;
     }
     if (targets === "all") {
-      return group !== "other";
+      // The experts of transformers 5 are one parameter of three dimensions, and no linear layers.
+      return group !== "other" && experts === undefined;
     }
     return targets === "attention" ? group === "attention" : targets.includes(name);
   }
@@ -259,6 +260,11 @@ export class LayerBuilder {
     return made as Tensor;
   }
 
+  /** A variable of Python holds `x` up to here, although no operation reads it any more. */
+  release(x: Tensor): void {
+    this.tape.op({ name: "release", inputs: [x], makes: [] });
+  }
+
   /** native_dropout keeps one byte an element. */
   dropout(x: Tensor): Tensor {
     const [made] = this.tape.op({
@@ -280,14 +286,28 @@ export class LayerBuilder {
           ...(shape.bias ? [this.parameter(`${name}.bias`, width, "vector")] : []),
         ]
       : [];
-    const made =
-      shape.kind === "rms" ? this.#rmsNorm(x, width, weights) : this.#layerNorm(x, width, weights);
+    const made = this.#normOf(shape)(x, width, weights);
     this.tape.part = before;
     return made;
   }
 
-  /** As the libraries write it: x32 = x.float(); weight * (x32 * rsqrt(mean(x32²) + eps)).to(x.dtype). */
-  #rmsNorm(x: Tensor, width: number, weights: readonly Parameter[]): Tensor {
+  #normOf({ kind, wide = false }: NormShape) {
+    switch (kind) {
+      case "rms":
+        return (x: Tensor, width: number, weights: readonly Parameter[]): Tensor =>
+          this.#rmsNorm(x, width, weights, wide);
+      case "layer":
+        return this.#layerNorm.bind(this);
+      case "layer-parts":
+        return this.#layerNormOfParts.bind(this);
+    }
+  }
+
+  /**
+   * As the libraries write it: x32 = x.float(); weight * (x32 * rsqrt(mean(x32²) + eps)).to(x.dtype). Gemma converts last:
+   * ((1 + weight.float()) * x32 * rsqrt(...)).to(x.dtype).
+   */
+  #rmsNorm(x: Tensor, width: number, weights: readonly Parameter[], isWide: boolean): Tensor {
     const rows = x.elements / width;
     const wide = this.cast(x, FP32);
     const [normed] = this.tape.op({
@@ -296,23 +316,22 @@ export class LayerBuilder {
       makes: [{ elements: x.elements, itemBytes: FP32 }],
       saves: [wide],
       extraSaved: [rows * FP32],
-      forwardTemporary: x.elements * FP32,
       backwardTemporary: x.elements * FP32,
       pointwise: true,
     });
-    const narrow = this.cast(normed as Tensor, x.itemBytes);
+    const narrow = isWide ? (normed as Tensor) : this.cast(normed as Tensor, x.itemBytes);
     if (weights.length === 0) {
       return narrow;
     }
     const [scaled] = this.tape.op({
       name: "norm.weight",
       inputs: [narrow],
-      makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+      makes: [{ elements: x.elements, itemBytes: narrow.itemBytes }],
       saves: weights.some(({ trainable }) => trainable) ? [narrow] : [],
       parameters: weights,
       pointwise: true,
     });
-    return scaled as Tensor;
+    return this.cast(scaled as Tensor, x.itemBytes);
   }
 
   /** torch.layer_norm: one kernel that keeps its input and two figures a row; fp32 under autocast. */
@@ -328,6 +347,32 @@ export class LayerBuilder {
       pointwise: true,
     });
     return made as Tensor;
+  }
+
+  /** CohereLayerNorm of transformers: w32 * ((x32 - mean) * rsqrt(mean((x32 - mean)²) + eps)), the difference taken twice. */
+  #layerNormOfParts(x: Tensor, width: number, weights: readonly Parameter[]): Tensor {
+    const rows = x.elements / width;
+    const wide = this.cast(x, FP32);
+    const forSquare = this.pointwise("sub", [wide], []);
+    this.pointwise("pow", [forSquare], [forSquare]);
+    const difference = this.pointwise("sub", [wide], []);
+    const [normed] = this.tape.op({
+      name: "layer_norm",
+      inputs: [difference],
+      makes: [{ elements: x.elements, itemBytes: FP32 }],
+      saves: [difference],
+      extraSaved: [rows * FP32],
+      pointwise: true,
+    });
+    const [scaled] = this.tape.op({
+      name: "norm.weight",
+      inputs: [normed as Tensor],
+      makes: [{ elements: x.elements, itemBytes: FP32 }],
+      saves: weights.some(({ trainable }) => trainable) ? [normed as Tensor] : [],
+      parameters: weights,
+      pointwise: true,
+    });
+    return this.cast(scaled as Tensor, x.itemBytes);
   }
 
   activation(x: Tensor, kind: Activation): Tensor {
@@ -352,11 +397,15 @@ export class LayerBuilder {
 
   /** NewGELUActivation of transformers: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), one kernel for each operation. */
   #geluOfParts(x: Tensor): Tensor {
-    const cube = this.pointwise("pow", [x], [x]);
+    // autocast computes powers in fp32, and what follows is as wide.
+    const base = this.rules.autocast ? this.cast(x, FP32) : x;
+    const cube = this.pointwise("pow", [base], [base]);
     const inner = this.add(x, this.pointwise("scale", [cube], []));
     const tanh = this.pointwise("tanh", [this.pointwise("scale", [inner], [])], ["output"]);
     const half = this.pointwise("scale", [x], []);
     const onePlus = this.pointwise("add", [tanh], []);
-    return this.pointwise("mul", [half, onePlus], [half, onePlus]);
+    const made = this.pointwise("mul", [half, onePlus], [half, onePlus]);
+    this.release(x);
+    return made;
   }
 }

@@ -38,11 +38,26 @@ function mlp(
       group,
       ...many,
     });
+  const down = (x: Tensor): Tensor =>
+    build.linear(x, {
+      name: "down_proj",
+      inputs: shape.width,
+      outputs: hidden,
+      bias: shape.bias,
+      split: "inputs",
+      group,
+      ...many,
+    });
   let inner: Tensor;
   if (!shape.gated) {
     inner = build.activation(up("up_proj", shape.width), shape.activation);
   } else if (shape.fused) {
-    const both = up("gate_up_proj", 2 * shape.width);
+    const product = up("gate_up_proj", 2 * shape.width);
+    // The grouped product leaves rows of absent experts open, which are filled in a copy (grouped_mm of transformers).
+    const both = ofExperts === undefined ? product : filled(build, product, hidden);
+    if (shape.activation === "clamped") {
+      return down(clampedGate(build, both));
+    }
     const gate = build.tape.slice(both, both.elements / 2);
     const other = build.tape.slice(both, both.elements / 2);
     const active = build.activation(gate, shape.activation);
@@ -52,15 +67,30 @@ function mlp(
     const other = up("up_proj", shape.width);
     inner = build.pointwise("mul", [active, other], [active, other]);
   }
-  return build.linear(inner, {
-    name: "down_proj",
-    inputs: shape.width,
-    outputs: hidden,
-    bias: shape.bias,
-    split: "inputs",
-    group,
-    ...many,
+  return down(inner);
+}
+
+/** masked_fill: a copy, and one byte for each row. */
+function filled(build: LayerBuilder, x: Tensor, width: number): Tensor {
+  const [made] = build.tape.op({
+    name: "masked_fill",
+    inputs: [x],
+    makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+    extraSaved: [x.elements / width],
+    pointwise: true,
   });
+  return made as Tensor;
+}
+
+/** GptOssExperts._apply_gate: (clamp(up) + 1) * (clamp(gate) * sigmoid(1.702 clamp(gate))). */
+function clampedGate(build: LayerBuilder, both: Tensor): Tensor {
+  const half = (): Tensor => build.tape.slice(both, both.elements / 2);
+  const gate = build.pointwise("clamp", [half()], [both]);
+  const up = build.pointwise("clamp", [half()], [both]);
+  const sigmoid = build.pointwise("sigmoid", [build.pointwise("scale", [gate], [])], ["output"]);
+  const glu = build.pointwise("mul", [gate, sigmoid], [gate, sigmoid]);
+  const onePlus = build.pointwise("add", [up], []);
+  return build.pointwise("mul", [onePlus, glu], [onePlus, glu]);
 }
 
 /** Expert parallelism sends rows to their experts' ranks and back (all-to-all): a copy in each direction. */
@@ -77,13 +107,15 @@ function exchange(build: LayerBuilder, rows: Tensor): Tensor {
 }
 
 /**
- * Tokens are gathered for each of their experts, computed, weighted and added up. All experts together see
+ * Tokens are gathered for each of their experts, computed, weighted and added up, as grouped_mm_experts_forward of
+ * transformers 5 does. All experts together see
  * `perToken` rows for each token; the busiest device of expert parallelism `imbalance` times its share.
  */
 function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape): Tensor {
   const { tape, rules } = build;
   const tokens = x.elements / hidden;
-  const logits = build.linear(x, {
+  const isWide = shape.wideRouter === true;
+  const logits = build.linear(isWide ? build.cast(x, FP32) : x, {
     name: "router",
     inputs: hidden,
     outputs: shape.experts,
@@ -107,22 +139,31 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
   });
   const exchanged = exchange(build, gathered as Tensor);
   const made = exchange(build, mlp(build, exchanged, hidden, shape.expert, shape.experts));
+  const itemBytes = isWide ? FP32 : made.itemBytes;
   const [weighted] = tape.op({
     name: "weigh",
     inputs: [made, weights as Tensor],
-    makes: [{ elements: made.elements, itemBytes: made.itemBytes }],
+    makes: [{ elements: made.elements, itemBytes }],
     saves: [made],
     pointwise: true,
   });
-  const [sum] = tape.op({
-    name: "index_add",
-    inputs: [weighted as Tensor],
-    makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
-    // index_add keeps its source for the shape of the gradient.
-    saves: [weighted as Tensor],
+  // Back into the order of the tokens, by indices in int64; then the sum over each token's experts.
+  const [ordered] = tape.op({
+    name: "gather",
+    inputs: [filled(build, weighted as Tensor, hidden)],
+    makes: [{ elements: made.elements, itemBytes }],
+    extraSaved: [routed * 8],
   });
+  const [added] = tape.op({
+    name: "sum",
+    inputs: [ordered as Tensor],
+    makes: [{ elements: x.elements, itemBytes }],
+  });
+  build.release(gathered as Tensor);
+  build.release(made);
+  const sum = build.cast(added as Tensor, x.itemBytes);
   if (shape.shared === null) {
-    return sum as Tensor;
+    return sum;
   }
   let beside = mlp(build, x, hidden, shape.shared);
   if (shape.sharedGate) {
@@ -134,5 +175,5 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     });
     beside = build.pointwise("mul", [beside, gate], [beside, gate]);
   }
-  return build.add(sum as Tensor, beside);
+  return build.add(sum, beside);
 }

@@ -63,6 +63,11 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     x = { ...x, needsGradient: true };
   }
   x = build.scatter(x);
+  if (!rules.training) {
+    // Variables of the model's forward pass hold both until it ends; autograd keeps what it needs of them by itself.
+    x.storage.held = true;
+    holdMasks(build, tower, positions);
+  }
   const layers = tower.layers.flatMap(({ count, layer }) =>
     Array.from({ length: count }, () => layer),
   );
@@ -70,13 +75,40 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   const to = Math.floor((layers.length * (stage.index + 1)) / stage.count);
   for (const [index, layer] of layers.slice(from, to).entries()) {
     tape.beginUnit(`${tower.name}.${from + index}`, [x], true);
+    const input = x;
     x = oneLayer(build, x, layer, { tower, place });
+    build.release(input);
   }
+
   if (tower.finalNorm !== null && stage.index === stage.count - 1) {
     tape.beginUnit(`${tower.name}.norm`, [x], false);
     x = build.norm(x, tower.hidden, tower.finalNorm);
   }
   return build.gather(x);
+}
+
+/** Masks of scores, one byte for each pair of positions: one for each window, and one for padding. */
+function holdMasks(build: LayerBuilder, tower: TowerShape, positions: number): void {
+  const { masks, batch, attention } = build.rules;
+  if (masks === "none" || attention !== "sdpa" || tower.positions !== "sequence") {
+    return;
+  }
+  const windows = new Set(
+    tower.layers.map(({ layer }) =>
+      layer.kind === "transformer" ? (layer.attention?.window ?? 0) : 0,
+    ),
+  );
+  for (const window of windows) {
+    if (masks === "all" || (window > 0 && window < positions)) {
+      const elements = (masks === "all" ? batch : 1) * positions ** 2;
+      const [mask] = build.tape.op({
+        name: "mask",
+        inputs: [],
+        makes: [{ elements, itemBytes: 1 }],
+      });
+      (mask as Tensor).storage.held = true;
+    }
+  }
 }
 
 function oneLayer(
@@ -91,6 +123,10 @@ function oneLayer(
       return transformerLayer(build, x, layer, {
         hidden: tower.hidden,
         positions: place.positions,
+        // Frames of speech have one length, and the text that is decoded from them has no mask either.
+        isText:
+          tower.positions === "sequence" &&
+          (place.other === null || place.model.towers[0]?.positions === "sequence"),
         other: place.other,
       });
     case "state-space":
@@ -162,14 +198,17 @@ function addRows(
   const tableRows = Math.ceil(table.rows / rules.tensorParallel);
   const parameter: Parameter = {
     ...build.parameter(table.name, tableRows * table.width, "embedding", tableRows),
-    ...(tied ? { tied } : {}),
+    ...(tied || table.shared === true ? { tied: true } : {}),
   };
   const [made] = tape.op({
     name: table.name,
     inputs: [],
     makes: [{ elements: rows * table.width, itemBytes }],
     extraSaved: [rows * INDEX_BYTES],
-    parameters: table.shared === true ? [] : [parameter],
+    parameters: [parameter],
   });
+  if (table.shared === true) {
+    tape.parameters.pop();
+  }
   return x === null ? (made as Tensor) : build.add(x, made as Tensor);
 }

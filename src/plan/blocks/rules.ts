@@ -36,6 +36,17 @@ export interface BlockRules {
   /** The embedding's output needs a gradient although nothing before it is trained (enable_input_require_grads). */
   readonly inputNeedsGradient: boolean;
   readonly attention: AttentionImplementation;
+  /**
+   * Which layers of `sdpa` get a mask of scores: all of a padded batch, those with a window, or none (FlashAttention has
+   * lengths and windows as parameters).
+   */
+  readonly masks: "all" | "windows" | "none";
+  /** Fused kernels read groups of keys: FlashAttention, which needs 16 bit and an Ampere device. */
+  readonly fusesGroups: boolean;
+  /** Key and value tensors of causal layers stay, as copies (generation). */
+  readonly cachesKeys: boolean;
+  /** Keys and values are repeated for each head of their group even without a mask (libraries that call repeat_kv). */
+  readonly repeatsGroups: boolean;
   readonly loss: LossImplementation;
   readonly compiled: boolean;
   /** The loss is part of what is compiled; layers that are compiled one by one leave it out (FSDP). */

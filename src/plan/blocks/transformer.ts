@@ -9,6 +9,7 @@ export interface LayerPlace {
   readonly hidden: number;
   /** Positions of this tower, and of the tower that cross attention reads. */
   readonly positions: number;
+  readonly isText: boolean;
   readonly other: { readonly output: Tensor; readonly positions: number } | null;
 }
 
@@ -46,10 +47,11 @@ function attend(
   input: Tensor,
   shape: AttentionShape,
   layer: TransformerLayer,
-  { hidden, positions }: LayerPlace,
+  { hidden, positions, isText }: LayerPlace,
   other: LayerPlace["other"] = null,
 ): Tensor {
-  const context = shape.bidirectional ? positions : Math.max(positions, build.rules.context);
+  const context =
+    shape.bidirectional || !isText ? positions : Math.max(positions, build.rules.context);
   return attention(build, input, {
     shape,
     hidden,
@@ -57,6 +59,7 @@ function attend(
     queries: positions,
     keys: other?.positions ?? context,
     dropout: build.rules.dropout && layer.attentionDropout,
+    maskable: isText,
     prefix: other === null ? "" : "cross_",
   });
 }
@@ -71,17 +74,22 @@ function residual(
   const { placement, norm } = layer;
   const dropped = (made: Tensor): Tensor =>
     layer.dropout && build.rules.dropout ? build.dropout(made) : made;
+  const held = (input: Tensor): Tensor => {
+    const made = run(input);
+    build.release(input);
+    return made;
+  };
   switch (placement) {
     case "after-residual":
       return build.norm(build.add(x, dropped(run(x))), hidden, norm);
     case "after":
       return build.add(x, build.norm(run(x), hidden, norm));
     case "sandwich":
-      return build.add(x, build.norm(run(build.norm(x, hidden, norm)), hidden, norm));
+      return build.add(x, build.norm(held(build.norm(x, hidden, norm)), hidden, norm));
     default:
       return build.add(
         x,
-        scaled(build, dropped(run(modulated(build, x, layer, hidden))), layer, hidden),
+        scaled(build, dropped(held(modulated(build, x, layer, hidden))), layer, hidden),
       );
   }
 }

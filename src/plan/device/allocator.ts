@@ -53,6 +53,8 @@ const LASTING: readonly PlanPartName[] = [
 
 interface AllocatorFacts {
   readonly gpu: Gpu;
+  /** Threads that compute products: autograd's backward pass has its own. */
+  readonly threads: 1 | 2;
   /** Memory of libraries that allocate by themselves (NCCL). */
   readonly outsideBytes: Bytes;
   /** Share of the tensors by which a replay of the step reserved more than it allocated; absent for serving. */
@@ -61,12 +63,12 @@ interface AllocatorFacts {
 
 export function allocatorParts(
   parts: readonly PlanPartJson[],
-  { gpu, outsideBytes, replayedGaps }: AllocatorFacts,
+  { gpu, threads, outsideBytes, replayedGaps }: AllocatorFacts,
 ): PlanPartJson[] {
   const made = [
-    part("workspace", gpu.workspaceBytes, 0.6, {
-      formula: "cuBLAS workspace of one stream",
-      source: "torch.cuda: CUBLAS_WORKSPACE_CONFIG, 8.125 MiB, 32 MiB from Hopper on",
+    part("workspace", threads * gpu.workspaceBytes, 0.6, {
+      formula: `cuBLAS and cuBLASLt workspaces${threads === 2 ? ", of the forward and of the backward thread" : ""}`,
+      source: "torch.cuda: CUBLAS_WORKSPACE_CONFIG, 8.125 MiB, 32 MiB from Hopper on; 1 MiB for Lt",
     }),
     fragmentationPart(parts, replayedGaps),
     contextPart(gpu),
@@ -104,7 +106,7 @@ function fragmentationPart(parts: readonly PlanPartJson[], replayed?: number): P
   const gaps = all * replayed;
   return {
     ...part("fragmentation", gaps, 0.75, {
-      formula: `the caching allocator, replayed for three steps, reserves ${(replayed * 100).toFixed(1)} % more than it allocates`,
+      formula: `the caching allocator, replayed, reserves ${(replayed * 100).toFixed(1)} % more than it allocates`,
       source,
       where: "reserved",
     }),

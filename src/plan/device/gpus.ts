@@ -3,7 +3,7 @@
  *
  * `memoryBytes` is what the driver lets a process use (nvidia-smi's total without the firmware's share).
  * `contextBytes` is the CUDA context with the kernels that a training step loads lazily (CUDA 12): it grows with the
- * number of multiprocessors, 135 MiB on a T4, about 500 MiB on an H100.
+ * number of multiprocessors, 135 MiB on a T4, about 750 MiB on an H100 or H200.
  */
 import type { Bytes } from "../../model/base/units.js";
 
@@ -11,7 +11,7 @@ export interface Gpu {
   readonly name: string;
   readonly memoryBytes: Bytes;
   readonly contextBytes: Bytes;
-  /** The library's workspace for matrix products, which lies in the caching allocator: 32 MiB on Hopper and later. */
+  /** The libraries' workspaces for matrix products of one thread, which lie in the caching allocator. */
   readonly workspaceBytes: Bytes;
   /** `contextBytes` was measured on the user's machine. */
   readonly contextMeasured?: boolean;
@@ -21,8 +21,9 @@ export interface Gpu {
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
-const AMPERE_WORKSPACE = 8.125 * MIB;
-const HOPPER_WORKSPACE = 32 * MIB;
+/** cuBLAS: 8.125 MiB, 32 MiB on Hopper; cuBLASLt: 1 MiB. */
+const AMPERE_WORKSPACE = 9.125 * MIB;
+const HOPPER_WORKSPACE = 33 * MIB;
 
 function gpu(
   name: string,
@@ -57,9 +58,10 @@ export const GPUS: readonly Gpu[] = [
   gpu("L40S", 44.4, 420, "ampere"),
   gpu("A100-40GB", 39.4, 420, "ampere"),
   gpu("A100-80GB", 79.2, 420, "ampere"),
-  gpu("H100-80GB", 79.1, 520, "hopper"),
-  gpu("H100-96GB", 94.5, 520, "hopper"),
-  gpu("H200", 139.8, 530, "hopper"),
+  // Measured on an H200 with CUDA 13.0: 621 MiB after the first tensor, 697 after a prefill, 751 to 767 after a training step.
+  gpu("H100-80GB", 79.1, 750, "hopper"),
+  gpu("H100-96GB", 94.5, 750, "hopper"),
+  gpu("H200", 139.8, 750, "hopper"),
   gpu("B200", 178.3, 620, "hopper"),
   gpu("MI300X", 191.0, 450, "hopper"),
 ];

@@ -61,6 +61,8 @@ export interface TrainOptions {
   /** Weights in fp32 where products are 16 bit. */
   readonly fp32Weights: boolean;
   readonly attention: AttentionImplementation;
+  /** Sequences of a batch have different lengths, so that attention gets a mask. */
+  readonly padded: boolean;
   readonly loss: LossImplementation;
   readonly compiled: boolean;
   readonly dropout: boolean;
@@ -93,6 +95,7 @@ export interface ServeOptions {
   /** The cache is as large as the sequences need, not all that the engine's share leaves. */
   readonly cacheAsNeeded: boolean;
   readonly attention: AttentionImplementation;
+  readonly padded: boolean;
   readonly tensor: number;
   readonly pipeline: number;
   readonly expert: number;

@@ -21,7 +21,12 @@ export interface CacheShape {
 }
 
 /** Of one device: keys of fewer heads than devices are on several of them; a latent row is on all. */
-export function cacheShape(model: ModelShape, itemBytes: number, tensorParallel = 1): CacheShape {
+export function cacheShape(
+  model: ModelShape,
+  itemBytes: number,
+  tensorParallel = 1,
+  leavesOneOut = false,
+): CacheShape {
   const windows = new Map<number, Bytes>();
   let bytesPerToken = 0;
   let bytesPerSequence = 0;
@@ -32,7 +37,8 @@ export function cacheShape(model: ModelShape, itemBytes: number, tensorParallel 
     if (own !== null) {
       const bytes = count * bytesOfToken(own, itemBytes, tensorParallel);
       if (own.window > 0) {
-        windows.set(own.window, (windows.get(own.window) ?? 0) + bytes);
+        const window = own.window - (leavesOneOut ? 1 : 0);
+        windows.set(window, (windows.get(window) ?? 0) + bytes);
       } else {
         bytesPerToken += bytes;
       }

@@ -18,6 +18,9 @@ import { bytesOfCompute, type Engine, quantizationOf, type ServeOptions } from "
 import type { ModelShape } from "../shape/model_shape.js";
 import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
+import { AllocationTrace } from "../tape/trace.js";
+import { masksOf } from "../train/block_rules.js";
+import { gapsOfPrefill } from "../train/replay.js";
 import { bytesOfNextToken, bytesOfSequence, cacheShape } from "./attention_cache.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
@@ -39,18 +42,28 @@ export interface ServingPlan {
   readonly parts: PlanPartJson[];
   readonly serving: NonNullable<PlanJson["serving"]>;
   readonly parameters: number;
+  /** What the caching allocator reserves beside tensors, as a share of them; 0 for engines that reserve by themselves. */
+  readonly gaps: number;
 }
 
-export function planServing(model: ModelShape, options: ServeOptions): ServingPlan {
+/** @param gaps the share of another plan of the same job; absent: replayed */
+export function planServing(model: ModelShape, options: ServeOptions, gaps?: number): ServingPlan {
   const { tape } = modelTape(model, servingRules(model, options), { index: 0, count: 1 });
-  const peak = simulateStep(tape, {
-    checkpointing: "none",
-    gradientBytesOf: () => 0,
-    gradientsStay: false,
-    gradientsConsumed: false,
-    offloadsInputs: false,
-    communicationOf: () => 0,
-  }).peak.bytes;
+  const trace = new AllocationTrace();
+  const simulation = simulateStep(
+    tape,
+    {
+      checkpointing: "none",
+      gradientBytesOf: () => 0,
+      gradientsStay: false,
+      gradientsConsumed: false,
+      offloadsInputs: false,
+      communicationOf: () => 0,
+    },
+    trace,
+  );
+  // Keys and values are a part of their own; those of layers with a window stay whole until the first token.
+  const peak = simulation.peak.bytes - tape.cachedBytes + outsideWindows(model, options);
   const stages = options.pipeline;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
   const weights = tape.parameters.reduce((sum, each) => sum + each.bytes, 0) / stages;
@@ -73,7 +86,37 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
       }),
     );
   }
-  return withCache(model, options, { parts, tape });
+  const replayed =
+    options.engine === "transformers"
+      ? (gaps ?? replayedGaps(tape, trace, options, simulation.peak.bytes))
+      : null;
+  return withCache(model, options, { parts, tape, replayed });
+}
+
+function replayedGaps(
+  tape: Tape,
+  trace: AllocationTrace,
+  { gpu }: ServeOptions,
+  passBytes: Bytes,
+): number {
+  const weights = tape.parameters.map(({ bytes }) => bytes).filter((bytes) => bytes > 0);
+  const all = weights.reduce((sum, bytes) => sum + bytes, 0) + passBytes;
+  const room = gpu.memoryBytes - gpu.contextBytes;
+  return gapsOfPrefill(weights, trace, all < room ? room : Number.POSITIVE_INFINITY);
+}
+
+/** A slice of the prompt's keys keeps all of them alive: cached windows are whole until the first token is appended. */
+function outsideWindows(model: ModelShape, options: ServeOptions): Bytes {
+  const { engine, context, concurrency } = options;
+  if (engine !== "transformers") {
+    return 0;
+  }
+  const { windows } = cacheShape(model, kvItemBytes(options), options.tensor);
+  return windows.reduce(
+    (sum, { window, bytesPerToken }) =>
+      sum + concurrency * bytesPerToken * Math.max(0, context - window),
+    0,
+  );
 }
 
 /** Measured on vLLM's logs: a fixed share for the graphs themselves, and the buffers that they pin. */
@@ -89,16 +132,17 @@ function graphBytes(model: ModelShape): Bytes {
 function withCache(
   model: ModelShape,
   options: ServeOptions,
-  { parts, tape }: { parts: PlanPartJson[]; tape: Tape },
+  { parts, tape, replayed }: { parts: PlanPartJson[]; tape: Tape; replayed: number | null },
 ): ServingPlan {
   const { engine, gpu } = options;
-  const cache = cacheShape(model, kvItemBytes(options), options.tensor);
+  // A cache of transformers holds one token less than a window: the next one completes it.
+  const cache = cacheShape(model, kvItemBytes(options), options.tensor, engine === "transformers");
   const block = BLOCK_TOKENS[engine];
   const oneSequence = bytesOfSequence(cache, options.context, block) / options.pipeline;
   const wanted = oneSequence * options.concurrency;
   const outside = (options.tensor > 2 ? 420 : options.tensor > 1 ? 250 : 0) * 2 ** 20;
   const fixed = figureOf(
-    [...parts, ...allocatorParts(parts, { gpu, outsideBytes: outside })],
+    [...parts, ...allocatorParts(parts, { gpu, threads: 1, outsideBytes: outside })],
     "device",
   ).bytes;
   const room = Math.max(0, roomOf(options, parts, fixed));
@@ -125,13 +169,19 @@ function withCache(
     ...parts,
     ...allocatorParts(
       parts.filter((each) => !preallocates || !each.part.includes("cache")),
-      { gpu, outsideBytes: outside },
+      {
+        gpu,
+        threads: 1,
+        outsideBytes: outside,
+        ...(replayed === null ? {} : { replayedGaps: replayed }),
+      },
     ),
   ];
   const available = preallocates ? room : Math.max(0, gpu.memoryBytes - fixed);
   return {
     tape,
     parts: all,
+    gaps: replayed ?? 0,
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     serving: {
       engine,
@@ -229,6 +279,7 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
   const { engine, context, concurrency, tensor } = options;
   const whole = engine === "transformers";
   const computeBytes = bytesOfCompute(options.dtype);
+  const attention = whole ? options.attention : "flash";
   return {
     training: false,
     batch: whole ? concurrency : 1,
@@ -241,7 +292,11 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     trainBase: false,
     adapter: null,
     inputNeedsGradient: false,
-    attention: engine === "transformers" ? options.attention : "flash",
+    attention,
+    masks: masksOf({ attention, padded: options.padded, library: "transformers" }, concurrency),
+    repeatsGroups: false,
+    fusesGroups: computeBytes < 4 && !options.gpu.old,
+    cachesKeys: whole,
     loss: "full",
     compiled: false,
     lossCompiled: false,

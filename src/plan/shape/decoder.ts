@@ -16,7 +16,7 @@ import type {
 
 /** How a family differs from Llama; absent: as Llama. */
 interface FamilyFacts {
-  readonly norm?: "layer" | "layer-plain";
+  readonly norm?: "layer" | "layer-plain" | "layer-parts";
   readonly placement?: TransformerLayer["placement"];
   readonly parallel?: 1 | 2;
   readonly plainMlp?: true;
@@ -35,6 +35,10 @@ interface FamilyFacts {
   readonly softCap?: true;
   /** Rows that a table of positions has beyond the positions (OPT). */
   readonly extraPositions?: number;
+  readonly sinks?: true;
+  readonly contiguous?: true;
+  readonly narrowSoftmax?: true;
+  readonly wideNorm?: true;
 }
 
 const GPT2: FamilyFacts = {
@@ -48,6 +52,7 @@ const GPT2: FamilyFacts = {
   positions: "learned",
   tied: true,
   dropout: true,
+  narrowSoftmax: true,
 };
 
 const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
@@ -62,17 +67,35 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   deepseek_v3: {},
   granite: {},
   granitemoe: {},
-  gpt_oss: { attentionBias: true, outputBias: true, mlpBias: true },
+  gpt_oss: {
+    attentionBias: true,
+    outputBias: true,
+    mlpBias: true,
+    activation: "clamped",
+    sinks: true,
+  },
   olmo: { norm: "layer-plain" },
-  olmo2: { placement: "after", headNorm: "row" },
+  olmo2: { placement: "after", headNorm: "row", wideNorm: true },
   olmoe: { headNorm: "row" },
-  phi3: { fusedQkv: true, fusedMlp: true },
+  phi3: { fusedQkv: true, fusedMlp: true, contiguous: true },
   phimoe: { norm: "layer" },
   glm: { fusedMlp: true, attentionBias: true },
-  gemma: { tied: true, activation: "gelu" },
-  gemma2: { tied: true, activation: "gelu", placement: "sandwich", softCap: true },
-  gemma3_text: { tied: true, activation: "gelu", placement: "sandwich", headNorm: "head" },
-  cohere: { norm: "layer", parallel: 1, tied: true },
+  gemma: { tied: true, activation: "gelu", wideNorm: true },
+  gemma2: {
+    tied: true,
+    activation: "gelu",
+    placement: "sandwich",
+    softCap: true,
+    wideNorm: true,
+  },
+  gemma3_text: {
+    tied: true,
+    activation: "gelu",
+    placement: "sandwich",
+    headNorm: "head",
+    wideNorm: true,
+  },
+  cohere: { norm: "layer-parts", parallel: 1, tied: true },
   stablelm: { norm: "layer" },
   starcoder2: {
     tied: true,
@@ -95,16 +118,26 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   },
   gpt2: GPT2,
   gpt_bigcode: { ...GPT2, activation: "gelu" },
-  gpt_neox: { ...omit(GPT2, "positions", "tied", "dropout"), activation: "gelu", parallel: 2 },
+  gpt_neox: {
+    ...omit(GPT2, "positions", "tied", "dropout", "narrowSoftmax"),
+    activation: "gelu",
+    parallel: 2,
+  },
   gptj: {
     ...omit(GPT2, "positions", "tied", "fusedQkv", "attentionBias", "outputBias", "dropout"),
     parallel: 1,
     headBias: true,
   },
-  opt: { ...omit(GPT2, "fusedQkv"), activation: "relu", extraPositions: 2 },
+  opt: { ...omit(GPT2, "fusedQkv", "narrowSoftmax"), activation: "relu", extraPositions: 2 },
   // Its GELU is an autograd function that keeps its input alone (modeling_bloom.py, GeLUFunction).
-  bloom: { ...omit(GPT2, "dropout"), activation: "gelu", positions: "alibi", embeddingNorm: true },
+  bloom: {
+    ...omit(GPT2, "dropout", "narrowSoftmax"),
+    activation: "gelu",
+    positions: "alibi",
+    embeddingNorm: true,
+  },
   falcon: {
+    narrowSoftmax: true,
     norm: "layer",
     parallel: 1,
     plainMlp: true,
@@ -194,11 +227,11 @@ function normOf(config: ModelConfig, facts: FamilyFacts): NormShape {
   const isLayer = facts.norm !== undefined || (kind === "layer" && !config.has("rms_norm_eps"));
   return isLayer
     ? {
-        kind: "layer",
-        bias: facts.norm !== "layer-plain" && config.family !== "cohere",
+        kind: facts.norm === "layer-parts" ? "layer-parts" : "layer",
+        bias: facts.norm !== "layer-plain" && facts.norm !== "layer-parts",
         affine: facts.norm !== "layer-plain",
       }
-    : { kind: "rms", bias: false, affine: true };
+    : { kind: "rms", bias: false, affine: true, wide: facts.wideNorm === true };
 }
 
 interface Sizes {
@@ -294,6 +327,11 @@ export function attentionOf(
     softCap: facts.softCap === true && config.fraction(0, "attn_logit_softcapping") > 0,
     scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
     bidirectional: false,
+    ...(facts.sinks === true ? { sinks: true } : {}),
+    ...(facts.wideNorm === true ? { wideNorm: true } : {}),
+    ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),
+    ...(facts.contiguous === true ? { contiguous: true } : {}),
+    ...(isOneHead(config) ? { copiesValues: true } : {}),
   } as const;
   if (latentRank === undefined) {
     return { ...base, headSize };
@@ -316,13 +354,16 @@ function outputBiasOf(config: ModelConfig, facts: FamilyFacts): boolean {
 
 function kvHeadsOf(config: ModelConfig, heads: number): number {
   const found = config.optionalSize("num_key_value_heads", "num_kv_heads", "n_head_kv");
-  const isOne =
-    config.flag(false, "multi_query") && !config.flag(false, "new_decoder_architecture");
-  const kvHeads = isOne ? 1 : (found ?? heads);
+  const kvHeads = isOneHead(config) ? 1 : (found ?? heads);
   if (kvHeads > heads || heads % kvHeads !== 0) {
     throw notAModel(config.source, `${kvHeads} key-value heads do not divide ${heads} heads`);
   }
   return kvHeads;
+}
+
+/** Falcon with one head of keys and values for all queries. */
+function isOneHead(config: ModelConfig): boolean {
+  return config.flag(false, "multi_query") && !config.flag(false, "new_decoder_architecture");
 }
 
 const ACTIVATIONS: Readonly<Record<string, Activation>> = {
@@ -362,7 +403,10 @@ function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): MlpShap
   return {
     width,
     gated: facts.plainMlp !== true,
-    activation: facts.activation === "gelu" && wanted === "gelu_python" ? "gelu" : wanted,
+    activation:
+      facts.activation === "clamped" || (facts.activation === "gelu" && wanted === "gelu_python")
+        ? facts.activation
+        : wanted,
     bias: config.flag(facts.mlpBias === true, "mlp_bias", "use_bias"),
     fused: facts.fusedMlp === true,
   };
@@ -389,10 +433,11 @@ function moeOf(config: ModelConfig, dense: MlpShape): MlpShape | MoeShape {
   return {
     experts,
     perToken,
-    expert: { ...dense, width },
+    expert: { ...dense, width, fused: dense.gated },
     shared: sharedWidth > 0 ? { ...dense, width: sharedWidth } : null,
     sharedGate: config.has("shared_expert_intermediate_size"),
     routerBias: config.family === "gpt_oss",
+    wideRouter: config.family.startsWith("deepseek"),
   };
 }
 

@@ -83,7 +83,7 @@ export function readEncoder(config: ModelConfig): {
   const types = config.family === "distilbert" ? 0 : config.count(2, "type_vocab_size");
   const dropout = config.fraction(0.1, "hidden_dropout_prob", "dropout") > 0;
   const architecture = config.words("architectures")[0] ?? "";
-  const layer = plainLayer(plainAttention(heads, hidden), width, {
+  const layer = plainLayer(plainAttention(heads, hidden, { narrowSoftmax: true }), width, {
     placement: "after-residual",
     dropout,
     attentionDropout: config.fraction(0.1, "attention_probs_dropout_prob", "attention_dropout") > 0,

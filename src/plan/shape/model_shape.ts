@@ -15,6 +15,16 @@ export interface AttentionShape {
   readonly valueHeadSize?: number;
   readonly bias: boolean;
   readonly outputBias: boolean;
+  /** Where it differs from that of queries and values (Whisper). */
+  readonly keyBias?: boolean;
+  /** A learned score of each head beside those of the keys (gpt-oss): no fused kernel of torch has it. */
+  readonly sinks?: boolean;
+  /** Scores are normalized in the compute type, not in fp32 (T5, BERT, GPT-2); autocast takes fp32 all the same. */
+  readonly narrowSoftmax?: boolean;
+  /** Queries are copied into the kernel's own layout (Phi-3, Whisper), so that the output matrix needs a copy, too. */
+  readonly contiguous?: boolean;
+  /** Values are copied out of the fused product (Falcon with one head of keys). */
+  readonly copiesValues?: boolean;
   /** One matrix for queries, keys and values (GPT-2, NeoX, Falcon, Phi-3): their slices keep the whole product alive. */
   readonly fused: boolean;
   readonly rotary: boolean;
@@ -22,9 +32,11 @@ export interface AttentionShape {
   readonly rotaryShare: number;
   /** Norms of the queries and the keys: of each head (Qwen 3, Gemma 3), of the whole row (OLMo 2), or none. */
   readonly queryKeyNorm: "none" | "head" | "row";
+  /** Norms of queries and keys are multiplied in fp32, as the layer's own (Gemma 3, OLMo 2). */
+  readonly wideNorm?: boolean;
   /** Tokens that a position can see; 0: all before it. */
   readonly window: number;
-  /** Scores pass through tanh (Gemma 2), which no fused kernel does. */
+  /** Scores pass through tanh (Gemma 2): FlashAttention does so itself, and sdpa of transformers leaves it out. */
   readonly softCap: boolean;
   /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
   readonly scoreBias: "none" | "relative" | "alibi";
@@ -38,7 +50,15 @@ export interface AttentionShape {
   };
 }
 
-export type Activation = "silu" | "gelu" | "gelu_python" | "quick_gelu" | "relu" | "relu2";
+/** `clamped`: the gate of gpt-oss, x * sigmoid(1.702 x) of clamped values, times the other half plus 1. */
+export type Activation =
+  | "silu"
+  | "gelu"
+  | "gelu_python"
+  | "quick_gelu"
+  | "relu"
+  | "relu2"
+  | "clamped";
 
 export interface MlpShape {
   readonly width: number;
@@ -59,6 +79,8 @@ export interface MoeShape {
   /** A gate before the shared expert (Qwen 2 MoE). */
   readonly sharedGate: boolean;
   readonly routerBias: boolean;
+  /** The router computes in fp32, and what the experts made is weighted in fp32 (DeepSeek). */
+  readonly wideRouter?: boolean;
 }
 
 /** State-space layer: Mamba 1 or 2. */
@@ -76,8 +98,11 @@ export interface StateSpaceShape {
 }
 
 export interface NormShape {
-  readonly kind: "rms" | "layer";
+  /** `layer-parts`: a layer norm that is not torch's, but one kernel for each operation, in fp32 (Cohere). */
+  readonly kind: "rms" | "layer" | "layer-parts";
   readonly bias: boolean;
+  /** Multiplied with the weights before it is converted back from fp32 (Gemma). */
+  readonly wide?: boolean;
   /** False: without weights (OLMo 1, DiT). */
   readonly affine: boolean;
 }

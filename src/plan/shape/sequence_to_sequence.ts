@@ -53,6 +53,7 @@ function readT5(config: ModelConfig): Read {
     bias: false,
     outputBias: false,
     scoreBias: "relative",
+    narrowSoftmax: true,
   });
   const dropout = config.fraction(0.1, "dropout_rate") > 0;
   const layer = plainLayer(attention, mlp.width, {
@@ -83,7 +84,7 @@ function readT5(config: ModelConfig): Read {
   const decoding = {
     ...layer,
     attention: { ...attention, bidirectional: false },
-    cross: attention,
+    cross: { ...attention, scoreBias: "none" as const },
   };
   return {
     towers: [
@@ -116,7 +117,13 @@ function readBart(config: ModelConfig): Read {
   const tower = (side: "encoder" | "decoder"): TowerShape => {
     const heads = config.size(`${side}_attention_heads`);
     const width = config.size(`${side}_ffn_dim`);
-    const attention = plainAttention(heads, hidden, { bidirectional: side === "encoder" });
+    const own = isSpeech
+      ? { keyBias: false, contiguous: true, narrowSoftmax: true }
+      : { narrowSoftmax: true };
+    const attention = plainAttention(heads, hidden, {
+      bidirectional: side === "encoder",
+      ...own,
+    });
     const reads = isSpeech && side === "encoder";
     return {
       name: side,
@@ -151,16 +158,13 @@ function readBart(config: ModelConfig): Read {
             placement: before ? "before" : "after-residual",
             dropout,
             attentionDropout: config.fraction(0, "attention_dropout") > 0,
-            cross: side === "decoder" ? plainAttention(heads, hidden) : null,
+            cross: side === "decoder" ? plainAttention(heads, hidden, own) : null,
             mlp: { width, gated: false, activation, bias: true, fused: false },
           }),
         },
       ],
       finalNorm: before ? LAYER_NORM : null,
-      // Whisper's keys have no bias.
-      otherParameters: isSpeech
-        ? -config.layers(`${side}_layers`) * hidden * (side === "decoder" ? 2 : 1)
-        : 0,
+      otherParameters: 0,
     };
   };
   return {

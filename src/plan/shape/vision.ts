@@ -3,7 +3,13 @@ import { notAModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf, readDecoder } from "./decoder.js";
 import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
-import type { ConvolutionLayer, HeadShape, LayerRun, TowerShape } from "./model_shape.js";
+import type {
+  Activation,
+  ConvolutionLayer,
+  HeadShape,
+  LayerRun,
+  TowerShape,
+} from "./model_shape.js";
 
 export const VISION_FAMILIES: readonly string[] = ["vit", "deit", "dinov2", "beit", "vit_mae"];
 export const TWO_TOWER_FAMILIES: readonly string[] = ["clip", "siglip", "chinese_clip"];
@@ -17,7 +23,12 @@ const CLASS_HEAD = {
 } as const;
 
 /** @param extra rows of tokens beside the patches: class, distillation, registers */
-export function imageTower(config: ModelConfig, name: string, extra: number): TowerShape {
+export function imageTower(
+  config: ModelConfig,
+  name: string,
+  extra: number,
+  activation: Activation = "gelu",
+): TowerShape {
   const hidden = config.size("hidden_size", "embed_dim");
   const heads = config.size("num_attention_heads", "num_heads");
   const image = config.optionalSize("image_size") ?? 224;
@@ -35,7 +46,7 @@ export function imageTower(config: ModelConfig, name: string, extra: number): To
     mlp: {
       width,
       gated: false,
-      activation: activationOf(config, "gelu"),
+      activation: activationOf(config, activation),
       bias: true,
       fused: false,
     },
@@ -102,6 +113,7 @@ export function readTwoTowers(config: ModelConfig): { towers: TowerShape[]; long
     eyes.named(isClip ? "clip_vision" : "siglip_vision"),
     "image",
     isClip ? 1 : 0,
+    "quick_gelu",
   );
   const positions = own.optionalSize("max_position_embeddings") ?? (isClip ? 77 : 64);
   return {

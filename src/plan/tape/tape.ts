@@ -107,6 +107,8 @@ export class Tape {
   readonly parameters: Parameter[] = [];
   readonly units: Unit[] = [];
   part: TapePart = "embedding";
+  /** Of keys and values that stay after the pass. */
+  cachedBytes: Bytes = 0;
   #storages = 0;
 
   /** @param compiled pointwise results are recomputed, as torch.compile's partitioner does */
@@ -194,7 +196,10 @@ export class Tape {
     const named = (sketch.saves ?? []).map((each) =>
       each === "output" ? (outputs[0] as Tensor).storage : each.storage,
     );
-    const wanted = this.compiled ? named.flatMap(cheapestSources) : named;
+    // What a product of the backward pass reads is not computed again: it would be written to memory all the same
+    // (ban_recompute_materialized_backward of torch._functorch.config).
+    const recomputes = this.compiled && sketch.expensive === undefined;
+    const wanted = recomputes ? named.flatMap(cheapestSources) : named;
     const extra = (sketch.extraSaved ?? []).filter((bytes) => bytes > 0);
     return [...new Set([...wanted, ...extra.map((bytes) => this.storage(bytes))])];
   }

@@ -11,6 +11,17 @@ const HELD_LOGITS: Readonly<Record<Library, BlockRules["holdsLogits"]>> = {
   litgpt: "fp32",
 };
 
+/** A batch of one sequence needs no padding; transformers leaves out a mask that hides nothing. */
+export function masksOf(
+  { attention, padded, library }: Pick<TrainOptions, "attention" | "padded" | "library">,
+  sequences: number,
+): BlockRules["masks"] {
+  if (attention === "flash" || library !== "transformers") {
+    return "none";
+  }
+  return padded && sequences > 1 ? "all" : "windows";
+}
+
 export function trainingRules(model: ModelShape, options: TrainOptions): BlockRules {
   const { method, parallelism } = options;
   const computeBytes = bytesOfCompute(options.dtype);
@@ -42,6 +53,10 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
         },
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
     attention: options.attention,
+    masks: masksOf(options, options.batch),
+    fusesGroups: computeBytes < 4 && !options.gpu.old,
+    cachesKeys: false,
+    repeatsGroups: !isPeft && options.attention !== "flash",
     loss: options.loss,
     compiled: options.compiled,
     lossCompiled: options.compiled && (!sharded || options.library === "torchtune"),

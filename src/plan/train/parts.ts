@@ -72,6 +72,7 @@ export function trainingParts(
     ...parts,
     ...allocatorParts(parts, {
       gpu: options.gpu,
+      threads: 2,
       outsideBytes: peak.ncclBytes,
       replayedGaps: gaps,
     }),

@@ -67,7 +67,7 @@ function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice
     ncclBytes: ncclBytes(options),
     inFlight,
     stepIsPeak: step > backward,
-    allocatedBytes: Math.max(step, backward) + options.gpu.workspaceBytes,
+    allocatedBytes: Math.max(step, backward) + 2 * options.gpu.workspaceBytes,
     rank: stage.count === 1 ? "" : `pipeline stage ${stage.index} of ${stage.count}`,
   };
 }

@@ -2,12 +2,28 @@
 import type { Bytes } from "../../model/base/units.js";
 import { CachingAllocator } from "../device/caching_allocator.js";
 import type { TrainOptions } from "../job/options.js";
+import type { AllocationTrace } from "../tape/trace.js";
 import type { DevicePeak } from "./device_peak.js";
 
 /** Optimizer states appear at the end of the first step, so that later steps find another layout. */
 const STEPS = 3;
 
 type Block = ReturnType<CachingAllocator["allocate"]>;
+
+/** The same for one prefill: weights stay, and so do the keys and values that it leaves. */
+export function gapsOfPrefill(
+  weights: readonly Bytes[],
+  trace: AllocationTrace,
+  limit: Bytes,
+): number {
+  const allocator = new CachingAllocator(limit);
+  for (const bytes of weights) {
+    allocator.allocate(bytes);
+  }
+  replayStep(allocator, trace.events, trace.bytes);
+  const { peakAllocated, peakReserved } = allocator;
+  return peakAllocated > 0 ? peakReserved / peakAllocated - 1 : 0;
+}
 
 /** What is reserved beside tensors, as a share of them. */
 export function gapsOf(peak: DevicePeak, { gpu }: TrainOptions): number {

@@ -1,0 +1,483 @@
+"""Measures training steps and prefills on a GPU, for comparison with `tidemark plan`.
+
+    python plan_device.py OUTPUT [--only ID,ID] [--limit SECONDS] [--device cuda|cpu] [--cases FILE]
+
+Each case of plan_device_cases.json is a model and the options that plan it; the same options say what runs here. Models
+are built from their configurations with random weights, each in a process of its own, so that every case has its own
+CUDA context and its own caching allocator. OUTPUT/measured.json is written after each case; OUTPUT/ID.pickle are
+allocator snapshots. `npm run bench -- plan --device OUTPUT/measured.json` compares. Needs torch, transformers and peft,
+for QLoRA and 8-bit optimizers bitsandbytes; no network. Bytes everywhere.
+"""
+import argparse
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+# Whether there is a device is asked of NVML: a waiting worker must not have a CUDA context.
+os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import torch
+
+from plan_library import Saved, build, inputs_of, nbytes
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+STEPS = 3
+NEW_TOKENS = 16
+CASE_LIMIT_S = 30
+WORKERS = 4
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+
+
+def parse(words):
+    """The options of `tidemark plan` that decide what runs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--method", default="full")
+    parser.add_argument("--optimizer", default="adamw")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--seq", type=int, default=512)
+    parser.add_argument("--checkpointing")
+    parser.add_argument("--dtype", default="bf16")
+    parser.add_argument("--weights")
+    parser.add_argument("--attention", default="sdpa")
+    parser.add_argument("--no-padding", action="store_true")
+    parser.add_argument("--lora-rank", type=int, default=8)
+    parser.add_argument("--lora-targets", default="")
+    parser.add_argument("--context", type=int, default=2048)
+    parser.add_argument("--concurrency", type=int, default=1)
+    return parser.parse_args(words.split())
+
+
+class Device:
+    """The GPU as NVML sees it, beside the figures of torch; on a CPU everything is 0."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.nvml = None
+        if kind == "cuda":
+            with contextlib.suppress(OSError):
+                self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+                self.nvml.nvmlInit_v2()
+                self.handle = ctypes.c_void_p()
+                self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.handle))
+
+    def used(self):
+        """Bytes of the whole device in use."""
+        if self.nvml is None:
+            return 0
+        memory = (ctypes.c_ulonglong * 3)()
+        self.nvml.nvmlDeviceGetMemoryInfo(self.handle, ctypes.byref(memory))
+        return memory[2]
+
+    def figures(self):
+        if self.kind == "cpu":
+            return {"allocated": 0, "reserved": 0, "peakAllocated": 0, "peakReserved": 0}
+        torch.cuda.synchronize()
+        return {
+            "allocated": torch.cuda.memory_allocated(),
+            "reserved": torch.cuda.memory_reserved(),
+            "peakAllocated": torch.cuda.max_memory_allocated(),
+            "peakReserved": torch.cuda.max_memory_reserved(),
+        }
+
+    def reset(self):
+        if self.kind == "cuda":
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+
+
+def config_of(case, models):
+    values = dict(models[case["model"]])
+    layers = case.get("layers")
+    if layers is not None:
+        name = next(key for key in ("num_hidden_layers", "n_layer") if key in values)
+        values[name] = layers
+        if "layer_types" in values:
+            values["layer_types"] = values["layer_types"][:layers]
+    return values
+
+
+def quantized(model):
+    """The model with bitsandbytes' NF4 linear layers, as load_in_4bit makes them: all but the head."""
+    import bitsandbytes
+
+    head = model.get_output_embeddings()
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is torch.nn.Linear and child is not head:
+                linear = bitsandbytes.nn.Linear4bit(
+                    child.in_features, child.out_features, bias=child.bias is not None,
+                    compute_dtype=torch.bfloat16, quant_type="nf4", compress_statistics=False, device="meta",
+                )
+                linear.weight = bitsandbytes.nn.Params4bit(
+                    child.weight.data, requires_grad=False, quant_type="nf4", compress_statistics=False, module=linear
+                ).to(child.weight.device)
+                if child.bias is not None:
+                    linear.bias = child.bias
+                setattr(parent, name, linear)
+    model.is_loaded_in_4bit = True
+    model.is_quantized = True
+    model.quantization_method = "bitsandbytes"
+    return model
+
+
+def with_adapters(model, options):
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    if options.method == "qlora":
+        model = prepare_model_for_kbit_training(quantized(model), gradient_checkpointing_kwargs={"use_reentrant": False})
+        usual = "all"
+    else:
+        usual = "attention"
+        if options.checkpointing == "full":
+            model.enable_input_require_grads()
+    wanted = options.lora_targets or usual
+    names = {"all": "all-linear", "attention": ["q_proj", "k_proj", "v_proj", "o_proj"]}
+    targets = names.get(wanted) or wanted.split(",")
+    return get_peft_model(model, LoraConfig(r=options.lora_rank, target_modules=targets, task_type="CAUSAL_LM"))
+
+
+def optimizer_of(name, parameters):
+    if "8bit" in name:
+        import bitsandbytes
+
+        kind = bitsandbytes.optim.PagedAdamW8bit if name.startswith("paged") else bitsandbytes.optim.AdamW8bit
+        return kind(parameters)
+    return {
+        "adamw": lambda: torch.optim.AdamW(parameters, fused=True),
+        "adamw-foreach": lambda: torch.optim.AdamW(parameters, foreach=True),
+        "sgd": lambda: torch.optim.SGD(parameters, lr=1e-3),
+        "sgd-momentum": lambda: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9),
+        "adafactor": lambda: torch.optim.Adafactor(parameters),
+    }[name]()
+
+
+def train(case, config, options, device, out):
+    compute = DTYPES[options.dtype]
+    wide = options.weights == "fp32" or compute is torch.float32
+    model = build(config, options.attention, torch.float32 if wide else compute, device.kind)
+    checkpoints = options.checkpointing or ("full" if options.method == "qlora" else "none")
+    if options.method != "full":
+        model = with_adapters(model, options)
+    if checkpoints == "full":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    model.train()
+    module = torch.compile(model) if options.compile else model
+    inputs = inputs_of(config, options.batch, options.seq, device.kind)
+    if options.attention == "sdpa" and not options.no_padding and "input_ids" in inputs and "pixel_values" not in inputs and config.model_type != "whisper":
+        # A padded batch: with a mask, transformers repeats grouped keys and values for each head.
+        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+        inputs["attention_mask"][0, -1] = 0
+    if compute is not torch.float32 and not wide and options.method == "full":
+        inputs = {name: value.to(compute) if torch.is_tensor(value) and value.is_floating_point() else value for name, value in inputs.items()}
+    autocast = (wide and compute is not torch.float32) or options.method != "full"
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    out["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+    out["trained"] = sum(parameter.numel() for parameter in trained)
+    out["weights"] = nbytes(model.parameters())
+    out["buffers"] = nbytes(model.buffers())
+    out["inputs"] = nbytes(value for value in inputs.values() if torch.is_tensor(value))
+    if options.method == "qlora":
+        states = [module.weight.quant_state for module in model.modules() if hasattr(getattr(module, "weight", None), "quant_state")]
+        out["quantizationStates"] = nbytes(tensor for state in states for tensor in (state.absmax, state.code) if tensor is not None)
+    optimizer = optimizer_of(options.optimizer, trained)
+    gc.collect()
+    if device.kind == "cuda":
+        torch.cuda.empty_cache()
+    device.reset()
+    out["built"] = device.figures()
+
+    def forward():
+        with torch.autocast(device.kind, compute, enabled=autocast):
+            return module(**inputs)
+
+    def step(record):
+        before = device.figures()
+        output = forward()
+        record["forward"] = device.figures()
+        device.reset()
+        output.loss.backward()
+        record["backward"] = device.figures()
+        record["gradients"] = nbytes(parameter.grad for parameter in trained if parameter.grad is not None)
+        device.reset()
+        optimizer.step()
+        record["step"] = device.figures()
+        record["before"] = before
+        device.reset()
+        optimizer.zero_grad(set_to_none=True)
+
+    out["steps"] = []
+    for _ in range(STEPS):
+        record = {}
+        out["steps"].append(record)
+        device.reset()
+        step(record)
+    moments = [moment for record in out["steps"] for moment in (record["forward"], record["backward"], record["step"])]
+    out["allocated"] = max(moment["peakAllocated"] for moment in moments)
+    out["reserved"] = max(moment["peakReserved"] for moment in moments)
+    out["used"] = device.used()
+    if case.get("snapshot") and device.kind == "cuda":
+        torch.cuda.memory._dump_snapshot(os.path.join(case["output"], f"{case['id']}.pickle"))
+        torch.cuda.memory._record_memory_history(enabled=None)
+    out["peakBlocks"] = blocks_at_peak(device, lambda: step({}))
+    values = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+    out["optimizer"] = nbytes(values)
+    if checkpoints == "none" and not options.compile:
+        own = {tensor.untyped_storage().data_ptr() for tensor in [*model.parameters(), *model.buffers()]}
+        own |= {tensor.untyped_storage().data_ptr() for tensor in inputs.values() if torch.is_tensor(tensor)}
+        saved = Saved(own)
+        with torch.autograd.graph.saved_tensors_hooks(saved.pack, lambda tensor: tensor):
+            output = forward()
+        out["saved"] = sum(saved.bytes.values())
+        out["savedKinds"] = saved.largest()
+        del output
+
+
+def blocks_at_peak(device, run):
+    """Blocks that `run` allocates and that are live when most is allocated, grouped by size; torch's own trace."""
+    if device.kind == "cpu":
+        return run()
+    torch.cuda.memory._record_memory_history(context=None, max_entries=400000)
+    before = torch.cuda.memory_allocated()
+    made = run()
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    sign = {"alloc": 1, "free_completed": -1}
+    total = highest = peak = 0
+    for index, event in enumerate(events):
+        total += sign.get(event["action"], 0) * event["size"]
+        if total > highest:
+            highest, peak = total, index
+    live = {}
+    for event in events[: peak + 1]:
+        if event["action"] == "alloc":
+            live[event["addr"]] = event["size"]
+        elif event["action"] == "free_completed":
+            live.pop(event["addr"], None)
+    groups = {}
+    for size in live.values():
+        groups[size] = groups.get(size, 0) + 1
+    ordered = sorted(groups.items(), key=lambda item: -item[0] * item[1])
+    return {
+        "before": before, "more": highest, "event": peak, "events": len(events),
+        "lastAllocated": [event["size"] for event in events[: peak + 1] if event["action"] == "alloc"][-6:],
+        "blocks": [{"bytes": size, "count": count} for size, count in ordered[:40]],
+        "returned": made,
+    }
+
+
+def cache_tensors(cache):
+    """All tensors that hang on a cache, each storage once."""
+    found, seen, queue = {}, set(), [cache]
+    while queue:
+        value = queue.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if torch.is_tensor(value):
+            found[value.untyped_storage().data_ptr()] = value
+        elif isinstance(value, (list, tuple)):
+            queue.extend(value)
+        elif isinstance(value, dict):
+            queue.extend(value.values())
+        elif hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module)):
+            queue.extend(vars(value).values())
+    return list(found.values())
+
+
+@torch.no_grad()
+def serve(case, config, options, device, out):
+    model = build(config, options.attention, DTYPES[options.dtype], device.kind).eval()
+    out["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+    out["weights"] = nbytes(model.parameters())
+    out["buffers"] = nbytes(model.buffers())
+    ids = torch.randint(2, config.vocab_size, (options.concurrency, options.context - NEW_TOKENS), device=device.kind)
+    gc.collect()
+    if device.kind == "cuda":
+        torch.cuda.empty_cache()
+    device.reset()
+    out["built"] = device.figures()
+    # What generate() does: the prompt at once, with logits of its last token alone, then one token after another.
+    output = model(input_ids=ids, use_cache=True, logits_to_keep=1)
+    out["prefill"] = device.figures()
+    device.reset()
+    for _ in range(NEW_TOKENS):
+        last = output.logits[:, -1:].argmax(-1)
+        cache = output.past_key_values
+        del output
+        output = model(input_ids=last, past_key_values=cache, use_cache=True, logits_to_keep=1)
+    out["decode"] = device.figures()
+    tensors = cache_tensors(output.past_key_values)
+    shapes = sorted({f"{str(tensor.dtype)[6:]} {list(tensor.shape)}" for tensor in tensors})
+    out["cache"] = nbytes(tensors)
+    out["cacheShapes"] = shapes[:8]
+    out["allocated"] = max(out["prefill"]["peakAllocated"], out["decode"]["peakAllocated"])
+    out["reserved"] = max(out["prefill"]["peakReserved"], out["decode"]["peakReserved"])
+    out["used"] = device.used()
+    if case.get("snapshot") and device.kind == "cuda":
+        torch.cuda.memory._dump_snapshot(os.path.join(case["output"], f"{case['id']}.pickle"))
+        torch.cuda.memory._record_memory_history(enabled=None)
+    del output, cache, tensors
+    out["peakBlocks"] = blocks_at_peak(device, lambda: model(input_ids=ids, use_cache=True, logits_to_keep=1) and None)
+
+
+def machine(case, _config, _options, device, out):
+    """The context before the first tensor, the library's workspaces, and what a CUDA graph takes."""
+    if device.kind == "cpu":
+        return
+    out["name"] = torch.cuda.get_device_name(0)
+    out["free"], out["total"] = torch.cuda.mem_get_info()
+    out["usedByContext"] = device.used()
+    torch.cuda.synchronize()
+    x = torch.ones(1, device="cuda")
+    out["firstTensor"] = {**device.figures(), "used": device.used()}
+    for name, dtype in DTYPES.items():
+        a = torch.randn(4096, 4096, device="cuda", dtype=dtype)
+        before = torch.cuda.memory_allocated()
+        b = torch.nn.functional.linear(a, a, torch.zeros(4096, device="cuda", dtype=dtype))
+        torch.cuda.synchronize()
+        out[f"product {name}"] = {"allocated": torch.cuda.memory_allocated() - before - b.nbytes, "used": device.used(), "reserved": torch.cuda.memory_reserved()}
+        del a, b
+    convolution = torch.nn.Conv2d(64, 64, 3, padding=1, device="cuda")
+    image = torch.randn(16, 64, 56, 56, device="cuda", requires_grad=True)
+    convolution(image).sum().backward()
+    out["convolution"] = {**device.figures(), "used": device.used()}
+    side = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096, device="cuda", dtype=torch.bfloat16) for _ in range(8)])
+    static = torch.randn(8, 4096, device="cuda", dtype=torch.bfloat16)
+    with torch.no_grad():
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            side(static)
+        torch.cuda.synchronize()
+        before = {**device.figures(), "used": device.used()}
+        graphs = []
+        for _ in range(8):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                side(static)
+            graphs.append(graph)
+        graphs[-1].replay()
+        out["graphs"] = {"count": len(graphs), "before": before, "after": {**device.figures(), "used": device.used()}}
+    del x
+
+
+def run_case(case, models, device):
+    out = {"id": case["id"]}
+    started = time.monotonic()
+    try:
+        if device.kind == "cuda":
+            torch.cuda.init()
+            torch.zeros(1, device="cuda")
+            out["contextUsed"] = device.used()
+        if case["id"] == "machine":
+            machine(case, None, None, device, out)
+        else:
+            from transformers import AutoConfig
+
+            options = parse(case["words"])
+            config = AutoConfig.for_model(**config_of(case, models))
+            if case.get("snapshot") and device.kind == "cuda":
+                torch.cuda.memory._record_memory_history(max_entries=30000, stacks="python")
+            (serve if options.serve else train)(case, config, options, device, out)
+    except torch.OutOfMemoryError as error:
+        out["outOfMemory"] = str(error)
+        out["atFailure"] = device.figures()
+    except Exception as error:  # One case must not end the others.
+        out["error"] = f"{type(error).__name__}: {error}"[:600]
+        out["trace"] = traceback.format_exc()[-1500:]
+    out["seconds"] = round(time.monotonic() - started, 1)
+    return out
+
+
+class Worker:
+    """A process that has imported the libraries and waits for its one case, so that imports take no time on the device."""
+
+    def __init__(self):
+        command = [sys.executable, os.path.abspath(__file__), "--worker"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def measure(self, case, models, device, limit):
+        """What it measured, or why there is nothing after `limit` seconds."""
+        self.process.stdout.readline()
+        baseline = device.used()
+        alarm = threading.Timer(limit, self.process.kill)
+        alarm.start()
+        text, _ = self.process.communicate(json.dumps({"case": case, "models": models, "device": device.kind}))
+        alarm.cancel()
+        out = json.loads(text) if text else {"id": case["id"], "error": f"no result after {limit:.0f} s"}
+        out["baseline"] = baseline
+        if "used" in out:
+            out["device"] = out["used"] - baseline
+        return out
+
+
+def work():
+    """The other side of a Worker. What libraries print must not get between the answers."""
+    import transformers
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    print("ready", file=answers, flush=True)
+    given = json.load(sys.stdin)
+    early = torch.cuda.is_initialized()
+    out = run_case(given["case"], given["models"], Device(given["device"]))
+    out |= {"initializedEarly": early, "torch": torch.__version__, "transformers": transformers.__version__}
+    json.dump(out, answers)
+    answers.flush()
+    os._exit(0)  # Without the libraries' own ends, which take seconds.
+
+
+def main():
+    if sys.argv[1:] == ["--worker"]:
+        return work()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--limit", type=float, default=240)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--cases", default=os.path.join(HERE, "plan_device_cases.json"))
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    with open(arguments.cases) as file:
+        given = json.load(file)
+    with open(os.path.join(ROOT, "test/data/plan/models.json")) as file:
+        models = {name: each["config"] for name, each in json.load(file).items()}
+    models.update(given["models"])
+    output = os.path.abspath(arguments.output)
+    os.makedirs(output, exist_ok=True)
+    device = Device(arguments.device)
+    only = set(filter(None, arguments.only.split(",")))
+    cases = [case for case in [{"id": "machine", "words": ""}, *given["cases"]] if not only or case["id"] in only]
+    result = {"date": time.strftime("%Y-%m-%d"), "cases": []}
+    workers = [Worker() for _ in cases[:WORKERS]]
+    for index, case in enumerate(cases):
+        left = arguments.limit - (time.monotonic() - started)
+        if left < 5:
+            out = {"id": case["id"], "error": "skipped: no time left"}
+        else:
+            own = {case["model"]: models[case["model"]]} if "model" in case else {}
+            worker = workers.pop(0)
+            if index + WORKERS < len(cases):
+                workers.append(Worker())
+            out = worker.measure({**case, "output": output}, own, device, min(case.get("limit", CASE_LIMIT_S), left))
+        result["cases"].append(out)
+        with open(os.path.join(output, "measured.json"), "w") as file:
+            json.dump(result, file, indent=1)
+        word = out.get("error") or out.get("outOfMemory") or f"allocated {out.get('allocated', 0) / 2**20:.0f} MiB"
+        print(f"{time.monotonic() - started:6.1f} s  {out['id']} ({out.get('seconds', 0)} s): {word[:150]}", flush=True)
+    for worker in workers:
+        worker.process.kill()
+
+
+main()
