@@ -9,7 +9,7 @@
 
 import { itemAt } from "../model/base/columns.js";
 import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../model/base/units.js";
-import { partFiles } from "../model/profile/file_mappings.js";
+import { partTables } from "../model/profile/snapshot_tables.js";
 import { foldSites } from "../model/profile/fold_sites.js";
 import type {
   ProfileProcess,
@@ -164,7 +164,7 @@ export class ProfileAssembler {
     const look: ProfileSnapshot = {
       timeMs,
       durationMs: timeMs - startMs,
-      ...partFiles(foldSites(parts, cohorts.length), cohorts.length),
+      ...partTables(foldSites(parts, cohorts.length), cohorts.length),
       cohorts,
       peakMs: Array.from({ length: this.#processes }, (_, index) => this.#peakMs[index] ?? 0),
     };

@@ -13,7 +13,7 @@ import { uint16At, uint32At } from "../../model/base/columns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { joinFiles, partFiles } from "../../model/profile/file_mappings.js";
+import { joinTables, partTables } from "../../model/profile/snapshot_tables.js";
 import { foldSites } from "../../model/profile/fold_sites.js";
 import type {
   Profile,
@@ -211,7 +211,7 @@ function merge(
   const map = builder.absorb(found.tables);
   const tables = builder.tables();
   const { look } = found;
-  const rows = translate(joinFiles(look), map);
+  const rows = translate(joinTables(look), map);
   const present = new Set(map.processes);
   const peakMs = tables.processes.map((_, index) => before?.peakMs[index] ?? 0);
   map.processes.forEach((to, from) => {
@@ -219,7 +219,7 @@ function merge(
   });
   const parts = [rows];
   if (before) {
-    const all = joinFiles(before);
+    const all = joinTables(before);
     const gone = Array.from(all.process.keys()).filter(
       (row) => !present.has(uint16At(all.process, row)),
     );
@@ -230,7 +230,7 @@ function merge(
     parts.push({ ...ended, cohortBytes: new Float64Array(gone.length * look.cohorts.length) });
   }
   const width = look.cohorts.length;
-  return { tables, look: { ...look, ...partFiles(foldSites(parts, width), width), peakMs } };
+  return { tables, look: { ...look, ...partTables(foldSites(parts, width), width), peakMs } };
 }
 
 /** Sets the live figures of killed processes to zero, because their agents could not. */
