@@ -1,5 +1,4 @@
 import type { Millis, TimeMs } from "../model/base/units.js";
-import { partTables } from "../model/profile/snapshot_tables.js";
 import {
   COPIES_DOMAIN,
   LIFETIME_BUCKETS,
@@ -7,6 +6,7 @@ import {
   type ProfileTables,
   type SiteTable,
 } from "../model/profile/profile.js";
+import { partTables } from "../model/profile/snapshot_tables.js";
 import { checkIds, checkTable, demand, record } from "./batch_check.js";
 import type { SampleBatch } from "./batches.js";
 

@@ -1,9 +1,9 @@
 import type { TimeMs } from "../model/base/units.js";
 import { TidemarkError } from "../model/errors/errors.js";
-import { joinTables } from "../model/profile/snapshot_tables.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { ProfileSnapshot, ProfileTables } from "../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../model/profile/series.js";
+import { joinTables } from "../model/profile/snapshot_tables.js";
 import type {
   EndBatch,
   MetaBatch,
