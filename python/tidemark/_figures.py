@@ -102,6 +102,13 @@ class MeasuredLine(NamedTuple):
     peak_bytes: Optional[float]
     #: Share of ``allocated_bytes`` that Python's own allocator provided, 0 to 1. The rest is native.
     python_share: float
+    #: How often the line was executed; None if that was not counted.
+    executions: Optional[int] = None
+
+    @property
+    def growth_each_bytes(self) -> Optional[float]:
+        """Growth per execution; None if executions were not counted."""
+        return self.growth_bytes / self.executions if self.executions else None
 
 
 class Change(NamedTuple):

@@ -200,6 +200,8 @@ export interface SummaryJson {
     cpuMs: Millis;
     allocatedBytesPerSecond: number;
   };
+  /** What memcpy and memmove copied until then; absent if it was not counted (`--copies`), or nothing was. */
+  copied?: { bytes: Bytes; calls: number; standardErrorBytes: Bytes };
   /** The parts of RSS at the last recorded ledger, for `processes` together; absent if there is none. */
   ledger?: {
     atMs: TimeMs;

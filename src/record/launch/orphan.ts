@@ -13,7 +13,6 @@ import { uint16At, uint32At } from "../../model/base/columns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { joinTables, partTables } from "../../model/profile/snapshot_tables.js";
 import { foldSites } from "../../model/profile/fold_sites.js";
 import type {
   Profile,
@@ -22,6 +21,7 @@ import type {
   SiteTable,
 } from "../../model/profile/profile.js";
 import { pickSites } from "../../model/profile/site_columns.js";
+import { joinTables, partTables } from "../../model/profile/snapshot_tables.js";
 import { ProfileTablesBuilder, type TablesMap } from "../../model/profile/tables_builder.js";
 import type { OpenRecording } from "../../recording/reader.js";
 import type { AgentFigures } from "../../recording/types.js";

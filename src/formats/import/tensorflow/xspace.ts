@@ -33,7 +33,7 @@ interface Trace {
 }
 
 type Stat = number | string;
-type Fields = ReadonlyMap<number, (reader: BinaryReader) => unknown>;
+type Field = readonly [number, (reader: BinaryReader) => unknown];
 
 const PLANE_NAMES = /^(?:\/host:|\/device:|Task Environment)/;
 const FIRST_BYTES = 64;
@@ -84,12 +84,10 @@ class Plane {
   constructor(content: Uint8Array) {
     readFields(
       content,
-      new Map([
-        [3, (reader) => this.#lines.push(reader.bytes())],
-        [4, (reader) => nameEntry(reader.bytes(), this.#eventNames)],
-        [5, (reader) => nameEntry(reader.bytes(), this.#statNames)],
-        [6, (reader) => this.#stats.push(reader.bytes())],
-      ]),
+      [3, (reader) => this.#lines.push(reader.bytes())],
+      [4, (reader) => nameEntry(reader.bytes(), this.#eventNames)],
+      [5, (reader) => nameEntry(reader.bytes(), this.#statNames)],
+      [6, (reader) => this.#stats.push(reader.bytes())],
     );
   }
 
@@ -106,10 +104,8 @@ class Plane {
       const events: Uint8Array[] = [];
       readFields(
         line,
-        new Map([
-          [3, (reader) => (startNs = Number(reader.int64()))],
-          [4, (reader) => events.push(reader.bytes())],
-        ]),
+        [3, (reader) => (startNs = Number(reader.int64()))],
+        [4, (reader) => events.push(reader.bytes())],
       );
       for (const content of events) {
         const event = this.#event(content, startNs, kinds);
@@ -130,11 +126,9 @@ class Plane {
     const stats: Uint8Array[] = [];
     readFields(
       content,
-      new Map([
-        [1, (reader) => (kind = Number(reader.int64()))],
-        [2, (reader) => (offsetPs = Number(reader.int64()))],
-        [4, (reader) => stats.push(reader.bytes())],
-      ]),
+      [1, (reader) => (kind = Number(reader.int64()))],
+      [2, (reader) => (offsetPs = Number(reader.int64()))],
+      [4, (reader) => stats.push(reader.bytes())],
     );
     const name = kinds.get(kind);
     if (name === undefined) {
@@ -164,14 +158,12 @@ class Plane {
     let value: Stat = "";
     readFields(
       content,
-      new Map([
-        [1, (reader) => (name = Number(reader.int64()))],
-        [2, (reader) => (value = reader.double())],
-        [3, (reader) => (value = Number(reader.uint64()))],
-        [4, (reader) => (value = Number(reader.int64()))],
-        [5, (reader) => (value = reader.string())],
-        [7, (reader) => (value = this.#statNames.get(Number(reader.uint64())) ?? "")],
-      ]),
+      [1, (reader) => (name = Number(reader.int64()))],
+      [2, (reader) => (value = reader.double())],
+      [3, (reader) => (value = Number(reader.uint64()))],
+      [4, (reader) => (value = Number(reader.int64()))],
+      [5, (reader) => (value = reader.string())],
+      [7, (reader) => (value = this.#statNames.get(Number(reader.uint64())) ?? "")],
     );
     return [this.#statNames.get(name) ?? "", value];
   }
@@ -183,28 +175,23 @@ function nameEntry(content: Uint8Array, names: Map<number, string>): void {
   let name = "";
   readFields(
     content,
-    new Map([
-      [1, (reader) => (key = Number(reader.int64()))],
-      [
-        2,
-        (reader) => readFields(reader.bytes(), new Map([[2, (inner) => (name = inner.string())]])),
-      ],
-    ]),
+    [1, (reader) => (key = Number(reader.int64()))],
+    [2, (reader) => readFields(reader.bytes(), [2, (inner) => (name = inner.string())])],
   );
   names.set(key, name);
 }
 
 function messagesOf(content: Uint8Array, field: number): Uint8Array[] {
   const found: Uint8Array[] = [];
-  readFields(content, new Map([[field, (reader) => found.push(reader.bytes())]]));
+  readFields(content, [field, (reader) => found.push(reader.bytes())]);
   return found;
 }
 
-function readFields(content: Uint8Array, fields: Fields): void {
+function readFields(content: Uint8Array, ...fields: Field[]): void {
   const reader = new BinaryReader(content);
   while (reader.pos < reader.len) {
     const [field, type] = reader.tag();
-    const read = fields.get(field);
+    const read = fields.find(([number]) => number === field)?.[1];
     if (read === undefined) {
       reader.skip(type, field);
     } else {
