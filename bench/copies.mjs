@@ -40,9 +40,13 @@ function once(file, words, name) {
   const out = join(scratch, "cpu.json");
   const path = join(scratch, `${name}.tidemark`);
   const program = [python, join(here, "measure.py"), out, python, join(here, "workloads", file)];
-  const run = spawnSync(tidemark, ["run", "--quiet", "-f", "-o", path, ...words, "--", ...program], {
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  const run = spawnSync(
+    tidemark,
+    ["run", "--quiet", "-f", "-o", path, ...words, "--", ...program],
+    {
+      stdio: ["ignore", "ignore", "inherit"],
+    },
+  );
   if (run.status !== 0) {
     throw new Error(`${file}: exit code ${run.status}`);
   }

@@ -30,13 +30,11 @@ if (run.status !== 0) {
   throw new Error(`modules.py: exit code ${run.status}`);
 }
 const { torch, cases } = JSON.parse(run.stdout);
-const rows = cases.map(
-  (/** @type {{case: string, plainMs: number, ratios: number[]}} */ each) => [
-    each.case,
-    `${each.plainMs.toFixed(1)} ms`,
-    formatRatio(ratioWithInterval(each.ratios)),
-  ],
-);
+const rows = cases.map((/** @type {{case: string, plainMs: number, ratios: number[]}} */ each) => [
+  each.case,
+  `${each.plainMs.toFixed(1)} ms`,
+  formatRatio(ratioWithInterval(each.ratios)),
+]);
 console.log(rows.map((/** @type {string[]} */ row) => row.join("  ")).join("\n"));
 const device = cases[0].device;
 writeResults(

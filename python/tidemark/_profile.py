@@ -253,7 +253,7 @@ class Measurement:
         if self._before is None or self._after is None:
             return []
         lines = measured_lines(self._before, self._after, without_own(line_of), knows_peak=self._started)
-        return with_executions(lines, self._executions)
+        return lines if self.problem else with_executions(lines, self._executions)
 
     @property
     def problem(self) -> str:
@@ -372,9 +372,11 @@ def _report_profiled() -> None:
     for code, counter in profiled:
         lines = measured_lines(Snapshot([], 0), taken, without_own(lines_in(code)), knows_peak=True)
         if counter is not None:
-            lines = with_executions(lines, counter.end())
+            executions = counter.end()
             if counter.problem:
                 sys.stderr.write(f"tidemark: {counter.problem}\n")
+            else:
+                lines = with_executions(lines, executions)
         sys.stderr.write(_table_of(code, sorted(lines, key=lambda line: line.line)))
 
 

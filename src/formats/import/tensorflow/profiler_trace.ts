@@ -3,7 +3,7 @@
  * writes the same format): every allocation and deallocation of its device allocators, with the operation.
  */
 
-import { notOpened } from "../../../model/errors/file_errors.js";
+import { nothingThere, oneLine } from "../../../model/errors/errors.js";
 import { Domain } from "../../../model/profile/profile.js";
 import { ImportedSites, nativeFrame } from "../imported_sites.js";
 import type { ForeignFile, ForeignRecording, ProfileImporter } from "../importer.js";
@@ -27,9 +27,8 @@ function read(file: ForeignFile): ForeignRecording {
   const { events, startedNs } = readXSpace(file.bytes);
   const [first, last] = [events[0], events.at(-1)];
   if (first === undefined || last === undefined) {
-    throw notOpened(
-      file.path,
-      "a trace without memory events",
+    throw nothingThere(
+      `${oneLine(file.path)} is a trace without memory events`,
       "trace a program whose device allocators report them: on a GPU, or with TF_CPU_ALLOCATOR_USE_BFC=1 on a CPU",
     );
   }
