@@ -10,8 +10,16 @@ from html import escape
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from ._figures import INSTALLED, Frame, MeasuredLine, is_installed, signed_text_of, text_of
-from ._profile import execution_cells, table_rows
+from ._figures import (
+    INSTALLED,
+    Frame,
+    MeasuredLine,
+    execution_cells,
+    is_installed,
+    signed_text_of,
+    table_rows,
+    text_of,
+)
 
 _STYLE = (
     "font:13px/1.45 system-ui,sans-serif;max-width:62em;border:1px solid #8886;border-radius:6px;padding:.6em .9em;margin:.3em 0"
