@@ -164,7 +164,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     ]);
     const text = textOf(present(cells[2]));
     expect(text).toMatch(/times +each +line/);
-    expect(text).toMatch(/ 400 +\+(9|10)\.\d KiB +In\[2\]:4 {2}kept\.append/);
+    expect(text).toMatch(/ 400 +\+(9|10)\.\d+ KiB +In\[2\]:4 {2}kept\.append/);
     expect(pageOf(present(cells[2]))).toContain(">times<");
   });
 
