@@ -298,6 +298,7 @@ function serviceSnapshot(
     durationMs: timeMs - START_MS,
     sites,
     files: newSiteTable(0, COHORTS),
+    copies: newSiteTable(0, COHORTS),
     cohorts: Array.from(
       { length: COHORTS },
       (_, cohort) => START_MS + ((timeMs - START_MS) * (cohort + 1)) / COHORTS,

@@ -75,6 +75,7 @@ export function wideReport(nodes: number): ReportDocument {
         durationMs: 600_000,
         sites,
         files: newSiteTable(0, 1),
+        copies: newSiteTable(0, 1),
         cohorts: [endMs],
         peakMs: [endMs],
       },

@@ -51,7 +51,7 @@
 
 #define TM_POOL_MAGIC 0x4c4f4f504b524d54ull    /* "TMRKPOOL" */
 #define TM_SEGMENT_MAGIC 0x544d47534b524d54ull /* "TMRKSGMT" */
-#define TM_SEGMENT_VERSION 3u
+#define TM_SEGMENT_VERSION 4u
 #define TM_PAGE 4096u
 #define TM_DEFAULT_SLOT_COUNT 1024u
 #define TM_SLOT_STRIDE (16ull << 20) /* 16 MiB: the bound of one process's segment */
@@ -84,6 +84,7 @@ struct tm_pool_header {
 
 #define TM_OPTION_NATIVE 1u    /* native frames too */
 #define TM_OPTION_NO_FOLLOW 2u /* only the first process; children stay inert */
+#define TM_OPTION_COPIES 4u    /* bytes that memcpy and memmove copy too */
 
 enum tm_slot_state {
     TM_SLOT_FREE = 0,    /* never used, or drained by the recorder after the owner's end */
@@ -253,10 +254,16 @@ enum tm_domain {
     TM_DOMAIN_NATIVE = 1, /* malloc family, operator new */
     TM_DOMAIN_MAPPED = 2, /* anonymous mmap */
     TM_DOMAIN_FILES = 3,  /* mmap of a file, of shared memory or of a device: address space, not part of live bytes */
-    TM_DOMAIN_COUNT = 4,
+    TM_DOMAIN_COPIES = 4, /* not an allocation: memcpy and memmove; only the allocated figures are used */
+    TM_DOMAIN_COUNT = 5,
 };
 
 #define TM_LIFETIME_BUCKETS 24u
+
+/* Copies are sampled like allocations, at a period of their own that never changes: a copy of s bytes is in with
+ * p = 1 - exp(-s/period). Copies of fewer bytes than TM_LEAST_COPY are not counted. */
+#define TM_COPY_PERIOD (1ull << 20)
+#define TM_LEAST_COPY 256u
 
 /* One site: the allocations of one (stack, thread, label, domain). Figures are sums
  * over samples; a sample of an allocation of s bytes taken at period P entered with

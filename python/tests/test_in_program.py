@@ -216,6 +216,61 @@ class Programs(unittest.TestCase):
         self.assertRegex(ended.stderr, r"tidemark: load \(.*program\.py:[34]\)")
         self.assertRegex(ended.stderr, r" 5 +20\.2 KiB .* +1\d\.\d MiB +\d+%  rows = ")
 
+    def test_growth_per_execution_of_a_line(self):
+        kept = []
+
+        def keep(count):
+            for _ in range(count):
+                kept.append(bytearray(10_000))
+                size = sum([len(each) for each in kept[-5:]])
+            return size
+
+        with tidemark.measure(executions=keep) as measured:
+            threads = [threading.Thread(target=keep, args=(50,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            keep(200)
+            for thread in threads:
+                thread.join()
+        (line,) = [each for each in measured.lines() if each.growth_bytes > MIB]
+        self.assertEqual((line.executions, measured.problem), (400, ""))
+        self.assertAlmostEqual(line.growth_each_bytes, 10_000, delta=1_500)
+        self.assertRegex(str(measured), r"times +each +line\n.* 400 +\+\S+ KiB ")
+        self.assertEqual({each.executions for each in tidemark.measure(fill, 2000).lines()}, {None})
+        for wrong in (len, "keep", [keep, 3]):
+            with self.assertRaisesRegex(TypeError, "executions takes a Python function"):
+                tidemark.measure(executions=wrong)
+
+    def test_executions_where_another_tool_is_in_the_way(self):
+        def work():
+            return [bytes(1000) for _ in range(2000)]
+
+        before = sys.gettrace()
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is None:
+            sys.settrace(lambda frame, event, argument: None)
+        else:
+            for tool in (3, 4):
+                monitoring.use_tool_id(tool, "another")
+        try:
+            with tidemark.measure(executions=work) as measured:
+                kept = work()
+        finally:
+            if monitoring is None:
+                sys.settrace(before)
+            else:
+                for tool in (3, 4):
+                    monitoring.free_tool_id(tool)
+        self.assertRegex(measured.problem, "executions are not counted")
+        self.assertEqual({line.executions for line in measured.lines()}, {None})
+        self.assertEqual(len(kept), 2000)
+
+    def test_profile_with_executions(self):
+        ended = run_program(
+            "import tidemark\nkept = []\n@tidemark.profile(executions=True)\ndef keep():\n"
+            "    kept.append(bytearray(50_000))\nfor _ in range(40): keep()\n")
+        self.assertRegex(ended.stderr, r"times +each\n +5 .* 40 +\+\S+ KiB  kept\.append")
+
     def test_switched_off_nothing_is_loaded(self):
         for value in ("", "0", "off"):
             ended = run_program(self.PROFILED, PROFILE_MEMORY=value)

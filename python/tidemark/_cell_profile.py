@@ -10,8 +10,16 @@ from html import escape
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from ._figures import INSTALLED, Frame, MeasuredLine, is_installed, signed_text_of, text_of
-from ._profile import table_rows
+from ._figures import (
+    INSTALLED,
+    Frame,
+    MeasuredLine,
+    execution_cells,
+    is_installed,
+    signed_text_of,
+    table_rows,
+    text_of,
+)
 
 _STYLE = (
     "font:13px/1.45 system-ui,sans-serif;max-width:62em;border:1px solid #8886;border-radius:6px;padding:.6em .9em;margin:.3em 0"
@@ -71,6 +79,8 @@ class _Shown:
 
     def notes(self) -> List[str]:
         notes = [f"The code ended with {self.ended}."] if self.ended else []
+        if self.measurement.problem:
+            notes.append(self.measurement.problem)
         if self.problem:
             notes.append(f"Only RSS was measured: {self.problem}")
         elif self.measurement.growth_bytes is not None and not self.measurement.lines(self._own_frame):
@@ -99,15 +109,17 @@ class _Shown:
 
     def _table(self, title: str, lines: List[MeasuredLine]) -> str:
         largest = max((_size(line) for line in lines), default=0) or 1
-        headings = ("growth", "at peak", "allocated", "python", "", "line", "")
+        counted = any(line.executions is not None for line in lines)
+        times = ("times", "each") if counted else ()
+        headings = ("growth", "at peak", "allocated", "python", *times, "", "line", "")
         head = "".join(f'<th style="{_NUMBER};font-weight:600">{heading}</th>' for heading in headings)
-        rows = "".join(self._row(line, largest) for line in lines)
+        rows = "".join(self._row(line, largest, counted) for line in lines)
         return (
             f'<div style="margin-top:.5em">{escape(title)}</div><div style="overflow-x:auto">'
             f'<table style="border-collapse:collapse;font-size:12px;margin:0"><tr>{head}</tr>{rows}</table></div>'
         )
 
-    def _row(self, line: MeasuredLine, largest: float) -> str:
+    def _row(self, line: MeasuredLine, largest: float, counted: bool) -> str:
         measured = line.allocated_bytes > 0 or line.growth_bytes != 0
         peak = "" if line.peak_bytes is None else text_of(line.peak_bytes)
         error = f' title="&plusmn;{text_of(2 * line.error_bytes)}"'
@@ -116,6 +128,7 @@ class _Shown:
             if measured
             else ("", "", "", "")
         )
+        cells = (*cells, *(execution_cells(line) if counted else ()))
         numbers = "".join(f'<td style="{_NUMBER}"{error if measured else ""}>{cell}</td>' for cell in cells)
         width = round(100 * _size(line) / largest)
         bar = f'<div style="width:{width}%;height:.8em;background:#3b82c4;border-radius:2px"></div>' if width else ""

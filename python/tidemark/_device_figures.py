@@ -23,6 +23,8 @@ Figures = Dict[str, Any]
 _RELAXED = 2
 _FREE = "inactive"
 _MOST_ARRAYS = 1000
+#: The number of host memory among the devices, as in snapshots.
+_HOST = -1
 _thread = threading.local()
 
 
@@ -39,7 +41,7 @@ def read_figures(
     for name, read in (
         ("torch", lambda torch: _torch(torch, with_segments, with_pieces)),
         ("jax", lambda jax: _jax(jax, arrays_from)),
-        ("tensorflow", _tensorflow),
+        ("tensorflow", lambda tensorflow: _tensorflow(tensorflow, with_segments)),
     ):
         module = sys.modules.get(name)
         if module is not None:
@@ -239,25 +241,29 @@ def _jax_array(array: Any, devices: Set[int]) -> Optional[List[Any]]:
     return [id(array), here[0], math.prod(shape) * array.dtype.itemsize, shape, str(array.dtype)]
 
 
-def _tensorflow(tensorflow: Any) -> Figures:
+def _tensorflow(tensorflow: Any, with_host: bool) -> Figures:
+    """``with_host``: also the allocator of its CPU device, if it counts (TF_CPU_ALLOCATOR_USE_BFC)."""
     module = sys.modules.get("tensorflow.python.eager.context")
     context = None if module is None else module.context_safe()
     if context is None or not getattr(context, "_initialized", False):
         return {"state": "unused", "devices": []}
     devices = []
-    for device in tensorflow.config.list_logical_devices("GPU"):
-        index = int(device.name.rsplit(":", 1)[1])
-        info = tensorflow.config.experimental.get_memory_info(f"GPU:{index}")
-        devices.append(
-            {
-                "index": index,
-                "name": str(device.name),
-                "totalBytes": None,
-                "freeBytes": None,
-                "allocatedBytes": int(info["current"]),
-                "peakAllocatedBytes": int(info["peak"]),
-            }
-        )
+    for kind in ("GPU", "CPU") if with_host else ("GPU",):
+        for device in tensorflow.config.list_logical_devices(kind):
+            index = int(device.name.rsplit(":", 1)[1])
+            info = tensorflow.config.experimental.get_memory_info(f"{kind}:{index}")
+            if kind == "CPU" and not info["peak"]:
+                continue
+            devices.append(
+                {
+                    "index": index if kind == "GPU" else _HOST,
+                    "name": str(device.name),
+                    "totalBytes": None,
+                    "freeBytes": None,
+                    "allocatedBytes": int(info["current"]),
+                    "peakAllocatedBytes": int(info["peak"]),
+                }
+            )
     return {"state": "used" if devices else "cpu-only", "devices": devices}
 
 

@@ -102,6 +102,13 @@ class MeasuredLine(NamedTuple):
     peak_bytes: Optional[float]
     #: Share of ``allocated_bytes`` that Python's own allocator provided, 0 to 1. The rest is native.
     python_share: float
+    #: How often the line was executed; None if that was not counted.
+    executions: Optional[int] = None
+
+    @property
+    def growth_each_bytes(self) -> Optional[float]:
+        """Growth per execution; None if executions were not counted."""
+        return self.growth_bytes / self.executions if self.executions else None
 
 
 class Change(NamedTuple):
@@ -231,3 +238,32 @@ def text_of(size: float) -> str:
 
 def signed_text_of(size: float) -> str:
     return ("+" if size >= 0 else "") + text_of(size)
+
+
+def table_rows(lines: List[MeasuredLine], place_of: Callable[[MeasuredLine], str]) -> List[str]:
+    """The lines as a table of text, with a heading; empty for no lines."""
+    if not lines:
+        return []
+    counted = any(line.executions is not None for line in lines)
+    cells = [("growth", "+-", "at peak", "allocated", "python", *(("times", "each") if counted else ()), "line")]
+    for line in lines:
+        peak = "" if line.peak_bytes is None else text_of(line.peak_bytes)
+        place = f"{place_of(line)}  {source_of(line.file, line.line)}".rstrip()
+        share = f"{line.python_share:.0%}" if line.allocated_bytes else ""
+        error = text_of(2 * line.error_bytes)
+        figures = (signed_text_of(line.growth_bytes), error, peak, text_of(line.allocated_bytes), share)
+        cells.append((*figures, *(execution_cells(line) if counted else ()), place))
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)]
+    return ["  " + "  ".join([*(text.rjust(width) for text, width in zip(row, widths)), row[-1]]) for row in cells]
+
+
+def execution_cells(line: MeasuredLine) -> Tuple[str, str]:
+    """How often the line was executed, and its growth per execution; empty if that is unknown."""
+    each = line.growth_each_bytes
+    return ("" if line.executions is None else str(line.executions), "" if each is None else signed_text_of(each))
+
+
+def with_executions(lines: List[MeasuredLine], executions: Optional[Dict[Tuple[str, int], int]]) -> List[MeasuredLine]:
+    if executions is None:
+        return lines
+    return [line._replace(executions=executions.get((line.file, line.line))) for line in lines]

@@ -15,7 +15,7 @@ import shlex
 import sys
 import threading
 from types import CodeType, FunctionType
-from typing import Any, Dict, List, NoReturn, Optional
+from typing import Any, Dict, List, NoReturn, Optional, Sequence
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
@@ -60,10 +60,10 @@ def _cell_parser() -> _Parser:
 class _Measured:
     """One cell or statement while it runs. Without an agent it measures RSS only and keeps the reason."""
 
-    def __init__(self, period: int) -> None:
+    def __init__(self, period: int, executions: Sequence[CodeType] = ()) -> None:
         self.problem = ""
         self.device = _DevicePeak()
-        self.measurement = Measurement(period, even_failed=True)
+        self.measurement = Measurement(period, even_failed=True, executions=executions)
         try:
             self.measurement.__enter__()
         except (OSError, RuntimeError) as fault:
@@ -209,10 +209,11 @@ class TidemarkMagics(Magics):
         %tidemark_line load                  the same, called without arguments
         %tidemark_line -f parse main(path)   the lines of parse, while main(path) runs
         %tidemark_line -o NAME load(path)    keeps what load returned in the variable NAME
+        %tidemark_line -e load(path)         also how often each line is executed, and its growth per execution
         """
-        functions, output, statement = _read_statement(line)
+        functions, output, executions, statement = _read_statement(line)
         codes = self._codes(functions, statement)
-        value, measured, error = None, _Measured(1024), None
+        value, measured, error = None, _Measured(1024, codes if executions else ()), None
         try:
             value = eval(self._statement(statement, functions), self.shell.user_ns)
         except BaseException as raised:
@@ -268,12 +269,16 @@ class TidemarkMagics(Magics):
 def _read_statement(line: str) -> Any:
     functions: List[str] = []
     output = None
+    executions = False
     rest = line.strip()
     while rest.startswith("-"):
         option, _, rest = rest.partition(" ")
+        if option == "-e":
+            executions, rest = True, rest.strip()
+            continue
         value, _, rest = rest.strip().partition(" ")
         if option not in ("-f", "-o") or not value:
-            raise UsageError(f"%tidemark_line: {option} is not an option; it takes -f FUNCTION and -o NAME, then a statement")
+            raise UsageError(f"%tidemark_line: {option} is not an option; it takes -e, -f FUNCTION and -o NAME, then a statement")
         if option == "-f":
             functions.append(value)
         else:
@@ -285,7 +290,7 @@ def _read_statement(line: str) -> Any:
         compile(rest, "<%tidemark_line>", "exec")
     except SyntaxError as fault:
         raise UsageError(f"%tidemark_line: {fault.msg}: {rest}") from None
-    return functions, output, rest
+    return functions, output, executions, rest
 
 
 def _called_name(statement: str) -> str:

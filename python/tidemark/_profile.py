@@ -6,18 +6,22 @@ import sys
 import threading
 import time
 from types import CodeType, TracebackType
-from typing import Any, Callable, List, Optional, Set, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Type, TypeVar, Union, overload
 
+from ._executions import LineCounter, Place
 from ._figures import (
     Comparison,
     Frame,
     MeasuredLine,
     Snapshot,
+    execution_cells,
     measured_lines,
     own_frame,
     signed_text_of,
     source_of,
+    table_rows,
     text_of,
+    with_executions,
 )
 from ._program import Agent
 
@@ -26,7 +30,16 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _OFF = ("", "0", "false", "no", "off")
 _PEAK_INTERVAL_SECONDS = 0.01
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+_COUNTER_FILE = LineCounter.begin.__code__.co_filename
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class _Profiled(NamedTuple):
+    """A function under ``@profile``."""
+
+    code: CodeType
+    #: None: its executions are not counted.
+    counter: Optional[LineCounter]
 
 
 class _State:
@@ -36,7 +49,7 @@ class _State:
     #: Whether ``start`` armed the agent, not ``tidemark run`` or ``attach``.
     is_ours = False
     switched_off = False
-    profiled: "List[CodeType]" = []
+    profiled: "List[_Profiled]" = []
 
 
 def start(period: Union[int, str] = "64K", native: bool = False) -> None:
@@ -91,11 +104,27 @@ def enabled_by(variable: str, period: Union[int, str] = "64K") -> bool:
     return True
 
 
-def profile(function: _Function) -> _Function:
+@overload
+def profile(function: _Function) -> _Function: ...
+
+
+@overload
+def profile(*, executions: bool = False) -> Callable[[_Function], _Function]: ...
+
+
+def profile(function: Any = None, *, executions: bool = False) -> Any:
     """``@tidemark.profile``: prints, at the program's end, what each line of the function allocated and still holds.
 
     The function itself is not changed or wrapped. Allocations of called functions count for the calling line.
+    ``@tidemark.profile(executions=True)`` also counts how often each line is executed, which slows the function, and
+    prints the bytes that an execution leaves behind.
     """
+    if function is None:
+        return lambda given: _profile(given, executions)
+    return _profile(function, executions)
+
+
+def _profile(function: Any, executions: bool) -> Any:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         raise TypeError(f"@tidemark.profile takes a Python function, not {type(function).__name__}")
@@ -103,7 +132,10 @@ def profile(function: _Function) -> _Function:
         start()
         if not _State.profiled:
             atexit.register(_report_profiled)
-        _State.profiled.append(code)
+        counter = LineCounter([code]) if executions else None
+        if counter is not None:
+            counter.begin()
+        _State.profiled.append(_Profiled(code, counter))
     return function
 
 
@@ -111,15 +143,27 @@ def measure(*call: Any, **keywords: Any) -> "Measurement":
     """Measures a block, ``with tidemark.measure() as m:``, or a call, ``m = tidemark.measure(function, *arguments)``.
 
     ``m.result`` is what the function returned. ``print(m)`` shows the peak, the growth and the lines behind it.
+    ``with tidemark.measure(executions=function) as m:`` also counts how often each line of that function (or of each of
+    a list) is executed, which slows it: ``line.executions``, ``line.growth_each_bytes``.
     """
     if not call:
+        functions = keywords.pop("executions", ())
         if keywords:
             raise TypeError("tidemark.measure() takes a function before its arguments")
-        return Measurement()
+        return Measurement(executions=_codes_of(functions))
     function, *arguments = call
     with Measurement() as measurement:
         measurement.result = function(*arguments, **keywords)
     return measurement
+
+
+def _codes_of(functions: Any) -> List[CodeType]:
+    given = functions if isinstance(functions, (list, tuple)) else [functions]
+    codes = [getattr(function, "__code__", None) for function in given]
+    for function, code in zip(given, codes):
+        if not isinstance(code, CodeType):
+            raise TypeError(f"executions takes a Python function or a list of them, not {type(function).__name__}")
+    return [code for code in codes if code is not None]
 
 
 class Measurement:
@@ -139,8 +183,18 @@ class Measurement:
     #: What the measured function returned.
     result: Any = None
 
-    def __init__(self, period: Union[int, str] = "4K", even_failed: bool = False, only_rss: bool = False) -> None:
-        """``even_failed``: a block that raises gets its figures too. ``only_rss``: without the agent."""
+    def __init__(
+        self,
+        period: Union[int, str] = "4K",
+        even_failed: bool = False,
+        only_rss: bool = False,
+        executions: Sequence[CodeType] = (),
+    ) -> None:
+        """``even_failed``: a block that raises gets its figures too. ``only_rss``: without the agent.
+
+        ``executions``: count how often each line of these is executed."""
+        self._counter = LineCounter(executions) if executions else None
+        self._executions: Optional[Dict[Place, int]] = None
         self._only_rss = only_rss
         self.changes: Optional[Comparison] = None
         self._period = period
@@ -154,6 +208,8 @@ class Measurement:
             self._before = self._begin()
         self._peak = _PeakWatch()
         self._since = time.perf_counter()
+        if self._counter is not None:
+            self._counter.begin()
         return self
 
     def __exit__(
@@ -162,6 +218,8 @@ class Measurement:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
+        if self._counter is not None:
+            self._executions = self._counter.end()
         self.seconds = time.perf_counter() - self._since
         first, last, self.peak_rss_bytes = self._peak.end()
         self.peak_growth_bytes = self.peak_rss_bytes - first
@@ -197,8 +255,13 @@ class Measurement:
         """
         if self._before is None or self._after is None:
             return []
-        lines = measured_lines(self._before, self._after, line_of, knows_peak=self._started)
-        return [line for line in lines if not line.file.startswith(_HERE)]  # without the measurement's own work
+        lines = measured_lines(self._before, self._after, without_own(line_of), knows_peak=self._started)
+        return lines if self.problem else with_executions(lines, self._executions)
+
+    @property
+    def problem(self) -> str:
+        """Why executions were not counted; empty if they were, or were not asked for."""
+        return "" if self._counter is None else self._counter.problem
 
     def __str__(self) -> str:
         head = (
@@ -222,19 +285,16 @@ class Measurement:
         )
 
 
-def table_rows(lines: List[MeasuredLine], place_of: Callable[[MeasuredLine], str]) -> List[str]:
-    """The lines as a table of text, with a heading; empty for no lines."""
-    if not lines:
-        return []
-    cells = [("growth", "+-", "at peak", "allocated", "python", "line")]
-    for line in lines:
-        peak = "" if line.peak_bytes is None else text_of(line.peak_bytes)
-        place = f"{place_of(line)}  {source_of(line.file, line.line)}".rstrip()
-        share = f"{line.python_share:.0%}" if line.allocated_bytes else ""
-        error = text_of(2 * line.error_bytes)
-        cells.append((signed_text_of(line.growth_bytes), error, peak, text_of(line.allocated_bytes), share, place))
-    widths = [max(len(row[column]) for row in cells) for column in range(5)]
-    return ["  " + "  ".join([*(text.rjust(width) for text, width in zip(row, widths)), row[5]]) for row in cells]
+def without_own(line_of: Callable[[Tuple[Frame, ...]], Optional[Frame]]) -> Callable[[Tuple[Frame, ...]], Optional[Frame]]:
+    """Leaves out the measurement's own work, also where it runs below a line of the program (a counter of lines)."""
+
+    def without(stack: Tuple[Frame, ...]) -> Optional[Frame]:
+        frame = line_of(stack)
+        if frame is None or frame.file.startswith(_HERE) or any(each.file == _COUNTER_FILE for each in stack):
+            return None
+        return frame
+
+    return without
 
 
 class _PeakWatch:
@@ -283,8 +343,14 @@ def _report_profiled() -> None:
     except (OSError, RuntimeError) as error:
         sys.stderr.write(f"tidemark: no figures for @tidemark.profile: {error}\n")
         return
-    for code in profiled:
-        lines = measured_lines(Snapshot([], 0), taken, lines_in(code), knows_peak=True)
+    for code, counter in profiled:
+        lines = measured_lines(Snapshot([], 0), taken, without_own(lines_in(code)), knows_peak=True)
+        if counter is not None:
+            executions = counter.end()
+            if counter.problem:
+                sys.stderr.write(f"tidemark: {counter.problem}\n")
+            else:
+                lines = with_executions(lines, executions)
         sys.stderr.write(_table_of(code, sorted(lines, key=lambda line: line.line)))
 
 
@@ -313,12 +379,16 @@ def _table_of(code: CodeType, lines: List[MeasuredLine]) -> str:
     head = f"tidemark: {code.co_name} ({code.co_filename}:{code.co_firstlineno})"
     if not lines:
         return f"{head}: none of its allocations was sampled\n"
-    rows = [f"{head}\n  {'line':>6}  {'live now':>10}  {'at peak':>10}  {'allocated':>10}  {'python':>6}"]
+    counted = any(line.executions is not None for line in lines)
+    times = f"  {'times':>8}  {'each':>10}" if counted else ""
+    rows = [f"{head}\n  {'line':>6}  {'live now':>10}  {'at peak':>10}  {'allocated':>10}  {'python':>6}{times}"]
     for line in lines:
         live, peak, allocated = text_of(line.growth_bytes), text_of(line.peak_bytes or 0), text_of(line.allocated_bytes)
         share = f"{line.python_share:.0%}"
         source = source_of(line.file, line.line)
-        rows.append(f"  {line.line:>6}  {live:>10}  {peak:>10}  {allocated:>10}  {share:>6}  {source}")
+        number, each = execution_cells(line)
+        times = f"  {number:>8}  {each:>10}" if counted else ""
+        rows.append(f"  {line.line:>6}  {live:>10}  {peak:>10}  {allocated:>10}  {share:>6}{times}  {source}")
     return "\n".join(rows) + "\n"
 
 

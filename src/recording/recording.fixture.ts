@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { StackId } from "../model/base/units.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
 import {
+  COPIES_DOMAIN,
   FILES_DOMAIN,
   LIFETIME_BUCKETS,
   type ProfileSnapshot,
@@ -58,10 +59,22 @@ export function smallSnapshot(
     durationMs: (n + 1) * 1000,
     sites,
     files: mappedFiles(root, n),
+    copies: copiesOf(root, n),
     cohorts: [START_MS + 500, timeMs + 1],
     peakMs: [timeMs - 100],
   };
   return { tables: builder.tables(), snapshot };
+}
+
+/** One more copied mebibyte in each profile. */
+function copiesOf(stack: StackId, n: number): SiteTable {
+  const copies = newSiteTable(1, 2);
+  copies.stack[0] = stack;
+  copies.domain[0] = COPIES_DOMAIN;
+  copies.allocatedBytes[0] = (n + 1) * MIB;
+  copies.allocatedObjects[0] = n + 1;
+  copies.allocatedVariance[0] = (n + 1) * MIB;
+  return copies;
 }
 
 /** One more file in each profile, of a page each. */

@@ -90,7 +90,8 @@ describe("reads back what was written", () => {
       const profile = recording.profileOf(n);
       expect({ ...profile.sites }).toEqual(snapshot.sites);
       expect({ ...profile.files }).toEqual(snapshot.files);
-      // Mapped files are written, and count as no live memory.
+      expect({ ...profile.copies }).toEqual(snapshot.copies);
+      // Mapped files and copies are written, and count as no live memory.
       expect(recording.snapshots[n]?.liveBytes).toBe((n + 1) * 3 * MIB);
       expect(profile).toMatchObject({
         timeMs: snapshot.timeMs,

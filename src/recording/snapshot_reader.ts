@@ -1,12 +1,12 @@
 import type { Millis, TimeMs } from "../model/base/units.js";
-import { partFiles } from "../model/profile/file_mappings.js";
 import {
-  FILES_DOMAIN,
+  COPIES_DOMAIN,
   LIFETIME_BUCKETS,
   type Profile,
   type ProfileTables,
   type SiteTable,
 } from "../model/profile/profile.js";
+import { partTables } from "../model/profile/snapshot_tables.js";
 import { checkIds, checkTable, demand, record } from "./batch_check.js";
 import type { SampleBatch } from "./batches.js";
 
@@ -70,7 +70,7 @@ export function readSamples(
   checkIds(batch.process, processCount, "a site's process");
   checkIds(batch.thread, tables.threads.length, "a site's thread");
   checkIds(batch.label, tables.labels.length, "a site's label");
-  checkIds(batch.domain, FILES_DOMAIN + 1, "a site's domain");
+  checkIds(batch.domain, COPIES_DOMAIN + 1, "a site's domain");
   for (const name of FIGURES) {
     demand(
       batch[name].every((figure) => figure >= 0 && figure < Number.POSITIVE_INFINITY),
@@ -87,7 +87,7 @@ export function readSamples(
     })),
     timeMs: snapshot.timeMs,
     durationMs: snapshot.durationMs,
-    ...partFiles(table, cohorts.length),
+    ...partTables(table, cohorts.length),
     cohorts: Array.from(cohorts),
     peakMs: Array.from(peakMs),
   };

@@ -1,9 +1,9 @@
 import type { TimeMs } from "../model/base/units.js";
 import { TidemarkError } from "../model/errors/errors.js";
-import { joinFiles } from "../model/profile/file_mappings.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { ProfileSnapshot, ProfileTables } from "../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../model/profile/series.js";
+import { joinTables } from "../model/profile/snapshot_tables.js";
 import type {
   EndBatch,
   MetaBatch,
@@ -133,7 +133,7 @@ export class RecordingWriter {
       ...(about.receivedId === undefined ? {} : { receivedId: about.receivedId }),
     };
     this.#frame(FrameKind.profile, snapshot.timeMs, batch);
-    const { length: _, ...columns } = joinFiles(snapshot);
+    const { length: _, ...columns } = joinTables(snapshot);
     const samples: SampleBatch = {
       profile,
       periodBytes: Float64Array.from(tables.processes, (process) => process.periodBytes),

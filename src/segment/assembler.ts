@@ -9,7 +9,6 @@
 
 import { itemAt } from "../model/base/columns.js";
 import type { Bytes, Millis, Pid, ProcessIndex, ThreadIndex, TimeMs } from "../model/base/units.js";
-import { partFiles } from "../model/profile/file_mappings.js";
 import { foldSites } from "../model/profile/fold_sites.js";
 import type {
   ProfileProcess,
@@ -19,6 +18,7 @@ import type {
 } from "../model/profile/profile.js";
 import type { TimelineEvent } from "../model/profile/series.js";
 import { newSiteTable, pickSites } from "../model/profile/site_columns.js";
+import { partTables } from "../model/profile/snapshot_tables.js";
 import { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
 import { cohortBounds } from "./cohorts.js";
 import { labelWords, type NameSources, ProcessDictionary } from "./dictionary.js";
@@ -164,7 +164,7 @@ export class ProfileAssembler {
     const snapshot: ProfileSnapshot = {
       timeMs,
       durationMs: timeMs - startMs,
-      ...partFiles(foldSites(parts, cohorts.length), cohorts.length),
+      ...partTables(foldSites(parts, cohorts.length), cohorts.length),
       cohorts,
       peakMs: Array.from({ length: this.#processes }, (_, index) => this.#peakMs[index] ?? 0),
     };

@@ -156,6 +156,18 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     ]);
   });
 
+  test("%tidemark_line -e: how often each line ran, and its growth per execution", async () => {
+    const cells = await notebook([
+      LOAD,
+      "kept = []\ndef keep(n):\n    for _ in range(n):\n        kept.append(bytearray(10_000))\n",
+      "%tidemark_line -e keep(400)",
+    ]);
+    const text = textOf(present(cells[2]));
+    expect(text).toMatch(/times +each +line/);
+    expect(text).toMatch(/ 400 +\+(9|10)\.\d+ KiB +In\[2\]:4 {2}kept\.append/);
+    expect(pageOf(present(cells[2]))).toContain(">times<");
+  });
+
   test("%tidemark_leaks: the traceback, Out and _ with sizes; each command frees", async () => {
     const GONE = "import gc; gc.collect(); [each() is None for each in watched]";
     const cells = await notebook([

@@ -35,6 +35,7 @@ struct tm_thread_state {
     uint32_t incarnation; /* of the process image that `thread` belongs to */
     uint32_t thread;      /* index in the threads section */
     uint32_t reads;       /* non-zero: this thread is reading the interpreter's memory */
+    uint32_t copies;      /* bytes left to copy before the next sampled copy; 0: not drawn yet */
 };
 _Static_assert(sizeof(struct tm_thread_state) < 64, "static TLS is scarce");
 

@@ -151,6 +151,7 @@ struct tm_settings {
     uint32_t enabled;  /* a new number each time the agent is enabled; 0: inert */
     int own_pool;  /* every image creates its own pool */
     int native;
+    int copies;
     int fixed_period;  /* (atomic) was requested, whatever it costs: only a full table makes it coarser */
     int malloc_unseen; /* another allocator precedes ours */
     int attached;      /* armed late, by request: leaves no trace when it ends */

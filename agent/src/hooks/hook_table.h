@@ -4,12 +4,13 @@
 
 #include <stdint.h>
 
-#define TM_HOOK_COUNT 31u
+#define TM_HOOK_COUNT 36u
 #define TM_NO_HOOK 0xffu
 #define TM_HOOK_FREE 0u
 
-/* Functions that end allocations are hooked before those that begin them, and restored after them. */
-enum tm_slot_group { TM_SLOTS_ENDS = 0, TM_SLOTS_BEGINNINGS = 1 };
+/* Functions that end allocations are hooked before those that begin them, and restored after them. Functions that
+ * copy are hooked only on request. */
+enum tm_slot_group { TM_SLOTS_ENDS = 0, TM_SLOTS_BEGINNINGS = 1, TM_SLOTS_COPIES = 2 };
 
 /* A function of the program and the one of ours that replaces it. */
 struct tm_hook {
@@ -20,7 +21,10 @@ struct tm_hook {
 };
 extern struct tm_hook tm_hooks[TM_HOOK_COUNT] __attribute__((visibility("hidden")));
 
-/* Finds the real functions. */
+/* Finds the real functions, except those that copy. */
 void tm_hooks_find(void);
+void tm_hooks_find_group(enum tm_slot_group group);
+/* Finds the real functions that copy; their slots may be written from now on. */
+void tm_copies_begin(void);
 
 #endif

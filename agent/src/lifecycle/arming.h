@@ -20,6 +20,10 @@ void tm_forget_recording(void);
 
 /* ---- attach.c, covered.c, status.c ----------------------------------------------------- */
 
+/* Which slots this recording writes: those of copies on request, those of allocations if loaded late. */
+void tm_slots_begin(void);
+int tm_slots_are_used(void);
+void tm_slots_write_all(void);
 /* Brings the slots of loaded objects up to date; on the slow path, not locked. */
 void tm_update_slots(int objects_changed);
 /* Rewrites the slots of loaded objects after another tool has overwritten them. */

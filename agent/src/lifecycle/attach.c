@@ -56,9 +56,10 @@ static void end(void)
 
 static void restore_slots(void)
 {
-    if (!tm_is_loaded_late() || !tm_loader_is_safe())
+    if (!tm_slots_are_used() || !tm_loader_is_safe())
         return; /* they lead to our functions, which call the program's own */
-    uint32_t stayed = tm_slots_restore(TM_SLOTS_BEGINNINGS);
+    uint32_t stayed = tm_slots_restore(TM_SLOTS_COPIES);
+    stayed += tm_slots_restore(TM_SLOTS_BEGINNINGS);
     stayed += tm_slots_restore(TM_SLOTS_ENDS);
     if (!stayed)
         tm_slots_forget();
@@ -121,11 +122,10 @@ void tm_finish_leaving(void)
 
 void tm_update_slots(int objects_changed)
 {
-    if (!__atomic_load_n(&tm_settings.attached, __ATOMIC_RELAXED) || !tm_is_loaded_late() || (!objects_changed && !tm_slots_due()) || !tm_loader_is_safe() ||
-        !begin())
+    if (!tm_slots_are_used() || (!objects_changed && !tm_slots_due()) || !tm_loader_is_safe() || !begin())
         return;
-    if (tm_armed() && tm_slots_write(TM_SLOTS_ENDS) == 0)
-        tm_slots_write(TM_SLOTS_BEGINNINGS);
+    if (tm_armed())
+        tm_slots_write_all();
     end();
 }
 
@@ -136,8 +136,7 @@ void tm_rewrite_slots(void)
         return;
     if (tm_armed() && tm_loader_is_safe()) {
         restore_slots();
-        if (tm_slots_write(TM_SLOTS_ENDS) == 0)
-            tm_slots_write(TM_SLOTS_BEGINNINGS);
+        tm_slots_write_all();
     }
     end();
 }
@@ -164,7 +163,7 @@ static int refuse_pool(const struct refusal *refusal, int why, const char *path)
 
 static int write_slots(const struct refusal *refusal, enum tm_slot_group group)
 {
-    int why = tm_is_loaded_late() ? tm_slots_write(group) : 0;
+    int why = tm_slots_are_used() ? tm_slots_write(group) : 0;
     return why ? REFUSE(refusal, why, "objects: the pointers of loaded objects cannot be rewritten (error %d)", why) : 0;
 }
 
@@ -178,12 +177,13 @@ static int come_on(const struct tm_options *options, const struct refusal *refus
     }
     if (why)
         return refuse_pool(refusal, why, options->pool);
+    tm_slots_begin();
     if ((why = write_slots(refusal, TM_SLOTS_ENDS)) != 0)
         return why;
     tm_cover_begin();
     tm_enable(1);
     tm_begin_sampling();
-    if ((why = write_slots(refusal, TM_SLOTS_BEGINNINGS)) != 0)
+    if ((why = write_slots(refusal, TM_SLOTS_BEGINNINGS)) != 0 || (why = write_slots(refusal, TM_SLOTS_COPIES)) != 0)
         return why;
     tm_python_attach();
     return 0;

@@ -3,6 +3,7 @@
  *   pool=/proc/PID/fd/N[,native]        the recorder's pool
  *   period=512K[,dir=/path][,native]    a pool of the process's own
  *   nofollow                            late, in a pool of the process's own: forked children stay inert
+ *   copies                              bytes that memcpy and memmove copy too
  *   fixed                               the period stays, whatever its samples cost
  *   off                                 inert
  */
@@ -51,6 +52,8 @@ static void read_option(struct tm_options *options, const char *text, size_t len
         options->period = read_size(equals + 1, rest);
     else if (length == 6 && memcmp(text, "native", 6) == 0)
         options->native = 1;
+    else if (length == 6 && memcmp(text, "copies", 6) == 0)
+        options->copies = 1;
     else if (length == 8 && memcmp(text, "nofollow", 8) == 0)
         options->no_follow = 1;
     else if (length == 5 && memcmp(text, "fixed", 5) == 0)

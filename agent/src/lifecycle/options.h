@@ -7,6 +7,7 @@
 struct tm_options {
     int on;                                 /* "off" was not given */
     int native;                             /* "native" */
+    int copies;                             /* "copies" */
     int no_follow;                          /* "nofollow" */
     int fixed;                              /* "fixed" */
     uint64_t period;                        /* "period=512K"; 0: as the pool specifies */

@@ -61,12 +61,17 @@ static void separate_from_parent(void)
     tm_begin_gap(thread, first_period());
 }
 
+static uint32_t own_options(void)
+{
+    return (tm_settings.native ? TM_OPTION_NATIVE : 0) | (tm_settings.copies ? TM_OPTION_COPIES : 0);
+}
+
 int tm_begin_image(void)
 {
     const struct tm_pool_header *head = tm_settings.pool.head;
     uint8_t *segment;
     uint32_t image;
-    __atomic_store_n(&tm_core.options, (head->options & TM_OPTION_NATIVE) | (tm_settings.native ? TM_OPTION_NATIVE : 0),
+    __atomic_store_n(&tm_core.options, (head->options & (TM_OPTION_NATIVE | TM_OPTION_COPIES)) | own_options(),
                      __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.configured_period, first_period(), __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.period, tm_core.configured_period, __ATOMIC_RELAXED);
@@ -123,7 +128,7 @@ int tm_claim_in_child(void)
     int alive = 0, why = 0;
     if (!tm_settings.own_pool && head->options & TM_OPTION_NO_FOLLOW)
         __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
-    else if (tm_settings.own_pool && (why = tm_pool_make_own(tm_settings.native ? TM_OPTION_NATIVE : 0)) != 0)
+    else if (tm_settings.own_pool && (why = tm_pool_make_own(own_options())) != 0)
         __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
     else
         alive = arm();
@@ -153,13 +158,13 @@ void tm_forget_recording(void)
 int tm_open_pool(const struct tm_options *options)
 {
     tm_settings.native = options->native;
+    tm_settings.copies = options->copies;
     tm_settings.period = options->period;
     __atomic_store_n(&tm_settings.fixed_period, options->fixed, __ATOMIC_RELAXED);
     memcpy(tm_settings.directory, options->directory, sizeof tm_settings.directory);
     tm_settings.own_pool = !options->pool[0] && !tm_settings.attached; /* late: one for all processes that it forks */
     return options->pool[0] ? tm_pool_open_given(options->pool)
-                            : tm_pool_make_own((options->native ? TM_OPTION_NATIVE : 0) |
-                                               (options->no_follow ? TM_OPTION_NO_FOLLOW : 0));
+                            : tm_pool_make_own(own_options() | (options->no_follow ? TM_OPTION_NO_FOLLOW : 0));
 }
 
 /* Another definition may precede ours (preloaded earlier, or in the executable): a wrapper passes calls on to
@@ -203,7 +208,10 @@ static void come_on(const struct tm_options *options)
         __atomic_store_n(&tm_core.phase, TM_PHASE_OFF, __ATOMIC_RELEASE);
         return;
     }
+    tm_slots_begin();
     tm_begin_sampling();
+    if (tm_slots_are_used())
+        tm_slots_write_all();
     tm_python_probe();
 }
 

@@ -22,7 +22,7 @@ static uint32_t hash_site(uint32_t stack, uint32_t label, uint32_t thread, uint3
 {
     uint64_t x = ((uint64_t)stack << 32 | label) * 0x9e3779b97f4a7c15ull;
     x ^= x >> 29;
-    x = (x + ((uint64_t)thread << 2 | domain)) * 0xbf58476d1ce4e5b9ull;
+    x = (x + ((uint64_t)thread << 3 | domain)) * 0xbf58476d1ce4e5b9ull;
     return (uint32_t)(x >> 32);
 }
 
@@ -175,6 +175,17 @@ void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms)
         return;
     tm_core.header->allocated_bytes += weight.bytes;
     tm_core.header->allocated_objects += weight.objects;
+}
+
+void tm_site_copied(uint32_t site, struct tm_weight weight, uint64_t now_ms)
+{
+    struct tm_site *record = begin(site);
+    record->allocated_bytes += weight.bytes;
+    record->allocated_objects += weight.objects;
+    record->allocated_variance += weight.variance;
+    record->allocated_samples++;
+    record->last_ms = now_ms;
+    end(record, site);
 }
 
 void tm_site_restored(uint32_t site, struct tm_weight weight)

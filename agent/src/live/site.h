@@ -13,6 +13,8 @@ struct tm_weight {
 struct tm_weight tm_weigh(uint64_t weight_bytes, uint64_t bytes, double period);
 /* A new sample: allocated and live. */
 void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms);
+/* A sampled copy: counted among the allocated figures of a site of TM_DOMAIN_COPIES. */
+void tm_site_copied(uint32_t site, struct tm_weight weight, uint64_t now_ms);
 /* A sample is no longer live: it was removed (and may be restored), it ended after it was removed, or both at
  * once (freed). */
 void tm_site_removed(uint32_t site, struct tm_weight weight);

@@ -32,6 +32,7 @@ void tm_adopt_thread(void)
         return;
     thread->incarnation = incarnation;
     thread->thread = 0;
+    thread->copies = 0;
     thread->random = (__atomic_load_n(&tm_core.seed, __ATOMIC_RELAXED) ^ (uint64_t)tm_own_tid() * 0x9e3779b97f4a7c15ull ^ tm_ticks() << 20) | 1;
     for (int i = 0; i < 8; i++) /* a sparse seed takes several steps to spread */
         tm_random(thread);

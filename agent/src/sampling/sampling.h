@@ -38,6 +38,11 @@ void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recordin
 /* (locked) Ends the samples whose frees could not wait for the lock. */
 void tm_drain_pending(void);
 
+/* ---- copied.c --------------------------------------------------------------------- */
+
+/* The thread copied `bytes`, and its countdown of copied bytes ends within them. Not locked; errno is preserved. */
+void tm_copied(size_t bytes, const void *return_address);
+
 /* ---- ending.c --------------------------------------------------------------------- */
 
 /* Non-zero while the interpreter is being finalized: no sample is taken, and frees are only marked. Not locked. */

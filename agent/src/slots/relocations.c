@@ -24,6 +24,7 @@ struct tables {
     size_t general_count, call_count;
     const ElfW(Sym) *symbols;
     const char *names;
+    unsigned groups; /* of the slots that may be written in this object */
 };
 
 static const void *at_bias(uintptr_t bias, uintptr_t value)
@@ -76,6 +77,26 @@ static int lies_in(const struct tm_object *object, uintptr_t address, size_t byt
     return 0;
 }
 
+static unsigned groups = 1u << TM_SLOTS_ENDS | 1u << TM_SLOTS_BEGINNINGS;
+
+void tm_slots_choose(unsigned chosen)
+{
+    groups = chosen;
+}
+
+/* Whether a slot of this hook may be written, as far as its group decides. */
+static int is_chosen(unsigned hook, unsigned chosen)
+{
+    return tm_hooks[hook].real && (chosen >> tm_hooks[hook].group & 1);
+}
+
+/* An allocator copies while it holds its locks (realloc); stacks are captured under no lock of an allocator. */
+static unsigned groups_of(const struct tm_object *object)
+{
+    int copies = (groups >> TM_SLOTS_COPIES & 1) && !tm_object_symbol(object, "malloc");
+    return copies ? groups : groups & ~(1u << TM_SLOTS_COPIES);
+}
+
 /* The real functions are close together, mostly in one library: one comparison decides nearly every word. */
 static uintptr_t lowest, highest;
 
@@ -83,7 +104,7 @@ static void find_bounds(void)
 {
     lowest = UINTPTR_MAX, highest = 0;
     for (unsigned i = 0; i < TM_HOOK_COUNT; i++) {
-        uintptr_t real = (uintptr_t)tm_hooks[i].real;
+        uintptr_t real = is_chosen(i, groups) ? (uintptr_t)tm_hooks[i].real : 0;
         if (real && real < lowest)
             lowest = real;
         if (real > highest)
@@ -91,12 +112,12 @@ static void find_bounds(void)
     }
 }
 
-static uint8_t hook_of_value(uintptr_t value)
+static uint8_t hook_of_value(uintptr_t value, unsigned chosen)
 {
     if (value < lowest || value > highest)
         return TM_NO_HOOK;
     for (uint8_t i = 0; i < TM_HOOK_COUNT; i++)
-        if ((uintptr_t)tm_hooks[i].real == value && value)
+        if (is_chosen(i, chosen) && (uintptr_t)tm_hooks[i].real == value)
             return i;
     return TM_NO_HOOK;
 }
@@ -110,7 +131,7 @@ static uint8_t hook_of_stub(const struct tm_object *object, const struct tables 
     if (symbol->st_shndx != SHN_UNDEF || !lies_in(object, value, 1, PF_X))
         return TM_NO_HOOK;
     for (uint8_t i = 0; i < TM_HOOK_COUNT; i++)
-        if (tm_hooks[i].real && strcmp(tables->names + symbol->st_name, tm_hooks[i].name) == 0)
+        if (is_chosen(i, tables->groups) && strcmp(tables->names + symbol->st_name, tm_hooks[i].name) == 0)
             return i;
     return TM_NO_HOOK;
 }
@@ -128,7 +149,7 @@ static int visit_entries(const struct tm_object *object, const struct tables *ta
         if ((uintptr_t)address % sizeof *address)
             continue; /* could not be exchanged at once */
         uintptr_t value = __atomic_load_n(address, __ATOMIC_RELAXED);
-        struct tm_slot_place place = {address, hook_of_value(value), 0};
+        struct tm_slot_place place = {address, hook_of_value(value, tables->groups), 0};
         if (place.hook == TM_NO_HOOK && type == R_X86_64_JUMP_SLOT) {
             place.hook = hook_of_stub(object, tables, entry, value);
             place.lazy = 1;
@@ -144,6 +165,7 @@ void tm_each_slot(const struct tm_object *object, int (*found)(const struct tm_s
     struct tables tables;
     if (!read_tables(object, &tables))
         return;
+    tables.groups = groups_of(object);
     find_bounds();
     if (visit_entries(object, &tables, tables.general, tables.general_count, found, data))
         visit_entries(object, &tables, tables.calls, tables.call_count, found, data);

@@ -241,6 +241,7 @@ static int visit_to_write(const struct tm_object *object, void *data)
         settle(object, known, walk);
     if (!known->waiting && write_object(known, walk->group, 0) != 0) {
         /* Its pages cannot be made writable: it is skipped completely, like one that does not fit. */
+        write_object(known, TM_SLOTS_COPIES, 1);
         write_object(known, TM_SLOTS_BEGINNINGS, 1);
         write_object(known, TM_SLOTS_ENDS, 1);
         known->count = 0;

@@ -42,6 +42,8 @@ struct tm_slot_place {
     uint8_t lazy; /* still points to the object's own stub, which calls the loader */
 };
 
+/* The groups (bits of enum tm_slot_group) whose slots are found from now on. */
+void tm_slots_choose(unsigned groups);
 /* Calls `found` for each; `found` returns 0 to stop. */
 void tm_each_slot(const struct tm_object *object, int (*found)(const struct tm_slot_place *, void *), void *data);
 

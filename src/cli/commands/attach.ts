@@ -50,6 +50,7 @@ interface AttachCommandOptions
   readonly output?: string;
   readonly force?: boolean;
   readonly native?: boolean;
+  readonly copies?: boolean;
   readonly period?: number;
   readonly follow: boolean;
   readonly children?: boolean;
@@ -91,6 +92,7 @@ export function buildCommand(): Command {
     )
     .option("-f, --force", "overwrite the recording named by -o")
     .option("--native", "also record native (C, C++, Rust) frames")
+    .option("--copies", "also count the bytes that memcpy and memmove copy, by line")
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
     .addOption(new Option("--no-follow", "do not profile processes that it forks"))
     .option("--children", "also record Python children that run other programs")
@@ -126,6 +128,7 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
       ...deviceWatchOf(options),
       ...to,
       native: options.native === true,
+      copies: options.copies === true,
       follow: options.follow,
       ...(options.children === undefined ? {} : { children: options.children ? "all" : "none" }),
       waitMs: options.wait,

@@ -53,6 +53,7 @@ export function buildCommand(): Command {
     )
     .option("-f, --force", "overwrite the files that -o and --json name")
     .option("--native", "also record native (C, C++, Rust) frames")
+    .option("--copies", "also count the bytes that memcpy and memmove copy, by line")
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
     .addOption(new Option("--no-follow", "do not profile child processes"));
   withProgram(command);

@@ -23,6 +23,7 @@ export interface ProgramOptions {
   readonly force?: boolean;
   readonly python?: string;
   readonly native?: boolean;
+  readonly copies?: boolean;
   readonly period?: Bytes;
   readonly follow: boolean;
   readonly quiet?: boolean;
@@ -118,6 +119,7 @@ function start(
     ...(options.period === undefined ? {} : { periodBytes: options.period }),
     ...also,
     native: options.native === true,
+    copies: options.copies === true,
     follow: options.follow,
   });
 }

@@ -164,6 +164,11 @@ function printFigures(screen: Screen, context: SummaryContext): void {
       ? []
       : [`${formatBytes(summary.agent.allocatedBytesPerSecond)}/s`]),
   ]);
+  const { copied } = summary;
+  if (copied !== undefined) {
+    const estimate = { bytes: copied.bytes, standardErrorBytes: copied.standardErrorBytes };
+    printFacts(screen, "Copied", [`${withError(estimate)} by memcpy and memmove`]);
+  }
 }
 
 /** The largest parts of RSS in the last ledger. */

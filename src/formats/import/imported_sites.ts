@@ -135,7 +135,15 @@ export class ImportedSites {
       sites.cohortBytes[index] = sites.liveBytes[index] ?? 0;
     });
     const cohorts = [timeMs + 1];
-    return { timeMs, durationMs, sites, files: newSiteTable(0, 1), cohorts, peakMs: [peakMs] };
+    return {
+      timeMs,
+      durationMs,
+      sites,
+      files: newSiteTable(0, 1),
+      copies: newSiteTable(0, 1),
+      cohorts,
+      peakMs: [peakMs],
+    };
   }
 
   tables(): ProfileTables {

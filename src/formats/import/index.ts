@@ -16,6 +16,8 @@ import { objgraph } from "./objgraph.js";
 import { pprof } from "./pprof.js";
 import { scalene } from "./scalene.js";
 import { speedscope } from "./speedscope.js";
+import { tensorflowMemory } from "./tensorflow/memory_profile.js";
+import { tensorflowTrace } from "./tensorflow/profiler_trace.js";
 import { torchTimeline } from "./torch/memory_timeline.js";
 import { torchTrace } from "./torch/profiler_trace.js";
 import { tracemalloc } from "./tracemalloc/tracemalloc.js";
@@ -39,6 +41,8 @@ export const PROFILE_IMPORTERS: readonly ProfileImporter[] = [
   speedscope,
   torchTimeline,
   torchTrace,
+  tensorflowMemory,
+  tensorflowTrace,
   objgraph,
   folded,
 ];

@@ -3,6 +3,7 @@
  * process). null means that this version of the framework does not report the value.
  */
 import type { Bytes } from "../../model/base/units.js";
+import { HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
 
 type FrameworkName = "torch" | "jax" | "tensorflow";
 
@@ -44,6 +45,7 @@ type FigureName = (typeof FIGURES)[number];
 
 /** `freeBytes` is the driver's figure for the whole device; `splitBytes` is free memory in segments in use. */
 export type DeviceFigures = Readonly<Record<FigureName, number | null>> & {
+  /** {@link HOST_MEMORY}: the allocator of the host. */
   readonly index: number;
   readonly name: string;
 };
@@ -139,7 +141,7 @@ export function parseArrays(value: unknown): LiveArray[] {
 
 function deviceOf(value: unknown): DeviceFigures[] {
   const device = recordOf(value);
-  const index = numberOf(device?.index);
+  const index = device?.index === HOST_MEMORY ? HOST_MEMORY : numberOf(device?.index);
   if (device === null || index === null) {
     return [];
   }

@@ -6,6 +6,7 @@ import type { Profile } from "../../model/profile/profile.js";
 import { groupRows, rowColumn } from "../../model/profile/row_filter.js";
 import { pickSites } from "../../model/profile/site_columns.js";
 import type { Moment, Recording } from "../../recording/types.js";
+import { lineFigures } from "./line_figures.js";
 import { checkKey, chosenRows, type RowChoice } from "./rows/chosen_rows.js";
 import { sitesOf } from "./rows/profile_sites.js";
 import { addUp, splitStack } from "./rows/site_groups.js";
@@ -35,21 +36,33 @@ export function linesDocument(
     ...(by === undefined ? {} : { by }),
     lines:
       by === undefined || recording.snapshots.length === 0
-        ? withLineFigures(collectLines(summary.sites, file), recording, file)
+        ? withLineFigures(
+            collectLines(summary.sites, file),
+            chosenRows(recording, where),
+            moment,
+            file,
+          )
         : linesByGroup(chosenRows(recording, where), moment, by, file),
     limits: summary.limits,
   };
 }
 
-/** Adds what the imported file measured by line. */
+/** Adds what was measured by line: by the imported file's tool, or in every snapshot of our own recording. */
 function withLineFigures(
   rows: readonly LineRow[],
-  { meta }: Recording,
+  recording: Recording,
+  moment: Moment,
   file: string | undefined,
 ): LineRow[] {
+  const { imported } = recording.meta;
   const matches = file === undefined ? () => true : fileMatcher(file);
-  const own = (meta.imported?.lines ?? []).filter(matches);
-  const key = (row: { file: string; line: number }) => `${row.line} ${row.file}`;
+  const own =
+    imported === undefined && recording.snapshots.length > 0
+      ? lineFigures(recording, moment, lineOfStack(file))
+      : (imported?.lines ?? []).filter(matches);
+  // Another tool may name the function differently.
+  const key = (row: { file: string; line: number; function: string }) =>
+    `${row.line} ${row.file} ${imported === undefined ? row.function : ""}`;
   const seen = new Set<string>();
   const byLine = new Map(own.map((line) => [key(line), line]));
   const known = rows.map((row): LineRow => {
@@ -104,10 +117,10 @@ function withRows(profile: Profile, rows: readonly number[]): Profile {
 }
 
 function collectLines(sites: readonly SummarySiteJson[], file: string | undefined): LineRow[] {
-  const matches = file === undefined ? null : fileMatcher(file);
+  const lineOfSite = lineOfStack(file);
   const byLine = new Map<string, { frame: FrameJson; sites: SummarySiteJson[] }>();
   for (const site of sites) {
-    const frame = matches ? site.stack.find(matches) : splitStack(site.stack).headline;
+    const frame = lineOfSite(site.stack);
     if (frame === undefined) {
       continue;
     }
@@ -120,7 +133,18 @@ function collectLines(sites: readonly SummarySiteJson[], file: string | undefine
     }
   }
   const rows = [...byLine.values()].map(({ frame, sites }) => lineOf(frame, sites));
-  return rows.sort(matches ? ascending : bySize);
+  return rows.sort(file === undefined ? bySize : ascending);
+}
+
+/** The frame of a stack, leaf first, whose line a site counts for. */
+function lineOfStack(
+  file: string | undefined,
+): (stack: readonly FrameJson[]) => FrameJson | undefined {
+  if (file === undefined) {
+    return (stack) => splitStack(stack).headline;
+  }
+  const matches = fileMatcher(file);
+  return (stack) => stack.find(matches);
 }
 
 /** Sorted by the figure that is shown first. */

@@ -48,10 +48,10 @@ export async function buildReport(
   const snapshots: ProfileSnapshot[] = [];
   const chosen = chooseSnapshots(recording);
   for (const index of chosen) {
-    const { timeMs, durationMs, sites, files, cohorts, peakMs, ...rest } =
+    const { timeMs, durationMs, sites, files, copies, cohorts, peakMs, ...rest } =
       recording.profileOf(index);
     tables = rest; // the last snapshot has every process's latest period
-    snapshots.push({ timeMs, durationMs, sites, files, cohorts, peakMs });
+    snapshots.push({ timeMs, durationMs, sites, files, copies, cohorts, peakMs });
     await onProgress(snapshots.length, chosen.length);
   }
   return {

@@ -2,10 +2,10 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { hostname } from "node:os";
 import { uint32At } from "../../model/base/columns.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, StackId } from "../../model/base/units.js";
 import { isOwn } from "../../model/documents/own_code.js";
 import type { ReportSource } from "../../model/documents/report_document.js";
-import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables, SiteTable } from "../../model/profile/profile.js";
 import type { RecordingMeta } from "../../recording/types.js";
 
 /** Limit on the text, which enlarges the page; a program's own code is rarely larger. */
@@ -45,11 +45,14 @@ export function sourcesOf(
 function filesBySize(tables: ProfileTables, snapshots: readonly ProfileSnapshot[]): string[] {
   const { stacks, frames, strings } = tables;
   const totals = new Map<number, number>();
-  for (const { sites } of snapshots.slice(-1)) {
-    for (let row = 0; row < sites.length; row++) {
-      const bytes = Math.max(sites.liveBytes[row] ?? 0, sites.peakBytes[row] ?? 0);
+  for (const { sites, copies } of snapshots.slice(-1)) {
+    const all = [
+      ...rowsOf(sites, (row) => Math.max(sites.liveBytes[row] ?? 0, sites.peakBytes[row] ?? 0)),
+      ...rowsOf(copies, () => 0), // a file that only copies comes last
+    ];
+    for (const { stack, bytes } of all) {
       const seen = new Set<number>();
-      for (let at = uint32At(sites.stack, row); at !== 0; at = uint32At(stacks.parent, at)) {
+      for (let at = stack; at !== 0; at = uint32At(stacks.parent, at)) {
         const file = uint32At(frames.file, uint32At(stacks.frame, at));
         if (!seen.has(file)) {
           seen.add(file);
@@ -64,6 +67,13 @@ function filesBySize(tables: ProfileTables, snapshots: readonly ProfileSnapshot[
     .filter(
       (file) => /^\/.*\.pyw?$/.test(file) && isOwn({ function: "", file, line: 0, kind: "python" }),
     );
+}
+
+function rowsOf(
+  { length, stack }: SiteTable,
+  bytesOf: (row: number) => Bytes,
+): { readonly stack: StackId; readonly bytes: Bytes }[] {
+  return Array.from({ length }, (_, row) => ({ stack: uint32At(stack, row), bytes: bytesOf(row) }));
 }
 
 /** undefined if it is not a text file, not readable, or too large. */

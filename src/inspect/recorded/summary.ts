@@ -87,9 +87,26 @@ export function summarize(
     sites: profile && peak ? sitesOf(profile, peak) : [],
     series: growthOf(recording),
     agent: agentFigures(recording, profile),
+    ...copiedIn(profile),
     ...lastLedger(recording),
     ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
     limits: [...recording.limits, ...inexact(recording), ...unprofiled(recording)],
+  };
+}
+
+/** Nothing if copies were not counted. */
+function copiedIn(profile: Profile | null): Pick<SummaryJson, "copied"> {
+  const { copies } = profile ?? {};
+  if (copies === undefined || copies.length === 0) {
+    return {};
+  }
+  const sum = (column: Float64Array) => column.reduce((total, value) => total + value, 0);
+  return {
+    copied: {
+      bytes: sum(copies.allocatedBytes),
+      calls: sum(copies.allocatedObjects),
+      standardErrorBytes: Math.sqrt(sum(copies.allocatedVariance)),
+    },
   };
 }
 

@@ -200,6 +200,8 @@ export interface SummaryJson {
     cpuMs: Millis;
     allocatedBytesPerSecond: number;
   };
+  /** What memcpy and memmove copied until then; absent if it was not counted (`--copies`), or nothing was. */
+  copied?: { bytes: Bytes; calls: number; standardErrorBytes: Bytes };
   /** The parts of RSS at the last recorded ledger, for `processes` together; absent if there is none. */
   ledger?: {
     atMs: TimeMs;
@@ -347,9 +349,12 @@ export interface LinesJson {
     /** Share of liveBytes (or of liveBytesAtPeak if that is 0) that Python's allocators allocated. */
     pythonShare: number;
     standardErrorBytes: Bytes;
-    /** Highest live bytes of this line alone, at whatever time; only of imported files that measure it. */
+    /**
+     * Highest live bytes of this line alone, in any snapshot or at the program's peak; an imported file's own
+     * figure. Absent with `--by`, and if an imported file does not measure it.
+     */
     peakBytes?: Bytes;
-    /** Bytes that were copied from this line (memcpy and the like); only of imported files that measure it. */
+    /** Bytes that memcpy and memmove copied for this line; absent if they were not counted (`--copies`). */
     copiedBytes?: Bytes;
   }[];
   limits: string[];

@@ -56,6 +56,7 @@ export function profileOf(text: string, builder = new ProfileTablesBuilder()): P
     durationMs: 1000,
     sites,
     files: newSiteTable(0, 2),
+    copies: newSiteTable(0, 2),
     cohorts: [FIXTURE_TIME_MS - 500, FIXTURE_TIME_MS],
     peakMs: tables.processes.map(() => FIXTURE_TIME_MS - 200),
   };

@@ -12,6 +12,8 @@ export type Domain = (typeof Domain)[keyof typeof Domain];
  * memory or of a device. It is address space, not allocated memory.
  */
 export const FILES_DOMAIN = 3;
+/** Follows: memcpy and memmove. The allocated figures are the bytes copied and the number of calls; the others are 0. */
+export const COPIES_DOMAIN = 4;
 
 /** Columns of equal length; row = {@link FrameId}. */
 export interface FrameTable {
@@ -119,6 +121,8 @@ export interface ProfileSnapshot {
    * is {@link FILES_DOMAIN}.
    */
   readonly files: SiteTable;
+  /** Bytes that memcpy and memmove copied, if they were counted; the domain is {@link COPIES_DOMAIN}. */
+  readonly copies: SiteTable;
   /** Upper bounds (exclusive) of the allocation-time cohorts, ascending; the last is `timeMs` or later. */
   readonly cohorts: readonly TimeMs[];
   /** Time of the peak figures, by process; 0 if there was none. */

@@ -70,6 +70,8 @@ export interface AttachOptions {
   readonly libraryPath?: string;
   readonly periodBytes?: Bytes;
   readonly native?: boolean;
+  /** Also count the bytes that memcpy and memmove copy. */
+  readonly copies?: boolean;
   readonly follow?: boolean;
   /** Existing children to record as well; the default is those that run the same program. */
   readonly children?: ChildrenChoice;
@@ -124,6 +126,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
     CONSTANTS.TM_DEFAULT_SLOT_COUNT,
     period,
     (options.native ? CONSTANTS.TM_OPTION_NATIVE : 0) |
+      (options.copies ? CONSTANTS.TM_OPTION_COPIES : 0) |
       (options.follow === false ? CONSTANTS.TM_OPTION_NO_FOLLOW : 0),
   );
   raiseOomScore(); // after the keeper was started, which must outlive it
@@ -134,6 +137,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
       poolPath: keeper.path,
       periodBytes: period,
       native: options.native === true,
+      copies: options.copies === true,
       follow: options.follow !== false,
     };
     const armed = await armAgent(pid, armOptions, {

@@ -39,6 +39,7 @@ export interface ArmOptions {
   readonly poolPath: string;
   readonly periodBytes: Bytes;
   readonly native: boolean;
+  readonly copies: boolean;
   /** Whether processes that it forks are also recorded. */
   readonly follow: boolean;
 }
@@ -89,8 +90,8 @@ async function loadAndArm(
   exec: RemoteExecOptions,
 ): Promise<ArmedAgent> {
   const library = visibleLibrary(pid, options.libraryPath);
-  const native = options.native ? ",native" : "";
-  const common = `period=${options.periodBytes}${native}`;
+  const words = `${options.native ? ",native" : ""}${options.copies ? ",copies" : ""}`;
+  const common = `period=${options.periodBytes}${words}`;
   const own = `${common}${options.follow ? "" : ",nofollow"}`;
   const work = `${FIND}if agent is None:
     import os

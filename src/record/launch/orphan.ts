@@ -13,7 +13,6 @@ import { uint16At, uint32At } from "../../model/base/columns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { damagedInput, fileUnusable, notOurs, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { joinFiles, partFiles } from "../../model/profile/file_mappings.js";
 import { foldSites } from "../../model/profile/fold_sites.js";
 import type {
   Profile,
@@ -22,6 +21,7 @@ import type {
   SiteTable,
 } from "../../model/profile/profile.js";
 import { pickSites } from "../../model/profile/site_columns.js";
+import { joinTables, partTables } from "../../model/profile/snapshot_tables.js";
 import { ProfileTablesBuilder, type TablesMap } from "../../model/profile/tables_builder.js";
 import type { OpenRecording } from "../../recording/reader.js";
 import type { AgentFigures } from "../../recording/types.js";
@@ -211,7 +211,7 @@ function merge(
   const map = builder.absorb(found.tables);
   const tables = builder.tables();
   const { snapshot } = found;
-  const rows = translate(joinFiles(snapshot), map);
+  const rows = translate(joinTables(snapshot), map);
   const present = new Set(map.processes);
   const peakMs = tables.processes.map((_, index) => before?.peakMs[index] ?? 0);
   map.processes.forEach((to, from) => {
@@ -219,7 +219,7 @@ function merge(
   });
   const parts = [rows];
   if (before) {
-    const all = joinFiles(before);
+    const all = joinTables(before);
     const gone = Array.from(all.process.keys()).filter(
       (row) => !present.has(uint16At(all.process, row)),
     );
@@ -230,10 +230,7 @@ function merge(
     parts.push({ ...ended, cohortBytes: new Float64Array(gone.length * snapshot.cohorts.length) });
   }
   const width = snapshot.cohorts.length;
-  return {
-    tables,
-    snapshot: { ...snapshot, ...partFiles(foldSites(parts, width), width), peakMs },
-  };
+  return { tables, snapshot: { ...snapshot, ...partTables(foldSites(parts, width), width), peakMs } };
 }
 
 /** Sets the live figures of killed processes to zero, because their agents could not. */

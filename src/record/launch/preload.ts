@@ -88,7 +88,8 @@ export async function preparePreload(
 
 function optionBits(options: RunOptions): number {
   const native = options.native ? CONSTANTS.TM_OPTION_NATIVE : 0;
-  return native | (options.follow === false ? CONSTANTS.TM_OPTION_NO_FOLLOW : 0);
+  const copies = options.copies ? CONSTANTS.TM_OPTION_COPIES : 0;
+  return native | copies | (options.follow === false ? CONSTANTS.TM_OPTION_NO_FOLLOW : 0);
 }
 
 /** Why no agent can run in the program: one sentence, or null. */

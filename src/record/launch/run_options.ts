@@ -16,6 +16,8 @@ export interface RunOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Also record native frames. */
   readonly native?: boolean;
+  /** Also count the bytes that memcpy and memmove copy. */
+  readonly copies?: boolean;
   /** Also profile child processes; default true. */
   readonly follow?: boolean;
   /** Watch the devices of its processes; if absent, no process is entered for this. */

@@ -16,7 +16,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { crc32 } from "./checksum.js";
 
 /** Raised whenever the meaning of a frame changes; `UPGRADERS` in upgrade.ts then gets another step. */
-export const FORMAT_VERSION = 6;
+export const FORMAT_VERSION = 7;
 
 export const FrameKind = {
   meta: 1,

@@ -247,6 +247,7 @@ export class DemoRecorder {
         durationMs: timeMs - startMs,
         sites,
         files: newSiteTable(0, cohorts.length),
+        copies: newSiteTable(0, cohorts.length),
         cohorts,
         peakMs: [timeMs],
       },

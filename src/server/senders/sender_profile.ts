@@ -34,6 +34,7 @@ export function profileSnapshotOf(
     durationMs,
     sites: folded(sites),
     files: newSiteTable(0, 1),
+    copies: newSiteTable(0, 1),
     cohorts: [timeMs],
     peakMs: [0],
   };

@@ -87,7 +87,7 @@ function numbersOf({ first, last }: LineRun): number[] {
 function FoldedLines({ run, open }: { run: LineRun; open: (run: LineRun) => void }) {
   return (
     <tr className="source-folded">
-      <td colSpan={4}>
+      <td colSpan={5}>
         <button type="button" className="quiet" onClick={() => open(run)}>
           ⋯ {formatCount(run.last - run.first + 1)} lines
         </button>
@@ -105,7 +105,7 @@ interface SourceLineProps {
 }
 
 function SourceLine({ number, line, file, largest, amount }: SourceLineProps) {
-  const { python = 0, native = 0 } = file.lines.get(number) ?? {};
+  const { python = 0, native = 0, copied = 0 } = file.lines.get(number) ?? {};
   const total = python + native;
   const width = (part: number) => `${(100 * part) / largest}%`;
   return (
@@ -119,6 +119,11 @@ function SourceLine({ number, line, file, largest, amount }: SourceLineProps) {
           </span>
         )}
       </td>
+      {file.hasCopies && (
+        <td className="source-amount" title="Bytes copied by memcpy and memmove so far">
+          {copied > 0 ? `${formatBytes(copied)} copied` : ""}
+        </td>
+      )}
       <td className="source-number">{number}</td>
       <td className="source-text">{line}</td>
     </tr>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { runsOf } from "./sourceLines.js";
 
-const some = { python: 1, native: 0 };
+const some = { python: 1, native: 0, copied: 0 };
 
 test("lines far from every allocation are folded, short gaps are not", () => {
   expect(runsOf(100, new Map([[50, some]]))).toEqual([

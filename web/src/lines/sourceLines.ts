@@ -5,6 +5,7 @@ import {
   Domain,
   type ProfileSnapshot,
   type ProfileTables,
+  type SiteTable,
   type SiteValue,
 } from "../../../src/model/profile/profile.js";
 
@@ -12,11 +13,15 @@ export interface LineAmount {
   /** Of Python's own allocators, and of native code. */
   readonly python: number;
   readonly native: number;
+  /** Bytes that memcpy and memmove copied, until the moment of the snapshot. */
+  readonly copied: number;
 }
 
 export interface FileAmounts {
   readonly source: ReportSource;
   readonly total: number;
+  /** Whether copies were counted. */
+  readonly hasCopies: boolean;
   /** By line number. */
   readonly lines: ReadonlyMap<number, LineAmount>;
 }
@@ -34,30 +39,40 @@ export function amountsOf(
     files.set(tables.strings.indexOf(file), new Map());
   }
   for (const row of snapshot === null ? [] : rows) {
-    addRow(tables, snapshot as ProfileSnapshot, row, value, files);
+    const { sites } = snapshot as ProfileSnapshot;
+    const kind = sites.domain[row] === Domain.python ? "python" : "native";
+    addRow(tables, { table: sites, row, amount: float64At(sites[value], row), kind }, files);
+  }
+  const copies = snapshot?.copies;
+  for (let row = 0; copies !== undefined && row < copies.length; row++) {
+    const amount = float64At(copies.allocatedBytes, row);
+    addRow(tables, { table: copies, row, amount, kind: "copied" }, files);
   }
   const amounts = sources.map((source): FileAmounts => {
     const lines = files.get(tables.strings.indexOf(source.file)) ?? new Map<number, LineAmount>();
     const total = [...lines.values()].reduce((sum, { python, native }) => sum + python + native, 0);
-    return { source, total, lines };
+    return { source, total, lines, hasCopies: (copies?.length ?? 0) > 0 };
   });
   return amounts.sort((a, b) => b.total - a.total);
 }
 
+interface AddedRow {
+  readonly table: SiteTable;
+  readonly row: number;
+  readonly amount: number;
+  readonly kind: keyof LineAmount;
+}
+
 function addRow(
   { stacks, frames }: ProfileTables,
-  { sites }: ProfileSnapshot,
-  row: number,
-  value: SiteValue,
+  { table, row, amount, kind }: AddedRow,
   files: Map<number, Map<number, LineAmount>>,
 ): void {
-  const amount = float64At(sites[value], row);
   if (amount <= 0) {
     return;
   }
-  const isPython = sites.domain[row] === Domain.python;
   const seen = new Set<number>();
-  for (let at = uint32At(sites.stack, row); at !== 0; at = uint32At(stacks.parent, at)) {
+  for (let at = uint32At(table.stack, row); at !== 0; at = uint32At(stacks.parent, at)) {
     const frame = uint32At(stacks.frame, at);
     const file = uint32At(frames.file, frame);
     const lines = files.get(file);
@@ -66,11 +81,8 @@ function addRow(
     }
     seen.add(file);
     const number = uint32At(frames.line, frame);
-    const before = lines.get(number) ?? { python: 0, native: 0 };
-    lines.set(number, {
-      python: before.python + (isPython ? amount : 0),
-      native: before.native + (isPython ? 0 : amount),
-    });
+    const before = lines.get(number) ?? { python: 0, native: 0, copied: 0 };
+    lines.set(number, { ...before, [kind]: before[kind] + amount });
   }
 }
 

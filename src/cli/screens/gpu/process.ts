@@ -13,6 +13,7 @@ import type {
   GpuTensorJson,
 } from "../../../model/documents/gpu/gpu_process_document.js";
 import { oneLine } from "../../../model/errors/errors.js";
+import { HOST_MEMORY } from "../../../model/gpu/gpu_snapshot.js";
 import { type ListOptions, selectRows } from "../../options/options.js";
 import { bar, formatTable, padStart, type Screen } from "../../text/output.js";
 import { printFragmentation, printLimits } from "./snapshot.js";
@@ -49,7 +50,7 @@ function printDevice(screen: Screen, device: GpuProcessDeviceJson): void {
   const { paint } = screen;
   screen.line();
   screen.line(
-    `${paint.bold(`Device ${device.device}`)}  ${paint.dim(`${device.name}, ${device.framework}`)}`,
+    `${paint.bold(device.device === HOST_MEMORY ? "Host memory" : `Device ${device.device}`)}  ${paint.dim(`${device.name}, ${device.framework}`)}`,
   );
   const rows: [name: string, bytes: number | null, note: string][] = [
     ["Device", device.totalBytes, withBytes(device.freeBytes, "free")],

@@ -81,7 +81,12 @@ export function readTensorShape(
   tensor: Address,
   storageBytes: Bytes,
 ): TensorShape | null {
-  return findIn(memory, tensor, (fields, at) => shapeAt(memory, fields, at, storageBytes));
+  const find = (isWanted: (dimensions: number) => boolean) =>
+    findIn(memory, tensor, (fields, at) =>
+      isWanted(float64At(fields.words, at)) ? shapeAt(memory, fields, at, storageBytes) : null,
+    );
+  // Zeros among the strides of a matrix look like a scalar, so a scalar is the last guess.
+  return find((dimensions) => dimensions > 0) ?? find((dimensions) => dimensions === 0);
 }
 
 /**

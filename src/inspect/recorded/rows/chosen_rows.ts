@@ -106,7 +106,12 @@ class ChosenRows implements Recording {
   #chosen(profile: Profile): Profile {
     const pick = (table: SiteTable) =>
       pickSites(table, selectSites(profile, table, this.#where), profile.cohorts.length);
-    return { ...profile, sites: pick(profile.sites), files: pick(profile.files) };
+    return {
+      ...profile,
+      sites: pick(profile.sites),
+      files: pick(profile.files),
+      copies: pick(profile.copies),
+    };
   }
 
   get path() {

@@ -95,8 +95,8 @@ const KIND_NAMES: Readonly<Record<number, FrameJson["kind"]>> = {
   [FrameKind.mark]: "mark",
 };
 
-/** Stacks as lists of frames, leaf first; a frame's object is shared by all stacks that contain it. */
-class StackNames {
+/** Stacks as lists of frames, leaf first; a frame's object is shared by all stacks that contain it. @internal */
+export class StackNames {
   readonly #made: (FrameJson | undefined)[] = [];
 
   readonly #profile: Profile;

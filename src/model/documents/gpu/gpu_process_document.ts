@@ -6,6 +6,7 @@ import type { GpuFragmentationJson } from "./gpu_document.js";
 
 export interface GpuProcessDeviceJson {
   framework: "torch" | "jax" | "tensorflow";
+  /** -1: TensorFlow's allocator of host memory. */
   device: number;
   name: string;
   /**

@@ -172,6 +172,7 @@ function profileOf(
     durationMs: endMs - startMs,
     sites,
     files: newSiteTable(0, 1),
+    copies: newSiteTable(0, 1),
     cohorts: [endMs],
     peakMs: [0],
   };
