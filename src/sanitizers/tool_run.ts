@@ -74,6 +74,7 @@ export async function runTool(run: RunOfTool): Promise<GroupEnd> {
   const shown: StdioOptions = takeErrors === undefined ? "inherit" : ["inherit", "inherit", "pipe"];
   const { child, end } = startGroup({
     ...request,
+    isShown,
     stdio: isShown ? shown : "ignore",
     graceMs: isShown ? GRACE_MS : 0,
   });
