@@ -67,18 +67,22 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
       (steadyChange?.high ?? 0) <= -LEAST_SAVING && (cpuChange?.value ?? 0) <= MOST_CPU,
   );
   const lowest = Math.min(...saving.map(({ steadyRssBytes }) => steadyRssBytes));
-  // The settings of glibc come first: they need no library.
-  const first = saving.find(
+  const equals = saving.filter(
     ({ steadyRssBytes }) => steadyRssBytes - lowest <= LEAST_SAVING * plain.steadyRssBytes,
   );
+  // The settings of glibc come first: they need no library.
+  const [first, ...alike] = equals;
   if (first === undefined) {
     return { best: null, sentence: withoutBest(plain, others) };
   }
   const { steadyChange, cpuChange, title, allocator } = first;
   const cost = cpuChange === undefined ? "" : `, CPU time ${percent(cpuChange)}`;
+  const names = alike.map((trial) => trial.title).join("; ");
   return {
     best: allocator,
-    sentence: `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)})${cost}.`,
+    sentence:
+      `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)})${cost}.` +
+      (names === "" ? "" : ` About the same saving: ${names}.`),
   };
 }
 
