@@ -87,15 +87,21 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
 }
 
 function withoutBest(plain: AllocatorTrialJson, others: readonly AllocatorTrialJson[]): string {
-  const best = [...others].sort((a, b) => a.steadyRssBytes - b.steadyRssBytes)[0];
-  const { low = 0, value = 0 } = best?.steadyChange ?? {};
-  if (low > -LEAST_SAVING) {
+  const bySize = [...others].sort((a, b) => a.steadyRssBytes - b.steadyRssBytes);
+  const saves = bySize.find(({ steadyChange }) => (steadyChange?.high ?? 0) <= -LEAST_SAVING);
+  if (saves !== undefined) {
+    const { title, steadyChange, cpuChange } = saves;
+    const memory = `${title} saves memory (${percent(steadyChange)})`;
+    return (cpuChange?.low ?? 0) > 0
+      ? `Keep glibc: ${memory} but costs CPU time (${percent(cpuChange)}).`
+      : `No setting is recommended: ${memory}, but what it costs in CPU time is uncertain (${percent(cpuChange)}); more rounds (--rounds) would narrow the interval.`;
+  }
+  const mayDiffer = bySize.find(({ steadyChange }) => (steadyChange?.low ?? 0) <= -LEAST_SAVING);
+  if (mayDiffer === undefined) {
     return `The allocator makes no difference worth a change: steady RSS stays within ${Math.round(LEAST_SAVING * 100)} % of the ${formatBytes(plain.steadyRssBytes)} under glibc, or rises.`;
   }
-  if ((best?.steadyChange?.high ?? 0) <= -LEAST_SAVING) {
-    return `Keep glibc: ${best?.title} saves memory (${percent(best?.steadyChange)}) but costs CPU time (${percent(best?.cpuChange)}).`;
-  }
-  return `No difference is proven: the best setting, ${best?.title}, changes steady RSS by ${percent(best?.steadyChange)}; ${value < -LEAST_SAVING ? "more rounds (--rounds) would narrow the interval" : "runs differ too much from each other"}.`;
+  const { title, steadyChange } = mayDiffer;
+  return `No difference is proven: ${title} changes steady RSS by ${percent(steadyChange)}; ${(steadyChange?.value ?? 0) < -LEAST_SAVING ? "more rounds (--rounds) would narrow the interval" : "runs differ too much from each other"}.`;
 }
 
 /** "-31 %, 95 % interval -33 to -29 %". */
