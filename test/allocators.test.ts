@@ -50,7 +50,16 @@ beforeAll(() => {
 
 describe("tidemark allocators", () => {
   test("recommends the setting that returns what glibc keeps, with its interval", async () => {
-    const outcome = await allocators(["--only", "mmap,trim", "--rounds", "3", "--json", "--", python, "holes.py"]);
+    const outcome = await allocators([
+      "--only",
+      "mmap,trim",
+      "--rounds",
+      "3",
+      "--json",
+      "--",
+      python,
+      "holes.py",
+    ]);
     expect(outcome.status, outcome.stderr).toBe(0);
     const document = validate(outcome.stdout, "allocators") as unknown as AllocatorsJson;
     const of = (name: string) => document.trials.find(({ allocator }) => allocator === name);

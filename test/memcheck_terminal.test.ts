@@ -37,9 +37,9 @@ describe.each(tools)("tidemark %s on a terminal", (tool) => {
     const words = [tidemark, tool, "--quiet", "--", python, "asks.py"];
     const terminal = await Terminal.open(words, { cwd: folder });
     try {
-      await terminal.shows(/name\? /);
+      await terminal.shows(/name\?/);
       terminal.type("Ann\r");
-      await terminal.shows(/password\? /);
+      await terminal.shows(/password\?/);
       terminal.type("secret\r");
       await terminal.shows(/waiting/);
       terminal.type("\u0003");

@@ -48,7 +48,10 @@ describe("recommend", () => {
   test("no cost in CPU time that is not proven", () => {
     const saves: Interval = [-0.6, -0.7, -0.5];
     const costs = recommend([glibc, trial("trim", saves, [0.3, 0.2, 0.4])]);
-    expect(costs).toMatchObject({ best: null, sentence: expect.stringMatching(/^Keep glibc: trim/) });
+    expect(costs).toMatchObject({
+      best: null,
+      sentence: expect.stringMatching(/^Keep glibc: trim/),
+    });
     const may = recommend([glibc, trial("trim", saves, [0.2, -0.1, 0.6])]);
     expect(may).toMatchObject({
       best: null,

@@ -61,12 +61,12 @@ function withOverflow(folder: string, pid: Pid): (report: Report) => Report {
       : report;
 }
 
-/** Throws TM-E006 for an unknown protocol. */
+/** Throws TM-E091 for an unknown protocol. */
 export async function readXml(
   path: string,
   onProgress: (bytes: number) => Promise<void>,
 ): Promise<ReportFile> {
-  const reader = new ValgrindReader(path);
+  const reader = new ValgrindReader();
   const descriptor = openSync(path, "r");
   try {
     const piece = Buffer.alloc(PIECE_BYTES);

@@ -75,6 +75,7 @@ export async function runTool(run: RunOfTool): Promise<GroupEnd> {
   const { child, end } = startGroup({
     ...request,
     isShown,
+    endsDaemons: true,
     stdio: isShown ? shown : "ignore",
     graceMs: isShown ? GRACE_MS : 0,
   });

@@ -25,6 +25,8 @@ export interface GroupRequest {
   readonly graceMs?: Millis;
   /** Whether the program's input and output are ours. */
   readonly isShown?: boolean;
+  /** Whether daemons are ended, too: processes that left the session. A build may leave a cache server that is of use. */
+  readonly endsDaemons: boolean;
 }
 
 export interface Group {
@@ -32,7 +34,7 @@ export interface Group {
   readonly end: Promise<GroupEnd>;
 }
 
-/** By which the processes of a program on our terminal are found; they may outlive their parent. */
+/** A variable by which processes are found that outlive their parent. */
 const MARK = "TIDEMARK_GROUP";
 let marks = 0;
 
@@ -41,12 +43,21 @@ let marks = 0;
  * abort's reason is the name of the signal: on a terminal, Ctrl-C has reached the program already.
  */
 export function startGroup(request: GroupRequest): Group {
-  const { command, environment, stdio, cwd, until, graceMs = 0, isShown = false } = request;
+  const {
+    command,
+    environment,
+    stdio,
+    cwd,
+    until,
+    graceMs = 0,
+    isShown = false,
+    endsDaemons,
+  } = request;
   const [program = "", ...words] = command;
   const isOnTerminal = isShown && (isatty(0) || isatty(2));
   const mark = `${process.pid}.${++marks}`;
   const child = spawn(program, words, {
-    env: isOnTerminal ? { ...environment, [MARK]: mark } : environment,
+    env: { ...environment, [MARK]: mark },
     stdio,
     detached: !isOnTerminal,
     ...(cwd === undefined ? {} : { cwd }),
@@ -54,10 +65,12 @@ export function startGroup(request: GroupRequest): Group {
   const { pid } = child;
   const stop = () => {
     if (pid !== undefined) {
-      const rest = isOnTerminal
-        ? listPids().filter((other) => readEnvironment(other)[MARK] === mark)
-        : [-pid];
-      for (const target of [...descendantsOf(pid).slice(1), ...rest]) {
+      const marked =
+        endsDaemons || isOnTerminal
+          ? listPids().filter((other) => readEnvironment(other)[MARK] === mark)
+          : [];
+      const group = isOnTerminal ? [] : [-pid];
+      for (const target of [...descendantsOf(pid).slice(1), ...group, ...marked]) {
         signalTo(target, "SIGKILL");
       }
     }
