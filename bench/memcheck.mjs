@@ -50,7 +50,7 @@ import os, sys, time
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 note = sys.getprofile()
 loader = ExtensionFileLoader("_tidemark_calls", os.environ["TIDEMARK_CALLS"])
-calls = loader.create_module(ModuleSpec("_tidemark_calls", loader))
+calls = loader.create_module(ModuleSpec("_tidemark_calls", loader, origin=loader.path))
 loader.exec_module(calls)
 def timed(is_watched):
     calls.watch(note) if is_watched else sys.setprofile(None)
