@@ -22,7 +22,11 @@ const libraries = [
   },
 ];
 /** Files in dist/native. */
-export const nativeFiles = [...libraries.map(({ name }) => name), "libtidemark-calls.so", "tidemark-guard"];
+export const nativeFiles = [
+  ...libraries.map(({ name }) => name),
+  "libtidemark-calls.so",
+  "tidemark-guard",
+];
 /** Makes the compiled files identical, whatever folder the clone is in. */
 const anyFolder = `-ffile-prefix-map=${agent}=/tidemark/agent`;
 
@@ -98,10 +102,11 @@ function makeFlags(name) {
 /** @param {string} compiler @param {string} work folder for intermediate files */
 async function compileAll(compiler, work) {
   await compileLibraries(compiler, work, libraries);
-  for (const [name, flags, sources] of [
-    ["libtidemark-calls.so", "CALLS_FLAGS", "agent/calls"],
-    ["tidemark-guard", "GUARD_FLAGS", "agent/guard"],
-  ]) {
+  const others = [
+    { name: "libtidemark-calls.so", flags: "CALLS_FLAGS", sources: "agent/calls" },
+    { name: "tidemark-guard", flags: "GUARD_FLAGS", sources: "agent/guard" },
+  ];
+  for (const { name, flags, sources } of others) {
     await compile(compiler, [
       ...[...makeFlags(flags), anyFolder],
       ...["-o", join(work, name), ...sourcesIn(sources, /\.c$/)],
