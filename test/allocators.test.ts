@@ -50,7 +50,16 @@ beforeAll(() => {
 
 describe("tidemark allocators", () => {
   test("recommends the setting that returns what glibc keeps, with its interval", async () => {
-    const outcome = await allocators(["--only", "mmap,trim", "--json", "--", python, "holes.py"]);
+    const outcome = await allocators([
+      "--only",
+      "mmap,trim",
+      "--rounds",
+      "3",
+      "--json",
+      "--",
+      python,
+      "holes.py",
+    ]);
     expect(outcome.status, outcome.stderr).toBe(0);
     const document = validate(outcome.stdout, "allocators") as unknown as AllocatorsJson;
     const of = (name: string) => document.trials.find(({ allocator }) => allocator === name);
@@ -158,6 +167,16 @@ describe("tidemark run --allocator", () => {
       expect([outcome.status, outcome.stdout]).toEqual([0, "True\n"]);
     },
   );
+
+  test("ends with one line where the Python is too old for it", async () => {
+    const old = environment.interpreters.find(({ version }) => version.startsWith("3.11."));
+    const words = ["run", "--allocator", "pymimalloc", "--", old?.path ?? python, "-c", "pass"];
+    const outcome = await execute([tidemark, ...words]);
+    expect(outcome.status).toBe(2);
+    expect(outcome.stderr).toMatch(
+      /^tidemark: TM-E002 --allocator pymimalloc needs Python 3\.13 or newer, this is 3\.\d+[^\n]*\n$/,
+    );
+  });
 
   test("ends with one line where the library is not installed", async () => {
     const words = ["run", "--allocator", "tcmalloc", "--", python, "-c", "pass"];

@@ -93,6 +93,33 @@ describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => 
       expect(document.errors[0]?.python).toBeUndefined();
     });
 
+    test("names the Python line of an error in a thread, and in a child that is spawned", async () => {
+      writeFileSync(
+        join(folder, "thread.py"),
+        `import faulty, multiprocessing, threading
+def work():
+    faulty.overflow()
+if __name__ == "__main__":
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    multiprocessing.set_start_method("spawn")
+    process = multiprocessing.Process(target=work)
+    process.start()
+    process.join()
+    print("exit code", process.exitcode)
+`,
+      );
+      const { document, outcome } = await found("memcheck", ["--", python, "thread.py"], { env });
+      expect(outcome.stdout).toBe("exit code 0\n");
+      expect(document.errors).toMatchObject([{ kind: "InvalidWrite", count: 2 }]);
+      expect(document.errors[0]?.python).toMatchObject({
+        precision: "exact",
+        stack: expect.arrayContaining([expect.objectContaining({ function: "work", line: 3 })]),
+      });
+      expect(document.processes.length).toBeGreaterThan(1);
+    });
+
     test("explains a crash through a NULL pointer, with its Python line", async () => {
       writeFileSync(join(folder, "crash.py"), "import faulty\nfaulty.crash()\n");
       const { document } = await found("memcheck", ["--", python, "crash.py"], { env });

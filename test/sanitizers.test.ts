@@ -8,7 +8,6 @@ import {
   readFileSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { MemcheckJson } from "../src/model/documents/memcheck_document.js";
@@ -213,8 +212,9 @@ describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => 
   test("leaves no process and no folder behind after Ctrl-C", async () => {
     const pidFile = join(folder, "pid");
     const code = `import os, time; open(${JSON.stringify(pidFile)}, "w").write(str(os.getpid()) + "\\n"); time.sleep(600)`;
-    const before = reportFolders();
+    const temporary = scratch();
     const outcome = await run(["memcheck", "--", python, "-c", code], {
+      env: { TMPDIR: temporary },
       started: async (child) => {
         await until(() => readText(pidFile).endsWith("\n"));
         child.kill("SIGINT");
@@ -223,13 +223,9 @@ describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => 
     expect(outcome.status).toBe(130);
     expect(outcome.stderr).toMatch(/TM-E093 interrupted/);
     await until(() => !existsSync(`/proc/${readText(pidFile).trim()}`));
-    expect(reportFolders()).toEqual(before);
+    expect(readdirSync(temporary).filter((name) => name.startsWith("tidemark-"))).toEqual([]);
   });
 });
-
-function reportFolders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith("tidemark-reports-"));
-}
 
 describe("tidemark asan", () => {
   test.each([

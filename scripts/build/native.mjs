@@ -1,6 +1,6 @@
 /**
- * Builds dist/native/libtidemark.so, its variant for processes without static thread-local storage, and
- * dist/native/tidemark-guard from agent/. It needs a C compiler but not make. The compiler's and
+ * Builds dist/native/libtidemark.so, its variant for processes without static thread-local storage,
+ * dist/native/libtidemark-calls.so and dist/native/tidemark-guard from agent/. It needs a C compiler but not make. The compiler's and
  * linker's flags are read from agent/Makefile.
  */
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -22,14 +22,18 @@ const libraries = [
   },
 ];
 /** Files in dist/native. */
-export const nativeFiles = [...libraries.map(({ name }) => name), "tidemark-guard"];
+export const nativeFiles = [
+  ...libraries.map(({ name }) => name),
+  "libtidemark-calls.so",
+  "tidemark-guard",
+];
 /** Makes the compiled files identical, whatever folder the clone is in. */
 const anyFolder = `-ffile-prefix-map=${agent}=/tidemark/agent`;
 
 export async function buildNative() {
   const compiler = findCompiler();
   const inputs = [
-    ...["Makefile", "exports.map", "include", "layouts", "src", "guard"].map(
+    ...["Makefile", "exports.map", "include", "layouts", "src", "guard", "calls"].map(
       (name) => `agent/${name}`,
     ),
     "scripts/build/native.mjs",
@@ -98,10 +102,16 @@ function makeFlags(name) {
 /** @param {string} compiler @param {string} work folder for intermediate files */
 async function compileAll(compiler, work) {
   await compileLibraries(compiler, work, libraries);
-  await compile(compiler, [
-    ...[...makeFlags("GUARD_FLAGS"), anyFolder],
-    ...["-o", join(work, "tidemark-guard"), ...sourcesIn("agent/guard", /\.c$/)],
-  ]);
+  const others = [
+    { name: "libtidemark-calls.so", flags: "CALLS_FLAGS", sources: "agent/calls" },
+    { name: "tidemark-guard", flags: "GUARD_FLAGS", sources: "agent/guard" },
+  ];
+  for (const { name, flags, sources } of others) {
+    await compile(compiler, [
+      ...[...makeFlags(flags), anyFolder],
+      ...["-o", join(work, name), ...sourcesIn(sources, /\.c$/)],
+    ]);
+  }
   for (const name of nativeFiles) {
     renameSync(join(work, name), join(root, folder, name));
   }

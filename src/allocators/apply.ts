@@ -1,4 +1,5 @@
 /** What a setting changes in the environment of a program. */
+import { interpreterOf } from "../inspect/index.js";
 import type { AllocatorName } from "../model/documents/allocators_document.js";
 import { badUsage } from "../model/errors/errors.js";
 import { toolMissing } from "../model/errors/tool_errors.js";
@@ -41,7 +42,28 @@ function inFront(path: string, before: string | undefined): string {
   return before ? `${path}:${before}` : path;
 }
 
-/** For `tidemark run --allocator NAME`. */
-export function allocatorEnvironment(name: string): Record<string, string> {
-  return environmentOf(settingNamed(name));
+/** Why a Python of this version cannot use the setting; null if it can. `version` null: not recognized. */
+export function versionObstacle({ oldestPython }: Setting, version: number | null): string | null {
+  if (oldestPython === undefined || (version !== null && version >= oldestPython)) {
+    return null;
+  }
+  return version === null
+    ? "the program is not started by a Python that was recognized"
+    : `needs Python 3.${oldestPython % 100} or newer, this is 3.${version % 100}`;
+}
+
+/** For `tidemark run --allocator NAME`. Throws TM-E002 for an unknown name and for a Python that is too old. */
+export function allocatorEnvironment(
+  name: string,
+  command: readonly string[],
+): Record<string, string> {
+  const setting = settingNamed(name);
+  const version =
+    setting.oldestPython === undefined ? null : (interpreterOf(command)?.version ?? null);
+  const why = versionObstacle(setting, version);
+  // A launcher, such as torchrun, may start a Python that is new enough.
+  if (why !== null && version !== null) {
+    throw badUsage(`--allocator ${name} ${why}`, "choose another allocator or Python");
+  }
+  return environmentOf(setting);
 }

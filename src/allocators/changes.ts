@@ -67,31 +67,41 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
       (steadyChange?.high ?? 0) <= -LEAST_SAVING && (cpuChange?.value ?? 0) <= MOST_CPU,
   );
   const lowest = Math.min(...saving.map(({ steadyRssBytes }) => steadyRssBytes));
-  // The settings of glibc come first: they need no library.
-  const first = saving.find(
+  const equals = saving.filter(
     ({ steadyRssBytes }) => steadyRssBytes - lowest <= LEAST_SAVING * plain.steadyRssBytes,
   );
+  // The settings of glibc come first: they need no library.
+  const [first, ...alike] = equals;
   if (first === undefined) {
     return { best: null, sentence: withoutBest(plain, others) };
   }
   const { steadyChange, cpuChange, title, allocator } = first;
   const cost = cpuChange === undefined ? "" : `, CPU time ${percent(cpuChange)}`;
+  const names = alike.map((trial) => trial.title).join("; ");
   return {
     best: allocator,
-    sentence: `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)})${cost}.`,
+    sentence:
+      `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)})${cost}.` +
+      (names === "" ? "" : ` About the same saving: ${names}.`),
   };
 }
 
 function withoutBest(plain: AllocatorTrialJson, others: readonly AllocatorTrialJson[]): string {
-  const best = [...others].sort((a, b) => a.steadyRssBytes - b.steadyRssBytes)[0];
-  const { low = 0, value = 0 } = best?.steadyChange ?? {};
-  if (low > -LEAST_SAVING) {
+  const bySize = [...others].sort((a, b) => a.steadyRssBytes - b.steadyRssBytes);
+  const saves = bySize.find(({ steadyChange }) => (steadyChange?.high ?? 0) <= -LEAST_SAVING);
+  if (saves !== undefined) {
+    const { title, steadyChange, cpuChange } = saves;
+    const memory = `${title} saves memory (${percent(steadyChange)})`;
+    return (cpuChange?.low ?? 0) > 0
+      ? `Keep glibc: ${memory} but costs CPU time (${percent(cpuChange)}).`
+      : `No setting is recommended: ${memory}, but what it costs in CPU time is uncertain (${percent(cpuChange)}); more rounds (--rounds) would narrow the interval.`;
+  }
+  const mayDiffer = bySize.find(({ steadyChange }) => (steadyChange?.low ?? 0) <= -LEAST_SAVING);
+  if (mayDiffer === undefined) {
     return `The allocator makes no difference worth a change: steady RSS stays within ${Math.round(LEAST_SAVING * 100)} % of the ${formatBytes(plain.steadyRssBytes)} under glibc, or rises.`;
   }
-  if ((best?.steadyChange?.high ?? 0) <= -LEAST_SAVING) {
-    return `Keep glibc: ${best?.title} saves memory (${percent(best?.steadyChange)}) but costs CPU time (${percent(best?.cpuChange)}).`;
-  }
-  return `No difference is proven: the best setting, ${best?.title}, changes steady RSS by ${percent(best?.steadyChange)}; ${value < -LEAST_SAVING ? "more rounds (--rounds) would narrow the interval" : "runs differ too much from each other"}.`;
+  const { title, steadyChange } = mayDiffer;
+  return `No difference is proven: ${title} changes steady RSS by ${percent(steadyChange)}; ${(steadyChange?.value ?? 0) < -LEAST_SAVING ? "more rounds (--rounds) would narrow the interval" : "runs differ too much from each other"}.`;
 }
 
 /** "-31 %, 95 % interval -33 to -29 %". */

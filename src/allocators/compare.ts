@@ -8,6 +8,7 @@ import type {
 } from "../model/documents/allocators_document.js";
 import { oneLine } from "../model/errors/errors.js";
 import { runInterrupted, toolRunFailed } from "../model/errors/tool_errors.js";
+import { versionObstacle } from "./apply.js";
 import { changeOf, recommend } from "./changes.js";
 import { findLibrary, SETTINGS, type Setting } from "./settings.js";
 import { runTrial, type Trial } from "./trial.js";
@@ -67,23 +68,12 @@ export async function compareAllocators(
 
 /** Why a setting cannot be tried here. */
 function obstacle(setting: Setting, version: number | null): Skipped | null {
-  const { name, library, install, oldestPython } = setting;
+  const { name, library, install } = setting;
   if (library !== undefined && findLibrary(library) === null) {
     return { allocator: name, reason: "not installed", ...(install ? { install } : {}) };
   }
-  if (oldestPython !== undefined && version === null) {
-    return {
-      allocator: name,
-      reason: "the program is not started by a Python that was recognized",
-    };
-  }
-  if (oldestPython !== undefined && version !== null && version < oldestPython) {
-    return {
-      allocator: name,
-      reason: `needs Python 3.${oldestPython % 100} or newer, this is 3.${version % 100}`,
-    };
-  }
-  return null;
+  const reason = versionObstacle(setting, version);
+  return reason === null ? null : { allocator: name, reason };
 }
 
 function failureOf({ ran }: Trial): string | null {

@@ -55,6 +55,7 @@ export async function runProgram(request: RunRequest): Promise<ProgramRun> {
     command,
     environment,
     until,
+    endsDaemons: true,
     stdio: ["ignore", "ignore", "pipe"],
   });
   let lastWords = "";

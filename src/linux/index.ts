@@ -55,8 +55,10 @@ export {
   type AttachAnswer,
   expectPermission,
   isKernelThread,
+  readArmPermission,
   readAttachPermission,
   readPrivileges,
+  runsUnderValgrind,
 } from "./process/permission.js";
 export {
   countOpenFiles,
@@ -77,5 +79,5 @@ export { type PythonProcess, readPythonProcesses } from "./process/python_proces
 export { PythonScan, type ScannedProcess } from "./process/python_scan.js";
 export { readRank } from "./process/rank.js";
 export { readTasks, type Task, taskIds } from "./process/tasks.js";
-export { descendantsOf } from "./process/tree.js";
+export { descendantsOf, listPids } from "./process/tree.js";
 export { userName } from "./process/users.js";

@@ -14,6 +14,8 @@ const NATIVE_PACKAGE = "@tidemark-profiler/linux-x64";
 const NATIVE_FOLDER = findNativeFolder();
 
 export const LIBRARY_PATH = `${NATIVE_FOLDER}/libtidemark.so`;
+/** The extension module that `tidemark memcheck` loads into a program under Valgrind. */
+export const CALLS_PATH = `${NATIVE_FOLDER}/libtidemark-calls.so`;
 export const GUARD_PATH = `${NATIVE_FOLDER}/tidemark-guard`;
 /** Options that the launcher passes to Node. */
 export const PROGRAM_PATH = `${FOLDER}dist/program/main.js`;

@@ -86,6 +86,7 @@ async function runBuild({ words, environment, source, folder, until }: BuildStep
     environment,
     until,
     cwd: source,
+    endsDaemons: false,
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

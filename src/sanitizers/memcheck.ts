@@ -39,9 +39,7 @@ export async function memcheckDocument(
   const toolVersion = valgrindVersion();
   const suppressed = readSuppressions(suppressions);
   const python = interpreterOf(command);
-  note(
-    `${command[0]} runs under ${toolVersion}: C code is 20 to 50 times slower, Python functions much more`,
-  );
+  note(`${command[0]} runs under ${toolVersion}: 20 to 50 times slower`);
   return await withReportFolder(async (folder) => {
     const words = [...valgrindWords(folder, suppressions), ...command];
     const environment = watchedEnvironment("memcheck", folder, {});

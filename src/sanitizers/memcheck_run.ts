@@ -21,6 +21,8 @@ export function valgrindWords(folder: string, suppressions: readonly string[] = 
     // child into its parent's file.
     `--log-file=${join(folder, "log")}`,
     "--trace-children=yes",
+    // Valgrind runs one thread at a time; otherwise a busy thread may keep the others waiting.
+    "--fair-sched=try",
     "--track-origins=yes",
     "--leak-check=full",
     "--show-leak-kinds=all",
@@ -39,6 +41,7 @@ export async function readXmlFolder(folder: string, onProgress: OnProgress): Pro
   const total = sizes.reduce((sum, size) => sum + Math.min(size, MOST_BYTES), 0);
   const read: ReportFile[] = [];
   let done = 0;
+  await onProgress(0, mib(total)); // the program's own time does not count in the rate
   for (const { path, pid } of files) {
     const file = await readXml(path, async (bytes) => onProgress(mib(done + bytes), mib(total)));
     done += Math.min(sizes[read.length] ?? 0, MOST_BYTES);
@@ -58,12 +61,12 @@ function withOverflow(folder: string, pid: Pid): (report: Report) => Report {
       : report;
 }
 
-/** Throws TM-E006 for an unknown protocol. */
+/** Throws TM-E091 for an unknown protocol. */
 export async function readXml(
   path: string,
   onProgress: (bytes: number) => Promise<void>,
 ): Promise<ReportFile> {
-  const reader = new ValgrindReader(path);
+  const reader = new ValgrindReader();
   const descriptor = openSync(path, "r");
   try {
     const piece = Buffer.alloc(PIECE_BYTES);

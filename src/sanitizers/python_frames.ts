@@ -3,7 +3,7 @@
  *
  * | tool | how | precision |
  * |---|---|---|
- * | memcheck | a profile function compares the size of the XML file before and after each call | exact, or near: between two calls |
+ * | memcheck | agent/calls/calls.c asks Valgrind for its count of errors after each call | exact, or near: between two calls |
  * | memcheck, crash | faulthandler writes the stack in its signal handler | exact |
  * | asan | the sanitizer aborts, and faulthandler writes the stack in its signal handler | exact |
  */

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type GroupEnd, startGroup } from "../inspect/index.js";
-import { HOOKS_FOLDER } from "../linux/installation.js";
+import { CALLS_PATH, HOOKS_FOLDER } from "../linux/installation.js";
 import type { Millis } from "../model/base/units.js";
 import { programNotStarted } from "../model/errors/program_errors.js";
 import { toolRunFailed } from "../model/errors/tool_errors.js";
@@ -46,6 +46,7 @@ export function watchedEnvironment(
     PYTHONMALLOC: "malloc", // gives each object its own block, which the tool sees
     PYTHONPATH: before ? `${hook}:${before}` : hook,
     TIDEMARK_FRAMES: `${tool}:${folder}`,
+    TIDEMARK_CALLS: CALLS_PATH,
     TIDEMARK: "off",
     ...more,
   };
@@ -73,6 +74,8 @@ export async function runTool(run: RunOfTool): Promise<GroupEnd> {
   const shown: StdioOptions = takeErrors === undefined ? "inherit" : ["inherit", "inherit", "pipe"];
   const { child, end } = startGroup({
     ...request,
+    isShown,
+    endsDaemons: true,
     stdio: isShown ? shown : "ignore",
     graceMs: isShown ? GRACE_MS : 0,
   });

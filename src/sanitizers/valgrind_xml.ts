@@ -13,7 +13,7 @@
  * leaves a truncated file.
  */
 import { SaxesParser } from "saxes";
-import { unknownVersion } from "../model/errors/errors.js";
+import { toolRunFailed } from "../model/errors/tool_errors.js";
 import type { NativeFrame, Report, ReportFile } from "./report.js";
 
 const OLDEST_PROTOCOL = 4;
@@ -47,9 +47,8 @@ interface OpenReport {
   readonly offset: number;
 }
 
-/** Reads the pieces of a file, each byte as one character. Throws TM-E006 for a protocol that it does not know. */
+/** Reads the pieces of a file, each byte as one character. Throws TM-E091 for a protocol that it does not know. */
 export class ValgrindReader {
-  readonly #source: string;
   readonly #parser = new SaxesParser({ position: true });
   readonly #path: string[] = [];
   readonly #reports: Report[] = [];
@@ -65,8 +64,7 @@ export class ValgrindReader {
   #protocol: number | null = null;
   #leftOut = 0;
 
-  constructor(source: string) {
-    this.#source = source;
+  constructor() {
     const parser = this.#parser;
     parser.on("error", (error) => this.#fail(error.message.replace(/^\d+:\d+: /, "")));
     parser.on("doctype", () => this.#fail("it has a document type, which Valgrind never writes"));
@@ -162,7 +160,7 @@ export class ValgrindReader {
     this.#text = "";
     const parent = this.#path.at(-1);
     if (name === "protocolversion") {
-      this.#setProtocol(Number(text));
+      this.#setProtocol(text);
     } else if (name === "pid" && parent === "valgrindoutput") {
       this.#pid = Number(text) || 0;
     } else if (parent === "frame" && this.#frame !== null) {
@@ -180,9 +178,14 @@ export class ValgrindReader {
     }
   }
 
-  #setProtocol(protocol: number): void {
+  #setProtocol(text: string): void {
+    const protocol = Number(text);
     if (!(protocol >= OLDEST_PROTOCOL && protocol <= NEWEST_PROTOCOL)) {
-      throw unknownVersion(this.#source, protocol, NEWEST_PROTOCOL);
+      throw toolRunFailed(
+        `Valgrind wrote XML of protocol ${text === "" ? "?" : text.slice(0, 20)}, this Tidemark reads ${OLDEST_PROTOCOL} to ${NEWEST_PROTOCOL}`,
+        "this Valgrind is newer or much older than the versions that Tidemark knows",
+        "update Tidemark, or use Valgrind 3.5 to 3.25",
+      );
     }
     this.#protocol = protocol;
   }

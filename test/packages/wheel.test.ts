@@ -87,7 +87,12 @@ describe.skipIf(inject("counts").packageFolders === 0)("built again", () => {
           machine.write(`/src/${file}`, readFileSync(join(repository, file), "utf8"));
         }
         await machine.must(["make", "-s", "-C", "/src/agent", "all"]);
-        for (const name of ["libtidemark.so", "libtidemark-keyed.so", "tidemark-guard"]) {
+        for (const name of [
+          "libtidemark.so",
+          "libtidemark-keyed.so",
+          "libtidemark-calls.so",
+          "tidemark-guard",
+        ]) {
           const table = await machine.must([
             "readelf",
             "--wide",

@@ -37,7 +37,7 @@ export function buildCommand(): Command {
       "--rounds <n>",
       "runs of each setting, at least 2; more rounds narrow the intervals",
       parseRounds,
-      3,
+      5,
     )
     .option(
       "--only <names>",
@@ -49,7 +49,7 @@ export function buildCommand(): Command {
   return withExamples(
     command,
     "tidemark allocators -- python load_test.py",
-    "tidemark allocators --only jemalloc,arenas --rounds 5 load_test.py",
+    "tidemark allocators --only jemalloc,arenas --rounds 10 load_test.py",
     "tidemark allocators --json -m pytest tests/test_memory.py > allocators.json",
     "tidemark run --allocator jemalloc app.py",
   ).action(allocators);

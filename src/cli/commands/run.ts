@@ -78,10 +78,10 @@ async function run(words: string[], options: RunOptions): Promise<void> {
   const { json } = options;
   await runToEnd("run", words, options, {
     outputs: json === undefined ? [] : [[json, jsonReplacing(options)]],
-    recorded: () => ({
+    recorded: (command) => ({
       ...deviceWatchOf(options),
       ...destinationOf(options),
-      ...allocatorOf(options),
+      ...allocatorOf(options, command),
     }),
     printEnd: async (result) => {
       await tellEnd(result, options);

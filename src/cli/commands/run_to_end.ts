@@ -38,7 +38,7 @@ export interface Ending {
   /** Files that are read. */
   readonly inputs?: readonly string[];
   /** Further options of the recording; called once the other options have been checked. */
-  readonly recorded?: () => Partial<RunUnderAgent>;
+  readonly recorded?: (command: readonly string[]) => Partial<RunUnderAgent>;
   /** Reports how the program ended. @returns the exit code */
   readonly printEnd: (result: RunResult) => Promise<number>;
   /** The exit code if `printEnd` fails; without it the program's. */
@@ -103,7 +103,7 @@ function start(
     requireReplaceable(output, replacing);
   }
   requireNoInput(options.output, command);
-  const also = recorded?.();
+  const also = recorded?.(command);
   const recordingPath = chooseRecordingPath(command, options);
   if (options.quiet !== true) {
     printNotes([

@@ -14,9 +14,10 @@ export function withAllocator(command: Command): Command {
   );
 }
 
-/** The variables for the program. Throws TM-E090 if the allocator is not installed. */
-export function allocatorOf({ allocator }: AllocatorOptions): {
-  environment?: Readonly<Record<string, string>>;
-} {
-  return allocator === undefined ? {} : { environment: allocatorEnvironment(allocator) };
+/** The variables for the program. Throws TM-E090 if the allocator is not installed, TM-E002 if Python is too old. */
+export function allocatorOf(
+  { allocator }: AllocatorOptions,
+  command: readonly string[],
+): { environment?: Readonly<Record<string, string>> } {
+  return allocator === undefined ? {} : { environment: allocatorEnvironment(allocator, command) };
 }

@@ -3,15 +3,16 @@
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
 /**
- * Runs `work` with a signal that an interrupt aborts. A second interrupt does not end the command either,
- * because that would leave behind what the first one is removing. `hangUp`: called on SIGHUP; the work goes on.
+ * Runs `work` with a signal that an interrupt aborts; the message of the reason is the name of the interrupt. A second
+ * interrupt does not end the command either, because that would leave behind what the first one is removing.
+ * `hangUp`: called on SIGHUP; the work goes on.
  */
 export async function withInterrupt<Result>(
   work: (until: AbortSignal) => Promise<Result>,
   hangUp?: () => void,
 ): Promise<Result> {
   const interrupt = new AbortController();
-  const stop = () => interrupt.abort();
+  const stop = (signal: NodeJS.Signals) => interrupt.abort(new DOMException(signal, "AbortError"));
   const onHangUp = hangUp ?? stop;
   for (const signal of SIGNALS) {
     process.on(signal, stop);

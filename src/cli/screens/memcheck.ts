@@ -13,7 +13,7 @@ import type { Screen } from "../text/output.js";
 const MOST_FRAMES = 6;
 /** Functions of the interpreter that only lead from Python code to an extension. */
 const LEADS =
-  /^(?:_?PyEval_|_?PyObject_(?:Make)?(?:Tp)?(?:Vectorc|C)all|_?PyVectorcall|cfunction_|method_vectorcall|_?PyFunction_|object_vacall|type_call|slot_tp_)/;
+  /^(?:_?PyEval_|_?PyObject_(?:Make)?(?:Tp)?(?:Vectorc|C)all|_?PyVectorcall|cfunction_|method_vectorcall|_?PyFunction_|object_vacall|type_call|slot_tp_|__Pyx_CyFunction_)/;
 /** The tool's replacements for malloc and similar functions. */
 const STAND_IN = /\/vgpreload_|\/libsanitizer\/|\/lib(?:asan|clang_rt)[^/]*$/;
 /** Templates of C++ libraries: only their caller is informative. */

@@ -56,6 +56,25 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
   }
 }
 
+/** Valgrind's tools, as /proc/PID/exe names them: /usr/libexec/valgrind/memcheck-amd64-linux. */
+const VALGRIND = /\/[a-z]+-(?:amd64|x86)-linux$/;
+
+/** Under Valgrind, each malloc is Valgrind's own, also one that another library replaces later. */
+export function runsUnderValgrind(pid: Pid): boolean {
+  return VALGRIND.test(readLink(`/proc/${pid}/exe`) ?? "");
+}
+
+/** Whether this process may load the agent into another one, and the agent would see allocations there. */
+export function readArmPermission(pid: Pid): AttachAnswer {
+  return runsUnderValgrind(pid)
+    ? {
+        ok: false,
+        reason: "it runs under Valgrind, which replaces malloc: no allocation would be recorded",
+        remedy: "record the program without Valgrind",
+      }
+    : readAttachPermission(pid);
+}
+
 /** Why ptrace(2) is refused although the process's memory is readable: a seccomp filter of this container. */
 export function explainPtraceBarred(pid: Pid): AttachAnswer {
   const facts = readFacts(pid, "EPERM");

@@ -3,7 +3,7 @@ import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../../model/base/pytho
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readContainer } from "./cgroup.js";
 import { type Interpreter, readInterpreter } from "./interpreter.js";
-import { type AttachAnswer, readAttachPermission } from "./permission.js";
+import { type AttachAnswer, readArmPermission } from "./permission.js";
 import { hasEnded, readCommand, readRollup, readStat, readStatus } from "./process.js";
 import { listPids } from "./tree.js";
 
@@ -79,7 +79,7 @@ export function readPythonProcess(
 
 /** Combines the kernel's answer with whether Tidemark supports the interpreter. */
 function attachAnswer(pid: Pid, interpreter: Interpreter): AttachAnswer {
-  const permission = readAttachPermission(pid);
+  const permission = readArmPermission(pid);
   if (!permission.ok) {
     return permission;
   }

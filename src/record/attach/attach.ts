@@ -25,7 +25,7 @@ import type { RemoteAnswer } from "../../cpython/entry/remote_exec.js";
 import {
   hasEnded,
   isMappingNamed,
-  readAttachPermission,
+  readArmPermission,
   readStat,
   startTimeMs,
 } from "../../linux/index.js";
@@ -112,7 +112,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
   if (stat === null || hasEnded(stat)) {
     throw processGone(pid);
   }
-  const { ok, reason, remedy } = readAttachPermission(pid);
+  const { ok, reason, remedy } = readArmPermission(pid);
   if (!ok) {
     throw notPermitted(pid, reason, remedy);
   }

@@ -6,7 +6,7 @@
 import { readlinkSync } from "node:fs";
 import {
   descendantsOf,
-  readAttachPermission,
+  readArmPermission,
   readCommand,
   readInterpreter,
 } from "../../linux/index.js";
@@ -60,7 +60,7 @@ export async function armChildren(
 
 /** null if it is armed; otherwise the reason. */
 async function arm(pid: Pid, options: ArmOptions, signal: AbortSignal): Promise<string | null> {
-  const { ok, reason } = readAttachPermission(pid);
+  const { ok, reason } = readArmPermission(pid);
   if (!ok) {
     return reason;
   }

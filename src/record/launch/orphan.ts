@@ -230,7 +230,10 @@ function merge(
     parts.push({ ...ended, cohortBytes: new Float64Array(gone.length * snapshot.cohorts.length) });
   }
   const width = snapshot.cohorts.length;
-  return { tables, snapshot: { ...snapshot, ...partTables(foldSites(parts, width), width), peakMs } };
+  return {
+    tables,
+    snapshot: { ...snapshot, ...partTables(foldSites(parts, width), width), peakMs },
+  };
 }
 
 /** Sets the live figures of killed processes to zero, because their agents could not. */

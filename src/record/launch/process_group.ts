@@ -1,7 +1,11 @@
-/** Programs that Tidemark runs beside its agent: each in a process group of its own, ended with all that it started. */
+/**
+ * Programs that Tidemark runs beside its agent, each ended with all that it started. A program is in a session of its
+ * own, except one that uses our terminal: only in our session can it open /dev/tty, and be stopped by Ctrl-Z.
+ */
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
-import { descendantsOf } from "../../linux/index.js";
-import type { Millis, Pid } from "../../model/base/units.js";
+import { isatty } from "node:tty";
+import { descendantsOf, listPids, readEnvironment } from "../../linux/index.js";
+import type { Millis } from "../../model/base/units.js";
 
 export interface GroupEnd {
   readonly exitCode: number | null;
@@ -19,6 +23,10 @@ export interface GroupRequest {
   readonly until: AbortSignal;
   /** At an abort, the group gets SIGINT first and has this long to end by itself; without it, SIGKILL at once. */
   readonly graceMs?: Millis;
+  /** Whether the program's input and output are ours. */
+  readonly isShown?: boolean;
+  /** Whether daemons are ended, too: processes that left the session. A build may leave a cache server that is of use. */
+  readonly endsDaemons: boolean;
 }
 
 export interface Group {
@@ -26,30 +34,59 @@ export interface Group {
   readonly end: Promise<GroupEnd>;
 }
 
-/** Starts a program. When it has ended, or at an abort, what it left running is ended, too. */
+/** A variable by which processes are found that outlive their parent. */
+const MARK = "TIDEMARK_GROUP";
+let marks = 0;
+
+/**
+ * Starts a program. When it has ended, or at an abort, what it left running is ended, too. The message of the
+ * abort's reason is the name of the signal: on a terminal, Ctrl-C has reached the program already.
+ */
 export function startGroup(request: GroupRequest): Group {
-  const { command, environment, stdio, cwd, until, graceMs = 0 } = request;
-  const [program = "", ...words] = command;
-  const child = spawn(program, words, {
-    env: environment,
+  const {
+    command,
+    environment,
     stdio,
-    detached: true,
+    cwd,
+    until,
+    graceMs = 0,
+    isShown = false,
+    endsDaemons,
+  } = request;
+  const [program = "", ...words] = command;
+  const isOnTerminal = isShown && (isatty(0) || isatty(2));
+  const mark = `${process.pid}.${++marks}`;
+  const child = spawn(program, words, {
+    env: { ...environment, [MARK]: mark },
+    stdio,
+    detached: !isOnTerminal,
     ...(cwd === undefined ? {} : { cwd }),
   });
   const { pid } = child;
   const stop = () => {
     if (pid !== undefined) {
-      endGroup(pid);
+      const marked =
+        endsDaemons || isOnTerminal
+          ? listPids().filter((other) => readEnvironment(other)[MARK] === mark)
+          : [];
+      const group = isOnTerminal ? [] : [-pid];
+      for (const target of [...descendantsOf(pid).slice(1), ...group, ...marked]) {
+        signalTo(target, "SIGKILL");
+      }
     }
   };
   let grace: NodeJS.Timeout | undefined;
   const interrupt = () => {
     if (graceMs === 0 || pid === undefined) {
       stop();
-    } else {
-      signalTo(-pid, "SIGINT");
-      grace = setTimeout(stop, graceMs);
+      return;
     }
+    if (!isOnTerminal) {
+      signalTo(-pid, "SIGINT");
+    } else if (until.reason?.message !== "SIGINT") {
+      signalTo(pid, "SIGINT");
+    }
+    grace = setTimeout(stop, graceMs);
   };
   until.addEventListener("abort", interrupt);
   if (until.aborted) {
@@ -66,13 +103,6 @@ export function startGroup(request: GroupRequest): Group {
     stop();
   });
   return { child, end };
-}
-
-/** Ends the group of `pid`, and descendants that left it. */
-function endGroup(pid: Pid): void {
-  for (const target of [...descendantsOf(pid).slice(1), -pid]) {
-    signalTo(target, "SIGKILL");
-  }
 }
 
 /** `target` negative: to the process group. */

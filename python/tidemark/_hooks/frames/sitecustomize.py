@@ -8,81 +8,34 @@ import sys
 
 
 def _watch_memcheck(folder):
-    """Compares the size of Valgrind's XML file at each call and return: where it grew, an error was reported.
+    """Has agent/calls/calls.c compare Valgrind's count of errors at each call and return, and writes the stack when it
+    has grown.
 
-    Each line of the file is [size before, size after, whether the call at the leaf caused it, whether this is the main
-    thread, frames]. There is a line for each thread that can have made the error: the one that notices it, and those
-    that are in a C function, which may have released the GIL.
+    Each line of the file is [size of Valgrind's XML file before, size after, whether the call at the leaf caused it,
+    whether this is the main thread, frames]. There is a line for each thread that can have made the error: the one that
+    notices it, and those that are in a C function, which may have released the GIL.
     """
-    import fcntl
-    import json
     import threading
 
-    # Every call and return of the program comes here, under Valgrind: one system call that allocates nothing, and
-    # local names.
-    xml = -1
-    size = 0
     out_path = ""
-    last_events = {}
-    has_threads = False
-    lseek = os.lseek
-    end = os.SEEK_END
-    current = threading.get_ident
-
-    def open_xml():
-        nonlocal xml, size
-        xml, size = -1, 0
-        try:
-            xml = os.open(os.path.join(folder, "valgrind.%d.xml" % os.getpid()), os.O_RDONLY)
-        except FileNotFoundError:
-            return  # in a child that was forked, Valgrind makes it with the first report
-        try:
-            # A high number: programs close, and use again, the low ones.
-            high = fcntl.fcntl(xml, fcntl.F_DUPFD_CLOEXEC, 700)
-            os.close(xml)
-            xml = high
-        except OSError:
-            pass  # the limit of open files is lower
 
     def begin():
-        nonlocal out_path, size
+        nonlocal out_path
         out_path = os.path.join(folder, "frames.%d" % os.getpid())
-        last_events.clear()
         _write_faults(folder)
-        open_xml()
-        size = lseek(xml, 0, end) if xml >= 0 else 0
+        calls.begin(os.path.join(folder, "valgrind.%d.xml" % os.getpid()))
 
-    def profile(frame, event, argument):
-        try:
-            if xml < 0:
-                open_xml()
-            if xml >= 0 and lseek(xml, 0, end) != size:
-                note(frame, event)
-            if has_threads:
-                last_events[current()] = event
-        except Exception:
-            # After an error of the extension, even this code can fail: the report comes without its stack. An
-            # exception from here would be raised in the program.
-            pass
-
-    def profile_thread(frame, event, argument):
-        nonlocal has_threads
-        has_threads = True
-        sys.setprofile(profile)
-        profile(frame, event, argument)
-
-    def note(frame, event):
-        nonlocal size
-        before, size = size, lseek(xml, 0, end)
-        thread = current()
+    def note(before, now, is_exact, frame):
+        thread = threading.get_ident()
+        write(before, now, bool(is_exact), thread, frame)
         others = sys._current_frames()
-        others.pop(thread, None)
-        write(before, size, event in ("c_return", "c_exception"), thread, frame)
-        for other in others:
-            if last_events.get(other) == "c_call":
-                write(before, size, True, other, others[other])
+        for other in calls.callers():
+            if other != thread and other in others:
+                write(before, now, True, other, others[other])
 
     def write(before, now, is_exact, thread, frame):
+        import json
+
         # Tuples: a list that an extension freed twice may be handed out twice, and one would contain itself.
         frames = ()
         leaf = frame
@@ -95,18 +48,41 @@ def _watch_memcheck(folder):
         with open(out_path, "a") as out:
             out.write(line + "\n")
 
+    def watch_thread(frame, event, argument):
+        calls.watch(note)
+
     def finish():
         # A process that does not come here was not finalized: what it holds at its end is not a leak.
         open(os.path.join(folder, "finished.%d" % os.getpid()), "w").close()
 
-    begin()
-    os.register_at_fork(after_in_child=begin)
     import atexit
 
     atexit.register(finish)
+    calls = _load_calls()
+    if calls is None:
+        _write_faults(folder)
+        os.register_at_fork(after_in_child=lambda: _write_faults(folder))
+        return
+    begin()
+    os.register_at_fork(after_in_child=begin)
+    threading.setprofile(watch_thread)
+    calls.watch(note)
 
-    threading.setprofile(profile_thread)
-    sys.setprofile(profile)
+
+def _load_calls():
+    """The extension module; None for a Python that it does not support, whose reports come without stacks."""
+    if "t" in getattr(sys, "abiflags", ""):
+        return None
+    from importlib.machinery import ExtensionFileLoader, ModuleSpec
+
+    name = "_tidemark_calls"
+    loader = ExtensionFileLoader(name, os.environ.get("TIDEMARK_CALLS", ""))
+    try:
+        module = loader.create_module(ModuleSpec(name, loader, origin=loader.path))
+        loader.exec_module(module)
+    except ImportError:
+        return None
+    return module
 
 
 def _write_faults(folder):

@@ -7,6 +7,7 @@ import {
   readCLibrary,
   readCommand,
   readStat,
+  runsUnderValgrind,
 } from "../../../linux/index.js";
 import type { Pid } from "../../../model/base/units.js";
 import type { DoctorCheckJson } from "../../../model/documents/doctor_document.js";
@@ -33,6 +34,7 @@ export function processChecks(pid: Pid): DoctorCheckJson[] {
   return [
     works(AREA, "permission", `${what}: its memory is readable`),
     cLibrary(pid),
+    ...allocator(pid),
     interpreter(pid),
     recorder(pid),
     memoryCheck(pid, AREA),
@@ -52,6 +54,15 @@ function cLibrary(pid: Pid): DoctorCheckJson {
   return library.kind === "glibc" && glibcIsKnown(library.version)
     ? works(AREA, "C library", found)
     : missing(AREA, "C library", found, shortfall);
+}
+
+function allocator(pid: Pid): DoctorCheckJson[] {
+  const found = "it runs under Valgrind, which replaces malloc";
+  const shortfall = {
+    effect: "attach: no allocation would be recorded",
+    remedy: "record the program without Valgrind",
+  };
+  return runsUnderValgrind(pid) ? [missing(AREA, "allocator", found, shortfall)] : [];
 }
 
 /** The layout is verified in its memory, as for attach. The process is not paused. */
