@@ -37,6 +37,12 @@ export const longTests = {
     sample: 1,
     full: 17,
   },
+  memcheckVersions: {
+    what: "versions of Python under Valgrind, with every kind of fault",
+    file: "test/memcheck_runs.test",
+    sample: 2,
+    full: 6,
+  },
   packageFolders: {
     what: "folders in which the packages are built, to the same bytes; and Debian 11 and 13 that compile the agent",
     file: "test/packages/wheel.test",

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import type { MemcheckJson } from "../src/model/documents/memcheck_document.js";
 import { expectSpeaksClearly } from "./behaviour.js";
 import { environment } from "./environment.js";
@@ -56,6 +56,11 @@ async function found(
 }
 
 const own = environment.interpreters.filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded);
+/** The oldest and the newest first. */
+const versions = [...own.slice(0, 1), ...own.slice(1).reverse()].slice(
+  0,
+  inject("counts").memcheckVersions,
+);
 const EVERY = `import faulty
 for name in ("overflow", "use_after_free", "free_twice", "uninitialised"):
     getattr(faulty, name)()
@@ -65,20 +70,23 @@ for _ in range(5):
 `;
 
 describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => {
-  test.each(own)("explains each kind of fault on Python $version", async ({ path, version }) => {
-    const env = { PYTHONPATH: buildFor(path, `for-${version}`) };
-    const { document } = await found("memcheck", ["--", path, "-c", EVERY], { env });
-    expect(document.errors.map(({ kind }) => kind).sort()).toEqual([
-      ...["InvalidFree", "InvalidRead", "InvalidWrite", "UninitCondition"],
-    ]);
-    const leaks = document.leaks.map(({ explanation, blocks }) => [
-      explanation.slice(0, 20),
-      blocks,
-    ]);
-    expect(leaks).toContainEqual(["Leaked memory. The m", 5]);
-    expect(leaks).toContainEqual(["Leaked Python object", 5]);
-    expect(document.leaks.every(({ owner }) => owner.module === "faulty")).toBe(true);
-  });
+  test.each(versions)(
+    "explains each kind of fault on Python $version",
+    async ({ path, version }) => {
+      const env = { PYTHONPATH: buildFor(path, `for-${version}`) };
+      const { document } = await found("memcheck", ["--", path, "-c", EVERY], { env });
+      expect(document.errors.map(({ kind }) => kind).sort()).toEqual([
+        ...["InvalidFree", "InvalidRead", "InvalidWrite", "UninitCondition"],
+      ]);
+      const leaks = document.leaks.map(({ explanation, blocks }) => [
+        explanation.slice(0, 20),
+        blocks,
+      ]);
+      expect(leaks).toContainEqual(["Leaked memory. The m", 5]);
+      expect(leaks).toContainEqual(["Leaked Python object", 5]);
+      expect(document.leaks.every(({ owner }) => owner.module === "faulty")).toBe(true);
+    },
+  );
 
   describe("with one extension", () => {
     let env: Record<string, string>;
