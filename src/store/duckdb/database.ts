@@ -44,6 +44,12 @@ export function dayNamed(timeMs: TimeMs): Day {
   return new Date(Math.floor(timeMs / MS_PER_DAY) * MS_PER_DAY).toISOString().slice(0, 10);
 }
 
+/** Whether a time is on a day, without making the day's name of each time: rows are many. */
+export function timesOf(day: Day): (timeMs: TimeMs) => boolean {
+  const startMs = Date.parse(day);
+  return (timeMs) => timeMs >= startMs && timeMs < startMs + MS_PER_DAY;
+}
+
 export class StoreDatabase {
   readonly #folder: string;
   readonly #instance: DuckDBInstance;

@@ -3,7 +3,7 @@ import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.j
 import type { TimeMs } from "../../model/base/units.js";
 import type { MetaBatch, MetricBatch, SeriesRow } from "../../recording/batches.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
-import { type Day, dayNamed } from "./database.js";
+import { type Day, dayNamed, timesOf } from "./database.js";
 import type { SampleTarget } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
@@ -21,14 +21,28 @@ export interface RowSink {
 export function daysOf(item: StreamItem): Day[] {
   switch (item.kind) {
     case "metrics":
-      return [...new Set(Array.from(item.batch.timeMs, dayNamed))];
+      return daysNamed(item.batch.timeMs);
     case "events":
-      return [...new Set(item.events.map(({ timeMs }) => dayNamed(timeMs)))];
+      return daysNamed(item.events.map(({ timeMs }) => timeMs));
     case "profile":
       return [dayNamed(item.profile.timeMs)];
     default:
       return [];
   }
+}
+
+function daysNamed(times: ArrayLike<TimeMs>): Day[] {
+  const days: Day[] = [];
+  let isOnLast = (_timeMs: TimeMs) => false;
+  for (let i = 0; i < times.length; i++) {
+    const timeMs = times[i] ?? 0;
+    if (!isOnLast(timeMs)) {
+      const day = dayNamed(timeMs);
+      isOnLast = timesOf(day);
+      days.push(day);
+    }
+  }
+  return [...new Set(days)];
 }
 
 /** The state of a stream so far; frames arrive in order. */
@@ -76,13 +90,14 @@ export class StreamRows {
   /** Writes the item's rows of one day. */
   write(item: StreamItem, day: Day, sink: RowSink): void {
     this.#sink = sink;
+    const isOnDay = timesOf(day);
     if (item.kind === "metrics") {
-      this.#writeMetrics(item.batch, day);
-    } else if (item.kind === "profile" && dayNamed(item.profile.timeMs) === day) {
+      this.#writeMetrics(item.batch, isOnDay);
+    } else if (item.kind === "profile" && isOnDay(item.profile.timeMs)) {
       this.#sampleRows().addIfChanged(item.profile);
     } else if (item.kind === "events") {
       for (const { timeMs, pid, kind, detail } of item.events) {
-        if (dayNamed(timeMs) === day) {
+        if (isOnDay(timeMs)) {
           const severity = WARNINGS.has(kind) ? "warning" : "info";
           const id = this.#seriesRows().of(pid, timeMs);
           sink.add("events", id, whole(timeMs), kind, severity, detail);
@@ -91,13 +106,16 @@ export class StreamRows {
     }
   }
 
-  #writeMetrics({ names, timeMs, series, name, value }: MetricBatch, day: Day): void {
+  #writeMetrics(
+    { names, timeMs, series, name, value }: MetricBatch,
+    isOnDay: (timeMs: TimeMs) => boolean,
+  ): void {
     const rows = this.#seriesRows();
     for (let i = 0; i < series.length; i++) {
       const time = float64At(timeMs, i);
       const amount = float64At(value, i);
       const { pid, startedMs } = itemAt(this.#processes, uint32At(series, i));
-      if (Number.isFinite(amount) && dayNamed(time) === day) {
+      if (Number.isFinite(amount) && isOnDay(time)) {
         const metric = itemAt(names, uint8At(name, i));
         this.#sink.add("metrics", rows.of(pid, startedMs), whole(time), metric, amount);
       }

@@ -2,6 +2,7 @@ import { Turns } from "../../model/base/turns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
+import type { StreamItem } from "../../recording/stream_reader.js";
 import { type Day, dayNamed, rowsOf, StoreDatabase, schemaOf } from "../duckdb/database.js";
 import { DayWriter } from "../duckdb/day_writer.js";
 import { MetaStaging } from "../duckdb/meta_staging.js";
@@ -82,10 +83,11 @@ export class DuckdbStore implements Store {
         await turns.next();
       }
     }
-    const days = [...new Set(parts.flatMap(({ items }) => items.flatMap(daysOf)))].sort();
-    for (const day of days.filter((name) => name >= oldest)) {
-      await this.#database.attach(day);
-      await this.#writeDay(day, parts);
+    for (const [day, partsOfDay] of partsByDay(parts)) {
+      if (day >= oldest) {
+        await this.#database.attach(day);
+        await this.#writeDay(day, partsOfDay);
+      }
     }
     await this.#meta.commit();
     for (const { stream, endOffset } of parts) {
@@ -261,4 +263,26 @@ samples without their stack would be lost, but a stack without samples is harmle
     this.#lastWrite = result.catch(() => {});
     return result;
   }
+}
+
+/** By day, in order: the items that have rows for it. */
+function partsByDay(parts: readonly StreamPart[]): [Day, StreamPart[]][] {
+  const byDay = new Map<Day, StreamPart[]>();
+  for (const { stream, items, endOffset } of parts) {
+    const itemsByDay = new Map<Day, StreamItem[]>();
+    for (const item of items) {
+      for (const day of daysOf(item)) {
+        const own = itemsByDay.get(day);
+        if (own === undefined) {
+          itemsByDay.set(day, [item]);
+        } else {
+          own.push(item);
+        }
+      }
+    }
+    for (const [day, own] of itemsByDay) {
+      byDay.set(day, [...(byDay.get(day) ?? []), { stream, items: own, endOffset }]);
+    }
+  }
+  return [...byDay].sort(([a], [b]) => (a < b ? -1 : 1));
 }
