@@ -29,7 +29,7 @@ export class Verdicts {
   readonly #courses = new Map<string, Course>();
   readonly #waiting = new Set<string>();
   #working: Promise<void> | null = null;
-  #isStopped = false;
+  readonly #stopped = new AbortController();
 
   constructor(store: Store, files: StreamFiles, warn: (text: string) => void) {
     this.#store = store;
@@ -53,7 +53,7 @@ export class Verdicts {
         this.#courses.delete(part.stream);
       }
     }
-    if (this.#waiting.size > 0 && !this.#isStopped) {
+    if (this.#waiting.size > 0 && !this.#stopped.signal.aborted) {
       this.#working ??= this.#work().finally(() => {
         this.#working = null;
       });
@@ -82,22 +82,26 @@ export class Verdicts {
 
   async #work(): Promise<void> {
     for (const stream of this.#waiting) {
-      if (this.#isStopped) {
+      if (this.#stopped.signal.aborted) {
         return;
       }
       this.#waiting.delete(stream);
-      const begun = performance.now();
-      await this.#diagnose(stream).catch((error: unknown) => {
+      const tookMs = await this.#diagnose(stream).catch((error: unknown) => {
         this.#warn(`no verdict of stream ${stream}: ${reasonOf(error).message}`);
+        return 0;
       });
-      await sleep((performance.now() - begun) * (1 / SHARE - 1));
+      const { signal } = this.#stopped;
+      await sleep(tookMs * (1 / SHARE - 1), undefined, { signal }).catch(() => {});
     }
   }
 
-  async #diagnose(stream: string): Promise<void> {
+  /** @returns the time of the diagnosis, without the wait for a store that is being written. */
+  async #diagnose(stream: string): Promise<Millis> {
+    const begun = performance.now();
     const recording = openRecording(this.#files.pathOf(stream), () => true);
     const pause = () => sleep(0);
     const { verdict, growth } = await diagnoseRecording(recording, pause);
+    const tookMs = performance.now() - begun;
     await this.#store.putVerdict({
       stream,
       timeMs: recording.endMs,
@@ -106,10 +110,11 @@ export class Verdicts {
       limitBytes: growth.limitBytes,
       msToLimit: growth.msToLimit,
     });
+    return tookMs;
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
+    this.#stopped.abort();
     await this.#working;
   }
 }

@@ -46,7 +46,10 @@ export async function fillWithDemo(
   const nowMs = Date.now();
   const begun = performance.now();
   say(`making the demo: ${DEMO_SERVICES.length} services over 30 days; this takes about a minute`);
-  const lives = DEMO_SERVICES.flatMap((service) => livesOf(service, nowMs));
+  // Verdicts come in the order in which recordings do.
+  const lives = DEMO_SERVICES.flatMap((service) => livesOf(service, nowMs)).sort(
+    (a, b) => Number(a.end !== null) - Number(b.end !== null),
+  );
   const running: Sent[] = [];
   for (const life of lives) {
     if (until.aborted) {
