@@ -61,7 +61,7 @@ def saved_of(model, batch):
         storage = tensor.untyped_storage()
         if storage._cdata not in known:
             storages[storage._cdata] = storage.nbytes()
-        return tensor
+        return tensor.detach()  # an output that its own operation saves would keep the whole graph in a cycle
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model(batch).square().mean()
