@@ -1,8 +1,9 @@
 /** What is said of a snapshot, where the simulated program knows the answer. */
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import { pickle } from "../../../test/gpu/pickle_writer.mjs";
 import type { CachingAllocator } from "../../../test/gpu/simulator.mjs";
@@ -30,6 +31,20 @@ async function analysed(
   writeFileSync(path, pickle(snapshotOf(allocators, "plain", more)));
   return analyse(await readSnapshot(path), path);
 }
+
+/**
+ * A real snapshot: PyTorch 2.11 on an H200 ran out of memory. Its program kept a tensor of 1 GiB in each round of
+ * `loss = model(batch).square().mean(); loss.backward()`, without an optimizer.
+ */
+test("a loop that calls backward without an optimizer has steps, and what it keeps is a leak", async () => {
+  const path = join(folder, "kept_tensors.pickle");
+  writeFileSync(path, gunzipSync(readFileSync("test/data/gpu/kept_tensors.pickle.gz")));
+  const [device] = analyse(await readSnapshot(path), path).devices;
+  expect(device?.stepsFrom).toBe("pattern");
+  expect(device?.growth).toHaveLength(1);
+  expect(device?.growth[0]).toMatchObject({ bytesPerStep: 2 ** 30, allocations: 138 });
+  expect(device?.growth[0]?.stack[0]).toMatchObject({ function: "step", line: 7 });
+});
 
 const ids = (document: GpuJson) => document.advice.map(({ id }) => id);
 

@@ -5,7 +5,12 @@
  */
 import { float64At, int32At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
-import { GpuAction, type GpuSnapshot, gpuFramesOf } from "../../model/gpu/gpu_snapshot.js";
+import {
+  GpuAction,
+  type GpuFrame,
+  type GpuSnapshot,
+  gpuFramesOf,
+} from "../../model/gpu/gpu_snapshot.js";
 
 export interface Steps {
   readonly from: "annotations" | "optimizer" | "pattern" | "";
@@ -28,9 +33,11 @@ export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
   if (optimizer.length >= FEWEST) {
     return { from: "optimizer", moments: optimizer };
   }
-  // Training has inner loops (over parameters, over layers) that recur as regularly as steps.
+  // Training has inner loops (over parameters, over layers) that recur as regularly as steps. A plain SGD allocates
+  // nothing, but each call of backward() begins with the gradient of the loss.
   if (trains(snapshot)) {
-    return NONE;
+    const backward = fromBeat(snapshot, replay, isLossGradient);
+    return backward.length >= FEWEST ? { from: "pattern", moments: backward } : NONE;
   }
   if (!givesBack(replay)) {
     return NONE;
@@ -134,8 +141,23 @@ function fromOptimizer(snapshot: GpuSnapshot, replay: GpuReplay): number[] {
   return evenlySpaced(moments) ? moments : [];
 }
 
-/** The site that recurs most regularly; among several, the rarest, because a step is the longest period. */
-function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
+function isLossGradient(frames: readonly GpuFrame[]): boolean {
+  return frames.some(
+    ({ function: name, file }) =>
+      name === "_make_grads" && /[/\\]torch[/\\]autograd[/\\]/.test(file),
+  );
+}
+
+/**
+ * The site that recurs most regularly, of those that `isWanted` accepts; among several, the rarest, because a step is
+ * the longest period.
+ */
+function fromBeat(
+  snapshot: GpuSnapshot,
+  replay: GpuReplay,
+  isWanted: (frames: readonly GpuFrame[]) => boolean = () => true,
+): number[] {
+  const { events } = snapshot;
   const bySite = new Map<number, number[]>();
   for (let event = 0; event < replay.events; event++) {
     const row = replay.firstEvent + event;
@@ -150,9 +172,12 @@ function fromBeat({ events }: GpuSnapshot, replay: GpuReplay): number[] {
     bySite.set(uint32At(events.stack, row), list);
   }
   let best: number[] = [];
-  for (const list of bySite.values()) {
+  for (const [stack, list] of bySite) {
     const spans = (itemAt(list, list.length - 1) - itemAt(list, 0)) / Math.max(1, replay.events);
     if (list.length < FEWEST + 1 || spans < 0.5 || !evenlySpaced(list)) {
+      continue;
+    }
+    if (!isWanted(gpuFramesOf(snapshot, stack))) {
       continue;
     }
     if (best.length === 0 || list.length < best.length) {
