@@ -37,6 +37,12 @@ export const longTests = {
     sample: 1,
     full: 17,
   },
+  replacedHolders: {
+    what: "versions of Python on which holders are found while they are constantly replaced",
+    file: "test/heap/running.test",
+    sample: 2,
+    full: 6,
+  },
   memcheckVersions: {
     what: "versions of Python under Valgrind, with every kind of fault",
     file: "test/memcheck_runs.test",

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import type { MemcheckJson } from "../src/model/documents/memcheck_document.js";
 import { expectSpeaksClearly } from "./behaviour.js";
-import { environment } from "./environment.js";
+import { environment, someInterpreters } from "./environment.js";
 import { python, validate } from "./recorded_app.js";
 import {
   execute,
@@ -55,12 +55,7 @@ async function found(
   return { outcome, document };
 }
 
-const own = environment.interpreters.filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded);
-/** The oldest and the newest first. */
-const versions = [...own.slice(0, 1), ...own.slice(1).reverse()].slice(
-  0,
-  inject("counts").memcheckVersions,
-);
+const versions = someInterpreters(inject("counts").memcheckVersions);
 const EVERY = `import faulty
 for name in ("overflow", "use_after_free", "free_twice", "uninitialised"):
     getattr(faulty, name)()

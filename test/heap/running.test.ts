@@ -1,7 +1,7 @@
 /** Holders of objects in a program that keeps running while its heap is copied, and moves its objects all the time. */
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, inject, test } from "vitest";
 import { lookUpHolders } from "../../src/holders/holder_lookup.js";
-import { anyInterpreter, environment } from "../environment.js";
+import { anyInterpreter, someInterpreters } from "../environment.js";
 import { startPython, type Waiting } from "../python_program.js";
 
 /** `grow` and `shrink`: each gets a new table every few thousand items. */
@@ -143,9 +143,9 @@ say([address])
 `;
 
 describe.each(
-  environment.interpreters
-    .filter(({ chroot, freeThreaded }) => !chroot && !freeThreaded)
-    .map((interpreter) => [interpreter.version, interpreter] as const),
+  someInterpreters(inject("counts").replacedHolders).map(
+    (interpreter) => [interpreter.version, interpreter] as const,
+  ),
 )("Python %s: holders of objects that are constantly replaced", (version, interpreter) => {
   /** How many lookups find it complete: if it has many parts, some lookups coincide with its creation. */
   test.each([

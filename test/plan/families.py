@@ -1,6 +1,6 @@
 """Training steps of small models, and the bytes of their tensors by part.
 
-    python families.py CONFIG.json sdpa|eager BATCH SEQUENCE
+    python families.py BATCH SEQUENCE CONFIG.json:sdpa CONFIG.json:eager ...
 
 Each family is written in plain torch as its library computes it: the same operations in the same order, because the
 operations determine what autograd saves. Prints one JSON object: bytes of weights, gradients, optimizer states, and of
@@ -523,8 +523,7 @@ def nbytes(tensors):
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def main():
-    path, kind, batch, sequence = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+def measured(path, kind, batch, sequence):
     with open(path) as file:
         c = json.load(file)
     torch.manual_seed(0)
@@ -550,13 +549,22 @@ def main():
     loss.backward()
     optimizer.step()
     states = [value for state in optimizer.state.values() for value in state.values()]
-    print(json.dumps({
+    return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "weights": nbytes(model.parameters()),
         "gradients": nbytes(parameter.grad for parameter in model.parameters()),
         "optimizer": nbytes(states),
         "saved": total,
-    }))
+    }
+
+
+def main():
+    batch, sequence = int(sys.argv[1]), int(sys.argv[2])
+    found = {}
+    for case in sys.argv[3:]:
+        path, kind = case.rsplit(":", 1)
+        found[case] = measured(path, kind, batch, sequence)
+    print(json.dumps(found))
 
 
 main()
