@@ -1,12 +1,15 @@
 /**
- * `npm run screenshots [RECORDING]`: pictures for the README, docs/images/: of the report page, from a recording
- * (without one, the demo is recorded), of a device's snapshot, which is a simulated allocator's, of a plan, and of a notebook.
+ * `npm run screenshots [RECORDING] [-- --only NAME]`: pictures for the README, docs/images/: of the report page, from a
+ * recording (without one, the demo is recorded), of a device's snapshot, which is a simulated allocator's, of a plan, of a
+ * notebook, and of the pages of `serve --demo`. NAME: report, snapshot, plan, notebook or fleet.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { runnerImport } from "vite";
 import { DEVICE_CASES } from "../test/gpu/device_cases.mjs";
 import { pickle } from "../test/gpu/pickle_writer.mjs";
@@ -65,35 +68,110 @@ const ofNotebook = {
   drawn: ".tidemark",
   options: { viewport: { width: 980, height: 700 }, colorScheme: "light" },
 };
+const fleet = { viewport: { width: 1440, height: 900 }, colorScheme: "light" };
+/** @type {(Picture & {path: string})[]} */
+const ofFleet = [
+  {
+    name: "fleet-services",
+    path: "/?since=30d",
+    drawn: "text=thumbnails",
+    options: fleet,
+  },
+  {
+    name: "fleet-service",
+    path: "/service?name=checkout&since=7d",
+    drawn: "[data-testid=flame][data-frames]",
+    options: fleet,
+  },
+];
 const PLAN_WORDS = ["--method", "lora", "--batch", "2", "--seq", "4k", "--gpu", "a100-80gb"];
 const SNAPSHOT_CASE = "losses kept until the device is full";
 
 async function screenshots() {
+  const { values, positionals } = parseArgs({
+    options: { only: { type: "string" } },
+    allowPositionals: true,
+  });
   await build();
   const folder = mkdtempSync(join(tmpdir(), "tidemark-screenshots-"));
-  const recording = process.argv[2] ?? join(folder, "demo.tidemark");
-  if (process.argv[2] === undefined) {
+  /** The browser that the tests choose; that code is TypeScript. */
+  const { module } = await runnerImport(join(root, "test/browser.ts"), { root, logLevel: "warn" });
+  const browser = await module.launchBrowser();
+  const makers = {
+    report: async () => {
+      const page = await reportPage(folder, positionals[0]);
+      for (const wanted of ofReport) {
+        await picture(browser, pathToFileURL(page).href, wanted);
+      }
+    },
+    snapshot: () => picture(browser, pathToFileURL(snapshotPage(folder)).href, ofSnapshot),
+    plan: () => picture(browser, pathToFileURL(planPage(folder)).href, ofPlan),
+    notebook: () => picture(browser, pathToFileURL(notebookPage(folder)).href, ofNotebook),
+    fleet: () =>
+      withDemoServer(folder, async (url) => {
+        for (const wanted of ofFleet) {
+          await picture(browser, url + wanted.path, wanted);
+        }
+      }),
+  };
+  try {
+    mkdirSync(images, { recursive: true });
+    for (const [name, make] of Object.entries(makers)) {
+      if (values.only === undefined || values.only === name) {
+        await make();
+      }
+    }
+  } finally {
+    await browser.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} folder @param {string} [given] a recording @returns {Promise<string>} the page's path */
+async function reportPage(folder, given) {
+  const recording = given ?? join(folder, "demo.tidemark");
+  if (given === undefined) {
     // The plain name may be a version manager's shell script, which would start extra processes.
     const python = (await findInterpreters()).at(-1)?.path ?? "python3";
     process.env.PATH = `${dirname(python)}:${process.env.PATH}`;
     tidemark("run", "-o", recording, "--", basename(python), "examples/inference_service");
   }
-  /** The browser that the tests choose; that code is TypeScript. */
-  const { module } = await runnerImport(join(root, "test/browser.ts"), { root, logLevel: "warn" });
-  const browser = await module.launchBrowser();
+  const page = join(folder, "report.html");
+  tidemark("report", recording, "-o", page);
+  return page;
+}
+
+/**
+ * Runs `serve --demo` until it has the verdicts of both leaks.
+ * @param {string} folder
+ * @param {(url: string) => Promise<void>} use
+ */
+async function withDemoServer(folder, use) {
+  const words = ["serve", "--demo", "--listen", "127.0.0.1:0", "--json", "--log", "warnings"];
+  const server = spawn(
+    join(root, "bin/tidemark"),
+    [...words, "--store", `duckdb:${join(folder, "fleet")}`],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
   try {
-    const page = join(folder, "report.html");
-    tidemark("report", recording, "-o", page);
-    mkdirSync(images, { recursive: true });
-    for (const wanted of ofReport) {
-      await picture(browser, page, wanted);
+    let printed = "";
+    for await (const chunk of server.stdout) {
+      printed += chunk;
+      if (printed.trimEnd().endsWith("}")) {
+        break;
+      }
     }
-    await picture(browser, snapshotPage(folder), ofSnapshot);
-    await picture(browser, planPage(folder), ofPlan);
-    await picture(browser, notebookPage(folder), ofNotebook);
+    const { url } = JSON.parse(printed);
+    for (let found = 0; found < 20; await sleep(2_000)) {
+      const { services } = await (await fetch(`${url}/api/v1/services`)).json();
+      found = services.filter(
+        (/** @type {{growthBytesPerHour?: number}} */ each) =>
+          each.growthBytesPerHour !== undefined,
+      ).length;
+    }
+    await use(url);
   } finally {
-    await browser.close();
-    rmSync(folder, { recursive: true, force: true });
+    server.kill("SIGTERM");
   }
 }
 
@@ -123,13 +201,13 @@ function planPage(folder) {
 
 /**
  * @param {import("playwright-core").Browser} browser
- * @param {string} path of the page
+ * @param {string} url of the page
  * @param {Picture} wanted
  */
-async function picture(browser, path, { name, options, drawn, tab, part }) {
+async function picture(browser, url, { name, options, drawn, tab, part }) {
   const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
   const page = await context.newPage();
-  await page.goto(pathToFileURL(path).href);
+  await page.goto(url);
   await page.waitForSelector(drawn);
   // Nothing is selected, because the details would show a path on this machine.
   const file = join(images, `${name}.png`);

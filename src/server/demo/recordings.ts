@@ -23,8 +23,11 @@ const HOUR: Millis = 3_600_000;
 const DAY: Millis = 24 * HOUR;
 const WINDOW: Millis = 30 * DAY;
 const PERIOD: Bytes = 64 << 10;
-const POLL_MS: Millis = 30 * 60_000;
-const LEDGER_EVERY = 6;
+/** Shorter than the five minutes for which a reading is valid in the store. */
+const POLL_MS: Millis = 290_000;
+/** The process's own RSS, which charts do not show, and the ledger are read more rarely. */
+const RSS_EVERY = 4;
+const LEDGER_EVERY = 36;
 /** What a visitor looks at first has more points. */
 const RECENT_MS: Millis = 2 * HOUR;
 const RECENT_POLL_MS: Millis = 60_000;
@@ -147,7 +150,7 @@ export class DemoRecorder {
 
   /** What a running process adds at `nowMs`. */
   next(nowMs: TimeMs): Buffer {
-    this.#writer.metrics(nowMs, this.#poll(nowMs, false));
+    this.#writer.metrics(nowMs, this.#poll(nowMs, 0));
     return this.#frames.take();
   }
 
@@ -176,7 +179,7 @@ export class DemoRecorder {
         rows = [];
         this.#profile(startMs + (due.shift() as Millis), "poll");
       }
-      rows.push(...this.#poll(timeMs, polls % LEDGER_EVERY === 1));
+      rows.push(...this.#poll(timeMs, polls));
       newestMs = timeMs;
       polls += 1;
     }
@@ -187,20 +190,19 @@ export class DemoRecorder {
     this.#findHolders(untilMs);
   }
 
-  #poll(timeMs: TimeMs, withLedger: boolean): MetricRow[] {
+  /** `count`: of the polls before it. */
+  #poll(timeMs: TimeMs, count: number): MetricRow[] {
     const { service } = this.#life;
     const rssBytes = rssOf(this.#life, timeMs);
     const shared = 11 * MIB;
     const metric = (name: MetricRow["metric"], value: number) => ({
       ...{ timeMs, series: 0, metric: name, value: Math.round(value) },
     });
-    const usage = [
-      metric("rssBytes", rssBytes),
-      metric("pssBytes", rssBytes - shared),
-      metric("treeRssBytes", rssBytes),
-      metric("treePssBytes", rssBytes - shared),
-    ];
-    if (!withLedger) {
+    const usage = [metric("treeRssBytes", rssBytes)];
+    if (count % RSS_EVERY === 1) {
+      usage.push(metric("rssBytes", rssBytes));
+    }
+    if (count % LEDGER_EVERY !== 1) {
       return usage;
     }
     const live = this.#life.release.sites.map((site) => ({
@@ -221,6 +223,8 @@ export class DemoRecorder {
     const rest = rssBytes - parts.reduce((sum, [, bytes]) => sum + bytes, 0);
     return [
       ...usage,
+      metric("pssBytes", rssBytes - shared),
+      metric("treePssBytes", rssBytes - shared),
       metric("anonRssBytes", rssBytes - 24 * MIB),
       metric("cgroupUsageBytes", rssBytes + 6 * MIB),
       metric("cgroupLimitBytes", service.limitBytes),
