@@ -135,7 +135,7 @@ test("other hosts, types, encodings and sizes are refused", async () => {
   const answer = await raw(
     `GET /api/v1/services HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`,
   );
-  expect(answer).toMatch(/^HTTP\/1\.1 403 (.|\s)*names of loopback/);
+  expect(answer).toMatch(/^HTTP\/1\.1 403 [\s\S]*loopback host name/);
 });
 
 test("bytes that differ from the stored ones are refused, and the stream continues from its offset", async () => {
