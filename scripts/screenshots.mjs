@@ -68,6 +68,7 @@ const ofNotebook = {
   drawn: ".tidemark",
   options: { viewport: { width: 980, height: 700 }, colorScheme: "light" },
 };
+/** @type {import("playwright-core").BrowserContextOptions} */
 const fleet = { viewport: { width: 1440, height: 900 }, colorScheme: "light" };
 /** @type {(Picture & {path: string})[]} */
 const ofFleet = [
