@@ -11,7 +11,7 @@ import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
 import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
 import { takeBackupRequests } from "./control.js";
-import { fillWithDemo, makeDemoRoom } from "./demo/demo.js";
+import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
@@ -76,6 +76,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     await makeDemoRoom(options.store);
   }
   const { store, folder } = await openStore(options.store);
+  if (!options.demo) {
+    keepFromDemo(folder);
+  }
   try {
     const files = new StreamFiles(join(folder, "streams"));
     const changes = new Changes();

@@ -161,14 +161,19 @@ static struct tm_weight less(struct tm_weight one, struct tm_weight other)
 
 static const struct tm_weight nothing;
 
-void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms)
+static void add_allocated(struct tm_site *record, struct tm_weight weight, uint64_t now_ms)
 {
-    struct tm_site *record = begin(site);
     record->allocated_bytes += weight.bytes;
     record->allocated_objects += weight.objects;
     record->allocated_variance += weight.variance;
     record->allocated_samples++;
     record->last_ms = now_ms;
+}
+
+void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms)
+{
+    struct tm_site *record = begin(site);
+    add_allocated(record, weight, now_ms);
     add_live(record, +1, weight);
     end(record, site);
     if (!is_memory(record))
@@ -180,11 +185,7 @@ void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms)
 void tm_site_copied(uint32_t site, struct tm_weight weight, uint64_t now_ms)
 {
     struct tm_site *record = begin(site);
-    record->allocated_bytes += weight.bytes;
-    record->allocated_objects += weight.objects;
-    record->allocated_variance += weight.variance;
-    record->allocated_samples++;
-    record->last_ms = now_ms;
+    add_allocated(record, weight, now_ms);
     end(record, site);
 }
 

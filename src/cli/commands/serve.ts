@@ -177,6 +177,12 @@ async function configured(given: ServeCommandOptions): Promise<ServeCommandOptio
   if (options.policy !== undefined && options.watch !== true) {
     throw badUsage("--policy has no effect without --watch", "add --watch");
   }
+  if (options.demo === true && (options.watch === true || options.load !== undefined)) {
+    throw badUsage(
+      "--demo cannot be combined with --watch or --load: the demo's data is removed at its next start",
+      "leave out one of them",
+    );
+  }
   if (options.backup !== undefined && options.restore !== undefined) {
     throw badUsage("--backup and --restore cannot be combined", "name one of them");
   }

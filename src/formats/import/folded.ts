@@ -9,6 +9,7 @@ import {
   type ForeignFile,
   type ForeignRecording,
   type ImportOptions,
+  NO_SERIES,
   type ProfileImporter,
 } from "./importer.js";
 import { linesOf } from "./text.js";
@@ -61,9 +62,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
     tables: sites.tables(),
     startedMs: timeMs,
     endedMs: timeMs,
-    metrics: [],
-    events: [],
-    lines: [],
+    ...NO_SERIES,
     limits:
       value === null
         ? [

@@ -37,6 +37,13 @@ export interface ForeignRecording {
   readonly limits: readonly string[];
 }
 
+/** Of a format that contains profiles only. */
+export const NO_SERIES: Pick<ForeignRecording, "metrics" | "events" | "lines"> = {
+  metrics: [],
+  events: [],
+  lines: [],
+};
+
 /** The meaning of the numbers of a format without units. */
 export type PlainValue = "live" | "peak" | "allocated";
 

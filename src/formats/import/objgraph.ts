@@ -4,6 +4,7 @@ import {
   ForeignFault,
   type ForeignFile,
   type ForeignRecording,
+  NO_SERIES,
   type ProfileImporter,
 } from "./importer.js";
 
@@ -41,9 +42,7 @@ function read(file: ForeignFile): ForeignRecording {
     snapshots: [],
     startedMs,
     endedMs: startedMs,
-    metrics: [],
-    events: [],
-    lines: [],
+    ...NO_SERIES,
     limits: [
       `The file has ${graph.names.size} objects and their references, without sizes.`,
       ...pathsOf(graph).map((path) => `Held by: ${path}.`),

@@ -16,6 +16,7 @@ import {
   ForeignFault,
   type ForeignFile,
   type ForeignRecording,
+  NO_SERIES,
   type ProfileImporter,
 } from "./importer.js";
 
@@ -74,9 +75,7 @@ function read(file: ForeignFile): ForeignRecording {
     tables: sites.tables(),
     startedMs,
     endedMs,
-    metrics: [],
-    events: [],
-    lines: [],
+    ...NO_SERIES,
     limits: stacks.hasDevices
       ? ["Memory is of JAX's devices, not of the process: tidemark summary --by device lists it."]
       : [],

@@ -7,6 +7,7 @@ import {
   type ForeignFile,
   type ForeignRecording,
   type ImportOptions,
+  NO_SERIES,
   type PlainValue,
   type ProfileImporter,
 } from "./importer.js";
@@ -81,9 +82,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
     tables: sites.tables(),
     startedMs: timeMs,
     endedMs: timeMs,
-    metrics: [],
-    events: [],
-    lines: [],
+    ...NO_SERIES,
     limits: [],
   };
 }

@@ -1,7 +1,7 @@
 /**
- * The moments of a trace at which the program's steps begin: from its own marks (profiler steps,
- * Optimizer.step), otherwise from the optimizer's allocations, otherwise from a site that recurs at regular
- * intervals.
+ * The moments of a trace at which the program's steps begin: from its own marks (profiler steps, Optimizer.step),
+ * otherwise from the optimizer's allocations, otherwise from a site that recurs at regular intervals: in training,
+ * the gradient of the loss, with which each backward pass begins.
  */
 import { float64At, int32At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { GpuReplay } from "../../model/gpu/gpu_replay.js";
@@ -33,8 +33,7 @@ export function stepsOf(snapshot: GpuSnapshot, replay: GpuReplay): Steps {
   if (optimizer.length >= FEWEST) {
     return { from: "optimizer", moments: optimizer };
   }
-  // Training has inner loops (over parameters, over layers) that recur as regularly as steps. A plain SGD allocates
-  // nothing, but each call of backward() begins with the gradient of the loss.
+  // Training has inner loops (over parameters, over layers) that recur as regularly as steps.
   if (trains(snapshot)) {
     const backward = fromBeat(snapshot, replay, isLossGradient);
     return backward.length >= FEWEST ? { from: "pattern", moments: backward } : NONE;

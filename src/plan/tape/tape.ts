@@ -196,8 +196,8 @@ export class Tape {
     const named = (sketch.saves ?? []).map((each) =>
       each === "output" ? (outputs[0] as Tensor).storage : each.storage,
     );
-    // What a product of the backward pass reads is not computed again: it would be written to memory all the same
-    // (ban_recompute_materialized_backward of torch._functorch.config).
+    // A compiled step does not recompute what a matrix product of the backward pass reads, because recomputing it would
+    // still write the result to memory (ban_recompute_materialized_backward in torch._functorch.config).
     const recomputes = this.compiled && sketch.expensive === undefined;
     const wanted = recomputes ? named.flatMap(cheapestSources) : named;
     const extra = (sketch.extraSaved ?? []).filter((bytes) => bytes > 0);

@@ -27,7 +27,7 @@ const FIRST_POLL_MS = 250;
 const SHORTEST_POLL_MS = 25;
 /** How long the first interval is used, and how long costs are ignored while the interpreter warms up. */
 const START_PHASE_MS = 3_000;
-/** With this many processes a poll is expensive for a better reason than that its code is not compiled yet. */
+/** From this many processes on, early polls are expensive because of them, not because their code is not compiled yet. */
 const MANY_PROCESSES = 10;
 const FIRST_DISTANCE_FOR_MS = 60_000;
 const LONGEST_POLL_MS = 120_000;

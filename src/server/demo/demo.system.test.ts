@@ -1,11 +1,12 @@
 /** The demo fleet has the faults that its description promises, and no others. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { diagnoseRecording } from "../../inspect/recorded/index.js";
 import { present } from "../../model/base/present.js";
 import { openRecording } from "../../recording/reader.js";
+import { keepFromDemo, makeDemoRoom } from "./demo.js";
 import { DemoRecorder, livesOf } from "./recordings.js";
 import { DEMO_SERVICES } from "./services.js";
 
@@ -59,4 +60,16 @@ test("an instance of notifications was killed at its limit, and its successor ru
   );
   expect(lives.some(({ end }) => end?.killed === true)).toBe(true);
   expect(lives.filter(({ end }) => end === null)).toHaveLength(4);
+});
+
+test("a demo's folder is emptied for the next demo, but not after a server without --demo used it", async () => {
+  const store = join(folder, "store");
+  await makeDemoRoom(`duckdb:${store}`);
+  mkdirSync(join(store, "streams"));
+  await makeDemoRoom(`duckdb:${store}`);
+  expect(readdirSync(store)).toEqual(["demo.json"]);
+  writeFileSync(join(store, "data"), "of a user");
+  keepFromDemo(store);
+  await expect(makeDemoRoom(`duckdb:${store}`)).rejects.toThrow(/holds other data/);
+  expect(readdirSync(store)).toEqual(["data"]);
 });

@@ -11,7 +11,7 @@ import type { Ingest } from "../ingest/ingest.js";
 import { DemoRecorder, livesOf } from "./recordings.js";
 import { DEMO_SERVICES } from "./services.js";
 
-/** In a folder that a demo has filled: its contents may be removed. */
+/** Its presence means that the folder holds nothing but a demo, so that its contents may be removed. */
 const MARK = "demo.json";
 const NEXT_MS: Millis = 30_000;
 
@@ -33,6 +33,11 @@ export async function makeDemoRoom(storeName: string): Promise<void> {
   for (const name of readdirSync(folder).filter((each) => each !== MARK)) {
     rmSync(join(folder, name), { recursive: true, force: true });
   }
+}
+
+/** A server without the demo may add real data to the folder of one: from then on it is not removed. */
+export function keepFromDemo(folder: string): void {
+  rmSync(join(folder, MARK), { force: true });
 }
 
 /**

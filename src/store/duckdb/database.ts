@@ -44,8 +44,8 @@ export function dayNamed(timeMs: TimeMs): Day {
   return new Date(Math.floor(timeMs / MS_PER_DAY) * MS_PER_DAY).toISOString().slice(0, 10);
 }
 
-/** Whether a time is on a day, without making the day's name of each time: rows are many. */
-export function timesOf(day: Day): (timeMs: TimeMs) => boolean {
+/** A test of whether a time is on that day. It is much faster than naming the day of each row. */
+export function isOn(day: Day): (timeMs: TimeMs) => boolean {
   const startMs = Date.parse(day);
   return (timeMs) => timeMs >= startMs && timeMs < startMs + MS_PER_DAY;
 }

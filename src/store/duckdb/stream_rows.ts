@@ -3,7 +3,7 @@ import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.j
 import type { TimeMs } from "../../model/base/units.js";
 import type { MetaBatch, MetricBatch, SeriesRow } from "../../recording/batches.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
-import { type Day, dayNamed, timesOf } from "./database.js";
+import { type Day, dayNamed, isOn } from "./database.js";
 import type { SampleTarget } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
@@ -38,7 +38,7 @@ function daysNamed(times: ArrayLike<TimeMs>): Day[] {
     const timeMs = times[i] ?? 0;
     if (!isOnLast(timeMs)) {
       const day = dayNamed(timeMs);
-      isOnLast = timesOf(day);
+      isOnLast = isOn(day);
       days.push(day);
     }
   }
@@ -90,7 +90,7 @@ export class StreamRows {
   /** Writes the item's rows of one day. */
   write(item: StreamItem, day: Day, sink: RowSink): void {
     this.#sink = sink;
-    const isOnDay = timesOf(day);
+    const isOnDay = isOn(day);
     if (item.kind === "metrics") {
       this.#writeMetrics(item.batch, isOnDay);
     } else if (item.kind === "profile" && isOnDay(item.profile.timeMs)) {

@@ -265,24 +265,28 @@ samples without their stack would be lost, but a stack without samples is harmle
   }
 }
 
-/** By day, in order: the items that have rows for it. */
+/** By day, in order: each stream's items that have rows for it. */
 function partsByDay(parts: readonly StreamPart[]): [Day, StreamPart[]][] {
   const byDay = new Map<Day, StreamPart[]>();
   for (const { stream, items, endOffset } of parts) {
     const itemsByDay = new Map<Day, StreamItem[]>();
     for (const item of items) {
       for (const day of daysOf(item)) {
-        const own = itemsByDay.get(day);
-        if (own === undefined) {
-          itemsByDay.set(day, [item]);
-        } else {
-          own.push(item);
-        }
+        addTo(itemsByDay, day, item);
       }
     }
-    for (const [day, own] of itemsByDay) {
-      byDay.set(day, [...(byDay.get(day) ?? []), { stream, items: own, endOffset }]);
+    for (const [day, itemsOfDay] of itemsByDay) {
+      addTo(byDay, day, { stream, items: itemsOfDay, endOffset });
     }
   }
   return [...byDay].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function addTo<Value>(lists: Map<Day, Value[]>, day: Day, value: Value): void {
+  const list = lists.get(day);
+  if (list === undefined) {
+    lists.set(day, [value]);
+  } else {
+    list.push(value);
+  }
 }

@@ -9,6 +9,7 @@ import {
   type ForeignFile,
   type ForeignRecording,
   NO_DURATION,
+  NO_SERIES,
   type ProfileImporter,
 } from "../importer.js";
 import { type Json, type JsonObject, listOf, objectOf, parseJson, textOf } from "../json.js";
@@ -46,9 +47,7 @@ function read(file: ForeignFile): ForeignRecording {
     tables: sites.tables(),
     startedMs: file.writtenMs,
     endedMs: file.writtenMs,
-    metrics: [],
-    events: [],
-    lines: [],
+    ...NO_SERIES,
     limits: [
       "The file contains the blocks that were live at the peak of each allocator. The peaks of two allocators may be at different times.",
     ],

@@ -7,7 +7,7 @@ import { nothingThere, oneLine } from "../../../model/errors/errors.js";
 import { Domain } from "../../../model/profile/profile.js";
 import { ImportedSites, nativeFrame } from "../imported_sites.js";
 import type { ForeignFile, ForeignRecording, ProfileImporter } from "../importer.js";
-import { ForeignFault } from "../importer.js";
+import { ForeignFault, NO_SERIES } from "../importer.js";
 import { LiveBlocks } from "../live_blocks.js";
 import { isXSpace, type MemoryEvent, readXSpace, scopesOf } from "./xspace.js";
 
@@ -48,9 +48,7 @@ function read(file: ForeignFile): ForeignRecording {
     tables: sites.tables(),
     startedMs,
     endedMs,
-    metrics: [],
-    events: [],
-    lines: [],
+    ...NO_SERIES,
     limits: [
       "The trace contains the blocks of TensorFlow's device allocators, not the memory of the process. What was allocated before it began is one sum for each allocator.",
     ],

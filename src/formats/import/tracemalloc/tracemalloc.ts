@@ -9,6 +9,7 @@ import {
   type ForeignFile,
   type ForeignRecording,
   NO_DURATION,
+  NO_SERIES,
   type ProfileImporter,
 } from "../importer.js";
 import { PickleObject, type PickleValue, readPickle } from "./pickle.js";
@@ -52,9 +53,7 @@ function read(file: ForeignFile): ForeignRecording {
     tables: sites.tables(),
     startedMs: file.writtenMs,
     endedMs: file.writtenMs,
-    metrics: [],
-    events: [],
-    lines: [],
+    ...NO_SERIES,
     limits: [
       "Only memory from Python's own allocators and from libraries that report to tracemalloc is counted.",
       ...(typeof limit === "number"

@@ -7,6 +7,7 @@ import {
   ForeignFault,
   type ForeignFile,
   type ForeignRecording,
+  NO_SERIES,
   type ProfileImporter,
 } from "../importer.js";
 import {
@@ -67,8 +68,7 @@ function read(file: ForeignFile): ForeignRecording {
     tables: sites.tables(),
     startedMs: file.writtenMs,
     endedMs: file.writtenMs,
-    metrics: [],
-    events: [],
+    ...NO_SERIES,
     lines,
     limits: copies ? ["The file counts copied bytes, not memory: see tidemark lines."] : [],
   };

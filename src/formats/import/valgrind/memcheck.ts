@@ -6,6 +6,7 @@ import {
   ForeignFault,
   type ForeignFile,
   type ForeignRecording,
+  NO_SERIES,
   type ProfileImporter,
 } from "../importer.js";
 import { ownFrames } from "./native_place.js";
@@ -61,9 +62,7 @@ function read(file: ForeignFile): ForeignRecording {
     tables: sites.tables(),
     startedMs: file.writtenMs,
     endedMs: file.writtenMs,
-    metrics: [],
-    events: [],
-    lines: [],
+    ...NO_SERIES,
     limits: [
       "Only blocks that memcheck reports at the end are counted, by kind with --by leak; without --show-leak-kinds=all those that are still reachable are missing.",
     ],
