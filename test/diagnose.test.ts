@@ -150,7 +150,7 @@ for block in blocks:
 
 test("shared memory that is never released: its holder, and the stack that creates it", async () => {
   writeFileSync(join(folder, "shared.py"), shared);
-  await execute([tidemark, "run", "-o", "shared.tidemark", "--", python, "shared.py", "24"], {
+  await execute([tidemark, "run", "-o", "shared.tidemark", "--", python, "shared.py", "36"], {
     cwd: folder,
   });
   const { stdout } = await diagnose("shared.tidemark", "--json");

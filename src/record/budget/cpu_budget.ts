@@ -66,10 +66,13 @@ export class CpuBudget {
     return this.perTarget(FIRST_MS + SHARE * elapsedMs - this.#meter.spentMs() - setAside);
   }
 
-  /** The most that one target may spend if it overdraws the budget now; nothing while something is owed. */
-  withCreditMs(): Millis {
+  /**
+   * The most that one target may spend if it overdraws the budget now; nothing while something is owed. `isFirst`: the
+   * target has made no lookup, so a debt comes from regular work on a busy machine, and does not count.
+   */
+  withCreditMs(isFirst: boolean): Millis {
     const spareMs = this.spareMs();
-    return spareMs < 0 ? spareMs : spareMs + this.perTarget(CREDIT_MS);
+    return spareMs < 0 && !isFirst ? spareMs : spareMs + this.perTarget(CREDIT_MS);
   }
 
   /** Time until the debt is paid back, if nothing else is spent; 0 without a debt. */

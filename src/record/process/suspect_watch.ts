@@ -270,7 +270,8 @@ export class SuspectWatch {
     }
     this.#delayedMs ??= elapsedMs;
     const isInVain = elapsedMs - this.#delayedMs >= LEAST_DELAY_MS;
-    return isUrgent && isInVain && budget.withCreditMs() >= expected ? budget.withCreditMs() : null;
+    const withCreditMs = budget.withCreditMs(this.#costMs === null);
+    return isUrgent && isInVain && withCreditMs >= expected ? withCreditMs : null;
   }
 
   /** A sentence about the amount that the newest lookup has overdrawn. */
