@@ -27,8 +27,8 @@ TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
 
 /* ---- attaching to a running program (agent/README.md, "Attaching to a running interpreter") ----
  *
- * The caller must hold the GIL if there is an interpreter. Nothing here blocks for long or throws. A refusal
- * leaves the process as it was, and writes its reason to `why`:
+ * The caller must hold the GIL if there is an interpreter. Nothing here throws, or waits for much
+ * longer than a second. A refusal leaves the process as it was, and writes its reason to `why`:
  *
  *   "ID: sentence"    ID is one of the words below, for programs; the sentence is for users
  *

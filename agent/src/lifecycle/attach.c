@@ -12,10 +12,11 @@
  *
  * The next arming finds what the first one found: the same copy, the same addresses, no additional
  * thread-local data, mapping or descriptor. `tm_core.arming` lets one thread at a time
- * arm, disarm or rewrite; no thread waits for it.
+ * arm, disarm or rewrite. The program's threads never wait for it; a call to arm or disarm does, for a while.
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/lock.h"
 #include "core/state.h"
@@ -46,6 +47,18 @@ static int begin(void)
     return 1;
 }
 
+/* A rewrite takes far less than a second, unless its thread is not scheduled: a thousand waits of a millisecond. */
+static int begin_within_a_second(void)
+{
+    static const struct timespec pause = {.tv_nsec = 1000000};
+    for (int waits = 0; !begin(); waits++) {
+        if (waits == 1000)
+            return 0;
+        nanosleep(&pause, NULL);
+    }
+    return 1;
+}
+
 static void end(void)
 {
     tm_own_thread.inside--;
@@ -65,9 +78,13 @@ static void restore_slots(void)
         tm_slots_forget();
 }
 
-/* Returns 0 if the lock was never released: recording has ended and everything is restored, but a thread may
+/* `tries` waits of 100 ms for the core lock: one for a thread of the program, and more for a call that asks for
+ * it, as the lock's holder may not be scheduled on a busy machine. */
+enum { LEAVE_AT_ONCE = 1, LEAVE_PATIENTLY = 5 };
+
+/* Returns 0 if the lock was not released: recording has ended and everything is restored, but a thread may
  * still write to the tables, so they cannot be used again. */
-static int leave(void)
+static int leave(int tries)
 {
     uint32_t armed = TM_PHASE_ARMED;
     tm_enable(0);
@@ -75,7 +92,9 @@ static int leave(void)
                                                __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.unhooking, !tm_python_unhook(), __ATOMIC_RELEASE);
     restore_slots();
-    int locked = tm_lock_always();
+    int locked = 0;
+    while (!locked && tries-- > 0)
+        locked = tm_lock_always();
     if (recorded) {
         if (locked)
             tm_control_report();
@@ -100,7 +119,7 @@ void tm_lease_lapsed(void)
         tm_turn_off(why);
     } else if (begin()) {
         tm_turn_off(why);
-        leave();
+        leave(LEAVE_AT_ONCE);
         end();
     }
 }
@@ -114,7 +133,7 @@ void tm_finish_leaving(void)
     if ((!ended && !__atomic_load_n(&tm_core.unhooking, __ATOMIC_ACQUIRE)) || !begin())
         return;
     if (ended)
-        leave();
+        leave(LEAVE_AT_ONCE);
     else if (tm_python_unhook())
         __atomic_store_n(&tm_core.unhooking, 0, __ATOMIC_RELEASE);
     end();
@@ -196,7 +215,8 @@ static int arm(const struct tm_options *options, const struct refusal *refusal)
                       tm_settings.pool.path[0] ? tm_settings.pool.path : "memory of its own");
     if (!tm_wipe_on_fork())
         return REFUSE(refusal, ENOSYS, "system: the kernel cannot wipe memory on fork (Linux 4.14 can)");
-    if ((tm_core.segment || tm_settings.pool.head) && !leave()) /* turned off, inherited, or partly restored */
+    int is_left_over = tm_core.segment || tm_settings.pool.head; /* turned off, inherited, or partly restored */
+    if (is_left_over && !leave(LEAVE_PATIENTLY))
         return REFUSE(refusal, EBUSY, "busy: a thread has never come back from the agent");
     if (tm_settings.loaded_by != tm_own_pid())
         tm_core.is_first = 0;
@@ -209,7 +229,7 @@ static int arm(const struct tm_options *options, const struct refusal *refusal)
         tm_hooks_find();
     int why = come_on(options, refusal);
     if (why)
-        leave();
+        leave(LEAVE_PATIENTLY);
     return why;
 }
 
@@ -252,7 +272,7 @@ int tidemark_arm(const char *text, char *why, size_t capacity)
         result = REFUSE(&refusal, EINVAL, "options: \"%s\" is not understood", options.unknown[0] ? options.unknown : "off");
     else if (!tm_has_states())
         result = REFUSE(&refusal, EAGAIN, "storage: the process has no thread-specific key left");
-    else if (!begin())
+    else if (!begin_within_a_second())
         result = REFUSE(&refusal, EBUSY, "busy: another thread is arming or disarming");
     else {
         result = arm(&options, &refusal);
@@ -270,11 +290,11 @@ int tidemark_disarm(char *why, size_t capacity)
     char unheard[256];
     struct refusal refusal = {capacity ? why : unheard, capacity ? capacity : sizeof unheard};
     int saved = errno, result = 0;
-    if (!begin()) {
+    if (!begin_within_a_second()) {
         result = REFUSE(&refusal, EBUSY, "busy: another thread is arming or disarming");
     } else {
         int something = tm_settings.enabled || tm_core.unhooking || tm_settings.pool.head;
-        if (something && !leave())
+        if (something && !leave(LEAVE_PATIENTLY))
             result = REFUSE(&refusal, EBUSY, "busy: a thread has never come back from the agent");
         end();
     }

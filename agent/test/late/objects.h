@@ -64,8 +64,11 @@ static inline void arm(const char *options)
 
 static inline void disarm(void)
 {
-    char why[256];
-    CHECK(tidemark_disarm(why, sizeof why) == 0);
+    char why[256] = "";
+    int refused = tidemark_disarm(why, sizeof why);
+    if (refused)
+        fprintf(stderr, "# %s\n", why);
+    CHECK(!refused);
     CHECK(!tm_armed() && tm_settings.enabled == 0);
 }
 
