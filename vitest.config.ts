@@ -26,7 +26,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Each worker is a process: tests change the environment and the working folder.
     pool: "forks",
-    maxWorkers: 2,
+    // Three for two cores: much of a recording's time is waiting.
+    maxWorkers: 3,
     provide: { counts },
     projects: [
       {

@@ -24,7 +24,8 @@ import { setUp } from "./setup.mjs";
 
 /** @type {Part[]} sections that use one core each, the longest first */
 const singleCore = [
-  { name: "agent", run: checkAgent, needs: [] },
+  { name: "agent", run: () => checkAgent("library"), needs: [] },
+  { name: "agent-core", run: () => checkAgent("core"), needs: [] },
   { name: "types", run: checkTypes, needs: ["build"] },
   { name: "generated", run: checkGenerated, needs: ["build"], fix: "npm run generate" },
   { name: "imports", run: checkImports, needs: ["build"] },

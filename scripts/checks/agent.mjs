@@ -2,12 +2,15 @@
 import { findOnPath } from "../command.mjs";
 import { stream, verdicts } from "./stream.mjs";
 
-/** @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: no count was printed */
-export async function checkAgent() {
+/**
+ * @param {"core" | "library"} part
+ * @returns {Promise<import("./stream.mjs").Count | undefined>} undefined: no count was printed
+ */
+export async function checkAgent(part) {
   if (findOnPath("make") === undefined) {
     return { ...verdicts([]), skipped: 1, reasons: ["the agent's tests in C: no make"] };
   }
-  const { status, lines } = await stream("make", ["-s", "-C", "agent", "check"]);
+  const { status, lines } = await stream("make", ["-s", "-C", "agent", `check-${part}`]);
   return countOfAgent(lines, status);
 }
 

@@ -39,6 +39,11 @@ beforeEach(async () => {
     }
   });
   page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("response", (response) => {
+    if (response.status() >= 400) {
+      complaints.push(`${response.status()} ${response.url()}`);
+    }
+  });
   page.on("request", (request) => {
     if (!request.url().startsWith(server.url)) {
       complaints.push(request.url());
@@ -121,6 +126,66 @@ describe("the pages", () => {
     expect(complaints).toEqual([]);
   });
 
+  test("show what grows, and what differs between versions, times and instances", async () => {
+    await give({ service: "checkout", version: "41", pid: 1 });
+    const stream = await give({
+      service: "checkout",
+      version: "42",
+      pid: 2,
+      startedMs: START + MINUTE,
+      profiles: Array.from(
+        { length: 4 },
+        (_, n) => [n * 5 * MINUTE, `main;load ${40 * MIB} variance=1`] as const,
+      ),
+    });
+    const profile = "[aria-label='Profile']";
+    await page.goto(server.url);
+    await page.getByRole("row").filter({ hasText: "checkout" }).click();
+    await drawn();
+    await page.getByRole("tab", { name: "Growing" }).click();
+    await expect.poll(() => words(profile)).toMatch(/live in the first quarter/);
+    const growing = page.getByRole("grid", { name: "Growing stacks" }).getByRole("row");
+    await expect.poll(() => growing.nth(1).innerText()).toContain("remember");
+    await growing.nth(1).click();
+    await expect
+      .poll(() => words("ol[aria-label^='Stack']"))
+      .toBe("remember app.py:1 handle app.py:1 main app.py:1");
+
+    await page.getByRole("tab", { name: "Compare" }).click();
+    await expect
+      .poll(() => words(profile))
+      .toMatch(/for each instance: 40\.0 MiB in 42 \(1 instance\)/);
+    const differences = page.getByRole("grid", { name: "Differences" }).getByRole("row");
+    await expect.poll(() => differences.last().innerText()).toMatch(/^−[\d.]+ MiB/);
+    expect(await differences.last().innerText()).toContain("remember");
+    // Anyone who opens the address sees the same comparison.
+    await page.getByRole("button", { name: "One instance" }).click();
+    await page.getByLabel("Compared with all others:").selectOption(stream);
+    await expect.poll(() => words(profile)).toContain(`40.0 MiB in ${stream.slice(0, 8)}`);
+    await page.reload();
+    await expect.poll(() => words(profile)).toContain(`40.0 MiB in ${stream.slice(0, 8)}`);
+    await page.getByRole("button", { name: "Earlier" }).click();
+    await expect.poll(() => words(profile)).toMatch(/No process .* has a profile in its window/);
+    expect(complaints).toEqual([]);
+  });
+
+  test("list the verdicts of all instances", async () => {
+    const stream = await give({ service: "checkout", version: "41", pid: 1 });
+    await page.goto(`${server.url}/verdicts`);
+    await expect
+      .poll(() => words("section[aria-label='Verdicts']"), { timeout: 60_000 })
+      .toMatch(/checkout 41 /);
+    await page.getByRole("searchbox").fill("nothing is called this");
+    await expect.poll(() => words("main")).toContain("No verdict matches the search.");
+    await page.getByRole("searchbox").fill("CHECK");
+    await page.getByRole("row").last().click();
+    await page.waitForURL(`${server.url}/instance/${stream}`);
+    await page.goto(`${server.url}/verdicts?since=6h`);
+    await page.getByRole("link", { name: "Services" }).click();
+    await page.waitForURL(`${server.url}/?since=6h`);
+    expect(complaints).toEqual([]);
+  });
+
   test("show names from outside as text", async () => {
     await give({
       service: EVIL,
@@ -141,7 +206,9 @@ describe("the pages", () => {
   test("fit a phone, and can be dark", async () => {
     await give({ service: "checkout", pid: 1 });
     await page.setViewportSize({ width: 390, height: 844 });
-    for (const path of ["/", "/service?name=checkout"]) {
+    await page.goto(server.url);
+    await page.getByRole("row").filter({ hasText: "checkout" }).waitFor();
+    for (const path of ["/", "/service?name=checkout", "/service?name=checkout&view=growing"]) {
       await page.goto(`${server.url}${path}`);
       await page.getByRole("row").first().waitFor();
       const overhang = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

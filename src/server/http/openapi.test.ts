@@ -13,6 +13,7 @@ const document = openApiDocument() as Document;
 const PAGES = new Set([
   "/",
   "/service",
+  "/verdicts",
   "/instance/:stream",
   "/assets/*",
   "/api/*",

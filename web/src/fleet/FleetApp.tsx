@@ -8,6 +8,7 @@ import { InstancePage } from "./InstancePage.js";
 import { NowContext, useLiveNow } from "./live.js";
 import { ServicePage } from "./ServicePage.js";
 import { ServicesPage } from "./ServicesPage.js";
+import { VerdictsPage } from "./VerdictsPage.js";
 
 const client = new QueryClient({
   defaultOptions: {
@@ -42,6 +43,9 @@ function Pages() {
         </Route>
         <Route path="/service">
           <Named of={(name) => <ServicePage key={name} name={name} {...shared} />} />
+        </Route>
+        <Route path="/verdicts">
+          <VerdictsPage {...shared} />
         </Route>
         <Route path="/instance/:stream">
           {({ stream }) => <InstancePage key={stream} stream={stream} {...shared} />}

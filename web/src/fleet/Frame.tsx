@@ -1,10 +1,10 @@
 /** The frame of every page: path, range of time, colours; and what is shown instead of a page. */
 import { type FormEvent, type ReactNode, useState } from "react";
-import { Link } from "wouter";
+import { Link, useSearch } from "wouter";
 import { formatWallClock } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { setToken, TokenNeeded } from "./api.js";
-import { type ChosenRange, SPANS } from "./timeRange.js";
+import { type ChosenRange, SPANS, withRange } from "./timeRange.js";
 
 interface FrameProps {
   /** The breadcrumb: the parts of the path to this page, each with its address. */
@@ -31,6 +31,7 @@ export function Frame({ path, theme, toggleTheme, chosen, children }: FrameProps
               </Link>
             ))}
           </nav>
+          <Elsewhere path={path} />
           {chosen && <Spans {...chosen} />}
           <button
             type="button"
@@ -44,6 +45,25 @@ export function Frame({ path, theme, toggleTheme, chosen, children }: FrameProps
       </header>
       <main>{children}</main>
     </>
+  );
+}
+
+const PAGES = [
+  ["Services", "/"],
+  ["Verdicts", "/verdicts"],
+] as const;
+
+/** The pages that the path does not begin with; they keep the chosen time. */
+function Elsewhere({ path }: Pick<FrameProps, "path">) {
+  const search = useSearch();
+  return (
+    <nav aria-label="Pages" className="fleet-pages">
+      {PAGES.filter(([name]) => name !== path[0]?.[0]).map(([name, address]) => (
+        <Link key={name} href={withRange(address, search)}>
+          {name}
+        </Link>
+      ))}
+    </nav>
   );
 }
 

@@ -1,146 +1,199 @@
-/** The flame graph and the allocation sites of a service, merged over its instances and the range of time. */
+/** What a service's memory was allocated for, over its instances and the range of time: four views. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo } from "react";
+import type { InstanceRowJson } from "../../../src/model/documents/fleet_document.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import { type Choices, firstChoices } from "../choices/choices.js";
+import { type Choices, type Choose, firstChoices } from "../choices/choices.js";
 import { FlamePanel } from "../flame/FlamePanel.js";
 import { SitesTable } from "../sites/SitesTable.js";
 import type { Theme } from "../theme/theme.js";
 import { askProfile, type MergedProfile } from "./api.js";
+import { CompareView } from "./CompareView.js";
+import { versionsOf } from "./comparison.js";
 import { Waiting } from "./Frame.js";
-import type { TimeRange } from "./timeRange.js";
+import { GrowingView } from "./GrowingView.js";
+import type { Address, TimeRange } from "./timeRange.js";
 
 interface ProfilePanelProps {
   service: string;
   range: TimeRange;
   theme: Theme;
-  versions: readonly string[];
-  /** null: all. */
-  version: string | null;
-  choose: (version: string | null) => void;
+  instances: readonly InstanceRowJson[];
+  /** Its parameters `view`, `figure`, `callers`, `search` and `version` are the choices of this panel. */
+  address: Pick<Address, "get" | "change">;
 }
 
-const TABS = [
+const VIEWS = [
   ["flame", "Flame graph"],
   ["sites", "Sites"],
+  ["growing", "Growing"],
+  ["compare", "Compare"],
 ] as const;
-const VALUES = [
+const FIGURES = [
   ["liveBytes", "Live"],
   ["allocatedBytes", "Allocated"],
   ["liveObjects", "Live objects"],
 ] as const;
 
 export function ProfilePanel(props: ProfilePanelProps) {
-  const { service, range, version } = props;
+  const { service, range, theme, instances, address } = props;
+  const view = VIEWS.find(([id]) => id === address.get("view"))?.[0] ?? "flame";
+  const figure = FIGURES.find(([id]) => id === address.get("figure"))?.[0] ?? "liveBytes";
+  const version = address.get("version");
+  const isMerged = view === "flame" || view === "sites";
+  return (
+    <section className="panel views" aria-label="Profile">
+      <div className="tabs" role="tablist" aria-label="Views of the profile">
+        {VIEWS.map(([id, label]) => (
+          <button
+            key={id}
+            type="button"
+            role="tab"
+            aria-selected={view === id}
+            onClick={() => address.change({ view: id === "flame" ? null : id })}
+          >
+            {label}
+          </button>
+        ))}
+      </div>
+      <div className="toolbar">
+        {view !== "growing" && (
+          <fieldset className="segments" aria-label="Figure">
+            {FIGURES.map(([id, label]) => (
+              <button
+                key={id}
+                type="button"
+                aria-pressed={figure === id}
+                onClick={() => address.change({ figure: id })}
+              >
+                {label}
+              </button>
+            ))}
+          </fieldset>
+        )}
+        {view !== "compare" && (
+          <VersionChoice versions={versionsOf(instances)} version={version} address={address} />
+        )}
+        {isMerged && <Search address={address} />}
+      </div>
+      <div className="view" role="tabpanel">
+        {view === "growing" ? (
+          <GrowingView {...{ service, range, version }} />
+        ) : view === "compare" ? (
+          <CompareView {...{ service, range, figure, instances, address }} />
+        ) : (
+          <Merged {...{ service, range, theme, version, view, figure, address }} />
+        )}
+      </div>
+    </section>
+  );
+}
+
+interface MergedProps extends Pick<ProfilePanelProps, "service" | "range" | "theme" | "address"> {
+  /** null: all. */
+  version: string | null;
+  view: "flame" | "sites";
+  figure: Choices["value"];
+}
+
+/** The merged profile as a flame graph or a table. */
+function Merged({ service, range, theme, version, view, figure, address }: MergedProps) {
   const query = useQuery({
     queryKey: ["profile", service, range, version],
     queryFn: () => askProfile(service, range, version),
     placeholderData: keepPreviousData,
   });
-  return (
-    <section className="panel views" aria-label="Profile">
-      {query.data === undefined ? (
-        <Waiting error={query.error} />
-      ) : (
-        <Views {...props} profile={query.data} />
-      )}
-    </section>
+  return query.data === undefined ? (
+    <Waiting error={query.error} />
+  ) : (
+    <Views {...{ service, range, theme, view, figure, address }} profile={query.data} />
   );
 }
 
-function Views(props: ProfilePanelProps & { profile: MergedProfile }) {
-  const { profile, theme } = props;
-  const [choices, setChoices] = useState<Choices>(() => firstChoices(0, undefined));
-  const choose = useCallback(
-    (change: Partial<Choices>) => setChoices((now) => ({ ...now, ...change })),
-    [],
-  );
-  const report = useMemo(
-    () => reportOf(props.service, props.range, profile),
-    [props.service, props.range, profile],
-  );
+function Views({
+  service,
+  range,
+  theme,
+  view,
+  figure,
+  address: { get, change },
+  profile,
+}: Omit<MergedProps, "version"> & { profile: MergedProfile }) {
   const { snapshot } = profile;
+  const report = useMemo(() => reportOf(service, range, profile), [service, range, profile]);
   const rows = useMemo(
     () => Uint32Array.from({ length: snapshot.sites.length }, (_, row) => row),
     [snapshot],
   );
-  const searchFor = useCallback((text: string) => choose({ search: text, tab: "flame" }), [choose]);
+  const search = get("search") ?? "";
+  const reversed = get("callers") !== null;
+  const choices: Choices = useMemo(
+    () => ({ ...firstChoices(0, undefined), value: figure, reversed, search }),
+    [figure, reversed, search],
+  );
+  const choose: Choose = useCallback(
+    ({ search: text, reversed: callers }) => {
+      change({
+        ...(text === undefined ? {} : { search: text || null }),
+        ...(callers === undefined ? {} : { callers: callers ? "below" : null }),
+      });
+    },
+    [change],
+  );
+  const searchFor = useCallback(
+    (text: string) => change({ search: text || null, view: null }),
+    [change],
+  );
   const shared = { report, snapshot, rows, choices, choose, theme };
-  return (
-    <>
-      <div className="tabs" role="tablist" aria-label="Views of the profile">
-        {TABS.map(([id, label]) => (
-          <button
-            key={id}
-            type="button"
-            role="tab"
-            aria-selected={choices.tab === id}
-            onClick={() => choose({ tab: id })}
-          >
-            {label}
-          </button>
-        ))}
-      </div>
-      <ProfileToolbar {...props} choices={choices} changeChoices={choose} />
-      <div className="view" role="tabpanel">
-        {choices.tab === "sites" ? (
-          <SitesTable {...shared} search={choices.search} searchFor={searchFor} />
-        ) : (
-          <FlamePanel {...shared} base={null} baseRows={null} />
-        )}
-      </div>
-    </>
+  return view === "sites" ? (
+    <SitesTable {...shared} search={search} searchFor={searchFor} />
+  ) : (
+    <FlamePanel {...shared} base={null} baseRows={null} />
   );
 }
 
-interface ToolbarProps extends ProfilePanelProps {
-  choices: Choices;
-  changeChoices: (change: Partial<Choices>) => void;
+interface VersionChoiceProps extends Pick<ProfilePanelProps, "address"> {
+  versions: readonly string[];
+  version: string | null;
 }
 
-function ProfileToolbar({ versions, version, choose, choices, changeChoices }: ToolbarProps) {
-  return (
-    <div className="toolbar">
-      <fieldset className="segments" aria-label="Figure">
-        {VALUES.map(([id, label]) => (
-          <button
-            key={id}
-            type="button"
-            aria-pressed={choices.value === id}
-            onClick={() => changeChoices({ value: id })}
-          >
-            {label}
-          </button>
+function VersionChoice({ versions, version, address }: VersionChoiceProps) {
+  return versions.length < 2 ? null : (
+    <label>
+      Version{" "}
+      <select
+        value={version ?? ""}
+        onChange={(event) => address.change({ version: event.target.value || null })}
+      >
+        <option value="">all</option>
+        {versions.filter(Boolean).map((name) => (
+          <option key={name}>{name}</option>
         ))}
-      </fieldset>
+      </select>
+    </label>
+  );
+}
+
+function Search({ address: { get, change } }: Pick<ProfilePanelProps, "address">) {
+  return (
+    <>
       <button
         type="button"
         className="toggle"
-        aria-pressed={choices.reversed}
-        onClick={() => changeChoices({ reversed: !choices.reversed })}
+        aria-pressed={get("callers") !== null}
+        onClick={() => change({ callers: get("callers") === null ? "below" : null })}
       >
         Callers below
       </button>
-      {versions.length > 1 && (
-        <label>
-          Version{" "}
-          <select value={version ?? ""} onChange={(event) => choose(event.target.value || null)}>
-            <option value="">all</option>
-            {versions.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-      )}
       <input
         type="search"
         className="search"
         aria-label="Search functions"
         placeholder="Function or file"
-        value={choices.search}
-        onChange={(event) => changeChoices({ search: event.target.value })}
+        value={get("search") ?? ""}
+        onChange={(event) => change({ search: event.target.value || null })}
       />
-    </div>
+    </>
   );
 }
 

@@ -19,7 +19,7 @@ import { useNow } from "./live.js";
 import { ProfilePanel } from "./ProfilePanel.js";
 import { SeriesChart } from "./SeriesChart.js";
 import type { PageProps } from "./ServicesPage.js";
-import { serviceAddress, type TimeRange, useAddress } from "./timeRange.js";
+import { type Address, serviceAddress, type TimeRange, useAddress } from "./timeRange.js";
 import { VerdictMark } from "./VerdictMark.js";
 
 /** How long a reading holds if no other follows. */
@@ -37,7 +37,7 @@ type ChartName = keyof typeof CHARTS;
 
 export function ServicePage({ name, theme, toggleTheme }: PageProps & { name: string }) {
   const address = useAddress(useNow());
-  const { range, change } = address;
+  const { range } = address;
   const query = useQuery({
     queryKey: ["service", name, range],
     queryFn: () => askService(name, range),
@@ -67,9 +67,8 @@ export function ServicePage({ name, theme, toggleTheme }: PageProps & { name: st
             service={name}
             range={fitted}
             theme={theme}
-            versions={document.summary.versions}
-            version={address.get("version")}
-            choose={(version) => change({ version })}
+            instances={document.instances}
+            address={address}
           />
           <Instances document={document} />
           <Happened document={document} />
@@ -134,7 +133,7 @@ function Figures({ document: { summary } }: { document: ServiceJson }) {
 interface CourseProps extends Pick<PageProps, "theme"> {
   name: string;
   range: TimeRange;
-  address: ReturnType<typeof useAddress>;
+  address: Address;
   /** False where all instances are those of other profilers, which send none. */
   hasRss: boolean;
 }

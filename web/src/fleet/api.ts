@@ -1,6 +1,9 @@
 /** Requests to the server of these pages. */
 import { decodeColumns } from "../../../src/model/documents/columns.js";
 import type {
+  FleetDiffJson,
+  FleetVerdictsJson,
+  GrowingJson,
   InstanceRowJson,
   ServiceJson,
   ServicesJson,
@@ -8,6 +11,9 @@ import type {
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../src/model/profile/profile.js";
 import {
+  DIFF_PATH,
+  type DiffFigure,
+  GROWING_PATH,
   INSTANCE_PATH,
   INSTANCE_REPORT_PATH,
   PROFILE_PATH,
@@ -17,7 +23,9 @@ import {
   type SeriesAnswer,
   type SeriesGroup,
   type SeriesName,
+  VERDICTS_PATH,
 } from "../../../src/model/wire/services.js";
+import type { ComparedSide } from "./comparison.js";
 import type { TimeRange } from "./timeRange.js";
 
 /** The server requires a token, or refused this one. */
@@ -60,6 +68,35 @@ export function askSeries(
   return askJson(SERIES_PATH, { ...windowOf(range), service, name, by, steps: "240" });
 }
 
+export function askGrowing(
+  service: string,
+  range: TimeRange,
+  version: string | null,
+): Promise<GrowingJson> {
+  return askJson(GROWING_PATH, { ...windowOf(range), service, ...chosenVersion(version) });
+}
+
+/** Means for each instance. */
+export function askDiff(
+  [left, right]: readonly [ComparedSide, ComparedSide],
+  figure: DiffFigure,
+): Promise<FleetDiffJson> {
+  const [leftWindow, rightWindow] = [windowOf(left.range), windowOf(right.range)];
+  return askJson(DIFF_PATH, {
+    left: left.selector,
+    right: right.selector,
+    ...rightWindow,
+    leftFrom: leftWindow.from,
+    leftTo: leftWindow.to,
+    figure,
+    top: "500",
+  });
+}
+
+export function askVerdicts(range: TimeRange): Promise<FleetVerdictsJson> {
+  return askJson(VERDICTS_PATH, windowOf(range));
+}
+
 export async function askReport(id: string): Promise<ReportDocument> {
   return (await askColumns(INSTANCE_REPORT_PATH, { id })) as ReportDocument;
 }
@@ -69,12 +106,21 @@ export async function askProfile(
   range: TimeRange,
   version: string | null,
 ): Promise<MergedProfile> {
-  const chosen = version === null ? {} : { version };
-  const parameters = { ...windowOf(range), service, format: "columns", ...chosen };
+  const parameters = {
+    ...windowOf(range),
+    service,
+    format: "columns",
+    ...chosenVersion(version),
+  };
   return (await askColumns(PROFILE_PATH, parameters)) as MergedProfile;
 }
 
-function windowOf({ startMs, endMs }: TimeRange): Record<string, string> {
+/** null: all versions. */
+function chosenVersion(version: string | null): { version?: string } {
+  return version === null ? {} : { version };
+}
+
+function windowOf({ startMs, endMs }: TimeRange): { from: string; to: string } {
   return { from: String(Math.floor(startMs)), to: String(Math.ceil(endMs)) };
 }
 

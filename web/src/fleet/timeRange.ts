@@ -38,16 +38,27 @@ export function rangeIn(search: string, nowMs: TimeMs): ChosenRange {
   return { span, range: { startMs: nowMs - ms, endMs: nowMs } };
 }
 
-/** The address of a service's page; it keeps the time range. */
+/** The address of a service's page; it keeps the time range of the address with this search. */
 export function serviceAddress(name: string, search = ""): string {
-  const query = new URLSearchParams({ name });
+  return withRange("/service", search, { name });
+}
+
+/** The address of a page with `parameters`; it keeps the time range of the address with this search. */
+export function withRange(
+  path: string,
+  search: string,
+  parameters: Record<string, string> = {},
+): string {
+  const query = new URLSearchParams(parameters);
   for (const [key, value] of new URLSearchParams(search)) {
     if (["since", "from", "to"].includes(key)) {
       query.set(key, value);
     }
   }
-  return `/service?${query}`;
+  return query.size === 0 ? path : `${path}?${query}`;
 }
+
+export type Address = ReturnType<typeof useAddress>;
 
 /** The chosen range, the other choices of the address, and how to change them. */
 export function useAddress(nowMs: TimeMs) {
@@ -69,6 +80,6 @@ export function useAddress(nowMs: TimeMs) {
     },
     [search, path, go],
   );
-  const get = (name: string) => new URLSearchParams(search).get(name);
+  const get = useCallback((name: string) => new URLSearchParams(search).get(name), [search]);
   return { ...chosen, search, get, change };
 }

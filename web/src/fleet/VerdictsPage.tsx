@@ -1,0 +1,139 @@
+/** The verdicts of all instances that ran in the chosen time. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { useLocation } from "wouter";
+import type { FleetVerdictsJson } from "../../../src/model/documents/fleet_document.js";
+import { formatCount, formatDuration, formatGrowth } from "../format/numbers.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
+import { askVerdicts } from "./api.js";
+import { Frame, Waiting } from "./Frame.js";
+import { useNow } from "./live.js";
+import type { PageProps } from "./ServicesPage.js";
+import { useAddress } from "./timeRange.js";
+import { VerdictMark } from "./VerdictMark.js";
+
+type Row = FleetVerdictsJson["verdicts"][number];
+
+export function VerdictsPage({ theme, toggleTheme }: PageProps) {
+  const address = useAddress(useNow());
+  const { range, change } = address;
+  const [, go] = useLocation();
+  const query = useQuery({
+    queryKey: ["verdicts", range],
+    queryFn: () => askVerdicts(range),
+    placeholderData: keepPreviousData,
+  });
+  const wanted = address.get("q") ?? "";
+  const rows = useMemo(
+    () => (query.data?.verdicts ?? []).filter((row) => textOf(row).includes(wanted.toLowerCase())),
+    [query.data, wanted],
+  );
+  return (
+    <Frame path={[["Verdicts", "/verdicts"]]} {...{ theme, toggleTheme }} chosen={address}>
+      {query.data === undefined ? (
+        <Waiting error={query.error} />
+      ) : (
+        <section className="panel" aria-label="Verdicts">
+          <div className="toolbar">
+            <input
+              type="search"
+              className="search"
+              aria-label="Search verdicts"
+              placeholder="Service, version, host, verdict or function"
+              value={wanted}
+              onChange={(event) => change({ q: event.target.value || null })}
+            />
+            <span className="note">
+              {formatCount(rows.length)} {rows.length === 1 ? "instance" : "instances"}
+            </span>
+          </div>
+          <DataTable
+            name="Verdicts"
+            rows={rows}
+            columns={COLUMNS}
+            keyOf={(row) => row.stream}
+            sortedBy="growth"
+            open={(row) => go(`/instance/${row.stream}`)}
+            empty={
+              query.data.verdicts.length === 0
+                ? "No instance has a verdict in this time. The server diagnoses an instance once it has run for some minutes."
+                : "No verdict matches the search."
+            }
+          />
+        </section>
+      )}
+    </Frame>
+  );
+}
+
+function textOf({ service, version, host, pod, kind, summary }: Row): string {
+  return [service, version, host, pod, kind, summary].join(" ").toLowerCase();
+}
+
+const COLUMNS: readonly Column<Row>[] = [
+  {
+    id: "service",
+    name: "Service",
+    track: "minmax(110px, 1fr)",
+    cell: (row) => row.service,
+    order: (row) => row.service,
+  },
+  {
+    id: "version",
+    name: "Version",
+    track: "90px",
+    wide: true,
+    cell: (row) => row.version || "–",
+    order: (row) => row.version,
+  },
+  {
+    id: "host",
+    name: "Pod or host",
+    track: "minmax(100px, 0.8fr)",
+    wide: true,
+    cell: (row) => row.pod || row.host,
+    order: (row) => row.pod || row.host,
+  },
+  {
+    id: "state",
+    name: "State",
+    track: "80px",
+    wide: true,
+    cell: (row) => (row.isRunning ? "runs" : "ended"),
+    order: (row) => Number(row.isRunning),
+  },
+  {
+    id: "growth",
+    name: "Growth",
+    track: "110px",
+    numeric: true,
+    cell: (row) =>
+      row.growthBytesPerHour === undefined ? "–" : formatGrowth(row.growthBytesPerHour),
+    order: (row) => row.growthBytesPerHour ?? Number.NaN,
+  },
+  {
+    id: "limit",
+    name: "Limit in",
+    title: "Time until the memory limit is reached at this growth",
+    track: "110px",
+    numeric: true,
+    wide: true,
+    cell: (row) => (row.msToLimit === 0 ? "–" : formatDuration(row.msToLimit)),
+    order: (row) => row.msToLimit || Number.NaN,
+  },
+  {
+    id: "verdict",
+    name: "Verdict",
+    track: "150px",
+    cell: (row) => <VerdictMark verdict={row} />,
+    order: (row) => row.kind,
+  },
+  {
+    id: "summary",
+    name: "Why",
+    track: "minmax(120px, 3fr)",
+    wide: true,
+    cell: (row) => <span title={row.summary}>{row.summary}</span>,
+    order: (row) => row.summary,
+  },
+];
