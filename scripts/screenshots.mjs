@@ -84,6 +84,18 @@ const ofFleet = [
     drawn: "[data-testid=flame][data-frames]",
     options: fleet,
   },
+  {
+    name: "fleet-compare",
+    path: "/service?name=checkout&since=7d&view=compare",
+    drawn: "text=PriceTable.price_for",
+    options: { ...fleet, viewport: { width: 1440, height: 1150 } },
+  },
+  {
+    name: "fleet-verdicts",
+    path: "/verdicts?since=30d",
+    drawn: "text=thumbnails",
+    options: { ...fleet, viewport: { width: 1440, height: 620 } },
+  },
 ];
 const PLAN_WORDS = ["--method", "lora", "--batch", "2", "--seq", "4k", "--gpu", "a100-80gb"];
 const SNAPSHOT_CASE = "losses kept until the device is full";
