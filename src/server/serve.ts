@@ -15,6 +15,7 @@ import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
+import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
 import { Ingest } from "./ingest/ingest.js";
 import { loadRecording } from "./load.js";
 import { SenderStreams } from "./senders/sender_streams.js";
@@ -117,7 +118,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       log: (line) => log.info(line),
       fail: (error) => log.error({ err: error }, "a request failed"),
     });
-    const server = createAdaptorServer({ fetch: app.fetch }) as Server;
+    const server = createAdaptorServer({
+      fetch: app.fetch,
+      serverOptions: { maxHeaderSize: MOST_HEADER_BYTES },
+    }) as Server;
+    answerUnreadable(server);
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
     const address = await startListening(server, listen);

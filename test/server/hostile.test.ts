@@ -121,6 +121,22 @@ test("SQL in a parameter is text", async () => {
   expect((await ask(`${server.url}/api/v1/services`)).status).toBe(200);
 });
 
+test("long selectors fit into an address, and what cannot be read as a request is refused in one line", async () => {
+  const selector = `{service_name="shop", pod!="${"é".repeat(8_000)}"}`;
+  const long = await ask(
+    `${server.url}/api/v1/diff?${new URLSearchParams({ left: selector, right: selector })}`,
+  );
+  expect(long.status).toBe(200);
+  const endless = await ask(`${server.url}/api/v1/diff?left=${"x".repeat(200_000)}`);
+  expect([endless.status, endless.body]).toMatchObject([
+    431,
+    { error: "the address and the headers are longer than 128 KiB together" },
+  ]);
+  expect(await raw("\x16\x03\x01 a TLS hello\r\n\r\n")).toMatch(
+    /^HTTP\/1\.1 400 [\s\S]*"error":"this is not HTTP"/,
+  );
+});
+
 test("other hosts, types, encodings and sizes are refused", async () => {
   const other = { "content-type": "text/plain" };
   expect((await post(server.url, good, { headers: other })).status).toBe(415);
