@@ -151,6 +151,9 @@ describe("the pages", () => {
       .poll(() => words("ol[aria-label^='Stack']"))
       .toBe("remember app.py:1 handle app.py:1 main app.py:1");
 
+    await page.getByRole("tab", { name: "Endpoints" }).click();
+    await expect.poll(() => words(profile)).toContain("0 B live in endpoints, ");
+
     await page.getByRole("tab", { name: "Compare" }).click();
     await expect
       .poll(() => words(profile))
@@ -166,6 +169,40 @@ describe("the pages", () => {
     await expect.poll(() => words(profile)).toContain(`40.0 MiB in ${stream.slice(0, 8)}`);
     await page.getByRole("button", { name: "Earlier" }).click();
     await expect.poll(() => words(profile)).toMatch(/No process .* has a profile in its window/);
+    expect(complaints).toEqual([]);
+  });
+
+  test("show memory by endpoint, and the flame graph of one", async () => {
+    const lib = "/venv/lib/python3.12/site-packages";
+    const route = `run@${lib}/uvicorn/server.py:6;run_endpoint_function@${lib}/fastapi/routing.py:2`;
+    await give({
+      service: "checkout",
+      pid: 1,
+      profiles: Array.from(
+        { length: 4 },
+        (_, n) =>
+          [
+            n * 5 * MINUTE,
+            `${route};show@/srv/cart.py:7 ${30 * MIB} variance=1\nload ${10 * MIB} variance=1`,
+          ] as const,
+      ),
+    });
+    await page.goto(server.url);
+    await page.getByRole("row").filter({ hasText: "checkout" }).click();
+    await drawn();
+    await page.getByRole("tab", { name: "Endpoints" }).click();
+    const profile = "[aria-label='Profile']";
+    await expect
+      .poll(() => words(profile))
+      .toContain("30.0 MiB live in endpoints, 10.0 MiB outside");
+    await page.getByRole("grid", { name: "Endpoints" }).getByRole("row").last().click();
+    await drawn();
+    expect(new URL(page.url()).searchParams.get("endpoint")).toBe("show /srv/cart.py");
+    await page.getByRole("tab", { name: "Sites" }).click();
+    await expect.poll(() => words(profile)).toContain("show");
+    expect(await words(profile)).not.toContain("load");
+    await page.getByRole("button", { name: "show ✕" }).click();
+    await expect.poll(() => words(profile)).toContain("load");
     expect(complaints).toEqual([]);
   });
 

@@ -15,7 +15,12 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { instanceText, printService, printServices, serviceText } from "../screens/fleet.js";
-import { printFleetDiff, printGrowing, printVerdicts } from "../screens/fleet_stacks.js";
+import {
+  printEndpoints,
+  printFleetDiff,
+  printGrowing,
+  printVerdicts,
+} from "../screens/fleet_stacks.js";
 import { printJson, type Screen, screenOf } from "../text/output.js";
 
 interface FleetOptions extends CommonOptions, ListOptions {
@@ -25,13 +30,14 @@ interface FleetOptions extends CommonOptions, ListOptions {
   readonly ago?: Millis;
 }
 
-const QUESTIONS = ["services", "service", "growing", "diff", "verdicts"] as const;
+const QUESTIONS = ["services", "service", "growing", "endpoints", "diff", "verdicts"] as const;
 type Question = (typeof QUESTIONS)[number];
 /** How many names each question takes. */
 const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> = {
   services: [0, 0],
   service: [1, 1],
   growing: [1, 1],
+  endpoints: [1, 1],
   diff: [1, 2],
   verdicts: [0, 0],
 };
@@ -50,8 +56,8 @@ export function buildCommand(): Command {
   const command = new Command("fleet")
     .description(
       "Query a server (tidemark serve): all services with their memory, growth and verdict; one service\n" +
-        "with its instances; what grows in it; the verdicts of all instances; or what differs between two\n" +
-        "versions, selections or times. The server shows services in the browser at its address.",
+        "with its instances; what grows in it; its memory by endpoint; the verdicts of all instances; or what\n" +
+        "differs between two versions, selections or times. The server shows services in the browser at its address.",
     )
     .addArgument(new Argument("<question>", "what to ask").choices(QUESTIONS))
     .argument(
@@ -81,6 +87,7 @@ export function buildCommand(): Command {
     "tidemark fleet services",
     "tidemark fleet service checkout --since 24h",
     "tidemark fleet growing checkout --since 6h",
+    "tidemark fleet endpoints checkout --since 6h",
     "tidemark fleet diff checkout@41 checkout@42",
     "tidemark fleet diff checkout --ago 24h",
     "tidemark fleet services --server https://tidemark.internal --token-file read.token --json",
@@ -114,6 +121,8 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       return showService(await client.service(name, window), options);
     case "growing":
       return show(await client.growing(name, window, rowsIn(options)), options, printGrowing);
+    case "endpoints":
+      return show(await client.endpoints(name, window, rowsIn(options)), options, printEndpoints);
     case "verdicts":
       return show(await client.verdicts(window), options, printVerdicts);
     case "diff": {

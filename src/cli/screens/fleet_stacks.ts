@@ -1,4 +1,4 @@
-/** What grows in a fleet, what differs, and its verdicts, in a terminal. */
+/** What grows in a fleet, what differs, its endpoints and its verdicts, in a terminal. */
 import {
   formatBytes,
   formatCount,
@@ -6,6 +6,7 @@ import {
   formatSignedBytes,
 } from "../../model/base/numbers.js";
 import type {
+  EndpointsJson,
   FleetDiffJson,
   FleetVerdictsJson,
   GrowingJson,
@@ -78,6 +79,45 @@ export function printFleetDiff(
   ]);
   printRows(screen, columns, cells);
   printRest(screen, document.other.stacks, change(document.other.change), document.limits);
+}
+
+export function printEndpoints(
+  screen: Screen,
+  { endpoints, other, outside, limits }: EndpointsJson,
+  options: ListOptions,
+): void {
+  const { rows, unmatched } = selectRows(
+    endpoints,
+    options,
+    DEFAULT_ROWS,
+    ({ liveBytes }) => liveBytes,
+    ({ endpoint, framework }) => `${endpoint} ${framework}`,
+  );
+  if (unmatched !== undefined) {
+    screen.line(screen.paint.dim(unmatched));
+    return;
+  }
+  const columns: Column[] = [
+    { title: "LIVE", align: "right", paint: screen.paint.bold },
+    { title: "ALLOCATED", align: "right" },
+    { title: "OBJECTS", align: "right" },
+    { title: "CALLED BY" },
+    { title: "ENDPOINT", flexible: "cutMiddle" },
+  ];
+  const figuresOf = (row: EndpointsJson["outside"]) => [
+    formatBytes(row.liveBytes),
+    formatBytes(row.allocatedBytes),
+    formatCount(Math.round(row.liveObjects)),
+  ];
+  const cells = rows.map((row) => [...figuresOf(row), row.framework, oneLine(row.endpoint)]);
+  cells.push([...figuresOf(outside), "", "outside of endpoints"]);
+  printRows(screen, columns, cells);
+  if (other.endpoints > 0) {
+    screen.line();
+    const rest = `${formatCount(other.endpoints)} other endpoints: ${formatBytes(other.liveBytes)}`;
+    screen.line(`  ${screen.paint.dim(rest)}`);
+  }
+  printRest(screen, 0, "", limits);
 }
 
 export function printVerdicts(

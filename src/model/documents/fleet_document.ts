@@ -180,6 +180,40 @@ export interface GrowingJson {
   limits: string[];
 }
 
+/** `tidemark.endpoints/1`: the memory of a service by endpoint, the most live bytes first. */
+export interface EndpointsJson {
+  schema: "tidemark.endpoints/1";
+  service: string;
+  window: { startMs: TimeMs; endMs: TimeMs };
+  /** Mean over the window of the number of instances with a profile; figures are sums over them. */
+  instances: number;
+  endpoints: {
+    /** The name for queries: function and file. */
+    endpoint: string;
+    function: string;
+    file: string;
+    /** Whose dispatcher called it. */
+    framework: string;
+    /** The mean over the window. */
+    liveBytes: Bytes;
+    liveObjects: number;
+    /** In the window. */
+    allocatedBytes: Bytes;
+    stacks: number;
+  }[];
+  /** Endpoints that were left out. */
+  other: {
+    endpoints: number;
+    liveBytes: Bytes;
+    liveObjects: number;
+    allocatedBytes: Bytes;
+    stacks: number;
+  };
+  /** What was allocated outside of endpoints: imports, start-up, background threads. */
+  outside: { liveBytes: Bytes; liveObjects: number; allocatedBytes: Bytes; stacks: number };
+  limits: string[];
+}
+
 /** `tidemark.fleet_verdicts/1`: the verdicts of instances. */
 export interface FleetVerdictsJson {
   schema: "tidemark.fleet_verdicts/1";

@@ -63,7 +63,7 @@ export function isOwn({ kind, file, function: name }: FrameJson): boolean {
 }
 
 /** Whether Python code is the program's own: neither installed from a package nor the interpreter's. */
-function isOwnPath(file: string, functionName: string): boolean {
+export function isOwnPath(file: string, functionName: string): boolean {
   return !(
     /[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d(?:\.\d+)?t?[/\\]|\.zip[/\\]/.test(
       file,

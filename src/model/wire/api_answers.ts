@@ -1,5 +1,6 @@
 /** The JSON answers of a server's API, by the names that its routes use. Their schemas are made from these types. */
 import type {
+  EndpointsJson,
   FleetDiffJson,
   FleetVerdictsJson,
   GrowingJson,
@@ -17,6 +18,7 @@ export interface ApiAnswers {
   profile: ProfileAnswer;
   diff: FleetDiffJson;
   growing: GrowingJson;
+  endpoints: EndpointsJson;
   verdicts: FleetVerdictsJson;
   instance: InstanceAnswer;
   frames: FramesAnswer;

@@ -9,6 +9,7 @@ export const SERIES_PATH = "/api/v1/series";
 export const PROFILE_PATH = "/api/v1/profile";
 export const DIFF_PATH = "/api/v1/diff";
 export const GROWING_PATH = "/api/v1/growing";
+export const ENDPOINTS_PATH = "/api/v1/endpoints";
 export const VERDICTS_PATH = "/api/v1/verdicts";
 export const INSTANCE_PATH = "/api/v1/instance";
 export const INSTANCE_REPORT_PATH = "/api/v1/instance/report";

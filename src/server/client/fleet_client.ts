@@ -1,5 +1,6 @@
 /** The client of a server: `tidemark fleet`. */
 import type {
+  EndpointsJson,
   FleetDiffJson,
   FleetVerdictsJson,
   GrowingJson,
@@ -11,6 +12,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
 import {
   DIFF_PATH,
+  ENDPOINTS_PATH,
   GROWING_PATH,
   SERVICE_PATH,
   SERVICES_PATH,
@@ -46,6 +48,11 @@ export class FleetClient {
   /** The stacks that grew in the window. `top`: how many to list. Throws TidemarkError. */
   growing(service: string, window: Window, top: number): Promise<GrowingJson> {
     return this.#get<GrowingJson>(GROWING_PATH, window, { service, top: String(top) });
+  }
+
+  /** Memory by endpoint. `top`: how many to list. Throws TidemarkError. */
+  endpoints(service: string, window: Window, top: number): Promise<EndpointsJson> {
+    return this.#get<EndpointsJson>(ENDPOINTS_PATH, window, { service, top: String(top) });
   }
 
   /** Throws TidemarkError. */

@@ -19,6 +19,9 @@ export const ANSWER_SCHEMAS = {
     growing: {
       $ref: "#/components/schemas/GrowingJson",
     },
+    endpoints: {
+      $ref: "#/components/schemas/EndpointsJson",
+    },
     verdicts: {
       $ref: "#/components/schemas/FleetVerdictsJson",
     },
@@ -734,6 +737,141 @@ export const ANSWER_SCHEMAS = {
         "limits",
       ],
       description: "`tidemark.growing/1`: what grew in a window.",
+    },
+    EndpointsJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.endpoints/1",
+        },
+        service: {
+          type: "string",
+        },
+        window: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        instances: {
+          type: "number",
+          description:
+            "Mean over the window of the number of instances with a profile; figures are sums over them.",
+        },
+        endpoints: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              endpoint: {
+                type: "string",
+                description: "The name for queries: function and file.",
+              },
+              function: {
+                type: "string",
+              },
+              file: {
+                type: "string",
+              },
+              framework: {
+                type: "string",
+                description: "Whose dispatcher called it.",
+              },
+              liveBytes: {
+                $ref: "#/components/schemas/Bytes",
+                description: "The mean over the window.",
+              },
+              liveObjects: {
+                type: "number",
+              },
+              allocatedBytes: {
+                $ref: "#/components/schemas/Bytes",
+                description: "In the window.",
+              },
+              stacks: {
+                type: "number",
+              },
+            },
+            required: [
+              "endpoint",
+              "function",
+              "file",
+              "framework",
+              "liveBytes",
+              "liveObjects",
+              "allocatedBytes",
+              "stacks",
+            ],
+          },
+        },
+        other: {
+          type: "object",
+          properties: {
+            endpoints: {
+              type: "number",
+            },
+            liveBytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            liveObjects: {
+              type: "number",
+            },
+            allocatedBytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            stacks: {
+              type: "number",
+            },
+          },
+          required: ["endpoints", "liveBytes", "liveObjects", "allocatedBytes", "stacks"],
+          description: "Endpoints that were left out.",
+        },
+        outside: {
+          type: "object",
+          properties: {
+            liveBytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            liveObjects: {
+              type: "number",
+            },
+            allocatedBytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            stacks: {
+              type: "number",
+            },
+          },
+          required: ["liveBytes", "liveObjects", "allocatedBytes", "stacks"],
+          description:
+            "What was allocated outside of endpoints: imports, start-up, background threads.",
+        },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+        },
+      },
+      required: [
+        "schema",
+        "service",
+        "window",
+        "instances",
+        "endpoints",
+        "other",
+        "outside",
+        "limits",
+      ],
+      description:
+        "`tidemark.endpoints/1`: the memory of a service by endpoint, the most live bytes first.",
     },
     FleetVerdictsJson: {
       type: "object",

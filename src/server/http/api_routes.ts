@@ -8,6 +8,7 @@ import {
   DIFF_FIGURES,
   DIFF_PATH,
   DIFF_SCALES,
+  ENDPOINTS_PATH,
   EVENTS_PATH,
   GROWING_PATH,
   INSTANCE_PATH,
@@ -118,6 +119,7 @@ export const PROFILE = route({
   parameters: {
     ...WINDOW,
     ...SELECTION,
+    endpoint: text("Only stacks of this endpoint, named as by `endpoints`."),
     format: oneOf("`columns`: typed arrays, for the pages.", ["json", "columns"], "json"),
     top: top(undefined),
   },
@@ -155,6 +157,14 @@ export const GROWING = route({
   summary: "The stacks that grew in a window, and the bytes allocated in it that survived.",
   parameters: { ...WINDOW, ...SELECTION, top: top<number>(100) },
   answer: { json: "growing" },
+});
+export const ENDPOINTS = route({
+  ...query,
+  path: ENDPOINTS_PATH,
+  summary:
+    "The memory of a window by endpoint: the program's function that a web or task framework called.",
+  parameters: { ...WINDOW, ...SELECTION, top: top<number>(100) },
+  answer: { json: "endpoints" },
 });
 export const VERDICTS = route({
   ...query,
@@ -226,6 +236,7 @@ export const API_ROUTES: readonly ApiRoute[] = [
   PROFILE,
   DIFF,
   GROWING,
+  ENDPOINTS,
   VERDICTS,
   INSTANCE,
   INSTANCE_REPORT,

@@ -11,8 +11,10 @@ import { Domain } from "../../model/profile/profile.js";
 import type { ProfileAnswer } from "../../model/wire/services.js";
 import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
+import { endpoints, ofEndpoint } from "../answers/endpoints.js";
 import {
   DIFF,
+  ENDPOINTS,
   GROWING,
   INSTANCE,
   INSTANCE_REPORT,
@@ -55,11 +57,12 @@ export function addQueries(app: Hono, { store, report }: QueryParts): void {
     return context.json(await store.series({ ...window, ...selectionIn(asked), name, by, stepMs }));
   });
   app.get(PROFILE.path, async (context) => {
-    const { format, top, ...asked } = valuesIn(context.req.url, PROFILE.parameters);
+    const { format, top, endpoint, ...asked } = valuesIn(context.req.url, PROFILE.parameters);
     const window = windowOf(asked);
     const of = selectionIn(asked);
     const mostStacks = top ?? (format === "json" ? USUAL_STACKS : MOST_STACKS);
-    const profile = await store.profile({ ...window, of, mostStacks });
+    const merged = await store.profile({ ...window, of, mostStacks });
+    const profile = endpoint === undefined ? merged : ofEndpoint(merged, endpoint);
     return format === "json"
       ? context.json(answerOf(profile, of.service, window))
       : columns(context, { tables: profile.tables, snapshot: profile.snapshot });
@@ -80,6 +83,10 @@ export function addQueries(app: Hono, { store, report }: QueryParts): void {
   app.get(GROWING.path, async (context) => {
     const { top, ...asked } = valuesIn(context.req.url, GROWING.parameters);
     return context.json(await growing(store, selectionIn(asked), windowOf(asked), top));
+  });
+  app.get(ENDPOINTS.path, async (context) => {
+    const { top, ...asked } = valuesIn(context.req.url, ENDPOINTS.parameters);
+    return context.json(await endpoints(store, selectionIn(asked), windowOf(asked), top));
   });
   app.get(VERDICTS.path, async (context) => {
     const { kind, ...asked } = valuesIn(context.req.url, VERDICTS.parameters);

@@ -1,4 +1,4 @@
-/** What a service's memory was allocated for, over its instances and the range of time: four views. */
+/** What a service's memory was allocated for, over its instances and the range of time: five views. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
 import type { InstanceRowJson } from "../../../src/model/documents/fleet_document.js";
@@ -10,6 +10,7 @@ import type { Theme } from "../theme/theme.js";
 import { askProfile, type MergedProfile } from "./api.js";
 import { CompareView } from "./CompareView.js";
 import { versionsOf } from "./comparison.js";
+import { EndpointsView } from "./EndpointsView.js";
 import { Waiting } from "./Frame.js";
 import { GrowingView } from "./GrowingView.js";
 import type { Address, TimeRange } from "./timeRange.js";
@@ -19,7 +20,7 @@ interface ProfilePanelProps {
   range: TimeRange;
   theme: Theme;
   instances: readonly InstanceRowJson[];
-  /** Its parameters `view`, `figure`, `callers`, `search` and `version` are the choices of this panel. */
+  /** Its parameters `view`, `figure`, `callers`, `search`, `version` and `endpoint` are the choices of this panel. */
   address: Pick<Address, "get" | "change">;
 }
 
@@ -27,6 +28,7 @@ const VIEWS = [
   ["flame", "Flame graph"],
   ["sites", "Sites"],
   ["growing", "Growing"],
+  ["endpoints", "Endpoints"],
   ["compare", "Compare"],
 ] as const;
 const FIGURES = [
@@ -57,7 +59,7 @@ export function ProfilePanel(props: ProfilePanelProps) {
         ))}
       </div>
       <div className="toolbar">
-        {view !== "growing" && (
+        {(isMerged || view === "compare") && (
           <fieldset className="segments" aria-label="Figure">
             {FIGURES.map(([id, label]) => (
               <button
@@ -74,11 +76,17 @@ export function ProfilePanel(props: ProfilePanelProps) {
         {view !== "compare" && (
           <VersionChoice versions={versionsOf(instances)} version={version} address={address} />
         )}
+        {isMerged && <EndpointChosen address={address} />}
         {isMerged && <Search address={address} />}
       </div>
       <div className="view" role="tabpanel">
         {view === "growing" ? (
           <GrowingView {...{ service, range, version }} />
+        ) : view === "endpoints" ? (
+          <EndpointsView
+            {...{ service, range, version }}
+            choose={(endpoint) => address.change({ endpoint, view: null })}
+          />
         ) : view === "compare" ? (
           <CompareView {...{ service, range, figure, instances, address }} />
         ) : (
@@ -98,9 +106,10 @@ interface MergedProps extends Pick<ProfilePanelProps, "service" | "range" | "the
 
 /** The merged profile as a flame graph or a table. */
 function Merged({ service, range, theme, version, view, figure, address }: MergedProps) {
+  const endpoint = address.get("endpoint");
   const query = useQuery({
-    queryKey: ["profile", service, range, version],
-    queryFn: () => askProfile(service, range, version),
+    queryKey: ["profile", service, range, version, endpoint],
+    queryFn: () => askProfile(service, range, { version, endpoint }),
     placeholderData: keepPreviousData,
   });
   return query.data === undefined ? (
@@ -171,6 +180,22 @@ function VersionChoice({ versions, version, address }: VersionChoiceProps) {
         ))}
       </select>
     </label>
+  );
+}
+
+/** The endpoint to which the view is limited; a click removes the limit. */
+function EndpointChosen({ address: { get, change } }: Pick<ProfilePanelProps, "address">) {
+  const endpoint = get("endpoint");
+  return endpoint === null ? null : (
+    <button
+      type="button"
+      className="toggle"
+      aria-pressed="true"
+      title={`${endpoint}: show all endpoints again`}
+      onClick={() => change({ endpoint: null })}
+    >
+      {endpoint.split(" ")[0]} ✕
+    </button>
   );
 }
 

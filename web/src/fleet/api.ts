@@ -1,6 +1,7 @@
 /** Requests to the server of these pages. */
 import { decodeColumns } from "../../../src/model/documents/columns.js";
 import type {
+  EndpointsJson,
   FleetDiffJson,
   FleetVerdictsJson,
   GrowingJson,
@@ -13,6 +14,7 @@ import type { ProfileSnapshot, ProfileTables } from "../../../src/model/profile/
 import {
   DIFF_PATH,
   type DiffFigure,
+  ENDPOINTS_PATH,
   GROWING_PATH,
   INSTANCE_PATH,
   INSTANCE_REPORT_PATH,
@@ -76,6 +78,14 @@ export function askGrowing(
   return askJson(GROWING_PATH, { ...windowOf(range), service, ...chosenVersion(version) });
 }
 
+export function askEndpoints(
+  service: string,
+  range: TimeRange,
+  version: string | null,
+): Promise<EndpointsJson> {
+  return askJson(ENDPOINTS_PATH, { ...windowOf(range), service, ...chosenVersion(version) });
+}
+
 /** Means for each instance. */
 export function askDiff(
   [left, right]: readonly [ComparedSide, ComparedSide],
@@ -104,13 +114,14 @@ export async function askReport(id: string): Promise<ReportDocument> {
 export async function askProfile(
   service: string,
   range: TimeRange,
-  version: string | null,
+  { version, endpoint }: { version: string | null; endpoint: string | null },
 ): Promise<MergedProfile> {
   const parameters = {
     ...windowOf(range),
     service,
     format: "columns",
     ...chosenVersion(version),
+    ...(endpoint === null ? {} : { endpoint }),
   };
   return (await askColumns(PROFILE_PATH, parameters)) as MergedProfile;
 }
