@@ -92,6 +92,11 @@ export class ModelConfig {
     return "";
   }
 
+  /** The first of `architectures`: the class that the weights were saved from; empty if it is absent. */
+  get architecture(): string {
+    return this.words("architectures")[0] ?? "";
+  }
+
   /** A list of whole numbers; empty if it is absent. */
   sizes(name: string): number[] {
     const value = this.values[name];
