@@ -79,7 +79,9 @@ function readable(model: ModelShape, source: string): ModelShape {
   if (!model.known && model.weightFiles === undefined) {
     throw noReader(
       source,
-      `model_type "${model.family}" has no reader, and no weight files lie beside it`,
+      model.family === ""
+        ? "it has no model_type, and no weight files lie beside it"
+        : `model_type "${model.family}" has no reader, and no weight files lie beside it`,
     );
   }
   return model;

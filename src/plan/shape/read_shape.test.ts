@@ -125,6 +125,20 @@ describe("hostile configurations end in one line", () => {
     ["no whole head", { ...llama, num_attention_heads: 33 }, /do not divide/],
     ["groups", { ...llama, num_key_value_heads: 5 }, /5 key-value heads/],
     ["experts", { ...llama, num_local_experts: 2, num_experts_per_tok: 8 }, /8 experts/],
+    ["text for a flag", { ...llama, tie_word_embeddings: "yes" }, /tie_word_embeddings is "yes"/],
+    ["text for a share", { ...llama, partial_rotary_factor: "half" }, /factor is "half"/],
+    ["heads of BERT", { ...MODELS["bert-base"]?.config, num_attention_heads: 7 }, /7 heads do not/],
+    ["a family without a reader", { model_type: "swin" }, /model_type "swin" has no reader/],
+    [
+      "another task",
+      {
+        ...MODELS["t5-small"]?.config,
+        model_type: "t5",
+        d_kv: 64,
+        architectures: ["T5EncoderModel"],
+      },
+      /T5EncoderModel has no reader/,
+    ],
     ["deep objects", { text_config: { text_config: {} } }, /no hidden_size/],
   ])("%s", (_, config, message) => {
     expect(() => shape(config)).toThrow(message);

@@ -34,6 +34,7 @@ type Reader = (config: ModelConfig) => Read;
 export function readShape(values: JsonObject, name: string, source: string): ModelShape {
   const config = new ModelConfig(values, source);
   const read = readerOf(config)(config);
+  checkHeads(read.towers, source);
   const family = config.family === "" ? config.text("_class_name") : config.family;
   return {
     family,
@@ -44,6 +45,21 @@ export function readShape(values: JsonObject, name: string, source: string): Mod
     remarks: [],
     ...read,
   };
+}
+
+/** @throws TidemarkError TM-E085 where a head would have a fraction of a row's elements */
+function checkHeads(towers: readonly TowerShape[], source: string): void {
+  for (const { hidden, layers } of towers) {
+    for (const { layer } of layers) {
+      const attention = layer.kind === "transformer" ? layer.attention : null;
+      if (attention !== null && !Number.isInteger(attention.headSize)) {
+        throw notAModel(
+          source,
+          `${attention.heads} heads do not divide a hidden size of ${hidden}`,
+        );
+      }
+    }
+  }
 }
 
 const READERS: readonly { readonly families: readonly string[]; readonly read: Reader }[] = [
