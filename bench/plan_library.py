@@ -11,6 +11,7 @@ import sys
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification
+from transformers import AutoModelForImageTextToText
 from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq
 
 CLASSES = {
@@ -20,6 +21,17 @@ CLASSES = {
     "bert": AutoModelForMaskedLM,
     "roberta": AutoModelForMaskedLM,
     "distilbert": AutoModelForMaskedLM,
+    "electra": AutoModelForMaskedLM,
+    "mpnet": AutoModelForMaskedLM,
+    "deberta": AutoModelForMaskedLM,
+    "deberta-v2": AutoModelForMaskedLM,
+    "modernbert": AutoModelForMaskedLM,
+    "gemma3": AutoModelForImageTextToText,
+    "paligemma": AutoModelForImageTextToText,
+    "llava": AutoModelForImageTextToText,
+    "qwen2_vl": AutoModelForImageTextToText,
+    "qwen2_5_vl": AutoModelForImageTextToText,
+    "qwen3_vl": AutoModelForImageTextToText,
     "t5": AutoModelForSeq2SeqLM,
     "bart": AutoModelForSeq2SeqLM,
     "whisper": AutoModelForSpeechSeq2Seq,
@@ -51,11 +63,35 @@ def random_inputs(config, batch, sequence):
         side, length = config.vision_config.image_size, config.text_config.max_position_embeddings
         ids = torch.randint(1, config.text_config.vocab_size - 1, (batch, length))
         return {"pixel_values": torch.randn(batch, 3, side, side), "input_ids": ids, "return_loss": True}
+    if hasattr(config, "text_config"):
+        return image_and_text(config, batch, sequence)
     ids = torch.randint(2, config.vocab_size, (batch, sequence))
     if kind == "whisper":
         features = torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions)
         return {"input_features": features, "decoder_input_ids": ids, "labels": ids}
     return {"input_ids": ids, "labels": ids}
+
+
+def image_and_text(config, batch, sequence):
+    """One image and a text for each sequence; of the text, as many tokens as the image has rows are those of the image."""
+    vision = config.vision_config
+    ids = torch.randint(10, config.text_config.vocab_size, (batch, sequence))
+    if config.model_type.startswith("qwen"):
+        # The side that a plan assumes, because the configuration has none.
+        side = 448 // vision.patch_size
+        width = 3 * vision.temporal_patch_size * vision.patch_size**2
+        pixels = torch.randn(batch * side**2, width)
+        rows = (side // vision.spatial_merge_size) ** 2
+        ids[:, :rows] = config.image_token_id
+        grid = torch.tensor([[1, side, side]] * batch)
+        kinds = (ids == config.image_token_id).int()
+        return {"pixel_values": pixels, "image_grid_thw": grid, "mm_token_type_ids": kinds, "input_ids": ids, "labels": ids}
+    pixels = torch.randn(batch, 3, vision.image_size, vision.image_size)
+    side = vision.image_size // vision.patch_size
+    rows = config.mm_tokens_per_image if config.model_type == "gemma3" else side**2
+    ids[:, :rows] = config.image_token_index if hasattr(config, "image_token_index") else config.image_token_id
+    kinds = (torch.arange(sequence) < rows).int().expand(batch, sequence)
+    return {"pixel_values": pixels, "token_type_ids": kinds, "input_ids": ids, "labels": ids}
 
 
 def nbytes(tensors):

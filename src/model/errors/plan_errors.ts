@@ -12,6 +12,17 @@ export function notAModel(source: string, detail: string): TidemarkError {
   );
 }
 
+/** TM-E085: a family whose layers no reader knows, without weight files that show them. */
+export function noReader(source: string, what: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E085",
+    2,
+    `${oneLine(source)}: ${oneLine(what, 200)}`,
+    "a plan of other layers would be wrong",
+    "for a model built like a known one, set model_type to that family, such as llama, in a copy of the file",
+  );
+}
+
 /** TM-E086: a job that cannot be divided as asked: heads over devices, layers over stages. */
 export function cannotDivide(what: string, next: string): TidemarkError {
   return new TidemarkError("TM-E086", 2, oneLine(what), "", oneLine(next));

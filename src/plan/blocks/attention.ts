@@ -320,6 +320,16 @@ function eager(
     expensive: "matmul",
   });
   let scores = build.pointwise("scale", [product as Tensor], []);
+  if (shape.relativeRows !== undefined) {
+    const distances = shape.fused ? Math.min(shape.relativeRows, 2 * keys) : shape.relativeRows;
+    scores = disentangled(build, scores, {
+      query: wholeQuery,
+      key: wholeKey,
+      table: sequences * heads * distances * shape.headSize,
+      index: queries * keys,
+      products: sequences * heads * queries * distances,
+    });
+  }
   if (shape.softCap) {
     scores = build.pointwise("scale", [build.pointwise("tanh", [scores], ["output"])], []);
   }
@@ -355,4 +365,37 @@ function eager(
     expensive: "matmul",
   });
   return build.copy(mixed as Tensor);
+}
+
+/**
+ * DeBERTa (He et al. 2021, section 3.1): products of queries with the keys of distances and of keys with their queries,
+ * gathered by the distance of each pair. Kept: both tables, repeated for each sequence, the products, and two tables of
+ * indices. Version 1 reads as many rows of its table as the sequence has distances.
+ */
+function disentangled(
+  build: LayerBuilder,
+  scores: Tensor,
+  sizes: { query: Tensor; key: Tensor; table: number; index: number; products: number },
+): Tensor {
+  const { tape } = build;
+  let sum = scores;
+  for (const own of [sizes.query, sizes.key]) {
+    const [product] = tape.op({
+      name: "relative",
+      inputs: [own],
+      makes: [{ elements: sizes.products, itemBytes: own.itemBytes }],
+      saves: [own],
+      extraSaved: [sizes.table * own.itemBytes],
+      expensive: "matmul",
+    });
+    const [gathered] = tape.op({
+      name: "gather",
+      inputs: [product as Tensor],
+      makes: [{ elements: scores.elements, itemBytes: scores.itemBytes }],
+      saves: [product as Tensor],
+      extraSaved: [sizes.index * 8],
+    });
+    sum = build.add(sum, gathered as Tensor);
+  }
+  return sum;
 }

@@ -36,16 +36,17 @@ export function headAndLoss(
   const rows = head.kind === "class" ? rules.batch : place.rows;
   const width = place.hidden;
   const input = rows * width < x.elements ? tape.slice(x, rows * width) : x;
-  const hidden = head.transform ? transform(build, input, width) : input;
+  const outputs = head.transformWidth ?? width;
+  const hidden = head.transform ? transform(build, input, width, outputs) : input;
   if (rules.training && rules.loss === "fused" && head.kind === "language") {
-    fusedLoss(build, hidden, head, width);
+    fusedLoss(build, hidden, head, outputs);
     return;
   }
   if (rules.training && rules.loss === "chunked" && head.kind === "language") {
-    chunkedLoss(build, hidden, head, width);
+    chunkedLoss(build, hidden, head, outputs);
     return;
   }
-  let logits = project(build, hidden, head, width);
+  let logits = project(build, hidden, head, outputs);
   if (head.softCap) {
     const capped = build.pointwise("tanh", [build.pointwise("scale", [logits], [])], ["output"]);
     logits = build.pointwise("scale", [capped], []);
@@ -79,16 +80,16 @@ function chunkedLoss(build: LayerBuilder, x: Tensor, head: HeadShape, width: num
   }
 }
 
-function transform(build: LayerBuilder, x: Tensor, width: number): Tensor {
+function transform(build: LayerBuilder, x: Tensor, width: number, outputs: number): Tensor {
   const dense = build.linear(x, {
     name: "dense",
     inputs: width,
-    outputs: width,
+    outputs,
     bias: true,
     group: "other",
   });
   const active = build.activation(dense, "gelu");
-  return build.norm(active, width, { kind: "layer", bias: true, affine: true });
+  return build.norm(active, outputs, { kind: "layer", bias: true, affine: true });
 }
 
 /** Of several uses of the matrix, one is counted, and the gradients of the others are added to that of one. */

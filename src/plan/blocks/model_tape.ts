@@ -174,10 +174,22 @@ function embed(
     const channels = firstChannels(tower);
     return tape.input(rules.batch * channels.elements, itemBytes);
   }
+  const width = x.elements / rows;
   if (tower.embeddingNorm !== null) {
-    x = build.norm(x, tower.hidden, tower.embeddingNorm);
+    x = build.norm(x, width, tower.embeddingNorm);
   }
-  return tower.embeddingDropout && rules.dropout && isText && positions > 0 ? build.dropout(x) : x;
+  if (tower.embeddingDropout && rules.dropout && isText && positions > 0) {
+    x = build.dropout(x);
+  }
+  return tower.embeddingProjection === undefined
+    ? x
+    : build.linear(x, {
+        name: "embeddings_project",
+        inputs: width,
+        outputs: tower.hidden,
+        bias: tower.embeddingProjection.bias,
+        group: "other",
+      });
 }
 
 function firstChannels({ layers }: TowerShape): { elements: number } {

@@ -103,9 +103,23 @@ function explain(parts: PlanComparisonJson["parts"], difference: Bytes): string 
   if (largest === undefined) {
     return `${formatBytesBriefly(Math.abs(difference))} ${difference > 0 ? "less" : "more"} than planned; only the total was measured`;
   }
+  // Memory of one part that the measurement assigns to another: a cuBLAS workspace made during the step.
+  const opposite = parts.find(
+    ({ part, differenceBytes }) =>
+      part !== largest.part &&
+      Math.abs(largest.differenceBytes + differenceBytes) < Math.abs(largest.differenceBytes) / 10,
+  );
+  if (opposite !== undefined) {
+    const [from, to] =
+      largest.differenceBytes > 0 ? [largest.part, opposite.part] : [opposite.part, largest.part];
+    return `${formatBytesBriefly(Math.abs(opposite.differenceBytes))} planned as ${from} was measured as ${to}; likely a workspace that was allocated during the step`;
+  }
   const less = largest.differenceBytes > 0;
-  const reason = REASONS[largest.part as Group];
-  return `${largest.part}: ${formatBytesBriefly(Math.abs(largest.differenceBytes))} ${less ? "less" : "more"} than planned; likely ${reason}`;
+  const size = formatBytesBriefly(Math.abs(largest.differenceBytes));
+  if (less && largest.part === "other") {
+    return `other: ${size} less than planned; likely workspaces that were not allocated yet`;
+  }
+  return `${largest.part}: ${size} ${less ? "less" : "more"} than planned; likely ${REASONS[largest.part as Group]}`;
 }
 
 /** Compares vLLM's figures with the plan for the same engine. */

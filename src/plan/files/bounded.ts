@@ -25,7 +25,7 @@ export function readJson(path: string): JsonObject {
   const text = readBounded(path, LARGEST_CONFIG).toString("utf8");
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parsed(text);
   } catch {
     throw notAModel(path, "it is not JSON");
   }
@@ -33,6 +33,19 @@ export function readJson(path: string): JsonObject {
     throw notAModel(path, "it is not a JSON object");
   }
   return value as JsonObject;
+}
+
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
+
+/** JSON as Python writes it: `Infinity` and `NaN` (Mamba 2's time_step_limit) are values, here null. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return JSON.parse(
+      text.replace(STRING_OR_NUMBER, (word) => (word.startsWith('"') ? word : "null")),
+    );
+  }
 }
 
 /** The whole file, of at most `limit` bytes. Only regular files: a pipe would never end. */

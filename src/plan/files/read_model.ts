@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileUnusable } from "../../model/errors/errors.js";
-import { notAModel } from "../../model/errors/plan_errors.js";
+import { noReader, notAModel } from "../../model/errors/plan_errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { parameterCount } from "../model_facts.js";
 import type { ModelShape, TowerShape } from "../shape/model_shape.js";
@@ -24,7 +24,7 @@ export function readModel(path: string): ModelShape {
   if (path.endsWith(".safetensors")) {
     return fromTensors(safetensorsHeader(path), name, path);
   }
-  return readShape(readJson(path), basename(dirname(resolve(path))), path);
+  return readable(readShape(readJson(path), basename(dirname(resolve(path))), path), path);
 }
 
 /** vLLM writes a few hundred lines before it serves; a log of requests may follow. */
@@ -46,7 +46,7 @@ function readFolder(folder: string, name: string): ModelShape {
   if (names.includes("config.json")) {
     const file = join(folder, "config.json");
     const model = readShape(readJson(file), name, file);
-    return tensors === null ? model : withWeightFiles(model, tensors);
+    return tensors === null ? readable(model, file) : withWeightFiles(model, tensors, file);
   }
   if (tensors !== null) {
     return fromTensors(tensors, name, folder);
@@ -70,21 +70,38 @@ function fromTensors(tensors: readonly WeightTensor[], name: string, source: str
       remarks: ["no config.json: sizes are read from the tensors, heads are guessed"],
     },
     tensors,
+    source,
   );
+}
+
+/** @throws TidemarkError TM-E085 for an unknown family without weight files, whose layers nothing confirms */
+function readable(model: ModelShape, source: string): ModelShape {
+  if (!model.known && model.weightFiles === undefined) {
+    throw noReader(
+      source,
+      model.family === ""
+        ? "it has no model_type, and no weight files lie beside it"
+        : `model_type "${model.family}" has no reader, and no weight files lie beside it`,
+    );
+  }
+  return model;
 }
 
 function readGguf(path: string, name: string): ModelShape {
   const { config, parameters, bytes } = ggufHeader(path);
   const model = readShape(config, name, path);
-  return corrected({
-    ...model,
-    stored: {
-      dtype: "fp16",
-      quantization:
-        bytes / parameters < 1.9 ? { dtype: "int4", bytesPerWeight: bytes / parameters } : null,
+  return corrected(
+    {
+      ...model,
+      stored: {
+        dtype: "fp16",
+        quantization:
+          bytes / parameters < 1.9 ? { dtype: "int4", bytesPerWeight: bytes / parameters } : null,
+      },
+      weightFiles: { parameters, bytes },
     },
-    weightFiles: { parameters, bytes },
-  });
+    path,
+  );
 }
 
 /** Elements of one stored byte, of types that pack several weights. */
@@ -98,18 +115,24 @@ function weightsOf({ dtype, shape, name }: WeightTensor): number {
   return isScale ? 0 : elements * (dtype === "U8" ? 2 : packed);
 }
 
-function withWeightFiles(model: ModelShape, tensors: readonly WeightTensor[]): ModelShape {
+function withWeightFiles(
+  model: ModelShape,
+  tensors: readonly WeightTensor[],
+  source: string,
+): ModelShape {
   const bytes = tensors.reduce((sum, each) => sum + each.bytes, 0);
   const parameters = tensors.reduce((sum, each) => sum + weightsOf(each), 0);
   return Number.isSafeInteger(parameters) && parameters > 0
-    ? corrected({ ...model, weightFiles: { parameters, bytes } })
-    : model;
+    ? corrected({ ...model, weightFiles: { parameters, bytes } }, source)
+    : readable(model, source);
 }
 
 const SMALL_DIFFERENCE = 0.003;
+/** Of the weights of an unknown family: with more, its layers are not those of Llama. */
+const LARGEST_DIFFERENCE = 0.1;
 
 /** Parameters that the weight files have and the shape does not are added to the last tower. */
-function corrected(model: ModelShape): ModelShape {
+function corrected(model: ModelShape, source: string): ModelShape {
   const stored = model.weightFiles?.parameters ?? 0;
   const planned = parameterCount(model);
   const missing = stored - planned;
@@ -117,6 +140,12 @@ function corrected(model: ModelShape): ModelShape {
     return model;
   }
   const remark = `the weight files hold ${(stored / 1e9).toFixed(3)}e9 parameters, the configuration describes ${(planned / 1e9).toFixed(3)}e9`;
+  if (!model.known && Math.abs(missing) > LARGEST_DIFFERENCE * stored) {
+    throw noReader(
+      source,
+      `model_type "${model.family}" has no reader, and it is not built like Llama: ${remark}`,
+    );
+  }
   const last = model.towers.at(-1) as TowerShape;
   const towers =
     missing > 0

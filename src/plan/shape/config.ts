@@ -62,19 +62,27 @@ export class ModelConfig {
     return undefined;
   }
 
+  /** A number from 0, or `otherwise`. @throws TidemarkError TM-E085 for text and negative numbers */
   fraction(otherwise: number, ...names: string[]): number {
     for (const name of names) {
       const value = this.values[name];
-      if (typeof value === "number" && value >= 0 && value <= LARGEST) {
+      if (typeof value === "string" || (typeof value === "number" && !(value >= 0))) {
+        throw notAModel(this.source, `${name} is ${shown(value)}, not a number from 0`);
+      }
+      if (typeof value === "number" && value <= LARGEST) {
         return value;
       }
     }
     return otherwise;
   }
 
+  /** @throws TidemarkError TM-E085 for text */
   flag(otherwise: boolean, ...names: string[]): boolean {
     for (const name of names) {
       const value = this.values[name];
+      if (typeof value === "string") {
+        throw notAModel(this.source, `${name} is ${shown(value)}, not true or false`);
+      }
       if (typeof value === "boolean") {
         return value;
       }
@@ -90,6 +98,11 @@ export class ModelConfig {
       }
     }
     return "";
+  }
+
+  /** The first of `architectures`: the class that the weights were saved from; empty if it is absent. */
+  get architecture(): string {
+    return this.words("architectures")[0] ?? "";
   }
 
   /** A list of whole numbers; empty if it is absent. */

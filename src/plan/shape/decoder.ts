@@ -1,161 +1,17 @@
 /** Decoders: Llama and its relatives, and the families that differ from it in more than sizes. */
-import { notAModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
+import { type FamilyFacts, factsOf } from "./decoder_families.js";
+import { attentionOf, mlpOf, moeOf } from "./decoder_parts.js";
+import { NO_HEAD } from "./diffusion.js";
+import { labelsOf } from "./encoder.js";
 import type {
-  Activation,
-  AttentionShape,
   EmbeddingShape,
   HeadShape,
   LayerRun,
-  MlpShape,
-  MoeShape,
   NormShape,
   TowerShape,
   TransformerLayer,
 } from "./model_shape.js";
-
-/** How a family differs from Llama; absent: as Llama. */
-interface FamilyFacts {
-  readonly norm?: "layer" | "layer-plain" | "layer-parts";
-  readonly placement?: TransformerLayer["placement"];
-  readonly parallel?: 1 | 2;
-  readonly plainMlp?: true;
-  readonly activation?: Activation;
-  readonly attentionBias?: true;
-  readonly outputBias?: true;
-  readonly mlpBias?: true;
-  readonly fusedQkv?: true;
-  readonly fusedMlp?: true;
-  readonly headNorm?: "head" | "row";
-  readonly positions?: "learned" | "alibi";
-  readonly tied?: true;
-  readonly dropout?: true;
-  readonly headBias?: true;
-  readonly embeddingNorm?: true;
-  readonly softCap?: true;
-  /** Rows that a table of positions has beyond the positions (OPT). */
-  readonly extraPositions?: number;
-  readonly sinks?: true;
-  readonly contiguous?: true;
-  readonly narrowSoftmax?: true;
-  readonly wideNorm?: true;
-}
-
-const GPT2: FamilyFacts = {
-  norm: "layer",
-  plainMlp: true,
-  activation: "gelu_python",
-  attentionBias: true,
-  outputBias: true,
-  mlpBias: true,
-  fusedQkv: true,
-  positions: "learned",
-  tied: true,
-  dropout: true,
-  narrowSoftmax: true,
-};
-
-const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
-  llama: {},
-  mistral: {},
-  mixtral: {},
-  qwen2: { attentionBias: true },
-  qwen2_moe: { attentionBias: true },
-  qwen3: { headNorm: "head" },
-  qwen3_moe: { headNorm: "head" },
-  deepseek_v2: {},
-  deepseek_v3: {},
-  granite: {},
-  granitemoe: {},
-  gpt_oss: {
-    attentionBias: true,
-    outputBias: true,
-    mlpBias: true,
-    activation: "clamped",
-    sinks: true,
-  },
-  olmo: { norm: "layer-plain" },
-  olmo2: { placement: "after", headNorm: "row", wideNorm: true },
-  olmoe: { headNorm: "row" },
-  phi3: { fusedQkv: true, fusedMlp: true, contiguous: true },
-  phimoe: { norm: "layer" },
-  glm: { fusedMlp: true, attentionBias: true },
-  gemma: { tied: true, activation: "gelu", wideNorm: true },
-  gemma2: {
-    tied: true,
-    activation: "gelu",
-    placement: "sandwich",
-    softCap: true,
-    wideNorm: true,
-  },
-  gemma3_text: {
-    tied: true,
-    activation: "gelu",
-    placement: "sandwich",
-    headNorm: "head",
-    wideNorm: true,
-  },
-  cohere: { norm: "layer-parts", parallel: 1, tied: true },
-  stablelm: { norm: "layer" },
-  starcoder2: {
-    tied: true,
-    norm: "layer",
-    plainMlp: true,
-    activation: "gelu",
-    attentionBias: true,
-    outputBias: true,
-    mlpBias: true,
-  },
-  phi: {
-    norm: "layer",
-    parallel: 1,
-    plainMlp: true,
-    activation: "gelu_python",
-    attentionBias: true,
-    outputBias: true,
-    mlpBias: true,
-    headBias: true,
-  },
-  gpt2: GPT2,
-  gpt_bigcode: { ...GPT2, activation: "gelu" },
-  gpt_neox: {
-    ...omit(GPT2, "positions", "tied", "dropout", "narrowSoftmax"),
-    activation: "gelu",
-    parallel: 2,
-  },
-  gptj: {
-    ...omit(GPT2, "positions", "tied", "fusedQkv", "attentionBias", "outputBias", "dropout"),
-    parallel: 1,
-    headBias: true,
-  },
-  opt: { ...omit(GPT2, "fusedQkv", "narrowSoftmax"), activation: "relu", extraPositions: 2 },
-  // Its GELU is an autograd function that keeps its input alone (modeling_bloom.py, GeLUFunction).
-  bloom: {
-    ...omit(GPT2, "dropout", "narrowSoftmax"),
-    activation: "gelu",
-    positions: "alibi",
-    embeddingNorm: true,
-  },
-  falcon: {
-    narrowSoftmax: true,
-    norm: "layer",
-    parallel: 1,
-    plainMlp: true,
-    activation: "gelu",
-    fusedQkv: true,
-    tied: true,
-  },
-  mpt: {
-    norm: "layer",
-    plainMlp: true,
-    activation: "gelu",
-    fusedQkv: true,
-    positions: "alibi",
-    tied: true,
-  },
-};
-
-export const DECODER_FAMILIES: readonly string[] = Object.keys(FAMILIES);
 
 /** What a decoder's reader returns: its tower and head. */
 export interface DecoderShape {
@@ -167,7 +23,8 @@ export interface DecoderShape {
 
 /** @param family another name than the configuration's own `model_type` where its facts apply */
 export function readDecoder(config: ModelConfig, family = config.family): DecoderShape {
-  const facts = FAMILIES[family] ?? {};
+  const own = factsOf(family);
+  const facts = own ?? {};
   const hidden = config.size("hidden_size", "n_embd", "d_model", "model_dim");
   const layers = config.layers("num_hidden_layers", "n_layer", "n_layers", "num_layers");
   const vocabulary = config.size("vocab_size");
@@ -190,7 +47,6 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
       width: hidden,
     });
   }
-  const tied = config.flag(facts.tied === true, "tie_word_embeddings");
   return {
     tower: {
       name: "decoder",
@@ -203,19 +59,36 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
       layers: layerRuns(config, facts, { hidden, layers, norm }),
       finalNorm:
         family === "opt" && config.flag(true, "do_layer_norm_before") === false ? null : norm,
-      // OPT 350m projects between two widths.
-      otherParameters: embedded === hidden ? 0 : 2 * embedded * hidden,
+      // OPT 350m projects between two widths, before the layers and after them.
+      ...(embedded === hidden ? {} : { embeddingProjection: { bias: false } }),
+      otherParameters: embedded === hidden ? 0 : embedded * hidden,
     },
-    head: {
-      kind: "language",
-      outputs: vocabulary,
-      tied,
-      bias: facts.headBias === true,
-      transform: false,
-      softCap: config.fraction(0, "final_logit_softcapping") > 0,
-    },
+    head: headOf(config, facts, vocabulary),
     longest,
-    known: family in FAMILIES,
+    known: own !== null,
+  };
+}
+
+/** The head that the architecture names: GPT2LMHeadModel, LlamaForSequenceClassification, MistralModel. */
+function headOf(config: ModelConfig, facts: FamilyFacts, vocabulary: number): HeadShape {
+  const base = { tied: false, bias: false, transform: false, softCap: false } as const;
+  const architecture = config.architecture;
+  if (architecture.endsWith("ForSequenceClassification")) {
+    return { ...base, kind: "class", outputs: labelsOf(config, 2) };
+  }
+  if (architecture.endsWith("ForTokenClassification")) {
+    return { ...base, kind: "language", outputs: labelsOf(config, 2), bias: true };
+  }
+  if (architecture.endsWith("Model") && !/(?:LMHead|DoubleHeads)Model$/.test(architecture)) {
+    return NO_HEAD;
+  }
+  return {
+    ...base,
+    kind: "language",
+    outputs: vocabulary,
+    tied: config.flag(facts.tied === true, "tie_word_embeddings"),
+    bias: facts.headBias === true,
+    softCap: config.fraction(0, "final_logit_softcapping") > 0,
   };
 }
 
@@ -284,160 +157,13 @@ function layerOf(
       config.fraction(
         facts.dropout === true ? 0.1 : 0,
         "resid_pdrop",
+        "residual_dropout",
         "dropout",
         "hidden_dropout",
       ) > 0,
     attentionDropout: config.fraction(0, "attn_pdrop", "attention_dropout") > 0,
     scales: 0,
     modulation: 0,
-  };
-}
-
-export function attentionOf(
-  config: ModelConfig,
-  facts: FamilyFacts,
-  hidden: number,
-  window: number,
-): AttentionShape {
-  const heads = config.size("num_attention_heads", "n_head", "n_heads", "num_heads");
-  const headSize =
-    config.optionalSize("head_dim", "attention_head_dim", "kv_channels") ?? hidden / heads;
-  if (!Number.isInteger(headSize)) {
-    throw notAModel(config.source, `${heads} heads do not divide a hidden size of ${hidden}`);
-  }
-  const latentRank = config.optionalSize("kv_lora_rank");
-  const base = {
-    heads,
-    kvHeads: kvHeadsOf(config, heads),
-    bias: config.flag(
-      facts.attentionBias === true,
-      "attention_bias",
-      "qkv_bias",
-      "bias",
-      "use_bias",
-    ),
-    outputBias: outputBiasOf(config, facts),
-    fused: facts.fusedQkv === true,
-    rotary: facts.positions === undefined && !config.flag(false, "alibi"),
-    rotaryShare: config.fraction(1, "partial_rotary_factor", "rotary_pct"),
-    queryKeyNorm: config.flag(false, "use_qk_norm", "qk_layernorm")
-      ? "head"
-      : (facts.headNorm ?? "none"),
-    window,
-    softCap: facts.softCap === true && config.fraction(0, "attn_logit_softcapping") > 0,
-    scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
-    bidirectional: false,
-    ...(facts.sinks === true ? { sinks: true } : {}),
-    ...(facts.wideNorm === true ? { wideNorm: true } : {}),
-    ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),
-    ...(facts.contiguous === true ? { contiguous: true } : {}),
-    ...(isOneHead(config) ? { copiesValues: true } : {}),
-  } as const;
-  if (latentRank === undefined) {
-    return { ...base, headSize };
-  }
-  const rotarySize = config.size("qk_rope_head_dim");
-  return {
-    ...base,
-    headSize: config.size("qk_nope_head_dim") + rotarySize,
-    valueHeadSize: config.size("v_head_dim"),
-    rotary: true,
-    latent: { queryRank: config.count(0, "q_lora_rank"), kvRank: latentRank, rotarySize },
-  };
-}
-
-function outputBiasOf(config: ModelConfig, facts: FamilyFacts): boolean {
-  // Llama's `attention_bias` gives the output a bias, too; that of Qwen 2 does not.
-  const fromConfig = facts.attentionBias !== true && config.flag(false, "attention_bias");
-  return config.flag(facts.outputBias === true || fromConfig, "use_bias", "bias");
-}
-
-function kvHeadsOf(config: ModelConfig, heads: number): number {
-  const found = config.optionalSize("num_key_value_heads", "num_kv_heads", "n_head_kv");
-  const kvHeads = isOneHead(config) ? 1 : (found ?? heads);
-  if (kvHeads > heads || heads % kvHeads !== 0) {
-    throw notAModel(config.source, `${kvHeads} key-value heads do not divide ${heads} heads`);
-  }
-  return kvHeads;
-}
-
-/** Falcon with one head of keys and values for all queries. */
-function isOneHead(config: ModelConfig): boolean {
-  return config.flag(false, "multi_query") && !config.flag(false, "new_decoder_architecture");
-}
-
-const ACTIVATIONS: Readonly<Record<string, Activation>> = {
-  silu: "silu",
-  swish: "silu",
-  gelu: "gelu",
-  gelu_pytorch_tanh: "gelu",
-  gelu_new: "gelu_python",
-  gelu_fast: "gelu_python",
-  quick_gelu: "quick_gelu",
-  relu: "relu",
-  relu2: "relu2",
-};
-
-export function activationOf(config: ModelConfig, otherwise: Activation): Activation {
-  const name = config.text(
-    "hidden_activation",
-    "hidden_act",
-    "activation_function",
-    "dense_act_fn",
-  );
-  return ACTIVATIONS[name] ?? otherwise;
-}
-
-function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): MlpShape {
-  const width =
-    config.optionalSize(
-      "intermediate_size",
-      "n_inner",
-      "ffn_dim",
-      "ffn_hidden_size",
-      "d_ff",
-      "inner_dim",
-    ) ?? 4 * hidden;
-  const wanted = activationOf(config, facts.activation ?? "silu");
-  // Gemma's configuration says "gelu" and runs the fused tanh approximation.
-  return {
-    width,
-    gated: facts.plainMlp !== true,
-    activation:
-      facts.activation === "clamped" || (facts.activation === "gelu" && wanted === "gelu_python")
-        ? facts.activation
-        : wanted,
-    bias: config.flag(facts.mlpBias === true, "mlp_bias", "use_bias"),
-    fused: facts.fusedMlp === true,
-  };
-}
-
-function moeOf(config: ModelConfig, dense: MlpShape): MlpShape | MoeShape {
-  const experts = config.optionalSize(
-    "num_local_experts",
-    "num_experts",
-    "n_routed_experts",
-    "moe_num_experts",
-  );
-  if (experts === undefined) {
-    return dense;
-  }
-  const perToken =
-    config.optionalSize("num_experts_per_tok", "num_experts_per_token", "moe_top_k") ?? 2;
-  if (perToken > experts) {
-    throw notAModel(config.source, `${perToken} experts for each token of ${experts}`);
-  }
-  const width = config.optionalSize("moe_intermediate_size") ?? dense.width;
-  const sharedCount = config.count(0, "n_shared_experts");
-  const sharedWidth = config.count(0, "shared_expert_intermediate_size") || sharedCount * width;
-  return {
-    experts,
-    perToken,
-    expert: { ...dense, width, fused: dense.gated },
-    shared: sharedWidth > 0 ? { ...dense, width: sharedWidth } : null,
-    sharedGate: config.has("shared_expert_intermediate_size"),
-    routerBias: config.family === "gpt_oss",
-    wideRouter: config.family.startsWith("deepseek"),
   };
 }
 
@@ -474,15 +200,4 @@ function windowsOf(config: ModelConfig, layers: number): number[] {
     }
     return index >= from || family === "mistral" ? window : 0;
   });
-}
-
-function omit<Facts extends object, Key extends keyof Facts>(
-  facts: Facts,
-  ...keys: Key[]
-): Omit<Facts, Key> {
-  const rest = { ...facts };
-  for (const key of keys) {
-    delete rest[key];
-  }
-  return rest;
 }

@@ -40,6 +40,8 @@ export interface AttentionShape {
   readonly softCap: boolean;
   /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
   readonly scoreBias: "none" | "relative" | "alibi";
+  /** Rows of learned distances that give keys and queries of their own (DeBERTa), repeated for each sequence. */
+  readonly relativeRows?: number;
   /** Sees later tokens, too. */
   readonly bidirectional: boolean;
   /** Multi-head latent attention (DeepSeek): ranks of the compressed queries (0: not compressed) and keys and values. */
@@ -183,6 +185,8 @@ export interface TowerShape {
   readonly embeddings: readonly EmbeddingShape[];
   /** Norm of the embeddings (BERT, BLOOM). */
   readonly embeddingNorm: NormShape | null;
+  /** A matrix from the embeddings' width to that of the layers, where they differ (ELECTRA, OPT 350m). */
+  readonly embeddingProjection?: { readonly bias: boolean };
   readonly embeddingDropout: boolean;
   /** Convolution before the first layer (patches, audio), as a matrix: input size and outputs. */
   readonly stems: readonly { name: string; input: number; output: number; bias: boolean }[];
@@ -201,6 +205,8 @@ export interface HeadShape {
   readonly bias: boolean;
   /** Dense layer, activation and norm before the logits (BERT). */
   readonly transform: boolean;
+  /** Outputs of that dense layer where they differ from its inputs (ELECTRA). */
+  readonly transformWidth?: number;
   /** Logits pass through tanh (Gemma 2). */
   readonly softCap: boolean;
 }

@@ -33,6 +33,72 @@ describe("published configurations", () => {
   });
 });
 
+/** Default configurations of transformers 5.17, and the parameters that its classes have (on the meta device). */
+const TYPES: Readonly<
+  Record<string, { class: string; parameters: number; config: Record<string, unknown> }>
+> = JSON.parse(
+  readFileSync(new URL("../../../test/data/plan/model_types.json", import.meta.url), "utf8"),
+);
+
+describe("default configurations of transformers", () => {
+  it.each(Object.keys(TYPES))("%s: the parameters of its class, or no reader", (type) => {
+    const { parameters, config } = TYPES[type] as (typeof TYPES)[string];
+    let model: ReturnType<typeof shape>;
+    try {
+      model = shape(config);
+    } catch (error) {
+      expect(String(error)).toMatch(/TM-E085 [^\n]+ has no reader[^\n]*$/);
+      return;
+    }
+    if (model.known) {
+      expect(Math.abs(parameterCount(model) / parameters - 1)).toBeLessThan(2e-4);
+    }
+  });
+
+  it("families that are read", () => {
+    const known = Object.values(TYPES).filter(({ config }) => {
+      try {
+        return shape(config).known;
+      } catch {
+        return false;
+      }
+    });
+    expect(known.length).toBeGreaterThan(90);
+  });
+
+  it("a nested configuration without its defaults (Gemma 3 4B as published)", () => {
+    const model = shape({
+      model_type: "gemma3",
+      text_config: {
+        hidden_size: 2560,
+        intermediate_size: 10240,
+        model_type: "gemma3_text",
+        num_hidden_layers: 34,
+        sliding_window: 1024,
+      },
+      vision_config: {
+        hidden_size: 1152,
+        image_size: 896,
+        intermediate_size: 4304,
+        model_type: "siglip_vision_model",
+        num_attention_heads: 16,
+        num_hidden_layers: 27,
+        patch_size: 14,
+        vision_use_head: false,
+      },
+    });
+    expect(parameterCount(model)).toBe(4_300_079_472);
+  });
+
+  it.each([
+    ["LlamaForSequenceClassification", 7_504_924_672 + 2 * 4096],
+    ["LlamaModel", 7_504_924_672],
+  ])("the architecture names the head: %s", (architecture, parameters) => {
+    const model = shape({ ...llama, architectures: [architecture] });
+    expect(parameterCount(model)).toBe(parameters);
+  });
+});
+
 describe("bytes of one token in the cache", () => {
   it.each([
     ["llama-3.1-8b", 131_072],
@@ -59,6 +125,20 @@ describe("hostile configurations end in one line", () => {
     ["no whole head", { ...llama, num_attention_heads: 33 }, /do not divide/],
     ["groups", { ...llama, num_key_value_heads: 5 }, /5 key-value heads/],
     ["experts", { ...llama, num_local_experts: 2, num_experts_per_tok: 8 }, /8 experts/],
+    ["text for a flag", { ...llama, tie_word_embeddings: "yes" }, /tie_word_embeddings is "yes"/],
+    ["text for a share", { ...llama, partial_rotary_factor: "half" }, /factor is "half"/],
+    ["heads of BERT", { ...MODELS["bert-base"]?.config, num_attention_heads: 7 }, /7 heads do not/],
+    ["a family without a reader", { model_type: "swin" }, /model_type "swin" has no reader/],
+    [
+      "another task",
+      {
+        ...MODELS["t5-small"]?.config,
+        model_type: "t5",
+        d_kv: 64,
+        architectures: ["T5EncoderModel"],
+      },
+      /T5EncoderModel has no reader/,
+    ],
     ["deep objects", { text_config: { text_config: {} } }, /no hidden_size/],
   ])("%s", (_, config, message) => {
     expect(() => shape(config)).toThrow(message);

@@ -1,16 +1,25 @@
 /** A model's configuration as a shape: one reader for each kind of architecture. */
-import { notAModel } from "../../model/errors/plan_errors.js";
+import { noReader, notAModel } from "../../model/errors/plan_errors.js";
 import { type JsonObject, ModelConfig } from "./config.js";
-import { readDecoder } from "./decoder.js";
+import { type DecoderShape, readDecoder } from "./decoder.js";
+import { factsOf } from "./decoder_families.js";
 import { NO_HEAD, readDiffusionTransformer, readUnet } from "./diffusion.js";
 import { ENCODER_FAMILIES, readEncoder } from "./encoder.js";
-import type { ModelShape } from "./model_shape.js";
+import { IMAGE_AND_TEXT_FAMILIES, readImageAndText } from "./image_and_text.js";
+import type { HeadShape, ModelShape, TowerShape } from "./model_shape.js";
+import { filledAs } from "./nested_defaults.js";
 import { readSequenceToSequence, SEQUENCE_FAMILIES } from "./sequence_to_sequence.js";
-import { readJamba, readStateSpace, STATE_SPACE_FAMILIES } from "./state_space_models.js";
+import {
+  readBamba,
+  readJamba,
+  readStateSpace,
+  STATE_SPACE_FAMILIES,
+} from "./state_space_models.js";
 import { storedWeights } from "./stored_weights.js";
 import {
-  readImageAndText,
+  IMAGE_TOWER_FAMILIES,
   readImageClassifier,
+  readImageTower,
   readResnet,
   readTwoTowers,
   TWO_TOWER_FAMILIES,
@@ -19,11 +28,13 @@ import {
 
 type Read = Pick<ModelShape, "towers" | "head"> &
   Partial<Pick<ModelShape, "longestSequence" | "known" | "remarks">>;
+type Reader = (config: ModelConfig) => Read;
 
 /** @param source the file, for errors. @throws TidemarkError TM-E085 */
 export function readShape(values: JsonObject, name: string, source: string): ModelShape {
   const config = new ModelConfig(values, source);
   const read = readerOf(config)(config);
+  checkHeads(read.towers, source);
   const family = config.family === "" ? config.text("_class_name") : config.family;
   return {
     family,
@@ -36,52 +47,63 @@ export function readShape(values: JsonObject, name: string, source: string): Mod
   };
 }
 
-function readerOf(config: ModelConfig): (config: ModelConfig) => Read {
-  const { family } = config;
-  const diffusion = diffusionReader(config.text("_class_name"));
-  if (diffusion !== null) {
-    return diffusion;
+/** @throws TidemarkError TM-E085 where a head would have a fraction of a row's elements */
+function checkHeads(towers: readonly TowerShape[], source: string): void {
+  for (const { hidden, layers } of towers) {
+    for (const { layer } of layers) {
+      const attention = layer.kind === "transformer" ? layer.attention : null;
+      if (attention !== null && !Number.isInteger(attention.headSize)) {
+        throw notAModel(
+          source,
+          `${attention.heads} heads do not divide a hidden size of ${hidden}`,
+        );
+      }
+    }
   }
-  if (SEQUENCE_FAMILIES.includes(family)) {
-    return (own) => {
-      const { towers, head, longest } = readSequenceToSequence(own);
-      return { towers, head, longestSequence: longest };
-    };
-  }
-  if (ENCODER_FAMILIES.includes(family)) {
-    return (own) => {
-      const { tower, head, longest } = readEncoder(own);
-      return { towers: [tower], head, longestSequence: longest };
-    };
-  }
-  if (STATE_SPACE_FAMILIES.includes(family)) {
-    return oneTower(readStateSpace);
-  }
-  if (VISION_FAMILIES.includes(family)) {
-    return oneTower(readImageClassifier);
-  }
-  if (family === "resnet") {
-    return oneTower(readResnet);
-  }
-  if (TWO_TOWER_FAMILIES.includes(family)) {
-    return (own) => {
-      const { towers, longest } = readTwoTowers(own);
-      return { towers, head: NO_HEAD, longestSequence: longest };
-    };
-  }
-  return family === "jamba" ? (own) => decoderRead(readJamba(own), own) : readText;
 }
 
-function oneTower(
-  read: (config: ModelConfig) => { tower: ModelShape["towers"][number]; head: ModelShape["head"] },
-) {
-  return (config: ModelConfig): Read => {
-    const { tower, head } = read(config);
-    return { towers: [tower], head };
+const READERS: readonly { readonly families: readonly string[]; readonly read: Reader }[] = [
+  { families: SEQUENCE_FAMILIES, read: withLongest(readSequenceToSequence) },
+  { families: ENCODER_FAMILIES, read: withLongest(readEncoder) },
+  { families: STATE_SPACE_FAMILIES, read: withLongest(readStateSpace) },
+  { families: VISION_FAMILIES, read: withLongest(readImageClassifier) },
+  { families: IMAGE_TOWER_FAMILIES, read: withLongest(readImageTower) },
+  { families: ["resnet"], read: withLongest(readResnet) },
+  { families: TWO_TOWER_FAMILIES, read: withLongest(readTwoTowers) },
+  { families: IMAGE_AND_TEXT_FAMILIES, read: withLongest(readImageAndText) },
+  { families: ["jamba"], read: withLongest(readJamba) },
+  { families: ["bamba"], read: withLongest(readBamba) },
+];
+
+function readerOf(config: ModelConfig): Reader {
+  return (
+    diffusionReader(config.text("_class_name")) ??
+    READERS.find(({ families }) => families.includes(config.family))?.read ??
+    readText
+  );
+}
+
+interface Found extends Partial<Pick<ModelShape, "known" | "remarks">> {
+  readonly tower?: TowerShape;
+  readonly towers?: readonly TowerShape[];
+  readonly head: HeadShape;
+  readonly longest?: number;
+}
+
+function withLongest(read: (config: ModelConfig) => Found): Reader {
+  return (config) => {
+    const { tower, towers, head, longest, known, remarks } = read(config);
+    return {
+      towers: towers ?? (tower === undefined ? [] : [tower]),
+      head,
+      longestSequence: longest ?? 0,
+      ...(known === undefined ? {} : { known }),
+      ...(remarks === undefined ? {} : { remarks }),
+    };
   };
 }
 
-function diffusionReader(kind: string): ((config: ModelConfig) => Read) | null {
+function diffusionReader(kind: string): Reader | null {
   if (/^UNet2D/.test(kind)) {
     return (config) => ({ towers: [readUnet(config)], head: NO_HEAD });
   }
@@ -97,34 +119,52 @@ function diffusionReader(kind: string): ((config: ModelConfig) => Read) | null {
   return null;
 }
 
-/** A decoder, alone or behind an image encoder. */
+/** Whether it describes a part beside its text (images, audio, a codec), which only a reader of its own can plan. */
+function hasOtherParts({ values }: ModelConfig): boolean {
+  return Object.entries(values).some(
+    ([name, value]) =>
+      name.endsWith("_config") &&
+      name !== "text_config" &&
+      name !== "quantization_config" &&
+      typeof value === "object" &&
+      value !== null,
+  );
+}
+
+/** A decoder; one of an unknown family is read like Llama, for its weight files to confirm. */
 function readText(config: ModelConfig): Read {
+  const { family } = config;
+  if (config.text("_class_name") !== "" && family === "") {
+    throw noReader(config.source, `_class_name "${config.text("_class_name")}" has no reader`);
+  }
   const text = config.part("text_config");
-  if (text !== null && config.part("vision_config") !== null) {
-    const { towers, head, longest, known } = readImageAndText(config);
-    return {
-      towers,
-      head,
-      longestSequence: longest,
-      known,
-      remarks: ["one image a sequence; its rows count as tokens of the sequence"],
-    };
+  const isKnown = factsOf(family) !== null;
+  if (!isKnown && hasOtherParts(config)) {
+    throw noReader(config.source, `model_type "${family}" has no reader`);
   }
   // Nested once: a text_config has no text_config of its own.
-  return readDecoderAlone(text ?? config);
-}
-
-function readDecoderAlone(config: ModelConfig): Read {
-  if (!config.has("hidden_size", "n_embd", "d_model")) {
-    throw notAModel(config.source, "it has no hidden_size");
+  const own = text === null || isKnown ? config : filledAs(text, text.family);
+  if (!own.has("hidden_size", "n_embd", "d_model")) {
+    throw isKnown || family === ""
+      ? notAModel(own.source, "it has no hidden_size")
+      : noReader(own.source, `model_type "${family}" has no reader`);
   }
-  return decoderRead(readDecoder(config), config);
+  if (isKnown) {
+    return decoderRead(readDecoder(own), own);
+  }
+  try {
+    return decoderRead(readDecoder(own), own);
+  } catch (error) {
+    throw family === "" ? error : noReader(own.source, unread(family, error));
+  }
 }
 
-function decoderRead(
-  { tower, head, longest, known }: ReturnType<typeof readDecoder>,
-  config: ModelConfig,
-): Read {
+function unread(family: string, error: unknown): string {
+  const [, detail] = /does not describe a model: ([^;]+)/.exec(String(error)) ?? [];
+  return `model_type "${family}" has no reader, and it is not built like Llama${detail === undefined ? "" : `: ${detail}`}`;
+}
+
+function decoderRead({ tower, head, longest, known }: DecoderShape, config: ModelConfig): Read {
   return {
     towers: [tower],
     head,

@@ -1,6 +1,7 @@
 /** Encoder and decoder: T5 and its relatives, BART, Whisper. */
+import { noReader } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
-import { activationOf } from "./decoder.js";
+import { activationOf } from "./decoder_parts.js";
 import { LAYER_NORM, plainAttention, plainLayer } from "./encoder.js";
 import type {
   HeadShape,
@@ -28,6 +29,10 @@ interface Read {
 }
 
 export function readSequenceToSequence(config: ModelConfig): Read {
+  const { architecture } = config;
+  if (/Encoder|CausalLM|Classification|QuestionAnswering/.test(architecture)) {
+    throw noReader(config.source, `${architecture} has no reader`);
+  }
   return config.has("d_kv") ? readT5(config) : readBart(config);
 }
 
@@ -140,7 +145,15 @@ function readBart(config: ModelConfig): Read {
                 shared: side === "decoder" && !isSpeech,
               },
             ]),
-        { name: "embed_positions", rows: (reads ? source : positions) + extra, width: hidden },
+        ...(config.family === "m2m_100"
+          ? []
+          : [
+              {
+                name: "embed_positions",
+                rows: (reads ? source : positions) + extra,
+                width: hidden,
+              },
+            ]),
       ],
       embeddingNorm: isSpeech ? null : LAYER_NORM,
       embeddingDropout: dropout,

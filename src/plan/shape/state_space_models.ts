@@ -1,4 +1,4 @@
-/** Mamba, Mamba 2, Falcon Mamba, and Jamba, which mixes state-space layers with attention and experts. */
+/** Mamba, Mamba 2, Falcon Mamba; Jamba and Bamba, which mix state-space layers with attention. */
 import type { ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import type { HeadShape, LayerRun, NormShape, StateSpaceShape, TowerShape } from "./model_shape.js";
@@ -44,7 +44,7 @@ export function readStateSpace(config: ModelConfig): { tower: TowerShape; head: 
 }
 
 function mixerOf(config: ModelConfig, hidden: number): StateSpaceShape {
-  const version = config.family === "mamba2" ? 2 : 1;
+  const version = config.family === "mamba2" || config.family === "bamba" ? 2 : 1;
   const expand = config.fraction(2, "expand", "mamba_expand");
   const inner =
     version === 2
@@ -67,10 +67,11 @@ function mixerOf(config: ModelConfig, hidden: number): StateSpaceShape {
         ? config.size("time_step_rank", "mamba_dt_rank")
         : Math.ceil(hidden / 16),
     heads: config.count(
-      version === 2 ? Math.round(inner / config.count(64, "head_dim")) : 0,
+      version === 2 ? Math.round(inner / config.count(64, "mamba_d_head", "head_dim")) : 0,
+      "mamba_n_heads",
       "num_heads",
     ),
-    groups: config.count(8, "n_groups"),
+    groups: config.count(config.family === "bamba" ? 1 : 8, "mamba_n_groups", "n_groups"),
     convolutionBias: config.flag(true, "use_conv_bias", "mamba_conv_bias"),
     bias: config.flag(false, "use_bias", "mamba_proj_bias"),
   };
@@ -115,4 +116,26 @@ export function readJamba(config: ModelConfig): DecoderShape {
       otherParameters: spaces * (mixer.timeRank + 2 * mixer.state),
     },
   };
+}
+
+/** Bamba: Mamba 2 in all layers but the listed ones, which attend; an MLP after each. */
+export function readBamba(config: ModelConfig): DecoderShape {
+  const decoder = readDecoder(config);
+  const { layer } = decoder.tower.layers[0] as LayerRun;
+  if (layer.kind !== "transformer") {
+    return decoder;
+  }
+  const mixer = mixerOf(config, decoder.tower.hidden);
+  const attends = new Set(config.sizes("attn_layer_indices"));
+  const layers = Array.from(
+    { length: config.layers("num_hidden_layers") },
+    (_, index): LayerRun[] =>
+      attends.has(index)
+        ? [{ count: 1, layer }]
+        : [
+            { count: 1, layer: { kind: "state-space", norm: RMS, mixer } },
+            { count: 1, layer: { ...layer, attention: null } },
+          ],
+  );
+  return { ...decoder, known: true, tower: { ...decoder.tower, layers: layers.flat() } };
 }

@@ -1,7 +1,8 @@
 /** Images: ViT and its relatives, CLIP's two towers, an image encoder before a decoder, ResNet. */
 import { notAModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
-import { activationOf, readDecoder } from "./decoder.js";
+import { activationOf } from "./decoder_parts.js";
+import { NO_HEAD } from "./diffusion.js";
 import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
 import type {
   Activation,
@@ -10,8 +11,18 @@ import type {
   LayerRun,
   TowerShape,
 } from "./model_shape.js";
+import { filledAs } from "./nested_defaults.js";
 
-export const VISION_FAMILIES: readonly string[] = ["vit", "deit", "dinov2", "beit", "vit_mae"];
+export const VISION_FAMILIES: readonly string[] = [
+  "vit",
+  "deit",
+  "dinov2",
+  "vit_mae",
+  "vit_msn",
+  "ijepa",
+];
+/** Image encoders without a head. */
+export const IMAGE_TOWER_FAMILIES: readonly string[] = ["clip_vision_model", "siglip_vision_model"];
 export const TWO_TOWER_FAMILIES: readonly string[] = ["clip", "siglip", "chinese_clip"];
 
 const CLASS_HEAD = {
@@ -84,45 +95,67 @@ export function readImageClassifier(config: ModelConfig): { tower: TowerShape; h
   };
 }
 
-/** CLIP and SigLIP: an image and a text for each sample. */
-export function readTwoTowers(config: ModelConfig): { towers: TowerShape[]; longest: number } {
-  const vision = config.part("vision_config");
-  const text = config.part("text_config");
-  if (vision === null || text === null) {
+/** The image encoder of CLIP or SigLIP, with its pooler. */
+export function readImageTower(config: ModelConfig): { tower: TowerShape; head: HeadShape } {
+  const own = filledAs(config, config.family);
+  const isClip = config.family === "clip_vision_model";
+  const tower = imageTower(own, "image", isClip ? 1 : 0, isClip ? "quick_gelu" : "gelu");
+  const architecture = config.architecture;
+  const projection = architecture.endsWith("WithProjection") ? own.count(512, "projection_dim") : 0;
+  return {
+    tower: {
+      ...tower,
+      embeddingNorm: isClip ? LAYER_NORM : null,
+      otherParameters: isClip
+        ? projection * tower.hidden
+        : own.flag(true, "vision_use_head")
+          ? siglipPooler(own)
+          : 0,
+    },
+    head: NO_HEAD,
+  };
+}
+
+/** CLIP and SigLIP: an image and a text for each sample, or the image alone for a classifier. */
+export function readTwoTowers(config: ModelConfig): {
+  towers: TowerShape[];
+  head: HeadShape;
+  longest: number;
+} {
+  const kind = config.family === "siglip" ? "siglip" : "clip";
+  const isClip = kind === "clip";
+  const visionPart = config.part("vision_config");
+  const textPart = config.part("text_config");
+  if (visionPart === null || textPart === null) {
     throw notAModel(config.source, "vision_config or text_config is missing");
   }
-  const projection = config.count(512, "projection_dim");
-  const defaults = {
-    hidden_size: 512,
-    num_attention_heads: 8,
-    num_hidden_layers: 12,
-    intermediate_size: 2048,
-    vocab_size: 49408,
-  };
-  const own = text.filledFrom(defaults);
-  const hidden = own.size("hidden_size");
-  const isClip = config.family !== "siglip";
-  const eyes = vision.filledFrom({
-    hidden_size: 768,
-    num_attention_heads: 12,
-    num_hidden_layers: 12,
-    intermediate_size: 3072,
-    patch_size: 32,
-  });
-  const image = imageTower(
-    eyes.named(isClip ? "clip_vision" : "siglip_vision"),
-    "image",
-    isClip ? 1 : 0,
-    "quick_gelu",
+  const { tower: image } = readImageTower(
+    filledAs(visionPart, `${kind}_vision_model`).without("architectures"),
   );
-  const positions = own.optionalSize("max_position_embeddings") ?? (isClip ? 77 : 64);
+  if (config.architecture.endsWith("ForImageClassification")) {
+    const pooled = isClip ? { ...image, otherParameters: 0 } : image;
+    return { towers: [pooled], head: { ...CLASS_HEAD, outputs: labelsOf(config, 2) }, longest: 0 };
+  }
+  const own = filledAs(textPart, `${kind}_text_model`);
+  const projection = config.count(512, "projection_dim");
+  const hidden = own.size("hidden_size");
+  const width = own.size("intermediate_size");
+  const positions = own.size("max_position_embeddings");
+  const attention = plainAttention(own.size("num_attention_heads"), hidden, {
+    bidirectional: !isClip,
+  });
+  const layer = plainLayer(attention, width, {
+    mlp: {
+      width,
+      gated: false,
+      activation: activationOf(own, isClip ? "quick_gelu" : "gelu"),
+      bias: true,
+      fused: false,
+    },
+  });
   return {
     towers: [
-      {
-        ...image,
-        embeddingNorm: isClip ? LAYER_NORM : null,
-        otherParameters: isClip ? projection * image.hidden : 0,
-      },
+      isClip ? { ...image, otherParameters: projection * image.hidden } : image,
       {
         name: "text",
         hidden,
@@ -134,50 +167,22 @@ export function readTwoTowers(config: ModelConfig): { towers: TowerShape[]; long
         embeddingNorm: null,
         embeddingDropout: false,
         stems: [],
-        layers: [
-          {
-            count: own.layers("num_hidden_layers"),
-            layer: plainLayer(
-              plainAttention(own.size("num_attention_heads"), hidden, { bidirectional: !isClip }),
-              own.size("intermediate_size"),
-              {
-                mlp: {
-                  width: own.size("intermediate_size"),
-                  gated: false,
-                  activation: activationOf(own, "quick_gelu"),
-                  bias: true,
-                  fused: false,
-                },
-              },
-            ),
-          },
-        ],
+        layers: [{ count: own.layers("num_hidden_layers"), layer }],
         finalNorm: LAYER_NORM,
-        otherParameters: isClip ? projection * hidden + 1 : 0,
+        // A scale of the similarities; SigLIP has a bias, too, and a linear head.
+        otherParameters: isClip ? projection * hidden + 1 : hidden * hidden + hidden + 2,
       },
     ],
+    head: NO_HEAD,
     longest: positions,
   };
 }
 
-/** An image encoder whose rows enter a decoder (LLaVA, Gemma 3, PaliGemma, Idefics): both towers, one image a sequence. */
-export function readImageAndText(config: ModelConfig) {
-  const vision = config.part("vision_config") as ModelConfig;
-  const text = config.part("text_config") as ModelConfig;
-  const decoder = readDecoder(text);
-  const eyes = vision.filledFrom({ patch_size: 14 });
-  const image = imageTower(
-    eyes.named(vision.family === "" ? "clip_vision" : vision.family),
-    "image",
-    1,
-  );
-  const projector =
-    image.hidden * decoder.tower.hidden + decoder.tower.hidden * (decoder.tower.hidden + 2);
-  return {
-    ...decoder,
-    towers: [{ ...image, otherParameters: projector }, decoder.tower],
-    family: text.family,
-  };
+/** SigLIP pools its rows through attention of one learned query and an MLP. */
+export function siglipPooler(config: ModelConfig): number {
+  const hidden = config.size("hidden_size");
+  const width = config.size("intermediate_size");
+  return 4 * hidden * hidden + 8 * hidden + 2 * hidden * width + width;
 }
 
 /** ResNet of transformers: a stem and stages of bottlenecks; the first block of a stage halves the image. */

@@ -10,6 +10,8 @@ import {
 } from "../../../src/plan/job/options.js";
 import { formatCount } from "../format/numbers.js";
 
+const PADDED = "padded batches";
+
 interface ControlsProps {
   options: PlanOptions;
   /** Of the model; 0: not known. */
@@ -25,6 +27,12 @@ export function PlanControls({ options, longest, onChoose }: ControlsProps) {
       ) : (
         <ServeControls options={options} longest={longest} onChoose={onChoose} />
       )}
+      <Choice
+        name="Padding"
+        value={options.padded ? PADDED : "one length"}
+        values={[PADDED, "one length"]}
+        onChoose={(value) => onChoose({ ...options, padded: value === PADDED })}
+      />
       <Choice
         name="GPU"
         value={options.gpu.name}

@@ -1,0 +1,178 @@
+/** How each family of decoders differs from Llama. */
+import type { Activation, TransformerLayer } from "./model_shape.js";
+
+/** How a family differs from Llama; absent: as Llama. */
+export interface FamilyFacts {
+  readonly norm?: "layer" | "layer-plain" | "layer-parts";
+  readonly placement?: TransformerLayer["placement"];
+  readonly parallel?: 1 | 2;
+  readonly plainMlp?: true;
+  readonly activation?: Activation;
+  readonly attentionBias?: true;
+  readonly outputBias?: true;
+  readonly mlpBias?: true;
+  readonly fusedQkv?: true;
+  readonly fusedMlp?: true;
+  readonly headNorm?: "head" | "row";
+  readonly positions?: "learned" | "alibi";
+  readonly tied?: true;
+  readonly dropout?: true;
+  readonly headBias?: true;
+  readonly embeddingNorm?: true;
+  readonly softCap?: true;
+  /** Rows that a table of positions has beyond the positions (OPT). */
+  readonly extraPositions?: number;
+  readonly sinks?: true;
+  readonly contiguous?: true;
+  readonly narrowSoftmax?: true;
+  readonly wideNorm?: true;
+}
+
+const GPT2: FamilyFacts = {
+  norm: "layer",
+  plainMlp: true,
+  activation: "gelu_python",
+  attentionBias: true,
+  outputBias: true,
+  mlpBias: true,
+  fusedQkv: true,
+  positions: "learned",
+  tied: true,
+  dropout: true,
+  narrowSoftmax: true,
+};
+
+const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
+  llama: {},
+  mistral: {},
+  mixtral: {},
+  qwen2: { attentionBias: true },
+  qwen2_moe: { attentionBias: true },
+  qwen3: { headNorm: "head" },
+  qwen3_moe: { headNorm: "head" },
+  qwen2_vl_text: { attentionBias: true },
+  qwen3_vl_text: { headNorm: "head" },
+  qwen3_vl_moe_text: { headNorm: "head" },
+  deepseek_v2: {},
+  deepseek_v3: {},
+  granite: {},
+  granitemoe: {},
+  granitemoeshared: {},
+  helium: { wideNorm: true },
+  ernie4_5: {},
+  cwm: {},
+  ministral3: {},
+  smollm3: {},
+  seed_oss: { attentionBias: true },
+  arcee: { plainMlp: true, activation: "relu2" },
+  minicpm3: {},
+  youtu: {},
+  glm4_moe: { attentionBias: true },
+  gpt_oss: {
+    attentionBias: true,
+    outputBias: true,
+    mlpBias: true,
+    activation: "clamped",
+    sinks: true,
+  },
+  olmo: { norm: "layer-plain" },
+  olmo2: { placement: "after", headNorm: "row", wideNorm: true },
+  olmo3: { placement: "after", headNorm: "row", wideNorm: true },
+  exaone4: { placement: "after", headNorm: "head" },
+  olmoe: { headNorm: "row" },
+  phi3: { fusedQkv: true, fusedMlp: true, contiguous: true },
+  phimoe: { norm: "layer" },
+  glm: { fusedMlp: true, attentionBias: true },
+  glm4: { fusedMlp: true, attentionBias: true, placement: "sandwich" },
+  gemma: { tied: true, activation: "gelu", wideNorm: true },
+  gemma2: {
+    tied: true,
+    activation: "gelu",
+    placement: "sandwich",
+    softCap: true,
+    wideNorm: true,
+  },
+  gemma3_text: {
+    tied: true,
+    activation: "gelu",
+    placement: "sandwich",
+    headNorm: "head",
+    wideNorm: true,
+  },
+  vaultgemma: { tied: true, activation: "gelu", softCap: true, wideNorm: true },
+  cohere2: { norm: "layer-parts", parallel: 1, tied: true },
+  cohere: { norm: "layer-parts", parallel: 1, tied: true },
+  stablelm: { norm: "layer" },
+  starcoder2: {
+    tied: true,
+    norm: "layer",
+    plainMlp: true,
+    activation: "gelu",
+    attentionBias: true,
+    outputBias: true,
+    mlpBias: true,
+  },
+  phi: {
+    norm: "layer",
+    parallel: 1,
+    plainMlp: true,
+    activation: "gelu_python",
+    attentionBias: true,
+    outputBias: true,
+    mlpBias: true,
+    headBias: true,
+  },
+  gpt2: GPT2,
+  gpt_bigcode: { ...GPT2, activation: "gelu" },
+  gpt_neox: {
+    ...omit(GPT2, "positions", "tied", "dropout", "narrowSoftmax"),
+    activation: "gelu",
+    parallel: 2,
+  },
+  gptj: {
+    ...omit(GPT2, "positions", "tied", "fusedQkv", "attentionBias", "outputBias", "dropout"),
+    parallel: 1,
+    headBias: true,
+  },
+  opt: { ...omit(GPT2, "fusedQkv", "narrowSoftmax"), activation: "relu", extraPositions: 2 },
+  // Its GELU is an autograd function that keeps its input alone (modeling_bloom.py, GeLUFunction).
+  bloom: {
+    ...omit(GPT2, "dropout", "narrowSoftmax"),
+    activation: "gelu",
+    positions: "alibi",
+    embeddingNorm: true,
+  },
+  falcon: {
+    narrowSoftmax: true,
+    norm: "layer",
+    parallel: 1,
+    plainMlp: true,
+    activation: "gelu",
+    fusedQkv: true,
+    tied: true,
+  },
+  mpt: {
+    norm: "layer",
+    plainMlp: true,
+    activation: "gelu",
+    fusedQkv: true,
+    positions: "alibi",
+    tied: true,
+  },
+};
+
+/** null: the family has no reader. */
+export function factsOf(family: string): FamilyFacts | null {
+  return Object.hasOwn(FAMILIES, family) ? (FAMILIES[family] ?? null) : null;
+}
+
+function omit<Facts extends object, Key extends keyof Facts>(
+  facts: Facts,
+  ...keys: Key[]
+): Omit<Facts, Key> {
+  const rest = { ...facts };
+  for (const key of keys) {
+    delete rest[key];
+  }
+  return rest;
+}

@@ -1,0 +1,158 @@
+/** Attention, MLP and experts of one layer of a decoder. */
+import { notAModel } from "../../model/errors/plan_errors.js";
+import type { ModelConfig } from "./config.js";
+import type { FamilyFacts } from "./decoder_families.js";
+import type { Activation, AttentionShape, MlpShape, MoeShape } from "./model_shape.js";
+
+export function attentionOf(
+  config: ModelConfig,
+  facts: FamilyFacts,
+  hidden: number,
+  window: number,
+): AttentionShape {
+  const heads = config.size("num_attention_heads", "n_head", "n_heads", "num_heads");
+  const headSize =
+    config.optionalSize("head_dim", "attention_head_dim", "kv_channels") ?? hidden / heads;
+  if (!Number.isInteger(headSize)) {
+    throw notAModel(config.source, `${heads} heads do not divide a hidden size of ${hidden}`);
+  }
+  const latentRank = config.optionalSize("kv_lora_rank");
+  const base = {
+    heads,
+    kvHeads: kvHeadsOf(config, heads),
+    bias: config.flag(
+      facts.attentionBias === true,
+      "attention_bias",
+      "qkv_bias",
+      "bias",
+      "use_bias",
+    ),
+    outputBias: outputBiasOf(config, facts),
+    fused: facts.fusedQkv === true,
+    rotary: facts.positions === undefined && !config.flag(false, "alibi"),
+    rotaryShare: config.fraction(1, "partial_rotary_factor", "rotary_pct"),
+    queryKeyNorm: config.flag(false, "use_qk_norm", "qk_layernorm")
+      ? "head"
+      : (facts.headNorm ?? "none"),
+    window,
+    softCap: facts.softCap === true && config.fraction(0, "attn_logit_softcapping") > 0,
+    scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
+    bidirectional: false,
+    ...(facts.sinks === true ? { sinks: true } : {}),
+    ...(facts.wideNorm === true ? { wideNorm: true } : {}),
+    ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),
+    ...(facts.contiguous === true ? { contiguous: true } : {}),
+    ...(isOneHead(config) ? { copiesValues: true } : {}),
+  } as const;
+  if (latentRank === undefined) {
+    return { ...base, headSize };
+  }
+  const rotarySize = config.size("qk_rope_head_dim");
+  return {
+    ...base,
+    headSize: config.size("qk_nope_head_dim") + rotarySize,
+    valueHeadSize: config.size("v_head_dim"),
+    rotary: true,
+    latent: { queryRank: config.count(0, "q_lora_rank"), kvRank: latentRank, rotarySize },
+  };
+}
+
+function outputBiasOf(config: ModelConfig, facts: FamilyFacts): boolean {
+  if (config.has("attention_out_bias")) {
+    return config.flag(false, "attention_out_bias");
+  }
+  // Llama's `attention_bias` gives the output a bias, too; that of Qwen 2 does not.
+  const fromConfig = facts.attentionBias !== true && config.flag(false, "attention_bias");
+  return config.flag(facts.outputBias === true || fromConfig, "use_bias", "bias");
+}
+
+function kvHeadsOf(config: ModelConfig, heads: number): number {
+  const found = config.optionalSize("num_key_value_heads", "num_kv_heads", "n_head_kv");
+  const kvHeads = isOneHead(config) ? 1 : (found ?? heads);
+  if (kvHeads > heads || heads % kvHeads !== 0) {
+    throw notAModel(config.source, `${kvHeads} key-value heads do not divide ${heads} heads`);
+  }
+  return kvHeads;
+}
+
+/** Falcon with one head of keys and values for all queries. */
+function isOneHead(config: ModelConfig): boolean {
+  return config.flag(false, "multi_query") && !config.flag(false, "new_decoder_architecture");
+}
+
+const ACTIVATIONS: Readonly<Record<string, Activation>> = {
+  silu: "silu",
+  swish: "silu",
+  gelu: "gelu",
+  gelu_pytorch_tanh: "gelu",
+  gelu_new: "gelu_python",
+  gelu_fast: "gelu_python",
+  quick_gelu: "quick_gelu",
+  relu: "relu",
+  relu2: "relu2",
+};
+
+export function activationOf(config: ModelConfig, otherwise: Activation): Activation {
+  const name = config.text(
+    "hidden_activation",
+    "hidden_act",
+    "activation_function",
+    "dense_act_fn",
+  );
+  return ACTIVATIONS[name] ?? otherwise;
+}
+
+export function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): MlpShape {
+  const width =
+    config.optionalSize(
+      "intermediate_size",
+      "n_inner",
+      "ffn_dim",
+      "ffn_hidden_size",
+      "d_ff",
+      "inner_dim",
+    ) ?? 4 * hidden;
+  const wanted = activationOf(config, facts.activation ?? "silu");
+  // Gemma's configuration says "gelu" and runs the fused tanh approximation.
+  return {
+    width,
+    gated: facts.plainMlp !== true,
+    activation:
+      facts.activation === "clamped" || (facts.activation === "gelu" && wanted === "gelu_python")
+        ? facts.activation
+        : wanted,
+    bias: config.flag(facts.mlpBias === true, "mlp_bias", "use_bias"),
+    fused: facts.fusedMlp === true,
+  };
+}
+
+export function moeOf(config: ModelConfig, dense: MlpShape): MlpShape | MoeShape {
+  const experts = config.optionalSize(
+    "num_local_experts",
+    "num_experts",
+    "n_routed_experts",
+    "moe_num_experts",
+  );
+  if (experts === undefined) {
+    return dense;
+  }
+  const perToken =
+    config.optionalSize("num_experts_per_tok", "num_experts_per_token", "moe_top_k") ?? 2;
+  if (perToken > experts) {
+    throw notAModel(config.source, `${perToken} experts for each token of ${experts}`);
+  }
+  const width = config.optionalSize("moe_intermediate_size") ?? dense.width;
+  const sharedCount = config.count(0, "n_shared_experts");
+  const sharedWidth =
+    config.count(0, "shared_expert_intermediate_size", "shared_intermediate_size") ||
+    sharedCount * width;
+  return {
+    experts,
+    perToken,
+    expert: { ...dense, width, fused: dense.gated },
+    shared: sharedWidth > 0 ? { ...dense, width: sharedWidth } : null,
+    sharedGate: config.has("shared_expert_intermediate_size"),
+    routerBias: config.family === "gpt_oss",
+    wideRouter: /^(?:deepseek|glm4_moe)/.test(config.family),
+  };
+}

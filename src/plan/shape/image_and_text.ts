@@ -1,0 +1,200 @@
+/** An image encoder whose rows enter a decoder: LLaVA, PaliGemma, Gemma 3, Qwen-VL. One image for each sequence. */
+import { notAModel } from "../../model/errors/plan_errors.js";
+import { ModelConfig } from "./config.js";
+import { type DecoderShape, readDecoder } from "./decoder.js";
+import { activationOf } from "./decoder_parts.js";
+import { LAYER_NORM, plainAttention, plainLayer } from "./encoder.js";
+import type { NormShape, TowerShape } from "./model_shape.js";
+import { filledAs } from "./nested_defaults.js";
+import { imageTower, siglipPooler } from "./vision.js";
+
+export interface ImageAndTextShape extends Omit<DecoderShape, "tower"> {
+  readonly towers: readonly TowerShape[];
+  readonly remarks: readonly string[];
+}
+
+interface Family {
+  /** `model_type` of the parts where the configuration does not name it. */
+  readonly vision: string;
+  readonly text: string;
+  /** Parameters between both: widths of the image encoder's and the decoder's rows. */
+  readonly projector: (image: number, text: number, config: ModelConfig) => number;
+}
+
+const twoLayers =
+  (extra: (text: number) => number): Family["projector"] =>
+  (image, text, config) => {
+    const bias = config.flag(true, "multimodal_projector_bias") ? 2 * text : 0;
+    return image * text + text * text + bias + extra(text);
+  };
+
+/** LLaVA 1.6 and OneVision learn a row that ends each line of patches. */
+const withNewline = twoLayers((text) => text);
+
+const FAMILIES: Readonly<Record<string, Family>> = {
+  llava: { vision: "clip_vision_model", text: "llama", projector: twoLayers(() => 0) },
+  llava_next: { vision: "clip_vision_model", text: "llama", projector: withNewline },
+  llava_next_video: { vision: "clip_vision_model", text: "llama", projector: withNewline },
+  llava_onevision: { vision: "siglip_vision_model", text: "qwen2", projector: withNewline },
+  paligemma: {
+    vision: "siglip_vision_model",
+    text: "gemma",
+    projector: (image, text) => image * text + text,
+  },
+  gemma3: {
+    vision: "siglip_vision_model",
+    text: "gemma3_text",
+    projector: (image, text) => image * text + image,
+  },
+  shieldgemma2: {
+    vision: "siglip_vision_model",
+    text: "gemma3_text",
+    projector: (image, text) => image * text + image,
+  },
+};
+
+const QWEN_FAMILIES: readonly string[] = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"];
+
+export const IMAGE_AND_TEXT_FAMILIES: readonly string[] = [
+  ...Object.keys(FAMILIES),
+  ...QWEN_FAMILIES,
+];
+
+const REMARK = "one image a sequence; its rows count as tokens of the sequence";
+/** Pixels on one side of the image that a Qwen-VL is planned with: its configuration fixes none. */
+const QWEN_IMAGE_SIDE = 448;
+
+/** @throws TidemarkError TM-E085, also for a part of a family without a reader */
+export function readImageAndText(config: ModelConfig): ImageAndTextShape {
+  return QWEN_FAMILIES.includes(config.family) ? readQwen(config) : readProjected(config);
+}
+
+function partOf(config: ModelConfig, name: string, otherwise: string): ModelConfig {
+  const part = config.part(name);
+  if (part === null) {
+    throw notAModel(config.source, `${name} is missing`);
+  }
+  return filledAs(part, part.family === "" ? otherwise : part.family);
+}
+
+function readProjected(config: ModelConfig): ImageAndTextShape {
+  const family = FAMILIES[config.family] as Family;
+  const vision = partOf(config, "vision_config", family.vision);
+  const text = partOf(config, "text_config", family.text);
+  const isClip = vision.family === "clip_vision_model";
+  if (!isClip && vision.family !== "siglip_vision_model") {
+    throw notAModel(vision.source, `model_type "${vision.family}" has no reader`);
+  }
+  const image = imageTower(vision, "image", isClip ? 1 : 0, isClip ? "quick_gelu" : "gelu");
+  const decoder = readDecoder(tiedAs(config, text));
+  const pooler = isClip || !vision.flag(true, "vision_use_head") ? 0 : siglipPooler(vision);
+  return {
+    ...decoder,
+    towers: [
+      {
+        ...image,
+        embeddingNorm: isClip ? LAYER_NORM : null,
+        otherParameters: pooler + family.projector(image.hidden, decoder.tower.hidden, config),
+      },
+      decoder.tower,
+    ],
+    remarks: [REMARK],
+  };
+}
+
+/** The whole configuration decides whether the head is the embedding's matrix. */
+function tiedAs(config: ModelConfig, text: ModelConfig): ModelConfig {
+  const { tie_word_embeddings } = config.values;
+  return typeof tie_word_embeddings === "boolean"
+    ? new ModelConfig({ ...text.values, tie_word_embeddings }, text.source)
+    : text;
+}
+
+const RMS: NormShape = { kind: "rms", bias: false, affine: true };
+
+/** Blocks of two or three spatial axes that a merger joins, four rows into one of the decoder. */
+function readQwen(config: ModelConfig): ImageAndTextShape {
+  const { family } = config;
+  const isFirst = family === "qwen2_vl";
+  const isSecond = family === "qwen2_5_vl";
+  const vision = partOf(
+    config,
+    "vision_config",
+    `${family === "qwen3_vl_moe" ? "qwen3_vl" : family}_vision`,
+  );
+  // Configurations of transformers 4 have the decoder's values beside those of the whole.
+  const nested = config.part("text_config");
+  const textFamily = isSecond ? "qwen2_vl_text" : `${family}_text`;
+  const decoder = readDecoder(
+    nested === null ? config.named(textFamily) : tiedAs(config, filledAs(nested, textFamily)),
+  );
+  const hidden = isFirst ? vision.size("embed_dim") : vision.size("hidden_size");
+  const heads = vision.size("num_heads");
+  const patch = vision.size("patch_size");
+  const merged = hidden * vision.count(2, "spatial_merge_size") ** 2;
+  const norm = isSecond ? RMS : LAYER_NORM;
+  const width = vision.optionalSize("intermediate_size") ?? hidden * vision.count(4, "mlp_ratio");
+  const text = decoder.tower.hidden;
+  const out = isFirst
+    ? vision.size("hidden_size")
+    : (vision.optionalSize("out_hidden_size") ?? text);
+  const merger = merged * merged + merged + merged * out + out;
+  const deep = isFirst || isSecond ? 0 : vision.sizes("deepstack_visual_indexes").length;
+  const side = Math.floor(QWEN_IMAGE_SIDE / patch);
+  const image: TowerShape = {
+    name: "image",
+    hidden,
+    positions: side ** 2,
+    embeddings:
+      isFirst || isSecond
+        ? []
+        : [
+            {
+              name: "position_embeddings",
+              rows: vision.size("num_position_embeddings"),
+              width: hidden,
+            },
+          ],
+    embeddingNorm: null,
+    embeddingDropout: false,
+    stems: [
+      {
+        name: "patch_embedding",
+        input:
+          vision.count(3, "in_channels", "in_chans") *
+          vision.count(2, "temporal_patch_size") *
+          patch ** 2,
+        output: hidden,
+        bias: !isFirst && !isSecond,
+      },
+    ],
+    layers: [
+      {
+        count: vision.layers("depth"),
+        layer: plainLayer(
+          plainAttention(heads, hidden, { fused: true, rotary: true, rotaryShare: 1 }),
+          width,
+          {
+            norm,
+            mlp: {
+              width,
+              gated: isSecond,
+              activation: activationOf(vision, "gelu"),
+              bias: true,
+              fused: false,
+            },
+          },
+        ),
+      },
+    ],
+    finalNorm: norm,
+    otherParameters: merger + deep * (merger + 2 * merged),
+  };
+  return {
+    ...decoder,
+    towers: [image, decoder.tower],
+    remarks: [
+      `one image of ${QWEN_IMAGE_SIDE} x ${QWEN_IMAGE_SIDE} pixels a sequence; its rows count as tokens of the sequence`,
+    ],
+  };
+}
