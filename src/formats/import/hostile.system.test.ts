@@ -130,7 +130,7 @@ function requirePossible({ snapshots, metrics, lines, startedMs, endedMs }: Fore
 
 const contentOf = ({ file }: Sample) => readForeignFile(join(data, file)).bytes;
 const liveBytesOf = ({ snapshots }: ForeignRecording) =>
-  (snapshots.at(-1)?.sites.liveBytes ?? []).reduce((sum: number, bytes) => sum + bytes, 0);
+  [...(snapshots.at(-1)?.sites.liveBytes ?? [])].reduce((sum, bytes) => sum + bytes, 0);
 
 /** Numbers that look random and are the same in each run. */
 function* numbers(seed: number): Generator<number> {
