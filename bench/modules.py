@@ -1,12 +1,16 @@
 """What ``tidemark.torch.by_module`` costs, and whether its figures are right: ``python modules.py [--device cuda] [--pairs 10]``.
 
 A step with by_module runs alternately with a plain one, A B A B ...; each ratio is of one pair. The figures are
-compared with torch's own: the sizes of the parameters, saved_tensors_hooks, and on a device max_memory_allocated.
+compared with torch's own: the sizes of the parameters, saved_tensors_hooks, and for the peak max_memory_allocated on a
+device, or the parameters and the highest sum of the allocations in a trace of torch.profiler on the CPU.
 Prints one JSON document.
 """
 
 import argparse
+import itertools
 import json
+import os
+import tempfile
 import time
 
 import torch
@@ -43,8 +47,21 @@ def seconds_of(work, device):
     return time.perf_counter() - begin, result
 
 
+def traced_peak_of(step):
+    """Highest bytes of what the CPU's allocator allocated and did not free since the step began, by torch.profiler."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        profiler.export_chrome_trace(path)
+        with open(path) as file:
+            events = [event for event in json.load(file)["traceEvents"] if event.get("name") == "[memory]"]
+    sizes = [event["args"]["Bytes"] for event in sorted(events, key=lambda event: event["ts"])]
+    return max(itertools.accumulate(sizes))
+
+
 def peak_of(step):
-    """Bytes that torch's allocator held at most during a plain step."""
+    """Bytes that torch's allocator held at most during a plain step on a device."""
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     step()
@@ -99,7 +116,7 @@ def measure(name, make, shape, device, pairs):
         "parametersBytes": [whole.parameters[place], parameters],
         "gradientsBytes": [whole.gradients[place], parameters],
         "savedBytes": [whole.saved[place], saved_of(model, batch)],
-        "peakBytes": [whole.peak[place], peak_of(step) if device != "cpu" else None],
+        "peakBytes": [whole.peak[place], peak_of(step) if device != "cpu" else parameters + traced_peak_of(step)],
     }
     return found, repr(memory)
 

@@ -23,6 +23,7 @@ import {
   makePackages,
   makePackagingTools,
   makeSenders,
+  makeTensorflow,
   makeTorch,
 } from "./environment/packages.mjs";
 import { installSystemTools } from "./environment/system_tools.mjs";
@@ -42,6 +43,7 @@ import { root, setUp } from "./setup.mjs";
  * @property {string | null} packagesPython executable of a virtual environment that holds
  *   test/requirements.txt (NumPy, pandas, FastAPI, uvicorn, gevent, pytest, ...)
  * @property {string | null} torchPython the same for test/requirements-torch.txt
+ * @property {string | null} tensorflowPython the same for test/requirements-tensorflow.txt
  * @property {string | null} sendersPython the same for test/requirements-senders.txt (profilers that
  *   send to a server)
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
@@ -120,6 +122,7 @@ export async function makeEnvironment({ long = false } = {}) {
   const freeThreaded = await orSkip("CPython without a GIL", makeFreeThreaded);
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
+  const tensorflowPython = await orSkip("TensorFlow", () => makeTensorflow(local, long));
   const sendersPython = await orSkip("profilers that send", () => makeSenders(local));
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
   const allocators = await orSkip("jemalloc, mimalloc, tcmalloc", makeAllocators);
@@ -142,6 +145,7 @@ export async function makeEnvironment({ long = false } = {}) {
     ],
     packagesPython,
     torchPython,
+    tensorflowPython,
     sendersPython,
     chroot,
     wheelhouse,

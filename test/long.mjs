@@ -55,6 +55,12 @@ export const longTests = {
     sample: 0,
     full: 2,
   },
+  tensorflowPrograms: {
+    what: "programs of TensorFlow itself whose allocators gpu PID and import compare (none if it is not installed)",
+    file: "test/gpu/tensorflow.test",
+    sample: 2,
+    full: 2,
+  },
   killMoments: {
     what: "moments of a run at which the recorder is killed",
     file: "test/record/killed_anytime.test",

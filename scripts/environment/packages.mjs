@@ -11,6 +11,8 @@ import { cached, cacheFolder } from "./cache.mjs";
 const suitable = ["3.12", "3.11", "3.13"];
 /** torch's CUDA libraries take 5 GB, and twice that while pip unpacks them. */
 const torchNeedsBytes = 12e9;
+/** The same for TensorFlow's 1.5 GB. */
+const tensorflowNeedsBytes = 4e9;
 
 /**
  * @param {Interpreter[]} interpreters
@@ -31,6 +33,24 @@ export function makeTorch(interpreters) {
     throw new SetupError("TIDEMARK_TEST_TORCH=0");
   }
   return makeVenv("torch", "test/requirements-torch.txt", interpreters, torchNeedsBytes);
+}
+
+/**
+ * @param {Interpreter[]} interpreters
+ * @param {boolean} long for `npm run test:long`
+ * @returns {Promise<string>} executable of the environment with test/requirements-tensorflow.txt
+ * @throws {Error} why it is unavailable
+ */
+export function makeTensorflow(interpreters, long) {
+  if (!long && process.env.TIDEMARK_TEST_TENSORFLOW !== "1") {
+    throw new SetupError("1.5 GB, only for npm run test:long or with TIDEMARK_TEST_TENSORFLOW=1");
+  }
+  return makeVenv(
+    "tensorflow",
+    "test/requirements-tensorflow.txt",
+    interpreters,
+    tensorflowNeedsBytes,
+  );
 }
 
 /**

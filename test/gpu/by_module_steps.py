@@ -1,5 +1,7 @@
 """``tidemark.torch.by_module`` with the real torch on the CPU, compared with the sizes of the tensors."""
 
+import os
+import sys
 import unittest
 import weakref
 
@@ -8,6 +10,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import tidemark.torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench"))
+import modules
 
 WIDTH, BATCH = 64, 32
 FLOAT = 4
@@ -139,6 +144,28 @@ class ByModule(unittest.TestCase):
 
         gc.collect()
         self.assertIsNone(gone())
+
+    def test_the_peaks_of_models_are_those_of_torch_profiler(self):
+        for name, make, shape in (
+            ("transformer", lambda: modules.transformer(64, 2), (2, 16, 64)),
+            ("transformer with long sequences", lambda: modules.transformer(64, 2), (2, 256, 64)),
+            ("perceptron", lambda: modules.perceptron(64, 4), (32, 64)),
+        ):
+            with self.subTest(name):
+                model, batch = make(), torch.randn(*shape)
+                optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+
+                def step():
+                    model(batch).square().mean().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+
+                step()
+                memory = tidemark.torch.by_module(model, step)
+                parameters = sum(each.nbytes for each in model.parameters())
+                self.assertEqual(memory.rows[-1].peak.host, parameters + modules.traced_peak_of(step))
+                # The loss of 4 bytes, and its copy.
+                self.assertAlmostEqual(memory.rows[-1].saved.host, modules.saved_of(model, batch), delta=8)
 
     def test_meta_and_frozen_parameters(self):
         net = nn.Sequential(nn.Linear(8, 8, device="meta"), nn.Linear(8, 8))

@@ -1,10 +1,18 @@
 /** Files that are damaged, of the wrong kind, or malicious: one line, exit code 2, and little memory. */
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import { decodeLz4 } from "../../src/formats/import/lz4.js";
+import { present } from "../../src/model/base/present.js";
 import { execute, repository, tidemark } from "../run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-import-"));
@@ -16,7 +24,7 @@ async function refusal(name: string, content: string | Uint8Array): Promise<stri
   return refusalOf(file);
 }
 
-async function refusalOf(file: string): Promise<string> {
+async function refusalOf(file: string, output?: string): Promise<string> {
   // Half of the memory that the largest content needs, and far more than the program itself.
   const outcome = await execute([
     "sh",
@@ -26,6 +34,7 @@ async function refusalOf(file: string): Promise<string> {
     "import",
     file,
     "-f",
+    ...(output === undefined ? [] : ["-o", output]),
   ]);
   expect(outcome.status, outcome.stderr).toBe(2);
   expect(outcome.stderr.trim().split("\n")).toHaveLength(1);
@@ -123,6 +132,58 @@ describe("files that no tool has written", () => {
   test("a folder and a missing file", async () => {
     expect(await refusalOf(folder)).toMatch(/TM-E004/);
     expect(await refusalOf(join(folder, "none"))).toMatch(/TM-E003/);
+  });
+
+  test("pipes, devices and links", async () => {
+    const pipe = join(folder, "pipe");
+    expect((await execute(["mkfifo", pipe])).status).toBe(0);
+    const links = ["loop", "nowhere", "to-pipe"].map((name) => join(folder, name));
+    [links[0], join(folder, "none"), pipe].forEach((target, index) => {
+      symlinkSync(present(target), present(links[index]));
+    });
+    const [loop = "", nowhere = "", toPipe = ""] = links;
+    for (const path of [pipe, toPipe, "/dev/zero", "/dev/null"]) {
+      expect(await refusalOf(path, join(folder, "out.tidemark"))).toMatch(
+        /TM-E004.*not a regular file/,
+      );
+    }
+    expect(await refusalOf(loop)).toMatch(/TM-E004/);
+    expect(await refusalOf(nowhere)).toMatch(/TM-E003/);
+    const link = join(folder, "sample");
+    symlinkSync(join(repository, "test/data/import/memray-12.bin"), link);
+    expect((await execute([tidemark, "import", link, "-f"])).status).toBe(0);
+  });
+
+  test("a name with a line break and bytes that are no UTF-8", async () => {
+    expect(await refusal("two\nlines", "v 10400 9\nX ./app\n")).toMatch(/TM-E005/);
+    expect(await refusal("odd", Buffer.from("digraph ObjectGraph {\n\xff\xfe", "latin1"))).toMatch(
+      /TM-E005.*cut off/,
+    );
+  });
+
+  test("heads that claim gigabytes", async () => {
+    const claims = [
+      // Zstandard: a window of 2 TiB; a content size of 2^60 bytes.
+      Buffer.from("28b52ffd00f80000000000000000", "hex"),
+      Buffer.from("28b52ffde00000000000000010000000", "hex"),
+      // LZ4: a block of 2 GiB. A pickle: a text of 2^60 bytes.
+      Buffer.from("04224d184040c0ffffff7f", "hex"),
+      pickle([0x80, 4, 0x8d, 0, 0, 0, 0, 0, 0, 0, 0x10]),
+    ];
+    for (const content of claims) {
+      expect(await refusal("claim", content)).toMatch(/TM-E0(05|08)/);
+    }
+  });
+
+  test("content of a gigabyte in an archive of a megabyte: refused within 3 GiB of memory", async () => {
+    const part = gzipSync(Buffer.from("{},".repeat(10 << 20)));
+    const parts = [gzipSync('{"traceEvents":['), ...Array.from({ length: 7 }, () => part)];
+    const file = join(folder, "objects.json.gz");
+    writeFileSync(file, Buffer.concat(parts));
+    const { stderr } = await execute([
+      ...["/usr/bin/env", "NODE_OPTIONS=--max-old-space-size=2048", tidemark, "import", file, "-f"],
+    ]);
+    expect(stderr).toMatch(/TM-E008.*8 million objects/);
   });
 });
 

@@ -3,6 +3,7 @@ import { diffDocument, summarize } from "../../inspect/index.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import type { LineFigures } from "../../model/profile/imported.js";
 import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
 import {
@@ -75,6 +76,12 @@ function diff(a: string, b: string, options: DiffOptions): void {
     );
   }
   const document = diffDocument(sideA, sideB);
+  if (document.figure === "unknown" && options.failOn !== undefined) {
+    throw nothingThere(
+      `${a} and ${b} have no figure in common that --fail-on could compare`,
+      "one of them was imported from a file without such figures; summary shows what each contains",
+    );
+  }
   if (options.json === true) {
     const chosen = selectRows(
       document.sites.toSorted(byAmount),
@@ -107,6 +114,7 @@ interface Side {
   readonly file: string;
   readonly name: string;
   readonly summary: SummaryJson;
+  readonly lines?: readonly LineFigures[];
 }
 
 function readSide(argument: string, options: WhereOption & ByOption): Side {
@@ -114,5 +122,7 @@ function readSide(argument: string, options: WhereOption & ByOption): Side {
   const recording = openRecordingAt(path);
   const { moment, name } = parseMoment(at ?? "end", recording);
   const summary = summarize(recording, moment, options);
-  return { file: path, name: `${path} at ${seenAt(name, summary)}`, summary };
+  const lines = recording.meta.imported?.lines;
+  const side = { file: path, name: `${path} at ${seenAt(name, summary)}`, summary };
+  return { ...side, ...(lines === undefined ? {} : { lines }) };
 }

@@ -19,7 +19,13 @@ interface Row {
   variance: number;
 }
 
-const FIGURE_NAMES = { live: "Live", peak: "At peak", allocated: "Allocated" } as const;
+const FIGURE_NAMES = {
+  live: "Live",
+  peak: "At peak",
+  allocated: "Allocated",
+  copied: "Copied",
+  unknown: "Live",
+} as const;
 
 /** A table of sites by growth, then the totals. */
 export function printDiff(
@@ -34,11 +40,13 @@ export function printDiff(
   if (document.where !== undefined) {
     screen.line(paint.dim(`only ${oneLine(document.where)}`));
   }
-  screen.line();
-  if (document.groups === undefined) {
-    printChanges(screen, document, options);
-  } else {
-    printGroups(screen, document.by ?? "", document.groups, options);
+  if (document.figure !== "unknown") {
+    screen.line();
+    if (document.groups === undefined) {
+      printChanges(screen, document, options);
+    } else {
+      printGroups(screen, document.by ?? "", document.groups, options);
+    }
   }
   printTotals(screen, document);
   for (const limit of document.limits) {
@@ -200,9 +208,12 @@ function printTotals(screen: Screen, { a, b, figure, totals }: DiffJson): void {
   const { paint } = screen;
   const arrow = (a: Bytes, b: Bytes) => `${formatBytes(a)} → ${formatBytes(b)}`;
   screen.line();
+  const name = paint.bold(FIGURE_NAMES[figure ?? "live"].padEnd(10));
   screen.line(
-    `${paint.bold(FIGURE_NAMES[figure ?? "live"].padEnd(10))}${paint.bold(formatSignedBytes(totals.growthBytes))} ` +
-      `±${formatBytes(totals.standardErrorBytes)}  (${arrow(totals.liveBytesA, totals.liveBytesB)})`,
+    figure === "unknown"
+      ? `${name}unknown`
+      : `${name}${paint.bold(formatSignedBytes(totals.growthBytes))} ` +
+          `±${formatBytes(totals.standardErrorBytes)}  (${arrow(totals.liveBytesA, totals.liveBytesB)})`,
   );
   if (isUnknown(a.imported, "rss") || isUnknown(b.imported, "rss")) {
     screen.line(`${paint.bold("Peak RSS")}  unknown`);

@@ -12,7 +12,7 @@ import {
   NO_SERIES,
   type ProfileImporter,
 } from "./importer.js";
-import { linesOf } from "./text.js";
+import { linesOf, requireLastLine, splitPlace } from "./text.js";
 
 const LINE = /^(.*) (\d+(?:\.\d+)?)\s*$/;
 
@@ -30,13 +30,14 @@ export const folded: ProfileImporter = {
     return (
       whole.length > 0 &&
       whole.every((line) => LINE.test(line)) &&
-      whole.some((line) => line.includes(";") || /\(.*:\d+\) \d/.test(line))
+      whole.some((line) => line.includes(";") || /:\d{1,10}\) \d/.test(line))
     );
   },
   read,
 };
 
 function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
+  requireLastLine(file.bytes);
   const sites = new ImportedSites({ pid: 0, command: [], python: "", startedMs: file.writtenMs });
   for (const line of linesOf(file.bytes)) {
     if (line.trim() !== "") {
@@ -74,13 +75,11 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
 
 /** "load (app.py:9)", as py-spy and Tidemark write it, or a bare name. */
 function frameOf(text: string): ForeignFrame {
-  const [, name, file = "", line = "0"] = /^(.*) \((.*?)(?::(\d+))?\)$/.exec(text) ?? [];
-  return name === undefined
-    ? { function: text, file: "", line: 0, kind: FrameKind.native }
-    : {
-        function: name,
-        file,
-        line: Number(line),
-        kind: line === "0" ? FrameKind.native : FrameKind.python,
-      };
+  const at = text.endsWith(")") ? text.lastIndexOf(" (") : -1;
+  if (at < 0) {
+    return { function: text, file: "", line: 0, kind: FrameKind.native };
+  }
+  const { file, line } = splitPlace(text.slice(at + 2, -1));
+  const kind = line === 0 ? FrameKind.native : FrameKind.python;
+  return { function: text.slice(0, at), file, line, kind };
 }

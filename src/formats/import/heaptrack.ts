@@ -16,9 +16,11 @@ import {
   ForeignFault,
   type ForeignFile,
   type ForeignRecording,
+  MOST_ROWS,
   type ProfileImporter,
+  requireRoom,
 } from "./importer.js";
-import { linesOf } from "./text.js";
+import { linesOf, requireLastLine } from "./text.js";
 
 const NEWEST = 3;
 
@@ -30,6 +32,7 @@ export const heaptrack: ProfileImporter = {
 };
 
 function read(file: ForeignFile): ForeignRecording {
+  requireLastLine(file.bytes);
   const reader = new HeaptrackReader(file);
   for (const line of linesOf(file.bytes)) {
     reader.line(line);
@@ -62,6 +65,7 @@ class HeaptrackReader {
   #peaks = 0;
   #peakAt = 0;
   #elapsed = 0;
+  #hasEnd = false;
   readonly #readings: { metric: "rssBytes" | "liveBytes"; timeMs: TimeMs; value: number }[] = [];
 
   constructor(file: ForeignFile) {
@@ -88,17 +92,23 @@ class HeaptrackReader {
         break;
       case "I":
         this.#pageBytes = number(0);
+        if (this.#pageBytes === 0) {
+          throw new ForeignFault("its pages have 0 bytes");
+        }
         break;
       case "s":
+        requireRoom(this.#strings.length, MOST_ROWS, "strings");
         this.#strings.push(this.#version >= 3 ? words.slice(1).join(" ") : words.join(" "));
         break;
       case "i":
         this.#instruction(words.map((_word, index) => number(index)));
         break;
       case "t":
+        requireRoom(this.#stacks.length, MOST_ROWS, "stacks");
         this.#stacks.push({ instruction: number(0), parent: number(1) });
         break;
       case "a":
+        requireRoom(this.#kinds.length, MOST_ROWS, "allocations");
         this.#kinds.push({
           size: number(0),
           stack: number(1),
@@ -120,6 +130,9 @@ class HeaptrackReader {
         break;
       case "R":
         this.#reading("rssBytes", number(0) * this.#pageBytes);
+        break;
+      case "#":
+        this.#hasEnd ||= words[0] === "strings:";
         break;
       default: // comments, suppressions, embedded debug information
     }
@@ -169,9 +182,16 @@ class HeaptrackReader {
       metrics,
       events: [],
       lines: [],
-      limits: this.#attached
-        ? ["Heaptrack was attached to a running program: memory allocated before is missing."]
-        : [],
+      limits: [
+        ...(this.#attached
+          ? ["Heaptrack was attached to a running program: memory allocated before is missing."]
+          : []),
+        ...(this.#hasEnd
+          ? []
+          : [
+              "The file has no end: heaptrack was stopped, or the file was cut off. Its last allocations are missing.",
+            ]),
+      ],
     };
   }
 
@@ -189,7 +209,12 @@ class HeaptrackReader {
     return value;
   }
 
+  /** An address, a module, then function, file and line, inlined functions first; or a function without a file. */
   #instruction([_pointer = 0, module = 0, ...places]: readonly number[]): void {
+    if (places.length % 3 === 2) {
+      throw new ForeignFault("an instruction is incomplete");
+    }
+    requireRoom(this.#instructions.length, MOST_ROWS, "instructions");
     const frames: ForeignFrame[] = [];
     for (let at = 0; at < places.length; at += 3) {
       const name = this.#text(places[at] ?? 0);
@@ -232,6 +257,7 @@ class HeaptrackReader {
   }
 
   #reading(metric: "rssBytes" | "liveBytes", value: number): void {
+    requireRoom(this.#readings.length, MOST_ROWS, "readings");
     this.#readings.push({ metric, timeMs: this.#elapsed, value });
   }
 

@@ -8,7 +8,7 @@ import {
 } from "../../model/profile/profile.js";
 import { newSiteTable } from "../../model/profile/site_columns.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
-import { DEEPEST_STACK } from "./importer.js";
+import { DEEPEST_STACK, ForeignFault, MOST_ROWS, requireRoom } from "./importer.js";
 
 export interface ForeignFrame {
   readonly function: string;
@@ -53,10 +53,16 @@ const FIGURES = [
   ["allocatedObjects", "allocatedObjects"],
 ] as const;
 
+const MOST_SITES = 2_000_000;
+const MOST_THREADS = 100_000;
+/** Of all stacks together: a minute of work. */
+const MOST_PUSHES = 200_000_000;
+
 export class ImportedSites {
   readonly #builder = new ProfileTablesBuilder();
   readonly #threads = new Map<string, ThreadIndex>();
   #rows = new Map<string, Row>();
+  #pushes = 0;
 
   constructor(program: ForeignProgram) {
     const process = this.#builder.addProcess({ ...program, parentPid: 0, periodBytes: 0 });
@@ -68,6 +74,7 @@ export class ImportedSites {
     const key = `${tid} ${name}`;
     let index = this.#threads.get(key);
     if (index === undefined) {
+      requireRoom(this.#threads.size, MOST_THREADS, "threads");
       index = this.#builder.addThread({ process: 0, tid, name, isMain });
       this.#threads.set(key, index);
     }
@@ -81,6 +88,8 @@ export class ImportedSites {
 
   /** The stack with `frame` called by `parent`; 0 is the empty stack. */
   push(parent: StackId, frame: ForeignFrame): StackId {
+    this.#pushes += 1;
+    requireRoom(this.#pushes, MOST_PUSHES, "frames of stacks");
     const builder = this.#builder;
     const id = builder.frame(
       builder.string(frame.function),
@@ -90,7 +99,9 @@ export class ImportedSites {
       frame.kind,
       0,
     );
-    return builder.stack(parent, id);
+    const stack = builder.stack(parent, id);
+    requireRoom(stack, MOST_ROWS, "stacks");
+    return stack;
   }
 
   /** Root first. */
@@ -98,7 +109,7 @@ export class ImportedSites {
     return frames.slice(-DEEPEST_STACK).reduce((parent, frame) => this.push(parent, frame), 0);
   }
 
-  /** Adds to the figures of one site. Figures below 0 or beyond numbers count as 0. */
+  /** Adds to the figures of one site. Throws ForeignFault for a figure below 0 or beyond 2^53. */
   add(
     site: { stack: StackId; domain: Domain; thread?: ThreadIndex; label?: LabelId },
     figures: ForeignFigures,
@@ -107,14 +118,17 @@ export class ImportedSites {
     const key = `${stack} ${domain} ${thread} ${label}`;
     let row = this.#rows.get(key);
     if (row === undefined) {
+      requireRoom(this.#rows.size, MOST_SITES, "sites");
       row = { stack, domain, thread, label, figures: new Float64Array(FIGURES.length) };
       this.#rows.set(key, row);
     }
-    for (const [index, [name]] of FIGURES.entries()) {
+    for (const [index, [name, column]] of FIGURES.entries()) {
       const value = figures[name] ?? 0;
-      if (value > 0 && Number.isFinite(value)) {
-        row.figures[index] = (row.figures[index] ?? 0) + value;
+      const sum = (row.figures[index] ?? 0) + value;
+      if (!(value >= 0 && sum <= Number.MAX_SAFE_INTEGER)) {
+        throw new ForeignFault(`a figure is impossible: ${value} as ${column}`);
       }
+      row.figures[index] = sum;
     }
   }
 

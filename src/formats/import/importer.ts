@@ -1,4 +1,5 @@
 /** What a file of `import/` provides to the registry in `src/formats/index.ts`. */
+import { formatCount } from "../../model/base/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { ImportedFigure, LineFigures } from "../../model/profile/imported.js";
 import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
@@ -66,6 +67,23 @@ export interface ProfileImporter {
 /** Content that the tool cannot have written; the registry adds the path. */
 export class ForeignFault extends Error {}
 
+/** More than an importer holds in memory; the registry adds the path and makes it TM-E008. */
+export class ForeignExcess extends Error {
+  /** @param limit "2,000,000 sites" */
+  constructor(readonly limit: string) {
+    super(limit);
+  }
+}
+
+/** Throws ForeignExcess for a table of a file that has reached its largest size. */
+export function requireRoom(rows: number, most: number, what: string): void {
+  if (rows >= most) {
+    throw new ForeignExcess(`${formatCount(most)} ${what}`);
+  }
+}
+
+/** The largest number of rows of any table that is read: calls, readings, stacks, messages. */
+export const MOST_ROWS = 4_000_000;
 /** The largest content that is read; a larger one ends in TM-E008 before it is in memory. */
 export const MOST_CONTENT_BYTES: Bytes = 2 ** 30;
 /** The largest JSON document, whose values take several times its size. */

@@ -1,9 +1,11 @@
 /** The importers: to add one, write its file in this folder and add it to the list. */
 import { damagedInput, tooLarge } from "../../model/errors/errors.js";
 import { notImportable } from "../../model/errors/file_errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { folded } from "./folded.js";
 import { heaptrack } from "./heaptrack.js";
 import {
+  ForeignExcess,
   ForeignFault,
   type ForeignRecording,
   type ImportOptions,
@@ -13,6 +15,7 @@ import { readForeignFile } from "./input.js";
 import { memoryProfiler } from "./memory_profiler.js";
 import { memray } from "./memray/memray.js";
 import { objgraph } from "./objgraph.js";
+import { requirePossible } from "./possible.js";
 import { pprof } from "./pprof.js";
 import { scalene } from "./scalene.js";
 import { speedscope } from "./speedscope.js";
@@ -58,7 +61,9 @@ export function readForeign(path: string, options: ImportOptions): ForeignRecord
     if (importer === undefined) {
       throw notImportable(path, file.bytes.length === 0);
     }
-    return importer.read(file, options);
+    const recording = importer.read(file, options);
+    requirePossible(recording);
+    return recording;
   } catch (error) {
     throw readable(error, path);
   }
@@ -68,9 +73,12 @@ function readable(error: unknown, path: string): unknown {
   if (error instanceof ForeignFault) {
     return damagedInput(path, error.message, "its tool was stopped, or the copy is incomplete");
   }
-  // Arrays, maps and strings have a largest size.
-  if (error instanceof RangeError) {
-    return tooLarge(path, `what fits in memory (${error.message.toLowerCase()})`);
+  if (error instanceof ForeignExcess) {
+    return tooLarge(path, error.limit);
+  }
+  // Arrays, maps and strings have a largest size, and so has the depth of calls for nested values.
+  if (error instanceof RangeError || reasonOf(error).code === "ERR_STRING_TOO_LONG") {
+    return tooLarge(path, `what fits in memory (${reasonOf(error).message.toLowerCase()})`);
   }
   return error;
 }

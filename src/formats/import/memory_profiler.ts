@@ -13,20 +13,23 @@ import {
   ForeignFault,
   type ForeignFile,
   type ForeignRecording,
+  MOST_ROWS,
   type ProfileImporter,
+  requireRoom,
 } from "./importer.js";
-import { linesOf } from "./text.js";
+import { linesOf, requireLastLine } from "./text.js";
 
 const MIB = 2 ** 20;
 
 export const memoryProfiler: ProfileImporter = {
   name: "memory_profiler",
   description: "memory_profiler: mprofile_*.dat of mprof run",
-  recognizes: ({ head }) => /^(?:CMDLINE .*\n)?(?:MEM|FUNC|CHLD) [^\n]*\d+\.\d+/.test(head),
+  recognizes: ({ head }) => /^(?:CMDLINE .*\n)?(?:MEM|FUNC|CHLD) [^\n]*?\d\.\d/.test(head),
   read,
 };
 
 function read(file: ForeignFile): ForeignRecording {
+  requireLastLine(file.bytes);
   let command: readonly string[] = [];
   const metrics: { metric: "rssBytes"; timeMs: TimeMs; value: number }[] = [];
   const events: TimelineEvent[] = [];
@@ -37,8 +40,13 @@ function read(file: ForeignFile): ForeignRecording {
       command = words;
     } else if (kind === "MEM") {
       const [mib, seconds] = numbers(words, line);
-      metrics.push({ metric: "rssBytes", timeMs: seconds * 1000, value: mib * MIB });
+      requireRoom(metrics.length, MOST_ROWS, "readings");
+      // mprof reads 0 MiB once the process has ended.
+      if (mib > 0) {
+        metrics.push({ metric: "rssBytes", timeMs: seconds * 1000, value: mib * MIB });
+      }
     } else if (kind === "FUNC") {
+      requireRoom(events.length, MOST_ROWS, "calls");
       events.push(...callOf(words, line));
     } else if (kind === "CHLD") {
       children = true;
@@ -81,7 +89,9 @@ function callOf([name = "", ...words]: readonly string[], line: string): Timelin
 }
 
 function numbers(words: readonly string[], line: string): readonly [number, number] {
-  const [first = Number.NaN, second = Number.NaN] = words.slice(0, 2).map(Number);
+  const [first = Number.NaN, second = Number.NaN] = words
+    .slice(0, 2)
+    .map((word) => (/^\d+(?:\.\d+)?$/.test(word) ? Number(word) : Number.NaN));
   if (!(first >= 0 && second >= 0 && second < 1e11)) {
     throw new ForeignFault(`the line '${line.slice(0, 40)}' is incomplete`);
   }

@@ -27,7 +27,7 @@ interface DotGraph {
 
 function read(file: ForeignFile): ForeignRecording {
   const text = file.bytes.toString("utf8");
-  if (!/\}\s*$/.test(text)) {
+  if (!text.trimEnd().endsWith("}")) {
     throw new ForeignFault("it is cut off before its last brace");
   }
   const graph = parse(text);
@@ -63,7 +63,12 @@ function parse(text: string): DotGraph {
     const [, from, to, edge = ""] = /^\s*(\w+) -> (\w+)(?: \[(.*)\])?/.exec(line) ?? [];
     if (from !== undefined && to !== undefined) {
       const by = /label="((?:[^"\\]|\\.)*)"/.exec(edge)?.[1] ?? "";
-      referrers.set(to, [...(referrers.get(to) ?? []), { from, by }]);
+      const known = referrers.get(to);
+      if (known === undefined) {
+        referrers.set(to, [{ from, by }]);
+      } else {
+        known.push({ from, by });
+      }
       referring.add(from);
     }
   }

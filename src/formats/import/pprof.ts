@@ -2,6 +2,7 @@
  * Heap profiles in pprof's format (proto/profile.proto): of Go, jemalloc, tcmalloc, Tidemark, and JAX's device
  * memory profile (`jax.profiler.save_device_memory_profile`).
  */
+import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { type Location, Profile, type Sample } from "pprof-format";
 import { notOpened } from "../../model/errors/file_errors.js";
 import { Domain } from "../../model/profile/profile.js";
@@ -13,11 +14,15 @@ import {
   pythonFrame,
 } from "./imported_sites.js";
 import {
+  DEEPEST_STACK,
+  ForeignExcess,
   ForeignFault,
   type ForeignFile,
   type ForeignRecording,
+  MOST_ROWS,
   NO_SERIES,
   type ProfileImporter,
+  requireRoom,
 } from "./importer.js";
 
 /** Names of sample types by the figure they are: of Go, tcmalloc and Tidemark; `space` is JAX's. */
@@ -44,7 +49,13 @@ export const pprof: ProfileImporter = {
 function read(file: ForeignFile): ForeignRecording {
   const profile = decode(file.bytes);
   const strings = profile.stringTable.strings;
-  const text = (index: number | bigint) => strings[Number(index)] ?? "";
+  const text = (index: number | bigint) => {
+    const found = strings[Number(index)];
+    if (found === undefined) {
+      throw new ForeignFault(`the string ${index} is missing: it is cut off`);
+    }
+    return found;
+  };
   const types = profile.sampleType.map(({ type }) => TYPES[text(type)]);
   const names = profile.sampleType.map(({ type, unit }) => `${text(type)} in ${text(unit)}`);
   if (!types.some((type) => type === "live" || type === "peak" || type === "allocated")) {
@@ -82,7 +93,14 @@ function read(file: ForeignFile): ForeignRecording {
   };
 }
 
+/** Larger profiles of messages of a few bytes would take a hundred times their size. */
+const MOST_PROFILE_BYTES = 2 ** 27;
+
 function decode(bytes: Buffer): Profile {
+  if (bytes.length > MOST_PROFILE_BYTES) {
+    throw new ForeignExcess("128 MiB of pprof");
+  }
+  requireFewMessages(bytes);
   try {
     return Profile.decode(bytes);
   } catch (error) {
@@ -93,12 +111,31 @@ function decode(bytes: Buffer): Profile {
   }
 }
 
+/** Samples, locations, functions and strings are fields of the profile. Throws ForeignFault if one is cut off. */
+function requireFewMessages(bytes: Buffer): void {
+  const reader = new BinaryReader(bytes);
+  try {
+    for (let count = 0; reader.pos < reader.len; count++) {
+      requireRoom(count, MOST_ROWS, "rows of pprof");
+      const [field, type] = reader.tag();
+      reader.skip(type, field);
+    }
+  } catch (error) {
+    throw error instanceof ForeignExcess
+      ? error
+      : new ForeignFault("it is not a complete pprof profile");
+  }
+}
+
 function addSample(
   sites: ImportedSites,
   sample: Sample,
   types: readonly (keyof ForeignFigures | undefined)[],
   stacks: PprofStacks,
 ): void {
+  if (sample.value.length !== types.length) {
+    throw new ForeignFault(`a sample has ${sample.value.length} values, not ${types.length}`);
+  }
   const figures: Partial<Record<keyof ForeignFigures, number>> = {};
   types.forEach((type, index) => {
     if (type !== undefined) {
@@ -132,6 +169,9 @@ class PprofStacks {
     for (const location of profile.location) {
       const frames = location.line.map(({ functionId, line }) => {
         const found = functions.get(Number(functionId));
+        if (found === undefined && Number(functionId) !== 0) {
+          throw new ForeignFault(`the function ${functionId} is missing: it is cut off`);
+        }
         const [name, file] = [text(found?.name ?? 0), text(found?.filename ?? 0)];
         // JAX has the line of the caller in the function's start line only.
         const at = Number(line) || Number(found?.startLine ?? 0);
@@ -147,7 +187,7 @@ class PprofStacks {
 
   /** Leaf first. */
   framesOf({ locationId }: Sample): ForeignFrame[] {
-    return locationId.flatMap((id) => {
+    return locationId.slice(0, DEEPEST_STACK).flatMap((id) => {
       const frames = this.#frames.get(Number(id));
       if (frames === undefined) {
         throw new ForeignFault(`a sample names location ${id}, which it does not contain`);

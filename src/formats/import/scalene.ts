@@ -3,7 +3,15 @@ import type { LineFigures } from "../../model/profile/imported.js";
 import { Domain } from "../../model/profile/profile.js";
 import { ImportedSites, pythonFrame } from "./imported_sites.js";
 import type { ForeignFile, ForeignRecording, ProfileImporter } from "./importer.js";
-import { type JsonObject, listOf, numberOf, objectOf, parseJson, textOf } from "./json.js";
+import {
+  amountOf,
+  type JsonObject,
+  listOf,
+  numberOf,
+  objectOf,
+  parseJson,
+  textOf,
+} from "./json.js";
 
 const MIB = 2 ** 20;
 
@@ -19,8 +27,8 @@ export const scalene: ProfileImporter = {
 
 function read(file: ForeignFile): ForeignRecording {
   const profile = objectOf(parseJson(file));
-  const elapsedMs = Math.max(0, numberOf(profile.elapsed_time_sec) * 1000);
-  const absolute = numberOf(profile.start_time_absolute) * 1000;
+  const elapsedMs = amountOf(profile.elapsed_time_sec, "elapsed_time_sec") * 1000;
+  const absolute = amountOf(profile.start_time_absolute, "start_time_absolute", 0) * 1000;
   const startedMs = absolute > 0 ? absolute : file.writtenMs - elapsedMs;
   const sites = new ImportedSites({
     pid: 0,
@@ -69,17 +77,17 @@ function addFile(
       .map((row) => [numberOf(row.lineno), textOf(row.line)]),
   );
   for (const row of listOf(content.lines).map(objectOf)) {
-    const line = numberOf(row.lineno);
+    const line = amountOf(row.lineno, "lineno");
     const name = names.get(numberOf(row.start_function_line)) ?? "<module>";
-    const allocated = numberOf(row.n_malloc_mb) * MIB;
-    const share = Math.min(1, Math.max(0, numberOf(row.n_python_fraction)));
+    const allocated = amountOf(row.n_malloc_mb, "n_malloc_mb", 0) * MIB;
+    const share = Math.min(1, amountOf(row.n_python_fraction, "n_python_fraction", 0));
     const stack = sites.push(0, pythonFrame(name, path, line));
     if (allocated > 0) {
       sites.add({ stack, domain: Domain.python }, { allocated: allocated * share });
       sites.add({ stack, domain: Domain.native }, { allocated: allocated * (1 - share) });
     }
-    const peakBytes = numberOf(row.n_peak_mb) * MIB;
-    const copiedBytes = numberOf(row.n_copy_mb_s) * seconds * MIB;
+    const peakBytes = amountOf(row.n_peak_mb, "n_peak_mb", 0) * MIB;
+    const copiedBytes = amountOf(row.n_copy_mb_s, "n_copy_mb_s", 0) * seconds * MIB;
     if (peakBytes > 0 || copiedBytes > 0) {
       lines.push({ file: path, line, function: name, peakBytes, copiedBytes });
     }
@@ -92,7 +100,8 @@ function footprint(profile: JsonObject, startedMs: number): ForeignRecording["me
     .map(listOf)
     .map(([time, mib]) => ({
       metric: "liveBytes" as const,
-      timeMs: startedMs + Math.max(0, numberOf(time)) / 1e6,
+      timeMs: startedMs + amountOf(time, "the time of a sample") / 1e6,
+      // Sampled frees may exceed sampled allocations for a moment.
       value: Math.max(0, numberOf(mib)) * MIB,
     }));
 }

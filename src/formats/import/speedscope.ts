@@ -12,8 +12,8 @@ import {
   type ProfileImporter,
 } from "./importer.js";
 import {
+  amountOf,
   type JsonObject,
-  listOf,
   numberOf,
   objectOf,
   parseJson,
@@ -99,17 +99,23 @@ function addProfile(
   sites: ImportedSites,
   { profile, frames, unit, figure }: SpeedscopeProfile,
 ): void {
-  const weights = listOf(profile.weights);
-  listOf(profile.samples).forEach((sample, index) => {
-    const stack = listOf(sample).map((number) => {
-      const frame = frames[numberOf(number)];
+  const weights = requiredList(profile.weights, "list of weights");
+  const samples = requiredList(profile.samples, "list of samples");
+  if (weights.length !== samples.length) {
+    throw new ForeignFault(`it has ${samples.length} samples and ${weights.length} weights`);
+  }
+  samples.forEach((sample, index) => {
+    const stack = requiredList(sample, "list of frames of a sample").map((value) => {
+      const number = amountOf(value, "the number of a frame");
+      const frame = frames[number];
       if (frame === undefined) {
-        throw new ForeignFault(`a sample names frame ${String(number)} of ${frames.length}`);
+        throw new ForeignFault(`a sample names frame ${number} of ${frames.length}`);
       }
       return frame;
     });
     const domain = stack.at(-1)?.kind === FrameKind.native ? Domain.native : Domain.python;
-    sites.add({ stack: sites.stack(stack), domain }, { [figure]: numberOf(weights[index]) * unit });
+    const weight = amountOf(weights[index], "a weight") * unit;
+    sites.add({ stack: sites.stack(stack), domain }, { [figure]: weight });
   });
 }
 

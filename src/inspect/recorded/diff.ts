@@ -6,8 +6,7 @@ import type {
   SummaryJson,
   SummarySiteJson,
 } from "../../model/documents/documents.js";
-import { nothingThere } from "../../model/errors/errors.js";
-import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
+import { type ImportedFigure, isUnknown, type LineFigures } from "../../model/profile/imported.js";
 import { addUp } from "./rows/site_groups.js";
 import { type Figures, varianceBetween } from "./rows/variance_between.js";
 
@@ -16,6 +15,8 @@ interface DiffSide {
   /** Path of the recording. */
   readonly file: string;
   readonly summary: SummaryJson;
+  /** Figures by source line of an imported file that has some. */
+  readonly lines?: readonly LineFigures[];
 }
 
 /** A difference within two standard errors of zero may be caused by sampling. */
@@ -56,7 +57,14 @@ export function diffDocument(one: DiffSide, other: DiffSide): DiffJson {
       ? {}
       : { by: b.summary.by, groups: joinGroups(a, b).sort(bySignificance) }),
     sites,
-    limits: [...new Set([...otherPrograms(a, b), ...a.summary.limits, ...b.summary.limits])],
+    limits: [
+      ...new Set([
+        ...(figure === "unknown" ? [NOTHING_IN_COMMON] : []),
+        ...otherPrograms(a, b),
+        ...a.summary.limits,
+        ...b.summary.limits,
+      ]),
+    ],
   };
 }
 
@@ -67,18 +75,19 @@ function sideOf({ file, summary }: DiffSide): DiffJson["a"] {
 
 type ComparedFigure = "live" | NonNullable<DiffJson["figure"]>;
 
-/** The first figure that both sides know. Throws TidemarkError (TM-E014) if there is none. */
+const NOTHING_IN_COMMON =
+  "No figure by stack or line is in both recordings: only RSS is compared, if both contain it.";
+
+/** The first figure that both sides know. */
 function comparedFigure(a: DiffSide, b: DiffSide): ComparedFigure {
   const figures: readonly (ComparedFigure & ImportedFigure)[] = ["live", "peak", "allocated"];
   const sources = [a.summary.imported, b.summary.imported];
   const found = figures.find((figure) => sources.every((source) => !isUnknown(source, figure)));
-  if (found === undefined) {
-    throw nothingThere(
-      `${a.file} and ${b.file} have no figure by stack in common`,
-      "one of them was imported from a file without such figures; summary shows what each contains",
-    );
-  }
-  return found;
+  return found ?? ([a, b].every(hasCopies) ? "copied" : "unknown");
+}
+
+function hasCopies({ lines = [] }: DiffSide): boolean {
+  return lines.some(({ copiedBytes }) => copiedBytes !== null);
 }
 
 /** The side with that figure in the place of the live bytes. */
@@ -86,13 +95,47 @@ function withFigure(side: DiffSide, figure: ComparedFigure): DiffSide {
   if (figure === "live") {
     return side;
   }
+  if (figure === "unknown") {
+    return { ...side, summary: { ...side.summary, sites: [], groups: [] } };
+  }
+  if (figure === "copied") {
+    const sites = (side.lines ?? []).map(copiedSite);
+    return { ...side, summary: { ...side.summary, sites, groups: [] } };
+  }
+  const groups = side.summary.groups?.map((group) => ({
+    ...group,
+    liveBytes: figure === "peak" ? group.liveBytesAtPeak : group.allocatedBytes,
+    standardErrorBytes: figure === "peak" ? 0 : group.standardErrorAllocatedBytes,
+  }));
   const sites = side.summary.sites.map((site) => ({
     ...site,
     liveBytes: figure === "peak" ? site.liveBytesAtPeak : site.allocatedBytes,
     standardErrorBytes:
       figure === "peak" ? site.standardErrorAtPeakBytes : site.standardErrorAllocatedBytes,
   }));
-  return { ...side, summary: { ...side.summary, sites } };
+  const summary = { ...side.summary, sites, ...(groups === undefined ? {} : { groups }) };
+  return { ...side, summary };
+}
+
+const NO_FIGURES = {
+  liveBytes: 0,
+  liveObjects: 0,
+  liveBytesAtPeak: 0,
+  allocatedBytes: 0,
+  allocatedObjects: 0,
+  standardErrorBytes: 0,
+  standardErrorAtPeakBytes: 0,
+  standardErrorAllocatedBytes: 0,
+};
+
+/** A line as a stack of one frame. */
+function copiedSite({ file, line, function: name, copiedBytes }: LineFigures): SummarySiteJson {
+  return {
+    ...NO_FIGURES,
+    liveBytes: copiedBytes ?? 0,
+    stack: [{ function: name, file, line, kind: "native" }],
+    domain: "native",
+  };
 }
 
 /** One sentence if the two sides are not of the same command. */

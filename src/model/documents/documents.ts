@@ -283,9 +283,10 @@ export interface DiffJson {
   b: { file: string; atMs: TimeMs; target: TargetJson; imported?: ImportedJson };
   /**
    * The figure that the bytes of the totals and sites hold if an imported side does not know live bytes: the first
-   * of these that both sides know. Absent: live bytes.
+   * of these that both sides know. `copied` is by source line: a stack has one frame. `unknown`: both sides know none
+   * of them; there are no sites, and the totals are 0. Absent: live bytes.
    */
-  figure?: "peak" | "allocated";
+  figure?: "peak" | "allocated" | "copied" | "unknown";
   totals: {
     liveBytesA: Bytes;
     liveBytesB: Bytes;

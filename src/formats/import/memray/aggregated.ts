@@ -2,7 +2,7 @@
 import type { TimeMs } from "../../../model/base/units.js";
 import type { Cursor } from "../cursor.js";
 import { type ImportedSites, pythonFrame } from "../imported_sites.js";
-import { ForeignFault } from "../importer.js";
+import { ForeignFault, MOST_ROWS, requireRoom } from "../importer.js";
 import { allocatorOf } from "./allocators.js";
 import { MemrayFrames } from "./frames.js";
 import type { MemrayContent, MemrayHeader } from "./header.js";
@@ -139,6 +139,7 @@ class AggregateReader {
 
   #snapshot(): void {
     const timeMs = this.#cursor.u64();
+    requireRoom(this.metrics.length, MOST_ROWS, "readings");
     this.metrics.push({ metric: "rssBytes", timeMs, value: this.#cursor.u64() });
     this.metrics.push({ metric: "liveBytes", timeMs, value: this.#cursor.u64() });
     this.lastMs = timeMs;
@@ -155,6 +156,7 @@ class AggregateReader {
     cursor.u64(); // the generation of native segments
     const [peakObjects, liveObjects] = [cursor.u64(), cursor.u64()];
     const [peak, live] = [cursor.u64(), cursor.u64()];
+    requireRoom(this.#totals.length, MOST_ROWS, "sites");
     this.#totals.push({ thread, allocator, node, peakObjects, liveObjects, peak, live });
   }
 
@@ -168,6 +170,7 @@ class AggregateReader {
     const cursor = this.#cursor;
     if (this.#header.version >= 12) {
       const [id, code] = [cursor.varint(), cursor.varint()];
+      requireRoom(this.#pending.length, MOST_ROWS, "frames");
       this.#pending.push({ id, code, instruction: cursor.zigzag() });
     } else {
       const id = cursor.u64();

@@ -1,7 +1,7 @@
 /** Python frames and stacks of a memray file, numbered as they appear. */
 import type { StackId } from "../../../model/base/units.js";
 import { type ForeignFrame, type ImportedSites, pythonFrame } from "../imported_sites.js";
-import { ForeignFault } from "../importer.js";
+import { DEEPEST_STACK, ForeignExcess, ForeignFault, MOST_ROWS, requireRoom } from "../importer.js";
 import { lineAt } from "./line_table.js";
 
 interface CodeObject {
@@ -10,6 +10,10 @@ interface CodeObject {
   readonly firstLine: number;
   readonly lineTable: Buffer;
 }
+
+const MOST_NODES = 16_000_000;
+/** A frame's line is found by reading its code object's table from the start. */
+const MOST_TABLE_BYTES = 1e10;
 
 /** Node 0 is the empty stack. */
 export class MemrayFrames {
@@ -20,6 +24,7 @@ export class MemrayFrames {
   readonly #ids = new Map<string, number>();
   readonly #parents: number[] = [0];
   readonly #nodeFrames: number[] = [-1];
+  #tableBytes = 0;
   readonly #children = new Map<string, number>();
   readonly #stacks = new Map<string, StackId>();
 
@@ -28,11 +33,13 @@ export class MemrayFrames {
   }
 
   addCode(id: number, code: CodeObject): void {
+    requireRoom(this.#codes.size, MOST_ROWS, "code objects");
     this.#codes.set(id, code);
   }
 
   /** Version 11: a frame with its line. */
   addFrame(id: number, frame: ForeignFrame): void {
+    requireRoom(this.#frames.size, MOST_ROWS, "frames");
     this.#frames.set(id, frame);
   }
 
@@ -47,7 +54,12 @@ export class MemrayFrames {
     if (found === undefined) {
       throw new ForeignFault(`a frame names the code object ${code}, which it does not contain`);
     }
+    this.#tableBytes += found.lineTable.length;
+    if (this.#tableBytes > MOST_TABLE_BYTES) {
+      throw new ForeignExcess("10 GB of line tables");
+    }
     const line = lineAt(found.lineTable, instruction, found.firstLine, this.#pythonVersion);
+    requireRoom(this.#frames.size, MOST_ROWS, "frames");
     const own = id ?? this.#ids.size;
     this.#ids.set(key, own);
     this.#frames.set(own, pythonFrame(found.name, found.file, line));
@@ -70,6 +82,7 @@ export class MemrayFrames {
     if (parent >= this.#parents.length) {
       throw new ForeignFault(`a stack names the stack ${parent}, which it does not contain`);
     }
+    requireRoom(this.#parents.length, MOST_NODES, "stacks");
     this.#nodeFrames.push(frame);
     return this.#parents.push(parent) - 1;
   }
@@ -78,7 +91,7 @@ export class MemrayFrames {
     return this.#parents[node] ?? 0;
   }
 
-  /** In the tables of `sites`, without the first `skipped` frames. */
+  /** In the tables of `sites`, without the first `skipped` frames; a very deep stack is cut at its root. */
   stackOf(node: number, skipped: number, sites: ImportedSites): StackId {
     const key = `${node} ${skipped}`;
     const known = this.#stacks.get(key);
@@ -86,14 +99,15 @@ export class MemrayFrames {
       return known;
     }
     const frames: ForeignFrame[] = [];
-    for (let at = node; at > 0; at = this.parentOf(at)) {
+    let at = node;
+    for (; at > 0 && frames.length < DEEPEST_STACK; at = this.parentOf(at)) {
       const frame = this.#frames.get(this.#nodeFrames[at] ?? -1);
       if (frame === undefined) {
         throw new ForeignFault("a stack names a frame that it does not contain");
       }
       frames.push(frame);
     }
-    const stack = sites.stack(frames.reverse().slice(skipped));
+    const stack = sites.stack(frames.reverse().slice(at > 0 ? 0 : skipped));
     this.#stacks.set(key, stack);
     return stack;
   }

@@ -3,7 +3,7 @@ import type { TimeMs } from "../../../model/base/units.js";
 import { Domain } from "../../../model/profile/profile.js";
 import { type Cursor, CutOff } from "../cursor.js";
 import { type ImportedSites, pythonFrame } from "../imported_sites.js";
-import { ForeignFault } from "../importer.js";
+import { ForeignFault, MOST_ROWS, requireRoom } from "../importer.js";
 import { LiveBlocks } from "../live_blocks.js";
 import { allocatorOf } from "./allocators.js";
 import { MemrayFrames } from "./frames.js";
@@ -12,6 +12,7 @@ import type { MemrayContent, MemrayHeader } from "./header.js";
 /** An address or an address shifted by 3 bits is beyond it only in a damaged file. */
 const HIGHEST_ADDRESS = 2 ** 53;
 const RECENT_ADDRESSES = 15;
+const MOST_THREADS = 100_000;
 const SEGMENT = 7;
 
 /** Records of version 11: the type in the low 4 bits, flags above them. */
@@ -264,6 +265,7 @@ class RecordReader {
     const key = `${node} ${this.#thread} ${domain}`;
     let site = this.#siteIds.get(key);
     if (site === undefined) {
+      requireRoom(this.#sites.length, MOST_ROWS, "sites");
       site = this.#sites.push({ node, thread: this.#thread, domain }) - 1;
       this.#siteIds.set(key, site);
     }
@@ -290,6 +292,7 @@ class RecordReader {
   }
 
   #push(frame: number): void {
+    requireRoom(this.#stack.length, MOST_ROWS, "frames of a stack");
     this.#stack.push(this.#frames.push(this.#stack.at(-1) ?? 0, frame));
   }
 
@@ -301,6 +304,7 @@ class RecordReader {
     this.#thread = thread;
     let stack = this.#stacks.get(thread);
     if (stack === undefined) {
+      requireRoom(this.#stacks.size, MOST_THREADS, "threads");
       stack = [];
       this.#stacks.set(thread, stack);
     }
@@ -310,6 +314,7 @@ class RecordReader {
   #memory(): void {
     const value = this.#cursor.varint();
     const timeMs = this.#header.startedMs + this.#cursor.varint();
+    requireRoom(this.metrics.length, MOST_ROWS, "readings");
     this.metrics.push({ metric: "rssBytes", timeMs, value });
     this.metrics.push({ metric: "liveBytes", timeMs, value: this.blocks.live });
     this.lastMs = timeMs;

@@ -12,22 +12,27 @@ import {
   NO_SERIES,
   type ProfileImporter,
 } from "../importer.js";
-import { type Json, type JsonObject, listOf, objectOf, parseJson, textOf } from "../json.js";
+import {
+  amountOf,
+  type Json,
+  type JsonObject,
+  listOf,
+  objectOf,
+  parseJson,
+  textOf,
+} from "../json.js";
 import { scopesOf } from "./xspace.js";
 
 export const tensorflowMemory: ProfileImporter = {
   name: "TensorFlow memory profile",
   description: "TensorFlow: memory_profile.json of its profiler",
-  recognizes: ({ head }) =>
-    /^\s*\{\s*"(?:memoryProfilePerAllocator|memory_profile_per_allocator)"/.test(head),
+  recognizes: ({ head }) => /^\s*\{\s*"memoryProfilePerAllocator"/.test(head),
   read,
 };
 
 function read(file: ForeignFile): ForeignRecording {
   const content = objectOf(parseJson(file));
-  const allocators = objectOf(
-    content.memoryProfilePerAllocator ?? content.memory_profile_per_allocator,
-  );
+  const allocators = objectOf(content.memoryProfilePerAllocator);
   if (Object.keys(allocators).length === 0) {
     throw new ForeignFault("it has no allocator");
   }
@@ -66,7 +71,7 @@ function addPeak(sites: ImportedSites, allocator: string, profile: JsonObject): 
         ? at(special, active.specialIndex)
         : objectOf(snapshot).activityMetadata,
     );
-    const count = Math.max(1, wholeNumber(active.numOccurrences));
+    const count = Math.max(1, wholeNumber(active.numOccurrences, "numOccurrences"));
     const region = sites.label("region", textOf(block.regionType) || "unknown");
     const names = scopesOf(textOf(block.tfOpName) || "(outside operations)");
     sites.add(
@@ -75,18 +80,28 @@ function addPeak(sites: ImportedSites, allocator: string, profile: JsonObject): 
         domain: Domain.native,
         label: sites.label("device", allocator, region),
       },
-      { peak: count * wholeNumber(block.allocationBytes), peakObjects: count },
+      { peak: count * wholeNumber(block.allocationBytes, "allocationBytes"), peakObjects: count },
     );
   }
 }
 
-/** Whole numbers of 64 bits are strings in the JSON of Protocol Buffers; 0 if it is none. */
-function wholeNumber(value: Json | undefined): number {
-  const number = Number(value);
-  return Number.isSafeInteger(number) && number > 0 ? number : 0;
+/** Whole numbers of 64 bits are strings in the JSON of Protocol Buffers, and 0 is left out. Throws ForeignFault. */
+function wholeNumber(value: Json | undefined, what: string): number {
+  return amountOf(
+    typeof value === "string" && /^\d{1,16}$/.test(value) ? Number(value) : value,
+    what,
+    0,
+  );
 }
 
-/** An index of 0 is left out of some files; -1 names no block. */
+/** An index of 0 is left out of some files; -1 names no block. Throws ForeignFault for a block that is missing. */
 function at(list: readonly Json[], index: Json | undefined): Json | undefined {
-  return Number(index ?? 0) < 0 ? undefined : list[wholeNumber(index)];
+  if (Number(typeof index === "object" ? 0 : index) === -1) {
+    return undefined;
+  }
+  const found = list[wholeNumber(index, "the number of a block")];
+  if (found === undefined) {
+    throw new ForeignFault("it names a block that it does not contain");
+  }
+  return found;
 }

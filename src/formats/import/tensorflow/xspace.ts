@@ -7,7 +7,7 @@
  */
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import type { Bytes } from "../../../model/base/units.js";
-import { ForeignFault } from "../importer.js";
+import { ForeignExcess, ForeignFault, MOST_ROWS, requireRoom } from "../importer.js";
 
 export interface MemoryEvent {
   /** Since the start of the trace. */
@@ -64,11 +64,14 @@ export function readXSpace(bytes: Uint8Array): Trace {
   try {
     for (const content of messagesOf(bytes, 1)) {
       const plane = new Plane(content);
-      events.push(...plane.memoryEvents());
+      for (const event of plane.memoryEvents()) {
+        requireRoom(events.length, MOST_ROWS, "memory events");
+        events.push(event);
+      }
       startedNs ||= Number(plane.stats().get("profile_start_time") ?? 0);
     }
   } catch (error) {
-    throw error instanceof ForeignFault
+    throw error instanceof ForeignFault || error instanceof ForeignExcess
       ? error
       : new ForeignFault("it is cut off, or is no whole XSpace message");
   }
@@ -84,10 +87,10 @@ class Plane {
   constructor(content: Uint8Array) {
     readFields(
       content,
-      [3, (reader) => this.#lines.push(reader.bytes())],
+      [3, (reader) => keep(this.#lines, reader.bytes())],
       [4, (reader) => nameEntry(reader.bytes(), this.#eventNames)],
       [5, (reader) => nameEntry(reader.bytes(), this.#statNames)],
-      [6, (reader) => this.#stats.push(reader.bytes())],
+      [6, (reader) => keep(this.#stats, reader.bytes())],
     );
   }
 
@@ -105,7 +108,7 @@ class Plane {
       readFields(
         line,
         [3, (reader) => (startNs = Number(reader.int64()))],
-        [4, (reader) => events.push(reader.bytes())],
+        [4, (reader) => keep(events, reader.bytes())],
       );
       for (const content of events) {
         const event = this.#event(content, startNs, kinds);
@@ -128,7 +131,7 @@ class Plane {
       content,
       [1, (reader) => (kind = Number(reader.int64()))],
       [2, (reader) => (offsetPs = Number(reader.int64()))],
-      [4, (reader) => stats.push(reader.bytes())],
+      [4, (reader) => keep(stats, reader.bytes())],
     );
     const name = kinds.get(kind);
     if (name === undefined) {
@@ -136,7 +139,13 @@ class Plane {
     }
     const values = new Map(stats.map((each) => this.#stat(each)));
     const [number, text] = [
-      (key: string) => Math.max(0, Number(values.get(key)) || 0),
+      (key: string) => {
+        const value = values.get(key) ?? 0;
+        if (typeof value !== "number" || !(value >= 0 && value <= Number.MAX_SAFE_INTEGER)) {
+          throw new ForeignFault(`a memory event has an impossible ${key}`);
+        }
+        return value;
+      },
       (key: string) => String(values.get(key) ?? ""),
     ];
     return values.has("addr")
@@ -178,12 +187,18 @@ function nameEntry(content: Uint8Array, names: Map<number, string>): void {
     [1, (reader) => (key = Number(reader.int64()))],
     [2, (reader) => readFields(reader.bytes(), [2, (inner) => (name = inner.string())])],
   );
+  requireRoom(names.size, MOST_ROWS, "names");
   names.set(key, name);
+}
+
+function keep(messages: Uint8Array[], message: Uint8Array): void {
+  requireRoom(messages.length, MOST_ROWS, "messages");
+  messages.push(message);
 }
 
 function messagesOf(content: Uint8Array, field: number): Uint8Array[] {
   const found: Uint8Array[] = [];
-  readFields(content, [field, (reader) => found.push(reader.bytes())]);
+  readFields(content, [field, (reader) => keep(found, reader.bytes())]);
   return found;
 }
 

@@ -12,7 +12,7 @@ import {
   type ForeignRecording,
   type ProfileImporter,
 } from "../importer.js";
-import { type Json, listOf, numberOf, parseJson } from "../json.js";
+import { amountOf, type Json, listOf, parseJson } from "../json.js";
 
 /** In the order of their numbers in the file. */
 const CATEGORIES = [
@@ -30,8 +30,8 @@ export const torchTimeline: ProfileImporter = {
   name: "torch memory timeline",
   description: "torch: export_memory_timeline to .json or .raw.json.gz",
   recognizes: ({ head }) =>
-    /^\s*\[\[-?\d+, ?[1-4], ?-?\d+, ?\d\]/.test(head) ||
-    /^\s*\[\[\d{12,}(?:, ?\d{12,})*[,\]]/.test(head),
+    /^\s*\[\s*\[\s*-?\d+,\s*[1-4],\s*-?\d+,\s*\d\s*\]/.test(head) ||
+    /^\s*\[\s*\[\s*\d{12,}(?:,\s*\d{12,})*\s*[,\]]/.test(head),
   read,
 };
 
@@ -75,28 +75,38 @@ function read(file: ForeignFile): ForeignRecording {
 
 function fromEvents(content: readonly Json[]): Change[] {
   return content.map((row) => {
-    const [time, , bytes, category] = listOf(row).map(numberOf);
-    if (time === undefined || bytes === undefined || category === undefined) {
+    const [time, , bytes, category] = listOf(row);
+    if (typeof time !== "number" || typeof bytes !== "number" || typeof category !== "number") {
       throw new ForeignFault("an event is not a list of four numbers");
     }
+    requireExact(bytes);
     return { timeMs: time < 0 ? null : time / 1e6, category, bytes };
   });
 }
 
 /** A row of sizes is a total by category: changes are differences. */
 function fromTable([times, sizes]: readonly Json[]): Change[] {
-  const rows = listOf(sizes).map((row) => listOf(row).map(numberOf));
+  const rows = listOf(sizes).map((row) =>
+    listOf(row).map((bytes) => amountOf(bytes, "the size of a category")),
+  );
   return listOf(times).flatMap((time, index) => {
     const [before, now] = [rows[index - 1] ?? [], rows[index]];
     if (now === undefined) {
       throw new ForeignFault("it has more times than sizes");
     }
+    const timeMs = amountOf(time, "a time") / 1e3;
     return now.slice(1).map((bytes, category) => ({
-      timeMs: numberOf(time) / 1e3,
+      timeMs,
       category,
       bytes: bytes - (before[category + 1] ?? 0),
     }));
   });
+}
+
+function requireExact(bytes: number): void {
+  if (!(Math.abs(bytes) <= Number.MAX_SAFE_INTEGER)) {
+    throw new ForeignFault("an event has an impossible size");
+  }
 }
 
 interface Totals {
@@ -111,7 +121,7 @@ function replay(changes: readonly Change[], startedMs: TimeMs): Totals {
   let [peak, peakMs, total, highest] = [live.slice(), startedMs, 0, 0];
   const series = new Map<TimeMs, number>();
   changes.forEach(({ timeMs, category, bytes }, index) => {
-    if (category < 0 || category >= CATEGORIES.length) {
+    if (CATEGORIES[category] === undefined) {
       throw new ForeignFault(`the category ${category} is unknown`);
     }
     const at = timeMs ?? startedMs;

@@ -13,7 +13,16 @@ import {
   type ForeignRecording,
   type ProfileImporter,
 } from "../importer.js";
-import { type JsonObject, numberOf, objectOf, parseJson, requiredList, textOf } from "../json.js";
+import {
+  amountOf,
+  type Json,
+  type JsonObject,
+  numberOf,
+  objectOf,
+  parseJson,
+  requiredList,
+  textOf,
+} from "../json.js";
 import { LiveBlocks } from "../live_blocks.js";
 
 const CALLS = new Set(["python_function", "cpu_op", "user_annotation"]);
@@ -182,7 +191,7 @@ class TraceReplay {
   }
 
   #callsAt(event: JsonObject): Call[] {
-    const thread = `${String(event.pid)} ${String(event.tid)}`;
+    const thread = JSON.stringify([nameOf(event.pid), nameOf(event.tid)]);
     let calls = this.#open.get(thread);
     if (calls === undefined) {
       calls = [];
@@ -197,10 +206,23 @@ class TraceReplay {
 
   #memory(event: JsonObject, call: Call | undefined): void {
     const details = objectOf(event.args);
-    const [bytes, address] = [numberOf(details.Bytes), numberOf(details.Addr)];
+    const { Bytes: bytes, Addr: address } = details;
+    if (
+      typeof bytes !== "number" ||
+      typeof address !== "number" ||
+      !(Math.abs(bytes) <= Number.MAX_SAFE_INTEGER)
+    ) {
+      throw new ForeignFault("a memory event has no possible size or address");
+    }
     const id = numberOf(details["Device Id"]);
     const type = numberOf(details["Device Type"]);
-    if (address < 0 || address >= 2 ** 48 || id < -1 || id >= DEVICES - 1) {
+    if (
+      address < 0 ||
+      address >= 2 ** 48 ||
+      !Number.isInteger(id) ||
+      id < -1 ||
+      id >= DEVICES - 1
+    ) {
       throw new ForeignFault("a memory event has an impossible address or device");
     }
     const key = address * DEVICES + id + 1;
@@ -231,9 +253,14 @@ class TraceReplay {
   }
 }
 
+/** Processes and threads have a number or a name. */
+function nameOf(value: Json | undefined): number | string {
+  return typeof value === "number" ? value : textOf(value);
+}
+
 /** Microseconds. */
 function timeOf(event: JsonObject): number {
-  return numberOf(event.ts);
+  return amountOf(event.ts, "the time of an event (ts)");
 }
 
 /** "app.py(12): forward", "nn.Module: Linear_0", "<built-in method ...>", "aten::linear" */

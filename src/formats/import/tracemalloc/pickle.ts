@@ -5,7 +5,7 @@
 import { tooLarge } from "../../../model/errors/errors.js";
 import { importedPickleRefused } from "../../../model/errors/file_errors.js";
 import { Cursor } from "../cursor.js";
-import { ForeignFault } from "../importer.js";
+import { ForeignFault, requireRoom } from "../importer.js";
 
 export type PickleValue =
   | null
@@ -24,6 +24,8 @@ export class PickleObject {
 }
 
 const MOST_VALUES = 16_000_000;
+/** A snapshot has one for each object; an empty Map takes more than 200 bytes. */
+const MOST_DICTS = 10_000;
 const NEWEST_PROTOCOL = 5;
 const MARK = Symbol("mark");
 type Item = PickleValue | typeof MARK;
@@ -40,6 +42,7 @@ class Machine {
   readonly #stack: Item[] = [];
   readonly #memo = new Map<number, PickleValue>();
   #values = 0;
+  #dicts = 0;
 
   constructor(bytes: Buffer, path: string, types: readonly string[]) {
     this.#cursor = new Cursor(bytes);
@@ -111,12 +114,15 @@ class Machine {
   #container(opcode: number): boolean {
     switch (opcode) {
       case 0x28: // MARK
+        requireRoom(this.#stack.length, MOST_VALUES, "values");
         this.#stack.push(MARK);
         return true;
       case 0x29: // EMPTY_TUPLE
       case 0x5d: // EMPTY_LIST
         return this.#push([]);
       case 0x7d: // EMPTY_DICT
+        this.#dicts += 1;
+        requireRoom(this.#dicts, MOST_DICTS, "dicts");
         return this.#push(new Map());
       case 0x85: // TUPLE1
       case 0x86: // TUPLE2
@@ -148,7 +154,10 @@ class Machine {
       case 0x93: {
         // STACK_GLOBAL
         const [module, name] = this.#take(2);
-        return this.#class(`${String(module)}.${String(name)}`, offset);
+        if (typeof module !== "string" || typeof name !== "string") {
+          throw new ForeignFault(`a class without a name at offset ${offset}`);
+        }
+        return this.#class(`${module}.${name}`, offset);
       }
       case 0x81: {
         // NEWOBJ

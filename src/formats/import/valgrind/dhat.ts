@@ -11,8 +11,8 @@ import {
   type ProfileImporter,
 } from "../importer.js";
 import {
+  amountOf,
   type JsonObject,
-  listOf,
   numberOf,
   objectOf,
   parseJson,
@@ -37,7 +37,7 @@ function read(file: ForeignFile): ForeignRecording {
     throw new ForeignFault(`its version is ${version}, and only ${VERSION} is known`);
   }
   const sites = new ImportedSites({
-    pid: numberOf(content.pid),
+    pid: amountOf(content.pid, "pid", 0),
     command: textOf(content.cmd).split(" "),
     python: "",
     startedMs: file.writtenMs,
@@ -56,7 +56,7 @@ function read(file: ForeignFile): ForeignRecording {
   if (!copies) {
     addPoints(sites, points, frames);
   }
-  const isHeap = textOf(content.mode) === "heap" && numberOf(content.tg) > 0;
+  const isHeap = textOf(content.mode) === "heap" && amountOf(content.tg, "tg", 0) > 0;
   return {
     tool: "Valgrind DHAT",
     known: copies
@@ -83,12 +83,12 @@ function addPoints(
     sites.add(
       { stack: sites.stack(ownFrames(stackOf(point, frames)).toReversed()), domain: Domain.native },
       {
-        live: numberOf(point.eb),
-        liveObjects: numberOf(point.ebk),
-        peak: numberOf(point.gb),
-        peakObjects: numberOf(point.gbk),
-        allocated: numberOf(point.tb),
-        allocatedObjects: numberOf(point.tbk),
+        live: amountOf(point.eb, "eb", 0),
+        liveObjects: amountOf(point.ebk, "ebk", 0),
+        peak: amountOf(point.gb, "gb", 0),
+        peakObjects: amountOf(point.gbk, "gbk", 0),
+        allocated: amountOf(point.tb, "tb"),
+        allocatedObjects: amountOf(point.tbk, "tbk"),
       },
     );
   }
@@ -104,7 +104,7 @@ function copiedLines(
     const frame = stackOf(point, frames).find(({ line }) => line > 0);
     if (frame !== undefined) {
       const key = `${frame.line} ${frame.file}`;
-      const copiedBytes = (sums.get(key)?.copiedBytes ?? 0) + numberOf(point.tb);
+      const copiedBytes = (sums.get(key)?.copiedBytes ?? 0) + amountOf(point.tb, "tb");
       const { file, line } = frame;
       sums.set(key, { file, line, function: frame.function, peakBytes: null, copiedBytes });
     }
@@ -114,10 +114,11 @@ function copiedLines(
 
 /** Leaf first. */
 function stackOf(point: JsonObject, frames: readonly ForeignFrame[]): ForeignFrame[] {
-  return listOf(point.fs).flatMap((index) => {
-    const frame = frames[numberOf(index)];
+  return requiredList(point.fs, "list of frames of a point").flatMap((value) => {
+    const index = amountOf(value, "the number of a frame");
+    const frame = frames[index];
     if (frame === undefined) {
-      throw new ForeignFault(`a stack names frame ${String(index)} of ${frames.length}`);
+      throw new ForeignFault(`a stack names frame ${index} of ${frames.length}`);
     }
     return frame.function === "[root]" ? [] : [frame];
   });

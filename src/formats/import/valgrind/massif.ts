@@ -9,12 +9,14 @@
 import { Domain, FrameKind, type ProfileSnapshot } from "../../../model/profile/profile.js";
 import { type ForeignFrame, ImportedSites } from "../imported_sites.js";
 import {
+  DEEPEST_STACK,
   ForeignFault,
   type ForeignFile,
   type ForeignRecording,
   type ProfileImporter,
+  requireRoom,
 } from "../importer.js";
-import { linesOf } from "../text.js";
+import { linesOf, requireLastLine } from "../text.js";
 import { placeOf } from "./native_place.js";
 
 export const massif: ProfileImporter = {
@@ -25,11 +27,17 @@ export const massif: ProfileImporter = {
 };
 
 interface Snapshot {
+  /** From 0, in the order of the file. */
+  readonly number: number;
   time: number;
   heap: number;
   extra: number;
-  tree: "empty" | "detailed" | "peak";
+  /** null: not read yet. */
+  tree: "empty" | "detailed" | "peak" | null;
 }
+
+/** Massif itself writes at most --max-snapshots, 100 unless it is given. */
+const MOST_SNAPSHOTS = 100_000;
 
 interface Node {
   /** Number of children that have not been read yet. */
@@ -40,6 +48,7 @@ interface Node {
 }
 
 function read(file: ForeignFile): ForeignRecording {
+  requireLastLine(file.bytes);
   const reader = new MassifReader(file);
   for (const line of linesOf(file.bytes)) {
     reader.line(line);
@@ -68,12 +77,14 @@ class MassifReader {
       this.#unit = value;
     } else if (key === "snapshot") {
       this.#endTree();
-      this.#snapshots.push({ time: 0, heap: 0, extra: 0, tree: "empty" });
+      const number = this.#snapshots.length;
+      requireRoom(number, MOST_SNAPSHOTS, "snapshots");
+      this.#snapshots.push({ number, time: 0, heap: 0, extra: 0, tree: null });
     } else if (key === "time" || key === "mem_heap_B" || key === "mem_heap_extra_B") {
       this.#figure(key, value);
     } else if (key === "heap_tree") {
       this.#current().tree = value === "peak" || value === "detailed" ? value : "empty";
-    } else if (/^ *n\d+: /.test(line)) {
+    } else if (/^ *n\d+:/.test(line)) {
       this.#node(line);
     }
   }
@@ -87,8 +98,7 @@ class MassifReader {
     }
     // Instructions and allocated bytes are not time: the snapshots follow each other by 1 ms each.
     const isTime = this.#unit === "ms";
-    const timeOf = (snapshot: Snapshot) =>
-      isTime ? snapshot.time : this.#snapshots.indexOf(snapshot);
+    const timeOf = (snapshot: Snapshot) => (isTime ? snapshot.time : snapshot.number);
     const startedMs = file.writtenMs - timeOf(last);
     const sites = this.#opened();
     const snapshots = this.#profiles.map(({ snapshot, profile }) => {
@@ -142,8 +152,8 @@ class MassifReader {
   }
 
   #figure(key: string, text: string): void {
-    const value = Number(text);
-    if (!(value >= 0 && value < Number.MAX_SAFE_INTEGER)) {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value <= Number.MAX_SAFE_INTEGER)) {
       throw new ForeignFault(`${key}=${text.slice(0, 40)} is not a number`);
     }
     const snapshot = this.#current();
@@ -169,12 +179,19 @@ class MassifReader {
   /** Massif's tree has the leaf at its top: a child is a caller. */
   #node(line: string): void {
     const [, indent = "", children = "0", size = "0", text = ""] =
-      /^( *)n(\d+): (\d+) (.*)$/.exec(line) ?? [];
+      /^( *)n(\d{1,9}): (\d{1,16}) (.*)$/.exec(line) ?? [];
+    if (text === "" || indent.length > this.#nodes.length) {
+      throw new ForeignFault(`the line '${line.slice(0, 40).trim()}' is not a node of its tree`);
+    }
     this.#closeDownTo(indent.length);
     const bytes = Number(size);
     const parent = this.#nodes.at(-1);
     if (parent !== undefined) {
       parent.rest -= bytes;
+      parent.children -= 1;
+    }
+    if (this.#nodes.length >= DEEPEST_STACK) {
+      throw new ForeignFault(`a stack is deeper than ${DEEPEST_STACK} frames`);
     }
     const isPlace = /^0x[0-9A-Fa-f]+: /.test(text);
     this.#nodes.push({
@@ -186,6 +203,9 @@ class MassifReader {
 
   #endTree(): void {
     const snapshot = this.#snapshots.at(-1);
+    if (snapshot?.tree === null) {
+      throw new ForeignFault("a snapshot has no heap_tree: it is cut off");
+    }
     if (snapshot !== undefined && snapshot.tree !== "empty") {
       if (this.#nodes.length === 0) {
         throw new ForeignFault("a snapshot's stacks are missing: it is cut off");
@@ -200,6 +220,9 @@ class MassifReader {
     while (this.#nodes.length > depth) {
       const stack = this.#nodes.flatMap(({ frame }) => (frame === null ? [] : [frame])).reverse();
       const node = this.#nodes.pop();
+      if (node !== undefined && (node.children !== 0 || node.rest < 0)) {
+        throw new ForeignFault("the stacks of a snapshot do not add up: it is cut off");
+      }
       if (node !== undefined && node.rest > 0) {
         const frames = stack.length > 0 ? stack : [UNKNOWN];
         const sites = this.#opened();

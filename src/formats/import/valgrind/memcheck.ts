@@ -35,7 +35,7 @@ function read(file: ForeignFile): ForeignRecording {
   });
   let leaks = 0;
   for (const error of elements(text, "error")) {
-    const bytes = Number(elementOf(error, "leakedbytes"));
+    const bytes = countOf(error, "leakedbytes");
     if (bytes > 0) {
       leaks += 1;
       const frames = [...elements(elementOf(error, "stack"), "frame")].map(frameOf);
@@ -45,7 +45,7 @@ function read(file: ForeignFile): ForeignRecording {
           domain: Domain.native,
           label: sites.label("leak", elementOf(error, "kind").replace(/^Leak_/, "")),
         },
-        { live: bytes, liveObjects: Number(elementOf(error, "leakedblocks")) },
+        { live: bytes, liveObjects: countOf(error, "leakedblocks") },
       );
     }
   }
@@ -67,6 +67,15 @@ function read(file: ForeignFile): ForeignRecording {
       "Only blocks that memcheck reports at the end are counted, by kind with --by leak; without --show-leak-kinds=all those that are still reachable are missing.",
     ],
   };
+}
+
+/** 0 if the element is missing: the error is not a leak. */
+function countOf(error: string, name: string): number {
+  const text = elementOf(error, name);
+  if (!/^\d{0,16}$/.test(text)) {
+    throw new ForeignFault(`${name} is '${text.slice(0, 40)}', which is not a number of a leak`);
+  }
+  return Number(text);
 }
 
 function frameOf(text: string): ForeignFrame {

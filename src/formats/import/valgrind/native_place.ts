@@ -1,5 +1,6 @@
 /** Frames as Valgrind prints them. */
 import { type ForeignFrame, nativeFrame } from "../imported_sites.js";
+import { splitPlace } from "../text.js";
 
 /**
  * "0x109170: keep (small.c:3)", "0x48417B4: malloc (in /usr/lib/x.so)", "0x109170: ??? (in ...)". The allocation
@@ -7,13 +8,14 @@ import { type ForeignFrame, nativeFrame } from "../imported_sites.js";
  */
 export function placeOf(text: string): ForeignFrame {
   const rest = text.replace(/^\s*0x[0-9A-Fa-f]+: /, "");
-  const inObject = /^(.*) \(in (.*)\)$/s.exec(rest);
-  if (inObject) {
-    return nativeFrame(nameOf(inObject[1] ?? ""), inObject[2] ?? "");
+  const object = rest.endsWith(")") ? rest.lastIndexOf(" (in ") : -1;
+  if (object >= 0) {
+    return nativeFrame(nameOf(rest.slice(0, object)), rest.slice(object + 5, -1));
   }
-  const inSource = /^(.*) \((.*):(\d+)\)$/s.exec(rest);
-  return inSource
-    ? nativeFrame(nameOf(inSource[1] ?? ""), inSource[2] ?? "", Number(inSource[3]))
+  const source = rest.endsWith(")") ? rest.lastIndexOf(" (") : -1;
+  const { file, line } = splitPlace(rest.slice(source + 2, -1));
+  return source >= 0 && line > 0
+    ? nativeFrame(nameOf(rest.slice(0, source)), file, line)
     : nativeFrame(nameOf(rest), "");
 }
 
