@@ -25,6 +25,8 @@ const MOST_TEXT = 16_384;
 const MOST_FRAMES = 500;
 /** Distinct reports that are kept. */
 const MOST_REPORTS = 100_000;
+/** Frees Python's objects (agent/calls/free_lists.c) for the interpreter, whose frames are below. */
+const OWN_OBJECT = /\/libtidemark-calls\.so$/;
 const FAULTS_WITH_ADDRESS = /SIG(?:SEGV|BUS)/;
 /** Ends by other signals (SIGINT, SIGTERM) are not errors. */
 const FAULTS = /SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS)/;
@@ -194,7 +196,7 @@ export class ValgrindReader {
     const { ip = "", fn = "", obj = "", dir, file, line = "" } = this.#frame ?? {};
     const frames = this.#report?.stacks.at(-1)?.frames;
     this.#frame = null;
-    if (frames !== undefined && frames.length < MOST_FRAMES) {
+    if (frames !== undefined && frames.length < MOST_FRAMES && !OWN_OBJECT.test(obj)) {
       const path = file === undefined ? "" : dir === undefined ? file : `${dir}/${file}`;
       frames.push({
         address: ip,
