@@ -25,6 +25,8 @@ const MOST_TEXT = 16_384;
 const MOST_FRAMES = 500;
 /** Distinct reports that are kept. */
 const MOST_REPORTS = 100_000;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it replaces
+const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g;
 /** Frees Python's objects (agent/calls/free_lists.c) for the interpreter, whose frames are below. */
 const OWN_OBJECT = /\/libtidemark-calls\.so$/;
 const FAULTS_WITH_ADDRESS = /SIG(?:SEGV|BUS)/;
@@ -79,7 +81,8 @@ export class ValgrindReader {
 
   write(piece: Buffer): void {
     if (this.#damage === null) {
-      this.#parser.write(piece.toString("latin1"));
+      // Valgrind copies control characters of file names, which XML forbids.
+      this.#parser.write(piece.toString("latin1").replace(FORBIDDEN, "?"));
     }
   }
 
