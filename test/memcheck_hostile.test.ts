@@ -93,6 +93,12 @@ test("prints no escape sequence of a name, and wraps no line of ours into it", a
   expect(outcome.stderr).not.toMatch(/^TM-E002/m);
 });
 
+test("reads a report whose file names have control characters, which XML forbids", async () => {
+  const { outcome, read } = await check(output(error("use").replace("f.c", "\u001b[31m\u0007.c")));
+  expect(outcome.status).toBe(1);
+  expect(read()).toMatchObject({ errors: [{ kind: "InvalidWrite" }], leaksKnown: true });
+});
+
 test("reads a report of 60 MiB with 100,000 equal errors", async () => {
   const many = Array.from({ length: 100_000 }, (_, index) => error("use", `0x${index}`)).join("");
   const { outcome, read } = await check(output(many));

@@ -78,7 +78,8 @@ describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => 
         blocks,
       ]);
       expect(leaks).toContainEqual(["Leaked memory. The m", 5]);
-      expect(leaks).toContainEqual(["Leaked Python object", 5]);
+      // Each list is an object and an array.
+      expect(leaks).toContainEqual(["Leaked Python object", 10]);
       expect(document.leaks.every(({ owner }) => owner.module === "faulty")).toBe(true);
     },
   );
@@ -121,6 +122,31 @@ if __name__ == "__main__":
         stack: expect.arrayContaining([expect.objectContaining({ function: "work", line: 3 })]),
       });
       expect(document.processes.length).toBeGreaterThan(1);
+    }, 240_000);
+
+    test("attributes lists that leak although Python would reuse the memory of others", async () => {
+      const code = `import faulty
+for _ in range(100):
+    items = [1, 2]
+    del items
+    faulty.over_count()`;
+      const { document } = await found("memcheck", ["--", python, "-c", code], { env });
+      expect(document.errors).toEqual([]);
+      // Each list is an object and an array.
+      expect(document.leaks).toMatchObject([{ blocks: 200, owner: { module: "faulty" } }]);
+    });
+
+    test("attributes an error in a call by ctypes to the program", async () => {
+      const code = `import ctypes
+block = ctypes.create_string_buffer(32)
+ctypes.memset(block, 0, 33)
+print("done")`;
+      const { document, outcome } = await found("memcheck", ["--", python, "-c", code], { env });
+      expect([outcome.status, outcome.stdout]).toEqual([1, "done\n"]);
+      expect(document.errors).toMatchObject([
+        { kind: "InvalidWrite", owner: { module: "ctypes", kind: "own" } },
+      ]);
+      expect(document.leaks).toEqual([]);
     });
 
     test("explains a crash through a NULL pointer, with its Python line", async () => {

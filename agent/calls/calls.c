@@ -4,7 +4,9 @@
  * A profile function asks Valgrind at each call and return how many errors it has counted. Only when that number and
  * the size of Valgrind's XML file have grown does Python code run, which writes the stack:
  *
- *     begin(PATH)           the XML file of this process; also called in a forked child
+ *     begin(PATH)           the XML file of this process; also called in a forked child. From then on, Python frees each
+ *                           list, dict and tuple (free_lists.c)
+ *     end()                 called before the interpreter is finalized: Python keeps freed objects again
  *     watch(NOTE)           watches the calling thread; NOTE(before, now, is_exact, frame) gets the file's sizes in bytes,
  *                           and whether the C function that returns made the error
  *     callers() -> tuple    identifiers of the threads in a C function, which may have released the GIL
@@ -13,6 +15,8 @@
  * line of Python. The structures are those of the stable ABI (agent/src/lifecycle/module.c), with their limits: no
  * free-threaded builds.
  */
+#include "free_lists.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -150,9 +154,17 @@ static void *call_begin(void *module, void *argument)
     xml = -1;
     size = 0;
     size = size_of_xml();
+    stop_free_lists();
     errors = count_errors();
     for (struct thread *thread = threads; thread; thread = thread->next)
         thread->event = CALL; /* a forked child has only the thread that forked */
+    return none();
+}
+
+static void *call_end(void *module, void *argument)
+{
+    (void)module, (void)argument;
+    resume_free_lists();
     return none();
 }
 
@@ -183,6 +195,7 @@ static const struct {
     const char *documentation;
 } methods[] = {
     {"begin", call_begin, METH_O, "begin(path)\n\nNames Valgrind's XML file of this process."},
+    {"end", call_end, METH_NOARGS, "end()\n\nBefore the interpreter is finalized."},
     {"watch", call_watch, METH_O, "watch(note)\n\nWatches the calling thread."},
     {"callers", call_callers, METH_NOARGS, "callers() -> tuple\n\nIdentifiers of the threads in a C function."},
     {NULL, NULL, 0, NULL},

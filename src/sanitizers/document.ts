@@ -37,7 +37,7 @@ export const WEAK_LEAKS: ReadonlySet<string> = new Set([
 const FEWEST_WEAK_BLOCKS = 3;
 
 interface Group {
-  readonly report: Report;
+  report: Report;
   readonly owner: OwnerJson;
   count: number;
   /** Not only weak leaks. */
@@ -111,7 +111,6 @@ function reasonToLeaveOut(
 
 /**
  * Python keeps what a module creates once, when it is imported, until the process ends, so such a leak does not grow.
- *
  */
 function isMadeAtImport({ isLeak, stack }: Report): boolean {
   return isLeak && stack.some(({ function: name }) => /^PyInit_|^PyModule_Exec/.test(name));
@@ -136,7 +135,7 @@ interface Added {
   readonly count: number;
 }
 
-/** Reports of the same kind at the same place of the owner's code are one; the first stands for all. */
+/** Reports of the same kind at the same place of the owner's code are one; the first that is not weak represents all. */
 function add(groups: Map<string, Group>, added: Added, { pythonAt }: Selection): void {
   const { report, owner, count } = added;
   const key = keyOf(added);
@@ -146,7 +145,10 @@ function add(groups: Map<string, Group>, added: Added, { pythonAt }: Selection):
   };
   groups.set(key, group);
   group.count += count;
-  group.isProven ||= !WEAK_LEAKS.has(report.kind);
+  if (!group.isProven && !WEAK_LEAKS.has(report.kind)) {
+    group.isProven = true;
+    group.report = report;
+  }
   const { bytes, blocks } = group.lost.get(report.pid) ?? { bytes: 0, blocks: 0 };
   group.lost.set(report.pid, { bytes: bytes + report.bytes, blocks: blocks + report.blocks });
   group.python ??= pythonAt(report);

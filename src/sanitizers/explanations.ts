@@ -213,7 +213,7 @@ const ALLOCATES_OBJECT =
 export function explain(report: Report): Explanation {
   const { kind, isLeak, stack, freed, allocated } = report;
   if (isLeak) {
-    return makesObject(stack) ? OVER_COUNT : LEAK;
+    return makesObject(stack) || isOfPython(stack) ? OVER_COUNT : LEAK;
   }
   if (endedTooEarly(report)) {
     return UNDER_COUNT;
@@ -240,9 +240,10 @@ export function endedTooEarly(report: Report): boolean {
   );
 }
 
-/** Whether Python allocated the block for itself. */
+/** Whether Python allocated the block for itself, not for an extension that called PyMem_Malloc or similar. */
 function isOfPython(frames: readonly NativeFrame[]): boolean {
-  const caller = callerOf(frames.filter(({ function: name }) => !/^_?PyMem_/.test(name)));
+  const isMemory = ({ function: name }: NativeFrame) => /^_?PyMem_/.test(name);
+  const caller = callerOf(frames.slice(frames.slice(0, 5).findLastIndex(isMemory) + 1));
   return caller !== undefined && isInterpreter(caller.object);
 }
 

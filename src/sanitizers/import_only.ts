@@ -10,7 +10,10 @@ import type { StartedPython } from "../inspect/index.js";
 import type { Millis } from "../model/base/units.js";
 import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
 import { signatureOf } from "./report.js";
-import { runTool, withReportFolder } from "./tool_run.js";
+import { runTool, watchedEnvironment, withReportFolder } from "./tool_run.js";
+
+/** Raised when the signatures, or the allocations in such a run, change. */
+const CACHE_FORMAT = "2";
 
 export interface ImportOnly {
   readonly python: StartedPython;
@@ -29,7 +32,8 @@ export async function importOnlySignatures(request: ImportOnly): Promise<Set<str
     .sort()
     .map((name) => `try:\n import ${name}\nexcept BaseException: pass`)
     .join("\n");
-  const cache = cachePath([python.executable, python.executableMs, toolVersion, code].join("\0"));
+  const ingredients = [CACHE_FORMAT, python.executable, python.executableMs, toolVersion, code];
+  const cache = cachePath(ingredients.join("\0"));
   const kept = readCache(cache);
   if (kept !== null || until.aborted) {
     return kept ?? new Set();
@@ -39,7 +43,7 @@ export async function importOnlySignatures(request: ImportOnly): Promise<Set<str
   );
   const signatures = await withReportFolder(async (folder) => {
     const words = valgrindWords(folder);
-    const environment = { ...process.env, PYTHONMALLOC: "malloc", TIDEMARK: "off" };
+    const environment = watchedEnvironment("memcheck", folder, {}); // allocates as in the program's run
     const command = [...words, python.path, "-c", code === "" ? "pass" : code];
     await runTool({ command, environment, isShown: false, until, onElapsed });
     const files = await readXmlFolder(folder, async () => {});

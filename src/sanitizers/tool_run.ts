@@ -65,6 +65,8 @@ interface RunOfTool {
 
 /** Time for an interrupted program to clean up and for the tool to write its findings; Valgrind is slow. */
 const GRACE_MS = 15_000;
+/** Time for what the program leaves running, such as multiprocessing's tracker, to end and to write its report. */
+const LINGER_MS = 10_000;
 const FIRST_ELAPSED_MS = 10_000;
 const LONGEST_INTERVAL_MS = 300_000;
 
@@ -78,6 +80,7 @@ export async function runTool(run: RunOfTool): Promise<GroupEnd> {
     endsDaemons: true,
     stdio: isShown ? shown : "ignore",
     graceMs: isShown ? GRACE_MS : 0,
+    lingerMs: LINGER_MS,
   });
   const stopReporting = reportElapsed(onElapsed);
   child.stderr?.on("data", (piece: Buffer) => takeErrors?.(piece.toString("latin1")));

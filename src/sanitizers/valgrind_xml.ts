@@ -25,6 +25,10 @@ const MOST_TEXT = 16_384;
 const MOST_FRAMES = 500;
 /** Distinct reports that are kept. */
 const MOST_REPORTS = 100_000;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it replaces
+const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g;
+/** Frees Python's objects (agent/calls/free_lists.c) for the interpreter, whose frames are below. */
+const OWN_OBJECT = /\/libtidemark-calls\.so$/;
 const FAULTS_WITH_ADDRESS = /SIG(?:SEGV|BUS)/;
 /** Ends by other signals (SIGINT, SIGTERM) are not errors. */
 const FAULTS = /SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP|SYS)/;
@@ -77,7 +81,8 @@ export class ValgrindReader {
 
   write(piece: Buffer): void {
     if (this.#damage === null) {
-      this.#parser.write(piece.toString("latin1"));
+      // Valgrind copies control characters of file names, which XML forbids.
+      this.#parser.write(piece.toString("latin1").replace(FORBIDDEN, "?"));
     }
   }
 
@@ -194,7 +199,7 @@ export class ValgrindReader {
     const { ip = "", fn = "", obj = "", dir, file, line = "" } = this.#frame ?? {};
     const frames = this.#report?.stacks.at(-1)?.frames;
     this.#frame = null;
-    if (frames !== undefined && frames.length < MOST_FRAMES) {
+    if (frames !== undefined && frames.length < MOST_FRAMES && !OWN_OBJECT.test(obj)) {
       const path = file === undefined ? "" : dir === undefined ? file : `${dir}/${file}`;
       frames.push({
         address: ip,

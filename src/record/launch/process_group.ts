@@ -3,6 +3,7 @@
  * own, except one that uses our terminal: only in our session can it open /dev/tty, and be stopped by Ctrl-Z.
  */
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isatty } from "node:tty";
 import { descendantsOf, listPids, readEnvironment } from "../../linux/index.js";
 import type { Millis } from "../../model/base/units.js";
@@ -23,6 +24,8 @@ export interface GroupRequest {
   readonly until: AbortSignal;
   /** At an abort, the group gets SIGINT first and has this long to end by itself; without it, SIGKILL at once. */
   readonly graceMs?: Millis;
+  /** After the program, what it left running has this long to end by itself, such as multiprocessing's tracker. */
+  readonly lingerMs?: Millis;
   /** Whether the program's input and output are ours. */
   readonly isShown?: boolean;
   /** Whether daemons are ended, too: processes that left the session. A build may leave a cache server that is of use. */
@@ -37,6 +40,7 @@ export interface Group {
 /** A variable by which processes are found that outlive their parent. */
 const MARK = "TIDEMARK_GROUP";
 let marks = 0;
+const POLL_MS = 100;
 
 /**
  * Starts a program. When it has ended, or at an abort, what it left running is ended, too. The message of the
@@ -50,6 +54,7 @@ export function startGroup(request: GroupRequest): Group {
     cwd,
     until,
     graceMs = 0,
+    lingerMs = 0,
     isShown = false,
     endsDaemons,
   } = request;
@@ -63,14 +68,12 @@ export function startGroup(request: GroupRequest): Group {
     ...(cwd === undefined ? {} : { cwd }),
   });
   const { pid } = child;
+  const marked = () => listPids().filter((other) => readEnvironment(other)[MARK] === mark);
   const stop = () => {
     if (pid !== undefined) {
-      const marked =
-        endsDaemons || isOnTerminal
-          ? listPids().filter((other) => readEnvironment(other)[MARK] === mark)
-          : [];
+      const others = endsDaemons || isOnTerminal ? marked() : [];
       const group = isOnTerminal ? [] : [-pid];
-      for (const target of [...descendantsOf(pid).slice(1), ...group, ...marked]) {
+      for (const target of [...descendantsOf(pid).slice(1), ...group, ...others]) {
         signalTo(target, "SIGKILL");
       }
     }
@@ -97,9 +100,13 @@ export function startGroup(request: GroupRequest): Group {
       settle({ exitCode: null, signal: null, startFailure: error.message }),
     );
     child.once("exit", (exitCode, signal) => settle({ exitCode, signal, startFailure: null }));
-  }).finally(() => {
+  }).finally(async () => {
     until.removeEventListener("abort", interrupt);
     clearTimeout(grace);
+    const last = performance.now() + lingerMs;
+    while (!until.aborted && performance.now() < last && marked().length > 0) {
+      await sleep(POLL_MS);
+    }
     stop();
   });
   return { child, end };

@@ -53,12 +53,14 @@ def _watch_memcheck(folder):
 
     def finish():
         # A process that does not come here was not finalized: what it holds at its end is not a leak.
+        if calls is not None:
+            calls.end()
         open(os.path.join(folder, "finished.%d" % os.getpid()), "w").close()
 
     import atexit
 
-    atexit.register(finish)
     calls = _load_calls()
+    atexit.register(finish)
     if calls is None:
         _write_faults(folder)
         os.register_at_fork(after_in_child=lambda: _write_faults(folder))
