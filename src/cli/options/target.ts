@@ -164,7 +164,7 @@ function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
     case "zip":
       return ["a zip archive", `if it is a Python program: tidemark run ${word}`];
     case "text":
-      return ["text", "see tidemark --help"];
+      return ["text", `if another profiler wrote it: tidemark import ${word}`];
     case "empty":
       return ["empty", "the program that created it was stopped before writing"];
     case "cut off":
@@ -174,7 +174,10 @@ function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
     case "special":
       return ["not a regular file", ""];
     case "unknown":
-      return ["of a kind that Tidemark does not know", "see tidemark --help"];
+      return [
+        "of a kind that Tidemark does not know",
+        `if another profiler wrote it: tidemark import ${word}`,
+      ];
     default:
       return [`a ${kind} file`, "Tidemark writes such files and does not read them"];
   }
