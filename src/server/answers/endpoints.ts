@@ -5,7 +5,7 @@ import type { EndpointsJson } from "../../model/documents/fleet_document.js";
 import { pickSites } from "../../model/profile/site_columns.js";
 import type { Selection, Store, Window, WindowProfile } from "../../store/index.js";
 
-/** Most stacks that are read; the others are in "outside", and `limits` says so. */
+/** Most stacks that are read; the others are in "outside", and `limits` has a sentence about them. */
 const MOST_STACKS = 100_000;
 
 type Figures = EndpointsJson["outside"];

@@ -56,7 +56,7 @@ export function VerdictsPage({ theme, toggleTheme }: PageProps) {
             open={(row) => go(`/instance/${row.stream}`)}
             empty={
               query.data.verdicts.length === 0
-                ? "No instance has a verdict in this time. The server diagnoses an instance once it has run for some minutes."
+                ? "No instance has a verdict in this time. The server diagnoses an instance once it has run for a few minutes."
                 : "No verdict matches the search."
             }
           />
