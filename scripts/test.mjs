@@ -26,10 +26,10 @@ import { setUp } from "./setup.mjs";
 const singleCore = [
   { name: "agent", run: () => checkAgent("library"), needs: [] },
   { name: "agent-core", run: () => checkAgent("core"), needs: [] },
+  { name: "python", run: checkPython, needs: ["environment"] },
   { name: "types", run: checkTypes, needs: ["build"] },
   { name: "generated", run: checkGenerated, needs: ["build"], fix: "npm run generate" },
   { name: "imports", run: checkImports, needs: ["build"] },
-  { name: "python", run: checkPython, needs: ["environment"] },
   { name: "style", run: checkStyle, needs: [], fix: "npm run format" },
   { name: "house", run: checkHouse, needs: [] },
 ];
