@@ -269,7 +269,8 @@ class Programs(unittest.TestCase):
         ended = run_program(
             "import tidemark\nkept = []\n@tidemark.profile(executions=True)\ndef keep():\n"
             "    kept.append(bytearray(50_000))\nfor _ in range(40): keep()\n")
-        self.assertRegex(ended.stderr, r"times +each\n +5 .* 40 +\+\S+ KiB  kept\.append")
+        # A sample may also fall on the call itself, which the line of the function's start counts.
+        self.assertRegex(ended.stderr, r"times +each\n(?: +3 .*\n)? +5 .* 40 +\+\S+ KiB  kept\.append")
 
     def test_switched_off_nothing_is_loaded(self):
         for value in ("", "0", "off"):
