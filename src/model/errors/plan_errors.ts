@@ -1,7 +1,10 @@
 /** Errors of `tidemark plan`. */
 import { oneLine, TidemarkError } from "./errors.js";
 
-/** TM-E085: an invalid configuration or weight file of a model: not JSON, missing sizes, impossible numbers. */
+/**
+ * TM-E085: an invalid configuration or weight file of a model: not JSON, missing sizes, impossible numbers; or a family
+ * whose layers no reader knows, without weight files that show them.
+ */
 export function notAModel(source: string, detail: string): TidemarkError {
   return new TidemarkError(
     "TM-E085",
@@ -12,7 +15,7 @@ export function notAModel(source: string, detail: string): TidemarkError {
   );
 }
 
-/** TM-E085: a family whose layers no reader knows, without weight files that show them. */
+/** A family whose layers no reader knows, without weight files that show them: the same id. */
 export function noReader(source: string, what: string): TidemarkError {
   return new TidemarkError(
     "TM-E085",
