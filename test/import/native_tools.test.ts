@@ -1,5 +1,5 @@
 /** Files of Valgrind and heaptrack, written by the tools themselves, and of pprof. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -76,38 +76,10 @@ describe.skipIf(!cc || !valgrind)("files of Valgrind", () => {
   });
 });
 
-const GO_PROGRAM = `package main
-
-import (
-	"os"
-	"runtime"
-	"runtime/pprof"
-)
-
-var held [][]byte
-
-func hold() {
-	for i := 0; i < 32; i++ {
-		held = append(held, make([]byte, 1<<20))
-	}
-}
-
-func main() {
-	runtime.MemProfileRate = 1
-	hold()
-	runtime.GC()
-	file, _ := os.Create(os.Args[1])
-	pprof.WriteHeapProfile(file)
-	file.Close()
-	runtime.KeepAlive(held)
-}
-`;
-
 describe.skipIf(!go)("files of pprof", () => {
   test("a heap profile of Go: live and allocated bytes", async () => {
-    writeFileSync(join(folder, "main.go"), GO_PROGRAM);
     const file = join(folder, "heap.pb.gz");
-    await run([present(go), "run", join(folder, "main.go"), file], {
+    await run([present(go), "run", join(programs, "held.go"), file], {
       cwd: folder,
       env: { GOCACHE: join(folder, "cache"), GOFLAGS: "-mod=mod", HOME: folder },
     });

@@ -21,31 +21,32 @@ interface Dispatcher {
   readonly function: RegExp;
 }
 
+const dispatcher = (framework: string, file: string, name: RegExp): Dispatcher => ({
+  framework,
+  file,
+  function: name,
+});
+
 const DISPATCHERS: readonly Dispatcher[] = [
-  ["FastAPI", "fastapi/routing.py", /^run_endpoint_function$/],
-  ["Starlette", "starlette/routing.py", /^app$/],
-  ["Starlette", "starlette/endpoints.py", /^dispatch$/],
+  dispatcher("FastAPI", "fastapi/routing.py", /^run_endpoint_function$/),
+  dispatcher("Starlette", "starlette/routing.py", /^app$/),
+  dispatcher("Starlette", "starlette/endpoints.py", /^dispatch$/),
   // Synchronous routes of both run in its worker threads.
-  ["AnyIO", "anyio/_backends/_asyncio.py", /^run$/],
-  ["Starlette", "starlette/concurrency.py", /^run_in_threadpool$/],
-  ["Flask", "flask/app.py", /^dispatch_request$/],
-  ["Django", "django/core/handlers/base.py", /^_get_response(_async)?$/],
-  ["Django", "asgiref/sync.py", /^thread_handler$/],
-  ["Tornado", "tornado/web.py", /^_execute$/],
-  ["aiohttp", "aiohttp/web_app.py", /^_handle$/],
-  ["aiohttp", "aiohttp/web_protocol.py", /^_handle_request$/],
-  ["Celery", "celery/app/trace.py", /^(trace_task|__protected_call__)$/],
-  ["gRPC", "grpc/_server.py", /^_call_behavior$/],
-  ["RQ", "rq/job.py", /^(_execute|perform)$/],
-  ["Dramatiq", "dramatiq/actor.py", /^__call__$/],
-  ["Huey", "huey/api.py", /^_execute$/],
-  ["Ray", "ray/_private/function_manager.py", /^actor_method_executor$/],
-  ["Ray", "ray/_private/worker.py", /^main_loop$/],
-].map(([framework, file, name]) => ({
-  framework: framework as string,
-  file: file as string,
-  function: name as RegExp,
-}));
+  dispatcher("AnyIO", "anyio/_backends/_asyncio.py", /^run$/),
+  dispatcher("Flask", "flask/app.py", /^dispatch_request$/),
+  dispatcher("Django", "django/core/handlers/base.py", /^_get_response(_async)?$/),
+  dispatcher("Django", "asgiref/sync.py", /^thread_handler$/),
+  dispatcher("Tornado", "tornado/web.py", /^_execute$/),
+  dispatcher("aiohttp", "aiohttp/web_app.py", /^_handle$/),
+  dispatcher("aiohttp", "aiohttp/web_protocol.py", /^_handle_request$/),
+  dispatcher("Celery", "celery/app/trace.py", /^(trace_task|__protected_call__)$/),
+  dispatcher("gRPC", "grpc/_server.py", /^_call_behavior$/),
+  dispatcher("RQ", "rq/job.py", /^(_execute|perform)$/),
+  dispatcher("Dramatiq", "dramatiq/actor.py", /^__call__$/),
+  dispatcher("Huey", "huey/api.py", /^_execute$/),
+  dispatcher("Ray", "ray/_private/function_manager.py", /^actor_method_executor$/),
+  dispatcher("Ray", "ray/_private/worker.py", /^main_loop$/),
+];
 
 export interface Endpoint {
   /** Of its function. */
@@ -64,13 +65,13 @@ export function endpointsOf(tables: ProfileTables): (Endpoint | null)[] {
   const callers: (Dispatcher | null)[] = new Array(stacks.length).fill(null);
   for (let stack = 1; stack < stacks.length; stack++) {
     const parent = uint32At(stacks.parent, stack);
-    const { dispatcher, own } = itemAt(frames, uint32At(stacks.frame, stack));
-    const caller = dispatcher ?? callers[parent] ?? null;
+    const frame = itemAt(frames, uint32At(stacks.frame, stack));
+    const caller = frame.dispatcher ?? callers[parent] ?? null;
     const found = endpoints[parent] ?? null;
     if (found !== null) {
       endpoints[stack] = found;
-    } else if (caller !== null && own !== null) {
-      endpoints[stack] = { ...own, framework: caller.framework };
+    } else if (caller !== null && frame.own !== null) {
+      endpoints[stack] = { ...frame.own, framework: caller.framework };
     } else {
       callers[stack] = caller;
     }
@@ -91,11 +92,11 @@ function roleOf({ frames, strings }: ProfileTables, frame: FrameId): FrameRole {
   const file = itemAt(strings, uint32At(frames.file, frame));
   const name = itemAt(strings, uint32At(frames.function, frame));
   const last = name.slice(name.lastIndexOf(".") + 1);
-  const dispatcher =
+  const found =
     DISPATCHERS.find((each) => file.endsWith(`/${each.file}`) && each.function.test(last)) ?? null;
   // A module that a request imports is no endpoint.
-  const isEndpoint = dispatcher === null && last !== "<module>" && isOwnPath(file, name);
-  return { dispatcher, own: isEndpoint ? { function: name, file } : null };
+  const isEndpoint = found === null && last !== "<module>" && isOwnPath(file, name);
+  return { dispatcher: found, own: isEndpoint ? { function: name, file } : null };
 }
 
 /** As addresses and queries write it: "show_cart /srv/shop/cart.py". */

@@ -74,8 +74,13 @@ export async function endpoints(
   };
 }
 
-/** The sites of one endpoint, named as in the answer above. The rest of the store's cut is in none. */
-export function ofEndpoint(profile: WindowProfile, name: string): WindowProfile {
+/** The profile of one endpoint, named as in the answer above. The store's "other" belongs to none. */
+export async function endpointProfile(
+  store: Store,
+  query: { readonly of: Selection } & Window,
+  name: string,
+): Promise<WindowProfile> {
+  const profile = await store.profile({ ...query, mostStacks: MOST_STACKS });
   const { tables, snapshot, otherStacks } = profile;
   const found = endpointsOf(tables);
   const listed = snapshot.sites.length - (otherStacks > 0 ? 1 : 0);

@@ -1,15 +1,18 @@
 import type { Context } from "hono";
 
-const JSON_TYPE = "application/json; charset=UTF-8";
+export const JSON_TYPE = "application/json; charset=UTF-8";
 
 export type RefusalStatus = 400 | 401 | 403 | 404 | 413 | 415 | 500 | 503;
 
-/** One line for people, as JSON. `message` is what clients of Connect read. */
 export function refusal(context: Context, status: RefusalStatus, error: string): Response {
-  const code = CONNECT_CODES[status];
-  return context.body(`${JSON.stringify({ error, code, message: error })}\n`, status, {
+  return context.body(refusalText(error, CONNECT_CODES[status]), status, {
     "content-type": JSON_TYPE,
   });
+}
+
+/** One line for people, as JSON. `message` is what clients of Connect read. */
+export function refusalText(error: string, code: string): string {
+  return `${JSON.stringify({ error, code, message: error })}\n`;
 }
 
 /** https://connectrpc.com/docs/protocol/#error-codes */

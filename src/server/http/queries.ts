@@ -11,7 +11,7 @@ import { Domain } from "../../model/profile/profile.js";
 import type { ProfileAnswer } from "../../model/wire/services.js";
 import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
-import { endpoints, ofEndpoint } from "../answers/endpoints.js";
+import { endpointProfile, endpoints } from "../answers/endpoints.js";
 import {
   DIFF,
   ENDPOINTS,
@@ -61,10 +61,12 @@ export function addQueries(app: Hono, { store, report }: QueryParts): void {
     const window = windowOf(asked);
     const of = selectionIn(asked);
     const mostStacks = top ?? (format === "json" ? USUAL_STACKS : MOST_STACKS);
-    const merged = await store.profile({ ...window, of, mostStacks });
-    const profile = endpoint === undefined ? merged : ofEndpoint(merged, endpoint);
+    const profile =
+      endpoint === undefined
+        ? await store.profile({ ...window, of, mostStacks })
+        : await endpointProfile(store, { ...window, of }, endpoint);
     return format === "json"
-      ? context.json(answerOf(profile, of.service, window))
+      ? context.json(answerOf(profile, of.service, { ...window, mostStacks }))
       : columns(context, { tables: profile.tables, snapshot: profile.snapshot });
   });
   app.get(DIFF.path, async (context) => {
@@ -140,29 +142,41 @@ const DOMAIN_NAMES = Object.keys(Domain) as (keyof typeof Domain)[];
 function answerOf(
   { tables, snapshot, otherStacks }: WindowProfile,
   service: string,
-  { startMs, endMs }: { startMs: number; endMs: number },
+  { startMs, endMs, mostStacks }: { startMs: number; endMs: number; mostStacks: number },
 ): ProfileAnswer {
   const { sites } = snapshot;
   const sum = (column: Float64Array) => column.reduce((total, value) => total + value, 0);
-  const listed = sites.length - (otherStacks > 0 ? 1 : 0);
-  const last = sites.length - 1;
+  const known = sites.length - (otherStacks > 0 ? 1 : 0);
+  const rows = Array.from({ length: known }, (_, row) => row)
+    .sort((a, b) => float64At(sites.liveBytes, b) - float64At(sites.liveBytes, a))
+    .slice(0, mostStacks);
+  const stacks = rows.map((row) => ({
+    stack: framesOf(tables, uint32At(sites.stack, row)).map((frame) => frameJson(tables, frame)),
+    domain: DOMAIN_NAMES[uint8At(sites.domain, row)] ?? "python",
+    liveBytes: float64At(sites.liveBytes, row),
+    liveObjects: float64At(sites.liveObjects, row),
+    allocatedBytes: float64At(sites.allocatedBytes, row),
+  }));
+  const [liveBytes, allocatedBytes] = [sum(sites.liveBytes), sum(sites.allocatedBytes)];
+  const left = known - rows.length + otherStacks;
+  const rest = (total: number, listed: number) => (left === 0 ? 0 : Math.max(0, total - listed));
   return {
     service,
     startMs,
     endMs,
-    liveBytes: sum(sites.liveBytes),
-    allocatedBytes: sum(sites.allocatedBytes),
-    stacks: Array.from({ length: listed }, (_, row) => ({
-      stack: framesOf(tables, uint32At(sites.stack, row)).map((frame) => frameJson(tables, frame)),
-      domain: DOMAIN_NAMES[uint8At(sites.domain, row)] ?? "python",
-      liveBytes: float64At(sites.liveBytes, row),
-      liveObjects: float64At(sites.liveObjects, row),
-      allocatedBytes: float64At(sites.allocatedBytes, row),
-    })),
+    liveBytes,
+    allocatedBytes,
+    stacks,
     other: {
-      stacks: otherStacks,
-      liveBytes: otherStacks > 0 ? float64At(sites.liveBytes, last) : 0,
-      allocatedBytes: otherStacks > 0 ? float64At(sites.allocatedBytes, last) : 0,
+      stacks: left,
+      liveBytes: rest(
+        liveBytes,
+        stacks.reduce((total, row) => total + row.liveBytes, 0),
+      ),
+      allocatedBytes: rest(
+        allocatedBytes,
+        stacks.reduce((total, row) => total + row.allocatedBytes, 0),
+      ),
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Answers to what Node's HTTP parser refuses before there is a request: one line, as for any other refusal. */
 import type { Server } from "node:http";
 import type { Bytes } from "../../model/base/units.js";
+import { JSON_TYPE, refusalText } from "../answers/refusal.js";
 
 /** Two selectors of the longest length, percent-encoded, and a browser's other headers. */
 export const MOST_HEADER_BYTES: Bytes = 131_072;
@@ -20,9 +21,9 @@ export function answerUnreadable(server: Server): void {
       return;
     }
     const [status, line] = ANSWERS[error.code ?? ""] ?? ["400 Bad Request", "this is not HTTP"];
-    const body = `${JSON.stringify({ error: line, code: "invalid_argument", message: line })}\n`;
+    const body = refusalText(line, "invalid_argument");
     socket.end(
-      `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json; charset=UTF-8\r\n` +
+      `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: ${JSON_TYPE}\r\n` +
         `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
   });

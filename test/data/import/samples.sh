@@ -12,7 +12,7 @@ programs=$data/../../programs
 work=/srv/samples
 mkdir -p "$work"
 cd "$work"
-cp "$data/sampled.py" "$programs/imported.c" "$programs/torch_traced.py" .
+cp "$data/sampled.py" "$programs/imported.c" "$programs/torch_traced.py" "$programs/held.go" .
 
 cat > traced.py <<'PYTHON'
 import runpy, tracemalloc
@@ -51,34 +51,7 @@ PYTHON
 mv trace.json torch_trace.json
 mv timeline.json torch_timeline.json
 mv timeline.raw.json.gz torch_timeline.raw.json.gz
-cat > main.go <<'GO'
-package main
-
-import (
-	"os"
-	"runtime"
-	"runtime/pprof"
-)
-
-var held [][]byte
-
-func hold() {
-	for i := 0; i < 32; i++ {
-		held = append(held, make([]byte, 1<<20))
-	}
-}
-
-func main() {
-	runtime.MemProfileRate = 1
-	hold()
-	runtime.GC()
-	file, _ := os.Create(os.Args[1])
-	pprof.WriteHeapProfile(file)
-	file.Close()
-	runtime.KeepAlive(held)
-}
-GO
-GOCACHE=$work/cache go run main.go go.pb.gz
+GOCACHE=$work/cache go run held.go go.pb.gz
 gzip -9nf memray.speedscope.json scalene.json torch_trace.json torch_timeline.json tracemalloc.pickle
 chmod 644 ./*.out
 cp ./*.pickle.gz ./*.bin ./*.json.gz ./*.pb.gz ./*.zst ./*.dat ./*.raw ./*.dot ./*.xml massif.out dhat.out dhat-copy.out "$data"

@@ -3,10 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { formatBytes } from "../format/numbers.js";
 import { ReportApp } from "../report/ReportApp.js";
-import { askInstance, askReport } from "./api.js";
-import { Frame, Waiting } from "./Frame.js";
+import { askInstance, askReport } from "./frame/api.js";
+import { Frame, Waiting } from "./frame/Frame.js";
+import { serviceAddress } from "./frame/timeRange.js";
 import type { PageProps } from "./ServicesPage.js";
-import { serviceAddress } from "./timeRange.js";
 
 export function InstancePage({ stream, theme, toggleTheme }: PageProps & { stream: string }) {
   const about = useQuery({ queryKey: ["instance", stream], queryFn: () => askInstance(stream) });

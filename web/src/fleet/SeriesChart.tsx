@@ -5,7 +5,7 @@ import type { SeriesAnswer } from "../../../src/model/wire/services.js";
 import { formatBytes, formatWallClock } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { axes, chartColours, followWidth } from "../timeline/chart.js";
-import type { TimeRange } from "./timeRange.js";
+import type { TimeRange } from "./frame/timeRange.js";
 
 const HEIGHT = 230;
 /** More groups are hard to distinguish; the largest are drawn, and the number of others is shown. */

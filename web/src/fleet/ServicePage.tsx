@@ -13,13 +13,14 @@ import {
   formatWallClock,
 } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
-import { askSeries, askService } from "./api.js";
-import { Frame, Waiting } from "./Frame.js";
-import { useNow } from "./live.js";
-import { ProfilePanel } from "./ProfilePanel.js";
+import { askSeries, askService } from "./frame/api.js";
+import { Frame, Waiting } from "./frame/Frame.js";
+import { useNow } from "./frame/live.js";
+import { type Address, serviceAddress, type TimeRange, useAddress } from "./frame/timeRange.js";
+import { GROWTH, PLACE, VERSION } from "./instanceColumns.js";
+import { ProfilePanel } from "./profile/ProfilePanel.js";
 import { SeriesChart } from "./SeriesChart.js";
 import type { PageProps } from "./ServicesPage.js";
-import { type Address, serviceAddress, type TimeRange, useAddress } from "./timeRange.js";
 import { VerdictMark } from "./VerdictMark.js";
 
 /** How long a reading holds if no other follows. */
@@ -222,20 +223,8 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     cell: (row) => <code>{row.stream.slice(0, 8)}</code>,
     order: (row) => row.stream,
   },
-  {
-    id: "version",
-    name: "Version",
-    track: "90px",
-    cell: (row) => row.version || "–",
-    order: (row) => row.version,
-  },
-  {
-    id: "host",
-    name: "Pod or host",
-    track: "minmax(110px, 1fr)",
-    cell: (row) => row.pod || row.host,
-    order: (row) => row.pod || row.host,
-  },
+  VERSION,
+  PLACE,
   {
     id: "pid",
     name: "PID",
@@ -283,15 +272,7 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     cell: (row) => (row.source === undefined ? formatBytes(row.peakRssBytes) : "–"),
     order: (row) => row.peakRssBytes,
   },
-  {
-    id: "growth",
-    name: "Growth",
-    track: "110px",
-    numeric: true,
-    cell: (row) =>
-      row.growthBytesPerHour === undefined ? "–" : formatGrowth(row.growthBytesPerHour),
-    order: (row) => row.growthBytesPerHour ?? Number.NEGATIVE_INFINITY,
-  },
+  GROWTH,
   {
     id: "verdict",
     name: "Verdict",

@@ -6,11 +6,11 @@ import type { ServiceRowJson } from "../../../src/model/documents/fleet_document
 import { formatBytes, formatCount, formatDuration, formatGrowth } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
-import { askServices } from "./api.js";
-import { Frame, Waiting } from "./Frame.js";
-import { useNow } from "./live.js";
+import { askServices } from "./frame/api.js";
+import { Frame, Waiting } from "./frame/Frame.js";
+import { useNow } from "./frame/live.js";
+import { serviceAddress, useAddress } from "./frame/timeRange.js";
 import { Sparkline } from "./Sparkline.js";
-import { serviceAddress, useAddress } from "./timeRange.js";
 import { VerdictMark } from "./VerdictMark.js";
 
 export interface PageProps {

@@ -3,13 +3,14 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";
 import type { FleetVerdictsJson } from "../../../src/model/documents/fleet_document.js";
-import { formatCount, formatDuration, formatGrowth } from "../format/numbers.js";
+import { formatCount, formatDuration } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
-import { askVerdicts } from "./api.js";
-import { Frame, Waiting } from "./Frame.js";
-import { useNow } from "./live.js";
+import { askVerdicts } from "./frame/api.js";
+import { Frame, Waiting } from "./frame/Frame.js";
+import { useNow } from "./frame/live.js";
+import { useAddress } from "./frame/timeRange.js";
+import { GROWTH, PLACE, VERSION } from "./instanceColumns.js";
 import type { PageProps } from "./ServicesPage.js";
-import { useAddress } from "./timeRange.js";
 import { VerdictMark } from "./VerdictMark.js";
 
 type Row = FleetVerdictsJson["verdicts"][number];
@@ -78,22 +79,8 @@ const COLUMNS: readonly Column<Row>[] = [
     cell: (row) => row.service,
     order: (row) => row.service,
   },
-  {
-    id: "version",
-    name: "Version",
-    track: "90px",
-    wide: true,
-    cell: (row) => row.version || "–",
-    order: (row) => row.version,
-  },
-  {
-    id: "host",
-    name: "Pod or host",
-    track: "minmax(100px, 0.8fr)",
-    wide: true,
-    cell: (row) => row.pod || row.host,
-    order: (row) => row.pod || row.host,
-  },
+  { ...VERSION, wide: true },
+  { ...PLACE, wide: true },
   {
     id: "state",
     name: "State",
@@ -102,15 +89,7 @@ const COLUMNS: readonly Column<Row>[] = [
     cell: (row) => (row.isRunning ? "runs" : "ended"),
     order: (row) => Number(row.isRunning),
   },
-  {
-    id: "growth",
-    name: "Growth",
-    track: "110px",
-    numeric: true,
-    cell: (row) =>
-      row.growthBytesPerHour === undefined ? "–" : formatGrowth(row.growthBytesPerHour),
-    order: (row) => row.growthBytesPerHour ?? Number.NaN,
-  },
+  GROWTH,
   {
     id: "limit",
     name: "Limit in",

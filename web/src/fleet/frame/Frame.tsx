@@ -1,8 +1,8 @@
 /** The frame of every page: path, range of time, colours; and what is shown instead of a page. */
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Link, useSearch } from "wouter";
-import { formatWallClock } from "../format/numbers.js";
-import type { Theme } from "../theme/theme.js";
+import { formatWallClock } from "../../format/numbers.js";
+import type { Theme } from "../../theme/theme.js";
 import { setToken, TokenNeeded } from "./api.js";
 import { type ChosenRange, SPANS, withRange } from "./timeRange.js";
 

@@ -1,5 +1,5 @@
 /** Requests to the server of these pages. */
-import { decodeColumns } from "../../../src/model/documents/columns.js";
+import { decodeColumns } from "../../../../src/model/documents/columns.js";
 import type {
   EndpointsJson,
   FleetDiffJson,
@@ -8,9 +8,9 @@ import type {
   InstanceRowJson,
   ServiceJson,
   ServicesJson,
-} from "../../../src/model/documents/fleet_document.js";
-import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import type { ProfileSnapshot, ProfileTables } from "../../../src/model/profile/profile.js";
+} from "../../../../src/model/documents/fleet_document.js";
+import type { ReportDocument } from "../../../../src/model/documents/report_document.js";
+import type { ProfileSnapshot, ProfileTables } from "../../../../src/model/profile/profile.js";
 import {
   DIFF_PATH,
   type DiffFigure,
@@ -26,8 +26,7 @@ import {
   type SeriesGroup,
   type SeriesName,
   VERDICTS_PATH,
-} from "../../../src/model/wire/services.js";
-import type { ComparedSide } from "./comparison.js";
+} from "../../../../src/model/wire/services.js";
 import type { TimeRange } from "./timeRange.js";
 
 /** The server requires a token, or refused this one. */
@@ -36,6 +35,13 @@ export class TokenNeeded extends Error {}
 export interface MergedProfile {
   readonly tables: ProfileTables;
   readonly snapshot: ProfileSnapshot;
+}
+
+export interface ComparedSide {
+  /** As the page names it. */
+  readonly name: string;
+  readonly selector: string;
+  readonly range: TimeRange;
 }
 
 /** Stored for this tab only. */

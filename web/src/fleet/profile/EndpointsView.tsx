@@ -1,11 +1,11 @@
 /** Memory by endpoint: the program's functions that a web or task framework called. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import type { EndpointsJson } from "../../../src/model/documents/fleet_document.js";
-import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
-import { type Column, DataTable } from "../widgets/DataTable.js";
-import { askEndpoints } from "./api.js";
-import { Waiting } from "./Frame.js";
-import type { TimeRange } from "./timeRange.js";
+import type { EndpointsJson } from "../../../../src/model/documents/fleet_document.js";
+import { formatBytes, formatCount, formatShare } from "../../format/numbers.js";
+import { type Column, DataTable } from "../../widgets/DataTable.js";
+import { askEndpoints } from "../frame/api.js";
+import { Waiting } from "../frame/Frame.js";
+import type { TimeRange } from "../frame/timeRange.js";
 
 interface EndpointsViewProps {
   service: string;

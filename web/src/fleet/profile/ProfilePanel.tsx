@@ -1,19 +1,19 @@
 /** What a service's memory was allocated for, over its instances and the range of time: five views. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
-import type { InstanceRowJson } from "../../../src/model/documents/fleet_document.js";
-import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import { type Choices, type Choose, firstChoices } from "../choices/choices.js";
-import { FlamePanel } from "../flame/FlamePanel.js";
-import { SitesTable } from "../sites/SitesTable.js";
-import type { Theme } from "../theme/theme.js";
-import { askProfile, type MergedProfile } from "./api.js";
+import type { InstanceRowJson } from "../../../../src/model/documents/fleet_document.js";
+import type { ReportDocument } from "../../../../src/model/documents/report_document.js";
+import { type Choices, type Choose, firstChoices } from "../../choices/choices.js";
+import { FlamePanel } from "../../flame/FlamePanel.js";
+import { SitesTable } from "../../sites/SitesTable.js";
+import type { Theme } from "../../theme/theme.js";
+import { askProfile, type MergedProfile } from "../frame/api.js";
+import { Waiting } from "../frame/Frame.js";
+import type { Address, TimeRange } from "../frame/timeRange.js";
 import { CompareView } from "./CompareView.js";
 import { versionsOf } from "./comparison.js";
 import { EndpointsView } from "./EndpointsView.js";
-import { Waiting } from "./Frame.js";
 import { GrowingView } from "./GrowingView.js";
-import type { Address, TimeRange } from "./timeRange.js";
 
 interface ProfilePanelProps {
   service: string;

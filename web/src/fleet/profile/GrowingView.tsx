@@ -1,11 +1,11 @@
 /** What grew in the chosen time, and how much of what was allocated in it survived. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import type { GrowingJson } from "../../../src/model/documents/fleet_document.js";
-import { formatBytes, formatGrowth } from "../format/numbers.js";
-import { askGrowing } from "./api.js";
-import { Waiting } from "./Frame.js";
+import type { GrowingJson } from "../../../../src/model/documents/fleet_document.js";
+import { formatBytes, formatGrowth } from "../../format/numbers.js";
+import { askGrowing } from "../frame/api.js";
+import { Waiting } from "../frame/Frame.js";
+import type { TimeRange } from "../frame/timeRange.js";
 import { othersNote, type StackFigure, StackTable } from "./StackTable.js";
-import type { TimeRange } from "./timeRange.js";
 
 interface GrowingViewProps {
   service: string;

@@ -1,8 +1,8 @@
 /** A table of stacks with figures of each; the row that was chosen shows its whole stack below. */
 import { type ReactNode, useState } from "react";
-import type { StackFrameJson } from "../../../src/model/documents/fleet_document.js";
-import { formatCount } from "../format/numbers.js";
-import { type Column, DataTable } from "../widgets/DataTable.js";
+import type { StackFrameJson } from "../../../../src/model/documents/fleet_document.js";
+import { formatCount } from "../../format/numbers.js";
+import { type Column, DataTable } from "../../widgets/DataTable.js";
 
 export interface StackRow {
   /** Leaf first. */
@@ -37,7 +37,9 @@ export function StackTable<Row extends StackRow>({
   empty,
   notes,
 }: StackTableProps<Row>) {
-  const [chosen, choose] = useState<Row | null>(null);
+  // The rows are new ones after each update of the page.
+  const [chosenKey, choose] = useState<string | null>(null);
+  const chosen = rows.find((row) => keyOf(row) === chosenKey);
   const columns: Column<Row>[] = [
     ...figures.map(({ id, name, title, wide = false, of, text }) => ({
       id,
@@ -71,12 +73,12 @@ export function StackTable<Row extends StackRow>({
         name={name}
         rows={rows}
         columns={columns}
-        keyOf={({ stack }) => stackText(stack)}
+        keyOf={keyOf}
         sortedBy={sortedBy}
-        open={(row) => choose(row === chosen ? null : row)}
+        open={(row) => choose(row === chosen ? null : keyOf(row))}
         empty={empty}
       />
-      {chosen !== null && rows.includes(chosen) && (
+      {chosen !== undefined && (
         <ol className="fleet-stack" aria-label="Stack, the allocating function first">
           {keyed(chosen.stack).map(([key, frame]) => (
             <li key={key}>
@@ -99,6 +101,11 @@ export function othersNote(stacks: number, amount: string): string[] {
   return stacks === 0
     ? []
     : [`${formatCount(stacks)} other ${stacks === 1 ? "stack" : "stacks"}: ${amount}`];
+}
+
+/** Files of one name may lie in several folders. */
+function keyOf({ stack }: StackRow): string {
+  return stack.map((frame) => `${frame.function} ${placeOf(frame, false)}`).join("\n");
 }
 
 /** A recursive stack holds a frame more than once. */

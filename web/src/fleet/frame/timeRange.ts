@@ -1,7 +1,7 @@
 /** The window that a page shows; the address keeps it, so that a copied address shows the same. */
 import { useCallback, useMemo } from "react";
 import { useLocation, useSearch } from "wouter";
-import type { Millis, TimeMs } from "../../../src/model/base/units.js";
+import type { Millis, TimeMs } from "../../../../src/model/base/units.js";
 
 export interface TimeRange {
   readonly startMs: TimeMs;

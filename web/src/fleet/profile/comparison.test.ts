@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { InstanceRowJson } from "../../../src/model/documents/fleet_document.js";
+import type { InstanceRowJson } from "../../../../src/model/documents/fleet_document.js";
 import { comparisonIn, sidesOf, versionsOf } from "./comparison.js";
 
 const RANGE = { startMs: 10_000_000, endMs: 11_000_000 };

@@ -1,7 +1,8 @@
 /** What a service can be compared with: another version, its own past, or its other instances. */
-import type { Millis } from "../../../src/model/base/units.js";
-import type { InstanceRowJson } from "../../../src/model/documents/fleet_document.js";
-import type { TimeRange } from "./timeRange.js";
+import type { Millis } from "../../../../src/model/base/units.js";
+import type { InstanceRowJson } from "../../../../src/model/documents/fleet_document.js";
+import type { ComparedSide } from "../frame/api.js";
+import type { TimeRange } from "../frame/timeRange.js";
 
 /** "Instance" is the instance `of` against all others. */
 export type Comparison =
@@ -13,13 +14,6 @@ export type Comparison =
 export const AGO = ["same", "1d", "7d"] as const;
 export type Ago = (typeof AGO)[number];
 const AGO_MS: Record<Exclude<Ago, "same">, Millis> = { "1d": 86_400_000, "7d": 604_800_000 };
-
-export interface ComparedSide {
-  /** As the page names it. */
-  readonly name: string;
-  readonly selector: string;
-  readonly range: TimeRange;
-}
 
 /** The versions with an instance in the chosen time; the one that started last comes first. */
 export function versionsOf(instances: readonly InstanceRowJson[]): string[] {

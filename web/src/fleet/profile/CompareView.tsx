@@ -3,27 +3,20 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type {
   FleetDiffJson,
   InstanceRowJson,
-} from "../../../src/model/documents/fleet_document.js";
-import type { DiffFigure } from "../../../src/model/wire/services.js";
+} from "../../../../src/model/documents/fleet_document.js";
+import type { DiffFigure } from "../../../../src/model/wire/services.js";
 import {
   formatBytes,
   formatCount,
   formatSignedBytes,
   formatSignedCount,
   formatWallClock,
-} from "../format/numbers.js";
-import { askDiff } from "./api.js";
-import {
-  AGO,
-  type ComparedSide,
-  type Comparison,
-  comparisonIn,
-  sidesOf,
-  versionsOf,
-} from "./comparison.js";
-import { Waiting } from "./Frame.js";
+} from "../../format/numbers.js";
+import { askDiff, type ComparedSide } from "../frame/api.js";
+import { Waiting } from "../frame/Frame.js";
+import type { Address, TimeRange } from "../frame/timeRange.js";
+import { AGO, type Comparison, comparisonIn, sidesOf, versionsOf } from "./comparison.js";
 import { othersNote, type StackFigure, StackTable } from "./StackTable.js";
-import type { Address, TimeRange } from "./timeRange.js";
 
 interface CompareViewProps {
   service: string;
@@ -40,17 +33,14 @@ export function CompareView({ service, range, figure, instances, address }: Comp
   const sides = sidesOf(comparison, service, range);
   const query = useQuery({
     queryKey: ["diff", sides, figure],
-    queryFn: () => askDiff(sides, figure),
+    // While another comparison loads, the previous one is shown with its own sides.
+    queryFn: async () => ({ sides, document: await askDiff(sides, figure) }),
     placeholderData: keepPreviousData,
   });
   return (
     <>
       <Sides {...{ comparison, versions, instances }} change={address.change} />
-      {query.data === undefined ? (
-        <Waiting error={query.error} />
-      ) : (
-        <Differences document={query.data} sides={sides} />
-      )}
+      {query.data === undefined ? <Waiting error={query.error} /> : <Differences {...query.data} />}
     </>
   );
 }

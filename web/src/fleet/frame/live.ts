@@ -1,8 +1,8 @@
 /** Keeps pages up to date: by the server's events or, if a token rules out events, by polling. */
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useState } from "react";
-import type { Millis, TimeMs } from "../../../src/model/base/units.js";
-import { EVENTS_PATH } from "../../../src/model/wire/services.js";
+import type { Millis, TimeMs } from "../../../../src/model/base/units.js";
+import { EVENTS_PATH } from "../../../../src/model/wire/services.js";
 import { hasToken } from "./api.js";
 
 /** Between two updates, however fast the server's events come. */
