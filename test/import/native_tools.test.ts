@@ -84,7 +84,7 @@ describe.skipIf(!go)("files of pprof", () => {
       env: { GOCACHE: join(folder, "cache"), GOFLAGS: "-mod=mod", HOME: folder },
     });
     const imported = await importOf(folder, "heap.pb.gz");
-    const row = rowAt(imported, "main.go:13");
+    const row = rowAt(imported, "held.go:13");
     expect(row.function).toBe("main.hold");
     expect(row.liveBytes).toBeGreaterThanOrEqual(32 << 20);
     expect(row.liveBytes).toBeLessThan(33 << 20);
