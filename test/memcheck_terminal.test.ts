@@ -47,7 +47,9 @@ describe.each(tools)("tidemark %s on a terminal", (tool) => {
       const screen = terminal.screen();
       expect(screen).toMatch(/hello Ann\n/);
       expect(screen).not.toMatch(/secret|Traceback/);
-      expect(screen).toMatch(/length 6\nforeground True\nwaiting\n\^Ccleaned\n/);
+      // The kernel drops output that was not read before Ctrl-C, and its echo may follow the program's answer.
+      expect(screen).toMatch(/length 6\nforeground True\nwaiting/);
+      expect(screen).toMatch(/cleaned\n/);
       expect(screen).toMatch(/TM-E093 interrupted/);
     } finally {
       terminal.kill();

@@ -167,9 +167,7 @@ static void samples_end_when_another_tool_covers(void)
 
     *give = (void *)free; /* it has left */
     tm_check_covered();
-    CHECK(*take == tidemark_test_malloc);
-    tm_check_covered();
-    CHECK(!tm_covered());
+    CHECK(*take == tidemark_test_malloc && !tm_covered());
     kept = object.take(1 << 20); /* larger than any gap left from the time without samples */
     kept = object.change(kept, 1 << 21);
     CHECK(site_sums().live_bytes >= 1 << 20);

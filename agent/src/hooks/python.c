@@ -30,10 +30,22 @@
 /* Everything but the hot path is in separate functions (noinline), so that the
  * hot path saves no register: a compare, a subtraction, a jump. */
 
+/* Before a block that malloc serves. Where another tool has covered our malloc, only this and sample() notice that
+ * the tool has left. The check is as rare as the samples would be. */
+static void check_covered(size_t size)
+{
+    if (TM_LIKELY(!tm_covered()) || !tm_spend(size))
+        return;
+    tm_check_covered();
+    if (tm_covered() && tm_enter(size))
+        tm_leave();
+}
+
 static __attribute__((noinline)) void *python_malloc(const struct tm_python_record *covered, void *context, size_t size)
 {
     uint32_t outer = tm_own_thread.domain;
     tm_own_thread.domain = TM_DOMAIN_PYTHON + 1;
+    check_covered(size);
     void *block = covered->malloc(context, size);
     tm_own_thread.domain = outer;
     return block;
@@ -43,6 +55,7 @@ static __attribute__((noinline)) void *python_calloc(const struct tm_python_reco
 {
     uint32_t outer = tm_own_thread.domain;
     tm_own_thread.domain = TM_DOMAIN_PYTHON + 1;
+    check_covered(count * size);
     void *block = covered->calloc(context, count, size);
     tm_own_thread.domain = outer;
     return block;
@@ -52,6 +65,7 @@ static __attribute__((noinline)) void *python_realloc(const struct tm_python_rec
 {
     uint32_t outer = tm_own_thread.domain;
     tm_own_thread.domain = TM_DOMAIN_PYTHON + 1;
+    check_covered(size);
     void *block = covered->realloc(context, old, size);
     tm_own_thread.domain = outer;
     return block;

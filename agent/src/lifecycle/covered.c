@@ -116,17 +116,20 @@ void tm_check_covered(void)
     if (!watched.malloc || !watched.free || tm_own_thread.inside || !tm_armed() || !tm_loader_is_safe())
         return;
     tm_own_thread.inside++;
-    if (!tm_each_object(read_slots, &reading)) {
+    int is_read = tm_each_object(read_slots, &reading);
+    int has_left = is_read && (reading.free == (uintptr_t)hook->real || reading.is_stub);
+    if (has_left && tm_covered()) {
+        tm_rewrite_slots();
+        is_read = tm_each_object(read_slots, &reading);
+    } else if (has_left) {
+        tm_update_slots(1); /* the loader resolved it */
+    }
+    if (!is_read) {
         watched.free = NULL; /* unloaded */
     } else if (reading.free == (uintptr_t)hook->ours) {
         __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
-    } else if (reading.free == (uintptr_t)hook->real || reading.is_stub) {
-        if (tm_covered())
-            tm_rewrite_slots(); /* the next check finds ours */
-        else
-            tm_update_slots(1); /* the loader resolved it */
-    } else {
+    } else if (!has_left) {
         judge(&reading);
     }
     tm_own_thread.inside--;
