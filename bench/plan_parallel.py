@@ -18,9 +18,11 @@ def local(tensor):
 
 
 def layers_of(model):
-    """The modules that repeat: the largest list of modules."""
-    lists = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList) and len(module) > 0]
-    return max(lists, key=lambda each: sum(parameter.numel() for parameter in each.parameters()))
+    """The layers of all towers: of lists of modules, those that lie in no other list."""
+    found = []
+    for name, child in model.named_children():
+        found += list(child) if isinstance(child, torch.nn.ModuleList) and len(child) > 1 else layers_of(child)
+    return found
 
 
 def divided(model, options, compute, device):
@@ -41,9 +43,14 @@ def divided(model, options, compute, device):
         from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
         from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
+        policy = ModuleWrapPolicy({type(layer) for layer in layers_of(model)})
+        if options.method != "full":
+            # A flat parameter has one type, and PEFT's adapters are in fp32.
+            for parameter in model.parameters():
+                parameter.data = parameter.data.to(compute)
         return FullyShardedDataParallel(
             model,
-            auto_wrap_policy=ModuleWrapPolicy({type(layer) for layer in layers_of(model)}),
+            auto_wrap_policy=policy,
             mixed_precision=MixedPrecision(param_dtype=compute, reduce_dtype=compute, buffer_dtype=compute),
             use_orig_params=True,
             device_id=0 if device == "cuda" else torch.device(device),
@@ -73,7 +80,7 @@ def groups_of(parameters):
 
 
 def with_tensor_parallelism(model, mesh):
-    """Divides each layer's matrices, the embedding by rows of the table, and the head by columns."""
+    """Divides each layer's matrices and the head, whose logits are gathered: the plans of transformers. The table stays whole."""
     from torch.distributed.tensor import Replicate
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -84,10 +91,5 @@ def with_tensor_parallelism(model, mesh):
             if isinstance(module, torch.nn.Linear) and last in COLUMNS + ROWS:
                 plan[name] = ColwiseParallel() if last in COLUMNS else RowwiseParallel()
         parallelize_module(layer, mesh, plan)
-    whole = {}
-    for name, module in model.named_modules():
-        if module is model.get_input_embeddings():
-            whole[name] = RowwiseParallel(input_layouts=Replicate())
-        elif module is model.get_output_embeddings():
-            whole[name] = ColwiseParallel(output_layouts=Replicate())
-    return parallelize_module(model, mesh, whole)
+    head = next(name for name, module in model.named_modules() if module is model.get_output_embeddings())
+    return parallelize_module(model, mesh, {head: ColwiseParallel(output_layouts=Replicate())})
