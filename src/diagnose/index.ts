@@ -9,6 +9,8 @@ export type {
 export { holderEvidenceOf } from "./evidence/holder_evidence.js";
 export { restrictedTo } from "./evidence/selection.js";
 export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
+export { diagnoseService } from "./fleet/diagnose_fleet.js";
+export type { FleetProcess, ServiceEvidence, SiteReadings } from "./fleet/fleet_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";

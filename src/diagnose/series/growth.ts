@@ -81,7 +81,7 @@ const SMALLEST_LONG = { bytes: 5_000_000, share: 0.02 };
 
 /** `counts`: the metric is a count. */
 export function assessGrowth(all: Readings, counts = false): Growth {
-  const whole = withoutDailyCycle(thinned(all));
+  const whole = thinned(withoutDailyCycle(all));
   const { times, values } = afterFirstThird(whole);
   const tenth = Math.max(1, Math.round(whole.values.length / 10));
   const level = median(whole.values.slice(-tenth));

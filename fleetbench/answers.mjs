@@ -1,0 +1,98 @@
+/**
+ * What answers for a service at a moment: Tidemark, and three simple rules for comparison. Each sees only what was known
+ * at that moment and returns whether it reports a leak, since which version, and at which line.
+ *
+ * @typedef {{leak: boolean, version: string | null, isRegression: boolean, culprit: {file: string, function: string} | null,
+ *   shown: string}} Answer
+ * @typedef {(service: string, processes: import("./folder.mjs").Process[], endMs: number, services: number) => Answer} Rule
+ */
+import { diagnoseService } from "../dist/diagnose/index.js";
+
+const HOUR = 3_600_000;
+const MIB = 2 ** 20;
+const WINDOW = 14 * 24 * HOUR;
+
+/** @type {Rule} */
+function tidemark(service, processes, endMs, services) {
+  const window = { startMs: endMs - WINDOW, endMs };
+  const document = diagnoseService({ service, window, processes }, services);
+  const { verdict, change, suspects } = document;
+  const leak = !["steady", "warm-up", "cache-plateau", "insufficient-evidence"].includes(verdict.kind);
+  const line = suspects[0]?.line;
+  return {
+    leak,
+    version: change?.kind === "growth" ? change.version : null,
+    isRegression: change?.kind === "growth",
+    culprit: line === undefined ? null : { file: line.file, function: line.function },
+    shown: verdict.summary,
+  };
+}
+
+/** An instance above 90 % of its limit. @type {Rule} */
+function staticThreshold(_service, processes, endMs) {
+  const above = processes.some(
+    ({ rss, limitBytes, endedMs }) =>
+      (endedMs ?? endMs) >= endMs && limitBytes > 0 && (rss.values.at(-1) ?? 0) > 0.9 * limitBytes,
+  );
+  return said(above);
+}
+
+/** A least-squares line through the last day of each instance's RSS: mean slope above 5 % of the limit a day. @type {Rule} */
+function regressionLine(_service, processes, endMs) {
+  const slopes = processes
+    .filter(({ endedMs }) => (endedMs ?? endMs) >= endMs)
+    .flatMap(({ rss, limitBytes }) => {
+      const slope = slopeIn(rss, endMs - 24 * HOUR);
+      return slope === null || limitBytes === 0 ? [] : [(slope * 24 * HOUR) / limitBytes];
+    });
+  return said(slopes.length > 0 && slopes.reduce((sum, slope) => sum + slope, 0) / slopes.length > 0.05);
+}
+
+/**
+ * Coroot's inspection "Memory leak" (release 0.11.0 and auditor/memory.go): the growth in an hour of a regression line
+ * through each container's RSS in the window, summed over containers, is above 10 MB. Its default window is one hour.
+ * @type {Rule}
+ */
+function coroot(_service, processes, endMs) {
+  let grown = 0;
+  for (const { rss, endedMs } of processes) {
+    if ((endedMs ?? endMs) >= endMs - HOUR) {
+      grown += ((slopeIn(rss, endMs - HOUR) ?? 0) * HOUR) / MIB;
+    }
+  }
+  return said(grown > 10);
+}
+
+/** @type {ReadonlyMap<string, Rule>} */
+export const RULES = new Map([
+  ["tidemark", tidemark],
+  ["static threshold", staticThreshold],
+  ["regression line", regressionLine],
+  ["coroot", coroot],
+]);
+
+/** @param {boolean} leak @returns {Answer} */
+function said(leak) {
+  return { leak, version: null, isRegression: leak, culprit: null, shown: "" };
+}
+
+/** @param {import("./folder.mjs").Readings} readings @param {number} fromMs @returns {number | null} */
+function slopeIn({ times, values }, fromMs) {
+  const from = times.findIndex((time) => time >= fromMs);
+  const n = times.length - from;
+  if (from < 0 || n < 3) {
+    return null;
+  }
+  let [sumX, sumY] = [0, 0];
+  for (let at = from; at < times.length; at++) {
+    sumX += /** @type {number} */ (times[at]);
+    sumY += /** @type {number} */ (values[at]);
+  }
+  let [xy, xx] = [0, 0];
+  for (let at = from; at < times.length; at++) {
+    const x = /** @type {number} */ (times[at]) - sumX / n;
+    xy += x * (/** @type {number} */ (values[at]) - sumY / n);
+    xx += x * x;
+  }
+  return xx > 0 ? xy / xx : null;
+}

@@ -1,0 +1,348 @@
+/**
+ * Labelled fleets from a seed. Every figure comes from a wide range, so that no threshold of the diagnosis can be fitted
+ * to it:
+ *
+ *   RSS = base + model + cache (age, requests) + load (time) + leak (age or requests) + collector's sawtooth + noise
+ *
+ * Around it: versions with rolling deploys, daily and weekly traffic, restarts and kills at the limit, pods of different
+ * ages, autoscaling, noisy hosts, missing readings, hours without a collector, agents on some instances.
+ */
+import { Random } from "./random.mjs";
+
+/** @typedef {import("./folder.mjs").Fleet} Fleet */
+/** @typedef {import("./folder.mjs").Process} Process */
+/** @typedef {import("./folder.mjs").Label} Label */
+
+const MIB = 2 ** 20;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** A Wednesday; fleets end up to two weeks later. */
+const ORIGIN = Date.UTC(2026, 2, 18);
+
+/** By name: whether it leaks, and whether its last deploy is innocent but changes memory. */
+export const CAUSES = /** @type {const} */ ({
+  "leak-with-version": { leak: true },
+  "leak-in-every-version": { leak: true },
+  "leak-on-one-shard": { leak: true },
+  "leak-slow": { leak: true },
+  "leak-in-a-child": { leak: true },
+  "leak-by-endpoint": { leak: true },
+  steady: { leak: false },
+  "daily-load": { leak: false },
+  "weekly-load": { leak: false },
+  "cache-fills": { leak: false },
+  "warm-up": { leak: false },
+  "per-request-cost": { leak: false },
+  "odd-host": { leak: false },
+  "larger-cache": { leak: false, deploy: true },
+  "bigger-model": { leak: false, deploy: true },
+  "more-traffic": { leak: false, deploy: true },
+});
+/** @typedef {keyof typeof CAUSES} Cause */
+
+/** @param {number} seed @param {{causes?: Cause[]}} [options] @returns {Fleet} */
+export function generateFleet(seed, { causes } = {}) {
+  const random = new Random(seed * 7919 + 17);
+  const endMs = ORIGIN + Math.round(random.between(0, 14 * DAY));
+  const names = causes ?? /** @type {Cause[]} */ (Object.keys(CAUSES));
+  /** @type {Fleet} */
+  const fleet = { name: `seed-${seed}`, endMs, processes: [], labels: {} };
+  names.forEach((cause, at) => {
+    const service = `${cause}-${at}`;
+    const { processes, label } = serviceOf(service, cause, endMs, new Random(seed * 104729 + at * 31 + 5));
+    fleet.processes.push(...processes);
+    fleet.labels[service] = label;
+  });
+  return fleet;
+}
+
+/**
+ * @param {string} service @param {Cause} cause @param {number} endMs @param {Random} random
+ * @returns {{processes: Process[], label: Label}}
+ */
+function serviceOf(service, cause, endMs, random) {
+  const limit = random.magnitude(128, 16_384) * MIB;
+  const isLeak = CAUSES[cause].leak;
+  const lengthMs = random.between(8, 13) * DAY;
+  const startMs = endMs - lengthMs;
+  const perDay =
+    limit * (cause === "leak-slow" ? random.magnitude(0.005, 0.02) : random.magnitude(0.02, 1));
+  // A leak has run long enough for 3 % of the limit.
+  const leakedMs = Math.min(
+    lengthMs - DAY,
+    Math.max(random.magnitude(10 * HOUR, 6 * DAY), (0.03 * limit * DAY) / perDay),
+  );
+  const changesMemory = "deploy" in CAUSES[cause];
+  const lastDeployMs =
+    cause === "leak-in-every-version"
+      ? random.magnitude(12 * HOUR, 5 * DAY)
+      : isLeak
+        ? leakedMs
+        : random.magnitude(2 * HOUR, 6 * DAY);
+  const versions = versionsOf(random, startMs, endMs - lastDeployMs);
+  const last = versions.length - 1;
+  const shards = cause === "leak-on-one-shard" ? random.whole(4, 16) : random.whole(1, 14);
+  const odd = cause === "leak-on-one-shard" || cause === "odd-host" ? random.whole(0, shards - 1) : -1;
+  const app = service.replaceAll("-", "_");
+  const traffic = trafficOf(random, cause, endMs - lastDeployMs);
+  const loaded = ["daily-load", "weekly-load", "per-request-cost", "more-traffic"].includes(cause);
+  const hasCache = random.chance(0.4) || ["cache-fills", "larger-cache"].includes(cause);
+  const plan = {
+    service,
+    cause,
+    app,
+    endMs,
+    limit,
+    traffic,
+    versions,
+    base: limit * random.between(0.12, 0.35),
+    load: limit * (loaded ? random.between(0.05, 0.2) : random.chance(0.6) ? random.between(0, 0.06) : 0),
+    sticky: random.chance(0.5) ? random.between(0, 0.9) : 0,
+    cache: hasCache ? limit * random.between(0.03, 0.2) : 0,
+    largerCache: cause === "larger-cache" ? random.between(1.5, 3) : 1,
+    biggerModel: cause === "bigger-model" ? limit * random.between(0.05, 0.25) : 0,
+    fillMs: random.magnitude(0.3 * HOUR, cause === "larger-cache" ? 20 * HOUR : 12 * HOUR),
+    isLogarithmic: random.chance(0.3),
+    warmUp: limit * random.between(0.01, cause === "warm-up" ? 0.2 : 0.06),
+    warmUpMs: random.magnitude(60_000, 40 * 60_000),
+    noise: random.magnitude(0.0005, 0.02),
+    sawtooth: random.chance(0.3) ? random.between(0.002, 0.02) : 0,
+    pollMs: random.pick([60_000, 120_000, 300_000]),
+    missing: random.chance(0.5) ? random.between(0, 0.15) : 0,
+    outage: random.chance(0.3) ? endMs - random.between(0.2, 6) * DAY : 0,
+    outageMs: random.between(1, 9) * HOUR,
+    perDay,
+    isByRequest: cause === "leak-by-endpoint",
+    leakFrom: cause === "leak-in-every-version" ? 0 : last,
+    odd,
+    agentShare: random.pick([0, 0.1, 0.3, 1]),
+    knowsRequests: random.chance(0.5),
+    crashesPerDay: random.chance(0.3) ? random.magnitude(0.05, 1) : 0,
+    isRestartedDaily: random.chance(0.12),
+    autoscaled: random.chance(0.25) ? random.whole(1, 5) : 0,
+  };
+  /** @type {Process[]} */
+  const processes = [];
+  for (let shard = 0; shard < shards + plan.autoscaled; shard++) {
+    const isExtra = shard >= shards;
+    processes.push(...livesOf(plan, shard, isExtra, new Random(random.whole(0, 2 ** 31))));
+  }
+  const label = labelOf(plan, endMs - lastDeployMs, processes, changesMemory);
+  return { processes, label };
+}
+
+/** Oldest first; the last one is deployed at `lastMs`. @param {Random} random @param {number} startMs @param {number} lastMs */
+function versionsOf(random, startMs, lastMs) {
+  const before = random.whole(1, 3);
+  const times = [startMs];
+  for (let at = 1; at < before; at++) {
+    times.push(random.between(startMs + 0.5 * DAY, Math.max(startMs + 0.6 * DAY, lastMs - 0.4 * DAY)));
+  }
+  times.sort((a, b) => a - b);
+  const major = random.whole(0, 9);
+  const first = random.whole(0, 40);
+  return [...times, lastMs].map((timeMs, at) => ({
+    version: `${major}.${first + at}.0`,
+    timeMs,
+    // Each release changes the base a little.
+    base: 1 + random.normal() * 0.01,
+  }));
+}
+
+/** Requests a second at a time, by instance. @param {Random} random @param {Cause} cause @param {number} deployMs */
+function trafficOf(random, cause, deployMs) {
+  const mean = random.magnitude(0.5, 300);
+  const day = random.between(0.1, 0.9);
+  const weekend = cause === "weekly-load" ? random.between(0.1, 0.5) : random.between(0.3, 1.1);
+  const peak = random.between(0, 24);
+  const more = cause === "more-traffic" ? random.between(1.4, 3) : 1;
+  const phase = random.between(0, 100);
+  return (/** @type {number} */ timeMs) => {
+    const hour = timeMs / HOUR;
+    const local = new Date(timeMs - (peak - 14) * HOUR);
+    const isWeekend = local.getUTCDay() % 6 === 0;
+    const wave = 1 + day * Math.cos((2 * Math.PI * (hour - peak)) / 24);
+    const drift = 1 + 0.08 * Math.sin(hour / 3.1 + phase) + 0.05 * Math.sin(hour / 0.7 + 2 * phase);
+    return mean * wave * drift * (isWeekend ? weekend : 1) * (timeMs >= deployMs ? more : 1);
+  };
+}
+
+/** @typedef {ReturnType<typeof planType>} Plan */
+/** @returns {any} */
+function planType() {
+  return null;
+}
+
+/**
+ * The processes of one instance, one after another.
+ * @param {Plan} plan @param {number} shard @param {boolean} isExtra @param {Random} random
+ * @returns {Process[]}
+ */
+function livesOf(plan, shard, isExtra, random) {
+  const instance = `${plan.app}-${shard}`;
+  const share = random.between(0.7, 1.3) * (plan.cause === "odd-host" && shard === plan.odd ? 1.6 : 1);
+  const hasAgent = random.unit() < plan.agentShare || (plan.agentShare > 0 && shard === Math.max(0, plan.odd));
+  const rolloutMs = random.between(0, 1800_000) * 1;
+  /** @type {Process[]} */
+  const lives = [];
+  plan.versions.forEach((/** @type {any} */ release, /** @type {number} */ at) => {
+    const next = plan.versions[at + 1]?.timeMs ?? null;
+    const until = next === null ? plan.endMs : next + rolloutMs;
+    let from = release.timeMs + (at === 0 ? random.between(0, 2 * DAY) : rolloutMs);
+    while (from < until) {
+      if (isExtra) {
+        // Autoscaled pods run around the peak only.
+        from += random.between(2, 14) * HOUR;
+      }
+      const ends = [until];
+      if (plan.crashesPerDay > 0) {
+        ends.push(from - (Math.log(1 - random.unit()) * DAY) / plan.crashesPerDay);
+      }
+      if (plan.isRestartedDaily) {
+        ends.push((Math.floor(from / DAY) + 1) * DAY + 3 * HOUR);
+      }
+      if (isExtra) {
+        ends.push(from + random.between(3, 12) * HOUR);
+      }
+      if (from >= until) {
+        break;
+      }
+      const life = lifeOf({ plan, shard, share, release, at, from, until: Math.min(...ends), random, hasAgent });
+      const ended = life.untilMs < plan.endMs ? life.untilMs : null;
+      lives.push({
+        process: `${instance}/${lives.length}`,
+        service: plan.service,
+        version: release.version,
+        instance,
+        startedMs: Math.round(from),
+        endedMs: ended === null ? null : Math.round(ended),
+        limitBytes: Math.round(plan.limit),
+        ...life.readings,
+        kind: null,
+      });
+      from = life.untilMs + random.between(5_000, 120_000);
+    }
+  });
+  return lives;
+}
+
+/** @param {any} about */
+function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent }) {
+  const isLast = at === plan.versions.length - 1;
+  const leaks =
+    plan.cause.startsWith("leak") &&
+    at >= plan.leakFrom &&
+    (plan.cause !== "leak-on-one-shard" || shard === plan.odd);
+  const cacheBytes = plan.cache * (isLast ? plan.largerCache : 1);
+  const model = isLast ? plan.biggerModel : 0;
+  const base = plan.base * release.base * random.between(0.98, 1.02);
+  const mean = 24;
+  let typical = 0;
+  for (let hour = 0; hour < mean; hour++) {
+    typical += plan.traffic(from + hour * HOUR) / mean;
+  }
+  const usual = Math.max(1e-9, plan.traffic.length === 0 ? 1 : typical);
+  const peakRate = plan.peakRate ?? usual;
+  plan.peakRate = peakRate;
+  /** @type {import("./folder.mjs").Readings} */
+  const rss = { times: [], values: [] };
+  /** @type {import("./folder.mjs").Readings} */
+  const requests = { times: [], values: [] };
+  const sites = {
+    /** @type {import("./folder.mjs").Readings} */ leak: { times: [], values: [] },
+    /** @type {import("./folder.mjs").Readings} */ cache: { times: [], values: [] },
+    /** @type {import("./folder.mjs").Readings} */ load: { times: [], values: [] },
+    /** @type {import("./folder.mjs").Readings} */ imports: { times: [], values: [] },
+  };
+  const period = random.between(0.3, 5) * HOUR;
+  let [work, highest, wander, leaked] = [0, 0, 0, 0];
+  let gap = 0;
+  let nextSites = from + 300_000;
+  let time = from + random.between(0, plan.pollMs);
+  for (; time < until; time += plan.pollMs) {
+    const age = time - from;
+    const rate = plan.traffic(time) * share;
+    work += (rate / (peakRate * share)) * plan.pollMs;
+    const now = rate / (2 * peakRate);
+    highest = Math.max(highest, now);
+    const filled = plan.isLogarithmic
+      ? Math.min(1, Math.log(1 + (9 * work) / (3 * plan.fillMs)) / Math.log(10))
+      : 1 - Math.exp(-work / plan.fillMs);
+    const cache = cacheBytes * filled;
+    const load = plan.load * share * (plan.sticky * highest + (1 - plan.sticky) * now);
+    leaked = leaks ? (plan.perDay * (plan.isByRequest ? work : age)) / DAY : 0;
+    const saw = plan.sawtooth * base * ((age % period) / period);
+    wander = 0.9 * wander + plan.noise * base * 0.44 * random.normal();
+    const spike = random.chance(0.002) ? base * random.between(0, 0.1) : 0;
+    const start = plan.warmUp * (1 - Math.exp(-age / plan.warmUpMs));
+    const steady = base + model + start + cache + load + leaked;
+    const bytes = steady + saw + wander + spike;
+    if (bytes >= plan.limit) {
+      return { untilMs: time, readings: readingsOf() };
+    }
+    gap = gap > 0 ? gap - 1 : random.chance(plan.missing / 10) ? random.whole(1, 20) : 0;
+    const isOut = time >= plan.outage && time < plan.outage + plan.outageMs;
+    if (gap === 0 && !isOut && !random.chance(plan.missing / 4)) {
+      rss.times.push(Math.round(time));
+      rss.values.push(Math.round(bytes));
+      requests.times.push(Math.round(time));
+      requests.values.push(rate * random.between(0.9, 1.1));
+      if (hasAgent && time >= nextSites) {
+        nextSites = time + (age < 6 * HOUR ? 0.25 : 2) * HOUR;
+        const sample = (/** @type {any} */ site, /** @type {number} */ value) => {
+          site.times.push(Math.round(time));
+          site.values.push(Math.max(0, value * (1 + 0.05 * random.normal())));
+        };
+        sample(sites.leak, leaked);
+        sample(sites.cache, cache);
+        sample(sites.load, load);
+        sample(sites.imports, start + 0.3 * base);
+      }
+    }
+  }
+  return { untilMs: until, readings: readingsOf() };
+
+  function readingsOf() {
+    const frames = (/** @type {string} */ call, /** @type {string} */ file, /** @type {number} */ line) =>
+      [
+        [call, `/srv/${plan.app}/${file}`, line],
+        ["handle", `/srv/${plan.app}/main.py`, 20],
+      ].map(([name, path, at]) => ({ function: name, file: path, line: at, kind: "python" }));
+    const all = [
+      { stack: frames("remember", "state.py", 41), live: sites.leak },
+      { stack: frames("cached", "cache.py", 12), live: sites.cache },
+      { stack: frames("work", "views.py", 77), live: sites.load },
+      { stack: frames("<module>", "setup.py", 3), live: sites.imports },
+    ];
+    return /** @type {any} */ ({
+      rss,
+      requests: plan.knowsRequests ? requests : null,
+      sites: all.filter(({ live }) => live.values.some((value) => value > 0)),
+    });
+  }
+}
+
+/** @param {Plan} plan @param {number} deployMs @param {Process[]} processes @param {boolean} changesMemory @returns {Label} */
+function labelOf(plan, deployMs, processes, changesMemory) {
+  const { cause, versions } = plan;
+  if (!CAUSES[/** @type {Cause} */ (cause)].leak) {
+    return { leak: false, cause, ...(changesMemory ? { innocentDeploy: true } : {}) };
+  }
+  const isOld = cause === "leak-in-every-version";
+  const first = isOld ? versions[0] : versions.at(-1);
+  const ofLeak = processes.filter(
+    ({ version, instance }) =>
+      (isOld || version === first.version) && (plan.odd < 0 || instance === `${plan.app}-${plan.odd}`),
+  );
+  const withAgent = ofLeak.some(({ sites }) => sites.length > 0);
+  return {
+    leak: true,
+    cause,
+    version: isOld ? null : first.version,
+    startMs: Math.round(isOld ? first.timeMs : deployMs),
+    bytesPerDay: Math.round(plan.perDay),
+    limitBytes: Math.round(plan.limit),
+    ...(plan.odd < 0 ? {} : { instances: [`${plan.app}-${plan.odd}`] }),
+    ...(withAgent ? { culprit: { file: "state.py", functions: ["remember"] } } : {}),
+  };
+}

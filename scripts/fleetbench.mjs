@@ -1,0 +1,127 @@
+/**
+ * `npm run fleetbench`, with the words of `usage` below: scores the fleet's diagnosis, and simple rules for comparison, on
+ * labelled fleets.
+ */
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { fleetsIn, readFleet, writeFleet } from "../fleetbench/folder.mjs";
+import { generateFleet } from "../fleetbench/generate.mjs";
+import { scoreFleet, totalsOf } from "../fleetbench/score.mjs";
+import { build } from "./build.mjs";
+import { runAsScript, SetupError } from "./command.mjs";
+
+const USUAL_FLEETS = 10;
+const usage = `usage: npm run fleetbench -- [OPTIONS]
+
+  --seed N       makes the fleets of the seeds from N on; default: 1
+  --count N      how many; default: ${USUAL_FLEETS}
+  --fleets DIR   reads the fleets of a folder instead, in the format of docs/fleetbench.md
+  --write DIR    writes the fleets that were made, in the same format
+  --json         prints the document tidemark.fleetbench/1 instead of tables
+  --misjudged    lists the services with a wrong answer
+
+  npm run fleetbench -- --seed 7 --count 1 --write /tmp/fleets
+  npm run fleetbench -- --fleets /tmp/fleets
+`;
+
+function wordsOf() {
+  try {
+    return parseArgs({
+      options: {
+        help: { type: "boolean", short: "h", default: false },
+        seed: { type: "string", default: "1" },
+        count: { type: "string", default: String(USUAL_FLEETS) },
+        fleets: { type: "string" },
+        write: { type: "string" },
+        json: { type: "boolean", default: false },
+        misjudged: { type: "boolean", default: false },
+      },
+    }).values;
+  } catch (error) {
+    throw new SetupError(`${/** @type {Error} */ (error).message}\n${usage}`);
+  }
+}
+
+/** @param {string} text @param {string} name */
+function whole(text, name) {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number) || number < 1) {
+    throw new SetupError(`${name} needs a whole number from 1: ${text}`);
+  }
+  return number;
+}
+
+async function fleetbench() {
+  const words = wordsOf();
+  if (words.help) {
+    process.stdout.write(usage);
+    return;
+  }
+  const [seed, count] = [whole(words.seed, "--seed"), whole(words.count, "--count")];
+  const folder = words.fleets === undefined ? null : resolve(words.fleets);
+  const names = folder === null ? [] : fleetsIn(folder);
+  await build();
+  const { RULES } = await import("../fleetbench/answers.mjs");
+  /** @type {Map<string, import("../fleetbench/score.mjs").Scored[]>} */
+  const scored = new Map([...RULES.keys()].map((name) => [name, []]));
+  for (let at = 0; at < (folder === null ? count : names.length); at++) {
+    const fleet =
+      folder === null ? generateFleet(seed + at) : readFleet(folder, /** @type {string} */ (names[at]));
+    if (words.write !== undefined) {
+      writeFleet(resolve(words.write), fleet);
+    }
+    for (const [name, rule] of RULES) {
+      scored.get(name)?.push(...scoreFleet(fleet, rule));
+    }
+    process.stderr.write(`${fleet.name}: ${Object.keys(fleet.labels).length} services\n`);
+  }
+  const [own = [], ...others] = [...scored.values()];
+  const document = {
+    schema: "tidemark.fleetbench/1",
+    ...(folder === null ? { seed, count } : {}),
+    fleets: own,
+    totals: totalsOf(own),
+    baselines: [...scored.keys()].slice(1).map((name, at) => ({ name, totals: totalsOf(others[at] ?? []) })),
+  };
+  process.stdout.write(words.json ? `${JSON.stringify(document, null, 1)}\n` : tables(document, words.misjudged));
+}
+
+/** @param {any} document @param {boolean} misjudged */
+function tables({ totals, baselines, fleets }, misjudged) {
+  const percent = (/** @type {number | null} */ share) =>
+    share === null ? "-" : `${(100 * share).toFixed(1)} %`;
+  const hours = (/** @type {number | null} */ number) => (number === null ? "-" : `${number} h`);
+  const line = (/** @type {string[]} */ cells) =>
+    `${cells.map((cell, at) => (at === 0 ? cell.padEnd(18) : cell.padStart(10))).join(" ")}\n`;
+  let text = line(["", "precision", "recall", "version", "culprit", "regress.", "ever false", "detected"]);
+  for (const { name, totals: of } of [{ name: "tidemark", totals }, ...baselines]) {
+    text += line([
+      name,
+      ...[of.precision, of.recall, of.versionRight, of.culpritRight].map(percent),
+      `${of.falseRegressions}/${of.innocentDeploys}`,
+      String(of.falseAtAnyTime),
+      hours(of.hoursToDetection),
+    ]);
+  }
+  text += "\nrecall by growth in shares of the limit a day\n";
+  for (const { leastLimitSharePerDay: least, mostLimitSharePerDay: most, ...of } of totals.recallByRate) {
+    text += line([
+      `${percent(least)} to ${most > 10 ? "more" : percent(most)}`,
+      `${of.leaks} leaks`,
+      percent(of.recall),
+      hours(of.hoursToDetection),
+    ]);
+  }
+  if (misjudged) {
+    for (const row of fleets) {
+      const isWrong =
+        row.reported !== row.isLeak || row.everFalse || row.versionRight === false || row.culpritRight === false;
+      text += isWrong
+        ? `${row.fleet} ${row.service}: leak ${row.reported}, version ${row.versionRight}, culprit ${row.culpritRight}, ever false ${row.everFalse}; ${row.answer}\n`
+        : "";
+    }
+  }
+  return text;
+}
+
+await runAsScript(import.meta, fleetbench);

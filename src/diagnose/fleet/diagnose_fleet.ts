@@ -1,0 +1,242 @@
+/**
+ * The diagnosis of one service from all its processes, over versions and instances.
+ *
+ * Data flow:
+ *
+ *   ServiceEvidence ─ load_removal ─┬─ by version ── odd_instances ─ the others ─ group_growth ─┬─ verdict, change
+ *   (fleet_evidence)                │                     │                                     ├─ forecast
+ *                                   │                     └──────── leaks of single instances ──┤
+ *                                   └─ sites of what leaks ─────────────────── fleet_suspects ──┘
+ *
+ * Whether a curve grows is decided by ../series/growth.ts, as for a single process; a fleet adds that the growth must last
+ * (lasting_growth.ts), because a version's first hours are full of filling caches.
+ *
+ * Failure modes, and what is reported then:
+ *   - a version too young, or a curve that a filling cache explains as well: insufficient-evidence, with a limit
+ *   - load unknown (no request rate, less than two days of mature processes): nothing under two days is a leak
+ *   - readings missing: bins without readings are left out; offsets are fitted per process
+ *   - all old processes ended before the window: no comparison of versions, with a limit
+ *   - a cache that needs more than twice the observed time to fill cannot be distinguished from a leak by RSS alone
+ *   - no agent on what leaks: no suspects, with a limit
+ */
+import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type {
+  FleetDiagnosisJson,
+  FleetRateJson,
+  FleetShape,
+  FleetVersionJson,
+} from "../../model/documents/fleet_diagnosis_document.js";
+import { median } from "../series/trend.js";
+import { fleetEvidence, fleetSummary } from "../wording/fleet_sentence.js";
+import { forecasts } from "./forecast.js";
+import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
+import { fleetSuspects } from "./fleet_suspects.js";
+import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
+import { type Unloaded, withoutLoad } from "./load_removal.js";
+import { normalQuantile } from "./normal_quantile.js";
+import { type OddInstance, oddInstances } from "./odd_instances.js";
+import { changeBetween } from "./version_change.js";
+
+const HOUR_MS = 3_600_000;
+/** Of wrong intervals over all services, versions and windows of one evaluation. */
+const ERROR = 0.05;
+const INTERVALS_OF_A_SERVICE = 6;
+
+export interface JudgedVersion {
+  readonly version: string;
+  readonly startedMs: number;
+  readonly processes: readonly Unloaded[];
+  /** Of the processes without the odd ones; null: no readings in the window. */
+  readonly growth: GroupGrowth | null;
+  readonly odd: readonly OddInstance[];
+}
+
+/** `services`: how many are judged together; intervals are widened for it. */
+export function diagnoseService(evidence: ServiceEvidence, services: number): FleetDiagnosisJson {
+  const { service, window } = evidence;
+  const z = normalQuantile(1 - ERROR / (2 * INTERVALS_OF_A_SERVICE * Math.max(1, services)));
+  const { processes, by } = withoutLoad(evidence.processes);
+  const judging: Judging = { endMs: window.endMs, z, isLoadKnown: by !== "unknown" };
+  const versions = versionsOf(processes).map((version) => judged(version, judging));
+  const leaking = versions.filter(isLeaking);
+  const newest = versions.at(-1);
+  // The newest version decides: what an older one did is over, unless it still runs.
+  const accused =
+    newest !== undefined && isLeaking(newest)
+      ? newest
+      : leaking.findLast((version) => stillRuns(version, window.endMs)) ?? null;
+  const ofAccused = accused === null ? [] : accusedProcesses(accused);
+  const rate = accused === null ? 0 : rateOf(accused).rate;
+  const suspects = accused === null ? [] : fleetSuspects(ofAccused, rate, judging);
+  const first = accused === null ? null : firstLeaking(versions, accused);
+  const change = changeBetween(versions, first, z);
+  const shape: FleetShape = accused !== null ? "leaking" : (newest?.growth?.shape ?? "short");
+  const kind = kindOf(shape, ofAccused, newest ?? null);
+  const odd = versions.flatMap(({ version, odd: found }) =>
+    found.map(({ instance, growth }) => ({ instance, version, ...rateJson(growth) })),
+  );
+  const about = { service, shape, kind, accused, first, versions, change, suspects, by };
+  const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
+  return {
+    schema: "tidemark.fleetDiagnosis/1",
+    service,
+    window: { ...window },
+    verdict: { kind, confidence: confidenceOf(shape, accused), summary: fleetSummary({ ...about, forecast }) },
+    versions: versions.flatMap(versionJson),
+    ...(change === null ? {} : { change }),
+    oddInstances: odd,
+    suspects,
+    forecast,
+    evidence: fleetEvidence(about),
+    limits: limitsOf(evidence, about),
+  };
+}
+
+function isLeaking({ growth, odd }: JudgedVersion): boolean {
+  return growth?.shape === "leaking" || odd.length > 0;
+}
+
+function stillRuns({ processes }: JudgedVersion, endMs: number): boolean {
+  return processes.some(({ process }) => (process.endedMs ?? endMs) >= endMs);
+}
+
+/** By version, in the order in which they first started. */
+function versionsOf(processes: readonly Unloaded[]) {
+  const groups = new Map<string, Unloaded[]>();
+  for (const each of processes) {
+    groups.set(each.process.version, [...(groups.get(each.process.version) ?? []), each]);
+  }
+  return [...groups]
+    .map(([version, own]) => ({
+      version,
+      processes: own,
+      startedMs: Math.min(...own.map(({ process }) => process.startedMs)),
+    }))
+    .sort((a, b) => a.startedMs - b.startedMs);
+}
+
+/** A version is judged up to the end of its last process. */
+function judged(
+  version: Omit<JudgedVersion, "growth" | "odd">,
+  judging: Judging,
+): JudgedVersion {
+  const ends = version.processes.map(({ process }) => process.endedMs ?? judging.endMs);
+  const own = { ...judging, endMs: Math.min(judging.endMs, Math.max(...ends)) };
+  const odd = oddInstances(version.processes, own);
+  const names = new Set(odd.map(({ instance }) => instance));
+  const others = version.processes.filter(({ process }) => !names.has(process.instance));
+  return { ...version, odd, growth: groupGrowth(others, own) };
+}
+
+function accusedProcesses({ growth, odd, processes }: JudgedVersion): FleetProcess[] {
+  return growth?.shape === "leaking"
+    ? processes.map(({ process }) => process)
+    : odd.flatMap((each) => each.processes.map(({ process }) => process));
+}
+
+/** Of the version, or of its fastest odd instance. */
+function rateOf({ growth, odd }: JudgedVersion): GroupGrowth {
+  return growth?.shape === "leaking"
+    ? growth
+    : odd.map((each) => each.growth).reduce((a, b) => (b.rate > a.rate ? b : a));
+}
+
+/** The first of the versions without a gap that leak, up to the accused one. */
+function firstLeaking(
+  versions: readonly JudgedVersion[],
+  accused: JudgedVersion,
+): JudgedVersion {
+  let at = versions.indexOf(accused);
+  while (at > 0 && isLeaking(versions[at - 1] as JudgedVersion)) {
+    at--;
+  }
+  return versions[at] as JudgedVersion;
+}
+
+/** The kind that the processes' own diagnoses name most often, otherwise that of Python objects. */
+function kindOf(
+  shape: FleetShape,
+  accused: readonly FleetProcess[],
+  newest: JudgedVersion | null,
+): VerdictKind {
+  if (shape === "leaking") {
+    const counts = new Map<VerdictKind, number>();
+    for (const { kind } of accused) {
+      if (kind !== null && !CALM.has(kind)) {
+        counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      }
+    }
+    return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? "python-leak";
+  }
+  const fillMs = newest?.growth?.fillMs ?? 0;
+  return shape === "filling"
+    ? fillMs > HOUR_MS
+      ? "cache-plateau"
+      : "warm-up"
+    : shape === "short" || shape === "undecided"
+      ? "insufficient-evidence"
+      : "steady";
+}
+
+const CALM: ReadonlySet<VerdictKind> = new Set([
+  "steady",
+  "warm-up",
+  "cache-plateau",
+  "insufficient-evidence",
+]);
+
+/** How far the interval is from zero, in its half-widths. */
+function confidenceOf(shape: FleetShape, accused: JudgedVersion | null): number {
+  if (accused !== null) {
+    const { rate, low } = rateOf(accused);
+    return Math.min(0.99, 0.8 + (0.19 * low) / rate);
+  }
+  return shape === "short" || shape === "undecided" ? 0.5 : 0.9;
+}
+
+export function rateJson({ rate, low, high }: Pick<GroupGrowth, "rate" | "low" | "high">): FleetRateJson {
+  return { growthBytesPerHour: rate * HOUR_MS, low: low * HOUR_MS, high: high * HOUR_MS };
+}
+
+function versionJson({ version, growth }: JudgedVersion): FleetVersionJson[] {
+  return growth === null
+    ? []
+    : [
+        {
+          version,
+          instances: growth.curve.processes,
+          ...rateJson(growth),
+          shape: growth.shape,
+          windowMs: growth.windowMs,
+          levelBytes: growth.level,
+        },
+      ];
+}
+
+function limitsOf(
+  { processes }: ServiceEvidence,
+  about: Parameters<typeof fleetEvidence>[0],
+): string[] {
+  const { by, shape, suspects, versions, accused } = about;
+  const withAgent = processes.filter(({ sites }) => sites.length > 0).length;
+  const lengths = versions.flatMap(({ growth }) => (growth === null ? [] : [growth.windowMs]));
+  return [
+    ...(by === "unknown"
+      ? [
+          "The daily load is unknown: there is no request rate, and less than two days of processes older than 6 h. Growth within two days is not decided.",
+        ]
+      : []),
+    ...(shape === "undecided"
+      ? [
+          `A cache that fills slowly explains the growth as well as a leak does. Twice the window of ${Math.round(median(lengths) / HOUR_MS)} h usually decides.`,
+        ]
+      : []),
+    ...(accused !== null && suspects.length === 0
+      ? [
+          withAgent === 0
+            ? "No agent ran on these processes: the line that allocates is unknown."
+            : "No allocation site grows like the memory of these processes.",
+        ]
+      : []),
+  ];
+}

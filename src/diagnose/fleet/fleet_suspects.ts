@@ -1,0 +1,64 @@
+/** The allocation sites that explain the growth, from the instances where the agent ran. */
+import type { FrameJson } from "../../model/documents/documents.js";
+import type { FleetSuspectJson } from "../../model/documents/fleet_diagnosis_document.js";
+import { ownFrame } from "../../model/documents/own_code.js";
+import { ageCurve } from "./age_curve.js";
+import { WINDOWS_MS } from "./group_growth.js";
+import { lastingGrowth } from "./lasting_growth.js";
+import type { FleetProcess, SiteReadings } from "./fleet_evidence.js";
+
+const HOUR_MS = 3_600_000;
+const MOST_SUSPECTS = 5;
+/** Of the growth of RSS; less explains too little. */
+const LEAST_SHARE = 0.1;
+
+/** `rate`: growth of RSS of these processes, bytes per ms. The fastest growing first. */
+export function fleetSuspects(
+  processes: readonly FleetProcess[],
+  rate: number,
+  { endMs, z }: { readonly endMs: number; readonly z: number },
+): FleetSuspectJson[] {
+  const lines = new Map<string, { line: FrameJson; rows: [FleetProcess, SiteReadings][] }>();
+  for (const process of processes) {
+    for (const site of process.sites) {
+      const line = ownFrame(site.stack) ?? site.stack[0];
+      if (line !== undefined) {
+        const key = `${line.file}\n${line.line}\n${line.function}`;
+        const known = lines.get(key) ?? { line, rows: [] };
+        known.rows.push([process, site]);
+        lines.set(key, known);
+      }
+    }
+  }
+  const window = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
+  const grown = [...lines.values()].flatMap(({ line, rows }) => {
+    const curve = ageCurve(
+      rows.map(([process, site]) => ({ process, rss: site.live })),
+      window,
+    );
+    const growth = curve === null ? null : lastingGrowth(curve, z);
+    if (growth === null || growth.rate < LEAST_SHARE * rate) {
+      return [];
+    }
+    const last = rows.map(([, { live }]) => live.values.at(-1) ?? 0);
+    return [
+      {
+        line,
+        stack: [...(rows[0]?.[1].stack ?? [])],
+        liveBytes: last.reduce((sum, bytes) => sum + bytes, 0) / Math.max(1, last.length),
+        growth,
+      },
+    ];
+  });
+  grown.sort((a, b) => b.growth.rate - a.growth.rate);
+  return grown.slice(0, MOST_SUSPECTS).map(({ line, stack, liveBytes, growth }, at) => ({
+    rank: at + 1,
+    share: Math.min(1, growth.rate / rate),
+    liveBytes,
+    growthBytesPerHour: growth.rate * HOUR_MS,
+    low: growth.low * HOUR_MS,
+    high: growth.high * HOUR_MS,
+    stack,
+    line,
+  }));
+}

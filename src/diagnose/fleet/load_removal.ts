@@ -1,0 +1,148 @@
+/**
+ * Removes the memory that follows the load from each process of a service, so that what is left is growth and steps.
+ *
+ *   requests known:    RSS = a + b x requests + c x (highest requests so far) + the rest
+ *   requests unknown:  RSS = a + s x daily load of the service (../series/daily_load.ts) + the rest
+ *
+ * b and c are fitted to changes within hours, where growth is small; s is the share that one process has.
+ *
+ * Where it fails: with less than two days of mature processes and no request rate the load is unknown. The result then
+ * reports it ({@link Unloaded.known}), and no window shorter than a day can show growth.
+ */
+import type { Readings } from "../series/readings.js";
+import { dailyLoad, hourly, slopeOf } from "../series/daily_load.js";
+import type { FleetProcess } from "./fleet_evidence.js";
+import { leastSquares } from "./least_squares.js";
+
+const HOUR_MS = 3_600_000;
+/** A younger process warms up or fills caches. */
+const MATURE_MS = 6 * HOUR_MS;
+const FEWEST_DAYS = 2;
+const FEWEST_CHANGES = 8;
+const FEWEST_OF_SHARE = 12;
+const MOST_SHARE = 4;
+
+export interface Unloaded {
+  readonly process: FleetProcess;
+  readonly rss: Readings;
+}
+
+export interface WithoutLoad {
+  readonly processes: readonly Unloaded[];
+  readonly by: "requests" | "day" | "unknown";
+}
+
+export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
+  if (processes.every(({ requests }) => requests !== null)) {
+    return { processes: withoutRequests(processes), by: "requests" };
+  }
+  const load = dailyLoad(processes.map(mature), FEWEST_DAYS);
+  if (load === null) {
+    return { processes: processes.map((process) => ({ process, rss: process.rss })), by: "unknown" };
+  }
+  return {
+    processes: processes.map((process) => {
+      const { times, values } = process.rss;
+      const share = shareOf(mature(process), load);
+      const rest = values.map((value, at) => value - share * load(times[at] as number));
+      return { process, rss: { times, values: rest } };
+    }),
+    by: "day",
+  };
+}
+
+function mature({ rss: { times, values }, startedMs }: FleetProcess): Readings {
+  const from = times.findIndex((time) => time >= startedMs + MATURE_MS);
+  return from < 0
+    ? { times: [], values: [] }
+    : { times: times.slice(from), values: values.slice(from) };
+}
+
+/** How much of the service's mean load one process has. */
+function shareOf(readings: Readings, load: (timeMs: number) => number): number {
+  const rows: [number, number][] = [];
+  const levels = hourly(readings);
+  for (const [hour, level] of levels) {
+    const next = levels.get(hour + 1);
+    if (next !== undefined) {
+      const middle = (hour + 0.5) * HOUR_MS;
+      rows.push([load(middle + HOUR_MS) - load(middle), next - level]);
+    }
+  }
+  return rows.length < FEWEST_OF_SHARE ? 1 : Math.min(MOST_SHARE, Math.max(0, slopeOf(rows)));
+}
+
+function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
+  const rows: number[][] = [];
+  const changes: number[] = [];
+  const courses = processes.map((process) => ({
+    process,
+    rates: ratesOf(process.requests ?? { times: [], values: [] }),
+  }));
+  for (const { process, rates } of courses) {
+    const levels = hourly(process.rss);
+    for (const [hour, level] of levels) {
+      const next = levels.get(hour + 1);
+      const isMature = hour * HOUR_MS >= process.startedMs + HOUR_MS;
+      const [from, to] = [rates((hour + 0.5) * HOUR_MS), rates((hour + 1.5) * HOUR_MS)];
+      if (next !== undefined && isMature && from !== null && to !== null) {
+        rows.push([1, to.now - from.now, to.highest - from.highest]);
+        changes.push(next - level);
+      }
+    }
+  }
+  if (changes.length < FEWEST_CHANGES) {
+    return processes.map((process) => ({ process, rss: process.rss }));
+  }
+  const [, byRate, byHighest] = nonNegative(rows, changes);
+  return courses.map(({ process, rates }) => {
+    const { times, values } = process.rss;
+    const rest = values.map((value, at) => {
+      const rate = rates(times[at] as number);
+      return rate === null ? value : value - byRate * rate.now - byHighest * rate.highest;
+    });
+    return { process, rss: { times, values: rest } };
+  });
+}
+
+/** A constant and two factors that are not negative. */
+function nonNegative(
+  rows: readonly number[][],
+  changes: readonly number[],
+): readonly [number, number, number] {
+  const fit = (columns: readonly number[]) =>
+    leastSquares(
+      rows.map((row) => columns.map((column) => row[column] as number)),
+      changes,
+    )?.factors;
+  const both = fit([0, 1, 2]);
+  if (both !== undefined && (both[1] as number) >= 0 && (both[2] as number) >= 0) {
+    return both as [number, number, number];
+  }
+  const [constant = 0, rate = 0] = fit([0, 1]) ?? [];
+  return [constant, Math.max(0, rate), 0];
+}
+
+/** The rate at a time, smoothed over the hour, and the highest such rate up to it. null: none is known. */
+function ratesOf(
+  requests: Readings,
+): (timeMs: number) => { readonly now: number; readonly highest: number } | null {
+  const levels = hourly(requests);
+  const hours = [...levels.keys()].sort((a, b) => a - b);
+  const highest = new Map<number, number>();
+  let most = 0;
+  for (const hour of hours) {
+    most = Math.max(most, levels.get(hour) as number);
+    highest.set(hour, most);
+  }
+  const at = (kept: Map<number, number>, hours: number): number | null => {
+    const hour = Math.floor(hours);
+    const [from, to] = [kept.get(hour), kept.get(hour + 1)];
+    return from === undefined ? (to ?? null) : from + (hours - hour) * ((to ?? from) - from);
+  };
+  return (timeMs) => {
+    const hours = timeMs / HOUR_MS - 0.5;
+    const [now, top] = [at(levels, hours), at(highest, hours)];
+    return now === null || top === null ? null : { now, highest: top };
+  };
+}

@@ -1,0 +1,80 @@
+/** What changed with a version: growth (a regression), or the level at the same age (a step). */
+import type { FleetDiagnosisJson } from "../../model/documents/fleet_diagnosis_document.js";
+import { median } from "../series/trend.js";
+import type { AgeCurve } from "./age_curve.js";
+import type { JudgedVersion } from "./diagnose_fleet.js";
+import type { GroupGrowth } from "./group_growth.js";
+
+const HOUR_MS = 3_600_000;
+/** A smaller change of the level is no step. */
+const LEAST = { bytes: 5e6, share: 0.03 };
+
+/** `first`: the first version that leaks; null: none. null without two versions, or without a change. */
+export function changeBetween(
+  versions: readonly JudgedVersion[],
+  first: JudgedVersion | null,
+  z: number,
+): NonNullable<FleetDiagnosisJson["change"]> | null {
+  const version = first ?? versions.at(-1);
+  const against = version === undefined ? undefined : versions[versions.indexOf(version) - 1];
+  if (version === undefined || against === undefined) {
+    return null;
+  }
+  const now = growthOf(version);
+  const before = against.growth;
+  if (now === null || before === null) {
+    return null;
+  }
+  const width = Math.hypot((now.high - now.low) / 2, (before.high - before.low) / 2);
+  const rate = now.rate - before.rate;
+  const growth = {
+    growthBytesPerHour: rate * HOUR_MS,
+    low: (rate - width) * HOUR_MS,
+    high: (rate + width) * HOUR_MS,
+  };
+  const level = levelAtSameAge(now.curve, before.curve);
+  const spread = z * Math.hypot(spreadOf(version), spreadOf(against));
+  const about = {
+    version: version.version,
+    against: against.version,
+    growth,
+    levelBytes: level,
+    low: level - spread,
+    high: level + spread,
+  };
+  if (first !== null && now.low > before.rate) {
+    return { ...about, kind: "growth" };
+  }
+  const least = Math.max(LEAST.bytes, LEAST.share * before.level);
+  return Math.abs(level) > Math.max(least, spread) ? { ...about, kind: "level" } : null;
+}
+
+function growthOf({ growth, odd }: JudgedVersion): GroupGrowth | null {
+  return growth?.shape === "leaking" ? growth : (odd[0]?.growth ?? growth);
+}
+
+/** The last third of the shorter curve, where both have it. */
+function levelAtSameAge(now: AgeCurve, before: AgeCurve): number {
+  if (now.axis !== before.axis) {
+    return median(lastThird(now)) - median(lastThird(before));
+  }
+  const until = Math.min(now.times.at(-1) ?? 0, before.times.at(-1) ?? 0);
+  const part = ({ times, values }: AgeCurve) =>
+    values.filter((_, at) => {
+      const time = times[at] as number;
+      return time <= until && time >= (until * 2) / 3;
+    });
+  return median(part(now)) - median(part(before));
+}
+
+function lastThird({ values }: AgeCurve): readonly number[] {
+  return values.slice(Math.floor((values.length * 2) / 3));
+}
+
+/** Standard error of the level over processes. */
+function spreadOf({ processes }: JudgedVersion): number {
+  const levels = processes.map(({ rss }) => median(rss.values.slice(-5)));
+  const middle = median(levels);
+  const spread = 1.4826 * median(levels.map((level) => Math.abs(level - middle)));
+  return spread / Math.sqrt(Math.max(1, levels.length));
+}

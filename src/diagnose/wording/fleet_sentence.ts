@@ -1,0 +1,123 @@
+/** The sentences of a fleet's diagnosis. */
+import { formatBytes, formatDuration, formatGrowth } from "../../model/base/numbers.js";
+import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type {
+  FleetDiagnosisJson,
+  FleetShape,
+  FleetSuspectJson,
+} from "../../model/documents/fleet_diagnosis_document.js";
+import { frameText } from "./words.js";
+
+const HOUR_MS = 3_600_000;
+
+interface Version {
+  readonly version: string;
+  readonly processes: readonly unknown[];
+  readonly growth: {
+    readonly shape: FleetShape;
+    readonly rate: number;
+    readonly low: number;
+    readonly high: number;
+    readonly fillMs: number;
+    readonly windowMs: number;
+    readonly curve: { readonly processes: number };
+  } | null;
+  readonly odd: readonly { readonly instance: string; readonly growth: { readonly rate: number } }[];
+}
+
+interface About {
+  readonly service: string;
+  readonly shape: FleetShape;
+  readonly kind: VerdictKind;
+  readonly accused: Version | null;
+  readonly first: Version | null;
+  readonly versions: readonly Version[];
+  readonly change: FleetDiagnosisJson["change"] | null;
+  readonly suspects: readonly FleetSuspectJson[];
+  readonly by: "requests" | "day" | "unknown";
+}
+
+/** "checkout leaks 4.2 MiB/h on all 5 instances since 2.42.0, at price_for (prices.py:73); the first reaches its limit ..." */
+export function fleetSummary(
+  about: About & { readonly forecast: FleetDiagnosisJson["forecast"] },
+): string {
+  const { service, accused, first, versions, shape, change, suspects, forecast } = about;
+  if (accused !== null) {
+    const all = accused.growth?.shape === "leaking";
+    const rate = all ? (accused.growth?.rate ?? 0) : (accused.odd[0]?.growth.rate ?? 0);
+    const since =
+      first === versions[0]
+        ? `in every version since ${first?.version || "an unknown version"}`
+        : `since version ${first?.version}`;
+    const where = all
+      ? `each instance`
+      : accused.odd.length === 1
+        ? `instance ${accused.odd[0]?.instance} alone`
+        : `${accused.odd.length} instances (${accused.odd.map(({ instance }) => instance).join(", ")})`;
+    const line = suspects[0] === undefined ? "" : `, allocated at ${frameText(suspects[0].line)}`;
+    const next = forecast[0];
+    const limit =
+      next === undefined || next.msToLimit === 0
+        ? ""
+        : `; the first instance reaches its limit in ${formatDuration(next.msToLimit)}`;
+    return `${service} leaks ${formatGrowth(rate * HOUR_MS)} on ${where} ${since}${line}${limit}.`;
+  }
+  const newest = versions.at(-1);
+  const name = newest?.version ? `Version ${newest.version} of ${service}` : service;
+  const step =
+    change?.kind === "level"
+      ? ` It uses ${formatBytes(Math.abs(change.levelBytes))} ${change.levelBytes > 0 ? "more" : "less"} than version ${change.against}.`
+      : "";
+  switch (shape) {
+    case "undecided":
+      return `${name} grows by ${formatGrowth((newest?.growth?.rate ?? 0) * HOUR_MS)}; a filling cache or daily load may explain it.${step}`;
+    case "filling":
+      return `${name} filled up and approaches a level.${step}`;
+    case "short":
+      return `${name} has too few readings for a verdict.`;
+    default:
+      return `${name} does not grow.${step}`;
+  }
+}
+
+/** How each version and the load were judged. */
+export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
+  const { versions, change, by } = about;
+  const load = {
+    requests: "Memory that follows the request rate was removed.",
+    day: "Memory that follows the daily load was removed.",
+    unknown: "The daily load is unknown.",
+  }[by];
+  return [
+    { rule: "load", says: "no leak", detail: load },
+    ...versions.flatMap(({ version, growth, odd }) => [
+      ...(growth === null
+        ? []
+        : [
+            {
+              rule: "version-growth",
+              says: growth.shape === "leaking" ? ("leak" as const) : ("no leak" as const),
+              detail: `${version || "The unknown version"}: ${growth.shape}, ${interval(growth)} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} processes.`,
+            },
+          ]),
+      ...odd.map(({ instance, growth: own }) => ({
+        rule: "odd-instance",
+        says: "leak" as const,
+        detail: `${instance} of ${version} grows by ${formatGrowth(own.rate * HOUR_MS)}, unlike its siblings.`,
+      })),
+    ]),
+    ...(change === null || change === undefined
+      ? []
+      : [
+          {
+            rule: "version-change",
+            says: change.kind === "growth" ? ("leak" as const) : ("no leak" as const),
+            detail: `${change.version} against ${change.against}: ${formatGrowth(change.growth.growthBytesPerHour)} of growth, ${formatBytes(change.levelBytes)} of level at the same age.`,
+          },
+        ]),
+  ];
+}
+
+function interval({ rate, low, high }: { rate: number; low: number; high: number }): string {
+  return [rate, low, high].map((each) => formatGrowth(each * HOUR_MS)).join(" / ");
+}

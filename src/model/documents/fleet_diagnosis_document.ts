@@ -1,0 +1,90 @@
+import type { Bytes, Millis, TimeMs } from "../base/units.js";
+import type { VerdictKind } from "./diagnosis_document.js";
+import type { FrameJson } from "./documents.js";
+
+/** What a window of a version's processes shows. */
+export type FleetShape =
+  /** It keeps growing; no level explains the course. */
+  | "leaking"
+  /** It grows, but a level that it approaches explains the course as well; a longer window decides. */
+  | "undecided"
+  /** It grew and approaches a level. */
+  | "filling"
+  | "stepped"
+  | "flat"
+  /** Too few readings. */
+  | "short";
+
+/** A growth rate with its interval, corrected for the number of services that are judged together. */
+export interface FleetRateJson {
+  growthBytesPerHour: number;
+  low: number;
+  high: number;
+}
+
+export interface FleetVersionJson extends FleetRateJson {
+  version: string;
+  /** Processes whose readings were used. */
+  instances: number;
+  shape: FleetShape;
+  /** The window that decided: 1 h, 6 h, 1 d or 7 d, or less if the version is younger. */
+  windowMs: Millis;
+  /** Median RSS at the end. */
+  levelBytes: Bytes;
+}
+
+export interface FleetForecastJson {
+  instance: string;
+  version: string;
+  /** Until the limit is reached, at the rate, at its high and at its low end; 0: never at that rate. */
+  msToLimit: Millis;
+  earliestMs: Millis;
+  latestMs: Millis;
+}
+
+export interface FleetSuspectJson extends FleetRateJson {
+  rank: number;
+  /** Of the growth of the version's RSS; at most 1. */
+  share: number;
+  liveBytes: Bytes;
+  /** Leaf first. */
+  stack: FrameJson[];
+  /** The frame of the program's own code that names the line. */
+  line: FrameJson;
+}
+
+/** `tidemark.fleetDiagnosis/1`: what one service's processes show together. */
+export interface FleetDiagnosisJson {
+  schema: "tidemark.fleetDiagnosis/1";
+  service: string;
+  window: { startMs: TimeMs; endMs: TimeMs };
+  verdict: {
+    kind: VerdictKind;
+    /** 0 to 1. */
+    confidence: number;
+    /** One sentence. */
+    summary: string;
+  };
+  /** The newest last. */
+  versions: FleetVersionJson[];
+  /** Set if growth or the level changed with the newest version or the first that grows. */
+  change?: {
+    version: string;
+    against: string;
+    /** "growth": a regression. "level": the version needs more or less memory, and does not grow faster. */
+    kind: "growth" | "level";
+    growth: FleetRateJson;
+    /** Level of the new minus that of the old version at the same age. */
+    levelBytes: Bytes;
+    low: Bytes;
+    high: Bytes;
+  };
+  /** Instances that differ from their siblings. */
+  oddInstances: (FleetRateJson & { instance: string; version: string })[];
+  suspects: FleetSuspectJson[];
+  /** Of running instances that grow, the first to reach its limit first. */
+  forecast: FleetForecastJson[];
+  evidence: { rule: string; says: "leak" | "no leak"; detail: string }[];
+  /** What could not be seen, and why. */
+  limits: string[];
+}
