@@ -17,7 +17,9 @@ function tidemark(service, processes, endMs, services) {
   const window = { startMs: endMs - WINDOW, endMs };
   const document = diagnoseService({ service, window, processes }, services);
   const { verdict, change, suspects } = document;
-  const leak = !["steady", "warm-up", "cache-plateau", "insufficient-evidence"].includes(verdict.kind);
+  const leak = !["steady", "warm-up", "cache-plateau", "insufficient-evidence"].includes(
+    verdict.kind,
+  );
   const line = suspects[0]?.line;
   return {
     leak,
@@ -45,7 +47,9 @@ function regressionLine(_service, processes, endMs) {
       const slope = slopeIn(rss, endMs - 24 * HOUR);
       return slope === null || limitBytes === 0 ? [] : [(slope * 24 * HOUR) / limitBytes];
     });
-  return said(slopes.length > 0 && slopes.reduce((sum, slope) => sum + slope, 0) / slopes.length > 0.05);
+  return said(
+    slopes.length > 0 && slopes.reduce((sum, slope) => sum + slope, 0) / slopes.length > 0.05,
+  );
 }
 
 /**
@@ -83,16 +87,14 @@ function slopeIn({ times, values }, fromMs) {
   if (from < 0 || n < 3) {
     return null;
   }
-  let [sumX, sumY] = [0, 0];
-  for (let at = from; at < times.length; at++) {
-    sumX += /** @type {number} */ (times[at]);
-    sumY += /** @type {number} */ (values[at]);
-  }
+  const rows = times.slice(from).map((time, at) => [time - fromMs, values[from + at] ?? 0]);
+  const [meanX, meanY] = [0, 1].map(
+    (column) => rows.reduce((sum, row) => sum + (row[column] ?? 0), 0) / n,
+  );
   let [xy, xx] = [0, 0];
-  for (let at = from; at < times.length; at++) {
-    const x = /** @type {number} */ (times[at]) - sumX / n;
-    xy += x * (/** @type {number} */ (values[at]) - sumY / n);
-    xx += x * x;
+  for (const [x = 0, y = 0] of rows) {
+    xy += (x - (meanX ?? 0)) * (y - (meanY ?? 0));
+    xx += (x - (meanX ?? 0)) ** 2;
   }
   return xx > 0 ? xy / xx : null;
 }

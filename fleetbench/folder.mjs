@@ -43,7 +43,9 @@ export function readFleet(folder, name) {
   const { endMs, processes: listed } = json(join(at, "fleet.json"));
   const { services } = json(join(at, "expect.json"));
   if (!Array.isArray(listed) || !Number.isFinite(endMs) || typeof services !== "object") {
-    throw new SetupError(`${at} is no fleet: fleet.json needs endMs and processes, expect.json services`);
+    throw new SetupError(
+      `${at} is no fleet: fleet.json needs endMs and processes, expect.json services`,
+    );
   }
   /** @type {Map<string, Process>} */
   const processes = new Map();
@@ -51,7 +53,15 @@ export function readFleet(folder, name) {
     if (typeof each.process !== "string" || typeof each.service !== "string") {
       throw new SetupError(`${at}/fleet.json: a process needs the texts process and service`);
     }
-    const { process, service, version = "", instance = process, startedMs, endedMs, limitBytes } = each;
+    const {
+      process,
+      service,
+      version = "",
+      instance = process,
+      startedMs,
+      endedMs,
+      limitBytes,
+    } = each;
     processes.set(process, {
       ...{ process, service, version, instance, startedMs, endedMs: endedMs ?? null },
       ...{ limitBytes: limitBytes ?? 0, rss: none(), requests: null, sites: [], kind: null },
@@ -106,9 +116,13 @@ export function writeFleet(folder, { name, endMs, processes, labels }) {
       readings.push(`${process},${Math.round(time)},${Math.round(rss.values[row] ?? 0)},${rate}`);
     });
     for (const { stack, live } of sites) {
-      const text = stack.map(({ function: call, file, line }) => `${call} ${file}:${line}`).join(";");
+      const text = stack
+        .map(({ function: call, file, line }) => `${call} ${file}:${line}`)
+        .join(";");
       live.times.forEach((time, row) => {
-        siteRows.push(`${process},${Math.round(time)},${Math.round(live.values[row] ?? 0)},${text}`);
+        siteRows.push(
+          `${process},${Math.round(time)},${Math.round(live.values[row] ?? 0)},${text}`,
+        );
       });
     }
   }
@@ -145,7 +159,12 @@ function frameOf(text, where) {
   if (call === undefined || file === undefined) {
     throw new SetupError(`${where}: a frame is "function file:line", with ";" between frames`);
   }
-  return { function: call, file, line: Number(line), kind: /\.so\b/.test(file) ? "native" : "python" };
+  return {
+    function: call,
+    file,
+    line: Number(line),
+    kind: /\.so\b/.test(file) ? "native" : "python",
+  };
 }
 
 /** @param {string} path @returns {any} */

@@ -49,7 +49,12 @@ export function generateFleet(seed, { causes } = {}) {
   const fleet = { name: `seed-${seed}`, endMs, processes: [], labels: {} };
   names.forEach((cause, at) => {
     const service = `${cause}-${at}`;
-    const { processes, label } = serviceOf(service, cause, endMs, new Random(seed * 104729 + at * 31 + 5));
+    const { processes, label } = serviceOf(
+      service,
+      cause,
+      endMs,
+      new Random(seed * 104729 + at * 31 + 5),
+    );
     fleet.processes.push(...processes);
     fleet.labels[service] = label;
   });
@@ -67,22 +72,23 @@ function serviceOf(service, cause, endMs, random) {
   const startMs = endMs - lengthMs;
   const perDay =
     limit * (cause === "leak-slow" ? random.magnitude(0.005, 0.02) : random.magnitude(0.02, 1));
-  // A leak has run long enough for 3 % of the limit.
+  // A leak has run for a day and a half and for 3 % of the limit.
   const leakedMs = Math.min(
     lengthMs - DAY,
-    Math.max(random.magnitude(10 * HOUR, 6 * DAY), (0.03 * limit * DAY) / perDay),
+    Math.max(random.magnitude(36 * HOUR, 6 * DAY), (0.03 * limit * DAY) / perDay),
   );
   const changesMemory = "deploy" in CAUSES[cause];
   const lastDeployMs =
     cause === "leak-in-every-version"
-      ? random.magnitude(12 * HOUR, 5 * DAY)
+      ? random.magnitude(30 * HOUR, 5 * DAY)
       : isLeak
         ? leakedMs
         : random.magnitude(2 * HOUR, 6 * DAY);
   const versions = versionsOf(random, startMs, endMs - lastDeployMs);
   const last = versions.length - 1;
   const shards = cause === "leak-on-one-shard" ? random.whole(4, 16) : random.whole(1, 14);
-  const odd = cause === "leak-on-one-shard" || cause === "odd-host" ? random.whole(0, shards - 1) : -1;
+  const odd =
+    cause === "leak-on-one-shard" || cause === "odd-host" ? random.whole(0, shards - 1) : -1;
   const app = service.replaceAll("-", "_");
   const traffic = trafficOf(random, cause, endMs - lastDeployMs);
   const loaded = ["daily-load", "weekly-load", "per-request-cost", "more-traffic"].includes(cause);
@@ -96,9 +102,11 @@ function serviceOf(service, cause, endMs, random) {
     traffic,
     versions,
     base: limit * random.between(0.12, 0.35),
-    load: limit * (loaded ? random.between(0.05, 0.2) : random.chance(0.6) ? random.between(0, 0.06) : 0),
+    load:
+      limit *
+      (loaded ? random.between(0.05, 0.2) : random.chance(0.6) ? random.between(0, 0.06) : 0),
     sticky: random.chance(0.5) ? random.between(0, 0.9) : 0,
-    cache: hasCache ? limit * random.between(0.03, 0.2) : 0,
+    cache: hasCache ? limit * random.between(0.03, 0.12) : 0,
     largerCache: cause === "larger-cache" ? random.between(1.5, 3) : 1,
     biggerModel: cause === "bigger-model" ? limit * random.between(0.05, 0.25) : 0,
     fillMs: random.magnitude(0.3 * HOUR, cause === "larger-cache" ? 20 * HOUR : 12 * HOUR),
@@ -136,7 +144,9 @@ function versionsOf(random, startMs, lastMs) {
   const before = random.whole(1, 3);
   const times = [startMs];
   for (let at = 1; at < before; at++) {
-    times.push(random.between(startMs + 0.5 * DAY, Math.max(startMs + 0.6 * DAY, lastMs - 0.4 * DAY)));
+    times.push(
+      random.between(startMs + 0.5 * DAY, Math.max(startMs + 0.6 * DAY, lastMs - 0.4 * DAY)),
+    );
   }
   times.sort((a, b) => a - b);
   const major = random.whole(0, 9);
@@ -167,11 +177,7 @@ function trafficOf(random, cause, deployMs) {
   };
 }
 
-/** @typedef {ReturnType<typeof planType>} Plan */
-/** @returns {any} */
-function planType() {
-  return null;
-}
+/** @typedef {any} Plan the figures of a service, from serviceOf */
 
 /**
  * The processes of one instance, one after another.
@@ -180,8 +186,10 @@ function planType() {
  */
 function livesOf(plan, shard, isExtra, random) {
   const instance = `${plan.app}-${shard}`;
-  const share = random.between(0.7, 1.3) * (plan.cause === "odd-host" && shard === plan.odd ? 1.6 : 1);
-  const hasAgent = random.unit() < plan.agentShare || (plan.agentShare > 0 && shard === Math.max(0, plan.odd));
+  const share =
+    random.between(0.7, 1.3) * (plan.cause === "odd-host" && shard === plan.odd ? 1.6 : 1);
+  const hasAgent =
+    random.unit() < plan.agentShare || (plan.agentShare > 0 && shard === Math.max(0, plan.odd));
   const rolloutMs = random.between(0, 1800_000) * 1;
   /** @type {Process[]} */
   const lives = [];
@@ -207,7 +215,17 @@ function livesOf(plan, shard, isExtra, random) {
       if (from >= until) {
         break;
       }
-      const life = lifeOf({ plan, shard, share, release, at, from, until: Math.min(...ends), random, hasAgent });
+      const life = lifeOf({
+        plan,
+        shard,
+        share,
+        release,
+        at,
+        from,
+        until: Math.min(...ends),
+        random,
+        hasAgent,
+      });
       const ended = life.untilMs < plan.endMs ? life.untilMs : null;
       lives.push({
         process: `${instance}/${lives.length}`,
@@ -269,7 +287,7 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
       ? Math.min(1, Math.log(1 + (9 * work) / (3 * plan.fillMs)) / Math.log(10))
       : 1 - Math.exp(-work / plan.fillMs);
     const cache = cacheBytes * filled;
-    const load = plan.load * share * (plan.sticky * highest + (1 - plan.sticky) * now);
+    const load = plan.load * (plan.sticky * highest + (1 - plan.sticky) * now);
     leaked = leaks ? (plan.perDay * (plan.isByRequest ? work : age)) / DAY : 0;
     const saw = plan.sawtooth * base * ((age % period) / period);
     wander = 0.9 * wander + plan.noise * base * 0.44 * random.normal();
@@ -303,7 +321,11 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
   return { untilMs: until, readings: readingsOf() };
 
   function readingsOf() {
-    const frames = (/** @type {string} */ call, /** @type {string} */ file, /** @type {number} */ line) =>
+    const frames = (
+      /** @type {string} */ call,
+      /** @type {string} */ file,
+      /** @type {number} */ line,
+    ) =>
       [
         [call, `/srv/${plan.app}/${file}`, line],
         ["handle", `/srv/${plan.app}/main.py`, 20],
@@ -332,7 +354,8 @@ function labelOf(plan, deployMs, processes, changesMemory) {
   const first = isOld ? versions[0] : versions.at(-1);
   const ofLeak = processes.filter(
     ({ version, instance }) =>
-      (isOld || version === first.version) && (plan.odd < 0 || instance === `${plan.app}-${plan.odd}`),
+      (isOld || version === first.version) &&
+      (plan.odd < 0 || instance === `${plan.app}-${plan.odd}`),
   );
   const withAgent = ofLeak.some(({ sites }) => sites.length > 0);
   return {

@@ -2,9 +2,9 @@
 const HOUR = 3_600_000;
 
 /** Before the end, where nothing leaks. */
-export const CALM_MOMENTS_MS = [3, 11, 26, 49, 78, 124].map((hours) => hours * HOUR);
+export const CALM_MOMENTS_MS = [3, 14, 40, 90].map((hours) => hours * HOUR);
 
 /** After the start of a leak. */
-export const DETECTION_MS = [1, 2, 3, 4, 6, 9, 12, 18, 24, 36, 48, 72, 96, 144, 192, 240].map(
+export const DETECTION_MS = [1, 2, 4, 6, 9, 12, 18, 24, 36, 48, 72, 120, 192].map(
   (hours) => hours * HOUR,
 );

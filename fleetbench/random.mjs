@@ -2,15 +2,17 @@
 
 /** Mulberry32. */
 export class Random {
+  #state;
+
   /** @param {number} seed a whole number */
   constructor(seed) {
-    this.state = seed >>> 0;
+    this.#state = seed >>> 0;
   }
 
   /** From 0 to below 1. */
   unit() {
-    this.state = (this.state + 0x6d2b79f5) >>> 0;
-    let mixed = this.state;
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let mixed = this.#state;
     mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;

@@ -18,14 +18,17 @@ export function scoreFleet({ name, endMs, processes, labels }, rule) {
   const services = Object.keys(labels).length;
   return Object.entries(labels).map(([service, label]) => {
     const own = processes.filter((each) => each.service === service);
-    const at = (/** @type {number} */ timeMs) => rule(service, until(own, timeMs), timeMs, services);
+    const at = (/** @type {number} */ timeMs) =>
+      rule(service, until(own, timeMs), timeMs, services);
     const last = at(endMs);
     const earlier = label.leak
       ? [(label.startMs ?? endMs) - 3_600_000].map(at)
       : CALM_MOMENTS_MS.map((ago) => at(endMs - ago));
     // Before its leak a service does not leak.
     const everFalse = earlier.some(({ leak }) => leak) || (!label.leak && last.leak);
-    const answers = label.leak ? earlier.slice(0, label.version === null ? 0 : 1) : [...earlier, last];
+    const answers = label.leak
+      ? earlier.slice(0, label.version === null ? 0 : 1)
+      : [...earlier, last];
     const { bytesPerDay = 0, limitBytes = 0 } = label;
     return {
       fleet: name,
@@ -40,8 +43,7 @@ export function scoreFleet({ name, endMs, processes, labels }, rule) {
       culpritRight:
         label.culprit === undefined || !last.leak
           ? null
-          : last.culprit !== null &&
-            last.culprit.file.endsWith(label.culprit.file) &&
+          : last.culprit?.file.endsWith(label.culprit.file) === true &&
             label.culprit.functions.includes(last.culprit.function),
       hours: label.leak ? hoursUntil(at, label.startMs ?? endMs, endMs) : null,
       limitSharePerDay: label.leak && limitBytes > 0 ? bytesPerDay / limitBytes : null,
@@ -94,7 +96,9 @@ export function totalsOf(rows) {
     return known.length === 0 ? null : known.filter(Boolean).length / known.length;
   };
   const leaks = rows.filter(({ isLeak }) => isLeak);
-  const hours = leaks.flatMap((row) => (row.hours === null ? [] : [row.hours])).sort((a, b) => a - b);
+  const hours = leaks
+    .flatMap((row) => (row.hours === null ? [] : [row.hours]))
+    .sort((a, b) => a - b);
   return {
     services: rows.length,
     leaks: leaks.length,
@@ -111,7 +115,9 @@ export function totalsOf(rows) {
       const own = leaks.filter(
         ({ limitSharePerDay: rate }) => rate !== null && rate >= least && rate < most,
       );
-      const detected = own.flatMap((row) => (row.hours === null ? [] : [row.hours])).sort((a, b) => a - b);
+      const detected = own
+        .flatMap((row) => (row.hours === null ? [] : [row.hours]))
+        .sort((a, b) => a - b);
       return {
         leastLimitSharePerDay: least,
         mostLimitSharePerDay: most,

@@ -66,7 +66,9 @@ async function fleetbench() {
   const scored = new Map([...RULES.keys()].map((name) => [name, []]));
   for (let at = 0; at < (folder === null ? count : names.length); at++) {
     const fleet =
-      folder === null ? generateFleet(seed + at) : readFleet(folder, /** @type {string} */ (names[at]));
+      folder === null
+        ? generateFleet(seed + at)
+        : readFleet(folder, /** @type {string} */ (names[at]));
     if (words.write !== undefined) {
       writeFleet(resolve(words.write), fleet);
     }
@@ -81,9 +83,13 @@ async function fleetbench() {
     ...(folder === null ? { seed, count } : {}),
     fleets: own,
     totals: totalsOf(own),
-    baselines: [...scored.keys()].slice(1).map((name, at) => ({ name, totals: totalsOf(others[at] ?? []) })),
+    baselines: [...scored.keys()]
+      .slice(1)
+      .map((name, at) => ({ name, totals: totalsOf(others[at] ?? []) })),
   };
-  process.stdout.write(words.json ? `${JSON.stringify(document, null, 1)}\n` : tables(document, words.misjudged));
+  process.stdout.write(
+    words.json ? `${JSON.stringify(document, null, 1)}\n` : tables(document, words.misjudged),
+  );
 }
 
 /** @param {any} document @param {boolean} misjudged */
@@ -93,7 +99,16 @@ function tables({ totals, baselines, fleets }, misjudged) {
   const hours = (/** @type {number | null} */ number) => (number === null ? "-" : `${number} h`);
   const line = (/** @type {string[]} */ cells) =>
     `${cells.map((cell, at) => (at === 0 ? cell.padEnd(18) : cell.padStart(10))).join(" ")}\n`;
-  let text = line(["", "precision", "recall", "version", "culprit", "regress.", "ever false", "detected"]);
+  let text = line([
+    "",
+    "precision",
+    "recall",
+    "version",
+    "culprit",
+    "regress.",
+    "ever false",
+    "detected",
+  ]);
   for (const { name, totals: of } of [{ name: "tidemark", totals }, ...baselines]) {
     text += line([
       name,
@@ -104,7 +119,11 @@ function tables({ totals, baselines, fleets }, misjudged) {
     ]);
   }
   text += "\nrecall by growth in shares of the limit a day\n";
-  for (const { leastLimitSharePerDay: least, mostLimitSharePerDay: most, ...of } of totals.recallByRate) {
+  for (const {
+    leastLimitSharePerDay: least,
+    mostLimitSharePerDay: most,
+    ...of
+  } of totals.recallByRate) {
     text += line([
       `${percent(least)} to ${most > 10 ? "more" : percent(most)}`,
       `${of.leaks} leaks`,
@@ -115,7 +134,10 @@ function tables({ totals, baselines, fleets }, misjudged) {
   if (misjudged) {
     for (const row of fleets) {
       const isWrong =
-        row.reported !== row.isLeak || row.everFalse || row.versionRight === false || row.culpritRight === false;
+        row.reported !== row.isLeak ||
+        row.everFalse ||
+        row.versionRight === false ||
+        row.culpritRight === false;
       text += isWrong
         ? `${row.fleet} ${row.service}: leak ${row.reported}, version ${row.versionRight}, culprit ${row.culpritRight}, ever false ${row.everFalse}; ${row.answer}\n`
         : "";

@@ -28,28 +28,29 @@ import type {
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
 import { fleetEvidence, fleetSummary } from "../wording/fleet_sentence.js";
-import { forecasts } from "./forecast.js";
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
 import { fleetSuspects } from "./fleet_suspects.js";
-import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
-import { type Unloaded, withoutLoad } from "./load_removal.js";
+import { forecasts } from "./forecast.js";
+import type { GroupGrowth, Judging } from "./group_growth.js";
+import {
+  accusedProcesses,
+  isLeaking,
+  type JudgedVersion,
+  judged,
+  leaksEverywhere,
+  rateOf,
+  versionsOf,
+} from "./judged_version.js";
+import { withoutLoad } from "./load_removal.js";
 import { normalQuantile } from "./normal_quantile.js";
-import { type OddInstance, oddInstances } from "./odd_instances.js";
 import { changeBetween } from "./version_change.js";
 
 const HOUR_MS = 3_600_000;
 /** Of wrong intervals over all services, versions and windows of one evaluation. */
 const ERROR = 0.05;
 const INTERVALS_OF_A_SERVICE = 6;
-
-export interface JudgedVersion {
-  readonly version: string;
-  readonly startedMs: number;
-  readonly processes: readonly Unloaded[];
-  /** Of the processes without the odd ones; null: no readings in the window. */
-  readonly growth: GroupGrowth | null;
-  readonly odd: readonly OddInstance[];
-}
+/** Share of the rate of the version that leaks. */
+const ALIKE = 0.5;
 
 /** `services`: how many are judged together; intervals are widened for it. */
 export function diagnoseService(evidence: ServiceEvidence, services: number): FleetDiagnosisJson {
@@ -58,13 +59,8 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const { processes, by } = withoutLoad(evidence.processes);
   const judging: Judging = { endMs: window.endMs, z, isLoadKnown: by !== "unknown" };
   const versions = versionsOf(processes).map((version) => judged(version, judging));
-  const leaking = versions.filter(isLeaking);
   const newest = versions.at(-1);
-  // The newest version decides: what an older one did is over, unless it still runs.
-  const accused =
-    newest !== undefined && isLeaking(newest)
-      ? newest
-      : leaking.findLast((version) => stillRuns(version, window.endMs)) ?? null;
+  const accused = accusedOf(versions, window.endMs);
   const ofAccused = accused === null ? [] : accusedProcesses(accused);
   const rate = accused === null ? 0 : rateOf(accused).rate;
   const suspects = accused === null ? [] : fleetSuspects(ofAccused, rate, judging);
@@ -75,13 +71,29 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const odd = versions.flatMap(({ version, odd: found }) =>
     found.map(({ instance, growth }) => ({ instance, version, ...rateJson(growth) })),
   );
-  const about = { service, shape, kind, accused, first, versions, change, suspects, by };
+  const isEverywhere = accused !== null && leaksEverywhere(accused);
+  const about = {
+    service,
+    shape,
+    isEverywhere,
+    kind,
+    accused,
+    first,
+    versions,
+    change,
+    suspects,
+    by,
+  };
   const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
   return {
     schema: "tidemark.fleetDiagnosis/1",
     service,
     window: { ...window },
-    verdict: { kind, confidence: confidenceOf(shape, accused), summary: fleetSummary({ ...about, forecast }) },
+    verdict: {
+      kind,
+      confidence: confidenceOf(shape, accused),
+      summary: fleetSummary({ ...about, forecast }),
+    },
     versions: versions.flatMap(versionJson),
     ...(change === null ? {} : { change }),
     oddInstances: odd,
@@ -92,65 +104,36 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   };
 }
 
-function isLeaking({ growth, odd }: JudgedVersion): boolean {
-  return growth?.shape === "leaking" || odd.length > 0;
+/** The newest version decides. What an older one did is over, unless it still runs, or the newest has run too short. */
+function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVersion | null {
+  const last = versions.findLast(
+    ({ growth }) => growth !== null && growth.shape !== "short" && growth.shape !== "undecided",
+  );
+  const isOpen = (version: JudgedVersion) => version === last || stillRuns(version, endMs);
+  return versions.findLast((version) => isLeaking(version) && isOpen(version)) ?? null;
 }
 
 function stillRuns({ processes }: JudgedVersion, endMs: number): boolean {
   return processes.some(({ process }) => (process.endedMs ?? endMs) >= endMs);
 }
 
-/** By version, in the order in which they first started. */
-function versionsOf(processes: readonly Unloaded[]) {
-  const groups = new Map<string, Unloaded[]>();
-  for (const each of processes) {
-    groups.set(each.process.version, [...(groups.get(each.process.version) ?? []), each]);
-  }
-  return [...groups]
-    .map(([version, own]) => ({
-      version,
-      processes: own,
-      startedMs: Math.min(...own.map(({ process }) => process.startedMs)),
-    }))
-    .sort((a, b) => a.startedMs - b.startedMs);
-}
-
-/** A version is judged up to the end of its last process. */
-function judged(
-  version: Omit<JudgedVersion, "growth" | "odd">,
-  judging: Judging,
-): JudgedVersion {
-  const ends = version.processes.map(({ process }) => process.endedMs ?? judging.endMs);
-  const own = { ...judging, endMs: Math.min(judging.endMs, Math.max(...ends)) };
-  const odd = oddInstances(version.processes, own);
-  const names = new Set(odd.map(({ instance }) => instance));
-  const others = version.processes.filter(({ process }) => !names.has(process.instance));
-  return { ...version, odd, growth: groupGrowth(others, own) };
-}
-
-function accusedProcesses({ growth, odd, processes }: JudgedVersion): FleetProcess[] {
-  return growth?.shape === "leaking"
-    ? processes.map(({ process }) => process)
-    : odd.flatMap((each) => each.processes.map(({ process }) => process));
-}
-
-/** Of the version, or of its fastest odd instance. */
-function rateOf({ growth, odd }: JudgedVersion): GroupGrowth {
-  return growth?.shape === "leaking"
-    ? growth
-    : odd.map((each) => each.growth).reduce((a, b) => (b.rate > a.rate ? b : a));
-}
-
 /** The first of the versions without a gap that leak, up to the accused one. */
-function firstLeaking(
-  versions: readonly JudgedVersion[],
-  accused: JudgedVersion,
-): JudgedVersion {
+function firstLeaking(versions: readonly JudgedVersion[], accused: JudgedVersion): JudgedVersion {
+  const { rate } = rateOf(accused);
   let at = versions.indexOf(accused);
-  while (at > 0 && isLeaking(versions[at - 1] as JudgedVersion)) {
+  while (at > 0 && mayLeak(versions[at - 1] as JudgedVersion, accused, rate)) {
     at--;
   }
   return versions[at] as JudgedVersion;
+}
+
+/** Whether it leaks as the accused version does, or has run too short and grew alike. */
+function mayLeak(version: JudgedVersion, accused: JudgedVersion, rate: number): boolean {
+  const { growth } = version;
+  if (isLeaking(version)) {
+    return leaksEverywhere(version) === leaksEverywhere(accused);
+  }
+  return growth?.shape === "undecided" && growth.rate > ALIKE * rate && growth.high > rate;
 }
 
 /** The kind that the processes' own diagnoses name most often, otherwise that of Python objects. */
@@ -194,7 +177,11 @@ function confidenceOf(shape: FleetShape, accused: JudgedVersion | null): number 
   return shape === "short" || shape === "undecided" ? 0.5 : 0.9;
 }
 
-export function rateJson({ rate, low, high }: Pick<GroupGrowth, "rate" | "low" | "high">): FleetRateJson {
+export function rateJson({
+  rate,
+  low,
+  high,
+}: Pick<GroupGrowth, "rate" | "low" | "high">): FleetRateJson {
   return { growthBytesPerHour: rate * HOUR_MS, low: low * HOUR_MS, high: high * HOUR_MS };
 }
 

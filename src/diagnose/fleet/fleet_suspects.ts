@@ -3,9 +3,9 @@ import type { FrameJson } from "../../model/documents/documents.js";
 import type { FleetSuspectJson } from "../../model/documents/fleet_diagnosis_document.js";
 import { ownFrame } from "../../model/documents/own_code.js";
 import { ageCurve } from "./age_curve.js";
+import type { FleetProcess, SiteReadings } from "./fleet_evidence.js";
 import { WINDOWS_MS } from "./group_growth.js";
 import { lastingGrowth } from "./lasting_growth.js";
-import type { FleetProcess, SiteReadings } from "./fleet_evidence.js";
 
 const HOUR_MS = 3_600_000;
 const MOST_SUSPECTS = 5;
@@ -33,7 +33,7 @@ export function fleetSuspects(
   const window = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
   const grown = [...lines.values()].flatMap(({ line, rows }) => {
     const curve = ageCurve(
-      rows.map(([process, site]) => ({ process, rss: site.live })),
+      rows.map(([process, site]) => ({ process, rss: site.live, work: null })),
       window,
     );
     const growth = curve === null ? null : lastingGrowth(curve, z);

@@ -9,7 +9,7 @@
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.js";
-import { assessGrowth } from "../series/growth.js";
+import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
@@ -20,13 +20,26 @@ const DAY_MS = 24 * HOUR_MS;
 export const WINDOWS_MS: readonly Millis[] = [7 * DAY_MS, DAY_MS, 6 * HOUR_MS, HOUR_MS];
 /** Start-up, which no window needs. */
 const START_UP_MS = 10 * 60_000;
-/** Smallest rise over a curve: bytes, and share of the level; of a window within a longer one, more. */
-const LEAST = { bytes: 2e6, share: 0.006 };
-const LEAST_OF_PART = { bytes: 8e6, share: 0.04 };
+/** Smallest rise over a part of a longer window, as a share of the level. */
+const LEAST_OF_PART = 0.04;
+/** What is significant for a single process counts up to this length; over a longer one the mean of many days is known more
+ * exactly, and a smaller rise counts, down to a share of it. */
+const USUAL_LENGTH_MS = 2 * DAY_MS;
+const LEAST_SHARE = 0.3;
 /** A version that ran for less than this share of a window is judged in a shorter one. */
 const LEAST_USED = 0.3;
+/** Within a day most caches fill, and the load has not been seen whole. */
+const LEAST_LASTING_MS = 20 * HOUR_MS;
+/** A shorter curve shows a leak if a cache that filled within a day would need more than the limit: the share of its
+ * estimated size that is sure, and the least rise as a share of the limit. */
+const SURE_TO_COME = 0.5;
+/** Growth that lasts, as a share of what filled, which does not count. */
+const MOST_REST = 0.15;
+const LEAST_FATAL = 0.08;
 
 export interface GroupGrowth extends LastingGrowth {
+  /** Whether it follows the number of requests more closely than time. */
+  readonly isByWork: boolean;
   readonly shape: FleetShape;
   readonly windowMs: Millis;
   readonly curve: AgeCurve;
@@ -48,7 +61,7 @@ export function groupGrowth(processes: readonly Unloaded[], judging: Judging): G
     if (longest !== null && windowMs > longest.windowMs * (1 - LEAST_USED)) {
       continue;
     }
-    const growth = growthIn(processes, windowMs, judging, longest === null ? LEAST : LEAST_OF_PART);
+    const growth = growthIn(processes, windowMs, judging, longest !== null);
     if (growth?.shape === "leaking") {
       return growth;
     }
@@ -65,46 +78,74 @@ function growthIn(
   processes: readonly Unloaded[],
   windowMs: Millis,
   { endMs, z, isLoadKnown }: Judging,
-  least: typeof LEAST,
+  isPart: boolean,
 ): GroupGrowth | null {
   const window = { startMs: endMs - windowMs, endMs };
   const whole = ageCurve(processes, window);
   if (whole === null) {
     return null;
   }
-  const curve = whole.axis === "age" ? withoutStartUp(whole) : whole;
-  const lasting = lastingGrowth(curve, z);
+  const byTime = whole.axis === "age" ? withoutStartUp(whole) : whole;
+  const byWork = byTime.workTimes === null ? null : { ...byTime, times: byTime.workTimes };
+  const [ofTime, ofWork] = [lastingGrowth(byTime, z), byWork && lastingGrowth(byWork, z)];
+  // Growth by request is a straight line over the requests, and follows the load over time.
+  const isByWork = ofTime !== null && ofWork !== null && ofWork.squares < ofTime.squares;
+  const [curve, lasting] = isByWork && byWork !== null ? [byWork, ofWork] : [byTime, ofTime];
   const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
   const level = levelOf(processes, endMs);
+  const limit = Math.min(...processes.map(({ process }) => process.limitBytes));
   const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level };
   if (lasting === null) {
-    return { ...NOTHING, ...about, shape: "short" };
+    return { ...NOTHING, ...about, isByWork, shape: "short" };
   }
   const assessed = assessGrowth(curve);
-  const leastRate = Math.max(least.bytes, least.share * level) / lengthMs;
+  const usual = smallestRise(lengthMs, level);
+  const scale = Math.max(LEAST_SHARE, Math.min(1, USUAL_LENGTH_MS / lengthMs));
+  const least = isPart ? Math.max(usual, LEAST_OF_PART * level) : usual * scale;
+  const leastRate = least / lengthMs;
   const grows = assessed.shape === "growing" && lasting.high > leastRate;
-  const lasts = lasting.low > 0 && lasting.rate > leastRate;
-  const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS;
-  const shape: FleetShape =
-    grows && lasts
-      ? mayBeLoad
-        ? "undecided"
-        : "leaking"
-      : assessed.shape === "short"
-        ? "short"
-        : grows
-          ? lasting.low > 0 || assessed.rise > leastRate * lengthMs
-            ? "undecided"
-            : "flat"
-          : assessed.shape === "stepped"
-            ? "stepped"
-            : lasting.fillBytes > leastRate * lengthMs && lasting.low <= 0
-              ? "filling"
-              : "flat";
-  return { ...lasting, ...about, shape };
+  // Even the level that a filling cache would approach is above the limit.
+  const isFatal =
+    limit > 0 &&
+    Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
+    assessed.rise > LEAST_FATAL * limit;
+  const lasts =
+    (lengthMs >= LEAST_LASTING_MS && lasting.low > 0 && lasting.rate > leastRate) || isFatal;
+  const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal;
+  const hasFilled =
+    lasting.fillBytes > least &&
+    lasting.rate * lengthMs < MOST_REST * lasting.fillBytes &&
+    lasting.fillMs < lengthMs / 2;
+  const shape = ((): FleetShape => {
+    if (assessed.shape === "short") {
+      return "short";
+    }
+    if (grows && lasts) {
+      return mayBeLoad ? "undecided" : "leaking";
+    }
+    if (hasFilled) {
+      return "filling";
+    }
+    if (grows && (lasting.low > 0 || assessed.rise > least)) {
+      return "undecided";
+    }
+    return assessed.shape === "stepped" ? "stepped" : "flat";
+  })();
+  // Whether it may fill is then irrelevant.
+  const interval = isFatal && lasting.low <= 0 ? lasting.straight : {};
+  return { ...lasting, ...interval, ...about, isByWork, shape };
 }
 
-const NOTHING = { rate: 0, low: 0, high: 0, fillBytes: 0, fillMs: 0, noise: 0 };
+const NOTHING = {
+  rate: 0,
+  low: 0,
+  high: 0,
+  fillBytes: 0,
+  fillMs: 0,
+  toCome: 0,
+  squares: 0,
+  straight: { rate: 0, low: 0, high: 0 },
+};
 
 function withoutStartUp(curve: AgeCurve): AgeCurve {
   const { times } = curve;
@@ -115,6 +156,7 @@ function withoutStartUp(curve: AgeCurve): AgeCurve {
     times: times.slice(from),
     values: curve.values.slice(from),
     weights: curve.weights.slice(from),
+    workTimes: curve.workTimes?.slice(from) ?? null,
   };
 }
 

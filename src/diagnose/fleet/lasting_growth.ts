@@ -2,6 +2,7 @@
  * Whether a curve keeps growing or approaches a level. Both are fitted, the level by many durations of filling T:
  *
  *   curve = start + rate x age + fill x (1 - exp(-age / T))          rate and fill are not negative
+ *   curve = start + rate x age + fill x log(1 + age / T)             keys that become rarer
  *
  *   leak     ▁▂▃▄▅▆▇█   rate above 0 for every T that explains the curve as well as the best one
  *   cache    ▁▄▆▇▇███   some T explains it with a rate of 0
@@ -10,7 +11,6 @@
  * Noise of neighbouring readings is dependent, which the interval allows for (AR(1): n (1 - r) / (1 + r) independent ones).
  */
 import type { Millis } from "../../model/base/units.js";
-import { median } from "../series/trend.js";
 import type { AgeCurve } from "./age_curve.js";
 import { type Fit, leastSquares } from "./least_squares.js";
 
@@ -22,14 +22,35 @@ export interface LastingGrowth {
   /** What the filling part adds over the curve, and its duration, in the best fit. */
   readonly fillBytes: number;
   readonly fillMs: Millis;
-  /** Standard deviation of the curve's noise. */
-  readonly noise: number;
+  /** What a cache that fills within a day and explains the rise would still add. */
+  readonly toCome: number;
+  /** The interval of a straight line through the curve, which assumes that nothing fills. */
+  readonly straight: { readonly rate: number; readonly low: number; readonly high: number };
+  /** Sum of the squares of the best fit's residuals, which compares axes. */
+  readonly squares: number;
 }
 
-/** Durations of filling, as shares of the curve's length. A cache that needs longer looks like a line. */
-const DURATIONS = [0.015, 0.03, 0.06, 0.1, 0.16, 0.25, 0.4, 0.6, 0.9, 1.3, 2];
+/** Durations of filling, as shares of the curve's length, and the longest one that is always considered. A cache that needs
+ * longer looks like a line. */
+const DURATIONS = [
+  0.015, 0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.125, 0.16, 0.2, 0.25, 0.33, 0.45, 0.6, 0.85, 1.2,
+];
+/** Keys that become rarer fill a cache by the logarithm of age over these shares of the curve's length. */
+const SLOWING = [0.03, 0.1, 0.3, 1];
+const LONGEST_MS: Millis = 24 * 3_600_000;
 const FEWEST_POINTS = 8;
+/** Fewer independent readings determine no interval. */
+const FEWEST_INDEPENDENT = 5;
 const MOST_DEPENDENCE = 0.95;
+
+interface Candidate {
+  readonly fit: Fit;
+  /** Of T. */
+  readonly share: number;
+  readonly rate: number;
+  readonly error: number;
+  readonly fillBytes: number;
+}
 
 /** `z`: half the width of the interval in standard errors. null: too few points. */
 export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null {
@@ -45,34 +66,42 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
     values,
     weights,
   );
-  const fits: { fit: Fit; share: number; rate: number; error: number }[] = [];
-  const add = (fit: Fit | null, share: number, rate: number, error: number) => {
+  const fits: Candidate[] = [];
+  const add = (fit: Fit | null, filledAt: number, about: Omit<Candidate, "fit" | "fillBytes">) => {
     if (fit !== null) {
-      fits.push({ fit, share, rate, error });
+      fits.push({ fit, ...about, fillBytes: filledAt * (fit.factors.at(-1) as number) });
     }
   };
-  add(straight, 0, straight?.factors[1] ?? 0, straight?.errors[1] ?? 0);
-  for (const share of DURATIONS) {
-    const filled = ages.map((age) => 1 - Math.exp(-age / share));
+  add(straight, 0, { share: 0, rate: straight?.factors[1] ?? 0, error: straight?.errors[1] ?? 0 });
+  const shares = [...DURATIONS, 2, LONGEST_MS / lengthMs].filter(
+    (each) => each <= Math.max(1.3, LONGEST_MS / lengthMs),
+  );
+  const shapes = [
+    ...shares.map((share) => ({ share, at: (age: number) => 1 - Math.exp(-age / share) })),
+    ...SLOWING.map((share) => ({ share, at: (age: number) => Math.log(1 + age / share) })),
+  ];
+  for (const { share, at: filledAt } of shapes) {
+    const filled = ages.map(filledAt);
     const both = leastSquares(
       ages.map((age, at) => [1, age, filled[at] as number]),
       values,
       weights,
     );
     if (both !== null && (both.factors[2] as number) > 0) {
+      const error = both.errors[1] as number;
       if ((both.factors[1] as number) >= 0) {
-        add(both, share, both.factors[1] as number, both.errors[1] as number);
+        add(both, filledAt(1), { share, rate: both.factors[1] as number, error });
       } else {
         const fill = leastSquares(
           filled.map((each) => [1, each]),
           values,
           weights,
         );
-        add(fill, share, 0, both.errors[1] as number);
+        add(fill, filledAt(1), { share, rate: 0, error });
       }
     }
   }
-  const best = fits.reduce((a, b) => (b.fit.squares < a.fit.squares ? b : a), fits[0] as (typeof fits)[0]);
+  const [best] = fits.slice().sort((a, b) => a.fit.squares - b.fit.squares);
   if (best === undefined) {
     return null;
   }
@@ -81,15 +110,24 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
   const dependence = residuals.length / independent;
   const variance = best.fit.squares / Math.max(1, residuals.length - 3);
   // As good as the best one: within z² times the variance, for that many independent readings.
-  const good = fits.filter(({ fit }) => fit.squares <= best.fit.squares + z * z * variance * dependence);
-  const width = (error: number) => z * error * Math.sqrt(variance * dependence);
+  const good = fits.filter(
+    ({ fit }) => fit.squares <= best.fit.squares + z * z * variance * dependence,
+  );
+  const few = independent < FEWEST_INDEPENDENT ? FEWEST_INDEPENDENT : 1;
+  const width = (error: number) => few * z * error * Math.sqrt(variance * dependence);
   return {
     rate: best.rate / lengthMs,
     low: Math.min(...good.map(({ rate, error }) => rate - width(error))) / lengthMs,
     high: Math.max(...good.map(({ rate, error }) => rate + width(error))) / lengthMs,
-    fillBytes: best.share === 0 ? 0 : (best.fit.factors.at(-1) as number) * (1 - Math.exp(-1 / best.share)),
+    fillBytes: best.fillBytes,
     fillMs: best.share * lengthMs,
-    noise: 1.4826 * median(residuals.map(Math.abs)),
+    straight: {
+      rate: (straight?.factors[1] ?? 0) / lengthMs,
+      low: ((straight?.factors[1] ?? 0) - width(straight?.errors[1] ?? 0)) / lengthMs,
+      high: ((straight?.factors[1] ?? 0) + width(straight?.errors[1] ?? 0)) / lengthMs,
+    },
+    squares: best.fit.squares,
+    toCome: (straight?.factors[1] ?? 0) / (Math.exp(lengthMs / LONGEST_MS) - 1),
   };
 }
 

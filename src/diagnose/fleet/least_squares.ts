@@ -24,7 +24,8 @@ export function leastSquares(
       for (let j = 0; j < size; j++) {
         line[j] = (line[j] as number) + weight * (row[i] as number) * (row[j] as number);
       }
-      line[2 * size] = (line[2 * size] as number) + weight * (row[i] as number) * (values[at] as number);
+      line[2 * size] =
+        (line[2 * size] as number) + weight * (row[i] as number) * (values[at] as number);
     }
   });
   for (let i = 0; i < size; i++) {

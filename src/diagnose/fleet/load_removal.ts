@@ -9,8 +9,9 @@
  * Where it fails: with less than two days of mature processes and no request rate the load is unknown. The result then
  * reports it ({@link Unloaded.known}), and no window shorter than a day can show growth.
  */
-import type { Readings } from "../series/readings.js";
+
 import { dailyLoad, hourly, slopeOf } from "../series/daily_load.js";
+import type { Readings } from "../series/readings.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { leastSquares } from "./least_squares.js";
 
@@ -20,11 +21,15 @@ const MATURE_MS = 6 * HOUR_MS;
 const FEWEST_DAYS = 2;
 const FEWEST_CHANGES = 8;
 const FEWEST_OF_SHARE = 12;
+/** Hours from which a process has its own memory per request. */
+const FEWEST_OF_OWN = 48;
 const MOST_SHARE = 4;
 
 export interface Unloaded {
   readonly process: FleetProcess;
   readonly rss: Readings;
+  /** Requests since its start, at the times of `rss`; null: unknown. */
+  readonly work: readonly number[] | null;
 }
 
 export interface WithoutLoad {
@@ -38,14 +43,17 @@ export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
   }
   const load = dailyLoad(processes.map(mature), FEWEST_DAYS);
   if (load === null) {
-    return { processes: processes.map((process) => ({ process, rss: process.rss })), by: "unknown" };
+    return {
+      processes: processes.map((process) => ({ process, rss: process.rss, work: null })),
+      by: "unknown",
+    };
   }
   return {
     processes: processes.map((process) => {
       const { times, values } = process.rss;
       const share = shareOf(mature(process), load);
       const rest = values.map((value, at) => value - share * load(times[at] as number));
-      return { process, rss: { times, values: rest } };
+      return { process, rss: { times, values: rest }, work: null };
     }),
     by: "day",
   };
@@ -73,13 +81,13 @@ function shareOf(readings: Readings, load: (timeMs: number) => number): number {
 }
 
 function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
-  const rows: number[][] = [];
-  const changes: number[] = [];
   const courses = processes.map((process) => ({
     process,
     rates: ratesOf(process.requests ?? { times: [], values: [] }),
+    rows: [] as number[][],
+    changes: [] as number[],
   }));
-  for (const { process, rates } of courses) {
+  for (const { process, rates, rows, changes } of courses) {
     const levels = hourly(process.rss);
     for (const [hour, level] of levels) {
       const next = levels.get(hour + 1);
@@ -91,17 +99,37 @@ function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
       }
     }
   }
-  if (changes.length < FEWEST_CHANGES) {
-    return processes.map((process) => ({ process, rss: process.rss }));
+  const all = courses.flatMap(({ changes }) => changes);
+  if (all.length < FEWEST_CHANGES) {
+    return processes.map((process) => ({ process, rss: process.rss, work: null }));
   }
-  const [, byRate, byHighest] = nonNegative(rows, changes);
-  return courses.map(({ process, rates }) => {
+  const usual = nonNegative(
+    courses.flatMap(({ rows }) => rows),
+    all,
+  );
+  return courses.map(({ process, rates, rows, changes }) => {
+    const [, byRate, byHighest] =
+      changes.length < FEWEST_OF_OWN ? usual : nonNegative(rows, changes);
     const { times, values } = process.rss;
     const rest = values.map((value, at) => {
       const rate = rates(times[at] as number);
       return rate === null ? value : value - byRate * rate.now - byHighest * rate.highest;
     });
-    return { process, rss: { times, values: rest } };
+    const work = worked(times, (time) => rates(time)?.now ?? null);
+    return { process, rss: { times, values: rest }, work };
+  });
+}
+
+/** The sum of requests, with the last known rate where none is known. */
+function worked(
+  times: readonly number[],
+  rateAt: (timeMs: number) => number | null,
+): readonly number[] {
+  let [sum, rate] = [0, 0];
+  return times.map((time, at) => {
+    rate = rateAt(time) ?? rate;
+    sum += at === 0 ? 0 : (rate * (time - (times[at - 1] as number))) / 1000;
+    return sum;
   });
 }
 
@@ -110,16 +138,16 @@ function nonNegative(
   rows: readonly number[][],
   changes: readonly number[],
 ): readonly [number, number, number] {
-  const fit = (columns: readonly number[]) =>
+  const factorsOf = (columns: readonly number[]) =>
     leastSquares(
       rows.map((row) => columns.map((column) => row[column] as number)),
       changes,
     )?.factors;
-  const both = fit([0, 1, 2]);
+  const both = factorsOf([0, 1, 2]);
   if (both !== undefined && (both[1] as number) >= 0 && (both[2] as number) >= 0) {
     return both as [number, number, number];
   }
-  const [constant = 0, rate = 0] = fit([0, 1]) ?? [];
+  const [constant = 0, rate = 0] = factorsOf([0, 1]) ?? [];
   return [constant, Math.max(0, rate), 0];
 }
 

@@ -2,8 +2,8 @@
 import type { FleetDiagnosisJson } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
 import type { AgeCurve } from "./age_curve.js";
-import type { JudgedVersion } from "./diagnose_fleet.js";
 import type { GroupGrowth } from "./group_growth.js";
+import { type JudgedVersion, leaksEverywhere } from "./judged_version.js";
 
 const HOUR_MS = 3_600_000;
 /** A smaller change of the level is no step. */
@@ -49,8 +49,8 @@ export function changeBetween(
   return Math.abs(level) > Math.max(least, spread) ? { ...about, kind: "level" } : null;
 }
 
-function growthOf({ growth, odd }: JudgedVersion): GroupGrowth | null {
-  return growth?.shape === "leaking" ? growth : (odd[0]?.growth ?? growth);
+function growthOf(version: JudgedVersion): GroupGrowth | null {
+  return leaksEverywhere(version) ? version.growth : (version.odd[0]?.growth ?? version.growth);
 }
 
 /** The last third of the shorter curve, where both have it. */

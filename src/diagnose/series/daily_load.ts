@@ -9,8 +9,9 @@
  * one, whichever days and time zone it has. Growth does not change the strength, because it is constant while the course
  * rises and falls.
  */
-import { median } from "./trend.js";
+import { mediansOf } from "./medians.js";
 import type { Readings } from "./readings.js";
+import { median } from "./trend.js";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
@@ -99,18 +100,8 @@ export function slopeOf(rows: readonly (readonly [x: number, y: number])[]): num
 }
 
 /** Median level by hour since 1970. */
-export function hourly({ times, values }: Readings): Map<number, number> {
-  const hours = new Map<number, number[]>();
-  times.forEach((time, at) => {
-    const hour = Math.floor(time / HOUR_MS);
-    const kept = hours.get(hour);
-    if (kept === undefined) {
-      hours.set(hour, [values[at] as number]);
-    } else {
-      kept.push(values[at] as number);
-    }
-  });
-  return new Map([...hours].map(([hour, kept]) => [hour, median(kept)]));
+export function hourly(readings: Readings): Map<number, number> {
+  return mediansOf(readings, (time) => Math.floor(time / HOUR_MS));
 }
 
 function changesOf(processes: readonly Map<number, number>[]): Courses {

@@ -22,7 +22,10 @@ interface Version {
     readonly windowMs: number;
     readonly curve: { readonly processes: number };
   } | null;
-  readonly odd: readonly { readonly instance: string; readonly growth: { readonly rate: number } }[];
+  readonly odd: readonly {
+    readonly instance: string;
+    readonly growth: { readonly rate: number };
+  }[];
 }
 
 interface About {
@@ -30,6 +33,8 @@ interface About {
   readonly shape: FleetShape;
   readonly kind: VerdictKind;
   readonly accused: Version | null;
+  /** Whether all instances of the accused version leak. */
+  readonly isEverywhere: boolean;
   readonly first: Version | null;
   readonly versions: readonly Version[];
   readonly change: FleetDiagnosisJson["change"] | null;
@@ -43,7 +48,7 @@ export function fleetSummary(
 ): string {
   const { service, accused, first, versions, shape, change, suspects, forecast } = about;
   if (accused !== null) {
-    const all = accused.growth?.shape === "leaking";
+    const all = about.isEverywhere;
     const rate = all ? (accused.growth?.rate ?? 0) : (accused.odd[0]?.growth.rate ?? 0);
     const since =
       first === versions[0]

@@ -1,0 +1,151 @@
+import { expect, test } from "vitest";
+import { noise } from "../evidence/evidence.fixture.js";
+import { diagnoseService } from "./diagnose_fleet.js";
+import type { FleetProcess } from "./fleet_evidence.js";
+
+const MIB = 2 ** 20;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const END = Date.UTC(2026, 2, 25, 9);
+
+interface Life {
+  readonly instance: number;
+  readonly version: string;
+  readonly fromDaysAgo: number;
+  readonly toDaysAgo?: number;
+  /** MiB at an age in hours. */
+  readonly mib: (hours: number) => number;
+  readonly withSites?: boolean;
+}
+
+/** Readings every 10 minutes, with a daily load of 40 MiB and noise of 2 MiB. */
+function processOf({
+  instance,
+  version,
+  fromDaysAgo,
+  toDaysAgo,
+  mib,
+  withSites,
+}: Life): FleetProcess {
+  const startedMs = END - fromDaysAgo * DAY;
+  const endedMs = toDaysAgo === undefined ? null : END - toDaysAgo * DAY;
+  const times: number[] = [];
+  const values: number[] = [];
+  const live: number[] = [];
+  for (let time = startedMs + 60_000; time < (endedMs ?? END); time += 600_000) {
+    const grown = mib((time - startedMs) / HOUR);
+    const load = 20 * (1 - Math.cos((2 * Math.PI * time) / DAY));
+    times.push(time);
+    values.push(MIB * (300 + 5 * instance + load + grown + 2 * noise(time / 6e4 + instance)));
+    live.push(MIB * grown);
+  }
+  const stack = [
+    { function: "remember", file: "/srv/app/state.py", line: 41, kind: "python" as const },
+  ];
+  return {
+    process: `${version}/${instance}/${fromDaysAgo}`,
+    instance: `app-${instance}`,
+    version,
+    startedMs,
+    endedMs,
+    limitBytes: 1024 * MIB,
+    rss: { times, values },
+    requests: null,
+    sites: withSites === true ? [{ stack, live: { times, values: live } }] : [],
+    kind: null,
+  };
+}
+
+const diagnosisOf = (lives: readonly Life[], services = 50) =>
+  diagnoseService(
+    {
+      service: "shop",
+      window: { startMs: END - 14 * DAY, endMs: END },
+      processes: lives.map(processOf),
+    },
+    services,
+  );
+const three = (life: Omit<Life, "instance">) =>
+  [0, 1, 2].map((instance) => ({ ...life, instance }));
+const flat = () => 0;
+const OLD = three({ version: "1.0", fromDaysAgo: 10, toDaysAgo: 3, mib: flat });
+
+test("a leak since a version: version, rate, line and time to the limit", () => {
+  const found = diagnosisOf([
+    ...OLD,
+    ...three({ version: "1.1", fromDaysAgo: 3, mib: (hours) => 2 * hours, withSites: true }),
+  ]);
+  expect(found.verdict.kind).toBe("python-leak");
+  expect(found.change).toMatchObject({ kind: "growth", version: "1.1", against: "1.0" });
+  const [, newest] = found.versions;
+  expect((newest?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(2, 0);
+  expect(newest?.low).toBeGreaterThan(0.5 * MIB);
+  expect(found.suspects[0]?.line).toMatchObject({ file: "/srv/app/state.py", line: 41 });
+  const first = found.forecast[0];
+  expect((first?.msToLimit ?? 0) / HOUR).toBeGreaterThan(200);
+  expect(first?.earliestMs).toBeLessThan(first?.msToLimit ?? 0);
+  expect(found.verdict.summary).toContain("since version 1.1, allocated at remember (state.py:41)");
+});
+
+test("restarts do not hide a leak, and it is reported in every version", () => {
+  const lives = [10, 8, 6, 4, 2].flatMap((from) =>
+    three({
+      version: from > 5 ? "1.0" : "1.1",
+      fromDaysAgo: from,
+      ...(from === 2 ? {} : { toDaysAgo: from - 2 }),
+      mib: (hours) => 3 * hours,
+    }),
+  );
+  const found = diagnosisOf(lives);
+  expect(found.verdict.kind).toBe("python-leak");
+  expect(found.verdict.summary).toContain("in every version since 1.0");
+  expect(found.change).toBeUndefined();
+});
+
+test.each([
+  ["steady", flat, "steady", undefined],
+  ["a larger cache", (hours: number) => 150 * (1 - Math.exp(-hours / 9)), "cache-plateau", "level"],
+  ["a bigger model", () => 200, "steady", "level"],
+  ["warm-up", (hours: number) => 60 * (1 - Math.exp(-hours / 0.2)), "cache-plateau", undefined],
+])("an innocent deploy is no regression: %s", (_name, mib, kind, change) => {
+  const found = diagnosisOf([...OLD, ...three({ version: "1.1", fromDaysAgo: 3, mib })]);
+  expect([kind, "warm-up", "steady"]).toContain(found.verdict.kind);
+  expect(found.change?.kind).not.toBe("growth");
+  if (change !== undefined) {
+    expect(found.change).toMatchObject({ kind: change });
+  }
+});
+
+test("the first hours of a cache and of a slow leak are not decided", () => {
+  const found = diagnosisOf([
+    ...OLD.map((life) => ({ ...life, toDaysAgo: 0.3 })),
+    ...three({ version: "1.1", fromDaysAgo: 0.3, mib: (hours) => 5 * hours }),
+  ]);
+  expect(found.verdict.kind).toBe("insufficient-evidence");
+  expect(found.limits.join(" ")).toContain("Twice the window");
+});
+
+test("one shard that leaks is named, and its siblings are not accused", () => {
+  const found = diagnosisOf(
+    Array.from({ length: 6 }, (_, instance) => ({
+      instance,
+      version: "1.0",
+      fromDaysAgo: 4,
+      mib: instance === 2 ? (hours: number) => 2 * hours : flat,
+    })),
+  );
+  expect(found.verdict.kind).toBe("python-leak");
+  expect(found.oddInstances.map(({ instance }) => instance)).toEqual(["app-2"]);
+  expect(found.forecast.map(({ instance }) => instance)).toEqual(["app-2"]);
+});
+
+test("without readings nothing is decided", () => {
+  const [life] = OLD;
+  const empty = { ...processOf(life as Life), rss: { times: [], values: [] } };
+  const window = { startMs: END - DAY, endMs: END };
+  for (const processes of [[], [empty]]) {
+    const found = diagnoseService({ service: "shop", window, processes }, 1);
+    expect(found.verdict.kind).toBe("insufficient-evidence");
+    expect(found.versions).toEqual([]);
+  }
+});
