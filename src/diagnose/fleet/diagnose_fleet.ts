@@ -13,7 +13,7 @@
  *
  * Failure modes, and what is reported then:
  *   - a version too young, or a curve that a filling cache explains as well: insufficient-evidence, with a limit
- *   - load unknown (no request rate, less than two days of mature processes): nothing under two days is a leak
+ *   - load unknown (no request rate, less than two days of mature processes): under two days only straight growth of 10 % of the level is a leak
  *   - readings missing: bins without readings are left out; offsets are fitted per process
  *   - all old processes ended before the window: no comparison of versions, with a limit
  *   - a cache that needs more than twice the observed time to fill cannot be distinguished from a leak by RSS alone
@@ -210,7 +210,7 @@ function limitsOf(
   return [
     ...(by === "unknown"
       ? [
-          "The daily load is unknown: there is no request rate, and less than two days of processes older than 6 h. Growth within two days is not decided.",
+          "The daily load is unknown: there is no request rate, and less than two days of processes older than 6 h. Within two days only growth that is straight and at least 10 % of the level is decided.",
         ]
       : []),
     ...(shape === "undecided"

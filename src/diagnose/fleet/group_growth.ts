@@ -33,6 +33,8 @@ const LEAST_LASTING_MS = 20 * HOUR_MS;
 /** A shorter curve shows a leak if a cache that filled within a day would need more than the limit: the share of its
  * estimated size that is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
+/** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
+const STRAIGHT = { low: 0.8, share: 0.1 };
 /** Growth that lasts, as a share of what filled, which does not count. */
 const MOST_REST = 0.15;
 const LEAST_FATAL = 0.08;
@@ -111,7 +113,9 @@ function growthIn(
     assessed.rise > LEAST_FATAL * limit;
   const lasts =
     (lengthMs >= LEAST_LASTING_MS && lasting.low > 0 && lasting.rate > leastRate) || isFatal;
-  const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal;
+  const isStraight =
+    lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
+  const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST * lasting.fillBytes &&

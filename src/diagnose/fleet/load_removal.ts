@@ -7,7 +7,7 @@
  * b and c are fitted to changes within hours, where growth is small; s is the share that one process has.
  *
  * Where it fails: with less than two days of mature processes and no request rate the load is unknown. The result then
- * reports it ({@link Unloaded.known}), and no window shorter than a day can show growth.
+ * reports it ({@link WithoutLoad.by}).
  */
 
 import { dailyLoad, hourly, slopeOf } from "../series/daily_load.js";
