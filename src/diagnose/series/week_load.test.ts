@@ -23,11 +23,21 @@ function fiveDays(startMs: number, mibPerHour: number, weekend = 0.2) {
   return { times, values };
 }
 
-test.each([0, 1, 2])("five days from day %i of a weekend on do not grow", (day) => {
-  const growth = assessGrowth(fiveDays(SATURDAY - DAY + day * DAY, 0));
-  expect(growth.shape).not.toBe("growing");
-  expect(isFirm(growth)).toBe(false);
-});
+test.each([
+  [0, 0.2],
+  [0, 0.5],
+  [1, 0.2],
+  [1, 0.5],
+  [2, 0.5],
+])(
+  "five days from Friday + %i days on, with a weekend's load of %d, do not grow",
+  (days, weekend) => {
+    const growth = assessGrowth(fiveDays(SATURDAY - DAY + days * DAY, 0, weekend));
+    expect(growth.shape).toBe("flat");
+    expect(Math.abs(growth.slope * HOUR) / MIB).toBeLessThan(0.05);
+    expect(isFirm(growth)).toBe(false);
+  },
+);
 
 test("a leak over a weekend grows, at its rate", () => {
   const growth = assessGrowth(fiveDays(SATURDAY, 1.5));
