@@ -10,7 +10,7 @@ import type {
 } from "../model/documents/memcheck_document.js";
 import { endedTooEarly, explain, isCrash, severityOf } from "./explanations.js";
 import type { Owners } from "./owners.js";
-import { type NativeFrame, type Report, type ReportFile, signatureOf } from "./report.js";
+import { type NativeFrame, type Report, type ReportFile, SIGNATURE_FRAMES, signatureOf } from "./report.js";
 
 export interface Selection {
   /** Include everything: also reports of the interpreter, libraries and the system. */
@@ -94,19 +94,37 @@ function suppressedBy(files: readonly ReportFile[], names: ReadonlySet<string>):
 function reasonToLeaveOut(
   report: Report,
   { kind, module }: OwnerJson,
-  { all, modules, importOnly }: Selection,
+  { all, modules, importOnly }: Pick<Selection, "all" | "modules" | "importOnly">,
 ): Exclude<keyof MemcheckJson["suppressed"], "suppressionFiles"> | null {
   const isNamed = modules.some((name) => module === name || module.startsWith(`${name}.`));
   if (all || isNamed) {
     return null;
   }
-  if (importOnly.has(signatureOf(report)) || isMadeAtImport(report)) {
-    return "importOnly";
+  if (kind !== "own" && !isBrokenObject(report, kind)) {
+    return kind === "library" ? "libraries" : kind;
   }
-  if (kind === "own" || isBrokenObject(report, kind)) {
-    return null;
-  }
-  return kind === "library" ? "libraries" : kind;
+  return isMadeAtImport(report) || importOnly.has(signatureOf(report)) ? "importOnly" : null;
+}
+
+/**
+ * Whether one of the reports would be shown that importing a library alone may cause. An extension of the program can
+ * not occur in such a run.
+ */
+export function mayBeOfImports(
+  files: readonly ReportFile[],
+  selection: Omit<Selection, "importOnly" | "suppressions" | "pythonAt">,
+): boolean {
+  const { owners } = selection;
+  return files.some(({ reports }) =>
+    reports.some((report) => {
+      const { owner } = owners.of(report);
+      const isAlike = ({ object }: NativeFrame) => owners.ofObject(object).kind !== "own";
+      return (
+        report.stack.slice(0, SIGNATURE_FRAMES).every(isAlike) &&
+        reasonToLeaveOut(report, owner, { ...selection, importOnly: new Set() }) === null
+      );
+    }),
+  );
 }
 
 /**

@@ -191,6 +191,75 @@ const OTHER: Explanation = {
   fix: "See the manual of the tool for this kind.",
 };
 
+/** Causes and fixes where Python code calls C by ctypes or cffi. */
+const FOREIGN: ReadonlyMap<Explanation, Pick<Explanation, "causes" | "fix">> = new Map([
+  [
+    OUTSIDE,
+    {
+      causes: [
+        "a length argument that is larger than the buffer: check sizeof() and the terminating zero",
+        "an array or structure that is declared smaller in Python than in C",
+      ],
+      fix: "Pass len() or ctypes.sizeof() of the buffer itself, and compare the declared types with the C header.",
+    },
+  ],
+  [
+    AFTER_FREE,
+    {
+      causes: [
+        "an address that was kept after the library's function that frees it was called",
+        "an address in a buffer that Python freed, because nothing refers to the buffer object any more",
+      ],
+      fix: "Keep a Python reference to the buffer as long as C uses it, and do not use an address after it was freed.",
+    },
+  ],
+  [
+    BAD_FREE,
+    {
+      causes: [
+        "an address that is freed twice",
+        "free() of the memory of a ctypes or cffi object, which Python frees by itself",
+        "an address that was cut to 32 bits because the function has no restype or argtypes",
+      ],
+      fix: "Free only what a C function allocated for you, once, with the function that its library names; set restype and argtypes to c_void_p.",
+    },
+  ],
+  [
+    LEAK,
+    {
+      causes: [
+        "memory that a C function returned and that the program has to free",
+        "restype = c_char_p: Python copies the string, and the address is lost",
+      ],
+      fix: "Call the library's function that frees the block; declare restype = c_void_p if you need the address for it.",
+    },
+  ],
+  [
+    NULL_POINTER,
+    {
+      causes: ["None or 0 that was passed as a pointer", "a NULL result that was not checked"],
+      fix: "Check pointers for None before you pass them or read from them.",
+    },
+  ],
+  [
+    WILD_POINTER,
+    {
+      causes: [
+        "an address that was cut to 32 bits because the function has no restype or argtypes",
+        "an integer or a wrong type that was passed as a pointer",
+      ],
+      fix: "Set argtypes and restype of the function, with c_void_p or POINTER(...) for each pointer.",
+    },
+  ],
+  [
+    UNDER_COUNT,
+    {
+      causes: ["ctypes.pythonapi.Py_DecRef of a reference that Python still uses"],
+      fix: "Remove the Py_DecRef, or call Py_IncRef before it.",
+    },
+  ],
+]);
+
 /** Valgrind's kinds, then AddressSanitizer's. */
 const BY_KIND: readonly (readonly [RegExp, Explanation])[] = [
   [/^Uninit(?:Condition|Value)$/, UNINITIALISED],
@@ -211,6 +280,18 @@ const ALLOCATES_OBJECT =
   /^(?:_?PyObject_(?:GC_)?(?:New|NewVar|Malloc|Alloc\w*)|_?PyType_(?:GenericAlloc|AllocNoTrack)|Py\w+_(?:New|From\w+)|gc_alloc|_?PyLong_\w+|_?PyBytes_\w+)/;
 
 export function explain(report: Report): Explanation {
+  const found = explainKind(report);
+  const calledByHand = isForeignCall(report.stack) || isForeignCall(report.freed);
+  const change = calledByHand ? FOREIGN.get(found) : undefined;
+  return change === undefined ? found : { ...found, ...change };
+}
+
+/** Whether Python code called the C function through libffi: by ctypes, or by cffi without a compiler. */
+export function isForeignCall(stack: readonly NativeFrame[]): boolean {
+  return stack.some(({ function: name }) => name === "ffi_call");
+}
+
+function explainKind(report: Report): Explanation {
   const { kind, isLeak, stack, freed, allocated } = report;
   if (isLeak) {
     return makesObject(stack) || isOfPython(stack) ? OVER_COUNT : LEAK;
@@ -279,7 +360,7 @@ function explainAccess({ kind, message, stack }: Report): Explanation {
     return special[1];
   }
   const leaf = callerOf(stack);
-  if (leaf !== undefined && isInterpreter(leaf.object)) {
+  if (leaf !== undefined && isInterpreter(leaf.object) && !isForeignCall(stack)) {
     return BROKEN_OBJECT;
   }
   const address = /address (0x[0-9a-f]+)/i.exec(message)?.[1];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { interpreterOf, type StartedPython } from "../inspect/index.js";
 import type { OnProgress, Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
-import { damageOf, findingsOf, WEAK_LEAKS } from "./document.js";
+import { damageOf, findingsOf, mayBeOfImports, WEAK_LEAKS } from "./document.js";
 import { makesObject } from "./explanations.js";
 import { importOnlySignatures } from "./import_only.js";
 import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
@@ -41,7 +41,7 @@ export async function memcheckDocument(
   const python = interpreterOf(command);
   note(`${command[0]} runs under ${toolVersion}: 20 to 50 times slower`);
   return await withReportFolder(async (folder) => {
-    const words = [...valgrindWords(folder, suppressions), ...command];
+    const words = [...valgrindWords(folder, { suppressions, all }), ...command];
     const environment = watchedEnvironment("memcheck", folder, {});
     const run = { command: words, environment, isShown: true, until, onElapsed };
     const end = await runTool(run);
@@ -50,8 +50,9 @@ export async function memcheckDocument(
       requireReports(files.length, "Valgrind", end);
     }
     const owners = new Owners(python);
+    const shown = withoutLiving(files, folder, all);
     const importOnly =
-      python === null || all
+      python === null || all || !mayBeOfImports(shown, { all, modules, owners })
         ? new Set<string>()
         : await importOnlySignatures({
             python,
@@ -64,7 +65,7 @@ export async function memcheckDocument(
     const intervals = new Map<Pid, XmlIntervals>(
       files.map(({ pid, reports }) => [pid, new XmlIntervals(folder, pid, reports)]),
     );
-    const found = findingsOf(withoutLiving(files, folder, all), {
+    const found = findingsOf(shown, {
       all,
       modules,
       importOnly,

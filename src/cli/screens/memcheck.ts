@@ -16,6 +16,8 @@ const LEADS =
   /^(?:_?PyEval_|_?PyObject_(?:Make)?(?:Tp)?(?:Vectorc|C)all|_?PyVectorcall|cfunction_|method_vectorcall|_?PyFunction_|object_vacall|type_call|slot_tp_|__Pyx_CyFunction_)/;
 /** The tool's replacements for malloc and similar functions. */
 const STAND_IN = /\/vgpreload_|\/libsanitizer\/|\/lib(?:asan|clang_rt)[^/]*$/;
+/** Passes a call by ctypes or cffi on to C. */
+const FOREIGN = /^ffi_call|^0x[0-9A-F]+ \/.*\/libffi/;
 /** Templates of C++ libraries: only their caller is informative. */
 const TEMPLATES = /\/include\/(?:c\+\+|pybind11|nanobind|boost)\//;
 
@@ -110,9 +112,15 @@ function printAdvice(screen: Screen, { causes, fix }: MemoryErrorJson | MemoryLe
   screen.line();
 }
 
-/** Without the tool's own frames, and down to the call from Python code, whose frames are shown as Python's own. */
-function printStack(screen: Screen, label: string, stack: readonly FrameJson[]): void {
-  const called = stack.filter(({ file }, index) => index > 1 || !STAND_IN.test(file));
+/**
+ * Without the tool's own frames, and down to the call from Python code, whose frames are shown as Python's own. `free`
+ * and the like are shown if ctypes or cffi called them.
+ */
+function printStack(screen: Screen, label: string, whole: readonly FrameJson[]): void {
+  const passedOn = whole.findIndex((frame) => FOREIGN.test(`${frame.function} ${frame.file}`));
+  const stack = passedOn > 0 ? whole.slice(0, passedOn) : whole;
+  const ofProgram = stack.filter(({ file }, index) => index > 1 || !STAND_IN.test(file));
+  const called = ofProgram.length > 0 ? ofProgram : stack;
   const plain = called.filter(({ file }) => !TEMPLATES.test(file));
   const own = plain.length > 0 ? plain : called;
   const end = own.findIndex(({ function: name }) => LEADS.test(name));

@@ -60,6 +60,8 @@ def _watch_memcheck(folder):
     import atexit
 
     calls = _load_calls()
+    if calls is not None and not calls.runs_under_valgrind():
+        return  # Valgrind does not follow a set-user-ID program, nor a program that --trace-children-skip names
     atexit.register(finish)
     if calls is None:
         _write_faults(folder)
