@@ -17,13 +17,13 @@ const MOST_CPU = 0.1;
 
 /**
  * Relative change of a figure, paired by round: the mean of the logarithms of the ratios, with Student's interval.
- * `settings` are compared with glibc at once, so that each interval is at 1 - 0.05 / settings (Bonferroni).
- * undefined for fewer than two rounds in common.
+ * `comparisons` are made: of several settings, some repeatedly as rounds are added. Each interval is therefore at
+ * 1 - 0.05 / comparisons (Bonferroni). undefined for fewer than two rounds in common.
  */
 export function changeOf(
   figure: Figure,
   [runs, plain]: readonly [readonly AllocatorRunJson[], readonly AllocatorRunJson[]],
-  settings: number,
+  comparisons: number,
 ): ChangeJson | undefined {
   const ratios = runs.flatMap((run) => {
     const pair = plain.find(({ round }) => round === run.round);
@@ -36,7 +36,7 @@ export function changeOf(
   }
   const mean = ratios.reduce((sum, value) => sum + value, 0) / count;
   const variance = ratios.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1);
-  const half = twoSidedT(1 - 0.05 / settings, count - 1) * Math.sqrt(variance / count);
+  const half = twoSidedT(1 - 0.05 / comparisons, count - 1) * Math.sqrt(variance / count);
   return {
     value: Math.exp(mean) - 1,
     low: Math.exp(mean - half) - 1,
@@ -44,14 +44,26 @@ export function changeOf(
   };
 }
 
+/** Whether it is proven that a setting saves memory worth a change, and at what cost in CPU time; or that it does not. */
+export function isDecided({ steadyChange, cpuChange }: AllocatorTrialJson): boolean {
+  if (steadyChange === undefined || cpuChange === undefined) {
+    return false;
+  }
+  return isSaving(steadyChange)
+    ? cpuChange.high <= MOST_CPU || cpuChange.low > MOST_CPU
+    : steadyChange.low > -LEAST_SAVING;
+}
+
+const isSaving = (change: ChangeJson | undefined) => (change?.high ?? 0) <= -LEAST_SAVING;
+
 export interface Recommendation {
   readonly best: AllocatorName | null;
   readonly sentence: string;
 }
 
 /**
- * Steady RSS decides; a setting is recommended if its whole interval is a saving, at an acceptable cost in CPU time. Of
- * those that save about the same, it is the first.
+ * Steady RSS decides: a setting is recommended if its whole interval is a saving, unless it is proven to cost too much
+ * CPU time. Of those that save about the same, it is the first.
  */
 export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation {
   const plain = trials.find(({ allocator }) => allocator === "glibc");
@@ -63,8 +75,7 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
     return { best: null, sentence: "No setting could be compared with glibc." };
   }
   const saving = others.filter(
-    ({ steadyChange, cpuChange }) =>
-      (steadyChange?.high ?? 0) <= -LEAST_SAVING && (cpuChange?.value ?? 0) <= MOST_CPU,
+    ({ steadyChange, cpuChange }) => isSaving(steadyChange) && (cpuChange?.low ?? 0) <= MOST_CPU,
   );
   const lowest = Math.min(...saving.map(({ steadyRssBytes }) => steadyRssBytes));
   const equals = saving.filter(
@@ -76,32 +87,46 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
     return { best: null, sentence: withoutBest(plain, others) };
   }
   const { steadyChange, cpuChange, title, allocator } = first;
-  const cost = cpuChange === undefined ? "" : `, CPU time ${percent(cpuChange)}`;
   const names = alike.map((trial) => trial.title).join("; ");
   return {
     best: allocator,
     sentence:
-      `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)})${cost}.` +
+      `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)}). ` +
+      costSentence(cpuChange) +
       (names === "" ? "" : ` About the same saving: ${names}.`),
   };
 }
 
+function costSentence(change: ChangeJson | undefined): string {
+  if (change === undefined) {
+    return "CPU time was not measured.";
+  }
+  if (change.low > 0 || change.high < 0) {
+    return `CPU time changes by ${percent(change)}.`;
+  }
+  return change.high <= MOST_CPU
+    ? `CPU time stays about the same (${percent(change)}).`
+    : `Its effect on CPU time is smaller than the differences between runs (${percent(change)}).`;
+}
+
 function withoutBest(plain: AllocatorTrialJson, others: readonly AllocatorTrialJson[]): string {
   const bySize = [...others].sort((a, b) => a.steadyRssBytes - b.steadyRssBytes);
-  const saves = bySize.find(({ steadyChange }) => (steadyChange?.high ?? 0) <= -LEAST_SAVING);
+  const saves = bySize.find(({ steadyChange }) => isSaving(steadyChange));
   if (saves !== undefined) {
     const { title, steadyChange, cpuChange } = saves;
-    const memory = `${title} saves memory (${percent(steadyChange)})`;
-    return (cpuChange?.low ?? 0) > 0
-      ? `Keep glibc: ${memory} but costs CPU time (${percent(cpuChange)}).`
-      : `No setting is recommended: ${memory}, but what it costs in CPU time is uncertain (${percent(cpuChange)}); more rounds (--rounds) would narrow the interval.`;
+    return `Keep glibc: ${title} saves memory (${percent(steadyChange)}) but costs CPU time (${percent(cpuChange)}).`;
   }
-  const mayDiffer = bySize.find(({ steadyChange }) => (steadyChange?.low ?? 0) <= -LEAST_SAVING);
-  if (mayDiffer === undefined) {
-    return `The allocator makes no difference worth a change: steady RSS stays within ${Math.round(LEAST_SAVING * 100)} % of the ${formatBytes(plain.steadyRssBytes)} under glibc, or rises.`;
+  const least = `${Math.round(LEAST_SAVING * 100)} %`;
+  const may = bySize
+    .filter(({ steadyChange }) => (steadyChange?.low ?? 0) <= -LEAST_SAVING)
+    .sort((a, b) => (a.steadyChange?.value ?? 0) - (b.steadyChange?.value ?? 0))[0];
+  if (may === undefined) {
+    return `Keep glibc: the allocator makes no difference worth a change. No setting lowers steady RSS, ${formatBytes(plain.steadyRssBytes)}, by ${least} or more.`;
   }
-  const { title, steadyChange } = mayDiffer;
-  return `No difference is proven: ${title} changes steady RSS by ${percent(steadyChange)}; ${(steadyChange?.value ?? 0) < -LEAST_SAVING ? "more rounds (--rounds) would narrow the interval" : "runs differ too much from each other"}.`;
+  const { title, steadyChange } = may;
+  return (steadyChange?.value ?? 0) > -LEAST_SAVING
+    ? `Keep glibc: no setting makes a measurable saving. Steady RSS under ${title} varies from run to run (${percent(steadyChange)}).`
+    : `Keep glibc, or measure again: ${title} may lower steady RSS (${percent(steadyChange)}), but the runs differ too much to be sure. More rounds (--rounds), or a load that does the same in each run, would narrow the interval.`;
 }
 
 /** "-31 %, 95 % interval -33 to -29 %". */

@@ -254,8 +254,11 @@ const FOREIGN: ReadonlyMap<Explanation, Pick<Explanation, "causes" | "fix">> = n
   [
     UNDER_COUNT,
     {
-      causes: ["ctypes.pythonapi.Py_DecRef of a reference that Python still uses"],
-      fix: "Remove the Py_DecRef, or call Py_IncRef before it.",
+      causes: [
+        "ctypes.pythonapi.Py_DecRef of a reference that Python still uses",
+        ...UNDER_COUNT.causes,
+      ],
+      fix: "Remove the Py_DecRef, or call Py_IncRef where the reference is taken.",
     },
   ],
 ]);
@@ -286,9 +289,11 @@ export function explain(report: Report): Explanation {
   return change === undefined ? found : { ...found, ...change };
 }
 
-/** Whether Python code called the C function through libffi: by ctypes, or by cffi without a compiler. */
-export function isForeignCall(stack: readonly NativeFrame[]): boolean {
-  return stack.some(({ function: name }) => name === "ffi_call");
+/** Whether ctypes, or cffi without a compiler, took part: they call C functions through libffi. */
+function isForeignCall(stack: readonly NativeFrame[]): boolean {
+  return stack.some(
+    ({ function: name, object }) => name === "ffi_call" || /\/_ctypes\.[^/]*$/.test(object),
+  );
 }
 
 function explainKind(report: Report): Explanation {

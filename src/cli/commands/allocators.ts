@@ -16,7 +16,7 @@ import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
 interface AllocatorsOptions extends CommonOptions {
-  readonly rounds: number;
+  readonly rounds?: number;
   readonly only?: readonly AllocatorName[];
   readonly python?: string;
 }
@@ -35,9 +35,8 @@ export function buildCommand(): Command {
     )
     .option(
       "--rounds <n>",
-      "runs of each setting, at least 2; more rounds narrow the intervals",
+      "runs of each setting, at least 2 (default: 5, then up to 15 of those that are undecided)",
       parseRounds,
-      5,
     )
     .option(
       "--only <names>",
@@ -61,7 +60,7 @@ async function allocators(words: string[], options: AllocatorsOptions): Promise<
   if (note !== null && options.quiet !== true) {
     printNote(note);
   }
-  const { rounds, only = null } = options;
+  const { rounds = null, only = null } = options;
   const document = await withInterrupt((until) =>
     withProgress("allocators", "runs", options, (onProgress) =>
       compareAllocators({ command, rounds, only, until }, onProgress),

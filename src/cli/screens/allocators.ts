@@ -6,7 +6,9 @@ import { formatTable, type Screen } from "../text/output.js";
 export function printAllocators(screen: Screen, document: AllocatorsJson): void {
   const { trials, rounds, recommendation, skipped, limits, best } = document;
   screen.line();
-  screen.line(screen.paint.bold(`Medians of ${rounds} rounds; changes with 95 % intervals`));
+  const fewest = Math.min(rounds, ...trials.map(({ runs }) => runs.length));
+  const range = fewest === rounds ? `${rounds}` : `${fewest} to ${rounds}`;
+  screen.line(screen.paint.bold(`Medians of ${range} rounds; changes with 95 % intervals`));
   const right = (title: string) => ({ title, align: "right" as const });
   const rows = trials.map((trial) => [
     trial.title,
