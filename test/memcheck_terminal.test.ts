@@ -80,13 +80,13 @@ describe.each(tools)("tidemark %s on a terminal", (tool) => {
       terminal.type(`clear; ${words.join(" ")}\r`);
       await terminal.shows(/^started/m);
       terminal.type("\u001a");
-      await terminal.shows(/Stopped[^]*ready>$/);
+      await terminal.shows(/Stopped[\s\S]*ready>$/);
       const states = () => statesOf(terminal.pid);
       await until(() => states().length > 1 && states().every((state) => state === "T"));
       terminal.type("fg\r");
       await until(() => !states().includes("T"));
       writeFileSync(go, "");
-      await terminal.shows(/^finished[^]*ready>$/m);
+      await terminal.shows(/^finished[\s\S]*ready>$/m);
       terminal.type('clear; echo "exit code $?"; exit\r');
       expect(await terminal.ended()).toBe(0);
     } finally {

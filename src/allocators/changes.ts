@@ -10,6 +10,12 @@ import { twoSidedT } from "./student_t.js";
 
 type Figure = "peakRssBytes" | "steadyRssBytes" | "cpuMs";
 
+/** To which figures are rounded: the kernel's clock tick in ms, a page in bytes. */
+const STEP: Readonly<Record<Figure, number>> = {
+  cpuMs: 10,
+  peakRssBytes: 4_096,
+  steadyRssBytes: 4_096,
+};
 /** A smaller saving is not worth another allocator. */
 const LEAST_SAVING = 0.03;
 /** More CPU time than this is too high a price for memory. */
@@ -25,17 +31,24 @@ export function changeOf(
   [runs, plain]: readonly [readonly AllocatorRunJson[], readonly AllocatorRunJson[]],
   comparisons: number,
 ): ChangeJson | undefined {
+  let rounding = 0;
   const ratios = runs.flatMap((run) => {
     const pair = plain.find(({ round }) => round === run.round);
     const ratio = pair === undefined ? Number.NaN : run[figure] / pair[figure];
-    return ratio > 0 && Number.isFinite(ratio) ? [Math.log(ratio)] : [];
+    if (pair === undefined || !(ratio > 0 && Number.isFinite(ratio))) {
+      return [];
+    }
+    rounding += STEP[figure] ** 2 * (run[figure] ** -2 + pair[figure] ** -2);
+    return [Math.log(ratio)];
   });
   const count = ratios.length;
   if (count < 2) {
     return undefined;
   }
   const mean = ratios.reduce((sum, value) => sum + value, 0) / count;
-  const variance = ratios.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1);
+  const spread = ratios.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1);
+  // The figures are rounded, so that a few may be equal by chance.
+  const variance = Math.max(spread, rounding / count / 12);
   const half = twoSidedT(1 - 0.05 / comparisons, count - 1) * Math.sqrt(variance / count);
   return {
     value: Math.exp(mean) - 1,

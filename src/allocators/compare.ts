@@ -1,6 +1,6 @@
 /** The comparison: every setting once in each round, in an order that rotates, until it is decided; then the document. */
 
-import { interpreterOf } from "../inspect/index.js";
+import { checkedProgram } from "../inspect/index.js";
 import type {
   AllocatorName,
   AllocatorsJson,
@@ -32,10 +32,11 @@ export async function compareAllocators(
   comparison: Comparison,
   onProgress: (done: number, of: number) => Promise<void>,
 ): Promise<AllocatorsJson> {
-  const { command, rounds, only, until } = comparison;
+  const { rounds, only, until } = comparison;
+  const { command, python } = checkedProgram(comparison.command);
   const skipped: Skipped[] = [];
   const wanted = SETTINGS.filter(({ name }) => name === "glibc" || (only?.includes(name) ?? true));
-  const version = interpreterOf(command)?.version ?? null;
+  const version = python?.version ?? null;
   const settings = wanted.filter((setting) => {
     const reason = obstacle(setting, version);
     if (reason !== null) {

@@ -10,7 +10,13 @@ import type {
 } from "../model/documents/memcheck_document.js";
 import { endedTooEarly, explain, isCrash, severityOf } from "./explanations.js";
 import type { Owners } from "./owners.js";
-import { type NativeFrame, type Report, type ReportFile, SIGNATURE_FRAMES, signatureOf } from "./report.js";
+import {
+  type NativeFrame,
+  type Report,
+  type ReportFile,
+  SIGNATURE_FRAMES,
+  signatureOf,
+} from "./report.js";
 
 export interface Selection {
   /** Include everything: also reports of the interpreter, libraries and the system. */
@@ -68,7 +74,7 @@ export function findingsOf(files: readonly ReportFile[], selection: Selection): 
     }
   }
   const all = [...groups.values()];
-  const errors = all.filter(({ report }) => !report.isLeak);
+  const errors = withoutConsequences(all.filter(({ report }) => !report.isLeak));
   const leaks = all.filter(
     (group) =>
       group.report.isLeak &&
@@ -82,6 +88,24 @@ export function findingsOf(files: readonly ReportFile[], selection: Selection): 
     leaks: leaks.map(leakOf).sort((a, b) => b.bytes - a.bytes),
     suppressed,
   };
+}
+
+/** Without a crash, or a report of undefined behaviour, at the place of another error: both are the same mistake. */
+function withoutConsequences(errors: readonly Group[]): Group[] {
+  const placeOf = ({ report: { stack } }: Group) => {
+    const [leaf] = stack;
+    return leaf === undefined || leaf.line === 0 ? leaf?.address : `${leaf.file}:${leaf.line}`;
+  };
+  return errors.filter(
+    (group) =>
+      !/^(?:FatalSignal|undefined-behavior)$/.test(group.report.kind) ||
+      !errors.some(
+        (other) =>
+          other.report.kind !== group.report.kind &&
+          placeOf(other) !== undefined &&
+          placeOf(other) === placeOf(group),
+      ),
+  );
 }
 
 /** Errors and leaks that Valgrind left out because of the user's suppression files. */

@@ -42,6 +42,8 @@ const UNDER_COUNT: Explanation = {
   ],
   fix: "At the place where the object was freed, remove the Py_DECREF, or add a Py_INCREF (Py_NewRef) where the reference is taken.",
 };
+const FREED_BY_PYTHON =
+  "The interpreter freed the object, because an extension had released a reference before. Check the extension functions that got this object, at or before the Python line: remove the Py_DECREF, or add a Py_INCREF (Py_NewRef).";
 const OVER_COUNT: Explanation = {
   title: "Leaked Python object (one reference too many)",
   explanation:
@@ -84,6 +86,15 @@ const BAD_FREE: Explanation = {
     "free() of memory from another allocator (PyMem_Malloc, PyObject_Malloc, new)",
   ],
   fix: "Free each block once, by its one owner, with the function that belongs to its allocation; set the pointer to NULL afterwards.",
+};
+const DOUBLE_FREE: Explanation = {
+  ...BAD_FREE,
+  title: "Double free",
+  explanation: "free() got a block that had been freed before.",
+  causes: [
+    "a block that is freed on the error path and again at the end",
+    "two owners that each free the block",
+  ],
 };
 const MISMATCH: Explanation = {
   title: "Freed by another family of functions",
@@ -217,11 +228,20 @@ const FOREIGN: ReadonlyMap<Explanation, Pick<Explanation, "causes" | "fix">> = n
     BAD_FREE,
     {
       causes: [
-        "an address that is freed twice",
         "free() of the memory of a ctypes or cffi object, which Python frees by itself",
         "an address that was cut to 32 bits because the function has no restype or argtypes",
       ],
       fix: "Free only what a C function allocated for you, once, with the function that its library names; set restype and argtypes to c_void_p.",
+    },
+  ],
+  [
+    DOUBLE_FREE,
+    {
+      causes: [
+        "an address that is passed to free() twice",
+        "free() of the memory of a ctypes or cffi object, which Python frees by itself",
+      ],
+      fix: "Free only what a C function allocated for you, once, with the function that its library names.",
     },
   ],
   [
@@ -286,7 +306,11 @@ export function explain(report: Report): Explanation {
   const found = explainKind(report);
   const calledByHand = isForeignCall(report.stack) || isForeignCall(report.freed);
   const change = calledByHand ? FOREIGN.get(found) : undefined;
-  return change === undefined ? found : { ...found, ...change };
+  if (change !== undefined) {
+    return { ...found, ...change };
+  }
+  const isFreedByExtension = callersOf(report.freed).some(({ object }) => !isInterpreter(object));
+  return found === UNDER_COUNT && !isFreedByExtension ? { ...found, fix: FREED_BY_PYTHON } : found;
 }
 
 /** Whether ctypes, or cffi without a compiler, took part: they call C functions through libffi. */
@@ -306,6 +330,9 @@ function explainKind(report: Report): Explanation {
   }
   if (/^Invalid(?:Read|Write|Jump)$/.test(kind) && freed.length + allocated.length > 0) {
     return freed.length > 0 ? AFTER_FREE : OUTSIDE;
+  }
+  if (/^(?:double-free|InvalidFree)$/.test(kind) && freed.length > 0) {
+    return DOUBLE_FREE;
   }
   const found = BY_KIND.find(([pattern]) => pattern.test(kind))?.[1];
   return found ?? (isCrash(report) || ACCESS.test(kind) ? explainAccess(report) : OTHER);
@@ -333,9 +360,13 @@ function isOfPython(frames: readonly NativeFrame[]): boolean {
   return caller !== undefined && isInterpreter(caller.object);
 }
 
-/** The first frame that is not of the C library or of the tool. */
+/** The frames that are not of the C library or of the tool. */
+function callersOf(frames: readonly NativeFrame[]): NativeFrame[] {
+  return frames.filter(({ object }) => object !== "" && !isSystem(object));
+}
+
 function callerOf(frames: readonly NativeFrame[]): NativeFrame | undefined {
-  return frames.find(({ object }) => object !== "" && !isSystem(object));
+  return callersOf(frames)[0];
 }
 
 /** The collector's links, then the reference count and the type: 32 bytes. */

@@ -1,7 +1,7 @@
 /** `tidemark memcheck`: a program under Valgrind, its reports as a document. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { interpreterOf, type StartedPython } from "../inspect/index.js";
+import { checkedProgram, type StartedPython } from "../inspect/index.js";
 import type { OnProgress, Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
 import { damageOf, findingsOf, mayBeOfImports, WEAK_LEAKS } from "./document.js";
@@ -35,11 +35,11 @@ export async function memcheckDocument(
   request: MemcheckRequest,
   onProgress: OnProgress,
 ): Promise<MemcheckJson> {
-  const { command, until, note, all, modules, suppressions, onElapsed } = request;
+  const { until, note, all, modules, suppressions, onElapsed } = request;
   const toolVersion = valgrindVersion();
   const suppressed = readSuppressions(suppressions);
-  const python = interpreterOf(command);
-  note(`${command[0]} runs under ${toolVersion}: 20 to 50 times slower`);
+  const { command, python } = checkedProgram(request.command);
+  note(`${command[0]} runs under ${toolVersion}, 20 to 50 times slower`);
   return await withReportFolder(async (folder) => {
     const words = [...valgrindWords(folder, { suppressions, all }), ...command];
     const environment = watchedEnvironment("memcheck", folder, {});

@@ -1,5 +1,13 @@
 /** Valgrind's options, and the XML files of its processes. */
-import { closeSync, existsSync, openSync, readFileSync, readSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { OnProgress, Pid } from "../model/base/units.js";
 import { filesOfProcesses } from "./python_frames.js";

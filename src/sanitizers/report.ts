@@ -53,3 +53,11 @@ export function signatureOf({ kind, isLeak, stack }: Report): string {
     .map((frame) => `${frame.function}@${frame.object.replace(/^.*\//, "")}`);
   return [isLeak ? "leak" : "error", kind, ...frames].join("|");
 }
+
+/** Without the frames in which faulthandler's handler ends the process by the signal again. */
+export function withoutRaise(frames: readonly NativeFrame[]): readonly NativeFrame[] {
+  const first = frames.findIndex(
+    ({ function: name }) => !/^(?:__)?(?:pthread_kill\w*|raise|restore_rt)$|^$/.test(name),
+  );
+  return frames.slice(Math.max(0, first));
+}

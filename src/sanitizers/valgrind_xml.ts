@@ -14,7 +14,7 @@
  */
 import { SaxesParser } from "saxes";
 import { toolRunFailed } from "../model/errors/tool_errors.js";
-import type { NativeFrame, Report, ReportFile } from "./report.js";
+import { type NativeFrame, type Report, type ReportFile, withoutRaise } from "./report.js";
 
 const OLDEST_PROTOCOL = 4;
 const NEWEST_PROTOCOL = 6;
@@ -281,14 +281,6 @@ export class ValgrindReader {
       offset: report.offset,
     });
   }
-}
-
-/** Without the frames in which faulthandler's handler ends the process by the signal again. */
-function withoutRaise(frames: readonly NativeFrame[]): readonly NativeFrame[] {
-  const first = frames.findIndex(
-    ({ function: name }) => !/^(?:__)?(?:pthread_kill\w*|raise|restore_rt)$|^$/.test(name),
-  );
-  return frames.slice(Math.max(0, first));
 }
 
 /**

@@ -15,6 +15,9 @@ import { printAllocators } from "../screens/allocators.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
+/** The settings that are compared with glibc, the first one. */
+const COMPARED = ALLOCATOR_NAMES.slice(1);
+
 interface AllocatorsOptions extends CommonOptions {
   readonly rounds?: number;
   readonly only?: readonly AllocatorName[];
@@ -38,11 +41,7 @@ export function buildCommand(): Command {
       "runs of each setting, at least 2 (default: 5, then up to 15 of those that are undecided)",
       parseRounds,
     )
-    .option(
-      "--only <names>",
-      `compare only these with glibc: ${ALLOCATOR_NAMES.slice(1).join(", ")}`,
-      parseNames,
-    );
+    .option("--only <names>", `compare only these with glibc: ${COMPARED.join(", ")}`, parseNames);
   withProgram(command);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -83,11 +82,9 @@ function parseRounds(text: string): number {
 
 function parseNames(text: string): AllocatorName[] {
   return text.split(",").map((word) => {
-    const name = ALLOCATOR_NAMES.find((known) => known === word.trim());
+    const name = COMPARED.find((known) => known === word.trim());
     if (name === undefined) {
-      throw new InvalidArgumentError(
-        `a list of ${ALLOCATOR_NAMES.join(", ")}, separated by commas`,
-      );
+      throw new InvalidArgumentError(`a list of ${COMPARED.join(", ")}, separated by commas`);
     }
     return name;
   });

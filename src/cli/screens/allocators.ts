@@ -3,6 +3,9 @@ import { formatBytes, formatDuration } from "../../model/base/numbers.js";
 import type { AllocatorsJson, ChangeJson } from "../../model/documents/allocators_document.js";
 import { formatTable, type Screen } from "../text/output.js";
 
+/** The start of the reason of a setting that was tried. */
+const FAILED = /^the program failed under it: /;
+
 export function printAllocators(screen: Screen, document: AllocatorsJson): void {
   const { trials, rounds, recommendation, skipped, limits, best } = document;
   screen.line();
@@ -38,7 +41,12 @@ export function printAllocators(screen: Screen, document: AllocatorsJson): void 
   }
   for (const { allocator, reason, install } of skipped) {
     const next = install === undefined ? "" : `; ${install}`;
-    screen.line(screen.paint.dim(`Not tried: ${allocator}: ${reason}${next}`));
+    const failure = reason.replace(FAILED, "");
+    screen.line(
+      failure === reason
+        ? screen.paint.dim(`Not tried: ${allocator}: ${reason}${next}`)
+        : screen.paint.red(`The program fails under ${allocator}: ${failure}`),
+    );
   }
   for (const limit of limits) {
     for (const line of screen.wrap(limit, 0)) {

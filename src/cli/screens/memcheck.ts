@@ -48,12 +48,27 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
   if (owners.length === 0) {
     screen.line();
   }
-  const hidden = hiddenLine(document);
-  for (const line of [...(hidden === null ? [] : [hidden]), ...limits]) {
+  const notes = [moreLine(document, top), endLine(document), hiddenLine(document), ...limits];
+  for (const line of notes.filter((note) => note !== null)) {
     for (const part of screen.wrap(oneLine(line, 1_000), 0)) {
       screen.line(screen.paint.dim(part));
     }
   }
+}
+
+function moreLine({ errors, leaks }: MemcheckJson, top: number): string | null {
+  const more = top === 0 ? 0 : errors.length + leaks.length - top;
+  return more > 0
+    ? `${formatCount(more)} more finding${more === 1 ? "" : "s"}: --top 0 shows all.`
+    : null;
+}
+
+/** How the program ended by itself; AddressSanitizer ends it after an error. */
+function endLine({ tool, errors, exitCode, signal }: MemcheckJson): string | null {
+  if (signal !== null) {
+    return tool === "asan" && errors.length > 0 ? null : `The program was ended by ${signal}.`;
+  }
+  return exitCode === 0 || exitCode === null ? null : `The program's exit code was ${exitCode}.`;
 }
 
 function headline(document: MemcheckJson): string {
@@ -69,7 +84,7 @@ function headline(document: MemcheckJson): string {
     errors.length + leaks.length > 0
       ? `${count(errors.length, "memory error")}, ${leaked}`
       : leaksKnown
-        ? "No memory errors and no leaks"
+        ? `No memory errors and no leaks${document.limits.length === 0 ? "" : " in what could be checked"}`
         : "No memory errors, leaks unknown";
   const where = processes.length > 1 ? ` in ${processes.length} processes` : "";
   return `${found}${where} (${tool === "asan" ? "AddressSanitizer, " : ""}${toolVersion})`;

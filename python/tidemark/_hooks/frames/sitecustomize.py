@@ -25,9 +25,13 @@ def _watch_memcheck(folder):
         _write_faults(folder)
         calls.begin(os.path.join(folder, "valgrind.%d.xml" % os.getpid()))
 
-    def note(before, now, is_exact, frame):
+    in_c_function, before_frame = 0, 2  # enum place of calls.c
+
+    def note(before, now, place, frame):
         thread = threading.get_ident()
-        write(before, now, bool(is_exact), thread, frame)
+        if place == before_frame and frame.f_back is not None:
+            frame = frame.f_back
+        write(before, now, place == in_c_function, thread, frame)
         others = sys._current_frames()
         for other in calls.callers():
             if other != thread and other in others:
