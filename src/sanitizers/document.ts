@@ -96,16 +96,21 @@ function withoutConsequences(errors: readonly Group[]): Group[] {
     const [leaf] = stack;
     return leaf === undefined || leaf.line === 0 ? leaf?.address : `${leaf.file}:${leaf.line}`;
   };
-  return errors.filter(
-    (group) =>
-      !/^(?:FatalSignal|undefined-behavior)$/.test(group.report.kind) ||
-      !errors.some(
-        (other) =>
-          other.report.kind !== group.report.kind &&
-          placeOf(other) !== undefined &&
-          placeOf(other) === placeOf(group),
-      ),
-  );
+  return errors.filter((group) => {
+    const { kind } = group.report;
+    const place = placeOf(group);
+    const cause = errors.find(
+      (other) => other.report.kind !== kind && place !== undefined && placeOf(other) === place,
+    );
+    if (cause === undefined || !/^(?:FatalSignal|undefined-behavior)$/.test(kind)) {
+      return true;
+    }
+    if (kind === "FatalSignal") {
+      const { report } = cause;
+      cause.report = { ...report, message: `${report.message}; it ended the process` };
+    }
+    return false;
+  });
 }
 
 /** Errors and leaks that Valgrind left out because of the user's suppression files. */
