@@ -188,7 +188,9 @@ describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => 
   test("reports a crash, and passes the program's own exit code through", async () => {
     const crash = await findings("memcheck", [], ["caller.py", "crash"]);
     expect(crash.outcome.status).toBe(1);
-    expect(crash.document.errors.some(({ message }) => message.endsWith("it ended the process"))).toBe(true);
+    expect(
+      crash.document.errors.some(({ message }) => message.endsWith("it ended the process")),
+    ).toBe(true);
     const exit = await run(["memcheck", "--quiet", "--", python, "-c", "raise SystemExit(7)"]);
     expect([exit.status, exit.stderr]).toEqual([7, ""]);
   });

@@ -4,7 +4,6 @@
  * A profile function asks Valgrind at each call and return how many errors it has counted. Only when that number and
  * the size of Valgrind's XML file have grown does Python code run, which writes the stack:
  *
- *     runs_under_valgrind() -> bool
  *     begin(PATH)           the XML file of this process; also called in a forked child, after faulthandler.enable(). From
  *                           then on, Python frees each list, dict and tuple (free_lists.c)
  *     end()                 called before the interpreter is finalized: Python keeps freed objects again
@@ -46,7 +45,6 @@ extern void *PyObject_CallFunction(void *, const char *, ...);
 extern void *PyTuple_New(intptr_t);
 extern int PyTuple_SetItem(void *, intptr_t, void *);
 extern void *PyLong_FromUnsignedLong(unsigned long);
-extern void *PyBool_FromLong(long);
 extern const char *PyUnicode_AsUTF8AndSize(void *, intptr_t *);
 extern void PyErr_Fetch(void **, void **, void **);
 extern void PyErr_Restore(void *, void *, void *);
@@ -70,25 +68,17 @@ static unsigned long errors;
 static struct thread *threads;
 static __thread struct thread *here;
 
-/* Valgrind's manual, "The Client Request mechanism". Outside Valgrind these instructions do nothing. */
-enum request { RUNNING_ON_VALGRIND = 0x1001, COUNT_ERRORS = 0x1201 };
-
-/* 0 outside Valgrind. */
-static unsigned long ask_valgrind(enum request kind)
+/* VALGRIND_COUNT_ERRORS (Valgrind's manual, "The Client Request mechanism"): errors that are not suppressed. Outside
+ * Valgrind these instructions do nothing. */
+static unsigned long count_errors(void)
 {
-    const unsigned long request[6] = {kind};
+    const unsigned long request[6] = {0x1201};
     unsigned long answer = 0;
     __asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
                      : "+d"(answer)
                      : "a"(request)
                      : "cc", "memory");
     return answer;
-}
-
-/* Errors that are not suppressed. */
-static unsigned long count_errors(void)
-{
-    return ask_valgrind(COUNT_ERRORS);
 }
 
 static off_t size_of_xml(void)
@@ -152,12 +142,6 @@ static void *none(void)
 {
     Py_IncRef(&_Py_NoneStruct);
     return &_Py_NoneStruct;
-}
-
-static void *call_runs_under_valgrind(void *module, void *argument)
-{
-    (void)module, (void)argument;
-    return PyBool_FromLong(ask_valgrind(RUNNING_ON_VALGRIND) != 0);
 }
 
 /* faulthandler's handler runs on a stack of its own, where Valgrind finds no caller of abort(). Only a stack that is
@@ -231,8 +215,6 @@ static const struct {
     int flags;
     const char *documentation;
 } methods[] = {
-    {"runs_under_valgrind", call_runs_under_valgrind, METH_NOARGS,
-     "runs_under_valgrind() -> bool\n\nWhether Valgrind executes this process."},
     {"begin", call_begin, METH_O, "begin(path)\n\nNames Valgrind's XML file of this process."},
     {"end", call_end, METH_NOARGS, "end()\n\nBefore the interpreter is finalized."},
     {"watch", call_watch, METH_O, "watch(note)\n\nWatches the calling thread."},

@@ -39,7 +39,7 @@ export async function memcheckDocument(
   const toolVersion = valgrindVersion();
   const suppressed = readSuppressions(suppressions);
   const { command, python } = checkedProgram(request.command);
-  note(`${command[0]} runs under ${toolVersion}, 20 to 50 times slower`);
+  note(`${command[0]} runs under ${toolVersion}, 20 to 100 times slower`);
   return await withReportFolder(async (folder) => {
     const words = [...valgrindWords(folder, { suppressions, all }), ...command];
     const environment = watchedEnvironment("memcheck", folder, {});

@@ -15,6 +15,9 @@ def _watch_memcheck(folder):
     whether this is the main thread, frames]. There is a line for each thread that can have made the error: the one that
     notices it, and those that are in a C function, which may have released the GIL.
     """
+    if "vgpreload" not in os.environ.get("LD_PRELOAD", ""):
+        return  # Valgrind does not run this process: it does not follow set-user-ID programs, for example
+
     import threading
 
     out_path = ""
@@ -64,8 +67,6 @@ def _watch_memcheck(folder):
     import atexit
 
     calls = _load_calls()
-    if calls is not None and not calls.runs_under_valgrind():
-        return  # Valgrind does not follow a set-user-ID program, nor a program that --trace-children-skip names
     atexit.register(finish)
     if calls is None:
         _write_faults(folder)
