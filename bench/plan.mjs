@@ -1,10 +1,10 @@
 /**
  * Compares planned with measured memory:
- * `npm run bench -- plan [--library PYTHON [--only NAME]] [--device measured.json [--write]]`
+ * `npm run bench -- plan [--library PYTHON [--only NAME]] [--device measured.json [--write TABLE]]`
  *
  * Without options: the peaks that other projects published (bench/plan_rows.json, each with its source and the options
  * that plan it), written to docs/plan.md. With `--device`: what bench/plan_device.py measured on a GPU, which needs
- * neither Node nor Tidemark there; `--write` also writes it to docs/plan.md. With `--library`, an interpreter with torch
+ * neither Node nor Tidemark there; `--write` also writes it to docs/plan.md, as table `plan-device` or `plan-divided`. With `--library`, an interpreter with torch
  * and transformers: builds the models of test/data/plan/library with transformers on the CPU and compares parameters and
  * the tensors that autograd saves; `--only` names one of them.
  */
@@ -25,7 +25,7 @@ const { values: options } = parseArgs({
     device: { type: "string" },
     library: { type: "string" },
     only: { type: "string" },
-    write: { type: "boolean" },
+    write: { type: "string" },
   },
 });
 const GIB = 2 ** 30;
@@ -156,8 +156,8 @@ function onDevice(file) {
     cells,
   );
   const text = `Measured on ${measured.date} on one ${machine.name}, torch ${machine.torch}, transformers ${machine.transformers}.\n\n${lines.join("\n")}\n\n${table}`;
-  if (options.write === true) {
-    writeResults("plan-device", text, "plan.md");
+  if (options.write !== undefined) {
+    writeResults(options.write, text, "plan.md");
   }
   console.log(text);
 }

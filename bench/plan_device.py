@@ -28,6 +28,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import torch
 
 from plan_library import Saved, build, inputs_of, nbytes
+from plan_parallel import divided, groups_of, local
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -56,6 +57,10 @@ def parse(words):
     parser.add_argument("--lora-targets", default="")
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--concurrency", type=int, default=1)
+    parser.add_argument("--ddp", type=int, default=1)
+    parser.add_argument("--fsdp", type=int, default=1)
+    parser.add_argument("--fsdp-version", type=int, default=2)
+    parser.add_argument("--tp", type=int, default=1)
     return parser.parse_args(words.split())
 
 
@@ -173,6 +178,9 @@ def train(case, config, options, device, out):
     if checkpoints == "full":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     model.train()
+    is_divided = options.ddp * options.fsdp * options.tp > 1
+    if is_divided:
+        model = divided(model, options, compute, device.kind)
     module = torch.compile(model) if options.compile else model
     inputs = inputs_of(config, options.batch, options.seq, device.kind)
     if options.attention == "sdpa" and not options.no_padding and "input_ids" in inputs and "pixel_values" not in inputs and config.model_type != "whisper":
@@ -185,13 +193,13 @@ def train(case, config, options, device, out):
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     out["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     out["trained"] = sum(parameter.numel() for parameter in trained)
-    out["weights"] = nbytes(model.parameters())
+    out["weights"] = nbytes(local(parameter) for parameter in model.parameters())
     out["buffers"] = nbytes(model.buffers())
     out["inputs"] = nbytes(value for value in inputs.values() if torch.is_tensor(value))
     if options.method == "qlora":
         states = [module.weight.quant_state for module in model.modules() if hasattr(getattr(module, "weight", None), "quant_state")]
         out["quantizationStates"] = nbytes(tensor for state in states for tensor in (state.absmax, state.code) if tensor is not None)
-    optimizer = optimizer_of(options.optimizer, trained)
+    optimizer = optimizer_of(options.optimizer, groups_of(trained))
     gc.collect()
     if device.kind == "cuda":
         torch.cuda.empty_cache()
@@ -209,7 +217,7 @@ def train(case, config, options, device, out):
         device.reset()
         output.loss.backward()
         record["backward"] = device.figures()
-        record["gradients"] = nbytes(parameter.grad for parameter in trained if parameter.grad is not None)
+        record["gradients"] = nbytes(local(parameter.grad) for parameter in trained if parameter.grad is not None)
         device.reset()
         optimizer.step()
         record["step"] = device.figures()
@@ -231,9 +239,9 @@ def train(case, config, options, device, out):
         torch.cuda.memory._dump_snapshot(os.path.join(case["output"], f"{case['id']}.pickle"))
         torch.cuda.memory._record_memory_history(enabled=None)
     out["peakBlocks"] = blocks_at_peak(device, lambda: step({}))
-    values = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+    values = [local(value) for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
     out["optimizer"] = nbytes(values)
-    if checkpoints == "none" and not options.compile:
+    if checkpoints == "none" and not options.compile and not is_divided:
         own = {tensor.untyped_storage().data_ptr() for tensor in [*model.parameters(), *model.buffers()]}
         own |= {tensor.untyped_storage().data_ptr() for tensor in inputs.values() if torch.is_tensor(tensor)}
         saved = Saved(own)

@@ -258,7 +258,7 @@ describe("hostile configurations end in one line", () => {
       hidden_size: 1e9,
       intermediate_size: 1e9,
       vocab_size: 1e9,
-      num_hidden_layers: 2000,
+      num_hidden_layers: 1000,
       num_attention_heads: 1e6,
       num_key_value_heads: 1e6,
       head_dim: null,

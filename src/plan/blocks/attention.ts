@@ -44,6 +44,7 @@ interface AttentionPlace {
 
 export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace): Tensor {
   const { shape, hidden } = place;
+  const isVision = isFusedVision(place);
   const before = build.tape.part;
   build.tape.part = "attention";
   const made = shape.latent
@@ -52,7 +53,7 @@ export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace)
   const mixed = kernel(build, made, place);
   const value = shape.valueHeadSize ?? shape.headSize;
   const out = build.linear(mixed, {
-    name: `${place.prefix}o_proj`,
+    name: isVision ? "proj" : `${place.prefix}o_proj`,
     inputs: shape.heads * value,
     outputs: hidden,
     bias: shape.outputBias,
@@ -63,8 +64,12 @@ export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace)
   return out;
 }
 
+const isFusedVision = ({ shape, maskable, prefix }: AttentionPlace): boolean =>
+  shape.fused && !maskable && prefix === "";
+
 function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Heads {
   const { shape, hidden, source, prefix } = place;
+  const isVision = isFusedVision(place);
   const parallel = build.rules.tensorParallel;
   const heads = shape.heads / parallel;
   const kvHeads = Math.max(1, shape.kvHeads / parallel);
@@ -84,7 +89,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   let key: Tensor;
   let value: Tensor;
   if ((shape.fused || build.rules.fusedProjection) && source === x) {
-    const all = project(x, "qkv_proj", queryWidth + 2 * kvWidth);
+    const all = project(x, isVision ? "qkv" : "qkv_proj", queryWidth + 2 * kvWidth);
     query = build.tape.slice(all, rows * queryWidth);
     key = build.tape.slice(all, rows * kvWidth);
     value = build.tape.slice(all, rows * kvWidth);

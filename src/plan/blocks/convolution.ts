@@ -38,7 +38,7 @@ function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Tensor {
     saves: trains && !castsInput ? [x] : [],
     extraSaved: [
       castsInput && trains ? x.elements * itemBytes : 0,
-      casts ? (weights[0] as Parameter).elements * itemBytes : 0,
+      casts && rules.weightBytes > itemBytes ? (weights[0] as Parameter).elements * itemBytes : 0,
     ],
     parameters: weights,
     expensive: "matmul",

@@ -100,6 +100,7 @@ function project(
   width: number,
   { counted, keepsGradient } = { counted: true, keepsGradient: true },
 ): Tensor {
+  const { rules } = build;
   const made = build.linear(x, {
     name: "lm_head",
     inputs: width,
@@ -109,6 +110,7 @@ function project(
     group: "other",
     again: !keepsGradient,
   });
+  const logits = rules.gathersLogits ? gatherLogits(build, made) : made;
   if (!counted && head.bias) {
     build.tape.parameters.pop();
   }
@@ -117,7 +119,19 @@ function project(
     const last = build.tape.parameters.findLastIndex(({ name }) => name === "lm_head");
     build.tape.parameters.splice(last, 1);
   }
-  return made;
+  return logits;
+}
+
+/** all_gather stacks the ranks' logits, and cat puts them side by side; the gradient of the own ones is a copy. */
+function gatherLogits(build: LayerBuilder, made: Tensor): Tensor {
+  const elements = made.elements * build.rules.tensorParallel;
+  const [whole] = build.tape.op({
+    name: "all_gather",
+    inputs: [made],
+    makes: [{ elements, itemBytes: made.itemBytes }],
+    forwardTemporary: elements * made.itemBytes,
+  });
+  return whole as Tensor;
 }
 
 /** cross_entropy(logits.float(), labels): log_softmax keeps its output; a compiled loss reads the logits again. */

@@ -22,6 +22,8 @@ export interface LinearSketch {
 }
 
 const FP32 = 4;
+/** Of attention in vision towers with one matrix for queries, keys and values: adapters of the text do not match them. */
+export const VISION_NAMES: ReadonlySet<string> = new Set(["qkv", "proj"]);
 
 export class LayerBuilder {
   readonly tape: Tape;
@@ -56,7 +58,7 @@ export class LayerBuilder {
     const casts = rules.autocast && rules.computeBytes < FP32;
     // bitsandbytes computes in the compute type and returns the input's type (Linear4bit.forward).
     const itemBytes = casts && !quantized ? rules.computeBytes : x.itemBytes;
-    const needsInput = matrix.trainable;
+    const needsInput = this.#needsGradient(matrix);
     const keepsInput = needsInput || (quantized && rules.quantizedKeepsInput);
     const castsInput = casts && x.itemBytes > itemBytes;
     const castsDown = quantized && x.itemBytes > rules.computeBytes;
@@ -64,7 +66,9 @@ export class LayerBuilder {
     const copies = [
       ...(castsInput && needsInput ? [x.elements * itemBytes] : []),
       // autocast keeps its copy of a weight until the backward pass has used it.
-      ...(casts && !quantized ? [matrix.elements * itemBytes] : []),
+      ...(casts && !quantized && rules.weightBytes > itemBytes
+        ? [matrix.elements * itemBytes]
+        : []),
     ];
     const [y] = tape.op({
       name: sketch.name,
@@ -122,7 +126,9 @@ export class LayerBuilder {
       // The experts of transformers 5 are one parameter of three dimensions, and no linear layers.
       return group !== "other" && experts === undefined;
     }
-    return targets === "attention" ? group === "attention" : targets.includes(name);
+    return targets === "attention"
+      ? group === "attention" && !VISION_NAMES.has(name)
+      : targets.includes(name);
   }
 
   #withAdapter(
@@ -211,6 +217,11 @@ export class LayerBuilder {
   }
 
   /** The tensor itself where it has that size already. */
+  #needsGradient({ trainable }: Parameter): boolean {
+    return trainable || this.rules.flatGradients;
+  }
+
+  /** `x` if it has this type. */
   cast(x: Tensor, itemBytes: number): Tensor {
     if (x.itemBytes === itemBytes) {
       return x;
@@ -327,7 +338,7 @@ export class LayerBuilder {
       name: "norm.weight",
       inputs: [narrow],
       makes: [{ elements: x.elements, itemBytes: narrow.itemBytes }],
-      saves: weights.some(({ trainable }) => trainable) ? [narrow] : [],
+      saves: weights.some((each) => this.#needsGradient(each)) ? [narrow] : [],
       parameters: weights,
       pointwise: true,
     });
@@ -368,7 +379,7 @@ export class LayerBuilder {
       name: "norm.weight",
       inputs: [normed as Tensor],
       makes: [{ elements: x.elements, itemBytes: FP32 }],
-      saves: weights.some(({ trainable }) => trainable) ? [normed as Tensor] : [],
+      saves: weights.some((each) => this.#needsGradient(each)) ? [normed as Tensor] : [],
       parameters: weights,
       pointwise: true,
     });

@@ -54,7 +54,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   const { stage, positions } = place;
   tape.beginUnit(`${tower.name}.embedding`, [], false);
   const rows = rules.batch * positions;
-  const residualBytes = rules.autocast ? 4 : rules.computeBytes;
+  const residualBytes = rules.autocast ? rules.weightBytes : rules.computeBytes;
   let x: Tensor =
     stage.index === 0
       ? embed(build, tower, place, rows)
@@ -75,9 +75,13 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   const to = Math.floor((layers.length * (stage.index + 1)) / stage.count);
   for (const [index, layer] of layers.slice(from, to).entries()) {
     tape.beginUnit(`${tower.name}.${from + index}`, [x], true);
-    const input = x;
-    x = oneLayer(build, x, layer, { tower, place });
-    build.release(input);
+    const input = rules.castsInputs ? build.cast(x, rules.computeBytes) : x;
+    const made = oneLayer(build, input, layer, { tower, place });
+    build.release(x);
+    if (input !== x) {
+      build.release(input);
+    }
+    x = made;
   }
 
   if (tower.finalNorm !== null && stage.index === stage.count - 1) {
@@ -147,7 +151,7 @@ function embed(
 ): Tensor {
   const { tape, rules } = build;
   tape.part = "embedding";
-  const itemBytes = rules.autocast ? 4 : rules.computeBytes;
+  const itemBytes = rules.autocast ? rules.weightBytes : rules.computeBytes;
   const isText = tower.positions === "sequence" || tower.stems.length === 0;
   let x: Tensor | null = null;
   for (const [index, table] of tower.embeddings.entries()) {
@@ -207,7 +211,7 @@ function addRows(
   { rows, itemBytes, tied }: { rows: number; itemBytes: number; tied: boolean },
 ): Tensor {
   const { tape, rules } = build;
-  const tableRows = Math.ceil(table.rows / rules.tensorParallel);
+  const tableRows = Math.ceil(table.rows / (rules.gathersLogits ? 1 : rules.tensorParallel));
   const parameter: Parameter = {
     ...build.parameter(table.name, tableRows * table.width, "embedding", tableRows),
     ...(tied || table.shared === true ? { tied: true } : {}),

@@ -26,9 +26,9 @@ export interface BlockRules {
   readonly context: number;
   /** Of activations that matrix products make. */
   readonly computeBytes: 2 | 4;
-  /** Of parameters that are not quantized. */
+  /** Of parameters that are not quantized, as operations read them. */
   readonly weightBytes: 2 | 4;
-  /** Weights in fp32 and products in 16 bit: products copy their input and weight (torch.autocast). */
+  /** torch.autocast: products in the compute type copy an input or weight that is wider, norms compute in fp32. */
   readonly autocast: boolean;
   readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
   readonly trainBase: boolean;
@@ -63,7 +63,13 @@ export interface BlockRules {
   readonly quantizedKeepsInput: boolean;
   /** False: layers of p = 0, as an evaluation and most language models have them. */
   readonly dropout: boolean;
+  /** Layers cast their inputs to the compute type (FSDP's mixed precision). */
+  readonly castsInputs: boolean;
+  /** Frozen parameters share a flat one with adapters, so that autograd takes them for trained ones (FSDP, version 1). */
+  readonly flatGradients: boolean;
   readonly tensorParallel: number;
+  /** With tensor parallelism, each rank has the embedding's whole table and gathers the logits of all. */
+  readonly gathersLogits: boolean;
   /** Norms and residuals have a share of the tokens on each tensor-parallel rank. */
   readonly sequenceParallel: boolean;
   readonly expertParallel: number;

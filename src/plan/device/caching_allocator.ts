@@ -2,7 +2,8 @@
  * PyTorch's caching allocator, as far as it decides how much memory a process reserves
  * (c10/cuda/CUDACachingAllocator.cpp): blocks of whole 512 B; requests up to 1 MiB from segments of 2 MiB, requests below
  * 10 MiB from segments of 20 MiB, larger ones from a segment of their own, rounded up to 2 MiB. The smallest free block
- * that fits is taken, split if enough remains, and joined with its free neighbours when it is freed.
+ * that fits is taken, split if enough remains, and joined with its free neighbours when it is freed. Each stream has free
+ * blocks of its own.
  */
 import type { Bytes } from "../../model/base/units.js";
 
@@ -14,8 +15,15 @@ const LARGE_SEGMENT = 20 * MIB;
 const OWN_SEGMENT_FROM = 10 * MIB;
 const SEGMENT_ROUND = 2 * MIB;
 
+interface Pools {
+  readonly small: Block[];
+  readonly large: Block[];
+}
+
 interface Segment {
   readonly bytes: Bytes;
+  /** The free blocks among which its own are. */
+  readonly pool: Block[];
 }
 
 interface Block {
@@ -31,21 +39,21 @@ export class CachingAllocator {
   #allocated = 0;
   #reserved = 0;
   #blocks = 0;
-  readonly #small: Block[] = [];
-  readonly #large: Block[] = [];
+  readonly #streams = new Map<number, Pools>();
   peakAllocated = 0;
   peakReserved = 0;
 
   /** @param limit bytes that the device has for this process: free segments are returned before it is exceeded */
   constructor(readonly limit: Bytes) {}
 
-  allocate(request: Bytes): Block {
+  allocate(request: Bytes, stream = 0): Block {
     const bytes = Math.max(ROUND, Math.ceil(request / ROUND) * ROUND);
     const isSmall = bytes <= SMALL_REQUEST;
-    const pool = isSmall ? this.#small : this.#large;
+    const pools = this.#poolsOf(stream);
+    const pool = isSmall ? pools.small : pools.large;
     const at = firstOf(pool, bytes, -1);
     const found = pool[at];
-    const block = found ?? this.#newSegment(bytes);
+    const block = found ?? this.#newSegment(bytes, pool);
     if (found !== undefined) {
       pool.splice(at, 1);
       found.free = false;
@@ -61,7 +69,7 @@ export class CachingAllocator {
 
   free(block: Block): void {
     this.#allocated -= block.bytes;
-    const pool = block.segment.bytes === SMALL_SEGMENT ? this.#small : this.#large;
+    const { pool } = block.segment;
     let whole = block;
     const { before, after } = block;
     if (after?.free === true) {
@@ -79,7 +87,16 @@ export class CachingAllocator {
     pool.splice(firstOf(pool, whole.bytes, whole.order), 0, whole);
   }
 
-  #newSegment(bytes: Bytes): Block {
+  #poolsOf(stream: number): Pools {
+    const known = this.#streams.get(stream);
+    const pools = known ?? { small: [], large: [] };
+    if (known === undefined) {
+      this.#streams.set(stream, pools);
+    }
+    return pools;
+  }
+
+  #newSegment(bytes: Bytes, pool: Block[]): Block {
     const size =
       bytes <= SMALL_REQUEST
         ? SMALL_SEGMENT
@@ -91,7 +108,7 @@ export class CachingAllocator {
     }
     this.#reserved += size;
     this.peakReserved = Math.max(this.peakReserved, this.#reserved);
-    return this.#block(size, { bytes: size });
+    return this.#block(size, { bytes: size, pool });
   }
 
   #block(bytes: Bytes, segment: Segment): Block {
@@ -116,7 +133,7 @@ export class CachingAllocator {
   }
 
   #returnFreeSegments(): void {
-    for (const pool of [this.#small, this.#large]) {
+    for (const pool of [...this.#streams.values()].flatMap(({ small, large }) => [small, large])) {
       for (const block of pool.filter((each) => each.bytes === each.segment.bytes)) {
         remove(pool, block);
         this.#reserved -= block.bytes;

@@ -59,6 +59,7 @@ export function planServing(model: ModelShape, options: ServeOptions, gaps?: num
       gradientsConsumed: false,
       offloadsInputs: false,
       communicationOf: () => 0,
+      fsdpVersion: null,
     },
     trace,
   );
@@ -307,6 +308,9 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     quantizedKeepsInput: false,
     dropout: false,
     tensorParallel: tensor,
+    castsInputs: false,
+    flatGradients: false,
+    gathersLogits: false,
     sequenceParallel: false,
     expertParallel: options.expert,
     imbalance: 1,

@@ -158,7 +158,7 @@ export class ModelConfig {
   }
 }
 
-const MOST_LAYERS = 2000;
+const MOST_LAYERS = 1000;
 
 function shown(value: unknown): string {
   return typeof value === "object" ? "no number" : (JSON.stringify(value) ?? "no number");

@@ -43,7 +43,15 @@ export interface SimulationRules {
   readonly offloadsInputs: boolean;
   /** Buffers of communication while a unit runs. */
   readonly communicationOf: (unit: Unit, backward: boolean) => Bytes;
+  /**
+   * With FSDP: gathers and reductions run in streams of their own. Version 2 gathers into a buffer of such a stream and
+   * copies from it; version 1 keeps the gathered weights there. Divided gradients belong to the stream of reductions.
+   */
+  readonly fsdpVersion: 1 | 2 | null;
 }
+
+const GATHER_STREAM = 1;
+const REDUCE_STREAM = 2;
 
 /** @param trace filled with the step's allocations and frees, in their order */
 export function simulateStep(
@@ -70,6 +78,8 @@ class Simulation {
   #recomputed = 0;
   #communication = 0;
   readonly #gathered: { bytes: Bytes }[] = [];
+  /** The buffer of the last gather: it lives until the next one. */
+  #gatherBuffer: { bytes: Bytes } | null = null;
   #peak: Moment | null = null;
 
   constructor(tape: Tape, rules: SimulationRules, trace?: AllocationTrace) {
@@ -142,7 +152,15 @@ class Simulation {
     if (held < this.#communication) {
       const block = { bytes: this.#communication - held };
       this.#gathered.push(block);
-      this.#trace.hold(block, block.bytes);
+      this.#trace.hold(block, block.bytes, this.#rules.fsdpVersion === 1 ? GATHER_STREAM : 0);
+      if (this.#rules.fsdpVersion === 2) {
+        const buffer = { bytes: block.bytes };
+        this.#trace.hold(buffer, buffer.bytes, GATHER_STREAM);
+        if (this.#gatherBuffer !== null) {
+          this.#trace.drop(this.#gatherBuffer);
+        }
+        this.#gatherBuffer = buffer;
+      }
     }
   }
 
@@ -342,7 +360,7 @@ class Simulation {
       if (parameter.tied === true || this.#rules.gradientsConsumed || this.#rules.gradientsStay) {
         temporary += bytes;
       } else {
-        this.#trace?.hold(parameter, bytes);
+        this.#trace?.hold(parameter, bytes, this.#rules.fsdpVersion === null ? 0 : REDUCE_STREAM);
         this.#gradients += bytes;
       }
     }

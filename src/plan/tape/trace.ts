@@ -16,16 +16,18 @@ export class AllocationTrace {
   readonly events: number[] = [];
   /** Bytes of each allocation, by id. */
   readonly bytes: Bytes[] = [];
+  /** The stream of each allocation, by id: memory that one stream has freed is not given to another. */
+  readonly streams: number[] = [];
   readonly #held = new Map<object, Held>();
 
   /** One more reason to hold `key`. */
-  hold(key: object, bytes: Bytes): void {
+  hold(key: object, bytes: Bytes, stream = 0): void {
     const held = this.#held.get(key);
     if (held !== undefined) {
       held.reasons += 1;
       return;
     }
-    this.#held.set(key, { id: this.#allocate(bytes), reasons: 1 });
+    this.#held.set(key, { id: this.#allocate(bytes, stream), reasons: 1 });
   }
 
   /** One reason less. */
@@ -52,7 +54,7 @@ export class AllocationTrace {
 
   /** Allocations that live only while one operation runs. */
   pass(...sizes: readonly Bytes[]): void {
-    const ids = sizes.filter((bytes) => bytes > 0).map((bytes) => this.#allocate(bytes));
+    const ids = sizes.filter((bytes) => bytes > 0).map((bytes) => this.#allocate(bytes, 0));
     for (const id of ids) {
       this.events.push(-(id + 1));
     }
@@ -66,9 +68,10 @@ export class AllocationTrace {
     this.#held.clear();
   }
 
-  #allocate(bytes: Bytes): number {
+  #allocate(bytes: Bytes, stream: number): number {
     const id = this.bytes.length;
     this.bytes.push(bytes);
+    this.streams.push(stream);
     this.events.push(id + 1);
     return id;
   }

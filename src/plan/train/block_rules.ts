@@ -28,16 +28,22 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
   const sharded = parallelism.sharding.kind !== "ddp";
   const trainBase = method === "full";
   const sequence = Math.ceil(options.sequence / parallelism.context);
-  // FSDP and DeepSpeed compute with 16-bit copies of their own and need no autocast.
-  const autocast = options.fp32Weights && computeBytes < 4 && !sharded;
   const isPeft = options.library === "transformers";
+  // FSDP and DeepSpeed compute with 16-bit copies of their own; accelerate adds autocast to FSDP nevertheless, and
+  // runs a 16-bit model with adapters under autocast.
+  const isFsdp = parallelism.sharding.kind === "fsdp";
+  const wide = options.fp32Weights && (!sharded || (isFsdp && isPeft));
+  const autocast = computeBytes < 4 && (wide || (isPeft && !trainBase));
+  const isWide = computeBytes === 4 || (options.fp32Weights && !sharded);
+  // PEFT makes adapters of 16-bit models in fp32 (`autocast_adapter_dtype`), which FSDP gathers in the compute type.
+  const wideAdapters = isWide || (isPeft && !isFsdp);
   return {
     training: true,
     batch: options.batch,
     sequence,
     context: options.sequence,
     computeBytes,
-    weightBytes: autocast || computeBytes === 4 ? 4 : 2,
+    weightBytes: isWide ? 4 : 2,
     autocast,
     quantization: quantizationOf(model, options),
     trainBase,
@@ -46,10 +52,9 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
       : {
           rank: options.adapterRank,
           targets: options.adapterTargets,
-          // PEFT makes adapters of 16-bit models in fp32 (`autocast_adapter_dtype`).
-          itemBytes: autocast || isPeft ? 4 : computeBytes,
+          itemBytes: wideAdapters ? 4 : computeBytes,
           dropout: options.adapterDropout,
-          copiesInput: computeBytes < 4 && (autocast || isPeft),
+          copiesInput: computeBytes < 4 && wideAdapters,
         },
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
     attention: options.attention,
@@ -68,7 +73,12 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     // litgpt's published figures are those of bitsandbytes 0.41.
     quantizedKeepsInput: options.library === "litgpt",
     dropout: options.dropout,
+    castsInputs: isFsdp && computeBytes < 4,
+    flatGradients: isFsdp && parallelism.sharding.version === 1 && !trainBase,
     tensorParallel: parallelism.tensor,
+    // The plans of transformers leave the table whole and gather the logits ("colwise_gather_output"), and have no
+    // sequence parallelism.
+    gathersLogits: isPeft && parallelism.tensor > 1 && !parallelism.sequenceParallel,
     sequenceParallel: parallelism.sequenceParallel && parallelism.tensor > 1,
     expertParallel: parallelism.expert,
     imbalance: options.imbalance,

@@ -31,10 +31,11 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
     (sum, each) => sum + (each.trainable ? each.elements : 0),
     0,
   );
+  const reduceBytes = options.library === "torchtitan" ? FP32 : computeBytes;
   const all = units.layers.reduce((sum, each) => sum + each, units.root);
   switch (sharding.kind) {
     case "fsdp":
-      return sharding.devices === 1 ? null : fsdp(units, options);
+      return sharding.devices === 1 ? null : fsdp(units, options, reduceBytes);
     case "zero-1":
     case "zero-2": {
       const bucket = 2 * Math.min(BUCKET_ELEMENTS, trainable) * computeBytes;
@@ -57,12 +58,16 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
       if (sharding.devices * tensor === 1) {
         return null;
       }
-      const gradients = sharding.devices > 1 ? trainable * computeBytes : 0;
+      const buckets = tape.parameters.reduce(
+        (sum, each) => sum + (each.trainable ? each.bytes : 0),
+        0,
+      );
+      const gradients = sharding.devices > 1 ? buckets : 0;
       return {
         bytesOf: () => gradients,
         formula:
           sharding.devices > 1
-            ? `buckets of all gradients: ${count(trainable)} x ${computeBytes} B`
+            ? `buckets of all gradients: ${count(trainable)} x ${buckets / trainable} B`
             : "none",
         source: "torch DistributedDataParallel: a bucket's copy of each gradient",
       };
@@ -72,46 +77,70 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
 
 /**
  * The root unit's weights stay gathered from its forward pass on; of the layers, the one that runs and the next one are
- * gathered. The gradients of a layer are there in the compute type, and in fp32 for the reduction. In version 1 a layer
- * is one flat parameter, so that adapters make a gradient of the whole layer.
+ * gathered. The gradients of a layer are there in the compute type, and in the type of the reduction: fp32 in torchtitan,
+ * the compute type in accelerate. In version 1 a layer is one flat parameter, so that adapters make a gradient of the
+ * whole layer.
  */
 function fsdp(
-  units: { layers: number[]; root: number },
-  { method, dtype, parallelism }: TrainOptions,
+  units: UnitElements,
+  { method, dtype, parallelism, library }: TrainOptions,
+  reduceBytes: Bytes,
 ): Communication {
   const computeBytes = bytesOfCompute(dtype);
   const flat = parallelism.sharding.version === 1;
   const layer = Math.max(0, ...units.layers);
-  const perElement = method === "full" ? computeBytes + FP32 : flat ? computeBytes : 0;
+  // A flat gradient is reduced as it is, unless the types differ; version 2 copies the gradients into one buffer.
+  const reduced = flat && reduceBytes === computeBytes ? 0 : reduceBytes;
+  const perElement = method === "full" ? computeBytes + reduced : flat ? computeBytes : 0;
   const gathered = layer * computeBytes;
+  // The root unit's gradients are reduced at the end, when that of the embedding is there, too.
+  const head = method === "full" ? units.head * computeBytes : 0;
+  // torchtune's recipes shard embedding and head as units of their own (`custom_sharded_layers`).
+  const rootOf = ({ name, checkpointable }: Unit): number =>
+    library !== "torchtune"
+      ? units.root
+      : name === "head"
+        ? units.head
+        : checkpointable
+          ? 0
+          : units.root - units.head;
   return {
-    bytesOf: ({ checkpointable }, backward) =>
-      units.root * computeBytes +
-      (checkpointable ? 2 : 1) * gathered +
-      (backward && checkpointable ? perElement * layer : 0),
-    formula: `embedding and head ${count(units.root)} x ${computeBytes} B + 2 layers x ${count(layer)} x ${computeBytes} B${perElement > 0 ? ` + gradients of one layer x ${perElement} B` : ""}`,
+    bytesOf: (unit, backward) =>
+      rootOf(unit) * computeBytes +
+      (unit.checkpointable ? 2 : 1) * gathered +
+      (backward && unit.checkpointable ? perElement * layer + head : 0),
+    formula: `embedding and head ${count(units.root)} x ${computeBytes} B + 2 layers x ${count(layer)} x ${computeBytes} B${perElement > 0 ? ` + gradients of one layer x ${perElement} B` : ""}${head > 0 ? ` + gradient of the head ${count(units.head)} x ${computeBytes} B` : ""}`,
     source: flat
       ? "torch.distributed.fsdp, FlatParameter: root unit, prefetch, reduce-scatter"
       : "torch.distributed.fsdp.fully_shard: root unit, prefetch, reduce-scatter",
   };
 }
 
-/** Elements of each layer, and of what is outside of layers. */
-function unitElements(tape: Tape, expertsStay: boolean): { layers: number[]; root: number } {
+/** Elements of each layer, of what is outside of layers, and of the head's matrix, which may be the embedding's. */
+interface UnitElements {
+  readonly layers: number[];
+  readonly root: number;
+  readonly head: number;
+}
+
+function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
   const layers = new Map<number, number>();
   let root = 0;
+  let head = 0;
   for (const { unit, elements, role } of tape.parameters) {
     if (expertsStay && role === "expert") {
       // Each expert is on one rank alone: nothing is gathered.
       continue;
     }
+    const isHead = tape.units[unit]?.name === "head";
+    head += isHead ? elements : 0;
     if (tape.units[unit]?.checkpointable === true) {
       layers.set(unit, (layers.get(unit) ?? 0) + elements);
     } else {
       root += elements;
     }
   }
-  return { layers: [...layers.values()], root };
+  return { layers: [...layers.values()], root, head };
 }
 
 function count(elements: number): string {

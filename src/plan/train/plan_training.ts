@@ -38,6 +38,7 @@ export function planTraining(
 }
 
 function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice): DevicePeak {
+  const { sharding } = options.parallelism;
   const { tape } = modelTape(model, trainingRules(model, options), stage);
   const states = statesOf(tape, options);
   const communication = communicationOf(tape, options);
@@ -51,6 +52,7 @@ function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice
       gradientsConsumed: options.optimizerInBackward,
       offloadsInputs: options.activationOffload,
       communicationOf: communication?.bytesOf ?? (() => 0),
+      fsdpVersion: sharding.kind === "fsdp" && sharding.devices > 1 ? sharding.version : null,
     },
     trace,
   );

@@ -20,7 +20,7 @@ export function gapsOfPrefill(
   for (const bytes of weights) {
     allocator.allocate(bytes);
   }
-  replayStep(allocator, trace.events, trace.bytes);
+  replayStep(allocator, trace);
   const { peakAllocated, peakReserved } = allocator;
   return peakAllocated > 0 ? peakReserved / peakAllocated - 1 : 0;
 }
@@ -47,7 +47,7 @@ function replay(
   };
   stay(weights);
   for (let step = 0; step < STEPS; step++) {
-    const live = replayStep(allocator, trace.events, trace.bytes);
+    const live = replayStep(allocator, trace);
     if (step === 0) {
       stay(optimizer);
     }
@@ -62,14 +62,13 @@ function replay(
 /** @returns the memory that the step leaves: gradients, the loss */
 function replayStep(
   allocator: CachingAllocator,
-  events: readonly number[],
-  sizes: readonly Bytes[],
+  { events, bytes, streams }: AllocationTrace,
 ): Iterable<Block> {
   const live = new Map<number, Block>();
   for (const event of events) {
     const id = Math.abs(event) - 1;
     if (event > 0) {
-      live.set(id, allocator.allocate(sizes[id] as Bytes));
+      live.set(id, allocator.allocate(bytes[id] as Bytes, streams[id]));
     } else {
       allocator.free(live.get(id) as Block);
       live.delete(id);
