@@ -1,7 +1,7 @@
 /**
- * What recording Python stacks costs under Valgrind: `npm run bench -- memcheck [--rounds 10]`. Each program runs in one
- * process with the options of `tidemark memcheck`, and repeats its work with the function that watches calls and without
- * it, in alternating order. The figures are CPU time of the work, without starting and ending the interpreter.
+ * What Tidemark's hook costs under Valgrind: `npm run bench -- memcheck [--rounds 10]`. Each program runs in one process
+ * with the options of `tidemark memcheck`, and repeats its work in an order that rotates: without the hook, with the
+ * function that watches calls, and with Python's free lists stopped as well (agent/calls/free_lists.c). The figures are CPU time of the work, without starting and ending the interpreter.
  */
 import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
@@ -44,7 +44,7 @@ const programs = [
   ],
 ];
 
-/** The first round is not counted. Prints the CPU seconds of a round: without and with watching. */
+/** The first round is not counted. Prints the CPU seconds of a round: alone, watched, and without free lists. */
 const REPEAT = `
 import os, sys, time
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
@@ -52,18 +52,20 @@ note = sys.getprofile()
 loader = ExtensionFileLoader("_tidemark_calls", os.environ["TIDEMARK_CALLS"])
 calls = loader.create_module(ModuleSpec("_tidemark_calls", loader, origin=loader.path))
 loader.exec_module(calls)
-def timed(is_watched):
-    calls.watch(note) if is_watched else sys.setprofile(None)
+folder = os.environ["TIDEMARK_FRAMES"].partition(":")[2]
+def timed(way):
+    calls.watch(note) if way > 0 else sys.setprofile(None)
+    calls.begin(os.path.join(folder, "valgrind.%d.xml" % os.getpid())) if way == 2 else calls.end()
     begun = time.process_time()
     work()
     return time.process_time() - begun
 for number in range(int(sys.argv[1]) + 1):
-    order = (False, True) if number % 2 else (True, False)
-    seconds = {is_watched: timed(is_watched) for is_watched in order}
-    if number: print(seconds[False], seconds[True], flush=True)
+    order = [(number + place) % 3 for place in range(3)]
+    seconds = {way: timed(way) for way in order}
+    if number: print(seconds[0], seconds[1], seconds[2], flush=True)
 `;
 
-/** CPU seconds of each round: without and with watching. @param {string} once @param {string} work */
+/** CPU seconds of each round: alone, watched, and without free lists. @param {string} once @param {string} work */
 function measure(once, work) {
   const code = `${once}\ndef work():\n    ${work}\n${REPEAT}`;
   return withReportFolder(async (folder) => {
@@ -82,9 +84,12 @@ function measure(once, work) {
 const rows = [];
 for (const [name, once, work] of programs) {
   const rounds = await measure(once, work);
-  const ratios = rounds.map(([plain = 0, watched = 0]) => watched / plain);
+  const ratio = (/** @type {number} */ way) =>
+    formatRatio(
+      ratioWithInterval(rounds.map((seconds) => (seconds[way] ?? 0) / (seconds[0] ?? 0))),
+    );
   const plain = median(rounds.map(([seconds = 0]) => seconds));
-  rows.push([name, `${Math.round(plain * 1000)} ms`, formatRatio(ratioWithInterval(ratios))]);
+  rows.push([name, `${Math.round(plain * 1000)} ms`, ratio(1), ratio(2)]);
   console.log(rows.at(-1)?.join("  "));
 }
 writeResults(
@@ -92,8 +97,8 @@ writeResults(
   `## \`tidemark memcheck\`
 
 \`npm run bench -- memcheck --rounds ${options.rounds}\` on ${describeMachine(python)}. CPU time of a program's work under
-\`tidemark memcheck\`, which watches its calls to record Python stacks, relative to Valgrind alone with the same options:
-geometric means of interleaved rounds, with 95 % intervals.
+\`tidemark memcheck\`, which watches its calls to record Python stacks and has Python free each list, dict and tuple,
+relative to Valgrind alone with the same options: geometric means of interleaved rounds, with 95 % intervals.
 
-${markdownTable(["work", "Valgrind alone", "ratio"], rows)}`,
+${markdownTable(["work", "Valgrind alone", "calls watched", "and nothing reused"], rows)}`,
 );

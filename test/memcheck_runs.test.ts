@@ -13,6 +13,7 @@ import {
   type RunSettings,
   readText,
   removeScratch,
+  repository,
   scratch,
   tidemark,
   until,
@@ -149,17 +150,61 @@ print("done")`;
       expect(document.leaks).toEqual([]);
     });
 
+    test("explains misuse of memory and references by ctypes in the terms of ctypes", async () => {
+      writeFileSync(
+        join(folder, "by_ctypes.py"),
+        `import ctypes
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+def helper():
+    pass
+def free_twice():
+    block = libc.malloc(40)
+    libc.free(None)
+    libc.free(block)
+    libc.free(block)
+    helper()
+def use_after_free():
+    block = libc.malloc(40)
+    libc.free(block)
+    ctypes.string_at(block, 4)
+def release_too_often():
+    items = [object() for _ in range(30)]
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(items))
+free_twice()
+use_after_free()
+release_too_often()
+`,
+      );
+      const { document, outcome } = await found("memcheck", ["--", python, "by_ctypes.py"], {
+        env,
+      });
+      const errorOf = (title: RegExp) => document.errors.find((error) => title.test(error.title));
+      expect(document.errors, outcome.stderr).toHaveLength(3);
+      const twice = errorOf(/^Double free$/);
+      expect(twice?.causes.join()).toMatch(/memory of a ctypes or cffi object/);
+      // The error is noticed when \`helper\` is called, and was made before, in its caller.
+      expect(twice?.python).toMatchObject({
+        precision: "near",
+        stack: [{ function: "free_twice", line: 12 }, { line: 20 }],
+      });
+      expect(errorOf(/^Use after free/)?.fix).toMatch(/Keep a Python reference/);
+      expect(errorOf(/one reference too few/)?.causes[0]).toMatch(/pythonapi\.Py_DecRef/);
+      // \`free\` itself is shown, as the function that ctypes called.
+      expect(outcome.stderr).toMatch(/where {5}free \/\S*vgpreload/);
+      expect(outcome.stderr).not.toMatch(/libffi/);
+    });
+
     test("explains a crash through a NULL pointer, with its Python line", async () => {
       writeFileSync(join(folder, "crash.py"), "import faulty\nfaulty.crash()\n");
       const { document } = await found("memcheck", ["--", python, "crash.py"], { env });
-      expect(document.errors.map(({ title }) => title)).toEqual([
-        "Access through a NULL pointer",
-        "Crash",
-      ]);
-      for (const error of document.errors) {
-        expect(error).toMatchObject({ count: 1, python: { stack: [{ line: 2 }] } });
-        expect(error.stack[0]?.function).toBe("crash");
-      }
+      expect(document.errors.map(({ title }) => title)).toEqual(["Access through a NULL pointer"]);
+      const [error] = document.errors;
+      expect(error).toMatchObject({ count: 1, python: { stack: [{ line: 2 }] } });
+      expect(error?.message).toMatch(/it ended the process$/);
+      expect(error?.stack[0]?.function).toBe("crash");
+      expect(document.signal).toBe("SIGSEGV");
     });
 
     test("leaves out what a suppression file names, and counts it", async () => {
@@ -220,6 +265,26 @@ finally: print("cleaned")`;
       expect([outcome.status, outcome.stdout, outcome.stderr]).toEqual([0, "reward\n", ""]);
     });
   });
+});
+
+describe("the hook of memcheck", () => {
+  test.each(environment.interpreters.filter(({ chroot }) => chroot === undefined))(
+    "does nothing outside Valgrind: Python $version",
+    async ({ path }) => {
+      const code = `import faulthandler, os, sys
+print(sys.getprofile(), faulthandler.is_enabled(), os.listdir(os.environ["FOLDER"]))`;
+      const output = scratch();
+      const outcome = await execute([path, "-c", code], {
+        env: {
+          FOLDER: output,
+          PYTHONPATH: join(repository, "python/tidemark/_hooks/frames"),
+          TIDEMARK_FRAMES: `memcheck:${output}`,
+          TIDEMARK_CALLS: join(repository, "dist/native/libtidemark-calls.so"),
+        },
+      });
+      expect([outcome.stdout, outcome.stderr]).toEqual(["None False []\n", ""]);
+    },
+  );
 });
 
 describe("tidemark asan", () => {

@@ -4,11 +4,11 @@
  * A profile function asks Valgrind at each call and return how many errors it has counted. Only when that number and
  * the size of Valgrind's XML file have grown does Python code run, which writes the stack:
  *
- *     begin(PATH)           the XML file of this process; also called in a forked child. From then on, Python frees each
- *                           list, dict and tuple (free_lists.c)
+ *     begin(PATH)           the XML file of this process; also called in a forked child, after faulthandler.enable(). From
+ *                           then on, Python frees each list, dict and tuple (free_lists.c)
  *     end()                 called before the interpreter is finalized: Python keeps freed objects again
  *     watch(NOTE)           watches the calling thread; NOTE(before, now, is_exact, frame) gets the file's sizes in bytes,
- *                           and whether the C function that returns made the error
+ *                           and where the error was made: enum place
  *     callers() -> tuple    identifiers of the threads in a C function, which may have released the GIL
  *
  * Every call of the program comes here, under Valgrind: a request to Valgrind takes much less than a system call or a
@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,9 @@
 #define METH_O 8
 /* Programs close, and use again, the low descriptors. */
 #define HIGH_DESCRIPTOR 700
+
+/* The error was made by the C function that returns, in the function of the frame, or in its caller. */
+enum place { IN_C_FUNCTION, IN_FRAME, BEFORE_FRAME };
 
 enum event { CALL = 0, RETURN = 3, C_CALL = 4, C_EXCEPTION = 5, C_RETURN = 6 }; /* PyTrace_* */
 
@@ -94,7 +98,7 @@ static off_t size_of_xml(void)
     return lseek(xml, 0, SEEK_END);
 }
 
-static void write_note(void *note, void *frame, int is_exact)
+static void write_note(void *note, void *frame, enum place place)
 {
     off_t before = size, now = size_of_xml();
     if (now == before)
@@ -102,7 +106,7 @@ static void write_note(void *note, void *frame, int is_exact)
     size = now;
     void *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    void *result = PyObject_CallFunction(note, "LLiO", (long long)before, (long long)now, is_exact, frame);
+    void *result = PyObject_CallFunction(note, "LLiO", (long long)before, (long long)now, (int)place, frame);
     if (result)
         Py_DecRef(result);
     /* After an error of the extension, even this can fail: the report comes without its stack. */
@@ -124,7 +128,10 @@ static int on_event(void *note, void *frame, int event, void *argument)
     unsigned long now = count_errors();
     if (now != errors) {
         errors = now;
-        write_note(note, frame, event == C_RETURN || event == C_EXCEPTION);
+        write_note(note, frame,
+                   event == C_RETURN || event == C_EXCEPTION ? IN_C_FUNCTION
+                   : event == CALL                           ? BEFORE_FRAME
+                                                             : IN_FRAME);
     }
     if (here)
         here->event = event;
@@ -135,6 +142,17 @@ static void *none(void)
 {
     Py_IncRef(&_Py_NoneStruct);
     return &_Py_NoneStruct;
+}
+
+/* faulthandler's handler runs on a stack of its own, where Valgrind finds no caller of abort(). Only a stack that is
+ * full, which is a SIGSEGV, needs that. */
+static void handle_on_same_stack(int signal)
+{
+    struct sigaction action;
+    if (sigaction(signal, NULL, &action) == 0 && action.sa_flags & SA_ONSTACK) {
+        action.sa_flags &= ~SA_ONSTACK;
+        sigaction(signal, &action, NULL);
+    }
 }
 
 static void *call_begin(void *module, void *argument)
@@ -155,6 +173,9 @@ static void *call_begin(void *module, void *argument)
     size = 0;
     size = size_of_xml();
     stop_free_lists();
+    handle_on_same_stack(SIGABRT);
+    handle_on_same_stack(SIGFPE);
+    handle_on_same_stack(SIGILL);
     errors = count_errors();
     for (struct thread *thread = threads; thread; thread = thread->next)
         thread->event = CALL; /* a forked child has only the thread that forked */

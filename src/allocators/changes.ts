@@ -10,6 +10,12 @@ import { twoSidedT } from "./student_t.js";
 
 type Figure = "peakRssBytes" | "steadyRssBytes" | "cpuMs";
 
+/** To which figures are rounded: the kernel's clock tick in ms, a page in bytes. */
+const STEP: Readonly<Record<Figure, number>> = {
+  cpuMs: 10,
+  peakRssBytes: 4_096,
+  steadyRssBytes: 4_096,
+};
 /** A smaller saving is not worth another allocator. */
 const LEAST_SAVING = 0.03;
 /** More CPU time than this is too high a price for memory. */
@@ -17,26 +23,33 @@ const MOST_CPU = 0.1;
 
 /**
  * Relative change of a figure, paired by round: the mean of the logarithms of the ratios, with Student's interval.
- * `settings` are compared with glibc at once, so that each interval is at 1 - 0.05 / settings (Bonferroni).
- * undefined for fewer than two rounds in common.
+ * `comparisons` are made: of several settings, some repeatedly as rounds are added. Each interval is therefore at
+ * 1 - 0.05 / comparisons (Bonferroni). undefined for fewer than two rounds in common.
  */
 export function changeOf(
   figure: Figure,
   [runs, plain]: readonly [readonly AllocatorRunJson[], readonly AllocatorRunJson[]],
-  settings: number,
+  comparisons: number,
 ): ChangeJson | undefined {
+  let rounding = 0;
   const ratios = runs.flatMap((run) => {
     const pair = plain.find(({ round }) => round === run.round);
     const ratio = pair === undefined ? Number.NaN : run[figure] / pair[figure];
-    return ratio > 0 && Number.isFinite(ratio) ? [Math.log(ratio)] : [];
+    if (pair === undefined || !(ratio > 0 && Number.isFinite(ratio))) {
+      return [];
+    }
+    rounding += STEP[figure] ** 2 * (run[figure] ** -2 + pair[figure] ** -2);
+    return [Math.log(ratio)];
   });
   const count = ratios.length;
   if (count < 2) {
     return undefined;
   }
   const mean = ratios.reduce((sum, value) => sum + value, 0) / count;
-  const variance = ratios.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1);
-  const half = twoSidedT(1 - 0.05 / settings, count - 1) * Math.sqrt(variance / count);
+  const spread = ratios.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1);
+  // The figures are rounded, so that a few may be equal by chance.
+  const variance = Math.max(spread, rounding / count / 12);
+  const half = twoSidedT(1 - 0.05 / comparisons, count - 1) * Math.sqrt(variance / count);
   return {
     value: Math.exp(mean) - 1,
     low: Math.exp(mean - half) - 1,
@@ -44,14 +57,26 @@ export function changeOf(
   };
 }
 
+/** Whether it is proven that a setting saves memory worth a change, and at what cost in CPU time; or that it does not. */
+export function isDecided({ steadyChange, cpuChange }: AllocatorTrialJson): boolean {
+  if (steadyChange === undefined || cpuChange === undefined) {
+    return false;
+  }
+  return isSaving(steadyChange)
+    ? cpuChange.high <= MOST_CPU || cpuChange.low > MOST_CPU
+    : steadyChange.low > -LEAST_SAVING;
+}
+
+const isSaving = (change: ChangeJson | undefined) => (change?.high ?? 0) <= -LEAST_SAVING;
+
 export interface Recommendation {
   readonly best: AllocatorName | null;
   readonly sentence: string;
 }
 
 /**
- * Steady RSS decides; a setting is recommended if its whole interval is a saving, at an acceptable cost in CPU time. Of
- * those that save about the same, it is the first.
+ * Steady RSS decides: a setting is recommended if its whole interval is a saving, unless it is proven to cost too much
+ * CPU time. Of those that save about the same, it is the first.
  */
 export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation {
   const plain = trials.find(({ allocator }) => allocator === "glibc");
@@ -63,8 +88,7 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
     return { best: null, sentence: "No setting could be compared with glibc." };
   }
   const saving = others.filter(
-    ({ steadyChange, cpuChange }) =>
-      (steadyChange?.high ?? 0) <= -LEAST_SAVING && (cpuChange?.value ?? 0) <= MOST_CPU,
+    ({ steadyChange, cpuChange }) => isSaving(steadyChange) && (cpuChange?.low ?? 0) <= MOST_CPU,
   );
   const lowest = Math.min(...saving.map(({ steadyRssBytes }) => steadyRssBytes));
   const equals = saving.filter(
@@ -76,32 +100,46 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
     return { best: null, sentence: withoutBest(plain, others) };
   }
   const { steadyChange, cpuChange, title, allocator } = first;
-  const cost = cpuChange === undefined ? "" : `, CPU time ${percent(cpuChange)}`;
   const names = alike.map((trial) => trial.title).join("; ");
   return {
     best: allocator,
     sentence:
-      `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)})${cost}.` +
+      `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)}). ` +
+      costSentence(cpuChange) +
       (names === "" ? "" : ` About the same saving: ${names}.`),
   };
 }
 
+function costSentence(change: ChangeJson | undefined): string {
+  if (change === undefined) {
+    return "CPU time was not measured.";
+  }
+  if (change.low > 0 || change.high < 0) {
+    return `CPU time changes by ${percent(change)}.`;
+  }
+  return change.high <= MOST_CPU
+    ? `CPU time stays about the same (${percent(change)}).`
+    : `Its effect on CPU time is smaller than the differences between runs (${percent(change)}).`;
+}
+
 function withoutBest(plain: AllocatorTrialJson, others: readonly AllocatorTrialJson[]): string {
   const bySize = [...others].sort((a, b) => a.steadyRssBytes - b.steadyRssBytes);
-  const saves = bySize.find(({ steadyChange }) => (steadyChange?.high ?? 0) <= -LEAST_SAVING);
+  const saves = bySize.find(({ steadyChange }) => isSaving(steadyChange));
   if (saves !== undefined) {
     const { title, steadyChange, cpuChange } = saves;
-    const memory = `${title} saves memory (${percent(steadyChange)})`;
-    return (cpuChange?.low ?? 0) > 0
-      ? `Keep glibc: ${memory} but costs CPU time (${percent(cpuChange)}).`
-      : `No setting is recommended: ${memory}, but what it costs in CPU time is uncertain (${percent(cpuChange)}); more rounds (--rounds) would narrow the interval.`;
+    return `Keep glibc: ${title} saves memory (${percent(steadyChange)}) but costs CPU time (${percent(cpuChange)}).`;
   }
-  const mayDiffer = bySize.find(({ steadyChange }) => (steadyChange?.low ?? 0) <= -LEAST_SAVING);
-  if (mayDiffer === undefined) {
-    return `The allocator makes no difference worth a change: steady RSS stays within ${Math.round(LEAST_SAVING * 100)} % of the ${formatBytes(plain.steadyRssBytes)} under glibc, or rises.`;
+  const least = `${Math.round(LEAST_SAVING * 100)} %`;
+  const may = bySize
+    .filter(({ steadyChange }) => (steadyChange?.low ?? 0) <= -LEAST_SAVING)
+    .sort((a, b) => (a.steadyChange?.value ?? 0) - (b.steadyChange?.value ?? 0))[0];
+  if (may === undefined) {
+    return `Keep glibc: the allocator makes no difference worth a change. No setting lowers steady RSS, ${formatBytes(plain.steadyRssBytes)}, by ${least} or more.`;
   }
-  const { title, steadyChange } = mayDiffer;
-  return `No difference is proven: ${title} changes steady RSS by ${percent(steadyChange)}; ${(steadyChange?.value ?? 0) < -LEAST_SAVING ? "more rounds (--rounds) would narrow the interval" : "runs differ too much from each other"}.`;
+  const { title, steadyChange } = may;
+  return (steadyChange?.value ?? 0) > -LEAST_SAVING
+    ? `Keep glibc: no setting makes a measurable saving. Steady RSS under ${title} varies from run to run (${percent(steadyChange)}).`
+    : `Keep glibc, or measure again: ${title} may lower steady RSS (${percent(steadyChange)}), but the runs differ too much to be sure. More rounds (--rounds), or a load that does the same in each run, would narrow the interval.`;
 }
 
 /** "-31 %, 95 % interval -33 to -29 %". */

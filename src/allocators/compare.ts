@@ -1,6 +1,6 @@
-/** The comparison: every setting once in each round, in an order that rotates, then the document. */
+/** The comparison: every setting once in each round, in an order that rotates, until it is decided; then the document. */
 
-import { interpreterOf } from "../inspect/index.js";
+import { checkedProgram } from "../inspect/index.js";
 import type {
   AllocatorName,
   AllocatorsJson,
@@ -9,17 +9,21 @@ import type {
 import { oneLine } from "../model/errors/errors.js";
 import { runInterrupted, toolRunFailed } from "../model/errors/tool_errors.js";
 import { versionObstacle } from "./apply.js";
-import { changeOf, recommend } from "./changes.js";
+import { changeOf, isDecided, recommend } from "./changes.js";
 import { findLibrary, SETTINGS, type Setting } from "./settings.js";
 import { runTrial, type Trial } from "./trial.js";
 
 export interface Comparison {
   readonly command: readonly string[];
-  readonly rounds: number;
+  /** null: more rounds of the settings that are not decided yet, up to the last of `STAGES`. */
+  readonly rounds: number | null;
   /** null: every setting. glibc is always among them. */
   readonly only: readonly AllocatorName[] | null;
   readonly until: AbortSignal;
 }
+
+/** Rounds after which the settings that are decided are not run again. */
+const STAGES = [5, 10, 15];
 
 type Skipped = AllocatorsJson["skipped"][number];
 
@@ -28,11 +32,12 @@ export async function compareAllocators(
   comparison: Comparison,
   onProgress: (done: number, of: number) => Promise<void>,
 ): Promise<AllocatorsJson> {
-  const { command, rounds, only, until } = comparison;
+  const { rounds, only, until } = comparison;
+  const { command, python } = checkedProgram(comparison.command);
   const skipped: Skipped[] = [];
   const wanted = SETTINGS.filter(({ name }) => name === "glibc" || (only?.includes(name) ?? true));
-  const version = interpreterOf(command)?.version ?? null;
-  let settings = wanted.filter((setting) => {
+  const version = python?.version ?? null;
+  const settings = wanted.filter((setting) => {
     const reason = obstacle(setting, version);
     if (reason !== null) {
       skipped.push(reason);
@@ -40,30 +45,59 @@ export async function compareAllocators(
     return reason === null;
   });
   const trials = new Map<AllocatorName, Trial[]>(settings.map(({ name }) => [name, []]));
+  const stages = rounds === null ? STAGES : [rounds];
+  // Each stage looks at each setting once.
+  const comparisons = Math.max(1, settings.length - 1) * stages.length;
+  const rowsNow = () => rowsOf(trials, comparisons);
+  let running = settings;
   let done = 0;
-  for (let round = 1; round <= rounds; round++) {
-    const first = (round - 1) % settings.length;
-    for (const setting of [...settings.slice(first), ...settings.slice(0, first)]) {
-      await onProgress(
-        done,
-        done + settings.length * (rounds - round + 1) - (done % settings.length),
-      );
-      const trial = await runTrial({ setting, round, command, until });
-      if (until.aborted) {
-        throw runInterrupted();
+  let round = 0;
+  for (const stage of stages) {
+    while (round < stage) {
+      round += 1;
+      const first = (round - 1) % running.length;
+      for (const setting of [...running.slice(first), ...running.slice(0, first)]) {
+        await onProgress(
+          done,
+          done + running.length * (stage - round + 1) - (done % running.length),
+        );
+        const trial = await runTrial({ setting, round, command, until });
+        if (until.aborted) {
+          throw runInterrupted();
+        }
+        const failure = failureOf(trial);
+        if (failure !== null) {
+          skipped.push(failedUnder(setting, failure, trial));
+          running = running.filter((other) => other !== setting);
+          trials.delete(setting.name);
+        } else {
+          trials.get(setting.name)?.push(trial);
+        }
+        done += 1;
       }
-      const failure = failureOf(trial);
-      if (failure !== null) {
-        skipped.push(failedUnder(setting, failure, trial));
-        settings = settings.filter((other) => other !== setting);
-        trials.delete(setting.name);
-      } else {
-        trials.get(setting.name)?.push(trial);
-      }
-      done += 1;
+    }
+    const decided = new Set(
+      rowsNow()
+        .filter(isDecided)
+        .map(({ allocator }) => allocator),
+    );
+    running = running.filter(({ name }) => !decided.has(name));
+    if (running.length <= 1) {
+      break; // glibc alone, with which the others are compared
     }
   }
-  return documentOf(comparison, settings, trials, skipped);
+  const rows = rowsNow();
+  const { best, sentence } = recommend(rows);
+  return {
+    schema: "tidemark.allocators/1",
+    command: [...command],
+    rounds: round,
+    trials: rows,
+    best,
+    recommendation: sentence,
+    skipped,
+    limits: limitsOf(rows),
+  };
 }
 
 /** Why a setting cannot be tried here. */
@@ -101,39 +135,27 @@ function failedUnder(setting: Setting, failure: string, { ran }: Trial): Skipped
   };
 }
 
-function documentOf(
-  { command, rounds }: Comparison,
-  settings: readonly Setting[],
+/** `comparisons`: see `changeOf`. */
+function rowsOf(
   trials: ReadonlyMap<AllocatorName, readonly Trial[]>,
-  skipped: Skipped[],
-): AllocatorsJson {
+  comparisons: number,
+): AllocatorTrialJson[] {
   const plain = trials.get("glibc") ?? [];
-  const compared = Math.max(1, settings.length - 1);
-  const rows = settings.map((setting) =>
-    trialOf(setting, trials.get(setting.name) ?? [], plain, compared),
-  );
-  const { best, sentence } = recommend(rows);
-  return {
-    schema: "tidemark.allocators/1",
-    command: [...command],
-    rounds,
-    trials: rows,
-    best,
-    recommendation: sentence,
-    skipped,
-    limits: limitsOf(rows),
-  };
+  return SETTINGS.flatMap((setting) => {
+    const runs = trials.get(setting.name);
+    return runs === undefined ? [] : [trialOf(setting, runs, plain, comparisons)];
+  });
 }
 
 function trialOf(
   setting: Setting,
   runs: readonly Trial[],
   plain: readonly Trial[],
-  compared: number,
+  comparisons: number,
 ): AllocatorTrialJson {
   const isPlain = setting.name === "glibc";
   const change = (figure: "peakRssBytes" | "steadyRssBytes" | "cpuMs") =>
-    isPlain ? undefined : changeOf(figure, [runs, plain], compared);
+    isPlain ? undefined : changeOf(figure, [runs, plain], comparisons);
   const [peak, steady, cpu] = [change("peakRssBytes"), change("steadyRssBytes"), change("cpuMs")];
   const proven = runs.filter(({ ran }) => ran.proven).length;
   const live = runs.flatMap(({ liveBytes }) => liveBytes ?? []);

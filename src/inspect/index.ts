@@ -22,6 +22,7 @@ export { diffPageDocument } from "../gpu/analysis/page_document.js";
 export { compareRanks } from "../gpu/analysis/ranks.js";
 export {
   type AttachResult,
+  checkedProgram,
   chooseProgram,
   commandsOnPath,
   completeRun,

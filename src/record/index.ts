@@ -31,6 +31,7 @@ export { completeRun, orphanToComplete } from "./launch/complete_run.js";
 export { importFile } from "./launch/import_file.js";
 export { finishOrphan } from "./launch/orphan.js";
 export { type Group, type GroupEnd, startGroup } from "./launch/process_group.js";
+export { checkedProgram } from "./launch/program/checked_program.js";
 export { type ChosenProgram, chooseProgram } from "./launch/program/choose_program.js";
 export {
   choosePython,

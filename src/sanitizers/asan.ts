@@ -1,7 +1,7 @@
 /** `tidemark asan`: a program under AddressSanitizer, then, if it was clean, under LeakSanitizer. */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type GroupEnd, interpreterOf } from "../inspect/index.js";
+import { checkedProgram, type GroupEnd } from "../inspect/index.js";
 import type { Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
 import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
@@ -47,15 +47,16 @@ interface Stage extends AsanRequest {
  * program cannot be started.
  */
 export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> {
-  const { command, note, leaks, all, modules, builds, until } = request;
+  const { note, leaks, all, modules, builds, until } = request;
+  const { command, python } = checkedProgram(request.command);
   const runtime = runtimeOf(builds);
-  const owners = new Owners(interpreterOf(command));
+  const owners = new Owners(python);
   note(`${command[0]} runs under AddressSanitizer (${runtime.version}), about 2 times slower`);
   return await withReportFolder(async (folder) => {
-    const stage = { ...request, runtime, folder };
+    const stage = { ...request, command, runtime, folder };
     const end = await runStage(stage, false);
     const files = readFolder(folder, ["asan.", "undefined."]);
-    const limits = instrumentedLimits(folder, owners);
+    const limits = instrumentedLimits(folder, owners, builds);
     const isClean = files.every(({ reports }) => reports.length === 0) && end.signal === null;
     const unsearched: string[] = [];
     if (until.aborted) {
@@ -70,11 +71,12 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
           : [...leakLimits(folder), ...differentEnd(end, second)]),
       );
     } else {
-      unsearched.push(
-        leaks
-          ? "Leaks were not looked for, because the run had errors: fix them first."
-          : "Leaks were not looked for, as --no-leaks asks.",
-      );
+      const why = !leaks
+        ? "as --no-leaks asks"
+        : files.some(({ reports }) => reports.length > 0)
+          ? "because the run had errors: fix them first"
+          : `because ${end.signal} ended the program`;
+      unsearched.push(`Leaks were not looked for, ${why}.`);
     }
     const none = new Set<string>();
     const selection = { all, modules, owners, importOnly: none, suppressions: none };
@@ -182,7 +184,7 @@ function differentEnd(first: GroupEnd, second: GroupEnd): string[] {
 }
 
 /** The hook writes the mappings of each process that ends by itself. */
-function instrumentedLimits(folder: string, owners: Owners): string[] {
+function instrumentedLimits(folder: string, owners: Owners, builds: readonly string[]): string[] {
   const paths = new Set(
     readdirSync(folder)
       .filter((name) => name.startsWith("maps."))
@@ -190,8 +192,13 @@ function instrumentedLimits(folder: string, owners: Owners): string[] {
   );
   const own = [...paths].filter((path) => owners.ofObject(path).kind === "own");
   const instrumented = own.filter((path) => contains(path, ASAN_CALL));
-  return paths.size === 0 || instrumented.length > 0
-    ? []
+  if (paths.size === 0 || instrumented.length > 0) {
+    return [];
+  }
+  return builds.length > 0
+    ? [
+        `The program did not import the extension that was built (${builds.join(", ")}): only calls of malloc, free, memcpy and the like were checked.`,
+      ]
     : [
         `No extension of the program was built with AddressSanitizer${own.length === 0 ? "" : ` (${own.join(", ")})`}: only calls of malloc, free, memcpy and the like were checked. Build it: tidemark asan --build EXT_DIR -- COMMAND`,
       ];

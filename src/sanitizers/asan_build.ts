@@ -1,7 +1,7 @@
 /** `tidemark asan --build EXT_DIR`: builds an extension with AddressSanitizer and UndefinedBehaviorSanitizer. */
 
 import { mkdirSync, rmSync, statSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { interpreterOf, startGroup } from "../inspect/index.js";
 import { fileNotFound } from "../model/errors/errors.js";
 import { buildFailed, runInterrupted, toolMissing } from "../model/errors/tool_errors.js";
@@ -14,13 +14,16 @@ export interface BuildRequest {
   /** The command of the Python to build for; its first word decides. */
   readonly command: readonly string[];
   readonly until: AbortSignal;
+  /** Reports in one line that the build begins. */
+  readonly note: (line: string) => void;
 }
 
 /**
  * Returns the folder to import from: EXT_DIR/build/tidemark-asan, which is replaced. Throws TM-E003, TM-E090 without a
  * compiler, TM-E092 with the compiler's first error, TM-E093 after an interrupt.
  */
-export async function buildForAsan({ folder, command, until }: BuildRequest): Promise<string> {
+export async function buildForAsan(request: BuildRequest): Promise<string> {
+  const { folder, command, until, note } = request;
   const source = resolve(folder);
   const place = statSync(source, { throwIfNoEntry: false });
   if (place === undefined) {
@@ -49,10 +52,16 @@ export async function buildForAsan({ folder, command, until }: BuildRequest): Pr
       "it has no setup.py, no pyproject.toml and no C or C++ source with a PyInit_ function";
     throw buildFailed(folder, nothing, nameFolder);
   }
+  note(`building ${folder} with AddressSanitizer`);
   const output = join(source, "build", BUILD_NAME);
   rmSync(output, { recursive: true, force: true });
   mkdirSync(output, { recursive: true });
-  const places = { source, output, python: python.path, runtime: { ...runtime, compiler } };
+  const places = {
+    source,
+    output,
+    python: resolve(python.path),
+    runtime: { ...runtime, compiler },
+  };
   const environment = buildEnvironment(places);
   for (const words of stepsOf(way, places)) {
     await runBuild({ words, environment, source, until, folder });
@@ -129,7 +138,7 @@ function nextAfter(output: string, words: readonly string[], source: string): st
     const [module = ""] = isOffline ? backendOf(source).split(".") : [missing];
     return `install it: ${python} -m pip install ${PACKAGES[module] ?? module}`;
   }
-  return `to see all of it: ${basename(python)} ${words.slice(1).join(" ")}`;
+  return `to see all of it: cd ${source} && ${words.join(" ")}`;
 }
 
 /** Lines in which pip only reports that the build failed, or gives advice. */

@@ -10,7 +10,13 @@ import type {
 } from "../model/documents/memcheck_document.js";
 import { endedTooEarly, explain, isCrash, severityOf } from "./explanations.js";
 import type { Owners } from "./owners.js";
-import { type NativeFrame, type Report, type ReportFile, signatureOf } from "./report.js";
+import {
+  type NativeFrame,
+  type Report,
+  type ReportFile,
+  SIGNATURE_FRAMES,
+  signatureOf,
+} from "./report.js";
 
 export interface Selection {
   /** Include everything: also reports of the interpreter, libraries and the system. */
@@ -68,7 +74,7 @@ export function findingsOf(files: readonly ReportFile[], selection: Selection): 
     }
   }
   const all = [...groups.values()];
-  const errors = all.filter(({ report }) => !report.isLeak);
+  const errors = withoutConsequences(all.filter(({ report }) => !report.isLeak));
   const leaks = all.filter(
     (group) =>
       group.report.isLeak &&
@@ -84,6 +90,29 @@ export function findingsOf(files: readonly ReportFile[], selection: Selection): 
   };
 }
 
+/** Without a crash, or a report of undefined behaviour, at the place of another error: both are the same mistake. */
+function withoutConsequences(errors: readonly Group[]): Group[] {
+  const placeOf = ({ report: { stack } }: Group) => {
+    const [leaf] = stack;
+    return leaf === undefined || leaf.line === 0 ? leaf?.address : `${leaf.file}:${leaf.line}`;
+  };
+  return errors.filter((group) => {
+    const { kind } = group.report;
+    const place = placeOf(group);
+    const cause = errors.find(
+      (other) => other.report.kind !== kind && place !== undefined && placeOf(other) === place,
+    );
+    if (cause === undefined || !/^(?:FatalSignal|undefined-behavior)$/.test(kind)) {
+      return true;
+    }
+    if (kind === "FatalSignal") {
+      const { report } = cause;
+      cause.report = { ...report, message: `${report.message}; it ended the process` };
+    }
+    return false;
+  });
+}
+
 /** Errors and leaks that Valgrind left out because of the user's suppression files. */
 function suppressedBy(files: readonly ReportFile[], names: ReadonlySet<string>): number {
   return files
@@ -94,19 +123,37 @@ function suppressedBy(files: readonly ReportFile[], names: ReadonlySet<string>):
 function reasonToLeaveOut(
   report: Report,
   { kind, module }: OwnerJson,
-  { all, modules, importOnly }: Selection,
+  { all, modules, importOnly }: Pick<Selection, "all" | "modules" | "importOnly">,
 ): Exclude<keyof MemcheckJson["suppressed"], "suppressionFiles"> | null {
   const isNamed = modules.some((name) => module === name || module.startsWith(`${name}.`));
   if (all || isNamed) {
     return null;
   }
-  if (importOnly.has(signatureOf(report)) || isMadeAtImport(report)) {
-    return "importOnly";
+  if (kind !== "own" && !isBrokenObject(report, kind)) {
+    return kind === "library" ? "libraries" : kind;
   }
-  if (kind === "own" || isBrokenObject(report, kind)) {
-    return null;
-  }
-  return kind === "library" ? "libraries" : kind;
+  return isMadeAtImport(report) || importOnly.has(signatureOf(report)) ? "importOnly" : null;
+}
+
+/**
+ * Whether one of the reports would be shown that importing a library alone may cause. An extension of the program can
+ * not occur in such a run.
+ */
+export function mayBeOfImports(
+  files: readonly ReportFile[],
+  selection: Omit<Selection, "importOnly" | "suppressions" | "pythonAt">,
+): boolean {
+  const { owners } = selection;
+  return files.some(({ reports }) =>
+    reports.some((report) => {
+      const { owner } = owners.of(report);
+      const isAlike = ({ object }: NativeFrame) => owners.ofObject(object).kind !== "own";
+      return (
+        report.stack.slice(0, SIGNATURE_FRAMES).every(isAlike) &&
+        reasonToLeaveOut(report, owner, { ...selection, importOnly: new Set() }) === null
+      );
+    }),
+  );
 }
 
 /**

@@ -42,6 +42,8 @@ const UNDER_COUNT: Explanation = {
   ],
   fix: "At the place where the object was freed, remove the Py_DECREF, or add a Py_INCREF (Py_NewRef) where the reference is taken.",
 };
+const FREED_BY_PYTHON =
+  "The interpreter freed the object, because an extension had released a reference before. Check the extension functions that got this object, at or before the Python line: remove the Py_DECREF, or add a Py_INCREF (Py_NewRef).";
 const OVER_COUNT: Explanation = {
   title: "Leaked Python object (one reference too many)",
   explanation:
@@ -84,6 +86,15 @@ const BAD_FREE: Explanation = {
     "free() of memory from another allocator (PyMem_Malloc, PyObject_Malloc, new)",
   ],
   fix: "Free each block once, by its one owner, with the function that belongs to its allocation; set the pointer to NULL afterwards.",
+};
+const DOUBLE_FREE: Explanation = {
+  ...BAD_FREE,
+  title: "Double free",
+  explanation: "free() got a block that had been freed before.",
+  causes: [
+    "a block that is freed on the error path and again at the end",
+    "two owners that each free the block",
+  ],
 };
 const MISMATCH: Explanation = {
   title: "Freed by another family of functions",
@@ -191,6 +202,87 @@ const OTHER: Explanation = {
   fix: "See the manual of the tool for this kind.",
 };
 
+/** Causes and fixes where Python code calls C by ctypes or cffi. */
+const FOREIGN: ReadonlyMap<Explanation, Pick<Explanation, "causes" | "fix">> = new Map([
+  [
+    OUTSIDE,
+    {
+      causes: [
+        "a length argument that is larger than the buffer: check sizeof() and the terminating zero",
+        "an array or structure that is declared smaller in Python than in C",
+      ],
+      fix: "Pass len() or ctypes.sizeof() of the buffer itself, and compare the declared types with the C header.",
+    },
+  ],
+  [
+    AFTER_FREE,
+    {
+      causes: [
+        "an address that was kept after the library's function that frees it was called",
+        "an address in a buffer that Python freed, because nothing refers to the buffer object any more",
+      ],
+      fix: "Keep a Python reference to the buffer as long as C uses it, and do not use an address after it was freed.",
+    },
+  ],
+  [
+    BAD_FREE,
+    {
+      causes: [
+        "free() of the memory of a ctypes or cffi object, which Python frees by itself",
+        "an address that was cut to 32 bits because the function has no restype or argtypes",
+      ],
+      fix: "Free only what a C function allocated for you, once, with the function that its library names; set restype and argtypes to c_void_p.",
+    },
+  ],
+  [
+    DOUBLE_FREE,
+    {
+      causes: [
+        "an address that is passed to free() twice",
+        "free() of the memory of a ctypes or cffi object, which Python frees by itself",
+      ],
+      fix: "Free only what a C function allocated for you, once, with the function that its library names.",
+    },
+  ],
+  [
+    LEAK,
+    {
+      causes: [
+        "memory that a C function returned and that the program has to free",
+        "restype = c_char_p: Python copies the string, and the address is lost",
+      ],
+      fix: "Call the library's function that frees the block; declare restype = c_void_p if you need the address for it.",
+    },
+  ],
+  [
+    NULL_POINTER,
+    {
+      causes: ["None or 0 that was passed as a pointer", "a NULL result that was not checked"],
+      fix: "Check pointers for None before you pass them or read from them.",
+    },
+  ],
+  [
+    WILD_POINTER,
+    {
+      causes: [
+        "an address that was cut to 32 bits because the function has no restype or argtypes",
+        "an integer or a wrong type that was passed as a pointer",
+      ],
+      fix: "Set argtypes and restype of the function, with c_void_p or POINTER(...) for each pointer.",
+    },
+  ],
+  [
+    UNDER_COUNT,
+    {
+      causes: [
+        "ctypes.pythonapi.Py_DecRef of a reference that Python still uses",
+        ...UNDER_COUNT.causes,
+      ],
+      fix: "Remove the Py_DecRef, or call Py_IncRef where the reference is taken.",
+    },
+  ],
+]);
+
 /** Valgrind's kinds, then AddressSanitizer's. */
 const BY_KIND: readonly (readonly [RegExp, Explanation])[] = [
   [/^Uninit(?:Condition|Value)$/, UNINITIALISED],
@@ -211,6 +303,24 @@ const ALLOCATES_OBJECT =
   /^(?:_?PyObject_(?:GC_)?(?:New|NewVar|Malloc|Alloc\w*)|_?PyType_(?:GenericAlloc|AllocNoTrack)|Py\w+_(?:New|From\w+)|gc_alloc|_?PyLong_\w+|_?PyBytes_\w+)/;
 
 export function explain(report: Report): Explanation {
+  const found = explainKind(report);
+  const calledByHand = isForeignCall(report.stack) || isForeignCall(report.freed);
+  const change = calledByHand ? FOREIGN.get(found) : undefined;
+  if (change !== undefined) {
+    return { ...found, ...change };
+  }
+  const isFreedByExtension = callersOf(report.freed).some(({ object }) => !isInterpreter(object));
+  return found === UNDER_COUNT && !isFreedByExtension ? { ...found, fix: FREED_BY_PYTHON } : found;
+}
+
+/** Whether ctypes, or cffi without a compiler, took part: they call C functions through libffi. */
+function isForeignCall(stack: readonly NativeFrame[]): boolean {
+  return stack.some(
+    ({ function: name, object }) => name === "ffi_call" || /\/_ctypes\.[^/]*$/.test(object),
+  );
+}
+
+function explainKind(report: Report): Explanation {
   const { kind, isLeak, stack, freed, allocated } = report;
   if (isLeak) {
     return makesObject(stack) || isOfPython(stack) ? OVER_COUNT : LEAK;
@@ -220,6 +330,9 @@ export function explain(report: Report): Explanation {
   }
   if (/^Invalid(?:Read|Write|Jump)$/.test(kind) && freed.length + allocated.length > 0) {
     return freed.length > 0 ? AFTER_FREE : OUTSIDE;
+  }
+  if (/^(?:double-free|InvalidFree)$/.test(kind) && freed.length > 0) {
+    return DOUBLE_FREE;
   }
   const found = BY_KIND.find(([pattern]) => pattern.test(kind))?.[1];
   return found ?? (isCrash(report) || ACCESS.test(kind) ? explainAccess(report) : OTHER);
@@ -247,9 +360,13 @@ function isOfPython(frames: readonly NativeFrame[]): boolean {
   return caller !== undefined && isInterpreter(caller.object);
 }
 
-/** The first frame that is not of the C library or of the tool. */
+/** The frames that are not of the C library or of the tool. */
+function callersOf(frames: readonly NativeFrame[]): NativeFrame[] {
+  return frames.filter(({ object }) => object !== "" && !isSystem(object));
+}
+
 function callerOf(frames: readonly NativeFrame[]): NativeFrame | undefined {
-  return frames.find(({ object }) => object !== "" && !isSystem(object));
+  return callersOf(frames)[0];
 }
 
 /** The collector's links, then the reference count and the type: 32 bytes. */
@@ -279,7 +396,7 @@ function explainAccess({ kind, message, stack }: Report): Explanation {
     return special[1];
   }
   const leaf = callerOf(stack);
-  if (leaf !== undefined && isInterpreter(leaf.object)) {
+  if (leaf !== undefined && isInterpreter(leaf.object) && !isForeignCall(stack)) {
     return BROKEN_OBJECT;
   }
   const address = /address (0x[0-9a-f]+)/i.exec(message)?.[1];

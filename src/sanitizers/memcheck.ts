@@ -1,10 +1,10 @@
 /** `tidemark memcheck`: a program under Valgrind, its reports as a document. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { interpreterOf, type StartedPython } from "../inspect/index.js";
+import { checkedProgram, type StartedPython } from "../inspect/index.js";
 import type { OnProgress, Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
-import { damageOf, findingsOf, WEAK_LEAKS } from "./document.js";
+import { damageOf, findingsOf, mayBeOfImports, WEAK_LEAKS } from "./document.js";
 import { makesObject } from "./explanations.js";
 import { importOnlySignatures } from "./import_only.js";
 import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
@@ -35,13 +35,13 @@ export async function memcheckDocument(
   request: MemcheckRequest,
   onProgress: OnProgress,
 ): Promise<MemcheckJson> {
-  const { command, until, note, all, modules, suppressions, onElapsed } = request;
+  const { until, note, all, modules, suppressions, onElapsed } = request;
   const toolVersion = valgrindVersion();
   const suppressed = readSuppressions(suppressions);
-  const python = interpreterOf(command);
-  note(`${command[0]} runs under ${toolVersion}: 20 to 50 times slower`);
+  const { command, python } = checkedProgram(request.command);
+  note(`${command[0]} runs under ${toolVersion}, 20 to 100 times slower`);
   return await withReportFolder(async (folder) => {
-    const words = [...valgrindWords(folder, suppressions), ...command];
+    const words = [...valgrindWords(folder, { suppressions, all }), ...command];
     const environment = watchedEnvironment("memcheck", folder, {});
     const run = { command: words, environment, isShown: true, until, onElapsed };
     const end = await runTool(run);
@@ -50,8 +50,9 @@ export async function memcheckDocument(
       requireReports(files.length, "Valgrind", end);
     }
     const owners = new Owners(python);
+    const shown = withoutLiving(files, folder, all);
     const importOnly =
-      python === null || all
+      python === null || all || !mayBeOfImports(shown, { all, modules, owners })
         ? new Set<string>()
         : await importOnlySignatures({
             python,
@@ -64,7 +65,7 @@ export async function memcheckDocument(
     const intervals = new Map<Pid, XmlIntervals>(
       files.map(({ pid, reports }) => [pid, new XmlIntervals(folder, pid, reports)]),
     );
-    const found = findingsOf(withoutLiving(files, folder, all), {
+    const found = findingsOf(shown, {
       all,
       modules,
       importOnly,

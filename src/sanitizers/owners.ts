@@ -69,7 +69,7 @@ export class Owners {
 
   /**
    * The owner of a report: the nearest extension in its stack, otherwise in the stack that freed the block, then in
-   * the one that allocated it. A call by ctypes belongs to the program.
+   * the one that allocated it. A call by ctypes or cffi belongs to the program.
    */
   of({ stack, freed, allocated }: Report): { owner: OwnerJson; frame: NativeFrame | undefined } {
     let interpreter: { owner: OwnerJson; frame: NativeFrame } | null = null;
@@ -77,9 +77,10 @@ export class Owners {
       let isForeign = false;
       for (const frame of frames) {
         isForeign ||= frame.function === "ffi_call";
-        if (isForeign && /^_ctypes\./.test(basename(frame.object))) {
-          // The program calls C by hand: the interpreter only passes its arguments on.
-          return { owner: { module: "ctypes", kind: "own" }, frame: frames[0] };
+        const [, caller] = /^_(ctypes|cffi)(?:_backend)?\./.exec(basename(frame.object)) ?? [];
+        if (isForeign && caller !== undefined) {
+          // The program calls C by hand: these modules only pass its arguments on.
+          return { owner: { module: caller, kind: "own" }, frame: frames[0] };
         }
         const owner = this.ofObject(frame.object);
         if (owner.kind === "own" || owner.kind === "library") {

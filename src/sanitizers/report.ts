@@ -42,11 +42,22 @@ export interface ReportFile {
   readonly damage: string | null;
 }
 
+/** So many frames of a stack distinguish reports. */
+export const SIGNATURE_FRAMES = 12;
+
 /** Equal for reports that differ only in addresses. */
-export function signatureOf({ kind, isLeak, stack }: Report, depth = 12): string {
+export function signatureOf({ kind, isLeak, stack }: Report): string {
   const frames = stack
     .filter(({ object, function: name }) => object !== "" || name !== "")
-    .slice(0, depth)
+    .slice(0, SIGNATURE_FRAMES)
     .map((frame) => `${frame.function}@${frame.object.replace(/^.*\//, "")}`);
   return [isLeak ? "leak" : "error", kind, ...frames].join("|");
+}
+
+/** Without the frames in which faulthandler's handler ends the process by the signal again. */
+export function withoutRaise(frames: readonly NativeFrame[]): readonly NativeFrame[] {
+  const first = frames.findIndex(
+    ({ function: name }) => !/^(?:__)?(?:pthread_kill\w*|raise|restore_rt)$|^$/.test(name),
+  );
+  return frames.slice(Math.max(0, first));
 }

@@ -9,7 +9,7 @@
  *         #0|...                                                       #0|...
  */
 import type { Pid } from "../model/base/units.js";
-import type { NativeFrame, Report, ReportFile } from "./report.js";
+import { type NativeFrame, type Report, type ReportFile, withoutRaise } from "./report.js";
 
 /** For the option stack_trace_format. */
 export const FRAME_FORMAT = "    #%n|%p|%f|%s|%l|%m";
@@ -67,7 +67,14 @@ export function readSanitizerText(text: string, pid: Pid): ReportFile {
   }
   return {
     pid,
-    reports: reports.map((report): Report => ({ ...report, pid, thread: 0 })),
+    reports: reports.map(
+      (report): Report => ({
+        ...report,
+        stack: /^(?:FPE|ABRT|ILL)$/.test(report.kind) ? withoutRaise(report.stack) : report.stack,
+        pid,
+        thread: 0,
+      }),
+    ),
     counts: reports.map(() => 1),
     damage:
       leftOut > 0 ? `${leftOut} reports beyond the first ${MOST_REPORTS} were left out` : null,
@@ -96,7 +103,8 @@ function reportOf(line: string, offset: number): OpenReport | null {
       ) ?? [];
     const place =
       address === undefined ? "" : ` at address 0x${address.slice(2).replace(/^0+(?=.)/, "")}`;
-    return { ...empty, isLeak: false, kind, message: `${kind}${words}${place}`.trim() };
+    const message = `${kind}${words}${place}`.trim().replace(/ on$/, "");
+    return { ...empty, isLeak: false, kind, message };
   }
   const runtime = RUNTIME_ERROR.exec(line);
   return runtime === null

@@ -116,7 +116,7 @@ function reportElapsed(onElapsed: ToolRequest["onElapsed"]): () => void {
 
 /** For `limits`: the effect of an interrupt on the findings. */
 export const INTERRUPTED =
-  "Interrupted: these are the findings up to then, and leaks of blocks that the program still needed may be among them.";
+  "Interrupted: the rest of the program was not checked, and a leak may be a block that the program still needed.";
 
 /** Throws TM-E091 if a tool left no report at all. */
 export function requireReports(count: number, tool: string, { exitCode, signal }: GroupEnd): void {

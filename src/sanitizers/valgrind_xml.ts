@@ -14,7 +14,7 @@
  */
 import { SaxesParser } from "saxes";
 import { toolRunFailed } from "../model/errors/tool_errors.js";
-import type { NativeFrame, Report, ReportFile } from "./report.js";
+import { type NativeFrame, type Report, type ReportFile, withoutRaise } from "./report.js";
 
 const OLDEST_PROTOCOL = 4;
 const NEWEST_PROTOCOL = 6;
@@ -106,18 +106,25 @@ export class ValgrindReader {
     };
   }
 
-  /** faulthandler lets the faulting instruction run again, so its error is reported twice. */
+  /**
+   * faulthandler lets the faulting instruction run again, so its error is reported twice, and the stack of the crash may
+   * be incomplete.
+   */
   #countOnce(): void {
-    const crash = this.#reports.find(({ kind }) => kind === "FatalSignal");
+    const ended = this.#reports.findIndex(({ kind }) => kind === "FatalSignal");
+    const crash = this.#reports[ended];
     const at = this.#reports.findIndex(
       ({ kind, stack }) =>
         kind !== "FatalSignal" &&
         stack[0] !== undefined &&
         stack[0].address === crash?.stack[0]?.address,
     );
-    const count = this.#counts[at] ?? 0;
+    const [error, count = 0] = [this.#reports[at], this.#counts[at]];
     if (count > 1) {
       this.#counts[at] = count - 1;
+    }
+    if (crash !== undefined && error !== undefined && error.stack.length > crash.stack.length) {
+      this.#reports[ended] = { ...crash, stack: error.stack };
     }
   }
 
@@ -274,14 +281,6 @@ export class ValgrindReader {
       offset: report.offset,
     });
   }
-}
-
-/** Without the frames in which faulthandler's handler ends the process by the signal again. */
-function withoutRaise(frames: readonly NativeFrame[]): readonly NativeFrame[] {
-  const first = frames.findIndex(
-    ({ function: name }) => !/^(?:__)?(?:pthread_kill\w*|raise|restore_rt)$|^$/.test(name),
-  );
-  return frames.slice(Math.max(0, first));
 }
 
 /**

@@ -15,8 +15,11 @@ import { printAllocators } from "../screens/allocators.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
 
+/** The settings that are compared with glibc, the first one. */
+const COMPARED = ALLOCATOR_NAMES.slice(1);
+
 interface AllocatorsOptions extends CommonOptions {
-  readonly rounds: number;
+  readonly rounds?: number;
   readonly only?: readonly AllocatorName[];
   readonly python?: string;
 }
@@ -35,15 +38,10 @@ export function buildCommand(): Command {
     )
     .option(
       "--rounds <n>",
-      "runs of each setting, at least 2; more rounds narrow the intervals",
+      "runs of each setting, at least 2 (default: 5, then up to 15 of those that are undecided)",
       parseRounds,
-      5,
     )
-    .option(
-      "--only <names>",
-      `compare only these with glibc: ${ALLOCATOR_NAMES.slice(1).join(", ")}`,
-      parseNames,
-    );
+    .option("--only <names>", `compare only these with glibc: ${COMPARED.join(", ")}`, parseNames);
   withProgram(command);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -61,7 +59,7 @@ async function allocators(words: string[], options: AllocatorsOptions): Promise<
   if (note !== null && options.quiet !== true) {
     printNote(note);
   }
-  const { rounds, only = null } = options;
+  const { rounds = null, only = null } = options;
   const document = await withInterrupt((until) =>
     withProgress("allocators", "runs", options, (onProgress) =>
       compareAllocators({ command, rounds, only, until }, onProgress),
@@ -84,11 +82,9 @@ function parseRounds(text: string): number {
 
 function parseNames(text: string): AllocatorName[] {
   return text.split(",").map((word) => {
-    const name = ALLOCATOR_NAMES.find((known) => known === word.trim());
+    const name = COMPARED.find((known) => known === word.trim());
     if (name === undefined) {
-      throw new InvalidArgumentError(
-        `a list of ${ALLOCATOR_NAMES.join(", ")}, separated by commas`,
-      );
+      throw new InvalidArgumentError(`a list of ${COMPARED.join(", ")}, separated by commas`);
     }
     return name;
   });

@@ -8,7 +8,13 @@ import { withOptionalProgram } from "../options/program_words.js";
 import { requireLinux } from "../options/requirements.js";
 import { shellWord } from "../text/command_words.js";
 import { printNote } from "../text/output.js";
-import { elapsedNote, reportFindings, type ToolOptions, withToolOptions } from "./tool_run.js";
+import {
+  elapsedNote,
+  reportFindings,
+  requireOutput,
+  type ToolOptions,
+  withToolOptions,
+} from "./tool_run.js";
 
 interface AsanOptions extends ToolOptions {
   readonly build?: string;
@@ -52,15 +58,15 @@ async function asan(words: string[], options: AsanOptions): Promise<void> {
   }
   const note = (line: string) => (quiet === true ? undefined : printNote(line));
   const command = words.length === 0 ? [] : [...chooseProgram(words, options.python).command];
+  await requireOutput(options);
   const onElapsed = elapsedNote("asan", options);
   await withInterrupt(async (until) => {
     const builds: string[] = [];
     if (build !== undefined) {
-      note(`builds ${build} with AddressSanitizer`);
       const python = options.python ?? "python3";
       const target =
         command.length === 0 ? [...chooseProgram(["-c", ""], python).command] : command;
-      builds.push(await buildForAsan({ folder: build, command: target, until }));
+      builds.push(await buildForAsan({ folder: build, command: target, until, note }));
     }
     if (command.length === 0) {
       const [folder = ""] = builds;

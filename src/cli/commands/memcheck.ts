@@ -7,7 +7,13 @@ import { withProgram } from "../options/program_words.js";
 import { requireLinux } from "../options/requirements.js";
 import { printNote } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
-import { elapsedNote, reportFindings, type ToolOptions, withToolOptions } from "./tool_run.js";
+import {
+  elapsedNote,
+  reportFindings,
+  requireOutput,
+  type ToolOptions,
+  withToolOptions,
+} from "./tool_run.js";
 
 export const about: CommandAbout = {
   group: "record",
@@ -43,6 +49,7 @@ interface MemcheckOptions extends ToolOptions {
 async function memcheck(words: string[], options: MemcheckOptions): Promise<void> {
   requireLinux();
   const { command } = chooseProgram(words, options.python);
+  await requireOutput(options);
   const { all = false, module: modules = [], quiet, suppressions = [] } = options;
   const note = (line: string) => (quiet === true ? undefined : printNote(line));
   const onElapsed = elapsedNote("memcheck", options);

@@ -16,7 +16,7 @@ import {
 import { PERIOD_HELP, parsePeriod } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
 import { selectSites } from "../options/select_sites.js";
-import { crashNotes, isMemoryFault } from "../screens/crash.js";
+import { crashNotes, isNativeFault } from "../screens/crash.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
@@ -117,7 +117,7 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
     printVerdict(screen, diagnosis);
   }
-  if (options.quiet !== true && isMemoryFault(result.signal)) {
+  if (options.quiet !== true && isNativeFault(result.signal)) {
     printNotes(crashNotes(recording.meta.command));
   }
 }

@@ -7,7 +7,7 @@ import type { Millis } from "../../model/base/units.js";
 import type { MemcheckJson } from "../../model/documents/memcheck_document.js";
 import { runInterrupted } from "../../model/errors/tool_errors.js";
 import { ownKind } from "../files/own_files.js";
-import { writeWhole } from "../files/write_whole.js";
+import { requireWritable, writeWhole } from "../files/write_whole.js";
 import { parseCount } from "../options/options.js";
 import { printMemcheck } from "../screens/memcheck.js";
 import { printNote, screenOf } from "../text/output.js";
@@ -54,6 +54,13 @@ export function elapsedNote(tool: string, { quiet, json }: ToolOptions) {
       : undefined;
 }
 
+/** Checks before the program runs that its findings can be written. Throws TM-E017, TM-E004. */
+export async function requireOutput({ json, force }: ToolOptions): Promise<void> {
+  if (json !== undefined) {
+    await requireWritable(json, { force, isOwn: ownKind("document") });
+  }
+}
+
 /** Prints and writes the findings, and sets the exit code. Throws TM-E093 after an interrupt. */
 export async function reportFindings(
   document: MemcheckJson,
@@ -63,12 +70,12 @@ export async function reportFindings(
   const { json, force, quiet, top = DEFAULT_TOP } = options;
   const { errors, leaks, exitCode, signal } = document;
   const isFinding = errors.length + leaks.length > 0;
+  if (isFinding || quiet !== true) {
+    printMemcheck(screenOf(process.stderr), document, top);
+  }
   if (json !== undefined) {
     const text = `${JSON.stringify(document, null, 2)}\n`;
     await writeWhole(json, { force, isOwn: ownKind("document") }, (file) => writeFile(file, text));
-  }
-  if (isFinding || quiet !== true) {
-    printMemcheck(screenOf(process.stderr), document, top);
   }
   if (isInterrupted) {
     throw runInterrupted(

@@ -1,4 +1,12 @@
-import { mkdirSync, readdirSync, realpathSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import {
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { constants } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { badUsage, fileUnusable, TidemarkError } from "../../model/errors/errors.js";
@@ -32,6 +40,21 @@ export async function writeWhole(
     await write(neighbour);
     renameSync(neighbour, place);
   });
+}
+
+/** Throws what `writeWhole` would throw, before the work whose result is to be written. */
+export async function requireWritable(path: string, replacing: Replacing): Promise<void> {
+  const existing = statOf(path);
+  if (existing?.isDirectory()) {
+    throw fileUnusable(path, "write", "it is a directory");
+  }
+  requireReplaceable(path, replacing);
+  if (existing === undefined || existing.isFile()) {
+    const place = existing === undefined ? path : realpathSync(path);
+    const neighbour = join(dirname(place), `.${basename(place)}.${process.pid}.part`);
+    await saying(path, async () => writeFileSync(neighbour, ""));
+    removeIfThere(neighbour);
+  }
 }
 
 /** A folder left by a killed run of our own: it contains no table and no foreign file. */

@@ -3,10 +3,15 @@ import { formatBytes, formatDuration } from "../../model/base/numbers.js";
 import type { AllocatorsJson, ChangeJson } from "../../model/documents/allocators_document.js";
 import { formatTable, type Screen } from "../text/output.js";
 
+/** The start of the reason of a setting that was tried. */
+const FAILED = /^the program failed under it: /;
+
 export function printAllocators(screen: Screen, document: AllocatorsJson): void {
   const { trials, rounds, recommendation, skipped, limits, best } = document;
   screen.line();
-  screen.line(screen.paint.bold(`Medians of ${rounds} rounds; changes with 95 % intervals`));
+  const fewest = Math.min(rounds, ...trials.map(({ runs }) => runs.length));
+  const range = fewest === rounds ? `${rounds}` : `${fewest} to ${rounds}`;
+  screen.line(screen.paint.bold(`Medians of ${range} rounds; changes with 95 % intervals`));
   const right = (title: string) => ({ title, align: "right" as const });
   const rows = trials.map((trial) => [
     trial.title,
@@ -36,7 +41,12 @@ export function printAllocators(screen: Screen, document: AllocatorsJson): void 
   }
   for (const { allocator, reason, install } of skipped) {
     const next = install === undefined ? "" : `; ${install}`;
-    screen.line(screen.paint.dim(`Not tried: ${allocator}: ${reason}${next}`));
+    const failure = reason.replace(FAILED, "");
+    screen.line(
+      failure === reason
+        ? screen.paint.dim(`Not tried: ${allocator}: ${reason}${next}`)
+        : screen.paint.red(`The program fails under ${allocator}: ${failure}`),
+    );
   }
   for (const limit of limits) {
     for (const line of screen.wrap(limit, 0)) {

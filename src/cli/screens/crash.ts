@@ -1,11 +1,13 @@
-/** What to run next after a program that was ended by a memory fault. */
+/** What to run next after a program that was ended by a fault of native code. */
 import { constants } from "node:os";
 import { canCompileForAsan, hasValgrind } from "../../sanitizers/index.js";
 import { shellWord } from "../text/command_words.js";
 
-/** A segmentation fault or a bus error. */
-export function isMemoryFault(signal: number | null): boolean {
-  return signal === constants.signals.SIGSEGV || signal === constants.signals.SIGBUS;
+const { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT } = constants.signals;
+
+/** A fault of native code; the C library calls abort() when it finds that the heap is damaged. */
+export function isNativeFault(signal: number | null): boolean {
+  return signal !== null && [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT].includes(signal);
 }
 
 /** One sentence with the command: Valgrind needs no rebuild; without it, the compiler's sanitizer. */

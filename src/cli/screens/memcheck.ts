@@ -16,6 +16,8 @@ const LEADS =
   /^(?:_?PyEval_|_?PyObject_(?:Make)?(?:Tp)?(?:Vectorc|C)all|_?PyVectorcall|cfunction_|method_vectorcall|_?PyFunction_|object_vacall|type_call|slot_tp_|__Pyx_CyFunction_)/;
 /** The tool's replacements for malloc and similar functions. */
 const STAND_IN = /\/vgpreload_|\/libsanitizer\/|\/lib(?:asan|clang_rt)[^/]*$/;
+/** Passes a call by ctypes or cffi on to C. */
+const FOREIGN = /^ffi_call|^0x[0-9A-F]+ \/.*\/libffi/;
 /** Templates of C++ libraries: only their caller is informative. */
 const TEMPLATES = /\/include\/(?:c\+\+|pybind11|nanobind|boost)\//;
 
@@ -46,12 +48,27 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
   if (owners.length === 0) {
     screen.line();
   }
-  const hidden = hiddenLine(document);
-  for (const line of [...(hidden === null ? [] : [hidden]), ...limits]) {
+  const notes = [moreLine(document, top), endLine(document), hiddenLine(document), ...limits];
+  for (const line of notes.filter((note) => note !== null)) {
     for (const part of screen.wrap(oneLine(line, 1_000), 0)) {
       screen.line(screen.paint.dim(part));
     }
   }
+}
+
+function moreLine({ errors, leaks }: MemcheckJson, top: number): string | null {
+  const more = top === 0 ? 0 : errors.length + leaks.length - top;
+  return more > 0
+    ? `${formatCount(more)} more finding${more === 1 ? "" : "s"}: --top 0 shows all.`
+    : null;
+}
+
+/** How the program ended by itself; AddressSanitizer ends it after an error. */
+function endLine({ tool, errors, exitCode, signal }: MemcheckJson): string | null {
+  if (signal !== null) {
+    return tool === "asan" && errors.length > 0 ? null : `The program was ended by ${signal}.`;
+  }
+  return exitCode === 0 || exitCode === null ? null : `The program's exit code was ${exitCode}.`;
 }
 
 function headline(document: MemcheckJson): string {
@@ -67,7 +84,7 @@ function headline(document: MemcheckJson): string {
     errors.length + leaks.length > 0
       ? `${count(errors.length, "memory error")}, ${leaked}`
       : leaksKnown
-        ? "No memory errors and no leaks"
+        ? `No memory errors and no leaks${document.limits.length === 0 ? "" : " in what could be checked"}`
         : "No memory errors, leaks unknown";
   const where = processes.length > 1 ? ` in ${processes.length} processes` : "";
   return `${found}${where} (${tool === "asan" ? "AddressSanitizer, " : ""}${toolVersion})`;
@@ -110,9 +127,15 @@ function printAdvice(screen: Screen, { causes, fix }: MemoryErrorJson | MemoryLe
   screen.line();
 }
 
-/** Without the tool's own frames, and down to the call from Python code, whose frames are shown as Python's own. */
-function printStack(screen: Screen, label: string, stack: readonly FrameJson[]): void {
-  const called = stack.filter(({ file }, index) => index > 1 || !STAND_IN.test(file));
+/**
+ * Without the tool's own frames, and down to the call from Python code, whose frames are shown as Python's own. `free`
+ * and the like are shown if ctypes or cffi called them.
+ */
+function printStack(screen: Screen, label: string, whole: readonly FrameJson[]): void {
+  const passedOn = whole.findIndex((frame) => FOREIGN.test(`${frame.function} ${frame.file}`));
+  const stack = passedOn > 0 ? whole.slice(0, passedOn) : whole;
+  const ofProgram = stack.filter(({ file }, index) => index > 1 || !STAND_IN.test(file));
+  const called = ofProgram.length > 0 ? ofProgram : stack;
   const plain = called.filter(({ file }) => !TEMPLATES.test(file));
   const own = plain.length > 0 ? plain : called;
   const end = own.findIndex(({ function: name }) => LEADS.test(name));

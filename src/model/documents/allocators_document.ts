@@ -11,7 +11,10 @@ export type AllocatorName =
   | "mimalloc"
   | "tcmalloc";
 
-/** A relative change to plain glibc: -0.2 is 20 % less. The 95 % interval holds for all settings of a comparison together. */
+/**
+ * A relative change to plain glibc: -0.2 is 20 % less. The 95 % interval holds for all settings of a comparison together,
+ * however often rounds were added.
+ */
 export interface ChangeJson {
   value: number;
   low: number;
@@ -58,11 +61,12 @@ export interface AllocatorTrialJson {
 export interface AllocatorsJson {
   schema: "tidemark.allocators/1";
   command: string[];
+  /** Of glibc; settings that were decided earlier have fewer `runs`. */
   rounds: number;
   trials: AllocatorTrialJson[];
-  /** The setting that uses clearly less memory than glibc; null: no setting makes a difference. */
+  /** The setting that uses clearly less memory than glibc; null: glibc should be kept. */
   best: AllocatorName | null;
-  /** One sentence. */
+  /** One to three sentences. */
   recommendation: string;
   /** Settings that were not tried, or failed. */
   skipped: { allocator: AllocatorName; reason: string; install?: string }[];

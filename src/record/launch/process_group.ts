@@ -6,7 +6,7 @@ import { type ChildProcess, type StdioOptions, spawn } from "node:child_process"
 import { setTimeout as sleep } from "node:timers/promises";
 import { isatty } from "node:tty";
 import { descendantsOf, listPids, readEnvironment } from "../../linux/index.js";
-import type { Millis } from "../../model/base/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 
 export interface GroupEnd {
   readonly exitCode: number | null;
@@ -59,7 +59,7 @@ export function startGroup(request: GroupRequest): Group {
     endsDaemons,
   } = request;
   const [program = "", ...words] = command;
-  const isOnTerminal = isShown && (isatty(0) || isatty(2));
+  const isOnTerminal = isShown && [0, 1, 2].some(isatty);
   const mark = `${process.pid}.${++marks}`;
   const child = spawn(program, words, {
     env: { ...environment, [MARK]: mark },
@@ -95,6 +95,7 @@ export function startGroup(request: GroupRequest): Group {
   if (until.aborted) {
     interrupt();
   }
+  const stopFollowing = isOnTerminal ? followStops(marked) : () => {};
   const end = new Promise<GroupEnd>((settle) => {
     child.once("error", (error) =>
       settle({ exitCode: null, signal: null, startFailure: error.message }),
@@ -102,6 +103,7 @@ export function startGroup(request: GroupRequest): Group {
     child.once("exit", (exitCode, signal) => settle({ exitCode, signal, startFailure: null }));
   }).finally(async () => {
     until.removeEventListener("abort", interrupt);
+    stopFollowing();
     clearTimeout(grace);
     const last = performance.now() + lingerMs;
     while (!until.aborted && performance.now() < last && marked().length > 0) {
@@ -110,6 +112,28 @@ export function startGroup(request: GroupRequest): Group {
     stop();
   });
   return { child, end };
+}
+
+/**
+ * From now on, Ctrl-Z also stops processes that ignore SIGTSTP, as those under Valgrind do. Returns a function that
+ * ends this.
+ */
+function followStops(processes: () => Pid[]): () => void {
+  const onStop = () => {
+    const stopped = processes();
+    for (const pid of stopped) {
+      signalTo(pid, "SIGSTOP");
+    }
+    process.off("SIGTSTP", onStop);
+    // Stops this process until the shell continues it. Without a shell that could, the kernel ignores the signal.
+    signalTo(process.pid, "SIGTSTP");
+    process.on("SIGTSTP", onStop);
+    for (const pid of stopped) {
+      signalTo(pid, "SIGCONT");
+    }
+  };
+  process.on("SIGTSTP", onStop);
+  return () => process.off("SIGTSTP", onStop);
 }
 
 /** `target` negative: to the process group. */

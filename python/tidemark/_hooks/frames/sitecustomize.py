@@ -15,6 +15,9 @@ def _watch_memcheck(folder):
     whether this is the main thread, frames]. There is a line for each thread that can have made the error: the one that
     notices it, and those that are in a C function, which may have released the GIL.
     """
+    if "vgpreload" not in os.environ.get("LD_PRELOAD", ""):
+        return  # Valgrind does not run this process: it does not follow set-user-ID programs, for example
+
     import threading
 
     out_path = ""
@@ -25,9 +28,13 @@ def _watch_memcheck(folder):
         _write_faults(folder)
         calls.begin(os.path.join(folder, "valgrind.%d.xml" % os.getpid()))
 
-    def note(before, now, is_exact, frame):
+    in_c_function, before_frame = 0, 2  # enum place of calls.c
+
+    def note(before, now, place, frame):
         thread = threading.get_ident()
-        write(before, now, bool(is_exact), thread, frame)
+        if place == before_frame and frame.f_back is not None:
+            frame = frame.f_back
+        write(before, now, place == in_c_function, thread, frame)
         others = sys._current_frames()
         for other in calls.callers():
             if other != thread and other in others:

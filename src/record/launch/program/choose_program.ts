@@ -216,7 +216,7 @@ class Chooser {
           name,
           "it is not executable, and neither its name nor its first line identifies it as Python",
           126,
-          `if it is Python: tidemark run -- python3 ${name}`,
+          `if it is Python, name the interpreter: python3 ${name}`,
         );
       case "data":
         return programNotStarted(
