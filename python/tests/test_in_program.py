@@ -286,10 +286,26 @@ class Programs(unittest.TestCase):
                 if name.endswith(".py"):
                     with open(os.path.join(folder, name)) as source, open(os.path.join(package, name), "w") as copy:
                         copy.write(source.read())
-            program = "import tidemark\ntry: tidemark.start()\nexcept RuntimeError as error: print(error)"
+            program = """
+import tidemark
+try: tidemark.start()
+except RuntimeError as error: print(error)
+@tidemark.profile
+def one(): return 1
+@tidemark.profile
+def two(): return one() + 1
+with tidemark.measure() as block: pass
+measured = tidemark.measure(two)
+print(measured.result, measured.lines(), block.growth_bytes, measured)
+"""
             ended = subprocess.run([sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {place!r})\n{program}"],
-                                   stdout=subprocess.PIPE, text=True, env={"PATH": "/nowhere"})
-        self.assertIn("pip install tidemark-profiler", ended.stdout)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={"PATH": "/nowhere"})
+        first, second, reason = ended.stdout.splitlines()
+        self.assertRegex(first, "libtidemark.so is not installed here.*pip install tidemark-profiler$")
+        self.assertRegex(second, r"^2 \[\] None peak RSS ")
+        self.assertEqual(reason, f"only RSS was measured: {first}")
+        # A decorator leaves the program running, and the reason is printed once.
+        self.assertEqual(ended.stderr, f"tidemark: no figures for @tidemark.profile: {first}\n")
 
     def test_a_recorded_program_may_measure_itself(self):
         launcher = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(tidemark.__file__))), "bin", "tidemark")
@@ -313,6 +329,9 @@ class FreeThreaded(unittest.TestCase):
     def test_is_refused_in_one_line(self):
         with self.assertRaisesRegex(RuntimeError, "free-threaded build"):
             tidemark.start()
+        measured = tidemark.measure(fill, 100)
+        self.assertEqual(len(measured.result), 100)
+        self.assertRegex(str(measured), r"^peak RSS .*\nonly RSS was measured: .*free-threaded build[^\n]*$")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ from ._figures import (
     Frame,
     MeasuredLine,
     execution_cells,
+    function_name,
     is_installed,
+    name_of,
     signed_text_of,
     table_rows,
     text_of,
@@ -33,19 +35,19 @@ LineOf = Callable[[Tuple[Frame, ...]], Optional[Frame]]
 
 
 class _Shown:
-    """The parts that both profiles share. ``shell`` is only used while it is made, so that it is not kept."""
+    """The parts that both profiles share."""
 
     title = ""
 
-    def __init__(self, shell: Any, measured: Any, error: Optional[BaseException]) -> None:
+    def __init__(self, measured: Any, error: Optional[BaseException]) -> None:
         self.measurement = measured.measurement
-        self.problem: str = measured.problem
         self.device = (measured.device.growth_bytes, measured.device.peak_bytes)
         self.ended = "" if error is None else _ending_of(error)
         self._names: Dict[str, str] = {}
         self._launcher = os.path.realpath(sys.argv[0])
+        # The names are kept because the numbers of cells change when they run again.
         for line in self.measurement.lines(self._own_frame):
-            self._name(shell, line.file)
+            self._name(line.file)
 
     def _own_frame(self, stack: Tuple[Frame, ...]) -> Optional[Frame]:
         """The innermost frame of the user's code. IPython's own work, which has none, is left out."""
@@ -54,14 +56,14 @@ class _Shown:
     def _is_users(self, file: str) -> bool:
         return not is_installed(file) and file != "<string>" and os.path.realpath(file) != self._launcher
 
-    def _name(self, shell: Any, file: str) -> None:
-        """Cells as In[3]; IPython compiles them under the name of a temporary file."""
-        name_of = getattr(shell.compile, "format_code_name", None)
-        known = name_of(file) if name_of is not None else None
-        self._names[file] = known[1] if known else _short(file)
+    def _name(self, file: str) -> None:
+        self._names[file] = _short(name_of(file))
 
     def place_of(self, line: MeasuredLine) -> str:
         return f"{self._names.get(line.file, line.file)}:{line.line}"
+
+    def source_of(self, line: MeasuredLine) -> str:
+        return linecache.getline(line.file, line.line).rstrip()
 
     def head(self) -> str:
         """One line: peak, growth, allocations, seconds."""
@@ -80,12 +82,8 @@ class _Shown:
     def notes(self) -> List[str]:
         notes = [f"The code ended with {self.ended}."] if self.ended else []
         if self.measurement.problem:
-            notes.append(self.measurement.problem)
-        if self.problem:
-            notes.append(f"Only RSS was measured: {self.problem}")
-        elif self.measurement.growth_bytes is not None and not self.measurement.lines(self._own_frame):
-            notes.append("No allocation was sampled.")
-        elif any(line.peak_bytes is None for line in self.measurement.lines()):
+            notes.append(f"{self.measurement.problem[0].upper()}{self.measurement.problem[1:]}")
+        if any(line.peak_bytes is None for line in self.measurement.lines()):
             notes.append("The process was recorded before, so the peak by line is unknown.")
         return notes
 
@@ -95,15 +93,16 @@ class _Shown:
     def __repr__(self) -> str:
         rows = [f"tidemark {self.title}: {self.head()}", *self.notes()]
         for title, lines in self.tables():
-            table = table_rows(lines, self.place_of)
+            table = table_rows(lines, lambda line: f"{self.place_of(line)}  {self.source_of(line).strip()}".rstrip())
             rows += [title, *table] if table else []
         return "\n".join(rows)
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes())
         tables = "".join(self._table(title, lines) for title, lines in self.tables() if lines)
+        head = self.head().replace("+-", "\N{PLUS-MINUS SIGN}")
         return (
-            f'<div class="tidemark" style="{_STYLE}"><div><b>Tidemark</b> {escape(self.title)}: {escape(self.head())}</div>'
+            f'<div class="tidemark" style="{_STYLE}"><div><b>Tidemark</b> {escape(self.title)}: {escape(head)}</div>'
             f"{notes}{tables}</div>"
         )
 
@@ -132,7 +131,7 @@ class _Shown:
         numbers = "".join(f'<td style="{_NUMBER}"{error if measured else ""}>{cell}</td>' for cell in cells)
         width = round(100 * _size(line) / largest)
         bar = f'<div style="width:{width}%;height:.8em;background:#3b82c4;border-radius:2px"></div>' if width else ""
-        source = linecache.getline(line.file, line.line).rstrip()[:_LONGEST_LINE]
+        source = self.source_of(line)[:_LONGEST_LINE]
         return (
             f'<tr>{numbers}<td style="width:80px;min-width:80px;padding:0;background:none">{bar}</td>'
             f'<td style="{_NUMBER}">{escape(self.place_of(line))}</td><td style="{_CODE}">{escape(source)}</td></tr>'
@@ -149,23 +148,27 @@ class CellProfile(_Shown):
 
     def __init__(
         self,
-        shell: Any,
+        number: int,
         measured: Any,
         source: str,
         top: int,
         error: Optional[BaseException],
         file: Optional[str] = None,
     ) -> None:
-        super().__init__(shell, measured, error)
-        self.title = f"In[{number_of_cell(shell)}]"
+        super().__init__(measured, error)
+        self.title = f"In[{number}]"
         self._top = top
         if file is not None:
-            self._name(shell, file)
+            self._name(file)
         for path in self.measurement.files():
             if path not in self._names:
-                self._name(shell, path)
+                self._name(path)
         self._file = file or next((path for path, name in self._names.items() if name == self.title), None)
-        self._length = source.count("\n") + 1
+        self._source = _as_written(source, linecache.getlines(self._file) if self._file else [])
+
+    def notes(self) -> List[str]:
+        nothing = self.measurement.growth_bytes is not None and not self.lines()
+        return [*super().notes(), "No allocation was sampled."] if nothing else super().notes()
 
     def lines(self) -> List[MeasuredLine]:
         """Your own code's lines, the largest first."""
@@ -182,9 +185,13 @@ class CellProfile(_Shown):
 
     def _table(self, title: str, lines: List[MeasuredLine]) -> str:
         """The page shows the whole source of a cell of usual length, with bars beside the lines."""
-        if lines and lines[0].file == self._file and self._length <= _LONGEST_SOURCE:
-            lines = _with_all(lines, range(1, self._length + 1))
+        if lines and lines[0].file == self._file and len(self._source) <= _LONGEST_SOURCE:
+            lines = _with_all(lines, range(1, len(self._source) + 1))
         return super()._table(title, lines)
+
+    def source_of(self, line: MeasuredLine) -> str:
+        is_written = line.file == self._file and line.line <= len(self._source)
+        return self._source[line.line - 1] if is_written else super().source_of(line)
 
     def _of_cell(self, stack: Tuple[Frame, ...]) -> Optional[Frame]:
         return next((frame for frame in stack if frame.file == self._file), None)
@@ -195,18 +202,17 @@ class FunctionProfile(_Shown):
 
     def __init__(
         self,
-        shell: Any,
         measured: Any,
         codes: List[CodeType],
         lines_in: Callable[..., LineOf],
         error: Optional[BaseException],
     ) -> None:
-        super().__init__(shell, measured, error)
-        self.title = ", ".join(code.co_name for code in codes)
+        super().__init__(measured, error)
+        self.title = ", ".join(map(function_name, codes))
         self._codes = codes
         self._lines_in = lines_in
         for code in codes:
-            self._name(shell, code.co_filename)
+            self._name(code.co_filename)
 
     def lines(self) -> List[MeasuredLine]:
         """The functions' lines, each with what the code that it calls allocates."""
@@ -216,17 +222,31 @@ class FunctionProfile(_Shown):
         tables = []
         for code in self._codes:
             lines = self.measurement.lines(self._lines_in(code))
-            place = f"{code.co_name} ({self._names[code.co_filename]}:{code.co_firstlineno})"
-            title = place if lines else f"{place}: no allocation of it was sampled"
+            place = f"{function_name(code)} ({self._names[code.co_filename]}:{code.co_firstlineno})"
+            title = place if lines else f"{place}: no allocation in it was sampled"
             tables.append((title, sorted(lines, key=lambda line: line.line)))
         return tables
 
     def _table(self, title: str, lines: List[MeasuredLine]) -> str:
-        code = next(code for code in self._codes if title.startswith(f"{code.co_name} ("))
+        code = next(code for code in self._codes if title.startswith(f"{function_name(code)} ("))
         return super()._table(title, _with_all(lines, _span(code)))
 
     def notes(self) -> List[str]:
         return [*super().notes(), *(title for title, lines in self.tables() if not lines)]
+
+
+def _as_written(source: str, compiled: List[str]) -> List[str]:
+    """The lines of a cell as its author wrote them, which IPython compiles in another form: ``%%tidemark``, ``!ls``.
+
+    Falls back to the compiled lines where IPython joined some of them, because the numbers are theirs.
+    """
+    written = source.strip("\n").split("\n")
+    lines = [line.rstrip("\n") for line in compiled]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if len(lines) < len(written) and lines and lines[-1].startswith("get_ipython().run_cell_magic("):
+        return written[: len(lines)]  # the rest is the text that another cell magic runs
+    return written if len(written) == len(lines) or not lines else lines
 
 
 def _with_all(lines: List[MeasuredLine], numbers: range) -> List[MeasuredLine]:

@@ -5,8 +5,10 @@ errors.
 """
 
 import linecache
+import sys
 import sysconfig
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from types import CodeType
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 #: Code of the interpreter and of installed packages.
 INSTALLED = tuple(
@@ -52,7 +54,7 @@ class Line(NamedTuple):
     python_bytes: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}  {text_of(self.live_bytes)}  {source_of(self.file, self.line)}"
+        return f"{place_of(self)}  {text_of(self.live_bytes)}  {source_of(self.file, self.line)}"
 
 
 class Snapshot:
@@ -124,7 +126,7 @@ class Change(NamedTuple):
         mark = "  (noise)" if self.is_noise else ""
         return (
             f"{signed_text_of(self.growth_bytes)} +-{text_of(2 * self.error_bytes)}  "
-            f"{self.file}:{self.line}  {source_of(self.file, self.line)}{mark}"
+            f"{described(self)}{mark}"
         )
 
 
@@ -222,6 +224,30 @@ def _root_of_squares(values: Iterable[float]) -> float:
     return float(sum(value * value for value in values) ** 0.5)
 
 
+def name_of(file: str) -> str:
+    """A cell of IPython as ``In[3]``, because IPython compiles it under the name of a temporary file; else the path."""
+    shell_of = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    compiler = None if shell_of is None else getattr(shell_of(), "compile", None)
+    format_name = getattr(compiler, "format_code_name", None)
+    known = None if format_name is None else format_name(file)
+    return str(known[1]) if known else file
+
+
+def place_of(line: Any) -> str:
+    """Of anything with ``file`` and ``line``."""
+    return f"{name_of(line.file)}:{line.line}"
+
+
+def function_name(code: CodeType) -> str:
+    """With its class from CPython 3.11 on: ``Parser.feed``."""
+    return str(getattr(code, "co_qualname", code.co_name))
+
+
+def described(line: Any) -> str:
+    """The place of a line and its source."""
+    return f"{place_of(line)}  {source_of(line.file, line.line)}".rstrip()
+
+
 def source_of(file: str, line: int) -> str:
     return linecache.getline(file, line).strip()
 
@@ -240,19 +266,18 @@ def signed_text_of(size: float) -> str:
     return ("+" if size >= 0 else "") + text_of(size)
 
 
-def table_rows(lines: List[MeasuredLine], place_of: Callable[[MeasuredLine], str]) -> List[str]:
-    """The lines as a table of text, with a heading; empty for no lines."""
+def table_rows(lines: List[MeasuredLine], describe: Callable[[MeasuredLine], str] = described) -> List[str]:
+    """The lines as a table of text, with a heading; empty for no lines. ``describe``: the last column."""
     if not lines:
         return []
     counted = any(line.executions is not None for line in lines)
     cells = [("growth", "+-", "at peak", "allocated", "python", *(("times", "each") if counted else ()), "line")]
     for line in lines:
         peak = "" if line.peak_bytes is None else text_of(line.peak_bytes)
-        place = f"{place_of(line)}  {source_of(line.file, line.line)}".rstrip()
         share = f"{line.python_share:.0%}" if line.allocated_bytes else ""
         error = text_of(2 * line.error_bytes)
         figures = (signed_text_of(line.growth_bytes), error, peak, text_of(line.allocated_bytes), share)
-        cells.append((*figures, *(execution_cells(line) if counted else ()), place))
+        cells.append((*figures, *(execution_cells(line) if counted else ()), describe(line)))
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)]
     return ["  " + "  ".join([*(text.rjust(width) for text, width in zip(row, widths)), row[-1]]) for row in cells]
 

@@ -126,12 +126,12 @@ def find_kept(shell: Any) -> KeptReport:
 
 
 def free(shell: Any, name: str) -> str:
-    """Frees a holder by name, or ``all``. Returns one line of what it brought."""
+    """Frees a holder by name, or ``all``. Returns one line of what it brought. ValueError: no such holder."""
     holders = list(_holders(shell))
     chosen = [holder for holder in holders if name in ("all", holder.name) or (name == "Out" and holder.name.startswith("Out["))]
     if not chosen:
         names = ", ".join(["all", "Out", *(holder.name for holder in holders)][:12]) if holders else ""
-        return f"tidemark: nothing is kept under {name!r}; " + (f"kept are {names}" if holders else "IPython keeps nothing")
+        raise ValueError(f"nothing is kept under {name!r}; " + (f"kept are {names}" if holders else "IPython keeps nothing"))
     before, device_before = rss_bytes(), _device_bytes()
     for holder in chosen:
         holder.free()

@@ -15,7 +15,7 @@ import shlex
 import sys
 import threading
 from types import CodeType, FunctionType
-from typing import Any, Dict, List, NoReturn, Optional, Sequence
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
@@ -58,24 +58,15 @@ def _cell_parser() -> _Parser:
 
 
 class _Measured:
-    """One cell or statement while it runs. Without an agent it measures RSS only and keeps the reason."""
+    """One cell or statement while it runs."""
 
     def __init__(self, period: int, executions: Sequence[CodeType] = ()) -> None:
-        self.problem = ""
         self.device = _DevicePeak()
         self.measurement = Measurement(period, even_failed=True, executions=executions)
-        try:
-            self.measurement.__enter__()
-        except (OSError, RuntimeError) as fault:
-            self.problem = str(fault)
-            self.measurement = Measurement(only_rss=True)
-            self.measurement.__enter__()
+        self.measurement.__enter__()
 
     def end(self, error: Optional[BaseException]) -> None:
-        try:
-            self.measurement.__exit__(None if error is None else type(error), error, None)
-        except (OSError, RuntimeError) as fault:
-            self.problem = str(fault)
+        self.measurement.__exit__(None if error is None else type(error), error, None)
         self.device.end()
 
 
@@ -126,6 +117,8 @@ class TidemarkMagics(Magics):
     def before_cell(self, info: Any) -> None:
         depth = self._local.depth = self._depth() + 1
         self._local.cell = None
+        if depth == 1:
+            self._local.source = info.raw_cell
         options = self._options(info.raw_cell) if depth == 1 else None
         if options is not None:
             self._local.cell = (options, info.raw_cell, _Measured(options.period))
@@ -140,7 +133,7 @@ class TidemarkMagics(Magics):
         error = KeyboardInterrupt() if result is None else result.error_in_exec
         measured.end(error)
         if getattr(result, "error_before_exec", None) is None:
-            self._show(CellProfile(self.shell, measured, source, options.top, error), options.output)
+            self._show(CellProfile(number_of_cell(self.shell), measured, source, options.top, error), options.output)
 
     def _depth(self) -> int:
         depth: int = getattr(self._local, "depth", 0)
@@ -168,8 +161,10 @@ class TidemarkMagics(Magics):
         --top     how many lines of code outside the cell are listed
         """
         options = _cell_parser().read(line)
-        source = self.shell.transform_cell(cell)
-        name = self.shell.compile.cache(source, number_of_cell(self.shell), raw_code=cell)
+        number = number_of_cell(self.shell)
+        whole, above = self._whole(cell)
+        source = "\n" * above + self.shell.transform_cell(cell)
+        name = self.shell.compile.cache(source, number, raw_code=whole)
         tree = ast.parse(source, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         try:
@@ -189,10 +184,16 @@ class TidemarkMagics(Magics):
             raise
         finally:
             measured.end(error)
-            profile = CellProfile(self.shell, measured, cell, options.top, error, name)
+            profile = CellProfile(number, measured, whole, options.top, error, name)
             self._show(profile, options.output)
             del error  # a local of this frame, which the traceback holds
         return value if last is not None else None
+
+    def _whole(self, body: str) -> Tuple[str, int]:
+        """The source of the whole cell, and its number of lines above the body, so that lines keep their numbers."""
+        whole = getattr(self._local, "source", "").strip()
+        start = whole.rfind(body.strip())
+        return (whole, whole.count("\n", 0, start)) if start >= 0 else (body, 0)
 
     def _show(self, profile: CellProfile, name: Optional[str]) -> None:
         if name is not None:
@@ -221,7 +222,7 @@ class TidemarkMagics(Magics):
             raise
         finally:
             measured.end(error)
-            display(FunctionProfile(self.shell, measured, codes, lines_in, error))
+            display(FunctionProfile(measured, codes, lines_in, error))
             del error
         if output is not None:
             self.shell.user_ns[output] = value
@@ -233,11 +234,14 @@ class TidemarkMagics(Magics):
     def _code(self, name: str) -> CodeType:
         try:
             value = eval(name, self.shell.user_ns)
+        except NameError:
+            raise UsageError(f"%tidemark_line: {name} is not defined") from None
         except Exception as fault:
-            raise UsageError(f"%tidemark_line: {name} is not defined: {type(fault).__name__}: {fault}") from None
+            raise UsageError(f"%tidemark_line: {name}: {type(fault).__name__}: {fault}") from None
         code = _code_of(value)
         if code is None:
-            raise UsageError(f"%tidemark_line: {name} is not a Python function, but a {type(value).__name__}; use -f FUNCTION")
+            kind = type(value).__name__
+            raise UsageError(f"%tidemark_line: {name} is a {kind}, not a Python function; -f FUNCTION names the one to list")
         return code
 
     def _statement(self, statement: str, functions: List[str]) -> CodeType:
@@ -263,7 +267,14 @@ class TidemarkMagics(Magics):
         if options.free is None:
             display(find_kept(self.shell))
         else:
-            print(free(self.shell, options.free))
+            print(_freed(self.shell, options.free))
+
+
+def _freed(shell: Any, name: str) -> str:
+    try:
+        return free(shell, name)
+    except ValueError as fault:
+        raise UsageError(f"%tidemark_leaks: {fault}") from None
 
 
 def _read_statement(line: str) -> Any:

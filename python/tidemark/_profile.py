@@ -15,7 +15,9 @@ from ._figures import (
     MeasuredLine,
     Snapshot,
     execution_cells,
+    function_name,
     measured_lines,
+    name_of,
     own_frame,
     signed_text_of,
     source_of,
@@ -49,6 +51,8 @@ class _State:
     #: Whether ``start`` armed the agent, not ``tidemark run`` or ``attach``.
     is_ours = False
     switched_off = False
+    #: Whether ``profile`` could not start recording.
+    cannot_start = False
     profiled: "List[_Profiled]" = []
 
 
@@ -128,8 +132,7 @@ def _profile(function: Any, executions: bool) -> Any:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         raise TypeError(f"@tidemark.profile takes a Python function, not {type(function).__name__}")
-    if not _State.switched_off:
-        start()
+    if not _State.switched_off and _is_recording():
         if not _State.profiled:
             atexit.register(_report_profiled)
         counter = LineCounter([code]) if executions else None
@@ -139,12 +142,24 @@ def _profile(function: Any, executions: bool) -> Any:
     return function
 
 
+def _is_recording() -> bool:
+    """Starts recording. A decorator must not keep a program from running, so a failure is one line, printed once."""
+    if not _State.cannot_start:
+        try:
+            start()
+        except (OSError, RuntimeError) as error:
+            _State.cannot_start = True
+            sys.stderr.write(f"tidemark: no figures for @tidemark.profile: {error}\n")
+    return not _State.cannot_start
+
+
 def measure(*call: Any, **keywords: Any) -> "Measurement":
     """Measures a block, ``with tidemark.measure() as m:``, or a call, ``m = tidemark.measure(function, *arguments)``.
 
     ``m.result`` is what the function returned. ``print(m)`` shows the peak, the growth and the lines behind it.
     ``with tidemark.measure(executions=function) as m:`` also counts how often each line of that function (or of each of
-    a list) is executed, which slows it: ``line.executions``, ``line.growth_each_bytes``.
+    a list) is executed, which slows it: ``line.executions``, ``line.growth_each_bytes``. If this process cannot be
+    recorded, only RSS is measured, and ``m.problem`` is the reason.
     """
     if not call:
         functions = keywords.pop("executions", ())
@@ -187,15 +202,13 @@ class Measurement:
         self,
         period: Union[int, str] = "4K",
         even_failed: bool = False,
-        only_rss: bool = False,
         executions: Sequence[CodeType] = (),
     ) -> None:
-        """``even_failed``: a block that raises gets its figures too. ``only_rss``: without the agent.
-
-        ``executions``: count how often each line of these is executed."""
+        """``even_failed``: a block that raises gets its figures too. ``executions``: count how often each line of these
+        is executed."""
         self._counter = LineCounter(executions) if executions else None
         self._executions: Optional[Dict[Place, int]] = None
-        self._only_rss = only_rss
+        self._only_rss_because = ""
         self.changes: Optional[Comparison] = None
         self._period = period
         self._even_failed = even_failed
@@ -204,8 +217,11 @@ class Measurement:
         self._started = False
 
     def __enter__(self) -> "Measurement":
-        if not _State.switched_off and not self._only_rss:
-            self._before = self._begin()
+        if not _State.switched_off:
+            try:
+                self._before = self._begin()
+            except (OSError, RuntimeError) as error:
+                self._only_rss_because = str(error)
         self._peak = _PeakWatch()
         self._since = time.perf_counter()
         if self._counter is not None:
@@ -225,12 +241,13 @@ class Measurement:
         self.peak_growth_bytes = self.peak_rss_bytes - first
         self.rss_growth_bytes = last - first
         try:
-            # After an exception, a failing snapshot would only hide it.
             if self._before is not None and (kind is None or self._even_failed):
                 self._after = snapshot()
                 self.changes = compare(self._before, self._after)
                 self.growth_bytes, self.error_bytes = self.changes.growth_bytes, self.changes.error_bytes
                 self.allocated_bytes = max(0.0, self._after.allocated_bytes - self._before.allocated_bytes)
+        except (OSError, RuntimeError) as failed:
+            self._only_rss_because = str(failed)
         finally:
             if self._started:
                 stop()
@@ -260,7 +277,9 @@ class Measurement:
 
     @property
     def problem(self) -> str:
-        """Why executions were not counted; empty if they were, or were not asked for."""
+        """Why only RSS was measured, or why executions were not counted; else empty."""
+        if self._only_rss_because:
+            return f"only RSS was measured: {self._only_rss_because}"
         return "" if self._counter is None else self._counter.problem
 
     def __str__(self) -> str:
@@ -269,10 +288,8 @@ class Measurement:
             f"RSS {signed_text_of(self.rss_growth_bytes)}, {self.seconds:.3g} s"
         )
         if self.changes is None:
-            return head
-        lines = self.lines()
-        rows = [head, f"{self._totals()}", *table_rows(lines[:10], lambda line: f"{line.file}:{line.line}")]
-        return "\n".join(rows)
+            return f"{head}\n{self.problem}" if self.problem else head
+        return "\n".join([head, self._totals(), *table_rows(self.lines()[:10])])
 
     def files(self) -> Set[str]:
         """All files in the stacks of what was allocated."""
@@ -376,7 +393,7 @@ def _line_numbers(code: CodeType) -> Set[int]:
 
 
 def _table_of(code: CodeType, lines: List[MeasuredLine]) -> str:
-    head = f"tidemark: {code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+    head = f"tidemark: {function_name(code)} ({name_of(code.co_filename)}:{code.co_firstlineno})"
     if not lines:
         return f"{head}: none of its allocations was sampled\n"
     counted = any(line.executions is not None for line in lines)

@@ -65,13 +65,15 @@ function pageOf({ outputs }: Ran): string {
 
 describe.skipIf(packagesPython === null)("a notebook", () => {
   test("%%tidemark: peak, growth, lines of the cell and of functions in other cells", async () => {
-    const [, , cell, nested, called, again] = await notebook([
+    const [, , cell, nested, called, again, magics, measured] = await notebook([
       LOAD,
       "def load(n):\n    big = bytearray(40 << 20)\n    return [bytes(1000) for _ in range(n)]",
       "%%tidemark --period 1 -o profile\nrows = load(20_000)\ntext = '<script>' * 1_000_000\nlen(rows)",
       "%%time\n%%tidemark\nmore = load(5_000)\nlen(more)",
       "%%tidemark\nonly = load(20_000)",
       "profile.lines()[0].allocated_bytes > 19e6, profile.measurement.peak_growth_bytes > 40e6",
+      "\n%%tidemark\n%timeit -n1 -r1 bytearray(9 << 20)\nkept = bytearray(8 << 20)",
+      "import tidemark\nprint(tidemark.measure(load, 20_000))\n@tidemark.profile\ndef keep():\n    return bytearray(7 << 20)\nkept = keep()\ntidemark.stop()",
     ] as const);
     const text = textOf(present(cell));
     expect(text).toMatch(/20000/);
@@ -86,10 +88,17 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(page).not.toMatch(/<script|https?:|src=/);
     expect(page).toContain("len(rows)"); // the whole cell, with bars beside the lines
     expect(textOf(present(nested))).toMatch(/Wall time[\s\S]*5000|5000[\s\S]*Wall time/);
-    expect(textOf(present(nested))).toMatch(/In\[4\]:1 {2}more = load/);
+    expect(textOf(present(nested))).toMatch(/In\[4\]:3 {2}more = load/);
     // In a cell that only calls functions, its lines are shown although other code allocates.
     expect(textOf(present(called))).toMatch(/The cell[\s\S]*In\[5\]:2 {2}only = load/);
     expect(textOf(present(again))).toBe("(True, True)");
+    // Lines are shown as they were written, not as IPython compiles them.
+    expect(textOf(present(magics))).toMatch(/In\[7\]:2 {2}%timeit[\s\S]*In\[7\]:3 {2}kept/);
+    expect(pageOf(present(magics))).toContain(">%%tidemark<");
+    const printed = textOf(present(measured));
+    expect(printed).toMatch(/ In\[2\]:2 {2}big = bytearray/);
+    expect(printed).toMatch(/tidemark: keep \(In\[8\]:3\)\n.*\n +5 .* return bytearray/);
+    expect(printed).not.toContain("ipykernel");
   });
 
   test("errors, syntax errors, interrupts and top-level await are those of a cell without it", async () => {
@@ -152,7 +161,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
       "UsageError: %tidemark_line: invalid syntax: 3 +",
       "UsageError: %tidemark_line: takes a call, such as %tidemark_line load(path)",
       expect.stringMatching(/^UsageError: %tidemark_line: nothing is not defined/),
-      expect.stringMatching(/^UsageError: %tidemark_line: len is not a Python function/),
+      expect.stringMatching(/^UsageError: %tidemark_line: len is a builtin_\w+, not a Python function/),
     ]);
   });
 
@@ -201,7 +210,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(texts[8]).toMatch(/^tidemark: freed traceback: RSS -3\d\.\d MiB/);
     expect(texts[9]).toBe("[False, True, False]");
     expect(texts[11]).toBe("[False, True, True]");
-    expect(texts[12]).toMatch(/nothing is kept under 'nothing'; kept are all, Out/);
+    expect(texts[12]).toMatch(/^UsageError: %tidemark_leaks: nothing is kept under 'nothing'; kept are all, Out/);
     expect(texts[15]).toBe("[True, True, True]");
   });
 
