@@ -12,6 +12,7 @@ breaks the capture of a CUDA graph in another one unless the calling thread's ca
 relaxed first; if that fails, the driver is not asked.
 """
 
+import functools
 import math
 import sys
 import threading
@@ -242,7 +243,7 @@ def _jax_array(array: Any, devices: Set[int]) -> Optional[List[Any]]:
 
 
 def _tensorflow(tensorflow: Any, with_host: bool) -> Figures:
-    """``with_host``: also the allocator of its CPU device, if it counts (TF_CPU_ALLOCATOR_USE_BFC)."""
+    """``with_host``: also the allocator of its CPU device, which raises unless it counts (TF_CPU_ALLOCATOR_USE_BFC)."""
     module = sys.modules.get("tensorflow.python.eager.context")
     context = None if module is None else module.context_safe()
     if context is None or not getattr(context, "_initialized", False):
@@ -251,8 +252,9 @@ def _tensorflow(tensorflow: Any, with_host: bool) -> Figures:
     for kind in ("GPU", "CPU") if with_host else ("GPU",):
         for device in tensorflow.config.list_logical_devices(kind):
             index = int(device.name.rsplit(":", 1)[1])
-            info = tensorflow.config.experimental.get_memory_info(f"{kind}:{index}")
-            if kind == "CPU" and not info["peak"]:
+            read = functools.partial(tensorflow.config.experimental.get_memory_info, f"{kind}:{index}")
+            info = read() if kind == "GPU" else _optional(read)
+            if not info or (kind == "CPU" and not info["peak"]):
                 continue
             devices.append(
                 {
@@ -264,7 +266,10 @@ def _tensorflow(tensorflow: Any, with_host: bool) -> Figures:
                     "peakAllocatedBytes": int(info["peak"]),
                 }
             )
-    return {"state": "used" if devices else "cpu-only", "devices": devices}
+    if devices:
+        return {"state": "used", "devices": devices}
+    detail = "it counts host memory only with TF_CPU_ALLOCATOR_USE_BFC=1" if with_host else ""
+    return {"state": "cpu-only", "detail": detail, "devices": []}
 
 
 def _optional(read: Callable[[], Any]) -> Any:

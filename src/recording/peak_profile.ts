@@ -54,12 +54,12 @@ function greatestPeak(
   return greatest;
 }
 
-/** The process's sites with the peak's figures as the live ones. Their allocation times are unknown. */
+/**
+ * The process's sites with the peak's figures as the live ones. Their allocation times are unknown, and so is what they
+ * had allocated by then: the allocated figures are those of the end, of all sites.
+ */
 function peakRows(sites: SiteTable, process: ProcessIndex): SiteTable {
-  const rows = rowsOf(
-    sites,
-    (row) => sites.process[row] === process && float64At(sites.peakBytes, row) > 0,
-  );
+  const rows = rowsOf(sites, (row) => sites.process[row] === process);
   const picked = pickSites(sites, rows, 0);
   return {
     ...picked,

@@ -70,6 +70,22 @@ describe.skipIf(python === null || inject("counts").tensorflowPrograms === 0)(
       }
     });
 
+    test("gpu PID: a program whose host memory TensorFlow does not count", async () => {
+      const program = await startPython(
+        { path: present(python) },
+        "import tensorflow as tf\nheld = tf.zeros((1024, 1024))\nsay({})",
+        { TF_CPP_MIN_LOG_LEVEL: "3" },
+      );
+      try {
+        const { devices, frameworks } = await gpuOf(program.pid);
+        expect([devices, frameworks]).toMatchObject([[], [{ name: "tensorflow", state: "cpu-only" }]]);
+        const { stdout } = await execute([tidemark, "gpu", String(program.pid)]);
+        expect(stdout).toMatch(/no device here \(it counts host memory only with TF_CPU_/);
+      } finally {
+        await program.stop();
+      }
+    });
+
     test("import: a trace that its profiler writes now", async () => {
       const folder = scratch();
       const script = join(repository, "test/data/import/tensorflow_trace.py");

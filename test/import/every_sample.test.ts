@@ -1,12 +1,12 @@
-/** Every sample of another tool's file becomes a recording that report, diff and serve accept. */
+/** Every sample of another tool's file becomes a recording that each command on recordings accepts. */
 import { copyFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import type { DiffJson } from "../../src/model/documents/documents.js";
+import type { DiffJson, LinesJson, SummaryJson } from "../../src/model/documents/documents.js";
 import { repository, tidemark } from "../run.js";
 import { ask, startServer } from "../server/running_server.js";
-import { diffOf, importOf, run } from "./imported.js";
+import { diffOf, jsonOf, run, runHere } from "./imported.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-samples-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -22,24 +22,55 @@ const FIGURES: Readonly<Record<string, NonNullable<DiffJson["figure"]>>> = {
   "tensorflow_memory_profile.json.gz": "peak",
 };
 
+/** A key that groups the sites of the sample; one without live bytes, one of leaks, one of tensors. */
+const KEYS: Readonly<Record<string, string>> = {
+  "tensorflow_memory_profile.json.gz": "region",
+  "memcheck.xml": "leak",
+  "torch_trace.json.gz": "device",
+};
+
+const allocatedIn = ({ sites }: SummaryJson) =>
+  Math.round(sites.reduce((sum, { allocatedBytes }) => sum + allocatedBytes, 0));
+
 test("import, summary, lines, report, diff and serve", async () => {
-  const names = readdirSync(join(repository, "test/data/import")).filter(
-    (name) => !/\.(?:md|py|sh)$/.test(name),
-  );
-  const recordings: string[] = [];
-  for (const name of names) {
-    const options = name.includes("speedscope") ? ["--value", "peak"] : [];
-    copyFileSync(join(repository, "test/data/import", name), join(folder, name));
-    const { recording } = await importOf(folder, name, ...options);
+  const data = join(repository, "test/data/import");
+  const names = readdirSync(data).filter((name) => !/\.(?:md|py|sh)$/.test(name));
+  const paths = names.map((name) => join(folder, name));
+  names.forEach((name) => copyFileSync(join(data, name), join(folder, name)));
+  const isStack = (path: string) => path.includes("speedscope");
+  await run([tidemark, "import", ...paths.filter((path) => !isStack(path))]);
+  await run([tidemark, "import", "--value", "peak", ...paths.filter(isStack)]);
+  for (const [index, name] of names.entries()) {
+    const recording = `${paths[index]}.tidemark`;
     const copy = `${recording}.copy`;
     copyFileSync(recording, copy);
+    const summary = await jsonOf<SummaryJson>("summary", recording);
+    const { lines } = await jsonOf<LinesJson>("lines", recording);
+    expect(summary.imported?.file).toBe(name);
+    // What was allocated until the peak is unknown, so its summary shows what was allocated in all.
+    const atPeak = await jsonOf<SummaryJson>("summary", recording, "--at", "peak");
+    expect([name, allocatedIn(atPeak)]).toEqual([name, allocatedIn(summary)]);
     const { figure, totals, sites } = await diffOf(recording, copy);
     expect([name, figure ?? "live"]).toEqual([name, FIGURES[name] ?? "live"]);
     expect([totals.growthBytes, sites.length > 0]).toEqual([0, figure !== "unknown"]);
-    await run([tidemark, "diff", recording, copy]);
-    recordings.push(recording);
+    expect(await runHere("summary", recording)).toContain("Imported from ");
+    expect(await runHere("lines", recording)).toContain(lines.length > 0 ? "PYTHON" : "no memory");
+    expect(await runHere("diff", recording, copy)).toMatch(/^A .*\nB /);
+    await runHere("report", recording);
+    const key = KEYS[name];
+    if (key !== undefined) {
+      const { groups = [] } = await diffOf(recording, copy, "--by", key);
+      expect(groups.length, name).toBeGreaterThan(0);
+      const shown = groups.reduce((sum, { liveBytesA }) => sum + liveBytesA, 0);
+      expect(shown, name).toBeCloseTo(totals.liveBytesA, 3);
+      expect(groups.map(({ growthBytes }) => growthBytes)).toEqual(groups.map(() => 0));
+      const text = await runHere("summary", recording, "--by", key);
+      // Unknown live bytes are not shown as 0.
+      expect(text, name).toMatch(figure === "peak" ? /^ +unknown .*MiB/m : /^ +\d.* [KM]iB/m);
+    }
   }
-  const server = await startServer(join(folder, "store"), { options: ["--load", ...recordings] });
+  const options = ["--load", ...paths.map((path) => `${path}.tidemark`)];
+  const server = await startServer(join(folder, "store"), { options });
   try {
     const streams = [...server.said().matchAll(/as stream ([0-9a-f]{32})/g)].map(([, id]) => id);
     expect(new Set(streams).size, server.said()).toBe(names.length);

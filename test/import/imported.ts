@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { DiffJson, LinesJson, SummaryJson } from "../../src/model/documents/documents.js";
+import { commandHere } from "../command_here.js";
 import { execute, type Outcome, type RunSettings, tidemark } from "../run.js";
 
 export interface Imported {
@@ -27,15 +28,25 @@ export async function importOf(
 ): Promise<Imported> {
   const recording = `${join(folder, file)}.tidemark`;
   await run([tidemark, "import", join(folder, file), "-f", "-o", recording, ...options]);
-  const json = async (command: string) =>
-    JSON.parse((await run([tidemark, command, recording, "--json"])).stdout);
-  await run([tidemark, "report", recording, "-o", `${recording}.html`, "--force"]);
-  const lines: LinesJson = await json("lines");
-  return { recording, summary: await json("summary"), lines: lines.lines };
+  await runHere("report", recording, "-o", `${recording}.html`, "--force");
+  const { lines } = await jsonOf<LinesJson>("lines", recording);
+  return { recording, summary: await jsonOf("summary", recording), lines };
 }
 
-export async function diffOf(a: string, b: string): Promise<DiffJson> {
-  return JSON.parse((await run([tidemark, "diff", a, b, "--json"])).stdout);
+export async function diffOf(a: string, b: string, ...options: string[]): Promise<DiffJson> {
+  return jsonOf("diff", a, b, ...options);
+}
+
+/** The document of a command. */
+export async function jsonOf<Document>(...command: string[]): Promise<Document> {
+  return JSON.parse(await runHere(...command, "--json"));
+}
+
+/** @returns the standard output of a command that succeeds; within this process */
+export async function runHere(...command: string[]): Promise<string> {
+  const { status, stdout, stderr } = await commandHere(...command);
+  expect(status, `${command.join(" ")}\n${stdout}${stderr}`).toBe(0);
+  return stdout;
 }
 
 /** The row of a line: "app.py:4". */

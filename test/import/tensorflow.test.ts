@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
+import type { SummaryJson } from "../../src/model/documents/documents.js";
 import { execute, repository, tidemark } from "../run.js";
-import { importOf } from "./imported.js";
+import { diffOf, type Imported, importOf, jsonOf, runHere } from "./imported.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-tensorflow-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -47,6 +48,29 @@ describe("TensorFlow's profiler", () => {
     expect(before?.allocatedBytes).toBe(0);
     expect(summary.imported?.unknown).toEqual(["rss", "python"]);
     expect(summary.window.endMs).toBeGreaterThan(summary.window.startMs);
+  });
+
+  test("diff --by compares the groups by the figure that both files know", async () => {
+    const [memory, trace] = [await importOf(folder, MEMORY), await importOf(folder, TRACE)];
+    const groupsAtPeak = async ({ recording }: Imported) => {
+      const summary = await jsonOf<SummaryJson>("summary", recording, "--by", "region");
+      return new Map(summary.groups?.map((each) => [each.group, each.liveBytesAtPeak]));
+    };
+    const [a, b] = [await groupsAtPeak(memory), await groupsAtPeak(trace)];
+    const compared = await diffOf(memory.recording, trace.recording, "--by", "region");
+    expect(compared.figure).toBe("peak");
+    const groups = compared.groups ?? [];
+    expect(groups.map(({ group }) => group).sort()).toEqual(
+      [...new Set([...a.keys(), ...b.keys()])].sort(),
+    );
+    for (const { group, liveBytesA, liveBytesB, growthBytes } of groups) {
+      expect([liveBytesA, liveBytesB]).toEqual([a.get(group) ?? 0, b.get(group) ?? 0]);
+      expect(growthBytes).toBe(liveBytesB - liveBytesA);
+    }
+    const sum = groups.reduce((total, { liveBytesB }) => total + liveBytesB, 0);
+    expect([sum, compared.totals.liveBytesB]).toEqual([peakBytes, peakBytes]);
+    const text = await runHere("diff", memory.recording, trace.recording, "--by", "region");
+    expect(text).toMatch(/GROWTH +± +A +B +REGION\n/);
   });
 
   test("by allocator", async () => {

@@ -1,7 +1,8 @@
 /** Live bytes by group, one row each: `summary --by thread`. */
 import { formatBytes, formatCount, formatGrowth, formatShare } from "../../model/base/numbers.js";
-import type { RowGroupJson } from "../../model/documents/documents.js";
+import type { RowGroupJson, SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
+import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
 import { NO_VALUE } from "../../model/profile/row_filter.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen } from "../text/output.js";
@@ -20,15 +21,23 @@ export function printRowGroups(
     by,
     groups,
     when,
-  }: { readonly by: string; readonly groups: readonly RowGroupJson[]; readonly when: string },
+    imported,
+  }: {
+    readonly imported: SummaryJson["imported"];
+    readonly by: string;
+    readonly groups: readonly RowGroupJson[];
+    readonly when: string;
+  },
   options: ListOptions,
 ): void {
   const { paint } = screen;
+  const known = (figure: ImportedFigure) => !isUnknown(imported, figure);
+  const ifLive = (text: string) => (known("live") ? text : "unknown");
   const { rows, leftOut, unmatched } = selectRows(
     groups.filter((group) => group.liveBytes + group.liveBytesAtPeak > 0),
     options,
     DEFAULT_GROUPS,
-    (row) => row.liveBytes,
+    (row) => (known("live") ? row.liveBytes : row.liveBytesAtPeak),
     (row) => groupName(row.group),
   );
   const table = formatTable(
@@ -44,17 +53,18 @@ export function printRowGroups(
       { title: by.toUpperCase(), flexible: "cutMiddle" },
     ],
     rows.map((row) => [
-      formatBytes(row.liveBytes),
-      formatBytes(row.standardErrorBytes),
-      formatShare(row.share),
-      formatBytes(row.liveBytesAtPeak),
+      ifLive(formatBytes(row.liveBytes)),
+      ifLive(formatBytes(row.standardErrorBytes)),
+      ifLive(formatShare(row.share)),
+      known("peak") ? formatBytes(row.liveBytesAtPeak) : "unknown",
       ...growthCells(row),
-      formatCount(row.sites),
+      ifLive(formatCount(row.sites)),
       groupName(row.group),
     ]),
   );
   screen.line();
-  screen.line(paint.bold(`Live bytes by ${oneLine(by)} ${when}`));
+  const what = known("live") ? `Live bytes by ${oneLine(by)} ${when}` : `Memory by ${oneLine(by)}`;
+  screen.line(paint.bold(what));
   for (const line of rows.length > 0 ? table : [paint.dim(`  ${unmatched ?? "none"}`)]) {
     screen.line(line);
   }

@@ -60,7 +60,8 @@ export function printSummary(
     printSteps(screen, summary.steps, momentPhrase(context.moment), options);
   } else if (summary.by !== undefined && summary.groups !== undefined) {
     const when = momentPhrase(context.moment);
-    printRowGroups(screen, { by: summary.by, groups: summary.groups, when }, options);
+    const { by, groups, imported } = summary;
+    printRowGroups(screen, { by, groups, when, imported }, options);
   } else if (groups.length > 0) {
     printSites(screen, { moment: context.moment, imported: summary.imported }, groups, options);
   }

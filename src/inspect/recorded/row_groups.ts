@@ -56,7 +56,12 @@ export function rowGroups(
       };
     })
     .filter((group) => group.liveBytes + group.liveBytesAtPeak + group.allocatedBytes > 0)
-    .sort((a, b) => b.liveBytes - a.liveBytes || b.allocatedBytes - a.allocatedBytes);
+    .sort(
+      (a, b) =>
+        b.liveBytes - a.liveBytes ||
+        b.liveBytesAtPeak - a.liveBytesAtPeak ||
+        b.allocatedBytes - a.allocatedBytes,
+    );
 }
 
 /** Two recordings have different pids, so processes are compared by their commands. */

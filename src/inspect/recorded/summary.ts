@@ -42,8 +42,9 @@ export function summarize(
       `it covers ${isoTime(recording.startMs)} to ${isoTime(recording.endMs)}`,
     );
   }
-  const profile = recording.snapshots.length > 0 ? recording.profileAt(moment) : null;
-  const peak = profile === null ? null : recording.profileAt("peak");
+  const profileOf = (at: Moment) =>
+    recording.snapshots.length > 0 ? recording.profileAt(at) : null;
+  const [profile, peak] = [profileOf(moment), profileOf("peak")];
   const root = recording.series[0];
   const rootProcess = recording.processes[0];
   return {
@@ -86,7 +87,7 @@ export function summarize(
     ...groupsOf(recording, profile, peak, by),
     sites: profile && peak ? sitesOf(profile, peak) : [],
     series: growthOf(recording),
-    agent: agentFigures(recording, profile),
+    agent: agentFigures(recording, moment === "peak" ? profileOf("end") : profile),
     ...copiedIn(profile),
     ...lastLedger(recording),
     ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),

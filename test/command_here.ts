@@ -1,0 +1,33 @@
+/** Runs a command line within the test's process, which saves the start of Node: for many commands on many files. */
+import { vi } from "vitest";
+import { runCommandLine } from "../src/cli/command_line.js";
+import type { Outcome } from "./run.js";
+
+/** As `execute([tidemark, ...args])` of a command that ends by itself; one at a time. */
+export async function commandHere(
+  ...args: string[]
+): Promise<Pick<Outcome, "status" | "stdout" | "stderr">> {
+  const said = { stdout: "", stderr: "" };
+  const capture = (name: "stdout" | "stderr") =>
+    vi.spyOn(process[name], "write").mockImplementation((chunk, ...rest) => {
+      said[name] += typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
+      rest.filter((each) => typeof each === "function").forEach((written) => written());
+      return true;
+    });
+  const spies = [capture("stdout"), capture("stderr")];
+  const wasListening = process.stdout.listeners("error");
+  try {
+    process.exitCode = undefined;
+    await runCommandLine(args);
+    return { ...said, status: Number(process.exitCode ?? 0) };
+  } finally {
+    process.exitCode = undefined;
+    spies.forEach((spy) => spy.mockRestore());
+    for (const stream of [process.stdout, process.stderr]) {
+      stream
+        .listeners("error")
+        .filter((listener) => !wasListening.includes(listener))
+        .forEach((listener) => stream.off("error", listener as () => void));
+    }
+  }
+}
