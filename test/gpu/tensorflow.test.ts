@@ -78,7 +78,10 @@ describe.skipIf(python === null || inject("counts").tensorflowPrograms === 0)(
       );
       try {
         const { devices, frameworks } = await gpuOf(program.pid);
-        expect([devices, frameworks]).toMatchObject([[], [{ name: "tensorflow", state: "cpu-only" }]]);
+        expect([devices, frameworks]).toMatchObject([
+          [],
+          [{ name: "tensorflow", state: "cpu-only" }],
+        ]);
         const { stdout } = await execute([tidemark, "gpu", String(program.pid)]);
         expect(stdout).toMatch(/no device here \(it counts host memory only with TF_CPU_/);
       } finally {

@@ -161,7 +161,9 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
       "UsageError: %tidemark_line: invalid syntax: 3 +",
       "UsageError: %tidemark_line: takes a call, such as %tidemark_line load(path)",
       expect.stringMatching(/^UsageError: %tidemark_line: nothing is not defined/),
-      expect.stringMatching(/^UsageError: %tidemark_line: len is a builtin_\w+, not a Python function/),
+      expect.stringMatching(
+        /^UsageError: %tidemark_line: len is a builtin_\w+, not a Python function/,
+      ),
     ]);
   });
 
@@ -210,7 +212,9 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(texts[8]).toMatch(/^tidemark: freed traceback: RSS -3\d\.\d MiB/);
     expect(texts[9]).toBe("[False, True, False]");
     expect(texts[11]).toBe("[False, True, True]");
-    expect(texts[12]).toMatch(/^UsageError: %tidemark_leaks: nothing is kept under 'nothing'; kept are all, Out/);
+    expect(texts[12]).toMatch(
+      /^UsageError: %tidemark_leaks: nothing is kept under 'nothing'; kept are all, Out/,
+    );
     expect(texts[15]).toBe("[True, True, True]");
   });
 
