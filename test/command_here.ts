@@ -11,23 +11,28 @@ export async function commandHere(
   const capture = (name: "stdout" | "stderr") =>
     vi.spyOn(process[name], "write").mockImplementation((chunk, ...rest) => {
       said[name] += typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
-      rest.filter((each) => typeof each === "function").forEach((written) => written());
+      for (const written of rest.filter((each) => typeof each === "function")) {
+        written();
+      }
       return true;
     });
   const spies = [capture("stdout"), capture("stderr")];
-  const wasListening = process.stdout.listeners("error");
+  const wasListening = [process.stdout, process.stderr].flatMap((each) => each.listeners("error"));
   try {
     process.exitCode = undefined;
     await runCommandLine(args);
     return { ...said, status: Number(process.exitCode ?? 0) };
   } finally {
     process.exitCode = undefined;
-    spies.forEach((spy) => spy.mockRestore());
+    for (const spy of spies) {
+      spy.mockRestore();
+    }
     for (const stream of [process.stdout, process.stderr]) {
-      stream
-        .listeners("error")
-        .filter((listener) => !wasListening.includes(listener))
-        .forEach((listener) => stream.off("error", listener as () => void));
+      for (const listener of stream.listeners("error")) {
+        if (!wasListening.includes(listener)) {
+          stream.off("error", listener as () => void);
+        }
+      }
     }
   }
 }

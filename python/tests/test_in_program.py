@@ -62,6 +62,25 @@ class InProgram(unittest.TestCase):
         shrunk = tidemark.compare(after, tidemark.snapshot())
         self.assertLess(abs(shrunk.growth_bytes + size), 5 * shrunk.error_bytes + 0.05 * size)
 
+    def test_snapshots_of_two_recordings_are_not_compared(self):
+        tidemark.start()
+        before = tidemark.snapshot()
+        tidemark.stop()
+        tidemark.start()
+        with self.assertRaisesRegex(ValueError, "two recordings"):
+            tidemark.compare(before, tidemark.snapshot())
+
+    def test_a_period_that_is_no_size(self):
+        for period in ("abc", 0, -5, 1.5):
+            with self.assertRaisesRegex(ValueError, "such as '64K', not"):
+                tidemark.start(period=period)
+
+    def test_a_block_that_fails_gives_the_reason(self):
+        with self.assertRaises(KeyError), tidemark.measure() as measured:
+            raise KeyError
+        self.assertIn("only RSS was measured: the block ended with KeyError", str(measured))
+        self.assertIn("not measured yet", repr(tidemark.measure()))
+
     def test_compare_names_what_it_takes(self):
         tidemark.start()
         taken = tidemark.snapshot()
@@ -214,7 +233,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertTrue(ended.stdout.startswith("True 10 False"), ended.stdout)
         self.assertRegex(ended.stderr, r"tidemark: load \(.*program\.py:[34]\)")
-        self.assertRegex(ended.stderr, r" 5 +20\.2 KiB .* +1\d\.\d MiB +\d+%  rows = ")
+        self.assertRegex(ended.stderr, r" 20\.2 KiB .* +1\d\.\d MiB +\d+% +5  rows = ")
 
     def test_growth_per_execution_of_a_line(self):
         kept = []
@@ -265,12 +284,22 @@ class Programs(unittest.TestCase):
         self.assertEqual({line.executions for line in measured.lines()}, {None})
         self.assertEqual(len(kept), 2000)
 
+    def test_profile_lists_a_function_once_and_below_its_decorators(self):
+        ended = run_program(
+            "import functools, tidemark\nkept = []\n"
+            "def make(size):\n    @tidemark.profile\n    def inner():\n        kept.append(bytearray(size))\n"
+            "    return inner\nfor _ in range(3): make(1 << 20)()\n"
+            "class Table:\n    @tidemark.profile\n    @functools.lru_cache\n    def fill(self):\n"
+            "        kept.append(bytearray(2 << 20))\nTable().fill()\n")
+        self.assertEqual(ended.stderr.count("tidemark: "), 2, ended.stderr)
+        self.assertRegex(ended.stderr, r"inner \(.*\n.*live now +\+-[\s\S]* 3\.00 MiB .* 6  kept[\s\S]*fill \([\s\S]* 2\.00 MiB ")
+
     def test_profile_with_executions(self):
         ended = run_program(
             "import tidemark\nkept = []\n@tidemark.profile(executions=True)\ndef keep():\n"
             "    kept.append(bytearray(50_000))\nfor _ in range(40): keep()\n")
         # A sample may also fall on the call itself, which the line of the function's start counts.
-        self.assertRegex(ended.stderr, r"times +each\n(?: +3 .*\n)? +5 .* 40 +\+\S+ KiB  kept\.append")
+        self.assertRegex(ended.stderr, r"times +each +line\n(?:.* 3  .*\n)?.* 40 +\+\S+ KiB +5  kept\.append")
 
     def test_switched_off_nothing_is_loaded(self):
         for value in ("", "0", "off"):

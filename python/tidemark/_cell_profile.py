@@ -168,7 +168,7 @@ class CellProfile(_Shown):
 
     def notes(self) -> List[str]:
         nothing = self.measurement.growth_bytes is not None and not self.lines()
-        return [*super().notes(), "No allocation was sampled."] if nothing else super().notes()
+        return [*super().notes(), "No allocation by a line of your code was sampled."] if nothing else super().notes()
 
     def lines(self) -> List[MeasuredLine]:
         """Your own code's lines, the largest first."""

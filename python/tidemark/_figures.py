@@ -4,10 +4,11 @@ Each estimate has a standard error; two estimates differ if their difference is 
 errors.
 """
 
+import functools
 import linecache
 import sys
 import sysconfig
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 #: Code of the interpreter and of installed packages.
@@ -60,7 +61,9 @@ class Line(NamedTuple):
 class Snapshot:
     """The memory that was allocated since recording began and was live at one moment."""
 
-    def __init__(self, sites: Iterable[Site], rss_bytes: int) -> None:
+    def __init__(self, sites: Iterable[Site], rss_bytes: int, recording: int = 0) -> None:
+        """``recording``: its number in this process; snapshots of two recordings cannot be compared."""
+        self.recording = recording
         self.sites: List[Site] = sorted(sites, key=lambda site: -site.live_bytes)
         self.rss_bytes = rss_bytes
 
@@ -139,6 +142,8 @@ class Comparison:
                 raise TypeError(
                     f"tidemark.compare takes two snapshots, each from tidemark.snapshot(), not {type(each).__name__}"
                 )
+        if before.recording != after.recording:
+            raise ValueError("the snapshots are of two recordings: the second knows nothing of what the first saw allocated")
         old = {(line.file, line.line): line for line in before.lines()}
         new = {(line.file, line.line): line for line in after.lines()}
         changes = []
@@ -238,6 +243,24 @@ def place_of(line: Any) -> str:
     return f"{name_of(line.file)}:{line.line}"
 
 
+def code_of(value: Any) -> Optional[CodeType]:
+    """Of functions, methods, classes (``__init__``), wrapped and partial functions, callable instances; else None."""
+    for _ in range(100):
+        value = getattr(value, "__func__", value)
+        if isinstance(value, FunctionType):
+            wrapped = getattr(value, "__wrapped__", None)
+            if wrapped is None:
+                return value.__code__
+            value = wrapped
+        elif isinstance(value, type):
+            value = value.__init__
+        elif isinstance(value, functools.partial):
+            value = value.func
+        else:
+            value = getattr(value, "__wrapped__", None) or getattr(type(value), "__call__", None)
+    return None
+
+
 def function_name(code: CodeType) -> str:
     """With its class from CPython 3.11 on: ``Parser.feed``."""
     return str(getattr(code, "co_qualname", code.co_name))
@@ -266,17 +289,21 @@ def signed_text_of(size: float) -> str:
     return ("+" if size >= 0 else "") + text_of(size)
 
 
-def table_rows(lines: List[MeasuredLine], describe: Callable[[MeasuredLine], str] = described) -> List[str]:
-    """The lines as a table of text, with a heading; empty for no lines. ``describe``: the last column."""
+def table_rows(
+    lines: List[MeasuredLine], describe: Callable[[MeasuredLine], str] = described, first: str = "growth"
+) -> List[str]:
+    """The lines as a table of text, with a heading; empty for no lines. ``describe``: the last column; ``first``: the
+    title of the first."""
     if not lines:
         return []
     counted = any(line.executions is not None for line in lines)
-    cells = [("growth", "+-", "at peak", "allocated", "python", *(("times", "each") if counted else ()), "line")]
+    cells = [(first, "+-", "at peak", "allocated", "python", *(("times", "each") if counted else ()), "line")]
     for line in lines:
         peak = "" if line.peak_bytes is None else text_of(line.peak_bytes)
         share = f"{line.python_share:.0%}" if line.allocated_bytes else ""
         error = text_of(2 * line.error_bytes)
-        figures = (signed_text_of(line.growth_bytes), error, peak, text_of(line.allocated_bytes), share)
+        growth = signed_text_of(line.growth_bytes) if first == "growth" else text_of(line.growth_bytes)
+        figures = (growth, error, peak, text_of(line.allocated_bytes), share)
         cells.append((*figures, *(execution_cells(line) if counted else ()), describe(line)))
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)]
     return ["  " + "  ".join([*(text.rjust(width) for text, width in zip(row, widths)), row[-1]]) for row in cells]

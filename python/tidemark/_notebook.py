@@ -11,10 +11,11 @@ before and after the cell measure it. The magic itself only runs where that is n
 
 import argparse
 import ast
+import inspect
 import shlex
 import sys
 import threading
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from IPython.core.error import UsageError
@@ -22,6 +23,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.display import display
 
 from ._cell_profile import CellProfile, FunctionProfile, number_of_cell
+from ._figures import code_of
 from ._leaks import find_kept, free
 from ._limits import LimitError, parse_size
 from ._profile import Measurement, lines_in
@@ -49,11 +51,23 @@ def _period(text: str) -> int:
         raise argparse.ArgumentTypeError(str(fault)) from None
 
 
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"takes a number such as 10, not {text!r}")
+    return int(text)
+
+
+def _variable(text: str) -> str:
+    if not text.isidentifier():
+        raise argparse.ArgumentTypeError(f"takes the name of a variable, not {text!r}")
+    return text
+
+
 def _cell_parser() -> _Parser:
     parser = _Parser(prog=_MAGIC, add_help=False)
-    parser.add_argument("-o", "--output", metavar="NAME", default=None)
+    parser.add_argument("-o", "--output", type=_variable, metavar="NAME", default=None)
     parser.add_argument("--period", type=_period, default=4096)
-    parser.add_argument("--top", type=int, default=10)
+    parser.add_argument("--top", type=_count, default=10)
     return parser
 
 
@@ -214,9 +228,10 @@ class TidemarkMagics(Magics):
         """
         functions, output, executions, statement = _read_statement(line)
         codes = self._codes(functions, statement)
+        compiled = self._statement(statement, functions)
         value, measured, error = None, _Measured(1024, codes if executions else ()), None
         try:
-            value = eval(self._statement(statement, functions), self.shell.user_ns)
+            value = eval(compiled, self.shell.user_ns)
         except BaseException as raised:
             error = raised
             raise
@@ -228,8 +243,10 @@ class TidemarkMagics(Magics):
             self.shell.user_ns[output] = value
 
     def _codes(self, names: List[str], statement: str) -> List[CodeType]:
-        wanted = names or [_called_name(statement)]
-        return [self._code(name) for name in wanted]
+        codes = [self._code(name) for name in names or [_called_name(statement)]]
+        if not names and codes[0].co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            raise UsageError("%tidemark_line does not await: profile the cell that awaits with %%tidemark")
+        return codes
 
     def _code(self, name: str) -> CodeType:
         try:
@@ -238,7 +255,7 @@ class TidemarkMagics(Magics):
             raise UsageError(f"%tidemark_line: {name} is not defined") from None
         except Exception as fault:
             raise UsageError(f"%tidemark_line: {name}: {type(fault).__name__}: {fault}") from None
-        code = _code_of(value)
+        code = code_of(value)
         if code is None:
             kind = type(value).__name__
             raise UsageError(f"%tidemark_line: {name} is a {kind}, not a Python function; -f FUNCTION names the one to list")
@@ -288,8 +305,10 @@ def _read_statement(line: str) -> Any:
             executions, rest = True, rest.strip()
             continue
         value, _, rest = rest.strip().partition(" ")
-        if option not in ("-f", "-o") or not value:
+        if option not in ("-f", "-o"):
             raise UsageError(f"%tidemark_line: {option} is not an option; it takes -e, -f FUNCTION and -o NAME, then a statement")
+        if not (value if option == "-f" else value.isidentifier()):
+            raise UsageError(f"%tidemark_line: {option} takes the name of a {'function' if option == '-f' else 'variable'}")
         if option == "-f":
             functions.append(value)
         else:
@@ -300,6 +319,8 @@ def _read_statement(line: str) -> Any:
     try:
         compile(rest, "<%tidemark_line>", "exec")
     except SyntaxError as fault:
+        if "await" in rest:
+            raise UsageError("%tidemark_line does not await: profile the cell that awaits with %%tidemark") from None
         raise UsageError(f"%tidemark_line: {fault.msg}: {rest}") from None
     return functions, output, executions, rest
 
@@ -312,22 +333,6 @@ def _called_name(statement: str) -> str:
     if not isinstance(function, (ast.Name, ast.Attribute)):
         raise UsageError("%tidemark_line: name the function to show: %tidemark_line -f FUNCTION STATEMENT")
     return ast.get_source_segment(statement, function) or ""
-
-
-def _code_of(value: Any) -> Optional[CodeType]:
-    """Of functions, methods, classes (``__init__``), wrapped functions and callable instances."""
-    for _ in range(100):
-        value = getattr(value, "__func__", value)
-        if isinstance(value, FunctionType):
-            wrapped = getattr(value, "__wrapped__", None)
-            if wrapped is None:
-                return value.__code__
-            value = wrapped
-        elif isinstance(value, type):
-            value = value.__init__
-        else:
-            value = getattr(value, "__wrapped__", None) or getattr(type(value), "__call__", None)
-    return None
 
 
 #: By the shell's id: what ``unload`` removes.

@@ -3,7 +3,6 @@
 import atexit
 import os
 import sys
-import threading
 import time
 from types import CodeType, TracebackType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Type, TypeVar, Union, overload
@@ -14,7 +13,7 @@ from ._figures import (
     Frame,
     MeasuredLine,
     Snapshot,
-    execution_cells,
+    code_of,
     function_name,
     measured_lines,
     name_of,
@@ -25,15 +24,14 @@ from ._figures import (
     text_of,
     with_executions,
 )
+from ._peak_watch import PeakWatch, rss_bytes
 from ._program import Agent
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OFF = ("", "0", "false", "no", "off")
-_PEAK_INTERVAL_SECONDS = 0.01
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _COUNTER_FILE = LineCounter.begin.__code__.co_filename
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class _Profiled(NamedTuple):
@@ -51,6 +49,8 @@ class _State:
     #: Whether ``start`` armed the agent, not ``tidemark run`` or ``attach``.
     is_ours = False
     switched_off = False
+    #: Recordings that this process has begun.
+    recordings = 0
     #: Whether ``profile`` could not start recording.
     cannot_start = False
     profiled: "List[_Profiled]" = []
@@ -61,13 +61,20 @@ def start(period: Union[int, str] = "64K", native: bool = False) -> None:
 
     ``period``: bytes between two samples, such as ``65536`` or ``"64K"``; smaller is sharper and slower.
     ``native``: stacks of C and C++ code too. Does nothing if the process is already being recorded.
-    Raises RuntimeError, with the cause, if it cannot be recorded.
+    Raises RuntimeError, with the cause, if it cannot be recorded, and ValueError for a wrong period.
     """
     _State.switched_off = False
     agent = _State.agent = _State.agent or Agent()
     if not agent.is_armed():
-        agent.arm(str(period), native)
+        try:
+            agent.arm(str(period), native)
+        except RuntimeError as error:
+            agent.clear()
+            if "period=" not in str(error):
+                raise
+            raise ValueError(f"period takes bytes or a size such as '64K', not {period!r}") from None
         _State.is_ours = True
+        _State.recordings += 1
 
 
 def stop() -> None:
@@ -88,7 +95,7 @@ def snapshot() -> Snapshot:
     """The live memory by the lines that allocated it. Takes about 0.3 s; other threads keep running."""
     if _State.agent is None or not _State.agent.is_armed():
         raise RuntimeError("nothing is recorded in this process: call tidemark.start() first")
-    return Snapshot(_State.agent.read(), rss_bytes())
+    return Snapshot(_State.agent.read(), rss_bytes(), _State.recordings)
 
 
 def compare(before: Snapshot, after: Snapshot) -> Comparison:
@@ -119,7 +126,7 @@ def profile(*, executions: bool = False) -> Callable[[_Function], _Function]: ..
 def profile(function: Any = None, *, executions: bool = False) -> Any:
     """``@tidemark.profile``: prints, at the program's end, what each line of the function allocated and still holds.
 
-    The function itself is not changed or wrapped. Allocations of called functions count for the calling line.
+    The function itself is not changed or wrapped; of a decorated one, the function inside is listed. Allocations of called functions count for the calling line.
     ``@tidemark.profile(executions=True)`` also counts how often each line is executed, which slows the function, and
     prints the bytes that an execution leaves behind.
     """
@@ -129,10 +136,11 @@ def profile(function: Any = None, *, executions: bool = False) -> Any:
 
 
 def _profile(function: Any, executions: bool) -> Any:
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, CodeType):
+    code = code_of(function)
+    if code is None:
         raise TypeError(f"@tidemark.profile takes a Python function, not {type(function).__name__}")
-    if not _State.switched_off and _is_recording():
+    is_new = all(code is not known.code for known in _State.profiled)  # inner functions share their code
+    if is_new and not _State.switched_off and _is_recording():
         if not _State.profiled:
             atexit.register(_report_profiled)
         counter = LineCounter([code]) if executions else None
@@ -174,9 +182,9 @@ def measure(*call: Any, **keywords: Any) -> "Measurement":
 
 def _codes_of(functions: Any) -> List[CodeType]:
     given = functions if isinstance(functions, (list, tuple)) else [functions]
-    codes = [getattr(function, "__code__", None) for function in given]
+    codes = [code_of(function) for function in given]
     for function, code in zip(given, codes):
-        if not isinstance(code, CodeType):
+        if code is None:
             raise TypeError(f"executions takes a Python function or a list of them, not {type(function).__name__}")
     return [code for code in codes if code is not None]
 
@@ -222,7 +230,7 @@ class Measurement:
                 self._before = self._begin()
             except (OSError, RuntimeError) as error:
                 self._only_rss_because = str(error)
-        self._peak = _PeakWatch()
+        self._peak = PeakWatch()
         self._since = time.perf_counter()
         if self._counter is not None:
             self._counter.begin()
@@ -246,7 +254,9 @@ class Measurement:
                 self.changes = compare(self._before, self._after)
                 self.growth_bytes, self.error_bytes = self.changes.growth_bytes, self.changes.error_bytes
                 self.allocated_bytes = max(0.0, self._after.allocated_bytes - self._before.allocated_bytes)
-        except (OSError, RuntimeError) as failed:
+            elif kind is not None and not self._only_rss_because:
+                self._only_rss_because = f"the block ended with {kind.__name__}"
+        except (OSError, RuntimeError, ValueError) as failed:
             self._only_rss_because = str(failed)
         finally:
             if self._started:
@@ -259,7 +269,7 @@ class Measurement:
         start(period=self._period)
         self._started = _State.is_ours
         # Nothing was recorded before, unless `tidemark run` did.
-        return Snapshot([], rss_bytes()) if self._started else snapshot()
+        return Snapshot([], rss_bytes(), _State.recordings) if self._started else snapshot()
 
     def top(self, count: int = 10) -> List[Any]:
         """The lines that grew most."""
@@ -282,7 +292,12 @@ class Measurement:
             return f"only RSS was measured: {self._only_rss_because}"
         return "" if self._counter is None else self._counter.problem
 
+    def __repr__(self) -> str:
+        return f"<tidemark measurement: {str(self).splitlines()[0]}>"
+
     def __str__(self) -> str:
+        if not self.peak_rss_bytes:
+            return "not measured yet: the figures are known after the block"
         head = (
             f"peak RSS {text_of(self.peak_rss_bytes)} ({signed_text_of(self.peak_growth_bytes)}), "
             f"RSS {signed_text_of(self.rss_growth_bytes)}, {self.seconds:.3g} s"
@@ -312,43 +327,6 @@ def without_own(line_of: Callable[[Tuple[Frame, ...]], Optional[Frame]]) -> Call
         return frame
 
     return without
-
-
-class _PeakWatch:
-    """The highest RSS while it runs: the kernel's high-water mark if that rose, else the highest of readings 10 ms
-    apart."""
-
-    def __init__(self) -> None:
-        self._first = self._highest = rss_bytes()
-        self._mark = _high_water_bytes()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="tidemark-peak", daemon=True)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(_PEAK_INTERVAL_SECONDS):
-            self._highest = max(self._highest, rss_bytes())
-
-    def end(self) -> Tuple[int, int, int]:
-        """First, last and highest RSS."""
-        last, mark = rss_bytes(), _high_water_bytes()
-        self._ended.set()
-        self._thread.join()
-        highest = max(self._highest, last)
-        return self._first, last, max(highest, mark) if mark > self._mark else highest
-
-
-def rss_bytes() -> int:
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * _PAGE_BYTES
-
-
-def _high_water_bytes() -> int:
-    with open("/proc/self/status", "rb") as file:
-        for row in file:
-            if row.startswith(b"VmHWM:"):
-                return int(row.split()[1]) * 1024
-    return 0
 
 
 def _report_profiled() -> None:
@@ -396,17 +374,8 @@ def _table_of(code: CodeType, lines: List[MeasuredLine]) -> str:
     head = f"tidemark: {function_name(code)} ({name_of(code.co_filename)}:{code.co_firstlineno})"
     if not lines:
         return f"{head}: none of its allocations was sampled\n"
-    counted = any(line.executions is not None for line in lines)
-    times = f"  {'times':>8}  {'each':>10}" if counted else ""
-    rows = [f"{head}\n  {'line':>6}  {'live now':>10}  {'at peak':>10}  {'allocated':>10}  {'python':>6}{times}"]
-    for line in lines:
-        live, peak, allocated = text_of(line.growth_bytes), text_of(line.peak_bytes or 0), text_of(line.allocated_bytes)
-        share = f"{line.python_share:.0%}"
-        source = source_of(line.file, line.line)
-        number, each = execution_cells(line)
-        times = f"  {number:>8}  {each:>10}" if counted else ""
-        rows.append(f"  {line.line:>6}  {live:>10}  {peak:>10}  {allocated:>10}  {share:>6}{times}  {source}")
-    return "\n".join(rows) + "\n"
+    table = table_rows(lines, lambda line: f"{line.line:>4}  {source_of(line.file, line.line)}", first="live now")
+    return "\n".join([head, *table]) + "\n"
 
 
 def _clear() -> None:

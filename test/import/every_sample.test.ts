@@ -36,7 +36,9 @@ test("import, summary, lines, report, diff and serve", async () => {
   const data = join(repository, "test/data/import");
   const names = readdirSync(data).filter((name) => !/\.(?:md|py|sh)$/.test(name));
   const paths = names.map((name) => join(folder, name));
-  names.forEach((name) => copyFileSync(join(data, name), join(folder, name)));
+  for (const name of names) {
+    copyFileSync(join(data, name), join(folder, name));
+  }
   const isStack = (path: string) => path.includes("speedscope");
   await run([tidemark, "import", ...paths.filter((path) => !isStack(path))]);
   await run([tidemark, "import", "--value", "peak", ...paths.filter(isStack)]);

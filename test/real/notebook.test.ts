@@ -143,6 +143,9 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
       "%tidemark_line",
       "%tidemark_line nothing(3)",
       "%tidemark_line len([])",
+      "async def later(n):\n    return n\n%tidemark_line later(3)",
+      "%tidemark_line -o 3x fail()",
+      "%%tidemark --top -3\n1",
     ]);
     const texts = cells.map(textOf);
     expect(texts[2]).toMatch(
@@ -157,13 +160,16 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(texts[8]).toMatch(
       /The code ended with ValueError\.[\s\S]*9\.00 MiB .*In\[8\]:2[\s\S]*ValueError$/,
     );
-    expect(texts.slice(9, 13).map((text) => text.trim())).toEqual([
+    expect(texts.slice(9, 16).map((text) => text.trim())).toEqual([
       "UsageError: %tidemark_line: invalid syntax: 3 +",
       "UsageError: %tidemark_line: takes a call, such as %tidemark_line load(path)",
       expect.stringMatching(/^UsageError: %tidemark_line: nothing is not defined/),
       expect.stringMatching(
         /^UsageError: %tidemark_line: len is a builtin_\w+, not a Python function/,
       ),
+      "UsageError: %tidemark_line does not await: profile the cell that awaits with %%tidemark",
+      "UsageError: %tidemark_line: -o takes the name of a variable",
+      expect.stringMatching(/^UsageError: %%tidemark: argument --top: takes a number such as 10/),
     ]);
   });
 

@@ -1,13 +1,13 @@
 import { bySignificance, isNoise, splitStack } from "../../inspect/index.js";
 import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { DiffJson } from "../../model/documents/documents.js";
+import type { DiffJson, FrameJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { isUnknown } from "../../model/profile/imported.js";
 import { inOrderOf, type ListOptions, selectRows } from "../options/options.js";
 import { type Column, formatTable, type Screen } from "../text/output.js";
 import { groupName } from "./row_groups.js";
-import { functionOf, placeOf } from "./sites.js";
+import { functionOf, originOf, placeOf } from "./sites.js";
 
 export const DEFAULT_GROWTHS = 15;
 
@@ -184,14 +184,17 @@ export function growthOver(document: DiffJson, limitBytes: Bytes): string | null
 
 function groupRows(document: DiffJson): Row[] {
   const rows = new Map<string, Row>();
+  const sides = [document.a, document.b];
+  const hasDomains = !sides.some(({ imported }) => isUnknown(imported, "python"));
+  const named = (frame: FrameJson) => [functionOf(frame), placeOf(frame)].join(" ").trim();
   for (const site of document.sites) {
     const { headline, leaf } = splitStack(site.stack);
-    const where = `${functionOf(headline)} ${placeOf(headline)}`;
-    const place = leaf === null ? where : `${where} in ${functionOf(leaf)} ${placeOf(leaf)}`;
-    const key = `${site.domain}\t${place}`;
+    const place = leaf === null ? named(headline) : `${named(headline)} in ${named(leaf)}`;
+    const origin = hasDomains ? originOf(site.domain) : "unknown";
+    const key = `${origin}\t${place}`;
     const row = rows.get(key) ?? {
       place,
-      origin: site.domain === "python" ? "Python" : site.domain,
+      origin,
       a: 0,
       b: 0,
       variance: 0,

@@ -6,7 +6,7 @@ import { oneLine } from "../../model/errors/errors.js";
 import { isUnknown } from "../../model/profile/imported.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { bar, padEnd, padStart, type Screen, widthOf } from "../text/output.js";
-import { functionOf, groupText, placeOf } from "./sites.js";
+import { functionOf, groupText, originOf, placeOf } from "./sites.js";
 
 export const DEFAULT_SITES = 5;
 const UNSEEN_SHARE = 0.005;
@@ -18,6 +18,11 @@ interface RankedMoment {
   readonly imported: SummaryJson["imported"];
 }
 
+interface Ranking extends Pick<RankedMoment, "imported"> {
+  readonly title: string;
+  readonly options: ListOptions;
+}
+
 /** The peak comes first, because it determines the memory that the machine needs. */
 export function printSites(
   screen: Screen,
@@ -27,25 +32,21 @@ export function printSites(
 ): void {
   const now = (group: SiteGroup) => group.live;
   const atPeak = (group: SiteGroup) => group.atPeak;
+  const rank = (title: string, figure: (group: SiteGroup) => Estimate) =>
+    printRanking(screen, { title, imported, options }, groups, figure);
   const [noLive, noPeak] = [isUnknown(imported, "live"), isUnknown(imported, "peak")];
   if (noLive && noPeak) {
-    printRanking(
-      screen,
-      "Top sites by allocated bytes",
-      groups,
-      (group) => group.allocated,
-      options,
-    );
+    rank("Top sites by allocated bytes", (group) => group.allocated);
   } else if (noLive) {
-    printRanking(screen, "Top sites at the peak", groups, atPeak, options);
+    rank("Top sites at the peak", atPeak);
   } else if (noPeak) {
-    printRanking(screen, `Top sites ${momentPhrase(moment)}`, groups, now, options);
+    rank(`Top sites ${momentPhrase(moment)}`, now);
   } else if (moment === "peak" || isAtPeak(groups)) {
     const also = moment === "peak" ? "" : `, and ${momentPhrase(moment)}`;
-    printRanking(screen, `Top sites at the peak${also}`, groups, now, options);
+    rank(`Top sites at the peak${also}`, now);
   } else {
-    printRanking(screen, "Top sites at the peak", groups, atPeak, options);
-    printRanking(screen, `Top sites ${momentPhrase(moment)}`, groups, now, options);
+    rank("Top sites at the peak", atPeak);
+    rank(`Top sites ${momentPhrase(moment)}`, now);
   }
 }
 
@@ -63,10 +64,9 @@ function isAtPeak(groups: readonly SiteGroup[]): boolean {
 
 function printRanking(
   screen: Screen,
-  title: string,
+  { title, imported, options }: Ranking,
   groups: readonly SiteGroup[],
   figure: (group: SiteGroup) => Estimate,
-  options: ListOptions,
 ): void {
   const { paint } = screen;
   const ranked = groups
@@ -91,7 +91,8 @@ function printRanking(
     screen.line(paint.dim(`  ${unmatched ?? "none"}`));
   }
   for (const group of rows) {
-    for (const line of siteLines(screen, group, figure(group), total.bytes)) {
+    const shown = { figure: figure(group), total: total.bytes, imported };
+    for (const line of siteLines(screen, group, shown)) {
       screen.line(line);
     }
   }
@@ -109,7 +110,11 @@ function printRanking(
  *
  * If nothing is cut, everything is on one line.
  */
-function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: number): string[] {
+function siteLines(
+  screen: Screen,
+  group: SiteGroup,
+  { figure, total, imported }: { figure: Estimate; total: number } & Pick<RankedMoment, "imported">,
+): string[] {
   const { paint } = screen;
   const share = total > 0 ? figure.bytes / total : 0;
   const colour = group.domain === "python" ? paint.green : paint.yellow;
@@ -124,7 +129,8 @@ function siteLines(screen: Screen, group: SiteGroup, figure: Estimate, total: nu
     room,
     [paint.bold, paint.cyan],
   );
-  const origin = group.domain === "python" ? "Python" : group.domain;
+  const known = group.domain === "mapped" || !isUnknown(imported, "python");
+  const origin = known ? originOf(group.domain) : "allocator unknown";
   const leaf = group.leaf;
   const detail =
     leaf === null

@@ -21,9 +21,9 @@ function objectName(path: string): string {
   return basename(path).replace(/\.(?:cpython-\w+(?:-\w+)*|abi3)\.so$/, ".so");
 }
 
-/** Readable name: native frames without a symbol show only the shared object. */
+/** Readable name: native frames without a symbol show only the shared object, Python frames may have only a line. */
 export function functionOf(frame: FrameJson): string {
-  return frame.function === "" ? "(no symbol)" : frame.function;
+  return frame.function === "" && frame.kind === "native" ? "(no symbol)" : frame.function;
 }
 
 /** A path inside a package directory, the current directory or the home directory is shown relative to it. */
@@ -43,6 +43,11 @@ export function shortPath(path: string): string {
   }
   const home = homedir();
   return home !== "/" && path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+}
+
+/** What allocated, as text. */
+export function originOf(domain: SiteGroup["domain"]): string {
+  return domain === "python" ? "Python" : domain;
 }
 
 /** The text that `--filter` searches: every name in the row. */

@@ -149,7 +149,8 @@ function otherPrograms(a: DiffSide, b: DiffSide): string[] {
 }
 
 function joinSites(a: DiffSide, b: DiffSide): DiffJson["sites"] {
-  const [before, after] = [sitesById(a), sitesById(b)];
+  const identity = identityOf([a, b]);
+  const [before, after] = [sitesById(a, identity), sitesById(b, identity)];
   return [...new Set([...before.keys(), ...after.keys()])].map((id) => {
     const [was = NO_SITE, is = NO_SITE] = [before.get(id), after.get(id)];
     const { stack, domain } = after.get(id) ?? was;
@@ -216,12 +217,33 @@ function addFigures(
   sum.allocatedVariance += figures.standardErrorAllocatedBytes ** 2;
 }
 
+/** What both sides know of a site: a file may contain neither the allocator nor the names of functions. */
+interface Identity {
+  readonly hasDomains: boolean;
+  readonly hasFunctions: boolean;
+}
+
+function identityOf(sides: readonly DiffSide[]): Identity {
+  return {
+    hasDomains: !sides.some(({ summary }) => isUnknown(summary.imported, "python")),
+    hasFunctions: sides.every(
+      ({ summary: { sites, imported } }) =>
+        imported === undefined ||
+        sites.some(({ stack }) => stack.some((frame) => frame.function !== "")),
+    ),
+  };
+}
+
 /** Sites that differ only in their process are merged. */
-function sitesById({ summary }: DiffSide): Map<string, SiteFigures> {
+function sitesById(
+  { summary }: DiffSide,
+  { hasDomains, hasFunctions }: Identity,
+): Map<string, SiteFigures> {
   const sites = new Map<string, SiteFigures>();
   for (const site of summary.sites) {
     const { stack, domain } = site;
-    const id = JSON.stringify([domain, stack]);
+    const places = hasFunctions ? stack : stack.map((frame) => ({ ...frame, function: "" }));
+    const id = JSON.stringify(hasDomains ? [domain, places] : places);
     const sum = sites.get(id) ?? { ...NOTHING, stack, domain };
     addFigures(sum, site);
     sites.set(id, sum);

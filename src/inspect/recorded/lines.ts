@@ -152,7 +152,8 @@ export function bySize(a: LineRow, b: LineRow): number {
   return (
     b.liveBytes - a.liveBytes ||
     b.liveBytesAtPeak - a.liveBytesAtPeak ||
-    b.allocatedBytes - a.allocatedBytes
+    b.allocatedBytes - a.allocatedBytes ||
+    (b.copiedBytes ?? 0) - (a.copiedBytes ?? 0)
   );
 }
 

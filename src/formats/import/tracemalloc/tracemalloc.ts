@@ -69,7 +69,7 @@ function addTrace(
   trace: PickleValue,
   stacks: Map<PickleValue, StackId>,
 ): void {
-  const [, size, frames] = Array.isArray(trace) ? trace : [];
+  const [allocator, size, frames] = Array.isArray(trace) ? trace : [];
   if (typeof size !== "number" || !Array.isArray(frames)) {
     throw new ForeignFault("a trace is not a size with frames");
   }
@@ -78,7 +78,9 @@ function addTrace(
     stack = sites.stack(frames.map(frameOf).reverse());
     stacks.set(frames, stack);
   }
-  sites.add({ stack, domain: Domain.python }, { live: size, liveObjects: 1 });
+  // 0 is the interpreter; NumPy and other libraries report under numbers of their own.
+  const domain = allocator === 0 ? Domain.python : Domain.native;
+  sites.add({ stack, domain }, { live: size, liveObjects: 1 });
 }
 
 /** tracemalloc does not know functions. */
