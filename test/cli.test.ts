@@ -122,7 +122,7 @@ describe("mistakes", () => {
       /TM-E004 cannot write app\.py/,
     ],
     [["export", "app.tidemark", "--format", "parquet", "-o", "."], /it contains other files/],
-    [["lines", "app.tidemark", "other.py"], /nothing was allocated from other\.py/],
+    [["lines", "app.tidemark", "other.py"], /the profile has no allocation from other\.py/],
     [["run"], /run needs <program>, as in: tidemark run app\.py/],
     [["run", "--", "./no-such-program"], /cannot start|no such/],
     [["run", "--period", "often", "--", "true"], /size such as/],

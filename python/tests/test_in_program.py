@@ -346,11 +346,16 @@ print(measured.result, measured.lines(), block.growth_bytes, measured)
                            "    kept = [bytes(1000) for n in range(20000)]\n"
                            "tidemark.stop()\n"
                            "print(json.dumps(m.growth_bytes))\n")
-            ended = subprocess.run([launcher, "run", "--quiet", "-o", os.path.join(place, "r.tidemark"), "--",
+            recording = os.path.join(place, "r.tidemark")
+            ended = subprocess.run([launcher, "run", "--quiet", "-o", recording, "--",
                                     sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(tidemark.__file__))})
+            summary = json.loads(subprocess.run([launcher, "summary", recording, "--json"], stdout=subprocess.PIPE).stdout)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertGreater(json.loads(ended.stdout), 10 * MIB)
+        # The process that read the profile is not the program's.
+        self.assertEqual([each["profiled"] for each in summary["processes"]], [True])
+        self.assertEqual(summary["rss"]["peakBytes"], summary["processes"][0]["peakRssBytes"])
 
 
 @unittest.skipUnless(FREE_THREADED, "not a free-threaded build")

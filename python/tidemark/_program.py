@@ -158,8 +158,10 @@ def _site_of(parsed: Dict[str, Any]) -> Optional[Site]:
 
 
 def _ask(*arguments: str) -> str:
-    # Preloaded libraries and Tidemark's own settings are for this program, not for the one that reads it.
+    # Preloaded libraries and Tidemark's own settings are for this program, not for the one that reads it. A recorder of
+    # this program leaves a process with the mark out of its figures.
     environment = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "TIDEMARK")}
+    environment["TIDEMARK_READER"] = "1"
     launcher = _find("bin/tidemark")
     answer = subprocess.run(
         ["/bin/sh", launcher, *arguments],

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { DiffJson, LinesJson, SummaryJson } from "../../src/model/documents/documents.js";
+import { commandHere } from "../command_here.js";
 import { repository, tidemark } from "../run.js";
 import { ask, startServer } from "../server/running_server.js";
 import { diffOf, jsonOf, run, runHere } from "./imported.js";
@@ -59,6 +60,13 @@ test("import, summary, lines, report, diff and serve", async () => {
     expect(await runHere("lines", recording)).toContain(lines.length > 0 ? "PYTHON" : "no memory");
     expect(await runHere("diff", recording, copy)).toMatch(/^A .*\nB /);
     await runHere("report", recording);
+    const { status, stderr } = await commandHere("diagnose", recording);
+    const hasRss = summary.imported?.unknown.includes("rss") === false;
+    expect([name, status, /TM-E014.*no verdict/.test(stderr)]).toEqual([
+      name,
+      hasRss ? 0 : 2,
+      !hasRss,
+    ]);
     const key = KEYS[name];
     if (key !== undefined) {
       const { groups = [] } = await diffOf(recording, copy, "--by", key);
@@ -71,6 +79,13 @@ test("import, summary, lines, report, diff and serve", async () => {
       expect(text, name).toMatch(figure === "peak" ? /^ +unknown .*MiB/m : /^ +\d.* [KM]iB/m);
     }
   }
+  // Allocators that one side does not know, and names of functions, do not make a difference.
+  const recorded = (name: string) => join(folder, `${name}.tidemark`);
+  const python = await diffOf(recorded("memray-13.bin"), recorded("memray-python.bin"));
+  const largest = Math.max(...python.sites.map(({ growthBytes }) => Math.abs(growthBytes)));
+  expect(largest).toBeLessThan(0.1 * python.totals.liveBytesA);
+  const named = await runHere("diff", recorded("tracemalloc.pickle.gz"), recorded("memray-13.bin"));
+  expect(named).not.toMatch(/symbol|Python|native/);
   const options = ["--load", ...paths.map((path) => `${path}.tidemark`)];
   const server = await startServer(join(folder, "store"), { options });
   try {

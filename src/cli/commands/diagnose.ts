@@ -14,7 +14,8 @@ import {
   VERDICT_KINDS,
   type VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
-import { badUsage } from "../../model/errors/errors.js";
+import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import { isUnknown } from "../../model/profile/imported.js";
 import { openRecordingAt, sayMissing } from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
 import { withInterrupt } from "../options/interrupt.js";
@@ -163,6 +164,13 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
     return diagnosePid(Number(target), options);
   }
   const recording = openRecordingAt(target);
+  const { imported } = recording.meta;
+  if (isUnknown(imported, "rss")) {
+    throw nothingThere(
+      `${target} was imported from ${imported?.tool}, which does not record RSS over time: there is no verdict`,
+      `see what it contains: tidemark summary ${target}`,
+    );
+  }
   if (options.quiet === true && options.json !== true) {
     sayMissing(recording); // only the verdict is printed
   }

@@ -86,6 +86,7 @@ async function importFiles(paths: readonly string[], options: ImportOptions): Pr
       written.push(await importFile(path, options));
     } catch (error) {
       if (paths.length === 1 || !(error instanceof TidemarkError) || error.id !== NO_PROFILE) {
+        sayWritten("tidemark", written, options);
         throw error;
       }
       empty += 1;

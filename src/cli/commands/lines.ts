@@ -61,8 +61,13 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
   const recording = openRecordingAt(path);
   const { moment, name } = parseMoment(options.at, recording);
   const document = linesDocument(recording, moment, file, options);
+  const notes = document.imported === undefined ? document.limits : [];
   if (file !== undefined && document.lines.length === 0) {
-    throw nothingThere(`nothing was allocated from ${file}`, `see tidemark lines ${path}`);
+    const only = document.where === undefined ? "" : ` with ${document.where}`;
+    throw nothingThere(
+      `the profile has no allocation from ${file}${only}`,
+      [...notes, `see tidemark lines ${path}`].join(" "),
+    );
   }
   const largest = (row: LineRow) =>
     Math.max(row.liveBytes, row.liveBytesAtPeak, document.imported ? row.allocatedBytes : 0);
@@ -81,6 +86,8 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
   sayMissing(recording);
   printLines(screenOf(process.stdout), rows, {
     imported: document.imported,
+    recordedMs: recording.meta.startedMs,
+    notes,
     moment: name,
     byLine: file !== undefined,
     leftOut: chosen.leftOut,

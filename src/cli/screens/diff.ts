@@ -186,7 +186,19 @@ function groupRows(document: DiffJson): Row[] {
   const rows = new Map<string, Row>();
   const sides = [document.a, document.b];
   const hasDomains = !sides.some(({ imported }) => isUnknown(imported, "python"));
-  const named = (frame: FrameJson) => [functionOf(frame), placeOf(frame)].join(" ").trim();
+  const hasNames = [
+    { imported: document.a.imported, bytes: "liveBytesA" },
+    { imported: document.b.imported, bytes: "liveBytesB" },
+  ].every(
+    ({ imported, bytes }) =>
+      imported === undefined ||
+      document.sites.some(
+        (site) =>
+          site[bytes as "liveBytesA"] > 0 && site.stack.some((frame) => frame.function !== ""),
+      ),
+  );
+  const named = (frame: FrameJson) =>
+    hasNames ? `${functionOf(frame)} ${placeOf(frame)}` : placeOf(frame);
   for (const site of document.sites) {
     const { headline, leaf } = splitStack(site.stack);
     const place = leaf === null ? named(headline) : `${named(headline)} in ${named(leaf)}`;

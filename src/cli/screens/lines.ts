@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { FrameJson, LinesJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
@@ -16,6 +16,10 @@ const LONGEST_GROUP = 24;
 
 interface LinesShown {
   readonly imported: LinesJson["imported"];
+  /** Begin of the recording, ms since 1970: later changes of a file move its lines. */
+  readonly recordedMs: TimeMs;
+  /** What the recording could not see. */
+  readonly notes: readonly string[];
   readonly moment: string;
   readonly byLine: boolean;
   readonly leftOut: number;
@@ -114,6 +118,20 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
   if (shown.leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(shown.leftOut)} more`));
   }
+  const changed = [...sources.keys()].filter((file) => changedMs(file) > shown.recordedMs);
+  const moved = changed.map(
+    (file) =>
+      `${shortPath(file)} was changed after the recording began: the text beside the figures may be of other lines.`,
+  );
+  for (const note of [...moved, ...shown.notes]) {
+    for (const line of screen.wrap(oneLine(note), 2)) {
+      screen.line(`  ${paint.yellow(line)}`);
+    }
+  }
+}
+
+function changedMs(file: string): TimeMs {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
 function noLines({ imported }: LinesShown): string {

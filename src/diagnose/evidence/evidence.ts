@@ -132,6 +132,8 @@ export interface Evidence {
   readonly snapshots?: readonly GpuJson[];
   /** Processes that ran out of memory. */
   readonly memoryEnds?: readonly MemoryEndEvidence[];
+  /** Whether the source of an imported recording does not know which memory native code allocated. */
+  readonly allocatorsUnknown?: true;
   /** Set if only some rows of the profiles are selected. */
   readonly selection?: Selection;
   /** Sentences about missing evidence and the reasons. */

@@ -14,7 +14,7 @@ export const nativeMemory: Rule = {
   name: "native-memory",
   judge(observations) {
     const { suspects } = observations;
-    if (suspects.length === 0) {
+    if (suspects.length === 0 || observations.evidence.allocatorsUnknown) {
       return null;
     }
     const all = suspects.reduce((sum, { slope }) => sum + slope, 0);

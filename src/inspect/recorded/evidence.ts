@@ -12,6 +12,7 @@ import {
 } from "../../diagnose/index.js";
 import type { OnProgress, StackId } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
+import { isUnknown } from "../../model/profile/imported.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording, SnapshotMoment } from "../../recording/types.js";
 import { recordedSnapshots } from "./gpu/recorded_snapshots.js";
@@ -62,6 +63,7 @@ async function evidenceIn(recording: Recording, onProgress: OnProgress): Promise
     ...(census === null ? {} : { census }),
     ...holderEvidenceOf(recording.holderLookups, (stack) => framesIn(recording, stack)),
     ...(snapshots.length === 0 ? {} : { snapshots }),
+    ...(isUnknown(recording.meta.imported, "python") ? { allocatorsUnknown: true as const } : {}),
     limits: [...recording.limits, ...limits],
   };
 }

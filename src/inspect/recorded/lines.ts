@@ -81,7 +81,7 @@ function withLineFigures(
       }),
     );
   const all = [...known, ...others];
-  return file === undefined ? all : all.sort(ascending);
+  return all.sort(file === undefined ? bySize : ascending);
 }
 
 function figuresOf({ peakBytes, copiedBytes }: LineFigures): Partial<LineRow> {

@@ -145,7 +145,7 @@ export class Recorder {
       timeMs,
       exitCode: report?.exitCode ?? null,
       signal: report?.signal ?? null,
-      maxRssBytes: report?.maxRssBytes ?? 0,
+      maxRssBytes: this.#tree.sawReader ? 0 : (report?.maxRssBytes ?? 0),
       userMs: report?.userMs ?? 0,
       systemMs: report?.systemMs ?? 0,
     });

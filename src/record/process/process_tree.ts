@@ -5,6 +5,7 @@ import {
   isLeaving,
   type ProcessStat,
   readCommand,
+  readEnvironment,
   readRank,
   readStat,
   readStatus,
@@ -21,6 +22,9 @@ import { readFigures } from "./process_figures.js";
 /** Further processes count only in the tree's figures, so that the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
 const SHM_WORTH_ASKING: Bytes = 2 ** 20;
+
+/** Set in python/tidemark/_program.py. */
+const READER_MARK = "TIDEMARK_READER";
 
 /** Ended processes whose segment may still be read: slightly more than a pool has slots. */
 const ENDED_KNOWN = 2_048;
@@ -97,6 +101,7 @@ export class ProcessTree {
   #uncounted = false;
 
   #rootIsNew = true;
+  #sawReader = false;
 
   readonly #root: Pid;
   readonly #startedMs: TimeMs;
@@ -209,6 +214,11 @@ export class ProcessTree {
     // A process that has ended in the meantime stays ended.
     const endedMs = this.lives(row) ? null : (row.endedMs ?? poll.timeMs);
     return this.#replace({ ...row, profiled: true, python, command: known, endedMs }, poll);
+  }
+
+  /** Whether the program read its own profile: the kernel counts that reader in the program's highest RSS. */
+  get sawReader(): boolean {
+    return this.#sawReader;
   }
 
   get livingPids(): Pid[] {
@@ -331,7 +341,11 @@ export class ProcessTree {
         this.#replaced(tracked, stat, poll);
       }
       if (lives && !this.#alive.has(pid) && pid !== this.#root) {
-        this.#discover(pid, stat, poll);
+        if (isReader(pid)) {
+          this.#sawReader = true;
+        } else {
+          this.#discover(pid, stat, poll);
+        }
       }
     }
   }
@@ -392,6 +406,11 @@ export class ProcessTree {
     poll.rows.push(row);
     return row;
   }
+}
+
+/** Whether the Python package started it to read the program's profile; its memory is not the program's. */
+function isReader(pid: Pid): boolean {
+  return readEnvironment(pid)[READER_MARK] !== undefined;
 }
 
 /** One line for an event's mark. */
