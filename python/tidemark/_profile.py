@@ -126,7 +126,8 @@ def profile(*, executions: bool = False) -> Callable[[_Function], _Function]: ..
 def profile(function: Any = None, *, executions: bool = False) -> Any:
     """``@tidemark.profile``: prints, at the program's end, what each line of the function allocated and still holds.
 
-    The function itself is not changed or wrapped; of a decorated one, the function inside is listed. Allocations of called functions count for the calling line.
+    The function itself is not changed or wrapped; of a decorated one, the function inside is listed. Allocations of
+    called functions count for the calling line.
     ``@tidemark.profile(executions=True)`` also counts how often each line is executed, which slows the function, and
     prints the bytes that an execution leaves behind.
     """
