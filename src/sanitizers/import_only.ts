@@ -13,7 +13,7 @@ import { signatureOf } from "./report.js";
 import { runTool, watchedEnvironment, withReportFolder } from "./tool_run.js";
 
 /** Raised when the signatures, or the allocations in such a run, change. */
-const CACHE_FORMAT = "2";
+const CACHE_FORMAT = "3";
 
 export interface ImportOnly {
   readonly python: StartedPython;
