@@ -233,7 +233,8 @@ class Programs(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertTrue(ended.stdout.startswith("True 10 False"), ended.stdout)
         self.assertRegex(ended.stderr, r"tidemark: load \(.*program\.py:[34]\)")
-        self.assertRegex(ended.stderr, r" 20\.2 KiB .* +1\d\.\d MiB +\d+% +5  rows = ")
+        # Up to Python 3.10, the code of a comprehension keeps the frame of its last call.
+        self.assertRegex(ended.stderr, r" 20\.[26] KiB .* +1\d\.\d MiB +\d+% +5  rows = ")
 
     def test_growth_per_execution_of_a_line(self):
         kept = []

@@ -97,7 +97,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(pageOf(present(magics))).toContain(">%%tidemark<");
     const printed = textOf(present(measured));
     expect(printed).toMatch(/ In\[2\]:2 {2}big = bytearray/);
-    expect(printed).toMatch(/tidemark: keep \(In\[8\]:3\)\n.*\n +5 .* return bytearray/);
+    expect(printed).toMatch(/tidemark: keep \(In\[8\]:3\)\n.*\n.* 5 {2}return bytearray/);
     expect(printed).not.toContain("ipykernel");
   });
 

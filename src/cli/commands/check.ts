@@ -84,7 +84,7 @@ export function buildCommand(): Command {
     .option("--junit <file>", "write the gates as JUnit XML")
     .option("--json <file>", "write the result as JSON to this file")
     .option("--quiet", "print nothing about gates that pass")
-    .option("--debug", "show the stack of an error");
+    .option("--debug", "show the stack of an error of Tidemark");
   withProgram(command);
   return withExamples(
     command,

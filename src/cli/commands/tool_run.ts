@@ -42,7 +42,7 @@ export function withToolOptions(command: Command): Command {
     .option("--json <file>", "write the findings as JSON to this file")
     .option("-f, --force", "overwrite the file that --json names")
     .option("--quiet", "print nothing without a finding")
-    .option("--debug", "show the stack of an error");
+    .option("--debug", "show the stack of an error of Tidemark");
 }
 
 /** The elapsed time as a line of its own, as the program may write to the same terminal; only there. */

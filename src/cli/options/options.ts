@@ -33,7 +33,7 @@ export function withCommonOptions(command: Command, json: "stdout" | "file"): Co
         ? "do not print notes, hints or progress"
         : "no summary and no verdict; print only what could not be recorded",
     )
-    .option("--debug", "show the stack of an error");
+    .option("--debug", "show the stack of an error of Tidemark");
 }
 
 /** Adds `--force` to a command that writes files. */

@@ -136,7 +136,10 @@ function readerOf(kind: FileKind, word: string): [what: string, next: string] | 
     case "recording":
       return ["a recording", `read it with: tidemark summary ${word}`];
     case "pickle":
-      return ["a pickle", `if it is an allocator snapshot: tidemark gpu ${word}`];
+      return [
+        "a pickle",
+        `if it is an allocator snapshot: tidemark gpu ${word}; if tracemalloc wrote it: tidemark import ${word}`,
+      ];
     case "core":
       return ["a core file", `read it with: tidemark heap ${word}, or tidemark ledger ${word}`];
     case "out-of-memory log":

@@ -282,7 +282,7 @@ export function pickleRefused(path: string, opcode: string, offset: number): Tid
     2,
     `${oneLine(path)} is refused: opcode ${opcode} at offset ${offset}`,
     "a snapshot needs only plain values, and Tidemark never executes a pickle",
-    "write the file with torch.cuda.memory._dump_snapshot(FILE)",
+    "write the file with torch.cuda.memory._dump_snapshot(FILE); import one of tracemalloc with: tidemark import FILE",
   );
 }
 

@@ -25,7 +25,7 @@ export function notImportable(path: string, isEmpty: boolean): TidemarkError {
     isEmpty ? `${oneLine(path)} is empty` : `the format of ${oneLine(path)} is not recognized`,
     isEmpty
       ? "the tool that should write it failed or still runs"
-      : "no tool that tidemark import supports wrote it",
+      : "it is damaged, or no tool that tidemark import supports wrote it",
     "the formats are listed in: tidemark import --help",
   );
 }

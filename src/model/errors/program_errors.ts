@@ -9,7 +9,7 @@ export function programNotStarted(
   program: string,
   reason: string,
   shellStatus: ShellStatus,
-  next = "check the name and that it is executable",
+  next = "check the name",
 ): TidemarkError {
   return new TidemarkError(
     "TM-E009",

@@ -309,7 +309,7 @@ function eager(
   out: { elements: number; itemBytes: number },
 ): Tensor {
   const sequences = query.elements / (heads * shape.headSize) / queries;
-  const elements = sequences * heads * queries * keys;
+  const elements = sequences * heads * queries * Math.min(keys, shape.blockRows ?? keys);
   const itemBytes = query.itemBytes;
   // A batched product reads whole tensors: slices are copied, and the copies are kept in place of the fused product.
   const whole = (x: Tensor): Tensor =>

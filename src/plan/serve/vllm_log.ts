@@ -38,7 +38,8 @@ export interface VllmLog {
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
-const SIZE = String.raw`(-?\d+(?:\.\d+)?)\s?(GiB|GB|MiB|MB)`;
+const SIZE = String.raw`(\d+(?:\.\d+)?)\s?(GiB|GB|MiB|MB)`;
+const DIFFERENCE = `(-?${SIZE.slice(1)}`;
 
 /** Later lines take precedence, so a log of several starts describes the last one. Empty if no such line is found. */
 export function readVllmLog(text: string): VllmLog {
@@ -60,17 +61,17 @@ export function readVllmLog(text: string): VllmLog {
     ),
     otherBytes: firstSize(
       text,
-      `non_torch_memory takes ${SIZE}`,
-      `non_torch_memory=${SIZE}`,
-      `non-torch forward increase memory: ${SIZE}`,
+      `non_torch_memory takes ${DIFFERENCE}`,
+      `non_torch_memory=${DIFFERENCE}`,
+      `non-torch forward increase memory: ${DIFFERENCE}`,
     ),
     // Negative if weights and activations leave nothing.
     cacheBytes: firstSize(
       text,
-      `Available KV cache memory: ${SIZE}`,
-      `reserved for KV Cache is ${SIZE}`,
-      `kv_cache_size=${SIZE}`,
-      String.raw`available KV cache memory \(${SIZE}\)`,
+      `Available KV cache memory: ${DIFFERENCE}`,
+      `reserved for KV Cache is ${DIFFERENCE}`,
+      `kv_cache_size=${DIFFERENCE}`,
+      String.raw`available KV cache memory \(${DIFFERENCE}\)`,
     ),
     neededBytes: firstSize(text, `${SIZE} KV cache is needed`),
     graphBytes: firstSize(

@@ -110,6 +110,13 @@ function tiedAs(config: ModelConfig, text: ModelConfig): ModelConfig {
     : text;
 }
 
+/** Patches of one window of an image, whose side is a whole number of the squares that the merger joins. */
+function windowRows(vision: ModelConfig): number {
+  const merge = vision.count(2, "spatial_merge_size");
+  const side = Math.floor(vision.size("window_size") / vision.size("patch_size") / merge) * merge;
+  return Math.max(1, side) ** 2;
+}
+
 const RMS: NormShape = { kind: "rms", bias: false, affine: true };
 
 /** Blocks of two or three spatial axes that a merger joins, four rows into one of the decoder. */
@@ -141,6 +148,7 @@ function readQwen(config: ModelConfig): ImageAndTextShape {
   const merger = merged * merged + merged + merged * out + out;
   const deep = isFirst || isSecond ? 0 : vision.sizes("deepstack_visual_indexes").length;
   const side = Math.floor(QWEN_IMAGE_SIDE / patch);
+  const whole = new Set(vision.sizes("fullatt_block_indexes"));
   const image: TowerShape = {
     name: "image",
     hidden,
@@ -168,25 +176,28 @@ function readQwen(config: ModelConfig): ImageAndTextShape {
         bias: !isFirst && !isSecond,
       },
     ],
-    layers: [
-      {
-        count: vision.layers("depth"),
-        layer: plainLayer(
-          plainAttention(heads, hidden, { fused: true, rotary: true, rotaryShare: 1 }),
-          width,
-          {
-            norm,
-            mlp: {
-              width,
-              gated: isSecond,
-              activation: activationOf(vision, "gelu"),
-              bias: true,
-              fused: false,
-            },
+    layers: Array.from({ length: vision.layers("depth") }, (_, index) => ({
+      count: 1,
+      layer: plainLayer(
+        plainAttention(heads, hidden, {
+          fused: true,
+          rotary: true,
+          rotaryShare: 1,
+          ...(isSecond && !whole.has(index) ? { blockRows: windowRows(vision) } : {}),
+        }),
+        width,
+        {
+          norm,
+          mlp: {
+            width,
+            gated: isSecond,
+            activation: activationOf(vision, "gelu"),
+            bias: true,
+            fused: false,
           },
-        ),
-      },
-    ],
+        },
+      ),
+    })),
     finalNorm: norm,
     otherParameters: merger + deep * (merger + 2 * merged),
   };

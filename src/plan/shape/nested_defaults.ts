@@ -106,7 +106,12 @@ const DEFAULTS: Readonly<Record<string, JsonObject>> = {
     max_position_embeddings: 64,
   },
   qwen2_vl_vision: { ...QWEN_VISION, embed_dim: 1280, mlp_ratio: 4 },
-  qwen2_5_vl_vision: { ...QWEN_VISION, intermediate_size: 3420 },
+  qwen2_5_vl_vision: {
+    ...QWEN_VISION,
+    intermediate_size: 3420,
+    window_size: 112,
+    fullatt_block_indexes: [7, 15, 23, 31],
+  },
   qwen3_vl_vision: {
     ...QWEN_VISION,
     depth: 27,

@@ -5,7 +5,6 @@ import {
   isLeaving,
   type ProcessStat,
   readCommand,
-  readEnvironment,
   readRank,
   readStat,
   readStatus,
@@ -18,13 +17,11 @@ import type { SeriesRow } from "../../recording/batches.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
 import { readFigures } from "./process_figures.js";
+import { isAboutToExec, isReader } from "./reader_process.js";
 
 /** Further processes count only in the tree's figures, so that the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
 const SHM_WORTH_ASKING: Bytes = 2 ** 20;
-
-/** Set in python/tidemark/_program.py. */
-const READER_MARK = "TIDEMARK_READER";
 
 /** Ended processes whose segment may still be read: slightly more than a pool has slots. */
 const ENDED_KNOWN = 2_048;
@@ -343,7 +340,7 @@ export class ProcessTree {
       if (lives && !this.#alive.has(pid) && pid !== this.#root) {
         if (isReader(pid)) {
           this.#sawReader = true;
-        } else {
+        } else if (!isAboutToExec(stat, stats.get(stat.parentPid), poll.timeMs)) {
           this.#discover(pid, stat, poll);
         }
       }
@@ -378,6 +375,11 @@ export class ProcessTree {
     }
     tracked.execs += 1;
     const { pid } = tracked.row;
+    if (pid !== this.#root && isReader(pid)) {
+      this.#sawReader = true;
+      this.#gone(tracked, poll);
+      return;
+    }
     const command = readCommand(pid);
     if (command && command.length > 0) {
       const row = { ...tracked.row, command, rank: readRank(pid) };
@@ -406,11 +408,6 @@ export class ProcessTree {
     poll.rows.push(row);
     return row;
   }
-}
-
-/** Whether the Python package started it to read the program's profile; its memory is not the program's. */
-function isReader(pid: Pid): boolean {
-  return readEnvironment(pid)[READER_MARK] !== undefined;
 }
 
 /** One line for an event's mark. */
