@@ -47,7 +47,7 @@ test("both leaks and the regression are found in the terminal", async () => {
   } finally {
     await server.stop();
   }
-});
+}, 300_000); // the demo has a month of 20 services to make
 
 test("a folder with other data is refused, and keeps them", async () => {
   const folder = join(scratch(), "store");
