@@ -100,7 +100,12 @@ describe("a folder of labelled fleets", () => {
     ["no such folder", {}, "absent", /absent does not exist/],
     ["no label file", { "expect.json": "" }, "fleets", /expect\.json/],
     ["a list without processes", { "fleet.json": '{"endMs": 1}' }, "fleets", /needs endMs/],
-    ["a time that is not a number", { "readings.csv": "\nshop-0-1,x,1," }, "fleets", /csv:2: needs/],
+    [
+      "a time that is not a number",
+      { "readings.csv": "\nshop-0-1,x,1," },
+      "fleets",
+      /csv:2: needs/,
+    ],
     ["an unknown process", { "readings.csv": "\nother,1,1," }, "fleets", /no process other/],
     [
       "times that descend",
