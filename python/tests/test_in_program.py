@@ -354,9 +354,13 @@ print(measured.result, measured.lines(), block.growth_bytes, measured)
             summary = json.loads(subprocess.run([launcher, "summary", recording, "--json"], stdout=subprocess.PIPE).stdout)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertGreater(json.loads(ended.stdout), 10 * MIB)
-        # The process that read the profile is not the program's.
-        self.assertEqual([each["profiled"] for each in summary["processes"]], [True])
-        self.assertEqual(summary["rss"]["peakBytes"], summary["processes"][0]["peakRssBytes"])
+        # The process that read the profile is not the program's. Between its fork and its exec it may be seen as one, with
+        # the memory of the program; what it reads with is larger.
+        program, *others = summary["processes"]
+        self.assertTrue(program["profiled"])
+        for each in others:
+            self.assertFalse(each["profiled"])
+            self.assertLessEqual(each["peakRssBytes"] or 0, program["peakRssBytes"])
 
 
 @unittest.skipUnless(FREE_THREADED, "not a free-threaded build")

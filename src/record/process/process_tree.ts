@@ -17,7 +17,7 @@ import type { SeriesRow } from "../../recording/batches.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
 import { readFigures } from "./process_figures.js";
-import { isAboutToExec, isReader } from "./reader_process.js";
+import { isReader } from "./reader_process.js";
 
 /** Further processes count only in the tree's figures, so that the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
@@ -340,7 +340,7 @@ export class ProcessTree {
       if (lives && !this.#alive.has(pid) && pid !== this.#root) {
         if (isReader(pid)) {
           this.#sawReader = true;
-        } else if (!isAboutToExec(stat, stats.get(stat.parentPid), poll.timeMs)) {
+        } else {
           this.#discover(pid, stat, poll);
         }
       }
