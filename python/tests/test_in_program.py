@@ -70,7 +70,7 @@ class InProgram(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "two recordings"):
             tidemark.compare(before, tidemark.snapshot())
 
-    def test_a_period_that_is_no_size(self):
+    def test_a_period_that_is_not_a_size(self):
         for period in ("abc", 0, -5, 1.5):
             with self.assertRaisesRegex(ValueError, "such as '64K', not"):
                 tidemark.start(period=period)

@@ -50,7 +50,7 @@ test("import, summary, lines, report, diff and serve", async () => {
     const summary = await jsonOf<SummaryJson>("summary", recording);
     const { lines } = await jsonOf<LinesJson>("lines", recording);
     expect(summary.imported?.file).toBe(name);
-    // What was allocated until the peak is unknown, so its summary shows what was allocated in all.
+    // A recording does not know how much had been allocated by the peak, so the summary at the peak shows the total.
     const atPeak = await jsonOf<SummaryJson>("summary", recording, "--at", "peak");
     expect([name, allocatedIn(atPeak)]).toEqual([name, allocatedIn(summary)]);
     const { figure, totals, sites } = await diffOf(recording, copy);

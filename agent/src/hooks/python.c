@@ -37,7 +37,7 @@ static void check_covered(size_t size)
     if (TM_LIKELY(!tm_covered()) || !tm_spend(size))
         return;
     tm_check_covered();
-    if (tm_covered() && tm_enter(size))
+    if (tm_covered() && tm_enter(size)) /* puts the thread off until the next check */
         tm_leave();
 }
 

@@ -186,19 +186,9 @@ function groupRows(document: DiffJson): Row[] {
   const rows = new Map<string, Row>();
   const sides = [document.a, document.b];
   const hasDomains = !sides.some(({ imported }) => isUnknown(imported, "python"));
-  const hasNames = [
-    { imported: document.a.imported, bytes: "liveBytesA" },
-    { imported: document.b.imported, bytes: "liveBytesB" },
-  ].every(
-    ({ imported, bytes }) =>
-      imported === undefined ||
-      document.sites.some(
-        (site) =>
-          site[bytes as "liveBytesA"] > 0 && site.stack.some((frame) => frame.function !== ""),
-      ),
-  );
+  // The document leaves out names that one side does not know.
   const named = (frame: FrameJson) =>
-    hasNames ? `${functionOf(frame)} ${placeOf(frame)}` : placeOf(frame);
+    [functionOf(frame), placeOf(frame)].filter((part) => part !== "").join(" ");
   for (const site of document.sites) {
     const { headline, leaf } = splitStack(site.stack);
     const place = leaf === null ? named(headline) : `${named(headline)} in ${named(leaf)}`;

@@ -2,6 +2,7 @@
 import type { Bytes } from "../../model/base/units.js";
 import type {
   DiffJson,
+  FrameJson,
   RowGroupJson,
   SummaryJson,
   SummarySiteJson,
@@ -141,7 +142,8 @@ function copiedSite({ file, line, function: name, copiedBytes }: LineFigures): S
 /** One sentence if the two sides are not of the same command. */
 function otherPrograms(a: DiffSide, b: DiffSide): string[] {
   const [left, right] = [a, b].map(({ summary }) => summary.target.command.join(" "));
-  return left === right
+  // A file that was imported may not contain its command.
+  return left === right || left === "" || right === ""
     ? []
     : [
         `A and B ran different commands: ${left} and ${right}. Sites are matched only by their stacks.`,
@@ -217,7 +219,10 @@ function addFigures(
   sum.allocatedVariance += figures.standardErrorAllocatedBytes ** 2;
 }
 
-/** What both sides know of a site: a file may contain neither the allocator nor the names of functions. */
+/**
+ * What both sides know of a site: a file may contain neither the allocator nor the names of Python functions. Names that
+ * one side does not know are left out of the comparison.
+ */
 interface Identity {
   readonly hasDomains: boolean;
   readonly hasFunctions: boolean;
@@ -234,21 +239,25 @@ function identityOf(sides: readonly DiffSide[]): Identity {
   };
 }
 
-/** Sites that differ only in their process are merged. */
+/** Sites that differ only in their process, or in what one side does not know, are merged. */
 function sitesById(
   { summary }: DiffSide,
   { hasDomains, hasFunctions }: Identity,
 ): Map<string, SiteFigures> {
   const sites = new Map<string, SiteFigures>();
   for (const site of summary.sites) {
-    const { stack, domain } = site;
-    const places = hasFunctions ? stack : stack.map((frame) => ({ ...frame, function: "" }));
-    const id = JSON.stringify(hasDomains ? [domain, places] : places);
+    const { domain } = site;
+    const stack = hasFunctions ? site.stack : site.stack.map(withoutPythonName);
+    const id = JSON.stringify(hasDomains ? [domain, stack] : stack);
     const sum = sites.get(id) ?? { ...NOTHING, stack, domain };
     addFigures(sum, site);
     sites.set(id, sum);
   }
   return sites;
+}
+
+function withoutPythonName(frame: FrameJson): FrameJson {
+  return frame.kind === "python" ? { ...frame, function: "" } : frame;
 }
 
 function liveBytes({ summary }: DiffSide): number {

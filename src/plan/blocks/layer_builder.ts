@@ -23,7 +23,7 @@ export interface LinearSketch {
 
 const FP32 = 4;
 /** Of attention in vision towers with one matrix for queries, keys and values: adapters of the text do not match them. */
-export const VISION_NAMES: ReadonlySet<string> = new Set(["qkv", "proj"]);
+const VISION_NAMES: ReadonlySet<string> = new Set(["qkv", "proj"]);
 
 export class LayerBuilder {
   readonly tape: Tape;

@@ -28,23 +28,24 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
   const sharded = parallelism.sharding.kind !== "ddp";
   const trainBase = method === "full";
   const sequence = Math.ceil(options.sequence / parallelism.context);
-  const isPeft = options.library === "transformers";
-  // FSDP and DeepSpeed compute with 16-bit copies of their own; accelerate adds autocast to FSDP nevertheless, and
-  // runs a 16-bit model with adapters under autocast.
+  const isTransformers = options.library === "transformers";
   const isFsdp = parallelism.sharding.kind === "fsdp";
-  const wide = options.fp32Weights && (!sharded || (isFsdp && isPeft));
-  const autocast = computeBytes < 4 && (wide || (isPeft && !trainBase));
-  const isWide = computeBytes === 4 || (options.fp32Weights && !sharded);
+  // FSDP and DeepSpeed compute with 16-bit copies of their own. accelerate uses autocast beside FSDP all the same, and
+  // for a 16-bit model with adapters.
+  const isAutocast =
+    (options.fp32Weights && (!sharded || (isFsdp && isTransformers))) ||
+    (isTransformers && !trainBase);
+  const readsFp32 = computeBytes === 4 || (options.fp32Weights && !sharded);
   // PEFT makes adapters of 16-bit models in fp32 (`autocast_adapter_dtype`), which FSDP gathers in the compute type.
-  const wideAdapters = isWide || (isPeft && !isFsdp);
+  const readsFp32Adapters = readsFp32 || (isTransformers && !isFsdp);
   return {
     training: true,
     batch: options.batch,
     sequence,
     context: options.sequence,
     computeBytes,
-    weightBytes: isWide ? 4 : 2,
-    autocast,
+    weightBytes: readsFp32 ? 4 : 2,
+    autocast: computeBytes < 4 && isAutocast,
     quantization: quantizationOf(model, options),
     trainBase,
     adapter: trainBase
@@ -52,20 +53,20 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
       : {
           rank: options.adapterRank,
           targets: options.adapterTargets,
-          itemBytes: wideAdapters ? 4 : computeBytes,
+          itemBytes: readsFp32Adapters ? 4 : computeBytes,
           dropout: options.adapterDropout,
-          copiesInput: computeBytes < 4 && wideAdapters,
+          copiesInput: computeBytes < 4 && readsFp32Adapters,
         },
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
     attention: options.attention,
     masks: masksOf(options, options.batch),
     fusesGroups: computeBytes < 4 && !options.gpu.old,
     cachesKeys: false,
-    repeatsGroups: !isPeft && options.attention !== "flash",
+    repeatsGroups: !isTransformers && options.attention !== "flash",
     loss: options.loss,
     compiled: options.compiled,
     lossCompiled: options.compiled && (!sharded || options.library === "torchtune"),
-    fusedGelu: options.library !== "transformers",
+    fusedGelu: !isTransformers,
     fusedProjection: options.library === "litgpt",
     // lm_head_chunk_size of litgpt's finetuning scripts.
     lossChunkRows: options.library === "litgpt" ? 128 : null,
@@ -78,7 +79,7 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     tensorParallel: parallelism.tensor,
     // The plans of transformers leave the table whole and gather the logits ("colwise_gather_output"), and have no
     // sequence parallelism.
-    gathersLogits: isPeft && parallelism.tensor > 1 && !parallelism.sequenceParallel,
+    gathersLogits: isTransformers && parallelism.tensor > 1 && !parallelism.sequenceParallel,
     sequenceParallel: parallelism.sequenceParallel && parallelism.tensor > 1,
     expertParallel: parallelism.expert,
     imbalance: options.imbalance,
