@@ -8,6 +8,7 @@ JSON object for each model and attention: eager in fp32, sdpa without a mask in 
 """
 import json
 import sys
+import types
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification
@@ -38,10 +39,8 @@ CLASSES = {
 }
 
 
-def read_config(path):
-    """The configuration of a file: transformers' own class, or for diffusers the values of its class."""
-    with open(path) as file:
-        values = json.load(file)
+def configured(values):
+    """A configuration as `build` takes it: of transformers an object, of diffusers its values."""
     return values if "_class_name" in values else AutoConfig.for_model(**values)
 
 
@@ -77,7 +76,8 @@ class Denoising(torch.nn.Module):
 
     def forward(self, noise, **inputs):
         predicted = self.model(**inputs).sample.float()
-        return torch.nn.functional.mse_loss(predicted[:, : noise.shape[1]], noise.float())
+        loss = torch.nn.functional.mse_loss(predicted[:, : noise.shape[1]], noise.float())
+        return types.SimpleNamespace(loss=loss)
 
 
 def diffusion_inputs(config, batch):
@@ -176,13 +176,16 @@ class Saved:
 def measure(path, attention, batch, sequence, lora):
     """Bytes of the tensors of one step, by part."""
     torch.manual_seed(0)
-    config = read_config(path)
+    with open(path) as file:
+        config = configured(json.load(file))
     # Fused kernels read groups of keys in 16 bit alone.
     model = build(config, attention, torch.float32 if attention == "eager" else torch.bfloat16)
     if lora:
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model.to(torch.bfloat16), LoraConfig(r=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]))
+    if isinstance(config, dict):
+        model = Denoising(model)
     model.train()
     inputs = {
         name: value.to(model.dtype) if torch.is_tensor(value) and value.is_floating_point() else value
@@ -195,7 +198,7 @@ def measure(path, attention, batch, sequence, lora):
     optimizer = torch.optim.AdamW(trained, fused=True)
     with torch.autograd.graph.saved_tensors_hooks(saved.pack, lambda tensor: tensor):
         with torch.autocast("cpu", torch.bfloat16, enabled=lora):
-            loss = Denoising(model)(**inputs) if isinstance(config, dict) else model(**inputs).loss
+            loss = model(**inputs).loss
     total = sum(saved.bytes.values())
     loss.backward()
     optimizer.step()
