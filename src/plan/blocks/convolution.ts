@@ -30,20 +30,26 @@ function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Tensor {
   const casts = rules.autocast && rules.computeBytes < 4;
   const itemBytes = casts ? rules.computeBytes : x.itemBytes;
   const castsInput = casts && x.itemBytes > itemBytes;
-  const trains = (weights[0] as Parameter).trainable;
   const [made] = tape.op({
     name: shape.name,
     inputs: [x],
     makes: [{ elements: rules.batch * shape.outputs * shape.side ** 2, itemBytes }],
-    saves: trains && !castsInput ? [x] : [],
+    // One formula gives all gradients of a convolution, so its input is kept even if the weight is frozen.
+    saves: castsInput ? [] : [x],
     extraSaved: [
-      castsInput && trains ? x.elements * itemBytes : 0,
+      castsInput ? x.elements * itemBytes : 0,
       casts && rules.weightBytes > itemBytes ? (weights[0] as Parameter).elements * itemBytes : 0,
     ],
     parameters: weights,
     expensive: "matmul",
   });
   return made as Tensor;
+}
+
+/** group_norm: in fp32 under autocast, which batch_norm is not. */
+function groupNorm(build: LayerBuilder, x: Tensor, channels: number, name: string): Tensor {
+  const input = build.rules.autocast ? build.cast(x, 4) : x;
+  return channelNorm(build, input, channels, name);
 }
 
 /** batch_norm and group_norm keep their input and two figures a channel. */
@@ -175,7 +181,7 @@ function enlarged(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Tens
 }
 
 function activated(build: LayerBuilder, x: Tensor, channels: number, name: string): Tensor {
-  const normed = channelNorm(build, x, channels, name);
+  const normed = groupNorm(build, x, channels, name);
   return build.pointwise("silu", [normed], [normed]);
 }
 
@@ -268,7 +274,7 @@ export function unetAttentionLayer(
   const toItself = (from: Tensor): Tensor =>
     attention(build, from, { ...place, source: from, keys: tokens, prefix: "attn1." });
   if (prompt === null) {
-    return build.add(x, toItself(channelNorm(build, x, channels, "group_norm")));
+    return build.add(x, toItself(groupNorm(build, x, channels, "group_norm")));
   }
   const toText = (from: Tensor): Tensor =>
     attention(build, from, {
@@ -288,7 +294,7 @@ export function unetAttentionLayer(
     bias: true,
     fused: true,
   } as const;
-  let inner = linear(channelNorm(build, x, channels, "norm"), "proj_in");
+  let inner = linear(groupNorm(build, x, channels, "norm"), "proj_in");
   for (let block = 0; block < depth; block++) {
     for (const attend of [toItself, toText]) {
       inner = build.add(inner, attend(build.norm(inner, channels, norm)));
