@@ -1,4 +1,5 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
+import { supportsFlash } from "./device/gpus.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
@@ -41,4 +42,32 @@ function ofServing(options: ServeOptions): string[] {
     `${engine}${preallocates ? `, which uses ${(utilization * 100).toFixed(0)} % of the device and computes ${batchedTokens} tokens per pass` : ""}`,
     `${options.concurrency} ${options.concurrency === 1 ? "sequence" : "sequences"} of ${options.context} tokens; cache in ${options.kvDType === "auto" ? options.dtype : options.kvDType}`,
   ];
+}
+
+/** What the reader must know before believing the plan: what the model was read from, and what no library would run. */
+export function limitsOf(model: ModelShape, options: PlanOptions): string[] {
+  const { longestSequence } = model;
+  const [length, flag] =
+    options.mode === "train"
+      ? ([options.sequence, "--seq"] as const)
+      : ([options.context, "--context"] as const);
+  return [
+    ...model.remarks,
+    ...(longestSequence > 0 && length > longestSequence && readsText(model)
+      ? [
+          `${flag} ${length} is beyond the ${longestSequence} positions that the model was made for (max_position_embeddings, with its rope scaling)`,
+        ]
+      : []),
+    ...(options.attention === "flash" && !supportsFlash(options)
+      ? [
+          options.gpu.old
+            ? `FlashAttention has no kernels for ${options.gpu.name}, which is older than Ampere`
+            : "FlashAttention has no kernels for fp32: use --dtype bf16",
+        ]
+      : []),
+  ];
+}
+
+function readsText({ towers }: ModelShape): boolean {
+  return towers.some(({ positions }) => positions === "sequence");
 }

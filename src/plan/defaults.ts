@@ -180,7 +180,6 @@ function serveOptions(request: PlanRequest, { gpu, dtype }: Chosen): ServeOption
     utilization: UTILIZATION[engine],
     batchedTokens: BATCHED_TOKENS,
     cudaGraphs: true,
-    cacheAsNeeded: false,
     attention: request.attention ?? "sdpa",
     padded: request.padded ?? true,
     tensor: request.tensor ?? 1,
@@ -188,5 +187,24 @@ function serveOptions(request: PlanRequest, { gpu, dtype }: Chosen): ServeOption
     expert: request.expert ?? 1,
     gpu,
     ...request.serve,
+  };
+}
+
+/** Options of the command line take precedence over a file's values. */
+export function withJobConfig(request: PlanRequest, config: Partial<PlanRequest>): PlanRequest {
+  const merged = <Values extends object>(
+    theirs: Values | undefined,
+    ours: Values | undefined,
+  ): Values | undefined =>
+    theirs === undefined ? ours : ours === undefined ? theirs : { ...theirs, ...ours };
+  const train = merged(config.train, request.train);
+  const serve = merged(config.serve, request.serve);
+  const sharding = merged(config.sharding, request.sharding);
+  return {
+    ...config,
+    ...request,
+    ...(train === undefined ? {} : { train }),
+    ...(serve === undefined ? {} : { serve }),
+    ...(sharding === undefined ? {} : { sharding }),
   };
 }

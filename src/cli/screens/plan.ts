@@ -115,17 +115,29 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
     return;
   }
   const { paint } = screen;
+  const shown = savings.slice(0, SHOWN_SAVINGS);
+  const adds = shown.some(({ addedTokens }) => addedTokens !== undefined);
   const columns: Column[] = [
-    { title: "WOULD SAVE", align: "right" },
+    { title: adds ? "WOULD ADD" : "WOULD SAVE", align: "right" },
     { title: "TECHNIQUE", paint: paint.bold },
     { title: "COST" },
-    { title: "CHANGE", flexible: "cutEnd", paint: paint.dim },
+    { title: "OPTION" },
+    { title: "IN THE PROGRAM", flexible: "cutEnd", paint: paint.dim },
   ];
-  const rows = savings
-    .slice(0, SHOWN_SAVINGS)
-    .map(({ technique, bytes, cost, change }) => [formatBytes(bytes), technique, cost, change]);
+  const rows = shown.map((row) => [
+    row.addedTokens === undefined
+      ? formatBytes(row.bytes)
+      : `${formatCount(row.addedTokens)} tokens of cache`,
+    row.technique,
+    row.cost,
+    row.change,
+    row.program,
+  ]);
   for (const line of formatTable(screen, columns, rows)) {
     screen.line(line);
+  }
+  if (savings.length > shown.length) {
+    screen.line(paint.dim(`  ${savings.length - shown.length} smaller ones: --json`));
   }
   screen.line();
 }

@@ -10,12 +10,9 @@ import {
   fitTable,
   GPUS,
   type ModelShape,
-  measureFrom,
-  type PlanOptions,
   type PlanPageDocument,
   type PlanRequest,
   planMemory,
-  planOptions,
   readJobConfig,
   readLog,
   readModel,
@@ -25,10 +22,10 @@ import {
 import type { Recording } from "../../recording/types.js";
 import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
 
-/** A model with the options of a plan. */
+/** A model with the request of a plan. */
 export interface Planned {
   readonly model: ModelShape;
-  readonly options: PlanOptions;
+  readonly request: PlanRequest;
   readonly plan: PlanJson;
 }
 
@@ -43,13 +40,12 @@ export function planDocument(
 ): Planned {
   const model = readModel(path);
   const request = configs.map(readJobConfig).reduce(withJobConfig, words);
-  const options = planOptions(model, request);
-  const plan = planMemory(model, options);
+  const plan = planMemory(model, request);
   const gpus = request.gpu === undefined ? GPUS : [request.gpu];
   return {
     model,
-    options,
-    plan: withFitTable ? { ...plan, fitTable: fitTable(model, options, gpus, measureFrom) } : plan,
+    request,
+    plan: withFitTable ? { ...plan, fitTable: fitTable(model, request, gpus) } : plan,
   };
 }
 
@@ -136,7 +132,7 @@ export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
   return { ...plan, comparison: compareVllm(plan, log, path) };
 }
 
-export function planPage({ model, options }: Planned): PlanPageDocument {
+export function planPage({ model, request }: Planned): PlanPageDocument {
   const name = model.name === "" ? model.family : basename(model.name);
-  return { schema: "tidemark.planPage/1", title: `plan ${name}`, model, options };
+  return { schema: "tidemark.planPage/1", title: `plan ${name}`, model, request };
 }

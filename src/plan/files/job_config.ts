@@ -204,15 +204,3 @@ function wholeOf(text: string | undefined, otherwise: number): number {
   const value = Number(text);
   return Number.isInteger(value) && value >= 1 && value <= 1e6 ? value : otherwise;
 }
-
-/** Options of the command line take precedence over a file's values. */
-export function withJobConfig(request: PlanRequest, config: Partial<PlanRequest>): PlanRequest {
-  return {
-    ...config,
-    ...request,
-    train: { ...config.train, ...request.train },
-    ...(request.sharding === undefined && config.sharding === undefined
-      ? {}
-      : { sharding: { ...config.sharding, ...request.sharding } }),
-  };
-}

@@ -92,8 +92,6 @@ export interface ServeOptions {
   /** Tokens of one forward pass (chunked prefill). */
   readonly batchedTokens: number;
   readonly cudaGraphs: boolean;
-  /** The cache is as large as the sequences need, not all that the engine's share leaves. */
-  readonly cacheAsNeeded: boolean;
   readonly attention: AttentionImplementation;
   readonly padded: boolean;
   readonly tensor: number;
