@@ -1,7 +1,7 @@
 /** A plan on a screen: the three figures, the parts, what would save memory. */
 import {
   formatBytes,
-  formatCount,
+  formatExactCount,
   formatShare,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
@@ -41,7 +41,7 @@ function printHead(screen: Screen, { model, mode, devices, memory, peak }: PlanJ
   const rank =
     devices.worstRank === "" ? "" : `; figures of ${devices.worstRank}, which needs most`;
   screen.line(
-    `${mode === "train" ? "training" : "serving"} on ${formatCount(devices.count)} x ${device} (${each})${rank}`,
+    `${mode === "train" ? "training" : "serving"} on ${formatExactCount(devices.count)} x ${device} (${each})${rank}`,
   );
   screen.line();
   const row = (title: string, figure: PlanFigureJson, note: string): void =>
@@ -89,7 +89,7 @@ function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>)
   screen.line(
     kvBytesPerToken === 0
       ? "  no key-value cache"
-      : `  cache: ${formatBytes(kvBytesPerToken)} per token; room for ${formatCount(kvTokens)} tokens: ${formatCount(maxConcurrency)} sequences of this context, or one of ${formatCount(longestContext)} tokens`,
+      : `  cache: ${formatBytes(kvBytesPerToken)} per token; room for ${formatExactCount(kvTokens)} tokens: ${formatExactCount(maxConcurrency)} sequences of this context, or one of ${formatExactCount(longestContext)} tokens`,
   );
 }
 
@@ -98,15 +98,17 @@ function printFits(screen: Screen, { fits, mode, devices }: PlanJson): void {
   const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
   const verdict = fits.fits ? paint.green("fits") : paint.red("does not fit");
   const batch = mode === "train" ? "batch" : "concurrency";
+  const longest = formatExactCount(fits.maxSequence);
+  const what = mode === "train" ? "batch" : "number of sequences";
   const most =
-    fits.maxBatch === 0
-      ? `not even a ${batch} of 1 at this length`
-      : `a ${batch} of up to ${formatCount(fits.maxBatch)} at this length`;
-  const longest =
-    fits.maxSequence === 0
-      ? ""
-      : `, or up to ${formatCount(fits.maxSequence)} tokens at this ${batch}`;
-  screen.line(`  ${verdict} on ${device}: ${most}${longest}`);
+    fits.maxBatch === 0 && fits.maxSequence === 0
+      ? `; nor does a ${batch} of 1 at this length, or a length of 64 at this ${batch}`
+      : fits.maxBatch === 0
+        ? `; nor does a ${batch} of 1 at this length, but up to ${longest} tokens at this ${batch} do`
+        : fits.maxSequence === 0
+          ? `; at this length, a ${batch} of up to ${formatExactCount(fits.maxBatch)} fits`
+          : `; largest ${what} at this length: ${formatExactCount(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens`;
+  screen.line(`  ${verdict} on ${device}${most}`);
   screen.line();
 }
 
@@ -127,7 +129,7 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
   const rows = shown.map((row) => [
     row.addedTokens === undefined
       ? formatBytes(row.bytes)
-      : `${formatCount(row.addedTokens)} tokens of cache`,
+      : `${formatExactCount(row.addedTokens)} tokens of cache`,
     row.technique,
     row.cost,
     row.change,
@@ -160,8 +162,8 @@ function printFitTable(screen: Screen, { fitTable, mode, fits }: PlanJson): void
     formatBytes(row.deviceBytes),
     row.method,
     row.fits ? "yes" : "no",
-    row.maxBatch === 0 ? "-" : formatCount(row.maxBatch),
-    row.maxSequence === 0 ? "-" : formatCount(row.maxSequence),
+    row.maxBatch === 0 ? "-" : formatExactCount(row.maxBatch),
+    row.maxSequence === 0 ? "-" : formatExactCount(row.maxSequence),
   ]);
   for (const line of formatTable(screen, columns, rows)) {
     screen.line(line);
