@@ -1,4 +1,5 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
+import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
@@ -45,29 +46,46 @@ function ofServing(options: ServeOptions): string[] {
 }
 
 /** What the reader must know before believing the plan: what the model was read from, and what no library would run. */
-export function limitsOf(model: ModelShape, options: PlanOptions): string[] {
-  const { longestSequence } = model;
+export function limitsOf(
+  model: ModelShape,
+  request: PlanRequest,
+  notes: readonly string[],
+): string[] {
+  const options = planOptions(model, request);
+  const { longestSequence, towers } = model;
   const [length, flag] =
     options.mode === "train"
       ? ([options.sequence, "--seq"] as const)
       : ([options.context, "--context"] as const);
+  const isText = towers.some(({ positions }) => positions === "sequence");
   return [
     ...model.remarks,
-    ...(longestSequence > 0 && length > longestSequence && readsText(model)
+    ...(request.notes ?? []),
+    ...notes,
+    ...(longestSequence > 0 && length > longestSequence && isText
       ? [
-          `${flag} ${length} is beyond the ${longestSequence} positions that the model was made for (max_position_embeddings, with its rope scaling)`,
+          `${flag} ${length} is longer than the ${longestSequence} positions that the model was made for, RoPE scaling included`,
         ]
       : []),
     ...(options.attention === "flash" && !supportsFlash(options)
       ? [
           options.gpu.old
             ? `FlashAttention has no kernels for ${options.gpu.name}, which is older than Ampere`
-            : "FlashAttention has no kernels for fp32: use --dtype bf16",
+            : "FlashAttention has no kernels for fp32: add --dtype bf16",
         ]
       : []),
+    ...adapterNotes(options, request),
   ];
 }
 
-function readsText({ towers }: ModelShape): boolean {
-  return towers.some(({ positions }) => positions === "sequence");
+function adapterNotes(options: PlanOptions, { train }: PlanRequest): string[] {
+  const isIgnored =
+    options.mode === "train" &&
+    options.method === "full" &&
+    [train?.adapterRank, train?.adapterTargets, train?.adapterDropout].some(
+      (value) => value !== undefined,
+    );
+  return isIgnored
+    ? ["--lora-rank, --lora-targets and --lora-dropout have no effect: add --method lora"]
+    : [];
 }

@@ -37,6 +37,8 @@ export interface PlanRequest {
   readonly schedule?: Schedule;
   readonly virtualStages?: number;
   readonly serve?: Partial<ServeOptions>;
+  /** Sentences about what the files of the job leave open. */
+  readonly notes?: readonly string[];
 }
 
 const USUAL_SEQUENCE = 2048;
@@ -200,11 +202,13 @@ export function withJobConfig(request: PlanRequest, config: Partial<PlanRequest>
   const train = merged(config.train, request.train);
   const serve = merged(config.serve, request.serve);
   const sharding = merged(config.sharding, request.sharding);
+  const notes = [...(config.notes ?? []), ...(request.notes ?? [])];
   return {
     ...config,
     ...request,
     ...(train === undefined ? {} : { train }),
     ...(serve === undefined ? {} : { serve }),
     ...(sharding === undefined ? {} : { sharding }),
+    ...(notes.length === 0 ? {} : { notes }),
   };
 }

@@ -18,9 +18,9 @@
  */
 
 export { comparePlan, compareVllm } from "./compare/compare.js";
-export { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
+export { type PlanRequest, planOptions } from "./defaults.js";
 export { GPUS, type Gpu, gpuNamed, gpuOfSize, USUAL_GPU } from "./device/gpus.js";
-export { readJobConfig } from "./files/job_config.js";
+export { withJobConfigs } from "./files/job_config.js";
 export { readLog, readModel } from "./files/read_model.js";
 export { fitTable } from "./fit.js";
 export { OPTIMIZERS, type OptimizerName } from "./job/optimizers.js";

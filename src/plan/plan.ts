@@ -3,7 +3,7 @@ import type { PlanJson, PlanPartJson } from "../model/documents/plan_document.js
 import { assumptionsOf, limitsOf } from "./assumptions.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { figureOf } from "./device/allocator.js";
-import { requireDivisible } from "./divisible.js";
+import { requireDivisible, requireTargets } from "./divisible.js";
 import { fitOf } from "./fit.js";
 import {
   deviceCount,
@@ -13,22 +13,24 @@ import {
 } from "./job/options.js";
 import { describeModel } from "./model_facts.js";
 import { type PlanFigures, savingsOf } from "./savings.js";
-import { planServing } from "./serve/plan_serving.js";
+import { planServing, type ServingPlan } from "./serve/plan_serving.js";
 import type { ModelShape } from "./shape/model_shape.js";
 import { hostParts } from "./train/host.js";
 import { planTraining } from "./train/plan_training.js";
 
-/** The whole document. @throws TidemarkError TM-E086 where the model cannot be divided as asked */
+/** The whole document. @throws TidemarkError TM-E002, TM-E086 where the model cannot be trained or divided as asked */
 export function planMemory(model: ModelShape, request: PlanRequest): PlanJson {
   const options = planOptions(model, request);
   requireDivisible(model, options);
+  const { plan, serving, notes } =
+    options.mode === "train" ? trainingPlan(model, options) : servingPlan(model, options);
   const fits = fitOf(model, request);
   return {
-    ...(options.mode === "train"
-      ? trainingDocument(model, options)
-      : servingDocument(model, options, { request, fits })),
+    ...plan,
     savings: savingsOf(model, request, figuresOf),
     fits,
+    ...(serving === null ? {} : { serving: servingWith(model, request, { serving, fits }) }),
+    limits: limitsOf(model, request, [...plan.limits, ...notes]),
   };
 }
 
@@ -47,11 +49,18 @@ function figuresOf(model: ModelShape, options: PlanOptions): PlanFigures {
   };
 }
 
-type Unsaved = Omit<PlanJson, "savings" | "fits">;
+type Unsaved = Omit<PlanJson, "savings" | "fits" | "serving">;
 
-function trainingDocument(model: ModelShape, options: TrainOptions): Unsaved {
+interface ModePlan {
+  readonly plan: Unsaved;
+  readonly serving: (ServingPlan & { readonly options: ServeOptions }) | null;
+  readonly notes: readonly string[];
+}
+
+function trainingPlan(model: ModelShape, options: TrainOptions): ModePlan {
   const { peak, parts } = planTraining(model, options);
-  return finished(
+  const unknown = requireTargets(peak.tape, options);
+  const plan = finished(
     {
       schema: "tidemark.plan/1",
       model: describeModel(model, options, peak.states.counts.trainable),
@@ -64,25 +73,18 @@ function trainingDocument(model: ModelShape, options: TrainOptions): Unsaved {
       })),
       peak: peak.stepIsPeak ? "optimizer step" : peak.simulation.peak.where,
       host: hostParts(model, options, peak),
-      limits: limitsOf(model, options),
+      limits: [],
     },
     parts,
     deviceCount(options),
   );
+  const notes = unknown.length === 0 ? [] : [`no layer is named ${unknown.join(" or ")}`];
+  return { plan, serving: null, notes };
 }
 
-function servingDocument(
-  model: ModelShape,
-  options: ServeOptions,
-  { request, fits }: { request: PlanRequest; fits: PlanJson["fits"] },
-): Unsaved {
-  const { parts, kvBytesPerToken, room } = planServing(model, options);
-  const longestContext =
-    options.concurrency === 1
-      ? fits.maxSequence
-      : fitOf(model, withJobConfig({ mode: "serve", serve: { concurrency: 1 } }, request))
-          .maxSequence;
-  return finished(
+function servingPlan(model: ModelShape, options: ServeOptions): ModePlan {
+  const serving = planServing(model, options);
+  const plan = finished(
     {
       schema: "tidemark.plan/1",
       model: describeModel(model, options, 0),
@@ -92,19 +94,34 @@ function servingDocument(
       savedActivations: [],
       peak: "prefill",
       host: [],
-      serving: {
-        engine: options.engine,
-        kvBytesPerToken,
-        kvTokens: room?.tokens ?? Math.max(fits.maxBatch * options.context, longestContext),
-        maxConcurrency: fits.maxBatch,
-        longestContext,
-        utilization: options.utilization,
-      },
-      limits: limitsOf(model, options),
+      limits: [],
     },
-    parts,
+    serving.parts,
     deviceCount(options),
   );
+  return { plan, serving: { ...serving, options }, notes: [] };
+}
+
+/** What the cache holds, by the same search as what fits. */
+function servingWith(
+  model: ModelShape,
+  request: PlanRequest,
+  {
+    serving: { options, kvBytesPerToken, room },
+    fits,
+  }: { serving: NonNullable<ModePlan["serving"]>; fits: PlanJson["fits"] },
+): NonNullable<PlanJson["serving"]> {
+  const alone = withJobConfig({ mode: "serve", serve: { concurrency: 1 } }, request);
+  const longestContext =
+    options.concurrency === 1 ? fits.maxSequence : fitOf(model, alone).maxSequence;
+  return {
+    engine: options.engine,
+    kvBytesPerToken,
+    kvTokens: room?.tokens ?? Math.max(fits.maxBatch * options.context, longestContext),
+    maxConcurrency: fits.maxBatch,
+    longestContext,
+    utilization: options.utilization,
+  };
 }
 
 function finished(

@@ -13,11 +13,10 @@ import {
   type PlanPageDocument,
   type PlanRequest,
   planMemory,
-  readJobConfig,
   readLog,
   readModel,
   readVllmLog,
-  withJobConfig,
+  withJobConfigs,
 } from "../../plan/index.js";
 import type { Recording } from "../../recording/types.js";
 import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
@@ -39,7 +38,7 @@ export function planDocument(
   { withFitTable, configs }: { withFitTable: boolean; configs: readonly string[] },
 ): Planned {
   const model = readModel(path);
-  const request = configs.map(readJobConfig).reduce(withJobConfig, words);
+  const request = withJobConfigs(words, configs);
   const plan = planMemory(model, request);
   const gpus = request.gpu === undefined ? GPUS : [request.gpu];
   return {

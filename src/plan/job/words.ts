@@ -77,7 +77,7 @@ const ONLY_SERVING = [
   "kvDtype",
   "utilization",
   "batchedTokens",
-] as const;
+] as const satisfies readonly (keyof PlanWords)[];
 const ONLY_TRAINING = [
   "method",
   "optimizer",
@@ -89,7 +89,23 @@ const ONLY_TRAINING = [
   "ddp",
   "batch",
   "seq",
-] as const;
+  "devices",
+  "offload",
+  "offloadActivations",
+  "optimizerInBackward",
+  "weights",
+  "library",
+  "compile",
+  "loraRank",
+  "loraTargets",
+  "loraDropout",
+  "sequenceParallel",
+  "cp",
+  "schedule",
+  "virtualStages",
+  "workers",
+  "config",
+] as const satisfies readonly (keyof PlanWords)[];
 
 /** @throws TidemarkError TM-E002 for options that contradict each other */
 export function requestOf(words: PlanWords): PlanRequest {
@@ -104,6 +120,9 @@ export function requestOf(words: PlanWords): PlanRequest {
       `${flag} belongs to ${serves ? "training" : "--serve"}`,
       serves ? servingWord(stray) : "add --serve",
     );
+  }
+  if (!serves && words.cudaGraphs === false) {
+    throw badUsage("--no-cuda-graphs belongs to --serve", "add --serve");
   }
   requireParallel(words);
   return {

@@ -15,7 +15,7 @@ import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_docu
 import { modelTape } from "../blocks/model_tape.js";
 import type { BlockRules } from "../blocks/rules.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
-import { bytesOfCompute, type Engine, quantizationOf, type ServeOptions } from "../job/options.js";
+import { bytesOfCompute, countedParameters, type Engine, quantizationOf, type ServeOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
@@ -267,7 +267,7 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
     quantization === null
       ? options.dtype
       : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of linear layers`;
-  return `${(elements / 1e9).toFixed(3)}e9 parameters in ${words}`;
+  return `${countedParameters(elements)} parameters in ${words}`;
 }
 
 function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
