@@ -15,6 +15,7 @@ import type {
   Sharding,
   TrainOptions,
 } from "./job/options.js";
+import { convertsFile } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 /** All options; absent ones get their defaults here. */
@@ -50,7 +51,7 @@ export function planOptions(model: ModelShape, request: PlanRequest): PlanOption
   const dtype = request.dtype ?? storedCompute(model, gpu);
   return request.mode === "train"
     ? trainOptions(model, request, { gpu, dtype })
-    : serveOptions(request, { gpu, dtype });
+    : serveOptions(model, request, { gpu, dtype });
 }
 
 /** Computes in the checkpoint's type; a V100 or T4 has no bf16. */
@@ -66,7 +67,8 @@ function trainOptions(
   request: PlanRequest,
   { gpu, dtype }: Chosen,
 ): TrainOptions {
-  const quantizes = request.quantize !== undefined || model.stored.quantization !== null;
+  const stored = convertsFile(model, { mode: "train" }) ? null : model.stored.quantization;
+  const quantizes = request.quantize !== undefined || stored !== null;
   const method = request.method ?? (quantizes ? "qlora" : "full");
   if (method === "full" && request.quantize !== undefined) {
     throw badUsage(
@@ -149,7 +151,8 @@ function quantizeOf(
   { quantize }: PlanRequest,
   { method, library }: Pick<TrainOptions, "method" | "library">,
 ): Quantization | null {
-  const wanted = method === "qlora" && model.stored.quantization === null ? "nf4" : null;
+  const keepsStored = model.stored.quantization !== null && !convertsFile(model, { mode: "train" });
+  const wanted = method === "qlora" && !keepsStored ? "nf4" : null;
   const chosen = quantize ?? wanted;
   // torchao's NF4Tensor, which torchtune uses, always quantizes the scales, too.
   return chosen === "nf4" && library === "torchtune" ? "nf4-dq" : chosen;
@@ -169,8 +172,13 @@ const UTILIZATION: Readonly<Record<Engine, number>> = {
   "llama.cpp": 1,
 };
 
-function serveOptions(request: PlanRequest, { gpu, dtype }: Chosen): ServeOptions {
-  const engine = request.serve?.engine ?? "transformers";
+function serveOptions(
+  { stored }: ModelShape,
+  request: PlanRequest,
+  { gpu, dtype }: Chosen,
+): ServeOptions {
+  const engine =
+    request.serve?.engine ?? (stored.fileBytes === undefined ? "transformers" : "llama.cpp");
   return {
     mode: "serve",
     engine,

@@ -121,14 +121,14 @@ export function planComparedWithRecording(
 
 /** Compares the plan with vLLM's start-up log. @throws TidemarkError TM-E014 if the log has no memory figures */
 export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
-  const log = readVllmLog(readLog(path));
-  if (Object.keys(log).length === 0) {
+  const comparison = compareVllm(plan, readVllmLog(readLog(path)), path);
+  if (comparison === null) {
     throw nothingThere(
       `${path} holds no line of vLLM about memory`,
       "keep the log of its start, at level INFO",
     );
   }
-  return { ...plan, comparison: compareVllm(plan, log, path) };
+  return { ...plan, comparison };
 }
 
 export function planPage({ model, request }: Planned): PlanPageDocument {

@@ -69,8 +69,11 @@ export interface PlanFitJson {
 export interface PlanComparisonJson {
   /** The snapshot or log from which the figure is. */
   file: string;
-  /** Which figures are compared: as torch.cuda counts them, or as the device shows them. */
-  kind: "allocated" | "reserved" | "device";
+  /**
+   * Which figures are compared: `allocated` or `reserved` as torch.cuda counts them, `device` as the device shows them;
+   * of vLLM's log the part of `parts` ("KV cache").
+   */
+  kind: string;
   parts: { part: string; plannedBytes: Bytes; measuredBytes: Bytes; differenceBytes: Bytes }[];
   plannedBytes: Bytes;
   measuredBytes: Bytes;

@@ -112,7 +112,10 @@ function readGguf(path: string, name: string): ModelShape {
       stored: {
         dtype: "fp16",
         quantization:
-          bytes / parameters < 1.9 ? { dtype: "int4", bytesPerWeight: bytes / parameters } : null,
+          bytes / parameters < 1.9
+            ? { dtype: bytes / parameters < 0.9 ? "int4" : "int8", bytesPerWeight: bytes / parameters }
+            : null,
+        fileBytes: bytes,
       },
       weightFiles: { parameters, bytes },
     },

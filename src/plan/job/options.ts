@@ -122,7 +122,12 @@ export function bytesOfCompute(dtype: ComputeDType): 2 | 4 {
 /** The quantization: that of the option, otherwise that of the checkpoint. */
 export function quantizationOf(
   model: ModelShape,
-  { quantize, mode, ...options }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method },
+  {
+    quantize,
+    mode,
+    engine,
+    ...options
+  }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method; engine?: Engine },
 ): { dtype: DType; bytesPerWeight: number } | null {
   if (quantize !== null) {
     const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
@@ -131,7 +136,15 @@ export function quantizationOf(
   if (mode === "train" && options.method === "full") {
     return null;
   }
-  return model.stored.quantization;
+  return convertsFile(model, { mode, engine }) ? null : model.stored.quantization;
+}
+
+/** transformers converts the tensors of a GGUF file to a type of torch when it loads them. */
+export function convertsFile(
+  { stored }: ModelShape,
+  { mode, engine }: { readonly mode: PlanOptions["mode"]; readonly engine?: Engine | undefined },
+): boolean {
+  return stored.fileBytes !== undefined && (mode === "train" || engine === "transformers");
 }
 
 /** Devices of the whole job. */

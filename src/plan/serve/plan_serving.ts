@@ -15,7 +15,14 @@ import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_docu
 import { modelTape } from "../blocks/model_tape.js";
 import type { BlockRules } from "../blocks/rules.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
-import { bytesOfCompute, countedParameters, type Engine, quantizationOf, type ServeOptions } from "../job/options.js";
+import {
+  bytesOfCompute,
+  convertsFile,
+  countedParameters,
+  type Engine,
+  quantizationOf,
+  type ServeOptions,
+} from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
@@ -74,7 +81,9 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
   const peak = simulation.peak.bytes - tape.cachedBytes + outsideWindows(model, options);
   const stages = options.pipeline;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
-  const weights = tape.parameters.reduce((sum, each) => sum + each.bytes, 0) / stages;
+  const weights =
+    (fileBytes(model, options) ?? tape.parameters.reduce((sum, each) => sum + each.bytes, 0)) /
+    stages;
   const forward = peak + samplerBytes(model, options);
   const parts = [
     part("weights", weights, 0.006 * factor, {
@@ -260,9 +269,19 @@ function samplerBytes({ head }: ModelShape, { engine }: ServeOptions): Bytes {
     : 0;
 }
 
+/** Of each device: an engine that reads GGUF keeps each tensor in the file's type. */
+function fileBytes(model: ModelShape, options: ServeOptions): Bytes | undefined {
+  return options.quantize !== null || convertsFile(model, options) || model.stored.fileBytes === undefined
+    ? undefined
+    : model.stored.fileBytes / options.tensor;
+}
+
 function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): string {
   const elements = tape.parameters.reduce((sum, each) => sum + each.elements, 0);
   const quantization = quantizationOf(model, options);
+  if (fileBytes(model, options) !== undefined) {
+    return `${countedParameters(elements)} parameters, each tensor in the type of the file`;
+  }
   const words =
     quantization === null
       ? options.dtype
