@@ -1,8 +1,8 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
 import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
-import { convertsFile } from "./job/options.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
+import { convertsFile } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
@@ -77,7 +77,9 @@ export function limitsOf(
       : []),
     ...adapterNotes(options, request),
     ...(convertsFile(model, options) && model.stored.quantization !== null
-      ? ["transformers converts the quantized tensors of a GGUF file to the compute type when it loads them"]
+      ? [
+          "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
+        ]
       : []),
   ];
 }

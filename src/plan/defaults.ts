@@ -173,16 +173,16 @@ const UTILIZATION: Readonly<Record<Engine, number>> = {
 };
 
 function serveOptions(
-  { stored }: ModelShape,
+  model: ModelShape,
   request: PlanRequest,
   { gpu, dtype }: Chosen,
 ): ServeOptions {
   const engine =
-    request.serve?.engine ?? (stored.fileBytes === undefined ? "transformers" : "llama.cpp");
+    request.serve?.engine ?? (model.stored.fileBytes === undefined ? "transformers" : "llama.cpp");
   return {
     mode: "serve",
     engine,
-    context: USUAL_SEQUENCE,
+    context: usualSequence(model),
     concurrency: 1,
     quantize: request.quantize ?? null,
     dtype: dtype === "fp32" && engine !== "transformers" ? "fp16" : dtype,

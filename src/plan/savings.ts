@@ -6,7 +6,7 @@ import type { PlanSavingJson } from "../model/documents/plan_document.js";
 import { TidemarkError } from "../model/errors/errors.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
-import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
+import type { Engine, PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { flagsOf, type PlanWords, requestOf } from "./job/words.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
@@ -14,7 +14,7 @@ interface Technique<Options> {
   readonly technique: string;
   readonly cost: string;
   /** The line to change in the program. */
-  readonly program: string;
+  readonly program: string | ((options: Options) => string);
   /** The options that apply it; null if it is already in use or does not apply. */
   readonly words: (options: Options) => PlanWords | null;
   /** Other options take the defaults of the new method instead of staying as they are. */
@@ -45,7 +45,8 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
     technique: "FlashAttention kernel",
     cost: "none",
     program: 'attn_implementation="flash_attention_2"',
-    words: (job) => (job.attention === "flash" || !supportsFlash(job) ? null : { attention: "flash" }),
+    words: (job) =>
+      job.attention === "flash" || !supportsFlash(job) ? null : { attention: "flash" },
   },
   {
     technique: "fused linear cross entropy",
@@ -91,12 +92,14 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
     technique: "16-bit weights without an fp32 copy",
     cost: "small updates may be rounded away",
     program: "torch_dtype=torch.bfloat16",
+    words: (job) => (job.fp32Weights && job.dtype !== "fp32" ? { weights: "16bit" } : null),
+  },
+  {
+    technique: "16-bit weights and products",
+    cost: "small updates may be rounded away",
+    program: "torch_dtype=torch.bfloat16",
     words: (job) =>
-      job.dtype === "fp32"
-        ? { dtype: job.gpu.old ? "fp16" : "bf16", weights: "16bit" }
-        : job.fp32Weights
-          ? { weights: "16bit" }
-          : null,
+      job.dtype === "fp32" ? { dtype: job.gpu.old ? "fp16" : "bf16", weights: "16bit" } : null,
   },
   {
     technique: "LoRA",
@@ -141,23 +144,69 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
   },
 ];
 
+/** Options of the engines' own servers; "" where one has none. */
+const ENGINE_OPTIONS: Readonly<Record<Engine, ServerOptions>> = {
+  transformers: {
+    cache: "",
+    fp8: "FineGrainedFP8Config()",
+    tensor: 'tp_plan="auto"',
+    noGraphs: "",
+  },
+  vllm: {
+    cache: "--kv-cache-dtype fp8",
+    fp8: "--quantization fp8",
+    tensor: "--tensor-parallel-size",
+    noGraphs: "--enforce-eager",
+  },
+  sglang: {
+    cache: "--kv-cache-dtype fp8_e5m2",
+    fp8: "--quantization fp8",
+    tensor: "--tp-size",
+    noGraphs: "--disable-cuda-graph",
+  },
+  tgi: {
+    cache: "--kv-cache-dtype fp8_e5m2",
+    fp8: "--quantize fp8",
+    tensor: "--num-shard",
+    noGraphs: "--cuda-graphs 0",
+  },
+  "llama.cpp": {
+    cache: "-ctk q8_0 -ctv q8_0",
+    fp8: "",
+    tensor: "--tensor-split",
+    noGraphs: "",
+  },
+};
+
+interface ServerOptions {
+  readonly cache: string;
+  readonly fp8: string;
+  readonly tensor: string;
+  readonly noGraphs: string;
+}
+
+const isLlamaCpp = ({ engine }: ServeOptions): boolean => engine === "llama.cpp";
+
 const SERVING: readonly Technique<ServeOptions>[] = [
   {
-    technique: "cache in fp8",
+    technique: "cache in 8 bits",
     cost: "slightly lower quality in long contexts",
-    program: "--kv-cache-dtype fp8",
-    words: (job) => (job.kvDType === "fp8" || job.kvDType === "int8" ? null : { kvDtype: "fp8" }),
+    program: ({ engine }) => ENGINE_OPTIONS[engine].cache,
+    words: (job) =>
+      job.kvDType === "fp8" || job.kvDType === "int8"
+        ? null
+        : { kvDtype: isLlamaCpp(job) ? "int8" : "fp8" },
   },
   {
     technique: "weights in fp8",
     cost: "faster only on Ada, Hopper and later",
-    program: "--quantization fp8",
-    words: (job) => (job.quantize === null ? { quantize: "fp8" } : null),
+    program: ({ engine }) => ENGINE_OPTIONS[engine].fp8,
+    words: (job) => (job.quantize === null && !isLlamaCpp(job) ? { quantize: "fp8" } : null),
   },
   {
-    technique: "weights in int4 (AWQ, GPTQ)",
+    technique: "weights in int4",
     cost: "lower quality; needs a quantized checkpoint",
-    program: "",
+    program: (job) => (isLlamaCpp(job) ? "a Q4_0 file" : "an AWQ or GPTQ checkpoint"),
     words: (job) =>
       job.quantize === "int4" || job.quantize?.startsWith("nf4") === true
         ? null
@@ -166,13 +215,16 @@ const SERVING: readonly Technique<ServeOptions>[] = [
   {
     technique: "twice the tensor parallelism",
     cost: "communication in each layer",
-    program: "--tensor-parallel-size",
+    program: ({ engine, tensor }) => {
+      const option = ENGINE_OPTIONS[engine].tensor;
+      return /^--(?:tensor-p|tp|num)/.test(option) ? `${option} ${tensor * 2}` : option;
+    },
     words: (job) => ({ tp: job.tensor * 2 }),
   },
   {
     technique: "no CUDA graphs",
     cost: "slower decoding",
-    program: "--enforce-eager",
+    program: ({ engine }) => ENGINE_OPTIONS[engine].noGraphs,
     words: (job) => (job.cudaGraphs ? { cudaGraphs: false } : null),
   },
 ];
@@ -197,10 +249,10 @@ export function savingsOf(
 ): PlanSavingJson[] {
   const options = planOptions(model, request);
   const now = figuresOf(model, options);
-  const techniques: readonly (Omit<Technique<never>, "words"> & { words: PlanWords | null })[] =
+  const techniques =
     options.mode === "train"
-      ? TRAINING.map((each) => ({ ...each, words: each.words(options) }))
-      : SERVING.map((each) => ({ ...each, words: each.words(options) }));
+      ? TRAINING.map((each) => stated(each, options))
+      : SERVING.map((each) => stated(each, options));
   return techniques
     .flatMap(({ technique, cost, program, words, isMethod }) => {
       const chosen =
@@ -225,6 +277,15 @@ export function savingsOf(
       return addedTokens > now.room.tokens * LEAST ? [{ ...row, addedTokens, addedSequences }] : [];
     })
     .sort((a, b) => (b.addedTokens ?? 0) - (a.addedTokens ?? 0) || b.bytes - a.bytes);
+}
+
+function stated<Options>(technique: Technique<Options>, options: Options) {
+  const { program, words } = technique;
+  return {
+    ...technique,
+    program: typeof program === "string" ? program : program(options),
+    words: words(options),
+  };
 }
 
 /** Of two flags that divide the same job, the command takes only one. */

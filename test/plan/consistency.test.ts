@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { describe, expect, test } from "vitest";
 import { withPlanOptions } from "../../src/cli/options/plan_options.js";
-import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import { formatBytes } from "../../src/model/base/numbers.js";
+import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import { planOptions } from "../../src/plan/defaults.js";
 import { figureOf } from "../../src/plan/device/allocator.js";
 import { GPUS } from "../../src/plan/device/gpus.js";
@@ -148,14 +148,17 @@ describe.each(CASES)("%s %s", (name, words) => {
     // "95 % of (90 % of 79.2 GiB, less 17.4 GiB of all other parts), less the cache above"
     const unused = parts.find(({ part }) => part === "unused kv cache");
     if (unused !== undefined) {
-      const numbers = [...unused.formula.matchAll(/([\d.]+) (%|[MG]iB)/g)].map(([, figure, unit]) =>
-        Number(figure) * (unit === "%" ? 0.01 : unit === "MiB" ? 1 / 1024 : 1),
+      const numbers = [...unused.formula.matchAll(/([\d.]+) (%|[MG]iB)/g)].map(
+        ([, figure, unit]) =>
+          Number(figure) * (unit === "%" ? 0.01 : unit === "MiB" ? 1 / 1024 : 1),
       );
       const [share = 0, device = 0, taken = 0] = numbers.slice(-3);
       const factor = numbers.length > 3 ? (numbers[0] ?? 0) : 1;
       const cache = parts.find(({ part }) => part === "kv cache")?.bytes ?? 0;
       const formula = factor * (share * device - taken) - cache / 2 ** 30;
-      expect(Math.abs(formula - unused.bytes / 2 ** 30), formatBytes(unused.bytes)).toBeLessThan(0.4);
+      expect(Math.abs(formula - unused.bytes / 2 ** 30), formatBytes(unused.bytes)).toBeLessThan(
+        0.4,
+      );
     }
   });
 });
@@ -173,7 +176,10 @@ test("a row of --fit is what its method plans", () => {
       false,
     ]);
     if (maxBatch > 0) {
-      expect([method, replayed(model, `${words} --batch ${maxBatch}`).fits]).toEqual([method, true]);
+      expect([method, replayed(model, `${words} --batch ${maxBatch}`).fits]).toEqual([
+        method,
+        true,
+      ]);
     }
   }
 });

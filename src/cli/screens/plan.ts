@@ -93,11 +93,12 @@ function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>)
   );
 }
 
-function printFits(screen: Screen, { fits, mode, devices }: PlanJson): void {
+function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): void {
   const { paint } = screen;
   const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
   const verdict = fits.fits ? paint.green("fits") : paint.red("does not fit");
   const batch = mode === "train" ? "batch" : "concurrency";
+  const end = model.longestSequence === fits.maxSequence ? ", as the model was made for" : "";
   const longest = formatExactCount(fits.maxSequence);
   const what = mode === "train" ? "batch" : "number of sequences";
   const most =
@@ -107,7 +108,7 @@ function printFits(screen: Screen, { fits, mode, devices }: PlanJson): void {
         ? `; nor does a ${batch} of 1 at this length, but up to ${longest} tokens at this ${batch} do`
         : fits.maxSequence === 0
           ? `; at this length, a ${batch} of up to ${formatExactCount(fits.maxBatch)} fits`
-          : `; largest ${what} at this length: ${formatExactCount(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens`;
+          : `; largest ${what} at this length: ${formatExactCount(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
   screen.line(`  ${verdict} on ${device}${most}`);
   screen.line();
 }
@@ -123,7 +124,7 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
     { title: adds ? "WOULD ADD" : "WOULD SAVE", align: "right" },
     { title: "TECHNIQUE", paint: paint.bold },
     { title: "COST" },
-    { title: "OPTION" },
+    { title: "CHANGE" },
     { title: "IN THE PROGRAM", flexible: "cutEnd", paint: paint.dim },
   ];
   const rows = shown.map((row) => [

@@ -123,11 +123,7 @@ function explain(parts: PlanComparisonJson["parts"], difference: Bytes): string 
 }
 
 /** Compares vLLM's figures with the plan for the same engine; null if the log has no figure of a part. */
-export function compareVllm(
-  plan: PlanJson,
-  log: VllmLog,
-  file: string,
-): PlanComparisonJson | null {
+export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanComparisonJson | null {
   const plannedOf = (...names: PlanPartName[]): Bytes =>
     plan.parts.reduce((sum, { part, bytes }) => sum + (names.includes(part) ? bytes : 0), 0);
   const rows: [string, Bytes, Bytes | undefined][] = [

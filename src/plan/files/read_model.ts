@@ -113,7 +113,10 @@ function readGguf(path: string, name: string): ModelShape {
         dtype: "fp16",
         quantization:
           bytes / parameters < 1.9
-            ? { dtype: bytes / parameters < 0.9 ? "int4" : "int8", bytesPerWeight: bytes / parameters }
+            ? {
+                dtype: bytes / parameters < 0.9 ? "int4" : "int8",
+                bytesPerWeight: bytes / parameters,
+              }
             : null,
         fileBytes: bytes,
       },

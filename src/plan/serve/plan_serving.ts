@@ -91,7 +91,7 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
-      formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens${options.engine === "vllm" ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens${samplerBytes(model, options) > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
       source: "lifetimes of all tensors of a prefill",
     }),
   ];
@@ -271,7 +271,9 @@ function samplerBytes({ head }: ModelShape, { engine }: ServeOptions): Bytes {
 
 /** Of each device: an engine that reads GGUF keeps each tensor in the file's type. */
 function fileBytes(model: ModelShape, options: ServeOptions): Bytes | undefined {
-  return options.quantize !== null || convertsFile(model, options) || model.stored.fileBytes === undefined
+  return options.quantize !== null ||
+    convertsFile(model, options) ||
+    model.stored.fileBytes === undefined
     ? undefined
     : model.stored.fileBytes / options.tensor;
 }

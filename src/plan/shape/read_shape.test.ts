@@ -162,15 +162,12 @@ describe("division", () => {
     ["--tp 5", { tensor: 5 }, /32 heads cannot be divided over --tp 5/],
     ["--pp 64", { pipeline: 64 }, /32 layers do not fill 64/],
   ])("%s is refused", (_, request, message) => {
-    expect(() => planMemory(model, { mode: "train", ...request })).toThrow(
-      message,
-    );
+    expect(() => planMemory(model, { mode: "train", ...request })).toThrow(message);
   });
 
   it("more devices never need more on each", () => {
     const bytes = (devices: number) =>
-      planMemory(model, { mode: "train", sharding: { kind: "fsdp", devices } })
-        .perDeviceBytes;
+      planMemory(model, { mode: "train", sharding: { kind: "fsdp", devices } }).perDeviceBytes;
     expect(bytes(8)).toBeLessThan(bytes(4));
     expect(bytes(64)).toBeLessThan(bytes(8));
   });

@@ -2,9 +2,9 @@
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
 import { allocatorParts, type PartSketch, part } from "../device/allocator.js";
-import { countedParameters } from "../job/options.js";
 import { OPTIMIZER_FACTS } from "../job/optimizers.js";
 import type { TrainOptions } from "../job/options.js";
+import { countedParameters } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { TapePart } from "../tape/tape.js";
 import type { DevicePeak } from "./device_peak.js";

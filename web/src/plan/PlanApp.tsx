@@ -2,8 +2,8 @@
 import { useEffect, useMemo, useState } from "react";
 import type { PlanFitJson, PlanJson } from "../../../src/model/documents/plan_document.js";
 import { TidemarkError } from "../../../src/model/errors/errors.js";
-import { GPUS } from "../../../src/plan/device/gpus.js";
 import { type PlanRequest, planOptions, withJobConfig } from "../../../src/plan/defaults.js";
+import { GPUS } from "../../../src/plan/device/gpus.js";
 import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
@@ -43,7 +43,9 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
           <PlanControls
             options={made.options}
             longest={model.longestSequence}
-            onChoose={(changes) => choose(withJobConfig({ ...changes, mode: request.mode }, request))}
+            onChoose={(changes) =>
+              choose(withJobConfig({ ...changes, mode: request.mode }, request))
+            }
           />
         )}
         {made.plan !== undefined ? (

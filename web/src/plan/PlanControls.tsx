@@ -41,9 +41,7 @@ export function PlanControls({ options, longest, onChoose }: ControlsProps) {
         name="GPU"
         value={options.gpu.name}
         values={[...new Set([options.gpu.name, ...GPUS.map(({ name }) => name)])]}
-        onChoose={(name) =>
-          onChoose({ gpu: GPUS.find((gpu) => gpu.name === name) ?? options.gpu })
-        }
+        onChoose={(name) => onChoose({ gpu: GPUS.find((gpu) => gpu.name === name) ?? options.gpu })}
       />
     </section>
   );

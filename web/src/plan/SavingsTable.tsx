@@ -7,13 +7,16 @@ export function SavingsTable({ plan }: { plan: PlanJson }) {
     <section className="panel" aria-label="Savings">
       <div className="plan-scroll">
         <table className="plan-table">
-          <caption>Memory that each technique would save, or room that it would add, if it were the only change</caption>
+          <caption>
+            Memory that each technique would save, or room that it would add, if it were the only
+            change
+          </caption>
           <thead>
             <tr>
               <th>Technique</th>
               <th className="number">Saves</th>
               <th>Cost</th>
-              <th>Option</th>
+              <th>Change</th>
               <th>In the program</th>
             </tr>
           </thead>
