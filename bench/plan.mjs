@@ -15,9 +15,8 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Command } from "commander";
-import { withPlanOptions } from "../dist/cli/options/plan_options.js";
+import { requestOf, withPlanOptions } from "../dist/cli/options/plan_options.js";
 import { planDocument } from "../dist/inspect/index.js";
-import { requestOf } from "../dist/plan/index.js";
 import { markdownTable, writeResults } from "./results.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));

@@ -1,6 +1,8 @@
 /** Refuses a job that no library could run, instead of computing with fractions of heads. */
+
 import { badUsage } from "../model/errors/errors.js";
 import { cannotDivide } from "../model/errors/plan_errors.js";
+import { matchesTarget } from "./blocks/layer_builder.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
 import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";
@@ -56,6 +58,8 @@ function expertsOf(layer: LayerShape): number {
     : 0;
 }
 
+const LOW = ".lora_A";
+
 /**
  * As PEFT: an error if no layer has one of the names. @returns the names that no layer has
  * @throws TidemarkError TM-E002
@@ -64,8 +68,12 @@ export function requireTargets(tape: Tape, { method, adapterTargets }: TrainOpti
   if (method === "full" || typeof adapterTargets === "string") {
     return [];
   }
-  const names = new Set(tape.parameters.map(({ name }) => name));
-  const unknown = adapterTargets.filter((name) => !names.has(`${name}.lora_A`));
+  const adapters = tape.parameters
+    .filter(({ name }) => name.endsWith(LOW))
+    .map(({ name }) => name.slice(0, -LOW.length));
+  const unknown = adapterTargets.filter(
+    (target) => !adapters.some((name) => matchesTarget(target, name)),
+  );
   if (unknown.length === adapterTargets.length) {
     const layers = tape.parameters
       .filter(({ role, rows }) => role === "matrix" && rows > 1)

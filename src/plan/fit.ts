@@ -32,8 +32,6 @@ export function fitOf(
       withJobConfig({ mode: "train", train: { batch, sequence } }, request),
     ) as TrainOptions;
   const { gpu } = options;
-  const fits = (job: TrainOptions): boolean =>
-    figureOf(planTraining(model, job).parts, "device").bytes <= gpu.memoryBytes;
   // Close to the limit the allocator returns what is free: tensors decide.
   const rough = (job: TrainOptions): Bytes => {
     const key = `${job.batch} ${job.sequence} ${gpu.old} ${gpu.workspaceBytes}`;
@@ -42,6 +40,9 @@ export function fitOf(
     return bytes;
   };
   const room = gpu.memoryBytes - gpu.contextBytes;
+  const fits = (job: TrainOptions): boolean =>
+    rough(job) <= gpu.memoryBytes &&
+    figureOf(planTraining(model, job).parts, "device").bytes <= gpu.memoryBytes;
   const search = (most: number, jobOf: (value: number) => TrainOptions): number =>
     largest(most, {
       fits: (value) => fits(jobOf(value)),

@@ -7,8 +7,8 @@ import { TidemarkError } from "../model/errors/errors.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import type { Engine, PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
-import { flagsOf, type PlanWords, requestOf } from "./job/words.js";
 import type { ModelShape } from "./shape/model_shape.js";
+import { flagsOf, type PlanWords, requestOf } from "./words.js";
 
 interface Technique<Options> {
   readonly technique: string;

@@ -291,7 +291,7 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--ep", "2"], /TM-E086 the model has no experts to divide; leave --ep out/],
     [
       ["gpt2", "--method", "lora", "--lora-targets", "nonsense"],
-      /TM-E002 no layer of the model is named nonsense; --lora-targets takes attention, all, or some of c_attn, c_proj/,
+      /TM-E002 no layer of the model is named nonsense; --lora-targets takes attention, all, or some of qkv_proj, o_proj/,
     ],
     [["gpt2", "--no-cuda-graphs"], /--no-cuda-graphs belongs to --serve/],
     [["gpt2", "--serve", "--lora-rank", "8"], /--lora-rank belongs to training/],

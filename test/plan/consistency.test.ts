@@ -1,4 +1,4 @@
-/** What a plan says of other plans is true of them: savings, what fits, and how many sequences a server holds. */
+/** What a plan reports about other plans holds for them: savings, what fits, and how many sequences a server holds. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
@@ -10,12 +10,12 @@ import { planOptions } from "../../src/plan/defaults.js";
 import { figureOf } from "../../src/plan/device/allocator.js";
 import { GPUS } from "../../src/plan/device/gpus.js";
 import { fitTable } from "../../src/plan/fit.js";
-import { requestOf } from "../../src/plan/job/words.js";
 import { planMemory } from "../../src/plan/plan.js";
 import { planServing } from "../../src/plan/serve/plan_serving.js";
 import type { ModelShape } from "../../src/plan/shape/model_shape.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
 import { planTraining } from "../../src/plan/train/plan_training.js";
+import { requestOf } from "../../src/plan/words.js";
 import { repository } from "../run.js";
 
 const MODELS = JSON.parse(
@@ -39,7 +39,7 @@ interface Replayed {
   readonly fits: boolean;
 }
 
-/** A plan of its own, without what it says of others. */
+/** A plan of its own, without what it reports about others. */
 function replayed(model: ModelShape, words: string): Replayed {
   const options = planOptions(model, requestFor(words));
   const { memoryBytes } = options.gpu;

@@ -11,7 +11,6 @@ import {
 } from "../../inspect/index.js";
 import type { PlanJson } from "../../model/documents/plan_document.js";
 import { badUsage } from "../../model/errors/errors.js";
-import { type PlanWords, requestOf } from "../../plan/index.js";
 import { ownKind } from "../files/own_files.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
@@ -23,7 +22,7 @@ import {
   withExamples,
   withForceOption,
 } from "../options/options.js";
-import { withPlanOptions } from "../options/plan_options.js";
+import { type PlanWords, requestOf, withPlanOptions } from "../options/plan_options.js";
 import { printPlan } from "../screens/plan.js";
 import { printJson, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";

@@ -16,6 +16,8 @@ import {
 } from "../../plan/index.js";
 import { parseBytes } from "./options.js";
 
+export { type PlanWords, requestOf } from "../../plan/index.js";
+
 const LARGEST = 2 ** 27;
 
 /** A whole number from 1; "32k" is 32,768. */

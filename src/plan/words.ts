@@ -1,8 +1,8 @@
 /** The options of `tidemark plan` by their names, as a request. Pure: what would save memory is stated in the same words. */
-import { badUsage } from "../../model/errors/errors.js";
-import type { PlanRequest } from "../defaults.js";
-import { type Gpu, USUAL_GPU } from "../device/gpus.js";
-import type { OptimizerName } from "./optimizers.js";
+import { badUsage } from "../model/errors/errors.js";
+import type { PlanRequest } from "./defaults.js";
+import { type Gpu, USUAL_GPU } from "./device/gpus.js";
+import type { OptimizerName } from "./job/optimizers.js";
 import type {
   ComputeDType,
   Engine,
@@ -11,7 +11,7 @@ import type {
   Quantization,
   Schedule,
   TrainOptions,
-} from "./options.js";
+} from "./job/options.js";
 
 export interface PlanWords {
   readonly train?: boolean;
