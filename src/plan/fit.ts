@@ -163,13 +163,18 @@ function guessed(limit: number, isNear: (value: number) => number): number {
   return limit;
 }
 
-/** Each method on each device, with the request's other options. */
+/** Each method on each device, with the request's other options. @param shared by method: for calls with one device each */
 export function fitTable(
   model: ModelShape,
   request: PlanRequest,
   gpus: readonly Gpu[],
+  shared = new Map<string, Rough>(),
 ): PlanFitJson[] {
-  const jobs = jobsOf(model, request).map((job) => ({ ...job, known: new Map<string, Bytes>() }));
+  const jobs = jobsOf(model, request).map((job) => {
+    const known = shared.get(job.name) ?? new Map<string, Bytes>();
+    shared.set(job.name, known);
+    return { ...job, known };
+  });
   return gpus.flatMap((gpu) =>
     jobs.flatMap(({ name, job, known }) => {
       const own = { ...job, gpu };

@@ -83,10 +83,11 @@ function useFits(model: PlanPageDocument["model"], request: PlanRequest): readon
   useEffect(() => {
     let found: readonly PlanFitJson[] = [];
     let timer = 0;
+    const shared = new Map();
     const next = (index: number): void => {
       timer = window.setTimeout(() => {
         try {
-          found = [...found, ...fitTable(model, request, GPUS.slice(index, index + 1))];
+          found = [...found, ...fitTable(model, request, GPUS.slice(index, index + 1), shared)];
         } catch {
           // The plan itself shows why.
         }
