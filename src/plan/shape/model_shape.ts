@@ -231,6 +231,8 @@ export interface StoredWeights {
   /** Of everything that is not quantized; null if the configuration does not specify it. */
   readonly dtype: "fp32" | "bf16" | "fp16" | null;
   readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
+  /** Of a GGUF file: bytes of all its tensors, in their own types. Only inference engines use them as they are. */
+  readonly fileBytes?: number;
 }
 
 /** One tensor of a safetensors or GGUF header. */
