@@ -63,6 +63,7 @@ function read(file: ForeignFile): ForeignRecording {
   const endedMs = times.reduce((most, time) => Math.max(most, time));
   return {
     tool: "memory_profiler",
+    precision: "sampled",
     known: ["rss", "time"],
     tables: new ImportedSites({ pid: 0, command, python: "", startedMs }).tables(),
     snapshots: [],

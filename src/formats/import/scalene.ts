@@ -43,6 +43,7 @@ function read(file: ForeignFile): ForeignRecording {
   const endedMs = startedMs + elapsedMs;
   return {
     tool: "scalene",
+    precision: "sampled",
     known: ["allocated", "time", "python"],
     snapshots: [sites.snapshot(endedMs, elapsedMs, 0)],
     tables: sites.tables(),

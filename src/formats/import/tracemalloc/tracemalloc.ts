@@ -48,6 +48,7 @@ function read(file: ForeignFile): ForeignRecording {
   const limit = field(snapshot, "traceback_limit");
   return {
     tool: "tracemalloc",
+    precision: "exact",
     known: ["live", "objects", "python"],
     snapshots: [sites.snapshot(file.writtenMs, NO_DURATION, 0)],
     tables: sites.tables(),
