@@ -74,7 +74,9 @@ function read(file: ForeignFile): ForeignRecording {
     lines: [],
     limits: [
       ...(children
-        ? ["The memory of child processes is left out: only the main process is shown."]
+        ? [
+            "The readings of single child processes (mprof run --multiprocess) are left out. With --include-children, RSS is the sum of all processes.",
+          ]
         : []),
     ],
   };

@@ -3,7 +3,8 @@ import { useMemo } from "react";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
-import { hasErrors, type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
+import { baseName } from "../../../src/model/profile/frame_text.js";
+import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
 import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, selectSites } from "../../../src/model/profile/row_filter.js";
 import { groupSites, NO_FRAME } from "../../../src/model/profile/site_groups.js";
@@ -231,9 +232,12 @@ function Sentences({ report, snapshot }: SentencesProps) {
       <li key={group.key}>
         <i className={`dot dot-${DOMAIN_CLASSES[group.domain]}`} />{" "}
         <b>{formatBytes(group.liveBytes)}</b> ({formatShare(group.liveBytes / total)}) live {when}{" "}
-        from <code>{words?.function ?? "an unknown stack"}</code>
+        from{" "}
+        {words?.function !== baseName(words?.file ?? "") && (
+          <code>{words?.function ?? "an unknown stack"}</code>
+        )}
         {words?.place && <span className="place"> {words.place}</span>}
-        {hasErrors(imported) && (
+        {imported === undefined && (
           <span className="error"> ± {formatBytes(Math.sqrt(group.liveVariance))}</span>
         )}
       </li>

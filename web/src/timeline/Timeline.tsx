@@ -1,6 +1,8 @@
 /** Memory over time: RSS, PSS and device memory above, live bytes by allocator below, on one time axis. */
 import { useState } from "react";
+import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { isUnknown } from "../../../src/model/profile/imported.js";
 import { noLiveCourse, noReadings } from "../format/absent.js";
 import { formatBytes } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
@@ -45,7 +47,7 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
   return (
     <figure className="timeline" aria-label="Memory over time">
       <figcaption className="timeline-legend">
-        <Keys curves={curves} imported={report.summary.imported !== undefined} />
+        <Keys curves={curves} imported={report.summary.imported} />
         <span className="timeline-readout" aria-live="off">
           {pointerMs !== null && (
             <TimelineReadout
@@ -90,9 +92,10 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
   );
 }
 
-function Keys({ curves, imported }: { curves: TimelineCurves; imported: boolean }) {
+function Keys({ curves, imported }: { curves: TimelineCurves; imported: SummaryJson["imported"] }) {
   const { device } = curves;
   const live = hasLive(curves);
+  const knowsAllocators = !isUnknown(imported, "python");
   return (
     <>
       <span className="key key-rss">RSS</span>
@@ -105,8 +108,10 @@ function Keys({ curves, imported }: { curves: TimelineCurves; imported: boolean 
       {device && <span className="key key-reserved">reserved</span>}
       {device && <span className="key key-allocated">allocated</span>}
       {live && <span className="timeline-divider">live bytes</span>}
-      {live && <span className="key key-python">Python</span>}
-      {live && <span className="key key-native">native</span>}
+      {live && knowsAllocators && <span className="key key-python">Python</span>}
+      {live && (
+        <span className="key key-native">{knowsAllocators ? "native" : "unknown allocator"}</span>
+      )}
       {live && <span className="key key-mapped">mapped</span>}
     </>
   );
