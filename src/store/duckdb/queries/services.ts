@@ -219,7 +219,7 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
           ? NO_VERDICT
           : NOT_DIAGNOSED,
       labels: free,
-      ...(source === undefined ? {} : { source, liveBytes: number("live") }),
+      ...(source === undefined ? {} : { source, ...(number("live") > 0 ? { liveBytes: number("live") } : {}) }),
     },
   };
 }
