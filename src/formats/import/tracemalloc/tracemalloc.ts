@@ -58,7 +58,9 @@ function read(file: ForeignFile): ForeignRecording {
     limits: [
       "Only memory from Python's own allocators and from libraries that report to tracemalloc is counted.",
       ...(typeof limit === "number"
-        ? [`Stacks have at most ${limit} frames, as tracemalloc.start() asked for.`]
+        ? [
+            `Stacks have at most ${limit} frame${limit === 1 ? "" : "s"}, as tracemalloc.start() asked for.`,
+          ]
         : []),
     ],
   };

@@ -219,7 +219,9 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
           ? NO_VERDICT
           : NOT_DIAGNOSED,
       labels: free,
-      ...(source === undefined ? {} : { source, ...(number("live") > 0 ? { liveBytes: number("live") } : {}) }),
+      ...(source === undefined
+        ? {}
+        : { source, ...(number("live") > 0 ? { liveBytes: number("live") } : {}) }),
     },
   };
 }
