@@ -3,10 +3,19 @@ import { vi } from "vitest";
 import { runCommandLine } from "../src/cli/command_line.js";
 import type { Outcome } from "./run.js";
 
-/** As `execute([tidemark, ...args])` of a command that ends by itself; one at a time. */
-export async function commandHere(
-  ...args: string[]
-): Promise<Pick<Outcome, "status" | "stdout" | "stderr">> {
+let running: Promise<unknown> = Promise.resolve();
+
+/**
+ * As `execute([tidemark, ...args])` of a command that ends by itself, in the process's own folder. Commands wait for
+ * each other: they share the process's streams.
+ */
+export function commandHere(...args: readonly string[]): Promise<Outcome> {
+  const outcome = running.then(() => runAlone(args));
+  running = outcome.catch(() => undefined);
+  return outcome;
+}
+
+async function runAlone(args: readonly string[]): Promise<Outcome> {
   const said = { stdout: "", stderr: "" };
   const capture = (name: "stdout" | "stderr") =>
     vi.spyOn(process[name], "write").mockImplementation((chunk, ...rest) => {
@@ -21,7 +30,7 @@ export async function commandHere(
   try {
     process.exitCode = undefined;
     await runCommandLine(args);
-    return { ...said, status: Number(process.exitCode ?? 0) };
+    return { ...said, status: Number(process.exitCode ?? 0), signal: null };
   } finally {
     process.exitCode = undefined;
     for (const spy of spies) {

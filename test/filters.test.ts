@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { DiagnosisJson } from "../src/model/documents/diagnosis_document.js";
 import type { DiffJson, LinesJson, SummaryJson } from "../src/model/documents/documents.js";
+import { commandHere } from "./command_here.js";
 import { errorLine, python, validate } from "./recorded_app.js";
-import { execute, type Outcome, repository, scratch, tidemark } from "./run.js";
+import { execute, repository, scratch, tidemark } from "./run.js";
 
 const program = join(repository, "test/programs/labelled_service.py");
 const environment = { ...process.env, PYTHONPATH: join(repository, "python"), RANK: "0" };
@@ -15,6 +16,7 @@ let recording: string;
 
 beforeAll(async () => {
   folder = scratch();
+  process.chdir(folder);
   recording = join(folder, "service.tidemark");
   const { status, stderr } = await execute(
     [tidemark, "run", "-o", recording, "--quiet", "--", python, program, "28"],
@@ -23,12 +25,8 @@ beforeAll(async () => {
   expect(status, stderr).toBe(0);
 });
 
-function cli(...words: string[]): Promise<Outcome> {
-  return execute([tidemark, ...words], { cwd: folder });
-}
-
 async function document<Document>(...words: string[]): Promise<Document> {
-  const { stdout } = await cli(...words, "--json");
+  const { stdout } = await commandHere(...words, "--json");
   return validate(stdout, words[0] === "diagnose" ? "diagnosis" : (words[0] as string)) as Document;
 }
 
@@ -53,7 +51,14 @@ test("--where accepts each group that --by shows, with the same figures", async 
 });
 
 test("--by given twice is refused", async () => {
-  const { status, stderr } = await cli("summary", recording, "--by", "thread", "--by", "rank");
+  const { status, stderr } = await commandHere(
+    "summary",
+    recording,
+    "--by",
+    "thread",
+    "--by",
+    "rank",
+  );
   expect(status).toBe(2);
   expect(stderr).toContain("--by takes one key, not both thread and rank");
 });
@@ -86,23 +91,23 @@ describe("summary --where", () => {
   });
 
   test("refuses values that do not occur, and lists those that do, most similar first", async () => {
-    const thread = await cli("summary", recording, "--where", "thread=serch");
+    const thread = await commandHere("summary", recording, "--where", "thread=serch");
     expect(thread.status).toBe(2);
     expect(errorLine(thread)).toMatch(
       /TM-E014 .*thread=serch; values that occur: search, .*ingest/,
     );
-    const key = await cli("lines", recording, "--where", "enpoint=/search");
+    const key = await commandHere("lines", recording, "--where", "enpoint=/search");
     expect(errorLine(key)).toMatch(/TM-E014 .*'enpoint'; keys are endpoint, thread/);
-    const rank = await cli("diagnose", recording, "--where", "rank=7");
+    const rank = await commandHere("diagnose", recording, "--where", "rank=7");
     expect(errorLine(rank)).toMatch(/rank=7; values that occur: 0, 1/);
-    const none = await cli("diff", `${recording}@2s`, recording, "--where", "thread");
+    const none = await commandHere("diff", `${recording}@2s`, recording, "--where", "thread");
     expect(errorLine(none)).toContain(
       "--where takes a condition KEY=VALUE such as thread=worker or endpoint=/chat, not 'thread'",
     );
   });
 
   test("the screen shows which figures cover the whole program", async () => {
-    const { stdout } = await cli("summary", recording, "--where", "thread=search");
+    const { stdout } = await commandHere("summary", recording, "--where", "thread=search");
     expect(stdout).toMatch(/Only +thread=search: live and allocated bytes, sites and verdict/);
   });
 });
@@ -122,7 +127,7 @@ describe("--by", () => {
     );
     const ranks = await document<SummaryJson>("summary", recording, "--by", "rank");
     expect(ranks.groups?.map(({ group }) => group)).toEqual(expect.arrayContaining(["0", "1"]));
-    const { stdout } = await cli("summary", recording, "--by", "endpoint");
+    const { stdout } = await commandHere("summary", recording, "--by", "endpoint");
     expect(stdout).toMatch(/Live bytes by endpoint at the end\n +LIVE +± +SHARE/);
     expect(stdout).toContain("(none)");
   });
@@ -137,7 +142,7 @@ describe("--by", () => {
     const last = steps?.ranges.at(-1);
     expect(last?.lastStep).toBeGreaterThan(200);
     expect(last?.bytesPerStep).toBeLessThan(300_000);
-    const { stdout } = await cli("summary", recording, "--by", "step");
+    const { stdout } = await commandHere("summary", recording, "--by", "step");
     expect(stdout).toMatch(/Each step of train leaves 1\d\d KiB ±[\d.]+ KiB \(steps \d+-\d+\)/);
   });
 
@@ -157,7 +162,7 @@ describe("--by", () => {
   });
 
   test("steps: --top keeps the largest ranges, in the order of the steps", async () => {
-    const { stdout } = await cli("summary", recording, "--by", "step", "--top", "2");
+    const { stdout } = await commandHere("summary", recording, "--by", "step", "--top", "2");
     const { steps } = await document<SummaryJson>("summary", recording, "--by", "step");
     const largest = (steps?.ranges ?? [])
       .toSorted((a, b) => b.liveBytes - a.liveBytes)
@@ -170,7 +175,9 @@ describe("--by", () => {
 
   test("the help lists step if it can be grouped by", async () => {
     for (const command of ["summary", "lines"]) {
-      expect((await cli(command, "--help")).stdout.replace(/\s+/g, " ")).toContain("domain, step,");
+      expect((await commandHere(command, "--help")).stdout.replace(/\s+/g, " ")).toContain(
+        "domain, step,",
+      );
     }
   });
 
@@ -213,7 +220,7 @@ describe("diagnose --where", () => {
   });
 
   test("needs a recording", async () => {
-    const outcome = await cli("diagnose", "4242", "--where", "thread=ingest");
+    const outcome = await commandHere("diagnose", "4242", "--where", "thread=ingest");
     expect(errorLine(outcome)).toMatch(/TM-E002 --where .*tidemark attach 4242/);
   });
 });

@@ -43,6 +43,12 @@ export const longTests = {
     sample: 2,
     full: 6,
   },
+  memoryModes: {
+    what: "versions of Python in each of their modes of allocating and checking memory",
+    file: "test/bad/modes.test",
+    sample: 3,
+    full: 6,
+  },
   memcheckVersions: {
     what: "versions of Python under Valgrind, with every kind of fault",
     file: "test/memcheck_runs.test",

@@ -1,7 +1,7 @@
-/** Python's own modes of allocating and checking memory, on every interpreter of this machine. */
-import { afterAll, describe, expect, test } from "vitest";
+/** Python's own modes of allocating and checking memory, on several interpreters of this machine. */
+import { afterAll, describe, expect, inject, test } from "vitest";
 import { compare } from "../behaviour.js";
-import { environment } from "../environment.js";
+import { someInterpreters } from "../environment.js";
 import { removeScratch } from "../run.js";
 import { bytesByLine } from "../truth.js";
 
@@ -22,9 +22,7 @@ os._exit(0)
 `;
 /** Twenty times the coarsest period that the controller uses on a busy machine: missed once in 500 million runs. */
 const LARGE = 160 << 20;
-const interpreters = environment.interpreters.filter(
-  ({ chroot, freeThreaded }) => !chroot && !freeThreaded,
-);
+const interpreters = someInterpreters(inject("counts").memoryModes);
 
 /** What each mode can show: debug allocators hide the small objects behind arenas, and are reported. */
 const modes: { name: string; env: Record<string, string>; options: string[]; small: boolean }[] = [

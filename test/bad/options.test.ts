@@ -3,13 +3,15 @@
 import { afterAll, expect, test } from "vitest";
 import { everyCommand } from "../../src/cli/command_line.js";
 import { expectSpeaksClearly } from "../behaviour.js";
-import { execute, type Outcome, removeScratch, scratch, tidemark } from "../run.js";
+import { commandHere } from "../command_here.js";
+import { type Outcome, removeScratch, scratch } from "../run.js";
 
 afterAll(removeScratch);
 
 const BAD_VALUES = ["", "-1", "text", "NaN", "1e9", "5 minutes and a half", "9".repeat(30)];
-const folder = scratch();
-const cli = (words: readonly string[]) => execute([tidemark, ...words], { cwd: folder });
+/** A command that accepts a value that it should refuse must find no file of the repository. */
+process.chdir(scratch());
+const cli = (words: readonly string[]) => commandHere(...words);
 
 function expectOneLine({ status, stdout, stderr }: Outcome, says: RegExp): void {
   expect(stderr).toMatch(says);
@@ -53,15 +55,9 @@ test.each(distinct)("$name", async ({ option, words }) => {
   if (takesAnyText(option)) {
     return;
   }
-  const outcomes = await Promise.all(
-    BAD_VALUES.filter((value) => !option.argChoices?.includes(value)).map(async (value) => ({
-      value,
-      outcome: await cli([...words, flag, value]),
-    })),
-  );
-  for (const { value, outcome } of outcomes) {
+  for (const value of BAD_VALUES.filter((value) => !option.argChoices?.includes(value))) {
     expectOneLine(
-      outcome,
+      await cli([...words, flag, value]),
       new RegExp(`TM-E002 ${flag} takes (an?|one|verdicts) .*, not '${value}'`),
     );
   }

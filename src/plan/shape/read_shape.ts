@@ -107,14 +107,9 @@ function diffusionReader(kind: string): Reader | null {
   if (/^UNet2D/.test(kind)) {
     return (config) => ({ towers: [readUnet(config)], head: NO_HEAD });
   }
-  if (/Transformer2DModel$|^DiT/.test(kind)) {
-    const known = /^(?:DiT|PixArt|Transformer2D)/.test(kind);
-    return (config) => ({
-      towers: [readDiffusionTransformer(config)],
-      head: NO_HEAD,
-      known: known && !/PixArt/.test(kind),
-      remarks: known ? [] : [`${kind} is planned as a DiT with the sizes of its configuration`],
-    });
+  // The first checkpoints of DiT have the name of the class that diffusers had for all transformers over patches.
+  if (/^(?:DiT)?Transformer2DModel$/.test(kind)) {
+    return readDiffusionTransformer;
   }
   return null;
 }
