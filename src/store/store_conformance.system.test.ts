@@ -318,6 +318,21 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(services[0]).not.toHaveProperty("growthBytesPerHour");
   });
 
+  it("lists imported files without RSS, with and without stacks", async () => {
+    const file = { startedMs: START, endedAfterMs: 0 } as const;
+    const profiles = [[0, "main;load 1048576 variance=0"]] as const;
+    await give({ ...file, service: "heap", pid: 1, importedFrom: "tracemalloc", profiles });
+    await give({ ...file, service: "graph", pid: 2, importedFrom: "objgraph" });
+    const { services } = await store.services(window, 4);
+    expect(services.map(({ service }) => service)).toEqual(["graph", "heap"]);
+    expect(services[1]?.verdict.summary).toBe("not diagnosed: its RSS is unknown");
+    const heap = await store.service("heap", window, 4);
+    expect(heap?.instances).toMatchObject([{ source: "tracemalloc" }]);
+    const graph = await store.service("graph", window, 4);
+    expect(graph?.instances).toMatchObject([{ source: "objgraph" }]);
+    expect(graph?.instances[0]).not.toHaveProperty("liveBytes");
+  });
+
   it("keeps the newest verdict of a stream", async () => {
     const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
     const verdict = { stream, confidence: 0.9, limitBytes: 0, msToLimit: 0, summary: "It grows." };

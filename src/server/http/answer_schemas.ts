@@ -332,11 +332,11 @@ export const ANSWER_SCHEMAS = {
         source: {
           type: "string",
           description:
-            'Another profiler that sent its profiles: "pyroscope", "otlp" or "datadog". RSS is unknown then.',
+            'Another profiler that sent its profiles ("pyroscope", "otlp", "datadog"), or the tool of an imported file without RSS ("tracemalloc"). RSS is unknown then.',
         },
         liveBytes: {
           $ref: "#/components/schemas/Bytes",
-          description: "With  {@link  source } : of its last profile.",
+          description: "With  {@link  source } : of its last profile; absent if it has none.",
         },
       },
       required: [
@@ -1045,11 +1045,11 @@ export const ANSWER_SCHEMAS = {
         source: {
           type: "string",
           description:
-            'Another profiler that sent its profiles: "pyroscope", "otlp" or "datadog". RSS is unknown then.',
+            'Another profiler that sent its profiles ("pyroscope", "otlp", "datadog"), or the tool of an imported file without RSS ("tracemalloc"). RSS is unknown then.',
         },
         liveBytes: {
           $ref: "#/components/schemas/Bytes",
-          description: "With  {@link  source } : of its last profile.",
+          description: "With  {@link  source } : of its last profile; absent if it has none.",
         },
       },
       required: [
