@@ -12,6 +12,7 @@ import { openRecording } from "../recording/reader.js";
 import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
 import { takeBackupRequests } from "./control.js";
 import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
+import { Diagnoses } from "./diagnoses.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
@@ -107,6 +108,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await ingest.flush();
     const app = buildApp({
       store,
+      diagnoses: new Diagnoses(store),
       ingest,
       senders,
       tokens,
