@@ -3,7 +3,8 @@
  *
  *   services, in batches of processes ─ evidence (store) ─ diagnoseService ─ leaks? ─ sites (store) ─ diagnoseService again
  *
- * One evaluation runs at a time, lets other requests run between two services, and is used for ten times as long as it took.
+ * One evaluation runs at a time, lets other requests run between two services, and is used for ten times as long as it took if it
+ * took long.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { diagnoseService, type ServiceEvidence } from "../diagnose/index.js";
@@ -20,7 +21,8 @@ const LOOK_BACK_MS: Millis = 14 * 86_400_000;
 const MOST_PROCESSES = 500;
 /** Processes of a service whose sites are compared: the newest. */
 const MOST_WITH_SITES = 20;
-const LEAST_KEPT_MS: Millis = 20_000;
+/** A shorter evaluation is made again for each request. */
+const SHORT_MS: Millis = 1_000;
 const KEPT_FACTOR = 10;
 const MOST_KEPT = 4;
 
@@ -83,8 +85,8 @@ export class Diagnoses {
         await turn();
       }
     }
-    const keptMs = Math.max(LEAST_KEPT_MS, KEPT_FACTOR * (performance.now() - begun));
-    return { endMs, keptMs, services };
+    const tookMs = performance.now() - begun;
+    return { endMs, keptMs: tookMs < SHORT_MS ? 0 : KEPT_FACTOR * tookMs, services };
   }
 
   /** Sites are read only for services that leak: they explain growth, and do not decide whether there is any. */
