@@ -53,8 +53,9 @@ interface Candidate {
   readonly fillBytes: number;
 }
 
-/** `z`: half the width of the interval in standard errors. null: too few points. */
-export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null {
+/** `z`: half the width of the interval in standard errors. `fillsFast`: nothing needs longer than a day to fill, as similar
+ * processes have shown. null: too few points. */
+export function lastingGrowth(curve: AgeCurve, z: number, fillsFast = false): LastingGrowth | null {
   const { times } = curve;
   const [values, weights] = [new Float64Array(curve.values), new Float64Array(curve.weights)];
   const first = times[0] ?? 0;
@@ -75,12 +76,15 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
     ...{ share: 0, columns: [ones, ages] },
     ...{ rate: straight?.factors[1] ?? 0, error: straight?.errors[1] ?? 0 },
   });
-  const shares = [...DURATIONS, 2, LONGEST_MS / lengthMs].filter(
-    (each) => each <= Math.max(1.3, LONGEST_MS / lengthMs),
-  );
+  const longest = LONGEST_MS / lengthMs;
+  const isConsidered = (share: number) => share <= (fillsFast ? longest : Math.max(1.3, longest));
+  const shares = [...DURATIONS, 2, longest].filter(isConsidered);
   const shapes = [
     ...shares.map((share) => ({ share, at: (age: number) => 1 - Math.exp(-age / share) })),
-    ...SLOWING.map((share) => ({ share, at: (age: number) => Math.log(1 + age / share) })),
+    ...SLOWING.filter(isConsidered).map((share) => ({
+      share,
+      at: (age: number) => Math.log(1 + age / share),
+    })),
   ];
   for (const { share, at: filledAt } of shapes) {
     const filled = ages.map((age) => filledAt(age));
