@@ -31,12 +31,12 @@ import { fleetEvidence, fleetSummary } from "../wording/fleet_sentence.js";
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
 import { fleetSuspects } from "./fleet_suspects.js";
 import { forecasts } from "./forecast.js";
-import type { GroupGrowth } from "./group_growth.js";
+import type { GroupGrowth, Judging } from "./group_growth.js";
 import {
   accusedProcesses,
   isLeaking,
   type JudgedVersion,
-  judgedVersions,
+  judged,
   leaksEverywhere,
   rateOf,
   versionsOf,
@@ -57,8 +57,8 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const { service, window } = evidence;
   const z = normalQuantile(1 - ERROR / (2 * INTERVALS_OF_A_SERVICE * Math.max(1, services)));
   const { processes, by } = withoutLoad(evidence.processes);
-  const judging = { endMs: window.endMs, z, isLoadKnown: by !== "unknown" };
-  const versions = judgedVersions(versionsOf(processes), judging);
+  const judging: Judging = { endMs: window.endMs, z, isLoadKnown: by !== "unknown" };
+  const versions = versionsOf(processes).map((version) => judged(version, judging));
   const newest = versions.at(-1);
   const accused = accusedOf(versions, window.endMs);
   const ofAccused = accused === null ? [] : accusedProcesses(accused);

@@ -38,8 +38,6 @@ const STRAIGHT = { low: 0.8, share: 0.1 };
 /** Growth that lasts, as a share of what filled, which does not count. */
 const MOST_REST = 0.15;
 const LEAST_FATAL = 0.08;
-/** A duration of filling that is known, as a share of the curve. */
-const LONGEST_SHARE = 0.2;
 
 export interface GroupGrowth extends LastingGrowth {
   /** Whether it follows the number of requests more closely than time. */
@@ -56,8 +54,6 @@ export interface Judging {
   readonly z: number;
   /** Whether what follows the load was removed. */
   readonly isLoadKnown: boolean;
-  /** Whether similar processes (siblings, the version before) showed that caches of this service fill within a day. */
-  readonly fillsFast: boolean;
 }
 
 /** The decision of the longest window, or of a shorter one that shows a leak which began in it. null: no readings. */
@@ -83,7 +79,7 @@ export function groupGrowth(processes: readonly Unloaded[], judging: Judging): G
 function growthIn(
   processes: readonly Unloaded[],
   windowMs: Millis,
-  { endMs, z, isLoadKnown, fillsFast }: Judging,
+  { endMs, z, isLoadKnown }: Judging,
   isPart: boolean,
 ): GroupGrowth | null {
   const window = { startMs: endMs - windowMs, endMs };
@@ -93,10 +89,7 @@ function growthIn(
   }
   const byTime = whole.axis === "age" ? withoutStartUp(whole) : whole;
   const byWork = byTime.workTimes === null ? null : { ...byTime, times: byTime.workTimes };
-  const [ofTime, ofWork] = [
-    lastingGrowth(byTime, z, fillsFast),
-    byWork && lastingGrowth(byWork, z, fillsFast),
-  ];
+  const [ofTime, ofWork] = [lastingGrowth(byTime, z), byWork && lastingGrowth(byWork, z)];
   // Growth by request is a straight line over the requests, and follows the load over time.
   const isByWork = ofTime !== null && ofWork !== null && ofWork.squares < ofTime.squares;
   const [curve, lasting] = isByWork && byWork !== null ? [byWork, ofWork] : [byTime, ofTime];
@@ -145,14 +138,6 @@ function growthIn(
   // Whether it may fill is then irrelevant.
   const interval = isFatal && lasting.low <= 0 ? lasting.straight : {};
   return { ...lasting, ...interval, ...about, isByWork, shape };
-}
-
-/** Whether these processes reached a level long before their curve ended. */
-export function showsFastFilling({ shape, windowMs, fillMs }: GroupGrowth): boolean {
-  return (
-    windowMs >= LEAST_LASTING_MS &&
-    (shape === "flat" || (shape === "filling" && fillMs < LONGEST_SHARE * windowMs))
-  );
 }
 
 const NOTHING = {

@@ -1,6 +1,6 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
 import type { FleetProcess } from "./fleet_evidence.js";
-import { type GroupGrowth, groupGrowth, type Judging, showsFastFilling } from "./group_growth.js";
+import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
 
@@ -41,21 +41,11 @@ export function versionsOf(processes: readonly Unloaded[]) {
     .sort((a, b) => a.startedMs - b.startedMs);
 }
 
-/** In their order, each with what the versions before it showed. */
-export function judgedVersions(
-  versions: readonly Omit<JudgedVersion, "growth" | "odd">[],
-  judging: Omit<Judging, "fillsFast">,
-): JudgedVersion[] {
-  let fillsFast = false;
-  return versions.map((version) => {
-    const found = judged(version, { ...judging, fillsFast });
-    fillsFast ||= found.growth !== null && showsFastFilling(found.growth);
-    return found;
-  });
-}
-
 /** A version is judged up to the end of its last process. */
-function judged(version: Omit<JudgedVersion, "growth" | "odd">, judging: Judging): JudgedVersion {
+export function judged(
+  version: Omit<JudgedVersion, "growth" | "odd">,
+  judging: Judging,
+): JudgedVersion {
   const ends = version.processes.map(({ process }) => process.endedMs ?? judging.endMs);
   const own = { ...judging, endMs: Math.min(judging.endMs, Math.max(...ends)) };
   const odd = oddInstances(version.processes, own);

@@ -53,9 +53,8 @@ interface Candidate {
   readonly fillBytes: number;
 }
 
-/** `z`: half the width of the interval in standard errors. `fillsFast`: nothing needs longer than a day to fill, as similar
- * processes have shown. null: too few points. */
-export function lastingGrowth(curve: AgeCurve, z: number, fillsFast = false): LastingGrowth | null {
+/** `z`: half the width of the interval in standard errors. null: too few points. */
+export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null {
   const { times } = curve;
   const [values, weights] = [new Float64Array(curve.values), new Float64Array(curve.weights)];
   const first = times[0] ?? 0;
@@ -76,15 +75,12 @@ export function lastingGrowth(curve: AgeCurve, z: number, fillsFast = false): La
     ...{ share: 0, columns: [ones, ages] },
     ...{ rate: straight?.factors[1] ?? 0, error: straight?.errors[1] ?? 0 },
   });
-  const longest = LONGEST_MS / lengthMs;
-  const isConsidered = (share: number) => share <= (fillsFast ? longest : Math.max(1.3, longest));
-  const shares = [...DURATIONS, 2, longest].filter(isConsidered);
+  const shares = [...DURATIONS, 2, LONGEST_MS / lengthMs].filter(
+    (each) => each <= Math.max(1.3, LONGEST_MS / lengthMs),
+  );
   const shapes = [
     ...shares.map((share) => ({ share, at: (age: number) => 1 - Math.exp(-age / share) })),
-    ...SLOWING.filter(isConsidered).map((share) => ({
-      share,
-      at: (age: number) => Math.log(1 + age / share),
-    })),
+    ...SLOWING.map((share) => ({ share, at: (age: number) => Math.log(1 + age / share) })),
   ];
   for (const { share, at: filledAt } of shapes) {
     const filled = ages.map((age) => filledAt(age));

@@ -2,13 +2,7 @@
 import { medianOf } from "../series/medians.js";
 import { median, theilSen } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
-import {
-  type GroupGrowth,
-  groupGrowth,
-  type Judging,
-  showsFastFilling,
-  WINDOWS_MS,
-} from "./group_growth.js";
+import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 
 /** Distance from the siblings' median in robust standard deviations. */
@@ -48,12 +42,8 @@ export function oddInstances(
   if (far.length > MOST_SHARE * instances.size) {
     return [];
   }
-  const names = new Set(far.map(({ instance }) => instance));
-  const siblings = processes.filter(({ process }) => !names.has(process.instance));
-  const usual = far.length === 0 ? null : groupGrowth(siblings, judging);
-  const fillsFast = judging.fillsFast || (usual !== null && showsFastFilling(usual));
   return far.flatMap(({ instance, own }) => {
-    const growth = groupGrowth(own, { ...judging, fillsFast });
+    const growth = groupGrowth(own, judging);
     return growth?.shape === "leaking" && growth.low > middle + 2 * spread
       ? [{ instance, growth, processes: own }]
       : [];
