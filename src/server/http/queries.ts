@@ -11,8 +11,8 @@ import { Domain } from "../../model/profile/profile.js";
 import type { ProfileAnswer } from "../../model/wire/services.js";
 import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
+import type { Diagnoses } from "../answers/diagnoses.js";
 import { endpointProfile, endpoints } from "../answers/endpoints.js";
-import type { Diagnoses } from "../diagnoses.js";
 import {
   DIAGNOSES,
   DIFF,

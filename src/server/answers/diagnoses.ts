@@ -7,13 +7,13 @@
  * took long.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import { diagnoseService, type ServiceEvidence } from "../diagnose/index.js";
-import type { Millis, TimeMs } from "../model/base/units.js";
+import { diagnoseService, type ServiceEvidence } from "../../diagnose/index.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
 import type {
   FleetDiagnosesJson,
   FleetDiagnosisJson,
-} from "../model/documents/fleet_diagnosis_document.js";
-import type { ServiceSpan, Store, Window } from "../store/index.js";
+} from "../../model/documents/fleet_diagnosis_document.js";
+import type { ServiceSpan, Store, Window } from "../../store/index.js";
 
 /** Twice the longest window of the diagnosis: what a version is compared with. */
 const LOOK_BACK_MS: Millis = 14 * 86_400_000;
