@@ -68,7 +68,9 @@ describe("tidemark allocators", () => {
     expect(of("mmap")?.steadyRssBytes).toBeLessThan(60 << 20);
     expect(of("mmap")?.steadyChange?.high).toBeLessThan(-0.3);
     expect(document.best).toBe("mmap");
-    expect(document.recommendation).toMatch(/^Use glibc, mmap threshold fixed.* 95 % interval/);
+    expect(document.recommendation).toMatch(
+      /^Use mmap \(glibc, mmap from 128 KiB on\).* 95 % interval/,
+    );
     // Interleaved: each round has each setting once.
     for (const trial of document.trials) {
       expect(trial.runs.map(({ round }) => round)).toEqual([1, 2, 3]);

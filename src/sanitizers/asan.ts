@@ -15,6 +15,7 @@ import type { ReportFile } from "./report.js";
 import { FRAME_FORMAT, readSanitizerText } from "./sanitizer_text.js";
 import {
   INTERRUPTED,
+  otherPython,
   runTool,
   type ToolRequest,
   watchedEnvironment,
@@ -103,6 +104,7 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
       ...(instrumented === null ? {} : { instrumented }),
       limits: [
         ...damageOf(files),
+        ...otherPython(python),
         ...limits,
         ...absentModules(modules, folder, owners),
         ...unsearched,

@@ -15,6 +15,7 @@ import { withRepeats } from "./repeated_errors.js";
 import type { Report, ReportFile } from "./report.js";
 import {
   INTERRUPTED,
+  otherPython,
   requireReports,
   runTool,
   type ToolRequest,
@@ -100,6 +101,7 @@ export async function memcheckDocument(
       leaksKnown: damage.length === 0 && !until.aborted,
       limits: [
         ...damage,
+        ...otherPython(python),
         ...(python === null && needsImports ? [NOT_COMPARED] : []),
         ...absentModules(modules, folder, owners),
         ...(until.aborted ? [INTERRUPTED] : []),

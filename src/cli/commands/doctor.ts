@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { doctorDocument } from "../../inspect/index.js";
 import type { Pid } from "../../model/base/units.js";
+import { toolChecks } from "../../sanitizers/index.js";
 import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 import { parsePid } from "../options/pids.js";
@@ -37,7 +38,7 @@ export function buildCommand(): Command {
 
 async function doctor(options: DoctorOptions): Promise<void> {
   const document = await withProgress("doctor", "steps", options, (onProgress) =>
-    doctorDocument(options.pid ?? null, onProgress),
+    doctorDocument(options.pid ?? null, toolChecks, onProgress),
   );
   if (options.json === true) {
     printJson(document);

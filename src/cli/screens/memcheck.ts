@@ -25,6 +25,7 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
   const { errors, leaks, limits } = document;
   screen.line();
   screen.line(screen.paint.bold(headline(document)));
+  screen.line();
   const owners = [...new Set([...errors, ...leaks].map(({ owner }) => owner.module))];
   let left = top === 0 ? Number.POSITIVE_INFINITY : top;
   for (const module of owners) {
@@ -35,7 +36,6 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
     };
     const [ownErrors, ownLeaks] = [ofOwner(errors), ofOwner(leaks)];
     if (ownErrors.length + ownLeaks.length > 0) {
-      screen.line();
       screen.line(screen.paint.cyan(`In ${oneLine(module)}`));
     }
     for (const error of ownErrors) {
@@ -44,9 +44,6 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
     for (const leak of ownLeaks) {
       printLeak(screen, leak);
     }
-  }
-  if (owners.length === 0) {
-    screen.line();
   }
   const notes = [moreLine(document, top), endLine(document), hiddenLine(document), ...limits];
   for (const line of notes.filter((note) => note !== null)) {
