@@ -41,7 +41,7 @@ export function withCommonOptions(command: Command, json: "stdout" | "file"): Co
 /** The file of `--json` of a command whose stdout belongs to the program that it runs. */
 export function parseJsonFile(file: string): string {
   if (file === "-") {
-    throw new InvalidArgumentError("name a file: stdout belongs to the program");
+    throw new InvalidArgumentError("the name of a file, because stdout belongs to the program");
   }
   return file;
 }
