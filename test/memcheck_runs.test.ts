@@ -209,7 +209,9 @@ too_long_again()
     test("explains a crash through a NULL pointer, with its Python line", async () => {
       writeFileSync(join(folder, "crash.py"), "import faulty\nfaulty.crash()\n");
       const { document } = await found("memcheck", ["--", python, "crash.py"], { env });
-      expect(document.errors.map(({ title }) => title)).toEqual(["Access near address 0 (NULL pointer)"]);
+      expect(document.errors.map(({ title }) => title)).toEqual([
+        "Access near address 0 (NULL pointer)",
+      ]);
       const [error] = document.errors;
       expect(error).toMatchObject({ count: 1, python: { stack: [{ line: 2 }] } });
       expect(error?.message).toMatch(/it ended the process$/);
