@@ -53,6 +53,9 @@ test("what ctypes or the shell allocates for itself is not the program's", () =>
   expect(ownerOf("Leak_PossiblyLost", ...made).kind).toBe("interpreter");
   expect(ownerOf("Leak_DefinitelyLost", frame("xmalloc", "/usr/bin/bash")).kind).toBe("system");
   expect(ownerOf("InvalidWrite", frame("main", "/home/user/tool")).kind).toBe("own");
+  for (const file of ["libpypy3.9-c.so", "pypy3.10", "libpython3.12.so.1.0", "python3.13t"]) {
+    expect(ownerOf("InvalidWrite", frame("f", `/opt/lib/${file}`)).kind).toBe("interpreter");
+  }
 });
 
 test("a package that was installed from a folder is the program's own", () => {

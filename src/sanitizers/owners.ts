@@ -8,7 +8,8 @@ import type { NativeFrame, Report } from "./report.js";
 /** Libraries of the system and of the tools: they act on behalf of their callers. */
 const SYSTEM =
   /^(?:vgpreload_|lib(?:asan|ubsan|lsan|clang_rt)|libc[.-]|ld-linux|libpthread|libm[.-]|libdl[.-]|librt[.-]|libutil|libstdc\+\+|libgcc_s|libgomp|memcheck-|linux-vdso|libtidemark)/;
-const INTERPRETER = /^(?:python[\d.]*t?d?|libpython[\d.]+t?d?\.so[\d.]*)$/;
+const INTERPRETER =
+  /^(?:(?:python|pypy|graalpy)[\d.]*t?d?|lib(?:python[\d.]+t?d?|pypy[\d.]*-c|pythonvm)\.so[\d.]*)$/;
 const STANDARD = /\/lib-dynload\//;
 const INSTALLED = /\/(?:site|dist)-packages\//;
 /** Programs that the system brings, such as the shell of a script. */
