@@ -1,6 +1,6 @@
 /**
  * Extensions that pip or uv installed from a folder (`pip install ./package`): they are the program's own code, although
- * they lie among the installed packages. `direct_url.json` and `RECORD` of the package say so (PEP 610, PEP 376).
+ * they lie among the installed packages. `direct_url.json` and `RECORD` of the package record it (PEP 610, PEP 376).
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

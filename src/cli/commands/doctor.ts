@@ -1,10 +1,10 @@
 import { Command } from "commander";
 import { doctorDocument } from "../../inspect/index.js";
 import type { Pid } from "../../model/base/units.js";
-import { toolChecks } from "../../sanitizers/index.js";
 import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 import { parsePid } from "../options/pids.js";
+import { toolChecks } from "../options/requirements.js";
 import { printDoctor } from "../screens/doctor.js";
 import { printJson, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
