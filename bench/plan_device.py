@@ -6,7 +6,7 @@ Each case of plan_device_cases.json is a model and the options that plan it; the
 are built from their configurations with random weights, each in a process of its own, so that every case has its own
 CUDA context and its own caching allocator. OUTPUT/measured.json is written after each case; OUTPUT/ID.pickle are
 allocator snapshots. `npm run bench -- plan --device OUTPUT/measured.json` compares. Needs torch, transformers and peft,
-for QLoRA and 8-bit optimizers bitsandbytes; no network. Bytes everywhere.
+for diffusion models diffusers, for QLoRA and 8-bit optimizers bitsandbytes; no network. Bytes everywhere.
 """
 import argparse
 import contextlib
@@ -27,7 +27,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import torch
 
-from plan_library import Saved, build, inputs_of, nbytes
+from plan_library import Denoising, Saved, build, configured, inputs_of, nbytes
 from plan_parallel import divided, groups_of, local
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -145,12 +145,37 @@ def with_adapters(model, options):
         usual = "all"
     else:
         usual = "attention"
-        if options.checkpointing == "full":
+        if options.checkpointing == "full" and not is_diffusion(model):
             model.enable_input_require_grads()
     wanted = options.lora_targets or usual
     names = {"all": "all-linear", "attention": ["q_proj", "k_proj", "v_proj", "o_proj"]}
+    if is_diffusion(model):
+        names["attention"] = ["to_q", "to_k", "to_v", "to_out.0"]
     targets = names.get(wanted) or wanted.split(",")
+    if is_diffusion(model):
+        return with_diffusion_adapters(model, LoraConfig(r=options.lora_rank, lora_alpha=options.lora_rank, target_modules=targets))
     return get_peft_model(model, LoraConfig(r=options.lora_rank, target_modules=targets, task_type="CAUSAL_LM"))
+
+
+def is_diffusion(model):
+    return hasattr(model, "enable_gradient_checkpointing")
+
+
+def with_diffusion_adapters(model, config):
+    """As the training scripts of diffusers add them: the model frozen in 16 bit, the adapters in fp32."""
+    model.requires_grad_(False)
+    model.add_adapter(config)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()
+    return model
+
+
+def with_checkpoints(model):
+    if is_diffusion(model):
+        model.enable_gradient_checkpointing()
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
 def optimizer_of(name, parameters):
@@ -176,7 +201,9 @@ def train(case, config, options, device, out):
     if options.method != "full":
         model = with_adapters(model, options)
     if checkpoints == "full":
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        with_checkpoints(model)
+    if is_diffusion(model):
+        model = Denoising(model)
     model.train()
     is_divided = options.ddp * options.fsdp * options.tp > 1
     if is_divided:
@@ -391,10 +418,8 @@ def run_case(case, models, device):
         if case["id"] == "machine":
             machine(case, None, None, device, out)
         else:
-            from transformers import AutoConfig
-
             options = parse(case["words"])
-            config = AutoConfig.for_model(**config_of(case, models))
+            config = configured(config_of(case, models))
             if case.get("snapshot") and device.kind == "cuda":
                 torch.cuda.memory._record_memory_history(max_entries=30000, stacks="python")
             (serve if options.serve else train)(case, config, options, device, out)

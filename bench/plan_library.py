@@ -8,6 +8,7 @@ JSON object for each model and attention: eager in fp32, sdpa without a mask in 
 """
 import json
 import sys
+import types
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification
@@ -38,8 +39,15 @@ CLASSES = {
 }
 
 
+def configured(values):
+    """A configuration as `build` takes it: of transformers an object, of diffusers its values."""
+    return values if "_class_name" in values else AutoConfig.for_model(**values)
+
+
 def build(config, attention, dtype=torch.float32, device="cpu"):
     """The model of a configuration with random weights, made for training."""
+    if isinstance(config, dict):
+        return build_diffusion(config, attention, dtype, device)
     config.use_cache = False
     kind = CLASSES.get(config.model_type, AutoModelForCausalLM)
     without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet")
@@ -48,9 +56,56 @@ def build(config, attention, dtype=torch.float32, device="cpu"):
         return kind.from_config(config, dtype=dtype, **kernel)
 
 
+def build_diffusion(config, attention, dtype, device):
+    import diffusers
+    from diffusers.models.attention_processor import AttnProcessor, AttnProcessor2_0
+
+    with torch.device(device):
+        model = getattr(diffusers, config["_class_name"]).from_config(config).to(dtype)
+    if hasattr(model, "set_attn_processor"):
+        model.set_attn_processor(AttnProcessor() if attention == "eager" else AttnProcessor2_0())
+    return model
+
+
+class Denoising(torch.nn.Module):
+    """A diffusion model whose forward pass returns the loss of the predicted noise, as a training script computes it."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, noise, **inputs):
+        predicted = self.model(**inputs).sample.float()
+        loss = torch.nn.functional.mse_loss(predicted[:, : noise.shape[1]], noise.float())
+        return types.SimpleNamespace(loss=loss)
+
+
+def diffusion_inputs(config, batch):
+    """Latents at the model's own size, a time step for each, and what the model is conditioned on."""
+    kind, side, channels = config["_class_name"], config["sample_size"], config["in_channels"]
+    latents = torch.randn(batch, channels, side, side)
+    steps = torch.randint(0, 1000, (batch,))
+    inputs = {"noise": torch.randn(batch, min(channels, config["out_channels"]), side, side)}
+    if kind == "UNet2DModel":
+        return {**inputs, "sample": latents, "timestep": steps}
+    if kind == "UNet2DConditionModel":
+        added = {}
+        if config.get("addition_embed_type") == "text_time":
+            width = config["projection_class_embeddings_input_dim"] - 6 * config["addition_time_embed_dim"]
+            added = {"added_cond_kwargs": {"text_embeds": torch.randn(batch, width), "time_ids": torch.zeros(batch, 6)}}
+        text = torch.randn(batch, TEXT_TOKENS, config["cross_attention_dim"])
+        return {**inputs, "sample": latents, "timestep": steps, "encoder_hidden_states": text, **added}
+    return {**inputs, "hidden_states": latents, "timestep": steps, "class_labels": torch.zeros(batch, dtype=torch.long)}
+
+
+TEXT_TOKENS = 77  # of CLIP's text encoder
+
+
 def inputs_of(config, batch, sequence, device="cpu"):
     """One batch as the model's forward pass takes it, with labels."""
     with torch.device(device):
+        if isinstance(config, dict):
+            return diffusion_inputs(config, batch)
         return random_inputs(config, batch, sequence)
 
 
@@ -122,14 +177,15 @@ def measure(path, attention, batch, sequence, lora):
     """Bytes of the tensors of one step, by part."""
     torch.manual_seed(0)
     with open(path) as file:
-        values = json.load(file)
-    config = AutoConfig.for_model(**values)
+        config = configured(json.load(file))
     # Fused kernels read groups of keys in 16 bit alone.
     model = build(config, attention, torch.float32 if attention == "eager" else torch.bfloat16)
     if lora:
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model.to(torch.bfloat16), LoraConfig(r=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]))
+    if isinstance(config, dict):
+        model = Denoising(model)
     model.train()
     inputs = {
         name: value.to(model.dtype) if torch.is_tensor(value) and value.is_floating_point() else value

@@ -15,7 +15,7 @@ import { SetupError } from "../scripts/command.mjs";
  * @typedef {{function: string, file: string, line: number, kind: "python" | "native"}} Frame
  * @typedef {{process: string, service: string, version: string, instance: string, startedMs: number,
  *   endedMs: number | null, limitBytes: number, rss: Readings, requests: Readings | null,
- *   sites: {stack: Frame[], live: Readings}[], kind: null}} Process
+ *   sites: {stack: Frame[], live: Readings}[], kind: null, holders: []}} Process
  * @typedef {{leak: boolean, cause: string, version?: string | null, startMs?: number, bytesPerDay?: number,
  *   limitBytes?: number, instances?: string[], culprit?: {file: string, functions: string[]},
  *   innocentDeploy?: boolean}} Label
@@ -64,7 +64,14 @@ export function readFleet(folder, name) {
     } = each;
     processes.set(process, {
       ...{ process, service, version, instance, startedMs, endedMs: endedMs ?? null },
-      ...{ limitBytes: limitBytes ?? 0, rss: none(), requests: null, sites: [], kind: null },
+      ...{
+        limitBytes: limitBytes ?? 0,
+        rss: none(),
+        requests: null,
+        sites: [],
+        kind: null,
+        holders: [],
+      },
     });
   }
   rows(join(at, "readings.csv"), 4, ([process = "", time, rss, requests], where) => {
@@ -103,7 +110,7 @@ export function readFleet(folder, name) {
 export function writeFleet(folder, { name, endMs, processes, labels }) {
   const at = join(folder, name);
   mkdirSync(at, { recursive: true });
-  const listed = processes.map(({ rss, requests, sites, kind, ...row }) => row);
+  const listed = processes.map(({ rss, requests, sites, kind, holders, ...row }) => row);
   const write = (/** @type {string} */ file, /** @type {string} */ text) =>
     writeFileSync(join(at, file), text);
   write("fleet.json", `${JSON.stringify({ endMs, processes: listed }, null, 1)}\n`);

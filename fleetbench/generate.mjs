@@ -237,6 +237,7 @@ function livesOf(plan, shard, isExtra, random) {
         limitBytes: Math.round(plan.limit),
         ...life.readings,
         kind: null,
+        holders: [],
       });
       from = life.untilMs + random.between(5_000, 120_000);
     }

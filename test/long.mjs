@@ -37,6 +37,12 @@ export const longTests = {
     sample: 1,
     full: 17,
   },
+  planCases: {
+    what: "models and options whose savings and fits are planned again",
+    file: "test/plan/consistency.test",
+    sample: 11,
+    full: 18,
+  },
   replacedHolders: {
     what: "versions of Python on which holders are found while they are constantly replaced",
     file: "test/heap/running.test",

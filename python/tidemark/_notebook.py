@@ -12,11 +12,13 @@ before and after the cell measure it. The magic itself only runs where that is n
 import argparse
 import ast
 import inspect
+import re
 import shlex
 import sys
 import threading
+from contextlib import contextmanager
 from types import CodeType
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Coroutine, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
@@ -217,7 +219,7 @@ class TidemarkMagics(Magics):
     # --- functions ------------------------------------------------------------------------------
 
     @line_magic
-    def tidemark_line(self, line: str) -> None:
+    def tidemark_line(self, line: str) -> Optional[Coroutine[Any, Any, None]]:
         """Runs a statement and lists what each line of a function allocated, held at the peak and still holds.
 
         %tidemark_line load(path)            the lines of load
@@ -225,27 +227,42 @@ class TidemarkMagics(Magics):
         %tidemark_line -f parse main(path)   the lines of parse, while main(path) runs
         %tidemark_line -o NAME load(path)    keeps what load returned in the variable NAME
         %tidemark_line -e load(path)         also how often each line is executed, and its growth per execution
+        %tidemark_line await fetch(url)      awaits in the kernel's event loop
         """
         functions, output, executions, statement = _read_statement(line)
-        codes = self._codes(functions, statement)
         compiled = self._statement(statement, functions)
-        value, measured, error = None, _Measured(1024, codes if executions else ()), None
-        try:
+        awaits = bool(compiled.co_flags & inspect.CO_COROUTINE)
+        codes = self._codes(functions, statement, awaits)
+        if awaits:
+            return self._awaited(compiled, codes, executions, output)
+        with _listed(codes, executions):
             value = eval(compiled, self.shell.user_ns)
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            measured.end(error)
-            display(FunctionProfile(measured, codes, lines_in, error))
-            del error
-        if output is not None:
-            self.shell.user_ns[output] = value
+        self._keep(output, value)
+        return None
 
-    def _codes(self, names: List[str], statement: str) -> List[CodeType]:
+    async def _awaited(
+        self, compiled: CodeType, codes: List[CodeType], executions: bool, output: Optional[str]
+    ) -> None:
+        """``transform_line`` has put an ``await`` before the call of the magic."""
+        with _listed(codes, executions):
+            value = await eval(compiled, self.shell.user_ns)
+        self._keep(output, value)
+
+    def _keep(self, name: Optional[str], value: Any) -> None:
+        if name is not None:
+            self.shell.user_ns[name] = value
+
+    def transform_line(self, lines: List[str]) -> List[str]:
+        """Awaits each ``%tidemark_line`` whose statement does."""
+        return [_with_await(line) for line in lines]
+
+    def _codes(self, names: List[str], statement: str, awaits: bool) -> List[CodeType]:
         codes = [self._code(name) for name in names or [_called_name(statement)]]
-        if not names and codes[0].co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-            raise UsageError("%tidemark_line does not await: profile the cell that awaits with %%tidemark")
+        if not names and not awaits and codes[0].co_flags & inspect.CO_COROUTINE:
+            raise UsageError(f"%tidemark_line: await the coroutine: %tidemark_line await {statement}")
+        if not names and codes[0].co_flags & inspect.CO_ASYNC_GENERATOR:
+            name = _called_name(statement)
+            raise UsageError(f"%tidemark_line: {name} is iterated: %tidemark_line -f {name} [x async for x in {statement}]")
         return codes
 
     def _code(self, name: str) -> CodeType:
@@ -265,9 +282,9 @@ class TidemarkMagics(Magics):
         try:
             tree = ast.parse(statement, mode="eval")
         except SyntaxError:
-            return compile(statement, "<%tidemark_line>", "exec")
+            return _compiled(statement, "exec")
         is_name = isinstance(tree.body, (ast.Name, ast.Attribute)) and not functions
-        return compile(f"{statement}()" if is_name else statement, "<%tidemark_line>", "eval")
+        return _compiled(f"{statement}()" if is_name else statement, "eval")
 
     # --- leaks ----------------------------------------------------------------------------------
 
@@ -317,18 +334,54 @@ def _read_statement(line: str) -> Any:
     if not rest:
         raise UsageError("%tidemark_line: takes a call, such as %tidemark_line load(path)")
     try:
-        compile(rest, "<%tidemark_line>", "exec")
+        _compiled(rest, "exec")
     except SyntaxError as fault:
-        if "await" in rest:
-            raise UsageError("%tidemark_line does not await: profile the cell that awaits with %%tidemark") from None
         raise UsageError(f"%tidemark_line: {fault.msg}: {rest}") from None
     return functions, output, executions, rest
 
 
+def _compiled(statement: str, mode: str) -> CodeType:
+    """A coroutine's code if the statement awaits."""
+    code: CodeType = compile(statement, "<%tidemark_line>", mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    return code
+
+
+#: IPython's translation of the line ``%tidemark_line ...``, also behind ``name = ``.
+_LINE_CALL = re.compile(r"get_ipython\(\)\.run_line_magic\('tidemark_line', ")
+
+
+def _with_await(line: str) -> str:
+    found = _LINE_CALL.search(line)
+    if found is None:
+        return line
+    try:
+        statement = _read_statement(ast.literal_eval(line[found.end() :].strip().rstrip(")")))[-1]
+        awaits = _compiled(statement, "exec").co_flags & inspect.CO_COROUTINE
+    except (UsageError, SyntaxError, ValueError):
+        return line  # the magic itself reports it
+    return f"{line[: found.start()]}await {line[found.start() :]}" if awaits else line
+
+
+@contextmanager
+def _listed(codes: List[CodeType], executions: bool) -> Iterator[None]:
+    """Measures the block, then displays the lines of the functions."""
+    measured, error = _Measured(1024, codes if executions else ()), None
+    try:
+        yield
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        measured.end(error)
+        display(FunctionProfile(measured, codes, lines_in, error))
+        del error
+
+
 def _called_name(statement: str) -> str:
-    """The function that a statement calls: ``load`` of ``rows = load(path)``."""
+    """The function that a statement calls: ``load`` of ``rows = load(path)`` and of ``await load(path)``."""
     body = ast.parse(statement).body
     value = getattr(body[0], "value", None) if len(body) == 1 else None
+    value = value.value if isinstance(value, ast.Await) else value
     function = value.func if isinstance(value, ast.Call) else value
     if not isinstance(function, (ast.Name, ast.Attribute)):
         raise UsageError("%tidemark_line: name the function to show: %tidemark_line -f FUNCTION STATEMENT")
@@ -345,6 +398,7 @@ def load(shell: Any) -> None:
     magics = _loaded[id(shell)] = TidemarkMagics(shell)
     shell.register_magics(magics)
     shell.input_transformers_cleanup.append(magics.transform)
+    shell.input_transformers_post.append(magics.transform_line)
     shell.events.register("pre_run_cell", magics.before_cell)
     shell.events.register("post_run_cell", magics.after_cell)
 
@@ -354,6 +408,7 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     shell.input_transformers_cleanup.remove(magics.transform)
+    shell.input_transformers_post.remove(magics.transform_line)
     shell.events.unregister("pre_run_cell", magics.before_cell)
     shell.events.unregister("post_run_cell", magics.after_cell)
     for kind, names in (("cell", ["tidemark"]), ("line", ["tidemark_line", "tidemark_leaks"])):

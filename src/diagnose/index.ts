@@ -11,7 +11,12 @@ export { restrictedTo } from "./evidence/selection.js";
 export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";
 export { diagnoseService } from "./fleet/diagnose_fleet.js";
-export type { FleetProcess, ServiceEvidence, SiteReadings } from "./fleet/fleet_evidence.js";
+export type {
+  FleetProcess,
+  LineHolder,
+  ServiceEvidence,
+  SiteReadings,
+} from "./fleet/fleet_evidence.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
 export { type TotalGrowth, totalGrowth } from "./series/total_growth.js";

@@ -1,5 +1,8 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
+import { type PlanRequest, planOptions } from "./defaults.js";
+import { supportsFlash } from "./device/gpus.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
+import { convertsFile } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
@@ -41,4 +44,54 @@ function ofServing(options: ServeOptions): string[] {
     `${engine}${preallocates ? `, which uses ${(utilization * 100).toFixed(0)} % of the device and computes ${batchedTokens} tokens per pass` : ""}`,
     `${options.concurrency} ${options.concurrency === 1 ? "sequence" : "sequences"} of ${options.context} tokens; cache in ${options.kvDType === "auto" ? options.dtype : options.kvDType}`,
   ];
+}
+
+/** What the reader must know before believing the plan: what the model was read from, and what no library would run. */
+export function limitsOf(
+  model: ModelShape,
+  request: PlanRequest,
+  notes: readonly string[],
+): string[] {
+  const options = planOptions(model, request);
+  const { longestSequence, towers } = model;
+  const [length, flag] =
+    options.mode === "train"
+      ? ([options.sequence, "--seq"] as const)
+      : ([options.context, "--context"] as const);
+  const isText = towers.some(({ positions }) => positions === "sequence");
+  return [
+    ...model.remarks,
+    ...(request.notes ?? []),
+    ...notes,
+    ...(longestSequence > 0 && length > longestSequence && isText
+      ? [
+          `${flag} ${length} is longer than the ${longestSequence} positions that the model was made for, RoPE scaling included`,
+        ]
+      : []),
+    ...(options.attention === "flash" && !supportsFlash(options)
+      ? [
+          options.gpu.old
+            ? `FlashAttention has no kernels for ${options.gpu.name}, which is older than Ampere`
+            : "FlashAttention has no kernels for fp32: add --dtype bf16",
+        ]
+      : []),
+    ...adapterNotes(options, request),
+    ...(convertsFile(model, options) && model.stored.quantization !== null
+      ? [
+          "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
+        ]
+      : []),
+  ];
+}
+
+function adapterNotes(options: PlanOptions, { train }: PlanRequest): string[] {
+  const isIgnored =
+    options.mode === "train" &&
+    options.method === "full" &&
+    [train?.adapterRank, train?.adapterTargets, train?.adapterDropout].some(
+      (value) => value !== undefined,
+    );
+  return isIgnored
+    ? ["--lora-rank, --lora-targets and --lora-dropout have no effect: add --method lora"]
+    : [];
 }

@@ -15,6 +15,7 @@ import type {
   Sharding,
   TrainOptions,
 } from "./job/options.js";
+import { convertsFile } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 /** All options; absent ones get their defaults here. */
@@ -37,6 +38,8 @@ export interface PlanRequest {
   readonly schedule?: Schedule;
   readonly virtualStages?: number;
   readonly serve?: Partial<ServeOptions>;
+  /** Sentences about what the files of the job leave open. */
+  readonly notes?: readonly string[];
 }
 
 const USUAL_SEQUENCE = 2048;
@@ -48,7 +51,7 @@ export function planOptions(model: ModelShape, request: PlanRequest): PlanOption
   const dtype = request.dtype ?? storedCompute(model, gpu);
   return request.mode === "train"
     ? trainOptions(model, request, { gpu, dtype })
-    : serveOptions(request, { gpu, dtype });
+    : serveOptions(model, request, { gpu, dtype });
 }
 
 /** Computes in the checkpoint's type; a V100 or T4 has no bf16. */
@@ -64,7 +67,8 @@ function trainOptions(
   request: PlanRequest,
   { gpu, dtype }: Chosen,
 ): TrainOptions {
-  const quantizes = request.quantize !== undefined || model.stored.quantization !== null;
+  const stored = convertsFile(model, { mode: "train" }) ? null : model.stored.quantization;
+  const quantizes = request.quantize !== undefined || stored !== null;
   const method = request.method ?? (quantizes ? "qlora" : "full");
   if (method === "full" && request.quantize !== undefined) {
     throw badUsage(
@@ -147,7 +151,8 @@ function quantizeOf(
   { quantize }: PlanRequest,
   { method, library }: Pick<TrainOptions, "method" | "library">,
 ): Quantization | null {
-  const wanted = method === "qlora" && model.stored.quantization === null ? "nf4" : null;
+  const keepsStored = model.stored.quantization !== null && !convertsFile(model, { mode: "train" });
+  const wanted = method === "qlora" && !keepsStored ? "nf4" : null;
   const chosen = quantize ?? wanted;
   // torchao's NF4Tensor, which torchtune uses, always quantizes the scales, too.
   return chosen === "nf4" && library === "torchtune" ? "nf4-dq" : chosen;
@@ -167,12 +172,17 @@ const UTILIZATION: Readonly<Record<Engine, number>> = {
   "llama.cpp": 1,
 };
 
-function serveOptions(request: PlanRequest, { gpu, dtype }: Chosen): ServeOptions {
-  const engine = request.serve?.engine ?? "transformers";
+function serveOptions(
+  model: ModelShape,
+  request: PlanRequest,
+  { gpu, dtype }: Chosen,
+): ServeOptions {
+  const engine =
+    request.serve?.engine ?? (model.stored.fileBytes === undefined ? "transformers" : "llama.cpp");
   return {
     mode: "serve",
     engine,
-    context: USUAL_SEQUENCE,
+    context: usualSequence(model),
     concurrency: 1,
     quantize: request.quantize ?? null,
     dtype: dtype === "fp32" && engine !== "transformers" ? "fp16" : dtype,
@@ -180,7 +190,6 @@ function serveOptions(request: PlanRequest, { gpu, dtype }: Chosen): ServeOption
     utilization: UTILIZATION[engine],
     batchedTokens: BATCHED_TOKENS,
     cudaGraphs: true,
-    cacheAsNeeded: false,
     attention: request.attention ?? "sdpa",
     padded: request.padded ?? true,
     tensor: request.tensor ?? 1,
@@ -188,5 +197,26 @@ function serveOptions(request: PlanRequest, { gpu, dtype }: Chosen): ServeOption
     expert: request.expert ?? 1,
     gpu,
     ...request.serve,
+  };
+}
+
+/** Options of the command line take precedence over a file's values. */
+export function withJobConfig(request: PlanRequest, config: Partial<PlanRequest>): PlanRequest {
+  const merged = <Values extends object>(
+    theirs: Values | undefined,
+    ours: Values | undefined,
+  ): Values | undefined =>
+    theirs === undefined ? ours : ours === undefined ? theirs : { ...theirs, ...ours };
+  const train = merged(config.train, request.train);
+  const serve = merged(config.serve, request.serve);
+  const sharding = merged(config.sharding, request.sharding);
+  const notes = [...(config.notes ?? []), ...(request.notes ?? [])];
+  return {
+    ...config,
+    ...request,
+    ...(train === undefined ? {} : { train }),
+    ...(serve === undefined ? {} : { serve }),
+    ...(sharding === undefined ? {} : { sharding }),
+    ...(notes.length === 0 ? {} : { notes }),
   };
 }

@@ -1,7 +1,11 @@
 /** Refuses a job that no library could run, instead of computing with fractions of heads. */
+
+import { badUsage } from "../model/errors/errors.js";
 import { cannotDivide } from "../model/errors/plan_errors.js";
-import type { PlanOptions } from "./job/options.js";
+import { matchesTarget } from "./blocks/layer_builder.js";
+import type { PlanOptions, TrainOptions } from "./job/options.js";
 import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";
+import type { Tape } from "./tape/tape.js";
 
 /** @throws TidemarkError TM-E086 */
 export function requireDivisible(model: ModelShape, options: PlanOptions): void {
@@ -9,6 +13,9 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   const layers = model.towers.flatMap((tower) => tower.layers);
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);
+  }
+  if (expert > 1 && !layers.some(({ layer }) => expertsOf(layer) > 0)) {
+    throw cannotDivide("the model has no experts to divide", "leave --ep out");
   }
   const count = layers.reduce((sum, each) => sum + each.count, 0);
   if (pipeline > count) {
@@ -36,11 +43,45 @@ function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
       `use a divisor of ${heads}`,
     );
   }
-  const experts = layer.mlp !== null && isMoe(layer.mlp) ? layer.mlp.experts : 0;
+  const experts = expertsOf(layer);
   if (experts > 0 && expert > experts) {
     throw cannotDivide(
       `${experts} experts cannot be divided over --ep ${expert}`,
       `use --ep ${experts} or less`,
     );
   }
+}
+
+function expertsOf(layer: LayerShape): number {
+  return layer.kind === "transformer" && layer.mlp !== null && isMoe(layer.mlp)
+    ? layer.mlp.experts
+    : 0;
+}
+
+const LOW = ".lora_A";
+
+/**
+ * As PEFT: an error if no layer has one of the names. @returns the names that no layer has
+ * @throws TidemarkError TM-E002
+ */
+export function requireTargets(tape: Tape, { method, adapterTargets }: TrainOptions): string[] {
+  if (method === "full" || typeof adapterTargets === "string") {
+    return [];
+  }
+  const adapters = tape.parameters
+    .filter(({ name }) => name.endsWith(LOW))
+    .map(({ name }) => name.slice(0, -LOW.length));
+  const unknown = adapterTargets.filter(
+    (target) => !adapters.some((name) => matchesTarget(target, name)),
+  );
+  if (unknown.length === adapterTargets.length) {
+    const layers = tape.parameters
+      .filter(({ role, rows }) => role === "matrix" && rows > 1)
+      .map(({ name }) => name);
+    throw badUsage(
+      `no layer of the model is named ${unknown.slice(0, 3).join(" or ")}`,
+      `--lora-targets takes attention, all, or some of ${[...new Set(layers)].slice(0, 12).join(", ")}`,
+    );
+  }
+  return unknown;
 }

@@ -1,66 +1,143 @@
-/** Computes what fits on a device: the largest batch, the longest sequence, and a table of methods and devices. */
+/** What fits on a device: the largest batch, the longest sequence, and a table of methods and devices. */
 import type { Bytes } from "../model/base/units.js";
 import type { PlanFitJson, PlanJson } from "../model/documents/plan_document.js";
+import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
+import { figureOf } from "./device/allocator.js";
 import type { Gpu } from "./device/gpus.js";
-import type { PlanOptions, TrainOptions } from "./job/options.js";
-import { fillsDevice } from "./serve/plan_serving.js";
+import { requireDivisible } from "./divisible.js";
+import type { ServeOptions, TrainOptions } from "./job/options.js";
+import { planServing } from "./serve/plan_serving.js";
 import type { ModelShape } from "./shape/model_shape.js";
+import { planTraining, trainingPeak } from "./train/plan_training.js";
 
-/** What the device shows for a plan. */
-export type Measure = (model: ModelShape, options: PlanOptions) => Bytes;
-
-const LARGEST_BATCH = 4096;
+const LARGEST_BATCH = 2 ** 20;
 const LONGEST = 2 ** 20;
+/** Sequences are searched in steps of so many tokens. */
+const STEP = 64;
 
-export function fitOf(model: ModelShape, options: PlanOptions, measure: Measure): PlanJson["fits"] {
-  const deviceBytes = options.gpu.memoryBytes;
-  const room = deviceBytes * shareOf(options);
-  const fits = (changed: PlanOptions): boolean => measure(model, changed) <= room;
-  const withBatch = (batch: number): PlanOptions =>
-    options.mode === "train"
-      ? { ...options, batch }
-      : { ...options, concurrency: batch, cacheAsNeeded: true };
-  const withLength = (length: number): PlanOptions =>
-    options.mode === "train"
-      ? { ...options, sequence: length }
-      : { ...options, context: length, cacheAsNeeded: true };
-  const fitsNow = fits(options.mode === "train" ? options : { ...options, cacheAsNeeded: true });
+/** Each figure is that of a plan of its own: a plan of `maxBatch` fits, and one more does not. */
+export function fitOf(
+  model: ModelShape,
+  request: PlanRequest,
+  known: Rough = new Map(),
+): PlanJson["fits"] {
+  const options = planOptions(model, request);
+  const limit = longestOf(model);
+  if (options.mode === "serve") {
+    return servingFit(model, options, limit);
+  }
+  const at = (batch: number, sequence: number): TrainOptions =>
+    planOptions(
+      model,
+      withJobConfig({ mode: "train", train: { batch, sequence } }, request),
+    ) as TrainOptions;
+  const { gpu } = options;
+  // Close to the limit the allocator returns what is free: tensors decide.
+  const rough = (job: TrainOptions): Bytes => {
+    const key = `${job.batch} ${job.sequence} ${gpu.old} ${gpu.workspaceBytes}`;
+    const bytes = known.get(key) ?? trainingPeak(model, job).allocatedBytes;
+    known.set(key, bytes);
+    return bytes;
+  };
+  const room = gpu.memoryBytes - gpu.contextBytes;
+  const fits = (job: TrainOptions): boolean =>
+    rough(job) <= gpu.memoryBytes &&
+    figureOf(planTraining(model, job).parts, "device").bytes <= gpu.memoryBytes;
+  const search = (most: number, jobOf: (value: number) => TrainOptions): number =>
+    largest(most, {
+      fits: (value) => fits(jobOf(value)),
+      isNear: (value) => rough(jobOf(value)) / room,
+    });
   return {
-    deviceBytes,
-    fits: fitsNow,
-    maxBatch: largest((batch) => fits(withBatch(batch)), LARGEST_BATCH),
-    maxSequence: largestLength((length) => fits(withLength(length)), model.longestSequence),
+    deviceBytes: gpu.memoryBytes,
+    fits: fits(options),
+    maxBatch: search(LARGEST_BATCH, (batch) => at(batch, options.sequence)),
+    maxSequence: longestLength(limit, (most) =>
+      search(most, (units) => at(options.batch, Math.min(limit, units * STEP))),
+    ),
   };
 }
 
-/** In steps of 64, up to what the model was made for. @param longest of the model; 0: not known */
-function largestLength(fits: (length: number) => boolean, longest: number): number {
-  const limit = longest === 0 ? LONGEST : Math.min(LONGEST, longest);
-  const found = 64 * largest((units) => fits(64 * units), Math.max(1, Math.floor(limit / 64)));
-  return Math.min(found, limit);
+/** Rough figures by batch and length, shared by devices of one kind. */
+type Rough = Map<string, Bytes>;
+
+function longestOf({ longestSequence }: ModelShape): number {
+  return longestSequence === 0 ? LONGEST : Math.min(LONGEST, longestSequence);
 }
 
-/** An engine that fills its share always fits: the question is whether its cache holds the sequences. */
-function shareOf(options: PlanOptions): number {
-  return options.mode === "serve" && fillsDevice(options) ? options.utilization : 1;
+/** In whole steps, and at most what the model was made for. */
+function longestLength(limit: number, search: (most: number) => number): number {
+  return Math.min(limit, STEP * search(Math.ceil(limit / STEP)));
 }
 
-/** The largest whole number up to `limit` for which `holds`; 0 where it does not for 1. `holds` is monotonic. */
-function largest(holds: (value: number) => boolean, limit: number): number {
-  if (!holds(1)) {
+function servingFit(model: ModelShape, options: ServeOptions, limit: number): PlanJson["fits"] {
+  const { gpu, context, concurrency } = options;
+  const { parts, room } = planServing(model, options);
+  const deviceFits = figureOf(parts, "device").bytes <= gpu.memoryBytes;
+  if (room !== null) {
+    const sequences = Math.min(LARGEST_BATCH, room.bytes > 0 ? room.sequencesOf(context) : 0);
+    const search = (most: number): number =>
+      largest(most, {
+        fits: (units) => room.sequencesOf(Math.min(limit, units * STEP)) >= concurrency,
+        isNear: (units) => concurrency / room.sequencesOf(units * STEP),
+      });
+    return {
+      deviceBytes: gpu.memoryBytes,
+      fits: deviceFits && sequences >= concurrency,
+      maxBatch: deviceFits ? sequences : 0,
+      maxSequence: deviceFits && sequences > 0 ? longestLength(limit, search) : 0,
+    };
+  }
+  const bytesOf = (changed: Partial<ServeOptions>): Bytes =>
+    figureOf(planServing(model, { ...options, ...changed }).parts, "device").bytes;
+  const search = (most: number, changeOf: (value: number) => Partial<ServeOptions>): number =>
+    largest(most, {
+      fits: (value) => bytesOf(changeOf(value)) <= gpu.memoryBytes,
+      isNear: (value) => bytesOf(changeOf(value)) / gpu.memoryBytes,
+    });
+  return {
+    deviceBytes: gpu.memoryBytes,
+    fits: deviceFits,
+    maxBatch: search(LARGEST_BATCH, (sequences) => ({ concurrency: sequences })),
+    maxSequence: longestLength(limit, (most) =>
+      search(most, (units) => ({ context: Math.min(limit, units * STEP) })),
+    ),
+  };
+}
+
+interface Search {
+  readonly fits: (value: number) => boolean;
+  /** About how much of the device a value takes, as a share of it: where the search starts. */
+  readonly isNear: (value: number) => number;
+}
+
+/** The largest whole number up to `limit` that fits, next to one that does not; 0 where 1 does not fit. */
+function largest(limit: number, { fits, isNear }: Search): number {
+  if (!fits(1)) {
     return 0;
   }
+  const guess = guessed(limit, isNear);
   let low = 1;
-  while (low < limit && holds(Math.min(limit, low * 2))) {
-    low = Math.min(limit, low * 2);
+  let high = limit + 1;
+  let step = 1;
+  if (guess === 1 || fits(guess)) {
+    low = guess;
+    while (low < limit && fits(Math.min(limit, low + step))) {
+      low = Math.min(limit, low + step);
+      step *= 2;
+    }
+    high = Math.min(limit + 1, low + step);
+  } else {
+    high = guess;
+    while (high - step > 1 && !fits(high - step)) {
+      high -= step;
+      step *= 2;
+    }
+    low = Math.max(1, high - step);
   }
-  let high = Math.min(limit, low * 2);
-  if (low === limit) {
-    return limit;
-  }
-  while (high - low > Math.max(1, low / 64)) {
+  while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    if (holds(middle)) {
+    if (fits(middle)) {
       low = middle;
     } else {
       high = middle;
@@ -69,53 +146,67 @@ function largest(holds: (value: number) => boolean, limit: number): number {
   return low;
 }
 
-/** Each method on each device, with the plan's other options. */
+/** Doubles until it is too much, then interpolates. */
+function guessed(limit: number, isNear: (value: number) => number): number {
+  let low = 1;
+  let below = isNear(1);
+  while (low < limit) {
+    const high = Math.min(limit, low * 2);
+    const above = isNear(high);
+    if (above > 1) {
+      const share = (1 - below) / (above - below);
+      return Math.max(1, Math.floor(low + share * (high - low)));
+    }
+    low = high;
+    below = above;
+  }
+  return limit;
+}
+
+/** Each method on each device, with the request's other options. @param shared by method: for calls with one device each */
 export function fitTable(
   model: ModelShape,
-  options: PlanOptions,
+  request: PlanRequest,
   gpus: readonly Gpu[],
-  measureFrom: (model: ModelShape, options: PlanOptions) => Measure,
+  shared = new Map<string, Rough>(),
 ): PlanFitJson[] {
-  const jobs = options.mode === "train" ? methodsOf(options) : [{ name: options.engine, options }];
-  const measured = jobs.map((job) =>
-    measuredOnce(job.options.gpu, measureFrom(model, job.options)),
-  );
+  const jobs = jobsOf(model, request).map((job) => {
+    const known = shared.get(job.name) ?? new Map<string, Bytes>();
+    shared.set(job.name, known);
+    return { ...job, known };
+  });
   return gpus.flatMap((gpu) =>
-    jobs.map((job, index) => {
-      const fit = fitOf(model, { ...job.options, gpu }, measured[index] as Measure);
-      return { device: gpu.name, method: job.name, ...fit };
+    jobs.flatMap(({ name, job, known }) => {
+      const own = { ...job, gpu };
+      requireDivisible(model, planOptions(model, own));
+      return [{ device: gpu.name, method: name, ...fitOf(model, own, known) }];
     }),
   );
 }
 
-/**
- * Plans that differ only in the device are computed once: with a cache that grows as needed, a device adds its context
- * and workspace and changes nothing else.
- */
-function measuredOnce(base: Gpu, measure: Measure): Measure {
-  const known = new Map<string, Bytes>();
-  return (model, options) => {
-    const key =
-      options.mode === "train"
-        ? `${options.batch} ${options.sequence}`
-        : `${options.concurrency} ${options.context}`;
-    const bytes = known.get(key) ?? measure(model, { ...options, gpu: base });
-    known.set(key, bytes);
-    const own = (gpu: Gpu): Bytes => gpu.contextBytes + gpu.workspaceBytes;
-    return bytes + own(options.gpu) - own(base);
-  };
+interface Job {
+  readonly name: string;
+  readonly job: PlanRequest;
 }
 
-function methodsOf(options: TrainOptions): { name: string; options: PlanOptions }[] {
-  const checkpointing = (name: string, job: TrainOptions) => [
-    { name, options: job },
-    { name: `${name}, checkpointing`, options: { ...job, checkpointing: "full" } as TrainOptions },
-  ];
-  const plain: TrainOptions = { ...options, quantize: null, checkpointing: "none" };
+function jobsOf(model: ModelShape, request: PlanRequest): Job[] {
+  const options = planOptions(model, request);
+  if (options.mode === "serve") {
+    return [{ name: options.engine, job: request }];
+  }
+  const { quantize, ...rest } = request;
+  const checkpointed = (name: string, changes: Partial<PlanRequest>): Job[] =>
+    (["none", "full"] as const).map((checkpointing) => ({
+      name: checkpointing === "none" ? name : `${name}, checkpointing`,
+      job: withJobConfig(
+        { mode: "train", ...changes, train: { ...changes.train, checkpointing } },
+        rest,
+      ),
+    }));
   return [
-    ...checkpointing("full", { ...plain, method: "full" }),
-    ...checkpointing("full, 8-bit AdamW", { ...plain, method: "full", optimizer: "adamw8bit" }),
-    ...checkpointing("lora", { ...plain, method: "lora" }),
-    ...checkpointing("qlora", { ...plain, method: "qlora", quantize: options.quantize ?? "nf4" }),
+    ...checkpointed("full", { method: "full" }),
+    ...checkpointed("full, 8-bit AdamW", { method: "full", train: { optimizer: "adamw8bit" } }),
+    ...checkpointed("lora", { method: "lora" }),
+    ...checkpointed("qlora", { method: "qlora", ...(quantize === undefined ? {} : { quantize }) }),
   ];
 }

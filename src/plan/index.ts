@@ -2,7 +2,7 @@
  * `plan/`: how much memory training or serving a model takes, and what would reduce it.
  *
  *     const model = readModel("./model");                       // config.json and the headers of weight files
- *     const document = planMemory(model, trainOptions(model, { batch: 1, sequence: 4096 }));
+ *     const document = planMemory(model, { mode: "train", train: { batch: 1, sequence: 4096 } });
  *
  * | folder | holds |
  * |---|---|
@@ -20,12 +20,13 @@
 export { comparePlan, compareVllm } from "./compare/compare.js";
 export { type PlanRequest, planOptions } from "./defaults.js";
 export { GPUS, type Gpu, gpuNamed, gpuOfSize, USUAL_GPU } from "./device/gpus.js";
-export { readJobConfig, withJobConfig } from "./files/job_config.js";
+export { withJobConfigs } from "./files/job_config.js";
 export { readLog, readModel } from "./files/read_model.js";
 export { fitTable } from "./fit.js";
 export { OPTIMIZERS, type OptimizerName } from "./job/optimizers.js";
 export * from "./job/options.js";
 export type { PlanPageDocument } from "./page_document.js";
-export { measureFrom, planMemory } from "./plan.js";
+export { planMemory } from "./plan.js";
 export { readVllmLog } from "./serve/vllm_log.js";
 export type { ModelShape } from "./shape/model_shape.js";
+export { type PlanWords, requestOf } from "./words.js";

@@ -1,9 +1,10 @@
 /** A plan as its JSON document. Pure: the page calls it as the command line does. */
 import type { PlanJson, PlanPartJson } from "../model/documents/plan_document.js";
-import { assumptionsOf } from "./assumptions.js";
+import { assumptionsOf, limitsOf } from "./assumptions.js";
+import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { figureOf } from "./device/allocator.js";
-import { requireDivisible } from "./divisible.js";
-import { fitOf, type Measure } from "./fit.js";
+import { requireDivisible, requireTargets } from "./divisible.js";
+import { fitOf } from "./fit.js";
 import {
   deviceCount,
   type PlanOptions,
@@ -11,53 +12,54 @@ import {
   type TrainOptions,
 } from "./job/options.js";
 import { describeModel } from "./model_facts.js";
-import { savingsOf } from "./savings.js";
-import { planServing } from "./serve/plan_serving.js";
+import { type PlanFigures, savingsOf } from "./savings.js";
+import { planServing, type ServingPlan } from "./serve/plan_serving.js";
 import type { ModelShape } from "./shape/model_shape.js";
 import { hostParts } from "./train/host.js";
 import { planTraining } from "./train/plan_training.js";
 
-/** The whole document. @throws TidemarkError TM-E086 where the model cannot be divided as asked */
-export function planMemory(model: ModelShape, options: PlanOptions): PlanJson {
+/** The whole document. @throws TidemarkError TM-E002, TM-E086 where the model cannot be trained or divided as asked */
+export function planMemory(model: ModelShape, request: PlanRequest): PlanJson {
+  const options = planOptions(model, request);
   requireDivisible(model, options);
-  const { plan, gaps } =
-    options.mode === "train" ? trainingDocument(model, options) : servingDocument(model, options);
-  const measure = withGaps(gaps);
+  const { plan, serving, notes } =
+    options.mode === "train" ? trainingPlan(model, options) : servingPlan(model, options);
+  const fits = fitOf(model, request);
   return {
     ...plan,
-    savings: savingsOf(model, options, plan.perDeviceBytes, measure),
-    fits: fitOf(model, options, measure),
+    savings: savingsOf(model, request, figuresOf),
+    fits,
+    ...(serving === null ? {} : { serving: servingWith(model, request, { serving, fits }) }),
+    limits: limitsOf(model, request, [...plan.limits, ...notes]),
   };
 }
 
-/** For searches that start at `options`: the allocator is replayed once, and its gaps are the same share of all plans. */
-export function measureFrom(model: ModelShape, options: PlanOptions): Measure {
-  const { gaps } =
-    options.mode === "train" ? planTraining(model, options) : planServing(model, options);
-  return withGaps(gaps);
-}
-
-/** What the device shows. */
-function withGaps(gaps: number): Measure {
-  return (model, options) => {
-    const { parts } =
-      options.mode === "train"
-        ? planTraining(model, options, gaps)
-        : planServing(model, options, gaps);
-    return figureOf(parts, "device").bytes;
+/** @throws TidemarkError TM-E086 */
+function figuresOf(model: ModelShape, options: PlanOptions): PlanFigures {
+  requireDivisible(model, options);
+  if (options.mode === "train") {
+    return { deviceBytes: figureOf(planTraining(model, options).parts, "device").bytes };
+  }
+  const { parts, room } = planServing(model, options);
+  return {
+    deviceBytes: figureOf(parts, "device").bytes,
+    ...(room === null
+      ? {}
+      : { room: { tokens: room.tokens, sequences: room.sequencesOf(options.context) } }),
   };
 }
 
-type Unsaved = Omit<PlanJson, "savings" | "fits">;
-type Finished = PlanJson;
-/** A document, and the share of the allocator's gaps in it. */
-interface Planned {
-  readonly plan: Finished;
-  readonly gaps: number;
+type Unsaved = Omit<PlanJson, "savings" | "fits" | "serving">;
+
+interface ModePlan {
+  readonly plan: Unsaved;
+  readonly serving: (ServingPlan & { readonly options: ServeOptions }) | null;
+  readonly notes: readonly string[];
 }
 
-function trainingDocument(model: ModelShape, options: TrainOptions): Planned {
-  const { peak, parts, gaps } = planTraining(model, options);
+function trainingPlan(model: ModelShape, options: TrainOptions): ModePlan {
+  const { peak, parts } = planTraining(model, options);
+  const unknown = requireTargets(peak.tape, options);
   const plan = finished(
     {
       schema: "tidemark.plan/1",
@@ -71,16 +73,17 @@ function trainingDocument(model: ModelShape, options: TrainOptions): Planned {
       })),
       peak: peak.stepIsPeak ? "optimizer step" : peak.simulation.peak.where,
       host: hostParts(model, options, peak),
-      limits: [...model.remarks],
+      limits: [],
     },
     parts,
     deviceCount(options),
   );
-  return { plan, gaps };
+  const notes = unknown.length === 0 ? [] : [`no layer is named ${unknown.join(" or ")}`];
+  return { plan, serving: null, notes };
 }
 
-function servingDocument(model: ModelShape, options: ServeOptions): Planned {
-  const { parts, serving, gaps } = planServing(model, options);
+function servingPlan(model: ModelShape, options: ServeOptions): ModePlan {
+  const serving = planServing(model, options);
   const plan = finished(
     {
       schema: "tidemark.plan/1",
@@ -91,20 +94,41 @@ function servingDocument(model: ModelShape, options: ServeOptions): Planned {
       savedActivations: [],
       peak: "prefill",
       host: [],
-      serving,
-      limits: [...model.remarks],
+      limits: [],
     },
-    parts,
+    serving.parts,
     deviceCount(options),
   );
-  return { plan, gaps };
+  return { plan, serving: { ...serving, options }, notes: [] };
+}
+
+/** What the cache holds, by the same search as what fits. */
+function servingWith(
+  model: ModelShape,
+  request: PlanRequest,
+  {
+    serving: { options, kvBytesPerToken, room },
+    fits,
+  }: { serving: NonNullable<ModePlan["serving"]>; fits: PlanJson["fits"] },
+): NonNullable<PlanJson["serving"]> {
+  const alone = withJobConfig({ mode: "serve", serve: { concurrency: 1 } }, request);
+  const longestContext =
+    options.concurrency === 1 ? fits.maxSequence : fitOf(model, alone).maxSequence;
+  return {
+    engine: options.engine,
+    kvBytesPerToken,
+    kvTokens: room?.tokens ?? Math.max(fits.maxBatch * options.context, longestContext),
+    maxConcurrency: fits.maxBatch,
+    longestContext,
+    utilization: options.utilization,
+  };
 }
 
 function finished(
   plan: Omit<Unsaved, "parts" | "totalBytes" | "perDeviceBytes" | "low" | "high" | "memory">,
   parts: PlanPartJson[],
   devices: number,
-): Finished {
+): Unsaved {
   const { known } = plan.model;
   const device = figureOf(parts, "device", known);
   return {
@@ -119,8 +143,6 @@ function finished(
       reserved: figureOf(parts, "reserved", known),
       device,
     },
-    savings: [],
-    fits: { deviceBytes: 0, fits: false, maxBatch: 0, maxSequence: 0 },
   };
 }
 

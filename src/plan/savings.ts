@@ -1,215 +1,344 @@
-/** What each technique would save: the plan is recomputed with it, so that the figure includes interactions. */
-import type { Bytes } from "../model/base/units.js";
+/**
+ * What each technique would save. The plan is made again with the technique's options, by the same steps as that of the
+ * command line, so that adding the options of a row to the command gives exactly its figure.
+ */
 import type { PlanSavingJson } from "../model/documents/plan_document.js";
-import type { Measure } from "./fit.js";
-import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
+import { TidemarkError } from "../model/errors/errors.js";
+import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
+import { supportsFlash } from "./device/gpus.js";
+import type { Engine, PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
+import { flagsOf, type PlanWords, requestOf } from "./words.js";
 
 interface Technique<Options> {
   readonly technique: string;
   readonly cost: string;
-  readonly change: string;
-  /** null if it is already in use or does not apply. */
-  readonly applied: (options: Options) => Options | null;
+  /** The line to change in the program. */
+  readonly program: string | ((options: Options) => string);
+  /** The options that apply it; null if it is already in use or does not apply. */
+  readonly words: (options: Options) => PlanWords | null;
+  /** Other options take the defaults of the new method instead of staying as they are. */
+  readonly isMethod?: boolean;
 }
 
 const TRAINING: readonly Technique<TrainOptions>[] = [
   {
     technique: "activation checkpointing",
     cost: "about a third more computation",
-    change: "--checkpointing full; model.gradient_checkpointing_enable()",
-    applied: (job) => (job.checkpointing === "full" ? null : { ...job, checkpointing: "full" }),
+    program: "model.gradient_checkpointing_enable()",
+    words: (job) => (job.checkpointing === "full" ? null : { checkpointing: "full" }),
   },
   {
     technique: "selective checkpointing",
     cost: "about 10 % more computation",
-    change: "--checkpointing selective; torch.utils.checkpoint with a context_fn",
-    applied: (job) =>
-      job.checkpointing === "none" ? { ...job, checkpointing: "selective" } : null,
+    program: "torch.utils.checkpoint with a context_fn",
+    words: (job) => (job.checkpointing === "none" ? { checkpointing: "selective" } : null),
   },
   {
     technique: "activation offloading",
     cost: "host memory, PCIe traffic in both passes",
-    change: "--checkpointing full --offload-activations",
-    applied: (job) =>
-      job.activationOffload ? null : { ...job, checkpointing: "full", activationOffload: true },
+    program: "torch.autograd.graph.save_on_cpu",
+    words: (job) =>
+      job.activationOffload ? null : { checkpointing: "full", offloadActivations: true },
   },
   {
     technique: "FlashAttention kernel",
     cost: "none",
-    change: '--attention flash; attn_implementation="flash_attention_2"',
-    applied: (job) =>
-      job.attention === "flash" || job.gpu.old ? null : { ...job, attention: "flash" },
+    program: 'attn_implementation="flash_attention_2"',
+    words: (job) =>
+      job.attention === "flash" || !supportsFlash(job) ? null : { attention: "flash" },
   },
   {
     technique: "fused linear cross entropy",
     cost: "none known; needs a fused kernel",
-    change: "--loss fused; Liger's LigerFusedLinearCrossEntropyLoss, Cut Cross-Entropy",
-    applied: (job) => (job.loss === "fused" ? null : { ...job, loss: "fused" }),
+    program: "Liger's LigerFusedLinearCrossEntropyLoss, Cut Cross-Entropy",
+    words: (job) => (job.loss === "fused" ? null : { loss: "fused" }),
   },
   {
     technique: "chunked cross entropy",
     cost: "none",
-    change: "--loss chunked; torchtune's CEWithChunkedOutputLoss",
-    applied: (job) => (job.loss === "full" ? { ...job, loss: "chunked" } : null),
+    program: "torchtune's CEWithChunkedOutputLoss",
+    words: (job) => (job.loss === "full" ? { loss: "chunked" } : null),
   },
   {
     technique: "torch.compile",
     cost: "compiles for minutes; recompiles for new shapes",
-    change: "--compile; torch.compile(model)",
-    applied: (job) => (job.compiled ? null : { ...job, compiled: true }),
+    program: "torch.compile(model)",
+    words: (job) => (job.compiled ? null : { compile: true }),
   },
   {
     technique: "8-bit AdamW",
     cost: "slightly noisier updates",
-    change: '--optimizer adamw8bit; optim="adamw_bnb_8bit"',
-    applied: (job) =>
+    program: 'optim="adamw_bnb_8bit"',
+    words: (job) =>
       job.optimizer.startsWith("adam") && !job.optimizer.includes("8")
-        ? { ...job, optimizer: "adamw8bit" }
+        ? { optimizer: "adamw8bit" }
         : null,
   },
   {
     technique: "paged 8-bit AdamW",
     cost: "slower when pages move; uses host memory",
-    change: '--optimizer paged-adamw8bit; optim="paged_adamw_8bit"',
-    applied: (job) =>
-      job.optimizer.startsWith("adam") ? { ...job, optimizer: "paged-adamw8bit" } : null,
+    program: 'optim="paged_adamw_8bit"',
+    words: (job) => (job.optimizer.startsWith("adam") ? { optimizer: "paged-adamw8bit" } : null),
   },
   {
     technique: "optimizer step in the backward pass",
     cost: "no gradient accumulation, no clipping by global norm",
-    change: "--optimizer-in-backward; register_post_accumulate_grad_hook",
-    applied: (job) =>
-      job.optimizerInBackward || job.accumulation > 1
-        ? null
-        : { ...job, optimizerInBackward: true },
+    program: "register_post_accumulate_grad_hook",
+    words: (job) =>
+      job.optimizerInBackward || job.accumulation > 1 ? null : { optimizerInBackward: true },
   },
   {
     technique: "16-bit weights without an fp32 copy",
     cost: "small updates may be rounded away",
-    change: "--dtype bf16 --weights 16bit; torch_dtype=torch.bfloat16",
-    applied: (job) =>
-      job.fp32Weights && job.dtype !== "fp32" ? { ...job, fp32Weights: false } : null,
+    program: "torch_dtype=torch.bfloat16",
+    words: (job) => (job.fp32Weights && job.dtype !== "fp32" ? { weights: "16bit" } : null),
+  },
+  {
+    technique: "16-bit weights and products",
+    cost: "small updates may be rounded away",
+    program: "torch_dtype=torch.bfloat16",
+    words: (job) =>
+      job.dtype === "fp32" ? { dtype: job.gpu.old ? "fp16" : "bf16", weights: "16bit" } : null,
   },
   {
     technique: "LoRA",
     cost: "trains only a small share of the weights",
-    change: "--method lora",
-    applied: (job) => (job.method === "full" ? { ...job, method: "lora" } : null),
+    program: "peft.LoraConfig",
+    isMethod: true,
+    words: (job) => (job.method === "full" ? { method: "lora" } : null),
   },
   {
     technique: "QLoRA, nf4",
     cost: "weights rounded to 4 bits; dequantized in each pass",
-    change: "--method qlora --quantize nf4",
-    applied: (job) =>
-      job.method === "qlora" ? null : { ...job, method: "qlora", quantize: "nf4" },
+    program: "BitsAndBytesConfig(load_in_4bit=True)",
+    isMethod: true,
+    words: (job) => (job.method === "qlora" ? null : { method: "qlora", quantize: "nf4" }),
   },
   {
     technique: "half the batch, twice the accumulation",
     cost: "more and smaller kernels",
-    change: "--batch, --accumulation",
-    applied: (job) =>
+    program: "per_device_train_batch_size",
+    words: (job) =>
       job.batch > 1
-        ? { ...job, batch: Math.ceil(job.batch / 2), accumulation: job.accumulation * 2 }
+        ? { batch: Math.ceil(job.batch / 2), accumulation: job.accumulation * 2 }
         : null,
   },
   {
-    technique: "twice as many FSDP devices",
+    technique: "twice as many devices",
     cost: "more communication",
-    change: "--fsdp N",
-    applied: (job) => {
-      const { sharding } = job.parallelism;
-      return {
-        ...job,
-        parallelism: {
-          ...job.parallelism,
-          sharding: {
-            ...sharding,
-            kind: sharding.kind === "ddp" ? "fsdp" : sharding.kind,
-            devices: sharding.devices * 2,
-          },
-        },
-      };
-    },
+    program: "",
+    words: ({ parallelism: { sharding } }) =>
+      sharding.kind.startsWith("zero")
+        ? { zero: Number(sharding.kind.at(-1)), devices: sharding.devices * 2 }
+        : sharding.kind === "fsdp"
+          ? { fsdp: sharding.devices * 2 }
+          : null,
+  },
+  {
+    technique: "FSDP",
+    cost: "communication in each layer",
+    program: "torch.distributed.fsdp.fully_shard",
+    words: ({ parallelism: { sharding } }) =>
+      sharding.kind === "ddp" ? { fsdp: Math.max(2, sharding.devices) } : null,
   },
 ];
 
+/** Options of the engines' own servers; "" where one has none. */
+const ENGINE_OPTIONS: Readonly<Record<Engine, ServerOptions>> = {
+  transformers: {
+    cache: "",
+    fp8: "FineGrainedFP8Config()",
+    tensor: 'tp_plan="auto"',
+    noGraphs: "",
+  },
+  vllm: {
+    cache: "--kv-cache-dtype fp8",
+    fp8: "--quantization fp8",
+    tensor: "--tensor-parallel-size",
+    noGraphs: "--enforce-eager",
+  },
+  sglang: {
+    cache: "--kv-cache-dtype fp8_e5m2",
+    fp8: "--quantization fp8",
+    tensor: "--tp-size",
+    noGraphs: "--disable-cuda-graph",
+  },
+  tgi: {
+    cache: "--kv-cache-dtype fp8_e5m2",
+    fp8: "--quantize fp8",
+    tensor: "--num-shard",
+    noGraphs: "--cuda-graphs 0",
+  },
+  "llama.cpp": {
+    cache: "-ctk q8_0 -ctv q8_0",
+    fp8: "",
+    tensor: "--tensor-split",
+    noGraphs: "",
+  },
+};
+
+interface ServerOptions {
+  readonly cache: string;
+  readonly fp8: string;
+  readonly tensor: string;
+  readonly noGraphs: string;
+}
+
+const isLlamaCpp = ({ engine }: ServeOptions): boolean => engine === "llama.cpp";
+
 const SERVING: readonly Technique<ServeOptions>[] = [
   {
-    technique: "cache in fp8",
+    technique: "cache in 8 bits",
     cost: "slightly lower quality in long contexts",
-    change: "--kv-dtype fp8; --kv-cache-dtype fp8",
-    applied: (job) =>
-      job.kvDType === "fp8" || job.kvDType === "int8" ? null : { ...job, kvDType: "fp8" },
+    program: ({ engine }) => ENGINE_OPTIONS[engine].cache,
+    words: (job) =>
+      job.kvDType === "fp8" || job.kvDType === "int8"
+        ? null
+        : { kvDtype: isLlamaCpp(job) ? "int8" : "fp8" },
   },
   {
     technique: "weights in fp8",
     cost: "faster only on Ada, Hopper and later",
-    change: "--quantize fp8; --quantization fp8",
-    applied: (job) => (job.quantize === null ? { ...job, quantize: "fp8" } : null),
+    program: ({ engine }) => ENGINE_OPTIONS[engine].fp8,
+    words: (job) => (job.quantize === null && !isLlamaCpp(job) ? { quantize: "fp8" } : null),
   },
   {
-    technique: "weights in int4 (AWQ, GPTQ)",
+    technique: "weights in int4",
     cost: "lower quality; needs a quantized checkpoint",
-    change: "--quantize int4",
-    applied: (job) =>
+    program: (job) => (isLlamaCpp(job) ? "a Q4_0 file" : "an AWQ or GPTQ checkpoint"),
+    words: (job) =>
       job.quantize === "int4" || job.quantize?.startsWith("nf4") === true
         ? null
-        : { ...job, quantize: "int4" },
+        : { quantize: "int4" },
   },
   {
     technique: "twice the tensor parallelism",
     cost: "communication in each layer",
-    change: "--tp N",
-    applied: (job) => ({ ...job, tensor: job.tensor * 2 }),
+    program: ({ engine, tensor }) => {
+      const option = ENGINE_OPTIONS[engine].tensor;
+      return /^--(?:tensor-p|tp|num)/.test(option) ? `${option} ${tensor * 2}` : option;
+    },
+    words: (job) => ({ tp: job.tensor * 2 }),
   },
   {
     technique: "no CUDA graphs",
     cost: "slower decoding",
-    change: "--no-cuda-graphs; --enforce-eager",
-    applied: (job) => (job.cudaGraphs ? { ...job, cudaGraphs: false } : null),
+    program: ({ engine }) => ENGINE_OPTIONS[engine].noGraphs,
+    words: (job) => (job.cudaGraphs ? { cudaGraphs: false } : null),
   },
 ];
 
-/** Largest saving first; techniques that save nothing are left out. */
-export function savingsOf(
-  model: ModelShape,
-  options: PlanOptions,
-  now: Bytes,
-  measure: Measure,
-): PlanSavingJson[] {
-  const growing = (job: ServeOptions): ServeOptions => ({ ...job, cacheAsNeeded: true });
-  const before = options.mode === "serve" ? measure(model, growing(options)) : now;
-  const rows =
-    options.mode === "train"
-      ? TRAINING.map((each) => ({ ...each, after: each.applied(options) as PlanOptions | null }))
-      : SERVING.map((each) => ({
-          ...each,
-          after: each.applied(growing(options)) as PlanOptions | null,
-        }));
-  const least = before / 1000;
-  return rows
-    .flatMap(({ technique, cost, change, after }) => {
-      if (after === null) {
-        return [];
-      }
-      const bytes = before - measureOrNothing(model, after, measure, before);
-      return bytes > least ? [{ technique, bytes: Math.round(bytes), cost, change }] : [];
-    })
-    .sort((a, b) => b.bytes - a.bytes);
+/** What a plan takes, and what it serves. */
+export interface PlanFigures {
+  readonly deviceBytes: number;
+  /** Of engines that give their cache all that is left; absent for others. */
+  readonly room?: { readonly tokens: number; readonly sequences: number };
 }
 
-/** A technique that cannot be applied to this model saves nothing. */
-function measureOrNothing(
+export type FiguresOf = (model: ModelShape, options: PlanOptions) => PlanFigures;
+
+/** Smaller savings, as a share of the plan, are left out. */
+const LEAST = 1 / 1000;
+
+/** Largest saving first; techniques that save nothing are left out. Of engines that fill their share: room in the cache. */
+export function savingsOf(
   model: ModelShape,
-  options: PlanOptions,
-  measure: Measure,
-  now: Bytes,
-): Bytes {
-  const heads = model.towers.flatMap(({ layers }) => layers).map(({ layer }) => layer);
-  const tensor = options.mode === "serve" ? options.tensor : options.parallelism.tensor;
-  const divides = heads.every(
-    (layer) => layer.kind !== "transformer" || (layer.attention?.heads ?? tensor) % tensor === 0,
-  );
-  return divides ? measure(model, options) : now;
+  request: PlanRequest,
+  figuresOf: FiguresOf,
+): PlanSavingJson[] {
+  const options = planOptions(model, request);
+  const now = figuresOf(model, options);
+  const techniques =
+    options.mode === "train"
+      ? TRAINING.map((each) => stated(each, options))
+      : SERVING.map((each) => stated(each, options));
+  return techniques
+    .flatMap(({ technique, cost, program, words, isMethod }) => {
+      const chosen =
+        words === null ? null : isMethod === true ? words : pinned(model, request, words);
+      const after = chosen === null ? null : figuresWith(model, request, chosen, figuresOf);
+      if (chosen === null || after === null) {
+        return [];
+      }
+      const bytes = now.deviceBytes - after.deviceBytes;
+      const row: PlanSavingJson = {
+        technique,
+        bytes: Math.round(bytes),
+        cost,
+        change: `${flagsOf(chosen)}${replacedFlag(options, chosen)}`,
+        program,
+      };
+      if (now.room === undefined || after.room === undefined) {
+        return bytes > now.deviceBytes * LEAST ? [row] : [];
+      }
+      const addedTokens = after.room.tokens - now.room.tokens;
+      const addedSequences = after.room.sequences - now.room.sequences;
+      return addedTokens > now.room.tokens * LEAST ? [{ ...row, addedTokens, addedSequences }] : [];
+    })
+    .sort((a, b) => (b.addedTokens ?? 0) - (a.addedTokens ?? 0) || b.bytes - a.bytes);
+}
+
+function stated<Options>(technique: Technique<Options>, options: Options) {
+  const { program, words } = technique;
+  return {
+    ...technique,
+    program: typeof program === "string" ? program : program(options),
+    words: words(options),
+  };
+}
+
+/** Of two flags that divide the same job, the command takes only one. */
+function replacedFlag(options: PlanOptions, { fsdp }: PlanWords): string {
+  const sharding = options.mode === "train" ? options.parallelism.sharding : null;
+  return fsdp !== undefined && sharding?.kind === "ddp" && sharding.devices > 1
+    ? ` instead of --ddp ${sharding.devices}`
+    : "";
+}
+
+function requestWith(request: PlanRequest, words: PlanWords): PlanRequest {
+  const changes = requestOf({ ...words, ...(request.mode === "serve" ? { serve: true } : {}) });
+  return withJobConfig(changes, request);
+}
+
+/** null if the model or the device does not allow it. */
+function figuresWith(
+  model: ModelShape,
+  request: PlanRequest,
+  words: PlanWords,
+  figuresOf: FiguresOf,
+): PlanFigures | null {
+  try {
+    return figuresOf(model, planOptions(model, requestWith(request, words)));
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** Options whose defaults depend on others: a technique leaves them as they are, which takes flags of their own. */
+const DEPENDENT: readonly ((options: TrainOptions) => PlanWords)[] = [
+  ({ dtype }) => ({ dtype }),
+  ({ fp32Weights }) => ({ weights: fp32Weights ? "fp32" : "16bit" }),
+  ({ checkpointing }) => ({ checkpointing }),
+  ({ loss }) => ({ loss }),
+];
+
+function pinned(model: ModelShape, request: PlanRequest, words: PlanWords): PlanWords {
+  const before = planOptions(model, request);
+  if (before.mode !== "train") {
+    return words;
+  }
+  let all = words;
+  for (const setting of DEPENDENT) {
+    const after = planOptions(model, requestWith(request, all)) as TrainOptions;
+    const kept = setting(before);
+    const [name] = Object.keys(kept) as (keyof PlanWords)[];
+    if (name !== undefined && !(name in words) && setting(after)[name] !== kept[name]) {
+      all = { ...all, ...kept };
+    }
+  }
+  return all;
 }

@@ -1,6 +1,6 @@
 /** Reads batches of frames and checks them; a batch that no recorder can have written throws BatchError. */
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
-import { IMPORTED_FIGURES, type ImportedSource } from "../model/profile/imported.js";
+import { IMPORTED_FIGURES, type ImportedSource, PRECISIONS } from "../model/profile/imported.js";
 import { METRICS, type TimelineEvent } from "../model/profile/series.js";
 import type { ServiceIdentity } from "../model/wire/identity.js";
 import { checkIds, checkTable, demand, record } from "./batch_check.js";
@@ -81,12 +81,13 @@ export function checkedMeta(batch: unknown): MetaBatch {
 
 function checkImported(imported: unknown): void {
   checkTable(imported, { tool: "string", file: "string" }, "imported");
-  const { unknown, lines = [] } = imported as ImportedSource;
+  const { unknown, precision = "unknown", lines = [] } = imported as ImportedSource;
   checkTable({ unknown }, { unknown: "strings" }, "imported");
   demand(
     unknown.every((figure) => IMPORTED_FIGURES.includes(figure)),
     "an unknown figure has no name",
   );
+  demand(PRECISIONS.includes(precision), "the precision has no name");
   demand(Array.isArray(lines), "the figures of lines are not a list");
   for (const line of lines) {
     checkTable(

@@ -23,6 +23,13 @@ export interface StreamPlan {
   readonly profiles?: readonly (readonly [number, string])[];
   /** Of its end, after the start; left out: it still runs. */
   readonly endedAfterMs?: number;
+  /** The tool of an imported file without RSS. */
+  readonly importedFrom?: string;
+}
+
+/** A file describes a program that has ended. */
+function endedMsOf({ importedFrom, startedMs, endedAfterMs = 0 }: StreamPlan): TimeMs | null {
+  return importedFrom === undefined ? null : startedMs + endedAfterMs;
 }
 
 /** The bytes of a recording. */
@@ -53,9 +60,14 @@ export function streamBytes(plan: StreamPlan): Buffer {
     keeper: null,
     recorder: { pid: 1, startTicks: 1 },
     identity,
+    ...(plan.importedFrom === undefined
+      ? {}
+      : { imported: { tool: plan.importedFrom, file: "a", unknown: ["rss"] } }),
   });
   const process = { series: 0, pid, parentPid: 1, command: ["python", "app.py"], python: "3.11.7" };
-  writer.processes(startedMs, [{ ...process, profiled: true, startedMs, endedMs: null }]);
+  writer.processes(startedMs, [
+    { ...process, profiled: true, startedMs, endedMs: endedMsOf(plan) },
+  ]);
   const builder = new ProfileTablesBuilder();
   const snapshots = (plan.profiles ?? []).map(([afterMs, text]) => [afterMs, text] as const);
   const moments = [

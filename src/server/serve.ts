@@ -10,6 +10,7 @@ import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
 import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
+import { Diagnoses } from "./answers/diagnoses.js";
 import { takeBackupRequests } from "./control.js";
 import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
 import { buildApp } from "./http/app.js";
@@ -107,6 +108,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await ingest.flush();
     const app = buildApp({
       store,
+      diagnoses: new Diagnoses(store),
       ingest,
       senders,
       tokens,

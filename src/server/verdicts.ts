@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { diagnoseRecording } from "../inspect/recorded/index.js";
 import type { Millis, TimeMs } from "../model/base/units.js";
+import { ownFrame } from "../model/documents/own_code.js";
 import { reasonOf } from "../model/errors/reason.js";
+import { isUnknown } from "../model/profile/imported.js";
 import { openRecording } from "../recording/reader.js";
 import type { Store, StreamFiles, StreamPart } from "../store/index.js";
 
@@ -17,8 +19,8 @@ interface Course {
   startMs: TimeMs;
   lastMs: TimeMs;
   ended: boolean;
-  /** Other profilers send no RSS, so there is nothing to diagnose. */
-  isReceived: boolean;
+  /** From another profiler without RSS: there is nothing to diagnose. */
+  hasNoRss: boolean;
   dueMs: Millis;
 }
 
@@ -42,7 +44,7 @@ export class Verdicts {
     for (const part of parts) {
       const course = this.#follow(part);
       const lengthMs = course.lastMs - course.startMs;
-      if (course.isReceived) {
+      if (course.hasNoRss) {
         continue;
       }
       if ((lengthMs >= course.dueMs || course.ended) && this.#waiting.size < MOST_WAITING) {
@@ -63,13 +65,13 @@ export class Verdicts {
   #follow({ stream, items }: StreamPart): Course {
     let course = this.#courses.get(stream);
     if (course === undefined) {
-      course = { startMs: 0, lastMs: 0, ended: false, isReceived: false, dueMs: FIRST_MS };
+      course = { startMs: 0, lastMs: 0, ended: false, hasNoRss: false, dueMs: FIRST_MS };
       this.#courses.set(stream, course);
     }
     for (const item of items) {
       if (item.kind === "meta") {
         course.startMs = item.meta.startedMs;
-        course.isReceived = item.meta.sender !== undefined;
+        course.hasNoRss = item.meta.sender !== undefined || isUnknown(item.meta.imported, "rss");
       } else if (item.kind === "metrics") {
         course.startMs ||= item.batch.timeMs[0] ?? 0;
         course.lastMs = item.batch.timeMs.at(-1) ?? course.lastMs;
@@ -100,7 +102,7 @@ export class Verdicts {
     const begun = performance.now();
     const recording = openRecording(this.#files.pathOf(stream), () => true);
     const pause = () => sleep(0);
-    const { verdict, growth } = await diagnoseRecording(recording, pause);
+    const { verdict, growth, suspects } = await diagnoseRecording(recording, pause);
     const tookMs = performance.now() - begun;
     await this.#store.putVerdict({
       stream,
@@ -109,6 +111,12 @@ export class Verdicts {
       growthBytesPerHour: growth.bytesPerHour,
       limitBytes: growth.limitBytes,
       msToLimit: growth.msToLimit,
+      holders: suspects.flatMap(({ stack, holder }) => {
+        const line = ownFrame(stack);
+        return line === undefined || holder === undefined
+          ? []
+          : [{ line, path: holder.path, type: holder.type }];
+      }),
     });
     return tookMs;
   }

@@ -18,6 +18,7 @@ export {
 } from "./interface/labels.js";
 export type {
   Selection,
+  ServiceSpan,
   Store,
   StreamPart,
   VerdictRow,

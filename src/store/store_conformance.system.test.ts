@@ -309,7 +309,7 @@ describe.each(STORES)("the store $name", ({ open }) => {
 
   it("gives a service the verdict of an instance whose growth could not be measured", async () => {
     const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
-    const none = { growthBytesPerHour: 0, limitBytes: 0, msToLimit: 0, confidence: 1 };
+    const none = { growthBytesPerHour: 0, limitBytes: 0, msToLimit: 0, confidence: 1, holders: [] };
     const summary = "The run was too short.";
     const kind = "insufficient-evidence";
     await store.putVerdict({ stream, timeMs: START, kind, summary, ...none });
@@ -318,12 +318,83 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(services[0]).not.toHaveProperty("growthBytesPerHour");
   });
 
+  it("lists imported files without RSS, with and without stacks", async () => {
+    const file = { startedMs: START, endedAfterMs: 0 } as const;
+    const profiles = [[0, "main;load 1048576 variance=0"]] as const;
+    await give({ ...file, service: "heap", pid: 1, importedFrom: "tracemalloc", profiles });
+    await give({ ...file, service: "graph", pid: 2, importedFrom: "objgraph" });
+    const { services } = await store.services(window, 4);
+    expect(services.map(({ service }) => service)).toEqual(["graph", "heap"]);
+    expect(services[1]?.verdict.summary).toBe("not diagnosed: its RSS is unknown");
+    const heap = await store.service("heap", window, 4);
+    expect(heap?.instances).toMatchObject([{ source: "tracemalloc" }]);
+    const graph = await store.service("graph", window, 4);
+    expect(graph?.instances).toMatchObject([{ source: "objgraph" }]);
+    expect(graph?.instances[0]).not.toHaveProperty("liveBytes");
+  });
+
   it("keeps the newest verdict of a stream", async () => {
     const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
-    const verdict = { stream, confidence: 0.9, limitBytes: 0, msToLimit: 0, summary: "It grows." };
+    const verdict = {
+      stream,
+      confidence: 0.9,
+      limitBytes: 0,
+      msToLimit: 0,
+      summary: "It grows.",
+      holders: [],
+    };
     const growth = { timeMs: START, growthBytesPerHour: 7 };
     await store.putVerdict({ ...verdict, ...growth, kind: "warm-up" });
     await store.putVerdict({ ...verdict, ...growth, kind: "python-leak" });
     expect((await store.instance(stream))?.verdict.kind).toBe("python-leak");
+  });
+
+  it("gives the fleet's diagnosis RSS by step, the verdicts of processes, and live bytes by line", async () => {
+    const hours = Array.from({ length: 49 }, (_, hour) => hour);
+    const plan = { service: "shop", version: "2", startedMs: START - 48 * HOUR };
+    const rss = hours.flatMap((hour) =>
+      [0, 20, 40].map((minute) => [hour * HOUR + minute * MINUTE, (100 + hour) * MIB] as const),
+    );
+    const profiles = hours.map(
+      (hour) =>
+        [
+          hour * HOUR,
+          `main;handle;keep ${(1 + hour) * MIB} variance=1\nmain;read;keep ${MIB} variance=1`,
+        ] as const,
+    );
+    const stream = await give({ ...plan, pid: 1, rss, profiles });
+    await give({ ...plan, pid: 2, rss: rss.slice(0, 30), endedAfterMs: 10 * HOUR });
+    await give({ ...plan, service: "other", pid: 3, rss: [[0, MIB]] });
+    const holder = {
+      line: { function: "keep", file: "app.py", line: 1, kind: "python" as const },
+      path: ["module app", "KEPT"],
+      type: "dict",
+    };
+    await store.putVerdict({
+      ...{ stream, timeMs: START, kind: "python-leak", confidence: 0.9, summary: "It grows." },
+      ...{ growthBytesPerHour: MIB, limitBytes: 500 * MIB, msToLimit: 0, holders: [holder] },
+    });
+    const all = { startMs: START - 72 * HOUR, endMs: START + HOUR };
+    expect(await store.fleetServices(all)).toMatchObject([
+      { service: "other", processes: 1 },
+      { service: "shop", processes: 2, lastMs: START + 40 * MINUTE },
+    ]);
+    const [evidence] = await store.fleetEvidence(["shop"], all);
+    expect(evidence?.processes).toHaveLength(2);
+    const first = evidence?.processes.find(({ process }) => process === stream);
+    expect(first).toMatchObject({
+      version: "2",
+      kind: "python-leak",
+      limitBytes: 500 * MIB,
+      holders: [holder],
+    });
+    expect(evidence?.processes.map(({ endedMs }) => endedMs)).toContain(plan.startedMs + 10 * HOUR);
+    expect(new Set(evidence?.processes.map(({ instance }) => instance)).size).toBe(2);
+    expect(first?.rss.times.every((time, at, times) => time > (times[at - 1] ?? 0))).toBe(true);
+    expect(first?.rss.values.at(-1)).toBe(148 * MIB);
+    const sites = (await store.fleetSites([stream], all)).get(stream);
+    // Both stacks end in the same line.
+    expect(sites?.map(({ live }) => (live.values.at(-1) ?? 0) / MIB)).toEqual([50]);
+    expect(await store.fleetEvidence([], all)).toEqual([]);
   });
 });

@@ -157,9 +157,11 @@ describe("weight files", () => {
 
   test("a GGUF header has sizes and bytes", async () => {
     writeFileSync(join(folder, "tiny.gguf"), gguf());
-    const { model, parts } = await planned("tiny.gguf", "--serve", "--engine", "llama.cpp");
+    const { model, parts, serving } = await planned("tiny.gguf", "--serve");
     expect([model.family, model.layers, model.hidden]).toEqual(["llama", 2, 256]);
-    expect(parts.find(({ part }) => part === "weights")?.bytes).toBeGreaterThan(0);
+    expect(serving?.engine).toBe("llama.cpp");
+    // The embedding in Q6_K: 210 B for 256 weights.
+    expect(parts.find(({ part }) => part === "weights")?.bytes).toBe(1000 * 210);
     writeFileSync(join(folder, "cut.gguf"), gguf().subarray(0, 90));
     expect((await plan("cut.gguf")).stderr).toMatch(/^tidemark: TM-E085 .*cut off[^\n]*\n$/);
   });
@@ -199,10 +201,44 @@ function gguf(): Buffer {
     u32(2),
     u64(256),
     u64(1000),
-    u32(1),
+    u32(14),
     u64(0),
   ]);
 }
+
+describe("what a plan cannot know is noted", () => {
+  test.each([
+    ["gpt2 --seq 4096", /--seq 4096 is longer than the 1024 positions/],
+    ["gpt2 --serve --context 2048", /--context 2048 is longer than the 1024 positions/],
+    ["gpt2 --attention flash", /FlashAttention has no kernels for fp32/],
+    ["gpt2 --attention flash --dtype fp16 --gpu t4", /FlashAttention has no kernels for T4/],
+    ["gpt2 --lora-rank 16", /--lora-rank.* no effect: add --method lora/],
+    ["gpt2 --method lora --lora-targets c_attn,nonsense", /no layer is named nonsense/],
+  ])("%s", async (words, message) => {
+    const { limits, savings } = await planned(...words.split(" "));
+    expect(limits).toHaveLength(1);
+    expect(limits[0]).toMatch(message);
+    expect(savings.map(({ change }) => change)).not.toContain("--attention flash");
+  });
+
+  test("RoPE scaling lengthens what the model was made for, an unknown torch_dtype is named", async () => {
+    const { config } = MODELS["qwen2.5-7b"] ?? { config: {} };
+    mkdirSync(join(folder, "scaled"));
+    const scaled = { type: "yarn", factor: 4, original_max_position_embeddings: 32_768 };
+    writeFileSync(
+      join(folder, "scaled", "config.json"),
+      JSON.stringify({
+        ...config,
+        max_position_embeddings: 32_768,
+        rope_scaling: scaled,
+        torch_dtype: "floaty",
+      }),
+    );
+    const { limits, model } = await planned("scaled", "--seq", "65536", "--method", "lora");
+    expect(model.longestSequence).toBe(131_072);
+    expect(limits).toEqual([expect.stringMatching(/torch_dtype "floaty" is not float32/)]);
+  });
+});
 
 describe("comparisons", () => {
   test("with an allocator snapshot, part by part", async () => {
@@ -252,6 +288,17 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--method", "qlorra"], /--method takes one of full, lora, qlora/],
     [["gpt2", "--quantize", "nf4", "--method", "full"], /quantized weights cannot be trained/],
     [["gpt2", "--fsdp", "2", "--ddp", "2"], /divide the same job twice/],
+    [["gpt2", "--ep", "2"], /TM-E086 the model has no experts to divide; leave --ep out/],
+    [
+      ["gpt2", "--method", "lora", "--lora-targets", "nonsense"],
+      /TM-E002 no layer of the model is named nonsense; --lora-targets takes attention, all, or some of qkv_proj, o_proj/,
+    ],
+    [["gpt2", "--no-cuda-graphs"], /--no-cuda-graphs belongs to --serve/],
+    [["gpt2", "--serve", "--lora-rank", "8"], /--lora-rank belongs to training/],
+    [
+      ["gpt2", "--serve", "--check", "x.log"],
+      /--check reads the log of vLLM; add --serve --engine vllm/,
+    ],
     [["gpt2", "--tp", "5"], /TM-E086 12 heads cannot be divided over --tp 5/],
     [["gpt2", "--batch", "0"], /a whole number from 1/],
     [["gpt2", "--check", "x.log"], /add --serve/],

@@ -126,6 +126,48 @@ num_processes: 4  # one for each GPU
     expect(file.perDeviceBytes).toBe(words.perDeviceBytes);
   });
 
+  test('DeepSpeed: every "auto" is left to the options, and said so', async () => {
+    write("all-auto.json", {
+      bf16: { enabled: "auto" },
+      gradient_accumulation_steps: "auto",
+      gradient_clipping: "auto",
+      optimizer: { type: "AdamW", params: { lr: "auto" } },
+      train_batch_size: "auto",
+      train_micro_batch_size_per_gpu: "auto",
+      zero_optimization: { stage: 3, reduce_bucket_size: "auto" },
+    });
+    const [file, words] = await Promise.all([
+      planned("gpt2", "--config", "all-auto.json", "--dtype", "bf16", "--batch", "2"),
+      planned(..."gpt2 --zero 3 --dtype bf16 --batch 2".split(" ")),
+    ]);
+    expect(file.perDeviceBytes).toBe(words.perDeviceBytes);
+    expect(file.limits.join()).toMatch(
+      /all-auto\.json leaves "auto" values .*bf16\.enabled, .*train_micro/,
+    );
+  });
+
+  test("a file that does not go with the others ends in one line", async () => {
+    write("ds-a.json", { zero_optimization: { stage: 1 } });
+    write("ds-b.json", { zero_optimization: { stage: 2 } });
+    write("broken.json", "{");
+    for (const [words, message] of [
+      [
+        "gpt2 --config ds-a.json --config ds-b.json",
+        /ds-a\.json and ds-b\.json both configure DeepSpeed/,
+      ],
+      ["gpt2 --serve --config ds-a.json", /TM-E002 --config belongs to training/],
+      [
+        "gpt2 --config broken.json",
+        /TM-E085 broken\.json is not a configuration that --config reads: it is not JSON; give/,
+      ],
+    ] as const) {
+      const { status, stdout, stderr } = await plan(...words.split(" "));
+      expect([words, status, stdout]).toEqual([words, 2, ""]);
+      expect(stderr).toMatch(message);
+      expect(stderr.trimEnd().split("\n"), stderr).toHaveLength(1);
+    }
+  });
+
   test("PEFT's adapter_config.json, with options that take precedence", async () => {
     write("adapter_config.json", {
       peft_type: "LORA",
@@ -214,7 +256,9 @@ describe("shards", () => {
     index({ a: "model-00001-of-00002.safetensors", b: "model-00003-of-00002.safetensors" });
     const { model, limits } = await planned("sharded");
     expect(model.known).toBe(true);
-    expect(limits).toEqual([]);
+    expect(limits).toEqual([
+      "1 of the 2 weight files that model.safetensors.index.json lists is missing; planned from config.json alone",
+    ]);
   });
 
   test.each([

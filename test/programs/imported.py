@@ -1,5 +1,5 @@
-"""Keeps 30,000 blocks of 1,000 bytes and drops 60 of 10 MB, for the tests of importers."""
-
+"""Keeps 30,000 blocks of 1,000 bytes, drops 60 of 10 MB and a mapping, for the tests of importers."""
+import mmap
 import time
 
 keep = []
@@ -23,3 +23,4 @@ def main():
 
 
 main()
+mmap.mmap(-1, 1 << 20).close()

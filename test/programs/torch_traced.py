@@ -10,7 +10,7 @@ warnings.simplefilter("ignore")
 folder = sys.argv[1]
 model = torch.nn.Linear(64, 128)
 inputs = torch.randn(32, 64)
-options = {"profile_memory": True, "record_shapes": True, "with_stack": True, "with_modules": True}
+options = {"profile_memory": True, "record_shapes": True, "with_stack": True}
 with profile(activities=[ProfilerActivity.CPU], **options) as profiler:
     held = []
     for _ in range(4):

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { FleetDiagnosesJson } from "../../src/model/documents/fleet_diagnosis_document.js";
 import type {
   FleetDiffJson,
   FleetVerdictsJson,
@@ -216,6 +217,21 @@ test("verdicts are those of the instances", async () => {
   expect((await get<FleetVerdictsJson>("verdicts", { kind: "'" })).verdicts).toEqual([]);
 });
 
+test("diagnoses are of services, and name what is too little for a verdict", async () => {
+  const { diagnoses } = await get<FleetDiagnosesJson>("diagnoses", {});
+  expect(diagnoses.map(({ service }) => service)).toEqual(["shop"]);
+  expect(diagnoses[0]?.verdict.kind).toBe("insufficient-evidence");
+  expect(diagnoses[0]?.verdict.summary).toMatch(/too few readings|may explain it/);
+  expect((await get<FleetDiagnosesJson>("diagnoses", { service: "'" })).diagnoses).toEqual([]);
+  const long = { from: "0", to: "1000" };
+  expect((await get<FleetDiagnosesJson>("diagnoses", long)).diagnoses).toEqual([]);
+  const refused = await ask(`${server.url}/api/v1/diagnoses?top=3`);
+  expect([refused.status, refused.body]).toEqual([
+    400,
+    expect.objectContaining({ error: expect.stringContaining("unknown parameter top") }),
+  ]);
+});
+
 describe("fleet", () => {
   const fleet = (...words: string[]) =>
     execute([tidemark, "fleet", ...words, "--server", server.url]);
@@ -229,8 +245,11 @@ describe("fleet", () => {
     const growing = await fleet("growing", "shop");
     expect(growing.stdout).toMatch(/PER HOUR[\s\S]*MiB\/h .*cache/);
     expect(validate((await fleet("growing", "shop", "--json")).stdout, "growing")).toBeDefined();
-    expect((await fleet("verdicts")).stdout).toMatch(/SERVICE +VERSION[\s\S]*shop/);
-    expect(validate((await fleet("verdicts", "--json")).stdout, "fleet_verdicts")).toBeDefined();
+    const ofInstances = ["verdicts", "--by", "instance"];
+    expect((await fleet(...ofInstances)).stdout).toMatch(/SERVICE +VERSION[\s\S]*shop/);
+    expect(
+      validate((await fleet(...ofInstances, "--json")).stdout, "fleet_verdicts"),
+    ).toBeDefined();
     const ago = await fleet("diff", "shop", "--ago", "24h");
     expect(ago.stdout).toContain("No process");
   });
@@ -240,7 +259,9 @@ describe("fleet", () => {
     [["diff", "shop", "shop", "--ago", "1h"], /two selections, or one and --ago/],
     [["diff", "a", "b", "c"], /at most 2: c/],
     [["growing"], /needs the name of a service/],
-    [["verdicts", "shop"], /takes no name: shop/],
+    [["verdicts", "shop", "shop"], /takes at most 1: shop/],
+    [["verdicts", "shop", "--by", "instance"], /--by instance takes no name/],
+    [["verdicts", "nobody"], /no service nobody reported in this time/],
   ])("%j is refused", async (words, expected) => {
     const { status, stderr } = await fleet(...words);
     expect([status, stderr]).toEqual([2, expect.stringMatching(expected)]);

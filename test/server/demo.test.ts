@@ -3,6 +3,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type {
+  FleetDiagnosesJson,
+  FleetDiagnosisJson,
+} from "../../src/model/documents/fleet_diagnosis_document.js";
+import type {
   FleetDiffJson,
   FleetVerdictsJson,
   ServicesJson,
@@ -32,7 +36,7 @@ test("both leaks and the regression are found in the terminal", async () => {
     await expect
       .poll(
         async () => {
-          const { verdicts } = await ask<FleetVerdictsJson>("verdicts");
+          const { verdicts } = await ask<FleetVerdictsJson>("verdicts", "--by", "instance");
           return [
             ...new Set(
               verdicts
@@ -44,6 +48,32 @@ test("both leaks and the regression are found in the terminal", async () => {
         { timeout: 100_000, interval: 3_000 },
       )
       .toEqual(["notifications python-leak", "thumbnails native-leak"]);
+    const { diagnoses } = await ask<FleetDiagnosesJson>("verdicts", "--since", "1h");
+    const leaks = diagnoses.flatMap(({ service, leak, suspects, forecast, change }) =>
+      leak === undefined
+        ? []
+        : [
+            {
+              ...{ service, since: leak.since, instances: leak.affectedInstances },
+              line: `${suspects[0]?.line.function}:${suspects[0]?.line.line}`,
+              isRegression: change?.kind === "growth",
+              hasForecast: (forecast[0]?.msToLimit ?? 0) > 0,
+            },
+          ],
+    );
+    const each = { hasForecast: true };
+    expect(leaks.sort((a, b) => (a.service < b.service ? -1 : 1))).toEqual([
+      {
+        ...{ ...each, service: "notifications", since: "5.3.0", instances: 4, isRegression: true },
+        line: "Hub.subscribe:112",
+      },
+      {
+        ...{ ...each, service: "thumbnails", since: "1.14.0", instances: 3, isRegression: false },
+        line: "Decoder.open:29",
+      },
+    ]);
+    const checkout = await ask<FleetDiagnosisJson>("verdicts", "checkout");
+    expect(checkout.change).toMatchObject({ kind: "level", version: "2.42.0", against: "2.41.0" });
   } finally {
     await server.stop();
   }

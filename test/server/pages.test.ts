@@ -8,6 +8,7 @@ import { removeScratch, scratch } from "../run.js";
 import { post, type RunningServer, startServer } from "./running_server.js";
 
 const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 const MIB = 2 ** 20;
 const START = Date.now() - 20 * MINUTE;
 const EVIL = `"><img src=x onerror="throw 1"><script>throw 2</script>`;
@@ -220,6 +221,42 @@ describe("the pages", () => {
     await page.goto(`${server.url}/verdicts?since=6h`);
     await page.getByRole("link", { name: "Services" }).click();
     await page.waitForURL(`${server.url}/?since=6h`);
+    expect(complaints).toEqual([]);
+  });
+
+  test("list the services that leak: version, growth, instances, line", async () => {
+    const hours = Array.from({ length: 72 }, (_, hour) => hour);
+    for (const pid of [1, 2]) {
+      await give({
+        ...{ service: "billing", version: "7", pid, host: `node-${pid}` },
+        startedMs: Date.now() - 71 * HOUR,
+        rss: hours.flatMap((hour) =>
+          [0, 20, 40].flatMap((minute) => {
+            const afterMs = hour * HOUR + minute * MINUTE;
+            return afterMs > 71 * HOUR
+              ? []
+              : [
+                  [
+                    afterMs,
+                    (100 + 2 * (afterMs / HOUR) + ((hour + minute) % 3) / 10) * MIB,
+                  ] as const,
+                ];
+          }),
+        ),
+        profiles: hours.map(
+          (hour) =>
+            [hour * HOUR, `main;handle;remember ${(1 + 2 * hour) * MIB} variance=1`] as const,
+        ),
+      });
+    }
+    await page.goto(`${server.url}/verdicts`);
+    await expect
+      .poll(() => words("section[aria-label='Services that leak']"), { timeout: 30_000 })
+      .toMatch(
+        /1 of 1 leak .*billing 7 \+2\.0\d MiB\/h \(.* 2 of 2 no limit remember \(app\.py:1\)/,
+      );
+    await page.getByRole("grid", { name: "Diagnoses" }).getByRole("row").last().click();
+    await page.waitForURL(/service\?name=billing/);
     expect(complaints).toEqual([]);
   });
 

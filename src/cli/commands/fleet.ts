@@ -1,7 +1,7 @@
 import { Argument, Command, Option } from "commander";
 import type { Millis } from "../../model/base/units.js";
 import type { ServiceJson, ServicesJson } from "../../model/documents/fleet_document.js";
-import { badUsage } from "../../model/errors/errors.js";
+import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import { FleetClient } from "../../server/index.js";
 import type { CommandAbout } from "../options/about.js";
 import { serverOf } from "../options/destination.js";
@@ -15,6 +15,7 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { instanceText, printService, printServices, serviceText } from "../screens/fleet.js";
+import { printDiagnoses, printDiagnosis } from "../screens/fleet_diagnosis.js";
 import {
   printEndpoints,
   printFleetDiff,
@@ -28,6 +29,7 @@ interface FleetOptions extends CommonOptions, ListOptions {
   readonly tokenFile?: string;
   readonly since: Millis;
   readonly ago?: Millis;
+  readonly by: (typeof VERDICTS_OF)[number];
 }
 
 const QUESTIONS = ["services", "service", "growing", "endpoints", "diff", "verdicts"] as const;
@@ -39,8 +41,10 @@ const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> 
   growing: [1, 1],
   endpoints: [1, 1],
   diff: [1, 2],
-  verdicts: [0, 0],
+  verdicts: [0, 1],
 };
+
+const VERDICTS_OF = ["service", "instance"] as const;
 
 const DEFAULT_SERVER = "http://127.0.0.1:7070";
 const DEFAULT_ROWS = 50;
@@ -56,8 +60,8 @@ export function buildCommand(): Command {
   const command = new Command("fleet")
     .description(
       "Query a server (tidemark serve): all services with their memory, growth and verdict; one service\n" +
-        "with its instances; what grows in it; its memory by endpoint; the verdicts of all instances; or what\n" +
-        "differs between two versions, selections or times. The server shows services in the browser at its address.",
+        "with its instances; what grows in it; its memory by endpoint; which services leak, since which version and\n" +
+        "on how many instances; or what differs between two versions, selections or times. The server shows services in the browser at its address.",
     )
     .addArgument(new Argument("<question>", "what to ask").choices(QUESTIONS))
     .argument(
@@ -80,6 +84,14 @@ export function buildCommand(): Command {
     "for `diff`: compare with the same selection this long before",
     parseDuration,
   );
+  command.addOption(
+    new Option(
+      "--by <what>",
+      "for `verdicts`: of services from all their processes, or of each instance",
+    )
+      .choices(VERDICTS_OF)
+      .default("service"),
+  );
   withListOptions(command, "rows", DEFAULT_ROWS);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -88,6 +100,8 @@ export function buildCommand(): Command {
     "tidemark fleet service checkout --since 24h",
     "tidemark fleet growing checkout --since 6h",
     "tidemark fleet endpoints checkout --since 6h",
+    "tidemark fleet verdicts",
+    "tidemark fleet verdicts checkout",
     "tidemark fleet diff checkout@41 checkout@42",
     "tidemark fleet diff checkout --ago 24h",
     "tidemark fleet services --server https://tidemark.internal --token-file read.token --json",
@@ -111,6 +125,12 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       "as in: tidemark fleet diff checkout --ago 24h",
     );
   }
+  if (question === "verdicts" && names.length > 0 && options.by === "instance") {
+    throw badUsage(
+      "fleet verdicts --by instance takes no name",
+      `as in: tidemark fleet service ${name}`,
+    );
+  }
   const client = new FleetClient(serverOf(options.server, options.tokenFile));
   const endMs = Date.now();
   const window = { startMs: endMs - options.since, endMs };
@@ -124,7 +144,9 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
     case "endpoints":
       return show(await client.endpoints(name, window, rowsIn(options)), options, printEndpoints);
     case "verdicts":
-      return show(await client.verdicts(window), options, printVerdicts);
+      return options.by === "instance"
+        ? show(await client.verdicts(window), options, printVerdicts)
+        : showDiagnoses(client, names[0], window, options);
     case "diff": {
       const ago = options.ago ?? 0;
       const left = { startMs: window.startMs - ago, endMs: window.endMs - ago };
@@ -161,6 +183,26 @@ function show<Document>(
   } else {
     print(screenOf(process.stdout), document, options);
   }
+}
+
+async function showDiagnoses(
+  client: FleetClient,
+  service: string | undefined,
+  window: { readonly startMs: number; readonly endMs: number },
+  options: FleetOptions,
+): Promise<void> {
+  const document = await client.diagnoses(window, service);
+  if (service === undefined) {
+    return show(document, options, printDiagnoses);
+  }
+  const [diagnosis] = document.diagnoses;
+  if (diagnosis === undefined) {
+    throw nothingThere(
+      `no service ${service} reported in this time`,
+      "list them: tidemark fleet services; look back further with --since",
+    );
+  }
+  show(diagnosis, options, printDiagnosis);
 }
 
 function showServices(document: ServicesJson, options: FleetOptions): void {

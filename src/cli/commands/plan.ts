@@ -80,8 +80,8 @@ async function plan(path: string, options: PlanCommandOptions): Promise<void> {
   if (options.compare !== undefined && options.check !== undefined) {
     throw badUsage("--compare and --check cannot be combined", "choose one");
   }
-  if (options.check !== undefined && options.serve !== true) {
-    throw badUsage("--check reads the log of a server", "add --serve --engine vllm");
+  if (options.check !== undefined && (options.serve !== true || options.engine !== "vllm")) {
+    throw badUsage("--check reads the log of vLLM", "add --serve --engine vllm");
   }
   const planned = planDocument(path, requestOf(options), {
     withFitTable: options.fit === true,

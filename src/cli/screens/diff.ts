@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/nu
 import type { Bytes } from "../../model/base/units.js";
 import type { DiffJson, FrameJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { isUnknown } from "../../model/profile/imported.js";
+import { hasErrors, isUnknown } from "../../model/profile/imported.js";
 import { inOrderOf, type ListOptions, selectRows } from "../options/options.js";
 import { type Column, formatTable, type Screen } from "../text/output.js";
 import { groupName } from "./row_groups.js";
@@ -42,10 +42,11 @@ export function printDiff(
   }
   if (document.figure !== "unknown") {
     screen.line();
-    if (document.groups === undefined) {
+    const { by = "", groups } = document;
+    if (groups === undefined) {
       printChanges(screen, document, options);
     } else {
-      printGroups(screen, document.by ?? "", document.groups, options);
+      printGroups(screen, { ...document, by, groups }, options);
     }
   }
   printTotals(screen, document);
@@ -60,21 +61,29 @@ function printChanges(screen: Screen, document: DiffJson, options: ListOptions):
   const place = { title: "SITE", flexible: "cutMiddle" } as const;
   printAmounts(screen, changesOf(document), [{ title: "BY" }, place], options, (row) => ({
     name: row.place,
-    amounts: [Math.sqrt(row.variance), row.a, row.b],
+    amounts: [knowsErrors(document) ? Math.sqrt(row.variance) : null, row.a, row.b],
     cells: [row.origin, row.place],
   }));
 }
 
+function knowsErrors({ a, b }: Pick<DiffJson, "a" | "b">): boolean {
+  return hasErrors(a.imported) && hasErrors(b.imported);
+}
+
 function printGroups(
   screen: Screen,
-  by: string,
-  groups: NonNullable<DiffJson["groups"]>,
+  document: DiffJson & Required<Pick<DiffJson, "by" | "groups">>,
   options: ListOptions,
 ): void {
+  const { by, groups } = document;
   const columns = [{ title: by.toUpperCase(), flexible: "cutMiddle" }] as const;
   printAmounts(screen, groups, columns, options, (row) => ({
     name: groupName(row.group),
-    amounts: [row.standardErrorBytes, row.liveBytesA, row.liveBytesB],
+    amounts: [
+      knowsErrors(document) ? row.standardErrorBytes : null,
+      row.liveBytesA,
+      row.liveBytesB,
+    ],
     cells: [groupName(row.group)],
   }));
 }
@@ -87,8 +96,8 @@ interface Growing {
 interface Cells {
   /** The text that `--filter` searches. */
   readonly name: string;
-  /** The standard error, then A and B. */
-  readonly amounts: readonly [Bytes, Bytes, Bytes];
+  /** The standard error (null: unknown), then A and B. */
+  readonly amounts: readonly [Bytes | null, Bytes, Bytes];
   /** One value for each of the last columns. */
   readonly cells: readonly string[];
 }
@@ -127,7 +136,7 @@ function printAmounts<Row extends Growing>(
       const noise = row.isNoise === true ? "noise" : "";
       return [
         formatSignedBytes(row.growthBytes),
-        ...amounts.map(formatBytes),
+        ...amounts.map((amount) => (amount === null ? "unknown" : formatBytes(amount))),
         ...cells.slice(0, -1),
         noise,
         cells.at(-1) ?? "",
@@ -218,7 +227,7 @@ function printTotals(screen: Screen, { a, b, figure, totals }: DiffJson): void {
     figure === "unknown"
       ? `${name}unknown`
       : `${name}${paint.bold(formatSignedBytes(totals.growthBytes))} ` +
-          `±${formatBytes(totals.standardErrorBytes)}  (${arrow(totals.liveBytesA, totals.liveBytesB)})`,
+          `${knowsErrors({ a, b }) ? `±${formatBytes(totals.standardErrorBytes)}` : "± unknown"}  (${arrow(totals.liveBytesA, totals.liveBytesB)})`,
   );
   if (isUnknown(a.imported, "rss") || isUnknown(b.imported, "rss")) {
     screen.line(`${paint.bold("Peak RSS")}  unknown`);

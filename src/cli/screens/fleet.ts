@@ -114,7 +114,7 @@ export function printService(
       : `ended ${formatDuration(Math.max(0, window.endMs - row.endedMs))} ago`,
     row.source === undefined
       ? row.verdict.kind
-      : `${formatBytes(row.liveBytes ?? 0)} live, from ${row.source}`,
+      : `${row.liveBytes === undefined ? "" : `${formatBytes(row.liveBytes)} live, `}from ${row.source}`,
   ]);
   printTable(screen, columns, cells);
   printMore(screen, leftOut);

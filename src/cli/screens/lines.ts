@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { FrameJson, LinesJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
+import { hasErrors, type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
 import { type Column, formatTable, type Screen } from "../text/output.js";
 import { groupName } from "./row_groups.js";
 import { functionOf, placeOf, shortPath } from "./sites.js";
@@ -61,7 +61,9 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
       title: "±",
       align: "right",
       paint: paint.dim,
-      text: amount("live", (row) => row.standardErrorBytes),
+      text: hasErrors(shown.imported)
+        ? amount("live", (row) => row.standardErrorBytes)
+        : () => "unknown",
     },
     { title: "AT PEAK", align: "right", text: amount("peak", (row) => row.liveBytesAtPeak) },
     { title: "ALLOCATED", align: "right", text: amount("allocated", (row) => row.allocatedBytes) },

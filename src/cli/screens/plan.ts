@@ -1,7 +1,7 @@
 /** A plan on a screen: the three figures, the parts, what would save memory. */
 import {
   formatBytes,
-  formatCount,
+  formatExactCount,
   formatShare,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
@@ -41,7 +41,7 @@ function printHead(screen: Screen, { model, mode, devices, memory, peak }: PlanJ
   const rank =
     devices.worstRank === "" ? "" : `; figures of ${devices.worstRank}, which needs most`;
   screen.line(
-    `${mode === "train" ? "training" : "serving"} on ${formatCount(devices.count)} x ${device} (${each})${rank}`,
+    `${mode === "train" ? "training" : "serving"} on ${formatExactCount(devices.count)} x ${device} (${each})${rank}`,
   );
   screen.line();
   const row = (title: string, figure: PlanFigureJson, note: string): void =>
@@ -89,24 +89,27 @@ function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>)
   screen.line(
     kvBytesPerToken === 0
       ? "  no key-value cache"
-      : `  cache: ${formatBytes(kvBytesPerToken)} per token; room for ${formatCount(kvTokens)} tokens: ${formatCount(maxConcurrency)} sequences of this context, or one of ${formatCount(longestContext)} tokens`,
+      : `  cache: ${formatBytes(kvBytesPerToken)} per token; room for ${formatExactCount(kvTokens)} tokens: ${formatExactCount(maxConcurrency)} sequences of this context, or one of ${formatExactCount(longestContext)} tokens`,
   );
 }
 
-function printFits(screen: Screen, { fits, mode, devices }: PlanJson): void {
+function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): void {
   const { paint } = screen;
   const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
   const verdict = fits.fits ? paint.green("fits") : paint.red("does not fit");
   const batch = mode === "train" ? "batch" : "concurrency";
+  const end = model.longestSequence === fits.maxSequence ? ", as the model was made for" : "";
+  const longest = formatExactCount(fits.maxSequence);
+  const what = mode === "train" ? "batch" : "number of sequences";
   const most =
-    fits.maxBatch === 0
-      ? `not even a ${batch} of 1 at this length`
-      : `a ${batch} of up to ${formatCount(fits.maxBatch)} at this length`;
-  const longest =
-    fits.maxSequence === 0
-      ? ""
-      : `, or up to ${formatCount(fits.maxSequence)} tokens at this ${batch}`;
-  screen.line(`  ${verdict} on ${device}: ${most}${longest}`);
+    fits.maxBatch === 0 && fits.maxSequence === 0
+      ? `; nor does a ${batch} of 1 at this length, or a length of 64 at this ${batch}`
+      : fits.maxBatch === 0
+        ? `; nor does a ${batch} of 1 at this length, but up to ${longest} tokens at this ${batch} do`
+        : fits.maxSequence === 0
+          ? `; at this length, a ${batch} of up to ${formatExactCount(fits.maxBatch)} fits`
+          : `; largest ${what} at this length: ${formatExactCount(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
+  screen.line(`  ${verdict} on ${device}${most}`);
   screen.line();
 }
 
@@ -115,17 +118,29 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
     return;
   }
   const { paint } = screen;
+  const shown = savings.slice(0, SHOWN_SAVINGS);
+  const adds = shown.some(({ addedTokens }) => addedTokens !== undefined);
   const columns: Column[] = [
-    { title: "WOULD SAVE", align: "right" },
+    { title: adds ? "WOULD ADD" : "WOULD SAVE", align: "right" },
     { title: "TECHNIQUE", paint: paint.bold },
     { title: "COST" },
-    { title: "CHANGE", flexible: "cutEnd", paint: paint.dim },
+    { title: "CHANGE" },
+    { title: "IN THE PROGRAM", flexible: "cutEnd", paint: paint.dim },
   ];
-  const rows = savings
-    .slice(0, SHOWN_SAVINGS)
-    .map(({ technique, bytes, cost, change }) => [formatBytes(bytes), technique, cost, change]);
+  const rows = shown.map((row) => [
+    row.addedTokens === undefined
+      ? formatBytes(row.bytes)
+      : `${formatExactCount(row.addedTokens)} tokens of cache`,
+    row.technique,
+    row.cost,
+    row.change,
+    row.program,
+  ]);
   for (const line of formatTable(screen, columns, rows)) {
     screen.line(line);
+  }
+  if (savings.length > shown.length) {
+    screen.line(paint.dim(`  ${savings.length - shown.length} smaller ones: --json`));
   }
   screen.line();
 }
@@ -148,8 +163,8 @@ function printFitTable(screen: Screen, { fitTable, mode, fits }: PlanJson): void
     formatBytes(row.deviceBytes),
     row.method,
     row.fits ? "yes" : "no",
-    row.maxBatch === 0 ? "-" : formatCount(row.maxBatch),
-    row.maxSequence === 0 ? "-" : formatCount(row.maxSequence),
+    row.maxBatch === 0 ? "-" : formatExactCount(row.maxBatch),
+    row.maxSequence === 0 ? "-" : formatExactCount(row.maxSequence),
   ]);
   for (const line of formatTable(screen, columns, rows)) {
     screen.line(line);

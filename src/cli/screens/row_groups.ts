@@ -2,7 +2,7 @@
 import { formatBytes, formatCount, formatGrowth, formatShare } from "../../model/base/numbers.js";
 import type { RowGroupJson, SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
+import { hasErrors, type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
 import { NO_VALUE } from "../../model/profile/row_filter.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, type Screen } from "../text/output.js";
@@ -54,7 +54,7 @@ export function printRowGroups(
     ],
     rows.map((row) => [
       ifLive(formatBytes(row.liveBytes)),
-      ifLive(formatBytes(row.standardErrorBytes)),
+      ifLive(hasErrors(imported) ? formatBytes(row.standardErrorBytes) : "unknown"),
       ifLive(formatShare(row.share)),
       known("peak") ? formatBytes(row.liveBytesAtPeak) : "unknown",
       ...growthCells(row),

@@ -3,7 +3,7 @@ import { addUp, type Estimate, type SiteGroup } from "../../inspect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { isUnknown } from "../../model/profile/imported.js";
+import { hasErrors, isUnknown } from "../../model/profile/imported.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { bar, padEnd, padStart, type Screen, widthOf } from "../text/output.js";
 import { functionOf, groupText, originOf, placeOf } from "./sites.js";
@@ -122,7 +122,10 @@ function siteLines(
   const room = screen.columns - left;
   const bytes = padStart(formatBytes(figure.bytes), 11);
   const drawn = padEnd(bar(share, BAR_WIDTH), BAR_WIDTH);
-  const error = padStart(`±${formatBytes(figure.standardErrorBytes)}`, 11);
+  const error = padStart(
+    hasErrors(imported) ? `±${formatBytes(figure.standardErrorBytes)}` : "± unknown",
+    11,
+  );
   const headline = spread(
     screen,
     [oneLine(functionOf(group.headline)), oneLine(placeOf(group.headline))],

@@ -11,7 +11,7 @@ import {
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
+import { type ImportedFigure, isUnknown, precisionText } from "../../model/profile/imported.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { shellWord } from "../text/command_words.js";
 import { formatTable, padEnd, type Screen, sparkline, widthOf } from "../text/output.js";
@@ -296,6 +296,9 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
       `${periodText(agent)}, ${formatCount(agent.samples)} taken${lost} · ` +
         `± is one standard error${unseen} · CPU: agent ${formatDuration(agent.cpuMs)}${cost}`,
     );
+  }
+  if (summary.imported !== undefined && summary.sites.length > 0) {
+    printLabelled(screen, "Precision", precisionText(summary.imported));
   }
   for (const [index, limit] of summary.limits.entries()) {
     printLabelled(screen, index === 0 ? "Not seen" : "", oneLine(limit), screen.paint.yellow);

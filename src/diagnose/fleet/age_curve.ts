@@ -13,7 +13,7 @@
  * bend wherever a process that grows faster or more slowly than the others ends.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import { firstFrom, mediansOf } from "../series/medians.js";
+import { binnedMedians, firstFrom } from "../series/medians.js";
 import type { Readings } from "../series/readings.js";
 import { median } from "../series/trend.js";
 import type { Unloaded } from "./load_removal.js";
@@ -22,6 +22,8 @@ import type { Unloaded } from "./load_removal.js";
 const BINS = 96;
 const LEAST_BIN_MS: Millis = 60_000;
 const ROUNDS = 24;
+/** Offsets that change by fewer bytes have converged. */
+const LEAST_MOVE = 1;
 /** A process that is present for less of the curve says little about it. */
 const FEWEST_BINS = 3;
 
@@ -41,11 +43,11 @@ interface Window {
   readonly endMs: TimeMs;
 }
 
-type Levels = ReadonlyMap<number, number>;
+/** By bin; NaN: no reading. */
+type Levels = Float64Array;
 
 interface Binned {
   readonly isYoung: boolean;
-  /** By bin. */
   readonly levels: Levels;
   readonly work: Levels | null;
 }
@@ -57,13 +59,11 @@ export function ageCurve(processes: readonly Unloaded[], window: Window): AgeCur
   const binned = processes.flatMap(({ process, rss, work }): Binned[] => {
     const isYoung = process.startedMs >= window.startMs;
     const fromMs = isYoung ? process.startedMs : window.startMs;
-    const binOf = (time: number) => Math.floor((time - fromMs) / binMs);
-    const levels = mediansOf(rss, binOf, window.startMs, window.endMs);
+    const bins = { fromMs, binMs };
+    const levels = binnedMedians(rss, bins, window);
     const done =
-      work === null
-        ? null
-        : mediansOf({ times: rss.times, values: work }, binOf, window.startMs, window.endMs);
-    return levels.size >= FEWEST_BINS ? [{ isYoung, levels, work: done }] : [];
+      work === null ? null : binnedMedians({ times: rss.times, values: work }, bins, window);
+    return readIn(levels) >= FEWEST_BINS ? [{ isYoung, levels, work: done }] : [];
   });
   const [young, old] = [true, false].map((isYoung) =>
     longest(binned.filter((each) => each.isYoung === isYoung)),
@@ -100,7 +100,7 @@ interface Part {
 }
 
 function longest(all: readonly Binned[]): Part {
-  const lengths = all.map(({ levels }) => Math.max(...levels.keys()) + 1);
+  const lengths = all.map(({ levels }) => levels.length);
   let best = { length: 0, worth: 0 };
   for (const length of new Set(lengths)) {
     const lived = lengths.reduce((sum, each) => sum + Number(each >= length), 0);
@@ -109,7 +109,7 @@ function longest(all: readonly Binned[]): Part {
       best = { length, worth };
     }
   }
-  const cut = (levels: Levels) => new Map([...levels].filter(([bin]) => bin < best.length));
+  const cut = (levels: Levels) => levels.subarray(0, best.length);
   const chosen = all
     .filter((_, at) => (lengths[at] as number) >= best.length)
     .map(({ isYoung, levels, work }) => ({
@@ -117,8 +117,12 @@ function longest(all: readonly Binned[]): Part {
       levels: cut(levels),
       work: work === null ? null : cut(work),
     }))
-    .filter(({ levels }) => levels.size >= FEWEST_BINS);
+    .filter(({ levels }) => readIn(levels) >= FEWEST_BINS);
   return { chosen, worth: chosen.length === 0 ? 0 : best.worth };
+}
+
+function readIn(levels: Levels): number {
+  return levels.reduce((count, level) => count + Number(!Number.isNaN(level)), 0);
 }
 
 /** From the first reading in the window to its end. */
@@ -135,38 +139,56 @@ function combined(
   processes: readonly Levels[],
   binMs: Millis,
 ): Omit<AgeCurve, "axis" | "binMs" | "workTimes"> {
-  const bins = [...new Set(processes.flatMap((levels) => [...levels.keys()]))].sort(
-    (a, b) => a - b,
-  );
-  const place = new Map(bins.map((bin, at) => [bin, at]));
-  const rows = processes.map((levels) =>
-    [...levels].map(([bin, level]) => [place.get(bin) as number, level] as const),
-  );
-  const means = rows.map((row) => row.reduce((sum, [, level]) => sum + level, 0) / row.length);
+  const size = processes.reduce((most, { length }) => Math.max(most, length), 0);
+  const weights = new Float64Array(size);
+  for (const levels of processes) {
+    for (let bin = 0; bin < levels.length; bin++) {
+      weights[bin] = (weights[bin] as number) + Number(!Number.isNaN(levels[bin]));
+    }
+  }
+  const means = processes.map((levels) => meanAbove(levels, new Float64Array(levels.length)));
   const middle = median(means);
   const offsets = means.map((mean) => mean - middle);
-  const curve = new Array<number>(bins.length).fill(0);
-  const weights = new Array<number>(bins.length).fill(0);
-  for (const [at] of rows.flat()) {
-    weights[at] = (weights[at] as number) + 1;
-  }
-  for (let round = 0; round < (rows.length === 1 ? 1 : ROUNDS); round++) {
+  const curve = new Float64Array(size);
+  for (let round = 0; round < (processes.length === 1 ? 1 : ROUNDS); round++) {
     curve.fill(0);
-    rows.forEach((row, process) => {
-      for (const [at, level] of row) {
-        curve[at] =
-          (curve[at] as number) + (level - (offsets[process] as number)) / (weights[at] as number);
+    processes.forEach((levels, process) => {
+      const offset = offsets[process] as number;
+      for (let bin = 0; bin < levels.length; bin++) {
+        const level = levels[bin] as number;
+        if (!Number.isNaN(level)) {
+          curve[bin] = (curve[bin] as number) + (level - offset) / (weights[bin] as number);
+        }
       }
     });
-    rows.forEach((row, process) => {
-      const rest = row.reduce((sum, [at, level]) => sum + level - (curve[at] as number), 0);
-      offsets[process] = rest / row.length;
+    let moved = 0;
+    processes.forEach((levels, process) => {
+      const offset = meanAbove(levels, curve);
+      moved = Math.max(moved, Math.abs(offset - (offsets[process] as number)));
+      offsets[process] = offset;
     });
+    if (moved < LEAST_MOVE) {
+      break;
+    }
   }
+  const bins = Array.from(weights.keys()).filter((bin) => weights[bin] !== 0);
   return {
     times: bins.map((bin) => (bin + 0.5) * binMs),
-    values: curve,
-    weights,
+    values: bins.map((bin) => curve[bin] as number),
+    weights: bins.map((bin) => weights[bin] as number),
     processes: processes.length,
   };
+}
+
+/** The mean distance of a process from a curve. */
+function meanAbove(levels: Levels, curve: Levels): number {
+  let [sum, count] = [0, 0];
+  for (let bin = 0; bin < levels.length; bin++) {
+    const level = levels[bin] as number;
+    if (!Number.isNaN(level)) {
+      sum += level - (curve[bin] as number);
+      count += 1;
+    }
+  }
+  return sum / count;
 }

@@ -53,6 +53,7 @@ function processOf({
     requests: null,
     sites: withSites === true ? [{ stack, live: { times, values: live } }] : [],
     kind: null,
+    holders: [],
   };
 }
 

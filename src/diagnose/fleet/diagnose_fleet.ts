@@ -94,13 +94,14 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
       confidence: confidenceOf(shape, accused),
       summary: fleetSummary({ ...about, forecast }),
     },
+    ...(accused === null ? {} : { leak: leakJson(accused, first, window.endMs) }),
     versions: versions.flatMap(versionJson),
     ...(change === null ? {} : { change }),
     oddInstances: odd,
     suspects,
     forecast,
     evidence: fleetEvidence(about),
-    limits: limitsOf(evidence, about),
+    limits: limitsOf(evidence, ofAccused, about),
   };
 }
 
@@ -177,12 +178,27 @@ function confidenceOf(shape: FleetShape, accused: JudgedVersion | null): number 
   return shape === "short" || shape === "undecided" ? 0.5 : 0.9;
 }
 
-export function rateJson({
-  rate,
-  low,
-  high,
-}: Pick<GroupGrowth, "rate" | "low" | "high">): FleetRateJson {
+function rateJson({ rate, low, high }: Pick<GroupGrowth, "rate" | "low" | "high">): FleetRateJson {
   return { growthBytesPerHour: rate * HOUR_MS, low: low * HOUR_MS, high: high * HOUR_MS };
+}
+
+function leakJson(
+  accused: JudgedVersion,
+  first: JudgedVersion | null,
+  endMs: number,
+): NonNullable<FleetDiagnosisJson["leak"]> {
+  const running = accused.processes.filter(({ process }) => (process.endedMs ?? endMs) >= endMs);
+  const odd = new Set(accused.odd.map(({ instance }) => instance));
+  const affected = leaksEverywhere(accused)
+    ? running
+    : running.filter(({ process }) => odd.has(process.instance));
+  return {
+    ...rateJson(rateOf(accused)),
+    version: accused.version,
+    since: first?.version ?? accused.version,
+    affectedInstances: affected.length,
+    runningInstances: running.length,
+  };
 }
 
 function versionJson({ version, growth }: JudgedVersion): FleetVersionJson[] {
@@ -202,12 +218,20 @@ function versionJson({ version, growth }: JudgedVersion): FleetVersionJson[] {
 
 function limitsOf(
   { processes }: ServiceEvidence,
+  ofAccused: readonly FleetProcess[],
   about: Parameters<typeof fleetEvidence>[0],
 ): string[] {
   const { by, shape, suspects, versions, accused } = about;
   const withAgent = processes.filter(({ sites }) => sites.length > 0).length;
   const lengths = versions.flatMap(({ growth }) => (growth === null ? [] : [growth.windowMs]));
+  const instances = new Set(processes.map(({ instance }) => instance));
   return [
+    ...(instances.size === 1
+      ? ["One instance ran: nothing shows whether the others of its version would do the same."]
+      : []),
+    ...(accused !== null && ofAccused.every(({ limitBytes }) => limitBytes === 0)
+      ? ["No memory limit of its processes is known, so there is no forecast."]
+      : []),
     ...(by === "unknown"
       ? [
           "The daily load is unknown: there is no request rate, and less than two days of processes older than 6 h. Within two days only growth that is straight and at least 10 % of the level is decided.",

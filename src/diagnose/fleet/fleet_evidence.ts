@@ -2,6 +2,7 @@
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents/documents.js";
+import type { FleetHolderJson } from "../../model/documents/fleet_diagnosis_document.js";
 import type { Readings } from "../series/readings.js";
 
 export interface ServiceEvidence {
@@ -30,6 +31,12 @@ export interface FleetProcess {
   readonly sites: readonly SiteReadings[];
   /** Of the diagnosis of this process alone; null: there is none. */
   readonly kind: VerdictKind | null;
+  /** The objects that hold the memory of lines, as that diagnosis found them. */
+  readonly holders: readonly LineHolder[];
+}
+
+export interface LineHolder extends FleetHolderJson {
+  readonly line: FrameJson;
 }
 
 /** Live bytes of one allocation site. */

@@ -1,6 +1,9 @@
 /** The allocation sites that explain the growth, from the instances where the agent ran. */
 import type { FrameJson } from "../../model/documents/documents.js";
-import type { FleetSuspectJson } from "../../model/documents/fleet_diagnosis_document.js";
+import type {
+  FleetHolderJson,
+  FleetSuspectJson,
+} from "../../model/documents/fleet_diagnosis_document.js";
 import { ownFrame } from "../../model/documents/own_code.js";
 import { ageCurve } from "./age_curve.js";
 import type { FleetProcess, SiteReadings } from "./fleet_evidence.js";
@@ -52,6 +55,7 @@ export function fleetSuspects(
   });
   grown.sort((a, b) => b.growth.rate - a.growth.rate);
   return grown.slice(0, MOST_SUSPECTS).map(({ line, stack, liveBytes, growth }, at) => ({
+    ...holderOf(processes, line),
     rank: at + 1,
     share: Math.min(1, growth.rate / rate),
     liveBytes,
@@ -61,4 +65,22 @@ export function fleetSuspects(
     stack,
     line,
   }));
+}
+
+/** What the diagnosis of most of the processes names for this line. */
+function holderOf(
+  processes: readonly FleetProcess[],
+  line: FrameJson,
+): { holder?: FleetHolderJson } {
+  const counts = new Map<string, { holder: FleetHolderJson; count: number }>();
+  for (const { line: held, path, type } of processes.flatMap(({ holders }) => holders)) {
+    if (held.file === line.file && held.function === line.function) {
+      const key = [type, ...path].join("\n");
+      const known = counts.get(key) ?? { holder: { path: [...path], type }, count: 0 };
+      known.count += 1;
+      counts.set(key, known);
+    }
+  }
+  const [most] = [...counts.values()].sort((a, b) => b.count - a.count);
+  return most === undefined ? {} : { holder: most.holder };
 }

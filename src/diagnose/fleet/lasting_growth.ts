@@ -12,7 +12,7 @@
  */
 import type { Millis } from "../../model/base/units.js";
 import type { AgeCurve } from "./age_curve.js";
-import { type Fit, leastSquares } from "./least_squares.js";
+import { type Fit, leastSquares, residualsOf, type Values } from "./least_squares.js";
 
 /** Bytes per ms, with the union of the intervals of all fits that are nearly as good as the best one. */
 export interface LastingGrowth {
@@ -45,6 +45,7 @@ const MOST_DEPENDENCE = 0.95;
 
 interface Candidate {
   readonly fit: Fit;
+  readonly columns: readonly Values[];
   /** Of T. */
   readonly share: number;
   readonly rate: number;
@@ -54,25 +55,26 @@ interface Candidate {
 
 /** `z`: half the width of the interval in standard errors. null: too few points. */
 export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null {
-  const { times, values, weights } = curve;
+  const { times } = curve;
+  const [values, weights] = [new Float64Array(curve.values), new Float64Array(curve.weights)];
   const first = times[0] ?? 0;
   const lengthMs = (times.at(-1) ?? 0) - first;
   if (times.length < FEWEST_POINTS || lengthMs <= 0) {
     return null;
   }
-  const ages = times.map((time) => (time - first) / lengthMs);
-  const straight = leastSquares(
-    ages.map((age) => [1, age]),
-    values,
-    weights,
-  );
+  const ages = Float64Array.from(times, (time) => (time - first) / lengthMs);
+  const ones = new Float64Array(ages.length).fill(1);
+  const straight = leastSquares([ones, ages], values, weights);
   const fits: Candidate[] = [];
   const add = (fit: Fit | null, filledAt: number, about: Omit<Candidate, "fit" | "fillBytes">) => {
     if (fit !== null) {
       fits.push({ fit, ...about, fillBytes: filledAt * (fit.factors.at(-1) as number) });
     }
   };
-  add(straight, 0, { share: 0, rate: straight?.factors[1] ?? 0, error: straight?.errors[1] ?? 0 });
+  add(straight, 0, {
+    ...{ share: 0, columns: [ones, ages] },
+    ...{ rate: straight?.factors[1] ?? 0, error: straight?.errors[1] ?? 0 },
+  });
   const shares = [...DURATIONS, 2, LONGEST_MS / lengthMs].filter(
     (each) => each <= Math.max(1.3, LONGEST_MS / lengthMs),
   );
@@ -81,23 +83,16 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
     ...SLOWING.map((share) => ({ share, at: (age: number) => Math.log(1 + age / share) })),
   ];
   for (const { share, at: filledAt } of shapes) {
-    const filled = ages.map(filledAt);
-    const both = leastSquares(
-      ages.map((age, at) => [1, age, filled[at] as number]),
-      values,
-      weights,
-    );
+    const filled = ages.map((age) => filledAt(age));
+    const both = leastSquares([ones, ages, filled], values, weights);
     if (both !== null && (both.factors[2] as number) > 0) {
       const error = both.errors[1] as number;
       if ((both.factors[1] as number) >= 0) {
-        add(both, filledAt(1), { share, rate: both.factors[1] as number, error });
+        const rate = both.factors[1] as number;
+        add(both, filledAt(1), { share, columns: [ones, ages, filled], rate, error });
       } else {
-        const fill = leastSquares(
-          filled.map((each) => [1, each]),
-          values,
-          weights,
-        );
-        add(fill, filledAt(1), { share, rate: 0, error });
+        const fill = leastSquares([ones, filled], values, weights);
+        add(fill, filledAt(1), { share, columns: [ones, filled], rate: 0, error });
       }
     }
   }
@@ -105,7 +100,7 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
   if (best === undefined) {
     return null;
   }
-  const { residuals } = best.fit;
+  const residuals = residualsOf(best.columns, values, best.fit.factors);
   const independent = effective(residuals);
   const dependence = residuals.length / independent;
   const variance = best.fit.squares / Math.max(1, residuals.length - 3);
@@ -132,7 +127,7 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
 }
 
 /** The number of independent readings, by the correlation of neighbours. */
-function effective(residuals: readonly number[]): number {
+function effective(residuals: Float64Array): number {
   let [products, squares] = [0, 0];
   residuals.forEach((value, at) => {
     squares += value * value;

@@ -1,50 +1,73 @@
 /** Linear least squares with a few unknowns. */
 
+/** A column of the equations: a value for each reading. */
+export type Values = readonly number[] | Float64Array;
+
 export interface Fit {
+  /** By column. */
   readonly factors: readonly number[];
   /** Standard errors of the factors for residuals of variance 1. */
   readonly errors: readonly number[];
   /** Sum of the weighted squares of the residuals. */
   readonly squares: number;
-  readonly residuals: readonly number[];
 }
 
-/** `rows`: the value of each column. By the normal equations; null if the columns depend on each other. */
+/** By the normal equations; null if the columns depend on each other. */
 export function leastSquares(
-  rows: readonly (readonly number[])[],
-  values: readonly number[],
-  weights?: readonly number[],
+  columns: readonly Values[],
+  values: Values,
+  weights: Values | null = null,
 ): Fit | null {
-  const size = rows[0]?.length ?? 0;
-  const matrix = Array.from({ length: size }, () => new Array<number>(2 * size + 1).fill(0));
-  rows.forEach((row, at) => {
-    const weight = weights?.[at] ?? 1;
-    for (let i = 0; i < size; i++) {
-      const line = matrix[i] as number[];
-      for (let j = 0; j < size; j++) {
-        line[j] = (line[j] as number) + weight * (row[i] as number) * (row[j] as number);
-      }
-      line[2 * size] =
-        (line[2 * size] as number) + weight * (row[i] as number) * (values[at] as number);
+  const size = columns.length;
+  const matrix = columns.map((column, i) => {
+    const line = new Array<number>(2 * size + 1).fill(0);
+    for (let j = 0; j < size; j++) {
+      line[j] = product(column, columns[j] as Values, weights);
     }
+    line[size + i] = 1;
+    line[2 * size] = product(column, values, weights);
+    return line;
   });
-  for (let i = 0; i < size; i++) {
-    (matrix[i] as number[])[size + i] = 1;
-  }
   if (!solve(matrix, size)) {
     return null;
   }
   const factors = matrix.map((line) => line[2 * size] as number);
-  const residuals = rows.map(
-    (row, at) =>
-      (values[at] as number) - row.reduce((sum, x, i) => sum + x * (factors[i] as number), 0),
-  );
+  const residuals = residualsOf(columns, values, factors);
   return {
     factors,
     errors: matrix.map((line, i) => Math.sqrt(Math.max(0, line[size + i] as number))),
-    squares: residuals.reduce((sum, each, at) => sum + (weights?.[at] ?? 1) * each * each, 0),
-    residuals,
+    squares: product(residuals, residuals, weights),
   };
+}
+
+/** What the fit does not explain. */
+export function residualsOf(
+  columns: readonly Values[],
+  values: Values,
+  factors: readonly number[],
+): Float64Array {
+  const residuals = new Float64Array(values);
+  for (let i = 0; i < columns.length; i++) {
+    const [column, factor] = [columns[i] as Values, factors[i] as number];
+    for (let at = 0; at < residuals.length; at++) {
+      residuals[at] = (residuals[at] as number) - factor * (column[at] as number);
+    }
+  }
+  return residuals;
+}
+
+function product(a: Values, b: Values, weights: Values | null): number {
+  let sum = 0;
+  if (weights === null) {
+    for (let at = 0; at < a.length; at++) {
+      sum += (a[at] as number) * (b[at] as number);
+    }
+  } else {
+    for (let at = 0; at < a.length; at++) {
+      sum += (a[at] as number) * (b[at] as number) * (weights[at] as number);
+    }
+  }
+  return sum;
 }
 
 /** Gauss-Jordan with pivots. */

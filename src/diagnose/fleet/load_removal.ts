@@ -11,6 +11,7 @@
  */
 
 import { dailyLoad, hourly, slopeOf } from "../series/daily_load.js";
+import { firstFrom } from "../series/medians.js";
 import type { Readings } from "../series/readings.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { leastSquares } from "./least_squares.js";
@@ -41,7 +42,8 @@ export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
   if (processes.every(({ requests }) => requests !== null)) {
     return { processes: withoutRequests(processes), by: "requests" };
   }
-  const load = dailyLoad(processes.map(mature), FEWEST_DAYS);
+  const matured = processes.map((process) => hourly(mature(process)));
+  const load = dailyLoad(matured, FEWEST_DAYS);
   if (load === null) {
     return {
       processes: processes.map((process) => ({ process, rss: process.rss, work: null })),
@@ -49,9 +51,9 @@ export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
     };
   }
   return {
-    processes: processes.map((process) => {
+    processes: processes.map((process, at) => {
       const { times, values } = process.rss;
-      const share = shareOf(mature(process), load);
+      const share = shareOf(matured[at] as Levels, load);
       const rest = values.map((value, at) => value - share * load(times[at] as number));
       return { process, rss: { times, values: rest }, work: null };
     }),
@@ -60,16 +62,16 @@ export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
 }
 
 function mature({ rss: { times, values }, startedMs }: FleetProcess): Readings {
-  const from = times.findIndex((time) => time >= startedMs + MATURE_MS);
-  return from < 0
-    ? { times: [], values: [] }
-    : { times: times.slice(from), values: values.slice(from) };
+  const from = firstFrom(times, startedMs + MATURE_MS);
+  return { times: times.slice(from), values: values.slice(from) };
 }
 
+/** By hour since 1970. */
+type Levels = ReadonlyMap<number, number>;
+
 /** How much of the service's mean load one process has. */
-function shareOf(readings: Readings, load: (timeMs: number) => number): number {
+function shareOf(levels: Levels, load: (timeMs: number) => number): number {
   const rows: [number, number][] = [];
-  const levels = hourly(readings);
   for (const [hour, level] of levels) {
     const next = levels.get(hour + 1);
     if (next !== undefined) {
@@ -84,17 +86,19 @@ function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
   const courses = processes.map((process) => ({
     process,
     rates: ratesOf(process.requests ?? { times: [], values: [] }),
-    rows: [] as number[][],
+    columns: [[], [], []] as Columns,
     changes: [] as number[],
   }));
-  for (const { process, rates, rows, changes } of courses) {
+  for (const { process, rates, columns, changes } of courses) {
     const levels = hourly(process.rss);
     for (const [hour, level] of levels) {
       const next = levels.get(hour + 1);
       const isMature = hour * HOUR_MS >= process.startedMs + HOUR_MS;
       const [from, to] = [rates((hour + 0.5) * HOUR_MS), rates((hour + 1.5) * HOUR_MS)];
       if (next !== undefined && isMature && from !== null && to !== null) {
-        rows.push([1, to.now - from.now, to.highest - from.highest]);
+        columns[0].push(1);
+        columns[1].push(to.now - from.now);
+        columns[2].push(to.highest - from.highest);
         changes.push(next - level);
       }
     }
@@ -104,12 +108,12 @@ function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
     return processes.map((process) => ({ process, rss: process.rss, work: null }));
   }
   const usual = nonNegative(
-    courses.flatMap(({ rows }) => rows),
+    [0, 1, 2].map((at) => courses.flatMap(({ columns }) => columns[at] as number[])) as Columns,
     all,
   );
-  return courses.map(({ process, rates, rows, changes }) => {
+  return courses.map(({ process, rates, columns, changes }) => {
     const [, byRate, byHighest] =
-      changes.length < FEWEST_OF_OWN ? usual : nonNegative(rows, changes);
+      changes.length < FEWEST_OF_OWN ? usual : nonNegative(columns, changes);
     const { times, values } = process.rss;
     const rest = values.map((value, at) => {
       const rate = rates(times[at] as number);
@@ -133,21 +137,19 @@ function worked(
   });
 }
 
+/** Ones, changes of the rate, and changes of the highest rate. */
+type Columns = [number[], number[], number[]];
+
 /** A constant and two factors that are not negative. */
 function nonNegative(
-  rows: readonly number[][],
+  columns: Columns,
   changes: readonly number[],
 ): readonly [number, number, number] {
-  const factorsOf = (columns: readonly number[]) =>
-    leastSquares(
-      rows.map((row) => columns.map((column) => row[column] as number)),
-      changes,
-    )?.factors;
-  const both = factorsOf([0, 1, 2]);
+  const both = leastSquares(columns, changes)?.factors;
   if (both !== undefined && (both[1] as number) >= 0 && (both[2] as number) >= 0) {
     return both as [number, number, number];
   }
-  const [constant = 0, rate = 0] = factorsOf([0, 1]) ?? [];
+  const [constant = 0, rate = 0] = leastSquares(columns.slice(0, 2), changes)?.factors ?? [];
   return [constant, Math.max(0, rate), 0];
 }
 

@@ -1,4 +1,5 @@
 /** Instances that grow unlike their siblings: one shard, one rank, one host. */
+import { medianOf } from "../series/medians.js";
 import { median, theilSen } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
 import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
@@ -55,7 +56,7 @@ function thinned(times: readonly number[], values: readonly number[]): [number[]
   const size = Math.ceil(times.length / MOST_POINTS);
   const groups = Array.from({ length: Math.ceil(times.length / size) }, (_, i) => i * size);
   return [
-    groups.map((at) => median(times.slice(at, at + size))),
-    groups.map((at) => median(values.slice(at, at + size))),
+    groups.map((at) => medianOf(times, at, Math.min(times.length, at + size))),
+    groups.map((at) => medianOf(values, at, Math.min(times.length, at + size))),
   ];
 }

@@ -42,7 +42,9 @@ export function changeBetween(
     low: level - spread,
     high: level + spread,
   };
-  if (first !== null && now.low > before.rate) {
+  // Of growth that reaches the limit soon, the interval may include zero.
+  const isFaster = now.low > 0 ? now.low > before.rate : now.rate > before.high;
+  if (first !== null && isFaster) {
     return { ...about, kind: "growth" };
   }
   const least = Math.max(LEAST.bytes, LEAST.share * before.level);

@@ -4,6 +4,7 @@ import {
   formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
+import { SHORTEST_WINDOW_MS } from "../series/growth.js";
 import { growthShown } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
@@ -21,7 +22,7 @@ const WEIGHTS: Partial<Record<SiteCourse, number>> = {
 /** A site keeps what it allocates: live blocks of every age, or live bytes that rise during the whole window. */
 export const ageCohorts: Rule = {
   name: "age-cohorts",
-  judge({ suspects, sites, evidence, total }) {
+  judge({ suspects, sites, evidence, total, windowMs }) {
     if (!evidence.sites) {
       return null;
     }
@@ -51,11 +52,15 @@ export const ageCohorts: Rule = {
       (sum, { site, slope }) => sum + (site.place === first.site.place ? slope : 0),
       0,
     );
+    const rate =
+      windowMs < SHORTEST_WINDOW_MS
+        ? ""
+        : `, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of the growth`;
     return {
       says: "leak",
       kind: "python-leak",
       weight: WEIGHTS[first.course] ?? 0.7,
-      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of the growth.`,
+      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}${rate}.`,
       suspects,
     };
   },

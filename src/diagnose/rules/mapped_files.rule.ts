@@ -44,7 +44,8 @@ export const mappedFiles: Rule = {
     const { processes } = observations;
     const grown = processes.filter((process) => process.grows("fileRssBytes"));
     if (grown.length === 0) {
-      return silent("Resident pages of mapped files do not grow.");
+      const known = processes.some((process) => process.readings("fileRssBytes").values.length > 0);
+      return known ? silent("Resident pages of mapped files do not grow.") : null;
     }
     const [worst] = grown.sort(
       (a, b) => b.growth("fileRssBytes").rise - a.growth("fileRssBytes").rise,

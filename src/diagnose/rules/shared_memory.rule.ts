@@ -28,7 +28,10 @@ export const sharedMemory: Rule = {
       };
     }
     if (!left) {
-      return silent("Shared memory does not grow.");
+      const known = processes.some(
+        (process) => process.readings("shmemRssBytes").values.length > 0,
+      );
+      return known ? silent("Shared memory does not grow.") : null;
     }
     // No process maps it any more, and another program may have created it. It is attributed to this program
     // only if there is evidence for that.

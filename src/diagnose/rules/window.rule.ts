@@ -6,11 +6,11 @@ import {
 import type { GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
 import { snapshotDevices, trouble, watchedDevices } from "../causes/devices.js";
 import type { Observations } from "../evidence/observations.js";
+import { SHORTEST_WINDOW_MS } from "../series/growth.js";
 import { adviceById } from "../wording/advice.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
 
-const SHORTEST_MS = 8_000;
 const FEWEST_POINTS = 16;
 /** After this time growth can be distinguished from start-up, and even rare polls yield enough readings. */
 const SETTLED_MS = 60_000;
@@ -60,7 +60,7 @@ export const window: Rule = {
       return silent("Device-allocator figures are reliable even in short windows.");
     }
     const points = target.readings("rssBytes").values.length;
-    if (windowMs >= SHORTEST_MS && points === 0 && evidence.sites) {
+    if (windowMs >= SHORTEST_WINDOW_MS && points === 0 && evidence.sites) {
       const why =
         evidence.selection === undefined
           ? "Memory was not polled"
@@ -69,12 +69,12 @@ export const window: Rule = {
         `${why}; the profile of ${formatDurationBriefly(windowMs)} shows what is kept, from the ages of live allocations.`,
       );
     }
-    if (windowMs >= SHORTEST_MS && points >= FEWEST_POINTS) {
+    if (windowMs >= SHORTEST_WINDOW_MS && points >= FEWEST_POINTS) {
       return silent(
         `${points} readings in ${formatDurationBriefly(windowMs)} are ${observations.total.shape === "short" ? "too few to measure how fast memory grows" : "enough to measure growth"}.`,
       );
     }
-    if (windowMs >= SHORTEST_MS && points > 1) {
+    if (windowMs >= SHORTEST_WINDOW_MS && points > 1) {
       // Readings far apart: as many as are needed, at their distance.
       const neededMs = Math.max(SETTLED_MS, (windowMs * FEWEST_POINTS) / (points - 1));
       return open(

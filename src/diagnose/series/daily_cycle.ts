@@ -1,4 +1,4 @@
-import { dailyLoad } from "./daily_load.js";
+import { dailyLoad, hourly } from "./daily_load.js";
 import type { Readings } from "./readings.js";
 
 const DAY_MS = 24 * 3_600_000;
@@ -12,7 +12,7 @@ const FEWEST_DAYS = 3;
 export function withoutDailyCycle(readings: Readings): Readings {
   const { times, values } = readings;
   const span = (times.at(-1) ?? 0) - (times[0] ?? 0);
-  const load = span < FEWEST_DAYS * DAY_MS ? null : dailyLoad([readings], FEWEST_DAYS - 1);
+  const load = span < FEWEST_DAYS * DAY_MS ? null : dailyLoad([hourly(readings)], FEWEST_DAYS - 1);
   return load === null
     ? readings
     : { times, values: values.map((value, at) => value - load(times[at] as number)) };

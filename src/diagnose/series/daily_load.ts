@@ -17,6 +17,7 @@ const HOUR_MS = 3_600_000;
 const HOURS = 24;
 const FEWEST_HOURS_OF_DAY = 12;
 const MOST_STRENGTH = 4;
+const DAYS_OF_WEEK = 7;
 
 /** Bytes above the quietest hour of the day at a time. */
 export type DailyLoad = (timeMs: number) => number;
@@ -28,9 +29,12 @@ interface Courses {
   readonly changes: readonly number[];
 }
 
-/** null if some hour of the day was seen on fewer than `days` days. */
-export function dailyLoad(processes: readonly Readings[], days: number): DailyLoad | null {
-  const { first, changes } = changesOf(processes.map(hourly));
+/** `processes`: their levels by hour ({@link hourly}). null if some hour of the day was seen on fewer than `days` days. */
+export function dailyLoad(
+  processes: readonly ReadonlyMap<number, number>[],
+  days: number,
+): DailyLoad | null {
+  const { first, changes } = changesOf(processes);
   const byHour = Array.from({ length: HOURS }, () => [] as number[]);
   changes.forEach((change, at) => {
     if (!Number.isNaN(change)) {
@@ -50,14 +54,29 @@ export function dailyLoad(processes: readonly Readings[], days: number): DailyLo
   const course = levels.map((level) => level - least);
   const quiet = levels.indexOf(least);
   const strengths = strengthsOf({ first, changes }, course, quiet);
-  const usualStrength = median([...strengths.values()]);
+  const usualStrength = median([...strengths.values()].map(({ strength }) => strength));
+  const strengthOf = (day: number) => {
+    const before = strengths.get(day - DAYS_OF_WEEK)?.strength ?? usualStrength;
+    const { strength, sure } = strengths.get(day) ?? { strength: 0, sure: 0 };
+    return sure * strength + (1 - sure) * before;
+  };
+  const kept = new Map([...strengths.keys()].map((day) => [day, strengthOf(day)]));
   return (timeMs) => {
     const hours = timeMs / HOUR_MS - 0.5;
     const hour = Math.floor(hours);
     const at = (index: number) => course[((index % HOURS) + HOURS) % HOURS] as number;
     const level = at(hour) + (hours - hour) * (at(hour + 1) - at(hour));
-    return level * (strengths.get(Math.floor((hours - quiet) / HOURS)) ?? usualStrength);
+    return level * (kept.get(Math.floor((hours - quiet) / HOURS)) ?? usualStrength);
   };
+}
+
+interface Strength {
+  readonly strength: number;
+  /**
+   * 1 for a whole day. The rising half of a day alone hardly distinguishes strength from growth, because the course
+   * changes there by nearly the same amount in each hour; then the same day of the week before counts.
+   */
+  readonly sure: number;
 }
 
 /** Least squares of a day's changes on those of the usual course, with a trend. */
@@ -65,7 +84,7 @@ function strengthsOf(
   { first, changes }: Courses,
   course: readonly number[],
   quiet: number,
-): Map<number, number> {
+): Map<number, Strength> {
   const days = new Map<number, [x: number, y: number][]>();
   changes.forEach((change, at) => {
     if (!Number.isNaN(change)) {
@@ -77,10 +96,15 @@ function strengthsOf(
       days.set(day, rows);
     }
   });
-  const strengths = new Map<number, number>();
+  const steps = course.map((level, at) => (course[(at + 1) % HOURS] as number) - level);
+  const most = steps.reduce((sum, step) => sum + step ** 2, 0);
+  const strengths = new Map<number, Strength>();
   for (const [day, rows] of days) {
     if (rows.length >= FEWEST_HOURS_OF_DAY) {
-      strengths.set(day, Math.min(MOST_STRENGTH, Math.max(0, slopeOf(rows))));
+      const mean = rows.reduce((sum, [step]) => sum + step, 0) / rows.length;
+      const seen = rows.reduce((sum, [step]) => sum + (step - mean) ** 2, 0);
+      const strength = Math.min(MOST_STRENGTH, Math.max(0, slopeOf(rows)));
+      strengths.set(day, { strength, sure: most > 0 ? Math.min(1, seen / most) ** 2 : 1 });
     }
   }
   return strengths;
@@ -104,7 +128,7 @@ export function hourly(readings: Readings): Map<number, number> {
   return mediansOf(readings, (time) => Math.floor(time / HOUR_MS));
 }
 
-function changesOf(processes: readonly Map<number, number>[]): Courses {
+function changesOf(processes: readonly ReadonlyMap<number, number>[]): Courses {
   const sums = new Map<number, [sum: number, count: number]>();
   for (const levels of processes) {
     for (const [hour, level] of levels) {

@@ -13,6 +13,7 @@
  *          ____|              none given back: growing
  *     ____|
  */
+import type { Millis } from "../../model/base/units.js";
 import { withoutDailyCycle } from "./daily_cycle.js";
 import { mannKendall } from "./mann_kendall.js";
 import type { Readings } from "./readings.js";
@@ -127,6 +128,20 @@ const UNKNOWN = {
   lastThird: 0,
   z: 0,
 } as const;
+
+/** In a shorter window growth cannot be distinguished from start-up, however many readings it has. */
+export const SHORTEST_WINDOW_MS: Millis = 8000;
+/** The first and the last reading may each be this far from the window's ends. */
+const POLL_MS: Millis = 500;
+
+export function isWindowShort({ times }: Readings): boolean {
+  return (times.at(-1) ?? 0) - (times[0] ?? 0) < SHORTEST_WINDOW_MS - 2 * POLL_MS;
+}
+
+/** Only the levels of a growth whose rate is not known. */
+export function withoutRate({ wholeRise, level, baseline }: Growth): Growth {
+  return { ...UNKNOWN, wholeRise, level, baseline };
+}
 
 /**
  * Whether memory grows with certainty and significantly: the interval of the slope excludes zero by more than

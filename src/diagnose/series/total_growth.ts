@@ -1,7 +1,7 @@
 /** The growth rate of a whole process tree's memory, used by the header, the verdict and the JSON. */
 import type { TimeMs } from "../../model/base/units.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
-import { assessGrowth, type Growth, isFirm } from "./growth.js";
+import { assessGrowth, type Growth, isFirm, isWindowShort, withoutRate } from "./growth.js";
 import { type Readings, readingsOf } from "./readings.js";
 
 export interface TotalGrowth extends Growth {
@@ -20,6 +20,12 @@ export function growthShown(total: TotalGrowth, kept: number): number {
 /** The name of the memory that was measured, as the subject of a sentence. */
 export function memoryName({ metric }: TotalGrowth): string {
   return metric === "rssBytes" ? "RSS" : "Memory of the process tree";
+}
+
+/** Without a rate in a window too short for one, however many readings it has. */
+function growthOf(readings: Readings): Growth {
+  const growth = assessGrowth(readings);
+  return isWindowShort(readings) ? withoutRate(growth) : growth;
 }
 
 /** PSS counts shared memory once; it is polled less often than RSS. */
@@ -44,9 +50,9 @@ export function totalGrowth(
   for (const [metric, fewest] of candidates) {
     const readings = readingsOf(series, metric, endedMs);
     if (readings.values.length >= fewest) {
-      return { metric, readings, ...assessGrowth(readings) };
+      return { metric, readings, ...growthOf(readings) };
     }
   }
   const readings = readingsOf(series, "rssBytes", endedMs);
-  return { metric: "rssBytes", readings, ...assessGrowth(readings) };
+  return { metric: "rssBytes", readings, ...growthOf(readings) };
 }

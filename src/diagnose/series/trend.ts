@@ -24,19 +24,22 @@ const MOST_POINTS = 400;
 export function theilSen(x: readonly number[], y: readonly number[], dependence = 1): Trend {
   const step = Math.max(1, x.length / MOST_POINTS);
   const rows = Array.from({ length: Math.ceil(x.length / step) }, (_, i) => Math.floor(i * step));
-  const slopes: number[] = [];
+  const slopes = new Float64Array((rows.length * (rows.length - 1)) / 2);
+  let pairs = 0;
   if (rows.length >= 3) {
     for (let i = 0; i < rows.length; i++) {
+      const a = rows[i] as number;
+      const [startX, startY] = [x[a] as number, y[a] as number];
       for (let j = i + 1; j < rows.length; j++) {
-        const [a, b] = [rows[i] as number, rows[j] as number];
-        const width = (x[b] as number) - (x[a] as number);
+        const b = rows[j] as number;
+        const width = (x[b] as number) - startX;
         if (width > 0) {
-          slopes.push(((y[b] as number) - (y[a] as number)) / width);
+          slopes[pairs++] = ((y[b] as number) - startY) / width;
         }
       }
     }
   }
-  const sorted = Float64Array.from(slopes).sort();
+  const sorted = slopes.subarray(0, pairs).sort();
   const slope = middleOf(sorted);
   const first = x[0] ?? 0;
   return {
@@ -62,7 +65,7 @@ function interval(
 
 /** 0 for no values. */
 export function median(values: readonly number[]): number {
-  return middleOf(Float64Array.from(values).sort());
+  return middleOf(new Float64Array(values).sort());
 }
 
 function middleOf(sorted: Float64Array): number {

@@ -7,6 +7,7 @@ export function missingEvidence({ sites, holders = [], processes, snapshots }: E
     return []; // a snapshot alone does not show the host's memory
   }
   const hasLedger = processes[0]?.series.values.has("ledger.malloc.used") ?? false;
+  const isSplit = processes[0]?.series.values.has("anonRssBytes") ?? false;
   return [
     ...(sites ? [] : ["No agent ran, so allocation sites are not known."]),
     ...(holders.length > 0
@@ -14,7 +15,7 @@ export function missingEvidence({ sites, holders = [], processes, snapshots }: E
       : [
           "The objects that keep the memory are unknown: holders were not looked up, or the lookup found none.",
         ]),
-    ...(hasLedger || !isPolled
+    ...(hasLedger || !isSplit
       ? []
       : ["No ledger was taken: RSS is split into private, file and shared pages only."]),
   ];

@@ -59,7 +59,10 @@ export function fleetSummary(
       : accused.odd.length === 1
         ? `instance ${accused.odd[0]?.instance} alone`
         : `${accused.odd.length} instances (${accused.odd.map(({ instance }) => instance).join(", ")})`;
-    const line = suspects[0] === undefined ? "" : `, allocated at ${frameText(suspects[0].line)}`;
+    const [suspect] = suspects;
+    const holder =
+      suspect?.holder === undefined ? "" : `, held by ${suspect.holder.path.join(" → ")}`;
+    const line = suspect === undefined ? "" : `, allocated at ${frameText(suspect.line)}${holder}`;
     const next = forecast[0];
     const limit =
       next === undefined || next.msToLimit === 0

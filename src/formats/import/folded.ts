@@ -58,6 +58,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
   const timeMs = file.writtenMs;
   return {
     tool: "folded stacks",
+    precision: "unknown",
     known: value === null ? [] : [value],
     snapshots: [sites.snapshot(timeMs, 0, value === "peak" ? timeMs : 0)],
     tables: sites.tables(),

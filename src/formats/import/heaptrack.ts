@@ -9,7 +9,9 @@
  *     t IP PARENT          a stack               a SIZE STACK      a kind of allocation
  *     + A / - A            an allocation, a free c MS / R PAGES    the time, RSS
  */
+
 import type { StackId, TimeMs } from "../../model/base/units.js";
+import { notOpened } from "../../model/errors/file_errors.js";
 import { Domain } from "../../model/profile/profile.js";
 import { type ForeignFrame, ImportedSites, nativeFrame } from "./imported_sites.js";
 import {
@@ -27,11 +29,26 @@ const NEWEST = 3;
 export const heaptrack: ProfileImporter = {
   name: "heaptrack",
   description: "heaptrack: heaptrack.PROGRAM.PID.gz or .zst, format 1 to 3",
-  recognizes: ({ head }) => /^v [0-9a-f]+ [0-9a-f]+\n[XIAs] /.test(head),
+  recognizes: ({ head }) => /^v [0-9a-f]+ [0-9a-f]+\n[XIAs] /.test(head) || RAW.test(head),
   read,
 };
 
+/** What `heaptrack --raw` records: the executable, then modules (m) instead of strings and instructions. */
+const RAW = /^v [0-9a-f]+(?: [0-9a-f]+)?\n(?:[XIA] .*\n)*[xm] /;
+/** Of a package, as heaptrack prints it. */
+const INTERPRETER = "/usr/lib/heaptrack/libexec/heaptrack_interpret";
+
+/** The command that heaptrack itself prints, for any name of the file. */
+function interpretCommand({ path, packing }: ForeignFile): string {
+  const unpack = { gzip: "gzip -dc", zstd: "zstd -dc", lz4: "lz4 -dc", none: "cat" }[packing];
+  const whole = `${path.replace(/\.(?:gz|zst|lz4)$/, "").replace(/\.raw$/, "")}.interpreted.gz`;
+  return `convert it on the machine that recorded it: ${unpack} < ${path} | ${INTERPRETER} | gzip > ${whole}, then: tidemark import ${whole}`;
+}
+
 function read(file: ForeignFile): ForeignRecording {
+  if (RAW.test(file.head)) {
+    throw notOpened(file.path, "raw data of heaptrack, without symbols", interpretCommand(file));
+  }
   requireLastLine(file.bytes);
   const reader = new HeaptrackReader(file);
   for (const line of linesOf(file.bytes)) {
@@ -141,7 +158,7 @@ class HeaptrackReader {
   recording(): ForeignRecording {
     if (this.#kinds.length === 0) {
       throw new ForeignFault(
-        "it has no allocation: it is cut off, or not yet interpreted by heaptrack",
+        "it has no allocation: it is cut off, or its program ended before the first",
       );
     }
     const endedMs = this.#file.writtenMs;
@@ -167,6 +184,7 @@ class HeaptrackReader {
     const peakMs = startedMs + this.#peakAt;
     return {
       tool: `heaptrack (format ${this.#version})`,
+      precision: "exact",
       known: [
         "live",
         "peak",

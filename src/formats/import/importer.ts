@@ -1,15 +1,19 @@
 /** What a file of `import/` provides to the registry in `src/formats/index.ts`. */
 import { formatCount } from "../../model/base/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import type { ImportedFigure, LineFigures } from "../../model/profile/imported.js";
+import type { ImportedFigure, LineFigures, Precision } from "../../model/profile/imported.js";
 import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../../model/profile/series.js";
+
+/** How the file was compressed. */
+export type Packing = "gzip" | "zstd" | "lz4" | "none";
 
 /** A file of another tool, unpacked. */
 export interface ForeignFile {
   readonly path: string;
   /** The content, without gzip, Zstandard or LZ4. */
   readonly bytes: Buffer;
+  readonly packing: Packing;
   /** The first bytes as latin1, for recognition. */
   readonly head: string;
   /** When the file was written; stands in for times that the format lacks. */
@@ -21,6 +25,7 @@ export interface ForeignRecording {
   /** The tool with the version of its format if it has one: "memray (format 13)". */
   readonly tool: string;
   readonly known: readonly ImportedFigure[];
+  readonly precision: Precision;
   readonly tables: ProfileTables;
   /** Ascending by time; empty if the format has no stacks. */
   readonly snapshots: readonly ProfileSnapshot[];

@@ -4,7 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { Decompress } from "fzstd";
 import { fileNotFound, fileUnusable, tooLarge } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { ForeignFault, type ForeignFile, MOST_CONTENT_BYTES } from "./importer.js";
+import { ForeignFault, type ForeignFile, MOST_CONTENT_BYTES, type Packing } from "./importer.js";
 import { decodeLz4 } from "./lz4.js";
 
 const HEAD_BYTES = 1 << 16;
@@ -15,8 +15,15 @@ const LARGEST_WINDOW = 2 ** 27;
 /** Throws TM-E003 and TM-E004 for the file, TM-E008 if it or its content is too large, ForeignFault if it is damaged. */
 export function readForeignFile(path: string): ForeignFile {
   const { bytes, writtenMs } = readWhole(path);
-  const content = unpack(path, bytes);
-  return { path, bytes: content, head: content.toString("latin1", 0, HEAD_BYTES), writtenMs };
+  const packing = packingOf(bytes);
+  const content = unpack(path, bytes, packing);
+  return {
+    path,
+    bytes: content,
+    packing,
+    head: content.toString("latin1", 0, HEAD_BYTES),
+    writtenMs,
+  };
 }
 
 function readWhole(path: string): { bytes: Buffer; writtenMs: number } {
@@ -52,9 +59,16 @@ function readWhole(path: string): { bytes: Buffer; writtenMs: number } {
   }
 }
 
-function unpack(path: string, bytes: Buffer): Buffer {
+function packingOf(bytes: Buffer): Packing {
   const magic = bytes.length >= 4 ? bytes.readUInt32LE(0) : 0;
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
+    return "gzip";
+  }
+  return magic === 0xfd2fb528 ? "zstd" : magic === 0x184d2204 ? "lz4" : "none";
+}
+
+function unpack(path: string, bytes: Buffer, packing: Packing): Buffer {
+  if (packing === "gzip") {
     try {
       return gunzipSync(bytes, { maxOutputLength: MOST_CONTENT_BYTES });
     } catch (error) {
@@ -64,10 +78,10 @@ function unpack(path: string, bytes: Buffer): Buffer {
       throw new ForeignFault("its gzip data is cut off or damaged");
     }
   }
-  if (magic === 0xfd2fb528) {
+  if (packing === "zstd") {
     return unpackZstandard(path, bytes);
   }
-  if (magic === 0x184d2204) {
+  if (packing === "lz4") {
     return decodeLz4(bytes, () => tooMuch(path));
   }
   return bytes;

@@ -63,6 +63,7 @@ function read(file: ForeignFile): ForeignRecording {
   const endedMs = times.reduce((most, time) => Math.max(most, time));
   return {
     tool: "memory_profiler",
+    precision: "sampled",
     known: ["rss", "time"],
     tables: new ImportedSites({ pid: 0, command, python: "", startedMs }).tables(),
     snapshots: [],
@@ -73,7 +74,9 @@ function read(file: ForeignFile): ForeignRecording {
     lines: [],
     limits: [
       ...(children
-        ? ["The memory of child processes is left out: only the main process is shown."]
+        ? [
+            "The readings of single child processes (mprof run --multiprocess) are left out. With --include-children, RSS is the sum of all processes.",
+          ]
         : []),
     ],
   };

@@ -37,6 +37,7 @@ function read(file: ForeignFile): ForeignRecording {
   const startedMs = file.writtenMs;
   return {
     tool: "objgraph",
+    precision: "unknown",
     known: [],
     tables: new ImportedSites({ pid: 0, command: [], python: "", startedMs }).tables(),
     snapshots: [],

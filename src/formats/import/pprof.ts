@@ -77,6 +77,8 @@ function read(file: ForeignFile): ForeignRecording {
   const found = new Set(types);
   return {
     tool: "pprof",
+    // JAX's buffers are exact; other profilers state their sampling period.
+    precision: stacks.hasDevices ? "exact" : Number(profile.period) > 1 ? "sampled" : "unknown",
     known: [
       ...(["live", "peak", "allocated"] as const).filter((figure) => found.has(figure)),
       ...(found.has("liveObjects") || found.has("allocatedObjects") ? (["objects"] as const) : []),

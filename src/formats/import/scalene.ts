@@ -1,4 +1,5 @@
 /** Profiles of scalene (`scalene run`, JSON): memory by source line. The format has no version. */
+import { formatBytes } from "../../model/base/numbers.js";
 import type { LineFigures } from "../../model/profile/imported.js";
 import { Domain } from "../../model/profile/profile.js";
 import { ImportedSites, pythonFrame } from "./imported_sites.js";
@@ -43,6 +44,7 @@ function read(file: ForeignFile): ForeignRecording {
   const endedMs = startedMs + elapsedMs;
   return {
     tool: "scalene",
+    precision: "sampled",
     known: ["allocated", "time", "python"],
     snapshots: [sites.snapshot(endedMs, elapsedMs, 0)],
     tables: sites.tables(),
@@ -52,12 +54,20 @@ function read(file: ForeignFile): ForeignRecording {
     events: [],
     lines,
     limits: [
-      "Figures are scalene's samples by line; a line's own peak is its highest live memory, at whatever time.",
+      "Figures are scalene's samples by line. A line's own peak is the most that it allocated while no other line did: it may hold more.",
+      ...highestFootprint(profile),
       ...(profile.memory === false
         ? ["Scalene ran without --memory: no memory was measured."]
         : []),
     ],
   };
+}
+
+function highestFootprint(profile: JsonObject): string[] {
+  const most = numberOf(profile.max_footprint_mb) * MIB;
+  return most > 0
+    ? [`The memory of the whole program was at most ${formatBytes(most)}, by scalene.`]
+    : [];
 }
 
 interface ScaleneFile {

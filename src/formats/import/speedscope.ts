@@ -77,6 +77,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
   const timeMs = file.writtenMs;
   return {
     tool: "speedscope",
+    precision: "unknown",
     known: [...known],
     snapshots: [sites.snapshot(timeMs, 0, known.has("peak") ? timeMs : 0)],
     tables: sites.tables(),

@@ -10,25 +10,21 @@ import {
   fitTable,
   GPUS,
   type ModelShape,
-  measureFrom,
-  type PlanOptions,
   type PlanPageDocument,
   type PlanRequest,
   planMemory,
-  planOptions,
-  readJobConfig,
   readLog,
   readModel,
   readVllmLog,
-  withJobConfig,
+  withJobConfigs,
 } from "../../plan/index.js";
 import type { Recording } from "../../recording/types.js";
 import { analyseSnapshot } from "./gpu/gpu_snapshot.js";
 
-/** A model with the options of a plan. */
+/** A model with the request of a plan. */
 export interface Planned {
   readonly model: ModelShape;
-  readonly options: PlanOptions;
+  readonly request: PlanRequest;
   readonly plan: PlanJson;
 }
 
@@ -42,14 +38,13 @@ export function planDocument(
   { withFitTable, configs }: { withFitTable: boolean; configs: readonly string[] },
 ): Planned {
   const model = readModel(path);
-  const request = configs.map(readJobConfig).reduce(withJobConfig, words);
-  const options = planOptions(model, request);
-  const plan = planMemory(model, options);
+  const request = withJobConfigs(words, configs);
+  const plan = planMemory(model, request);
   const gpus = request.gpu === undefined ? GPUS : [request.gpu];
   return {
     model,
-    options,
-    plan: withFitTable ? { ...plan, fitTable: fitTable(model, options, gpus, measureFrom) } : plan,
+    request,
+    plan: withFitTable ? { ...plan, fitTable: fitTable(model, request, gpus) } : plan,
   };
 }
 
@@ -126,17 +121,17 @@ export function planComparedWithRecording(
 
 /** Compares the plan with vLLM's start-up log. @throws TidemarkError TM-E014 if the log has no memory figures */
 export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
-  const log = readVllmLog(readLog(path));
-  if (Object.keys(log).length === 0) {
+  const comparison = compareVllm(plan, readVllmLog(readLog(path)), path);
+  if (comparison === null) {
     throw nothingThere(
       `${path} holds no line of vLLM about memory`,
       "keep the log of its start, at level INFO",
     );
   }
-  return { ...plan, comparison: compareVllm(plan, log, path) };
+  return { ...plan, comparison };
 }
 
-export function planPage({ model, options }: Planned): PlanPageDocument {
+export function planPage({ model, request }: Planned): PlanPageDocument {
   const name = model.name === "" ? model.family : basename(model.name);
-  return { schema: "tidemark.planPage/1", title: `plan ${name}`, model, options };
+  return { schema: "tidemark.planPage/1", title: `plan ${name}`, model, request };
 }

@@ -116,8 +116,8 @@ function importedOf({ meta: { imported } }: Recording): Pick<SummaryJson, "impor
   if (imported === undefined) {
     return {};
   }
-  const { tool, file, unknown } = imported;
-  return { imported: { tool, file, unknown: [...unknown] } };
+  const { tool, file, unknown, precision = "unknown" } = imported;
+  return { imported: { tool, file, unknown: [...unknown], precision } };
 }
 
 function groupsOf(

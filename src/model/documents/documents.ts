@@ -130,6 +130,8 @@ export interface ImportedJson {
   file: string;
   /** Figures that the file does not contain: they are 0 in this document. */
   unknown: ("live" | "peak" | "allocated" | "objects" | "rss" | "time" | "python")[];
+  /** Whether the tool counted each allocation, or took samples, whose errors are then unknown: 0 in this document. */
+  precision: "exact" | "sampled" | "unknown";
 }
 
 export interface SummaryJson {

@@ -51,6 +51,25 @@ export interface FleetSuspectJson extends FleetRateJson {
   stack: FrameJson[];
   /** The frame of the program's own code that names the line. */
   line: FrameJson;
+  /** The object that keeps its memory, as the diagnosis of one of the processes found it. */
+  holder?: FleetHolderJson;
+}
+
+export interface FleetHolderJson {
+  /** From the root down: "module app", "running_stats", "dict[...]". */
+  path: string[];
+  type: string;
+}
+
+/** Of the version that leaks: each instance grows at this rate. */
+export interface FleetLeakJson extends FleetRateJson {
+  /** The version that runs; "": unknown. */
+  version: string;
+  /** The first version that leaks. */
+  since: string;
+  /** Running instances of `version` that leak, and all that run. */
+  affectedInstances: number;
+  runningInstances: number;
 }
 
 /** `tidemark.fleetDiagnosis/1`: what one service's processes show together. */
@@ -65,6 +84,8 @@ export interface FleetDiagnosisJson {
     /** One sentence. */
     summary: string;
   };
+  /** Set if the service leaks. */
+  leak?: FleetLeakJson;
   /** The newest last. */
   versions: FleetVersionJson[];
   /** Set if growth or the level changed with the newest version or the first that grows. */
@@ -87,4 +108,12 @@ export interface FleetDiagnosisJson {
   evidence: { rule: string; says: "leak" | "no leak"; detail: string }[];
   /** What could not be seen, and why. */
   limits: string[];
+}
+
+/** `tidemark.fleetDiagnoses/1`: the diagnoses of all services that ran in a window. */
+export interface FleetDiagnosesJson {
+  schema: "tidemark.fleetDiagnoses/1";
+  window: { startMs: TimeMs; endMs: TimeMs };
+  /** Services that leak first, the one that reaches its limit first on top. */
+  diagnoses: FleetDiagnosisJson[];
 }

@@ -90,9 +90,12 @@ export interface InstanceRowJson {
   msToLimit: Millis;
   verdict: { kind: string; confidence: number; summary: string };
   labels: Record<string, string>;
-  /** Another profiler that sent its profiles: "pyroscope", "otlp" or "datadog". RSS is unknown then. */
+  /**
+   * Another profiler that sent its profiles ("pyroscope", "otlp", "datadog"), or the tool of an imported file without
+   * RSS ("tracemalloc"). RSS is unknown then.
+   */
   source?: string;
-  /** With {@link source}: of its last profile. */
+  /** With {@link source}: of its last profile; absent if it has none. */
   liveBytes?: Bytes;
 }
 

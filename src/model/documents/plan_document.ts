@@ -44,10 +44,15 @@ export interface PlanSavingJson {
   technique: string;
   /** Reduction of `perDeviceBytes`. */
   bytes: Bytes;
+  /** Of engines that give their cache all that is left: tokens, and sequences of the plan's context, that it gains. */
+  addedTokens?: number;
+  addedSequences?: number;
   /** In time or quality. */
   cost: string;
-  /** The option of this command, or the line to change in the program. */
+  /** The options that plan it: added to the command line, they give exactly this figure. */
   change: string;
+  /** The line to change in the program; "" if there is none. */
+  program: string;
 }
 
 export interface PlanFitJson {
@@ -64,8 +69,11 @@ export interface PlanFitJson {
 export interface PlanComparisonJson {
   /** The snapshot or log from which the figure is. */
   file: string;
-  /** Which figures are compared: as torch.cuda counts them, or as the device shows them. */
-  kind: "allocated" | "reserved" | "device";
+  /**
+   * Which figures are compared: `allocated` or `reserved` as torch.cuda counts them, `device` as the device shows them;
+   * of vLLM's log the part of `parts` ("KV cache").
+   */
+  kind: string;
   parts: { part: string; plannedBytes: Bytes; measuredBytes: Bytes; differenceBytes: Bytes }[];
   plannedBytes: Bytes;
   measuredBytes: Bytes;

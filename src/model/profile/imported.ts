@@ -16,6 +16,13 @@ export const IMPORTED_FIGURES = [
 ] as const;
 export type ImportedFigure = (typeof IMPORTED_FIGURES)[number];
 
+/**
+ * Whether the source counted each allocation, or estimated from samples, whose error is then unknown. `unknown`: the
+ * format does not contain it.
+ */
+export const PRECISIONS = ["exact", "sampled", "unknown"] as const;
+export type Precision = (typeof PRECISIONS)[number];
+
 /** Where an imported recording comes from. Its unknown figures are stored as 0 and shown as unknown. */
 export interface ImportedSource {
   /** "memray (format 13)" */
@@ -23,6 +30,8 @@ export interface ImportedSource {
   /** Name of the imported file, without its folder. */
   readonly file: string;
   readonly unknown: readonly ImportedFigure[];
+  /** Absent in recordings of older versions: unknown. */
+  readonly precision?: Precision;
   /** Absent if the source has none. */
   readonly lines?: readonly LineFigures[];
 }
@@ -36,6 +45,26 @@ export interface LineFigures {
   readonly peakBytes: Bytes | null;
   /** Bytes that memcpy and the like copied from this line; null: unknown. */
   readonly copiedBytes: Bytes | null;
+}
+
+/** Whether the standard errors of the figures are known: an exact source has none. */
+export function hasErrors(source: Pick<ImportedSource, "precision"> | undefined): boolean {
+  return source === undefined || source.precision === "exact";
+}
+
+/** The precision of an imported recording: "exact, as counted by tracemalloc". */
+export function precisionText({
+  tool,
+  precision,
+}: Pick<ImportedSource, "tool" | "precision">): string {
+  switch (precision) {
+    case "exact":
+      return `exact, as counted by ${tool}`;
+    case "sampled":
+      return `estimates from samples by ${tool}, with unknown errors`;
+    default:
+      return `imported from ${tool}, with unknown errors`;
+  }
 }
 
 export function isUnknown(source: ImportedSource | undefined, figure: ImportedFigure): boolean {

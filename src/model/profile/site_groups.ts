@@ -1,5 +1,6 @@
 /** Sites grouped for the tables: one row per source location and allocator. */
 import { addAt, float32At, float64At, int32At, uint8At, uint32At } from "../base/columns.js";
+import type { StackId } from "../base/units.js";
 import {
   FrameKind,
   LIFETIME_BUCKETS,
@@ -9,7 +10,7 @@ import {
 
 export interface SiteGroup {
   readonly key: number;
-  /** The innermost Python frame of the stacks; the innermost frame if there is none. */
+  /** The innermost Python frame of the stacks, or the innermost frame; or the one that the caller chose. */
   readonly frame: number;
   readonly domain: number;
   liveBytes: number;
@@ -30,17 +31,18 @@ export interface SiteGroup {
 export const NO_FRAME = -1;
 const DOMAINS = 3;
 
+/** `frameOf`: the frame by which a stack is grouped, or NO_FRAME. */
 export function groupSites(
   tables: ProfileTables,
   snapshot: ProfileSnapshot,
   rows: Uint32Array,
+  frameOf: (stack: StackId) => number = placedFrame(tables),
 ): SiteGroup[] {
   const { sites } = snapshot;
   const cohorts = snapshot.cohorts.length;
   const groups = new Map<number, SiteGroup>();
-  const frameOf = placeFrames(tables);
   for (const row of rows) {
-    const frame = int32At(frameOf, uint32At(sites.stack, row));
+    const frame = frameOf(uint32At(sites.stack, row));
     const domain = uint8At(sites.domain, row);
     const key = (frame + 1) * DOMAINS + domain;
     let group = groups.get(key);
@@ -84,8 +86,8 @@ function emptyGroup(key: number, frame: number, domain: number, cohorts: number)
   };
 }
 
-/** For each stack: its most informative frame. `parent[i] < i`, so one pass is enough. */
-function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
+/** The most informative frame of a stack. `parent[i] < i`, so one pass over the stacks is enough. */
+function placedFrame({ stacks, frames }: ProfileTables): (stack: StackId) => number {
   const place = new Int32Array(stacks.length).fill(NO_FRAME);
   const isPython = new Uint8Array(stacks.length);
   for (let stack = 1; stack < stacks.length; stack++) {
@@ -95,7 +97,7 @@ function placeFrames({ stacks, frames }: ProfileTables): Int32Array {
     place[stack] = inherits ? int32At(place, above) : uint32At(stacks.frame, stack);
     isPython[stack] = own || inherits ? 1 : 0;
   }
-  return place;
+  return (stack) => int32At(place, stack);
 }
 
 /** Median age of the live bytes, in ms; NaN if nothing is live. */

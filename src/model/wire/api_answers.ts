@@ -1,4 +1,5 @@
 /** The JSON answers of a server's API, by the names that its routes use. Their schemas are made from these types. */
+import type { FleetDiagnosesJson } from "../documents/fleet_diagnosis_document.js";
 import type {
   EndpointsJson,
   FleetDiffJson,
@@ -20,6 +21,7 @@ export interface ApiAnswers {
   growing: GrowingJson;
   endpoints: EndpointsJson;
   verdicts: FleetVerdictsJson;
+  diagnoses: FleetDiagnosesJson;
   instance: InstanceAnswer;
   frames: FramesAnswer;
   health: HealthAnswer;

@@ -11,6 +11,7 @@ export const DIFF_PATH = "/api/v1/diff";
 export const GROWING_PATH = "/api/v1/growing";
 export const ENDPOINTS_PATH = "/api/v1/endpoints";
 export const VERDICTS_PATH = "/api/v1/verdicts";
+export const DIAGNOSES_PATH = "/api/v1/diagnoses";
 export const INSTANCE_PATH = "/api/v1/instance";
 export const INSTANCE_REPORT_PATH = "/api/v1/instance/report";
 export const EVENTS_PATH = "/api/v1/events";

@@ -34,6 +34,8 @@ interface AttentionPlace {
   readonly hidden: number;
   /** Where keys and values come from: the input itself, or another tower. */
   readonly source: Tensor;
+  /** Width of the source's rows; absent: `hidden`. */
+  readonly sourceHidden?: number;
   readonly queries: number;
   readonly keys: number;
   readonly dropout: boolean;
@@ -73,10 +75,11 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   const parallel = build.rules.tensorParallel;
   const heads = shape.heads / parallel;
   const kvHeads = Math.max(1, shape.kvHeads / parallel);
+  const sourceHidden = place.sourceHidden ?? hidden;
   const project = (from: Tensor, name: string, outputs: number, bias = shape.bias): Tensor =>
     build.linear(from, {
       name: `${prefix}${name}`,
-      inputs: hidden,
+      inputs: from === x ? hidden : sourceHidden,
       outputs: outputs * parallel,
       bias,
       split: "outputs",

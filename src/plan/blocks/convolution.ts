@@ -30,20 +30,26 @@ function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Tensor {
   const casts = rules.autocast && rules.computeBytes < 4;
   const itemBytes = casts ? rules.computeBytes : x.itemBytes;
   const castsInput = casts && x.itemBytes > itemBytes;
-  const trains = (weights[0] as Parameter).trainable;
   const [made] = tape.op({
     name: shape.name,
     inputs: [x],
     makes: [{ elements: rules.batch * shape.outputs * shape.side ** 2, itemBytes }],
-    saves: trains && !castsInput ? [x] : [],
+    // One formula gives all gradients of a convolution, so its input is kept even if the weight is frozen.
+    saves: castsInput ? [] : [x],
     extraSaved: [
-      castsInput && trains ? x.elements * itemBytes : 0,
+      castsInput ? x.elements * itemBytes : 0,
       casts && rules.weightBytes > itemBytes ? (weights[0] as Parameter).elements * itemBytes : 0,
     ],
     parameters: weights,
     expensive: "matmul",
   });
   return made as Tensor;
+}
+
+/** group_norm: in fp32 under autocast, which batch_norm is not. */
+function groupNorm(build: LayerBuilder, x: Tensor, channels: number, name: string): Tensor {
+  const input = build.rules.autocast ? build.cast(x, 4) : x;
+  return channelNorm(build, input, channels, name);
 }
 
 /** batch_norm and group_norm keep their input and two figures a channel. */
@@ -83,6 +89,20 @@ export function convolutionLayer(build: LayerBuilder, x: Tensor, layer: Convolut
       return residualBlock(build, x, layer);
     case "unet":
       return unetBlock(build, x, layer);
+    case "unet-output":
+      return convolve(build, activated(build, x, layer.inputChannels, "conv_norm_out"), {
+        ...sizes(layer),
+        name: "conv_out",
+        kernel: 3,
+        bias: true,
+      });
+    case "upsample":
+      return convolve(build, enlarged(build, x, layer), {
+        ...sizes(layer),
+        name: "upsample",
+        kernel: 3,
+        bias: true,
+      });
     case "stem": {
       const first = convolve(build, x, { ...sizes(layer), name: "conv", kernel: 7 });
       const normed = channelNorm(build, first, layer.outputChannels, "bn");
@@ -149,14 +169,41 @@ function residualBlock(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer):
   return reluInPlace(build, build.add(inner, shortcut));
 }
 
+/** The image at the output's size, each element repeated. */
+function enlarged(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Tensor {
+  const elements = build.rules.batch * layer.inputChannels * layer.outputSide ** 2;
+  const [made] = build.tape.op({
+    name: "interpolate",
+    inputs: [x],
+    makes: [{ elements, itemBytes: x.itemBytes }],
+  });
+  return made as Tensor;
+}
+
+function activated(build: LayerBuilder, x: Tensor, channels: number, name: string): Tensor {
+  const normed = groupNorm(build, x, channels, name);
+  return build.pointwise("silu", [normed], [normed]);
+}
+
+/** On the way up, a block's input is joined with what the way down left at this size. */
+function joined(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Tensor {
+  const elements = build.rules.batch * layer.inputChannels * layer.inputSide ** 2;
+  if (elements === x.elements) {
+    return x;
+  }
+  const [made] = build.tape.op({
+    name: "cat",
+    inputs: [x],
+    makes: [{ elements, itemBytes: x.itemBytes }],
+  });
+  return made as Tensor;
+}
+
 /** ResnetBlock2D of diffusers: norm, SiLU, convolution, time step, norm, SiLU, convolution. */
-function unetBlock(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Tensor {
+function unetBlock(build: LayerBuilder, from: Tensor, layer: ConvolutionLayer): Tensor {
   const { inputChannels, outputChannels, outputSide: side, conditionSize } = layer;
-  const active = (from: Tensor, channels: number, name: string): Tensor => {
-    const normed = channelNorm(build, from, channels, name);
-    return build.pointwise("silu", [normed], [normed]);
-  };
-  const first = convolve(build, active(x, inputChannels, "norm1"), {
+  const x = joined(build, from, layer);
+  const first = convolve(build, activated(build, x, inputChannels, "norm1"), {
     name: "conv1",
     inputs: inputChannels,
     outputs: outputChannels,
@@ -173,7 +220,7 @@ function unetBlock(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Ten
       build.parameter("time_emb_proj.bias", outputChannels, "vector"),
     ],
   });
-  const second = convolve(build, active(conditioned as Tensor, outputChannels, "norm2"), {
+  const second = convolve(build, activated(build, conditioned as Tensor, outputChannels, "norm2"), {
     name: "conv2",
     inputs: outputChannels,
     outputs: outputChannels,
@@ -195,24 +242,24 @@ function unetBlock(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Ten
   return build.add(shortcut, second);
 }
 
-/** Transformer2DModel: self attention, attention to the text, GEGLU. */
+/** Positions of an encoded prompt (CLIP's text encoder). */
+export const PROMPT_POSITIONS = 77;
+
+/** Transformer2DModel: self attention, attention to the text, GEGLU; or self attention alone. */
 export function unetAttentionLayer(
   build: LayerBuilder,
   x: Tensor,
   layer: UnetAttentionLayer,
+  prompt: Tensor | null,
 ): Tensor {
   const { channels, side, heads, depth, contextSize } = layer;
-  const { tape, rules } = build;
-  tape.part = "attention";
+  build.tape.part = "attention";
   const tokens = side ** 2;
-  const linear = (from: Tensor, name: string): Tensor =>
-    build.linear(from, { name, inputs: channels, outputs: channels, bias: true, group: "other" });
-  const norm = { kind: "layer", bias: true, affine: true } as const;
   const shape = {
     heads,
     kvHeads: heads,
     headSize: channels / heads,
-    bias: false,
+    bias: prompt === null,
     outputBias: true,
     fused: false,
     rotary: false,
@@ -223,78 +270,36 @@ export function unetAttentionLayer(
     scoreBias: "none",
     bidirectional: true,
   } as const;
-  const context = tape.input(rules.batch * TEXT_TOKENS * contextSize, rules.computeBytes);
-  let inner = linear(channelNorm(build, x, channels, "norm"), "proj_in");
+  const place = { shape, hidden: channels, queries: tokens, dropout: false, maskable: false };
+  const toItself = (from: Tensor): Tensor =>
+    attention(build, from, { ...place, source: from, keys: tokens, prefix: "attn1." });
+  if (prompt === null) {
+    return build.add(x, toItself(groupNorm(build, x, channels, "group_norm")));
+  }
+  const toText = (from: Tensor): Tensor =>
+    attention(build, from, {
+      ...place,
+      source: prompt,
+      sourceHidden: contextSize,
+      keys: PROMPT_POSITIONS,
+      prefix: "attn2.",
+    });
+  const linear = (from: Tensor, name: string): Tensor =>
+    build.linear(from, { name, inputs: channels, outputs: channels, bias: true, group: "other" });
+  const norm = { kind: "layer", bias: true, affine: true } as const;
+  const mlp = {
+    width: 4 * channels,
+    gated: true,
+    activation: "gelu",
+    bias: true,
+    fused: true,
+  } as const;
+  let inner = linear(groupNorm(build, x, channels, "norm"), "proj_in");
   for (let block = 0; block < depth; block++) {
-    for (const source of ["self", "text"] as const) {
-      const normed = build.norm(inner, channels, norm);
-      const made =
-        source === "self"
-          ? attention(build, normed, {
-              shape,
-              hidden: channels,
-              source: normed,
-              queries: tokens,
-              keys: tokens,
-              dropout: false,
-              maskable: false,
-              prefix: "attn1.",
-            })
-          : textAttention(build, normed, context, { shape, channels, contextSize, tokens });
-      inner = build.add(inner, made);
+    for (const attend of [toItself, toText]) {
+      inner = build.add(inner, attend(build.norm(inner, channels, norm)));
     }
-    const normed = build.norm(inner, channels, norm);
-    const mlp = {
-      width: 4 * channels,
-      gated: true,
-      activation: "gelu",
-      bias: true,
-      fused: true,
-    } as const;
-    inner = build.add(inner, feedForward(build, normed, channels, mlp));
+    inner = build.add(inner, feedForward(build, build.norm(inner, channels, norm), channels, mlp));
   }
   return build.add(x, linear(inner, "proj_out"));
-}
-
-const TEXT_TOKENS = 77;
-
-/** Keys and values come from rows of another width. */
-function textAttention(
-  build: LayerBuilder,
-  x: Tensor,
-  context: Tensor,
-  {
-    shape,
-    channels,
-    contextSize,
-    tokens,
-  }: {
-    shape: Parameters<typeof attention>[2]["shape"];
-    channels: number;
-    contextSize: number;
-    tokens: number;
-  },
-): Tensor {
-  const { tape } = build;
-  const project = (from: Tensor, name: string, inputs: number): Tensor =>
-    build.linear(from, { name: `attn2.${name}`, inputs, outputs: channels, group: "attention" });
-  const query = project(x, "q_proj", channels);
-  const key = project(context, "k_proj", contextSize);
-  const value = project(context, "v_proj", contextSize);
-  const rows = build.rules.batch * tokens;
-  const [mixed] = tape.op({
-    name: "attention",
-    inputs: [query, key, value],
-    makes: [{ elements: query.elements, itemBytes: query.itemBytes }],
-    saves: [query, key, value, "output"],
-    extraSaved: [rows * shape.heads * 4],
-    expensive: "attention",
-  });
-  return build.linear(mixed as Tensor, {
-    name: "attn2.o_proj",
-    inputs: channels,
-    outputs: channels,
-    bias: true,
-    group: "attention",
-  });
 }

@@ -6,6 +6,7 @@
 import type { HeadShape } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
+import { modulate } from "./modulation.js";
 
 const FP32 = 4;
 /** Chunks of the losses that chunk: torchtune's CEWithChunkedOutputLoss has 8. */
@@ -33,6 +34,13 @@ export function headAndLoss(
     }
     return;
   }
+  if (head.kind === "patches") {
+    const patches = imagePatches(build, x, head, place.hidden);
+    if (rules.training) {
+      loss(build, patches);
+    }
+    return;
+  }
   const rows = head.kind === "class" ? rules.batch : place.rows;
   const width = place.hidden;
   const input = rows * width < x.elements ? tape.slice(x, rows * width) : x;
@@ -54,6 +62,23 @@ export function headAndLoss(
   if (rules.training) {
     loss(build, logits);
   }
+}
+
+/** norm_out, proj_out_1 of the condition, and proj_out_2 of diffusers' DiT. */
+function imagePatches(
+  build: LayerBuilder,
+  x: Tensor,
+  { outputs }: HeadShape,
+  hidden: number,
+): Tensor {
+  const normed = build.norm(x, hidden, { kind: "layer", bias: false, affine: false });
+  return build.linear(modulate(build, normed, { name: "proj_out_1", hidden, factors: 2 }), {
+    name: "proj_out_2",
+    inputs: hidden,
+    outputs,
+    bias: true,
+    group: "other",
+  });
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
 import type { EmbeddingShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
-import { convolutionLayer, unetAttentionLayer } from "./convolution.js";
+import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
 import { headAndLoss } from "./head.js";
 import { LayerBuilder } from "./layer_builder.js";
 import type { BlockRules } from "./rules.js";
@@ -30,6 +30,7 @@ export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoi
         ? other
         : null,
       stage,
+      prompt: promptOf(build, tower),
     });
     other = { output, positions };
     if (last && stage.index === stage.count - 1) {
@@ -43,10 +44,22 @@ export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoi
 }
 
 interface TowerPlace {
+  /** The encoded prompt that the layers of a UNet share; null: there is none. */
+  readonly prompt: Tensor | null;
   readonly model: ModelShape;
   readonly positions: number;
   readonly other: { output: Tensor; positions: number } | null;
   readonly stage: StageChoice;
+}
+
+function promptOf({ tape, rules }: LayerBuilder, { layers }: TowerShape): Tensor | null {
+  const width = Math.max(
+    0,
+    ...layers.map(({ layer }) => (layer.kind === "unet-attention" ? layer.contextSize : 0)),
+  );
+  return width === 0
+    ? null
+    : tape.input(rules.batch * PROMPT_POSITIONS * width, rules.computeBytes);
 }
 
 function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): Tensor {
@@ -138,7 +151,7 @@ function oneLayer(
     case "convolution":
       return convolutionLayer(build, x, layer);
     case "unet-attention":
-      return unetAttentionLayer(build, x, layer);
+      return unetAttentionLayer(build, x, layer, place.prompt);
   }
 }
 

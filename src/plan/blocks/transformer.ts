@@ -4,6 +4,7 @@ import type { Tensor } from "../tape/tape.js";
 import { attention } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { feedForward } from "./mlp.js";
+import { modulate } from "./modulation.js";
 
 export interface LayerPlace {
   readonly hidden: number;
@@ -105,19 +106,8 @@ function modulated(
   if (layer.modulation === 0) {
     return normed;
   }
-  const [shifted] = build.tape.op({
-    name: "modulate",
-    inputs: [normed],
-    makes: [{ elements: normed.elements, itemBytes: normed.itemBytes }],
-    saves: [normed],
-    parameters: [
-      // Each of a layer's two parts has half of the modulation's outputs.
-      build.parameter("modulation", hidden * (layer.modulation / 2) * hidden, "matrix", hidden),
-      build.parameter("modulation.bias", (layer.modulation / 2) * hidden, "vector"),
-    ],
-    pointwise: true,
-  });
-  return shifted as Tensor;
+  // Each of a layer's two parts has half of the modulation's outputs.
+  return modulate(build, normed, { name: "modulation", hidden, factors: layer.modulation / 2 });
 }
 
 /** LayerScale and the gate of DiT multiply a part's output: both factors are kept. */

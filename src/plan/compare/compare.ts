@@ -1,5 +1,5 @@
 /** Compares planned with measured figures, part by part. */
-import { formatBytesBriefly } from "../../model/base/numbers.js";
+import { formatBytesBriefly, formatExactCount } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type {
   PlanComparisonJson,
@@ -52,7 +52,7 @@ const REASONS: Readonly<Record<Group, string>> = {
 
 export interface Measured {
   readonly file: string;
-  readonly kind: PlanComparisonJson["kind"];
+  readonly kind: "allocated" | "reserved" | "device";
   readonly bytes: Bytes;
   /** By the categories of `tidemark gpu`; empty if only the total is known. */
   readonly categories: ReadonlyMap<string, Bytes>;
@@ -122,8 +122,8 @@ function explain(parts: PlanComparisonJson["parts"], difference: Bytes): string 
   return `${largest.part}: ${size} ${less ? "less" : "more"} than planned; likely ${REASONS[largest.part as Group]}`;
 }
 
-/** Compares vLLM's figures with the plan for the same engine. */
-export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanComparisonJson {
+/** Compares vLLM's figures with the plan for the same engine; null if the log has no figure of a part. */
+export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanComparisonJson | null {
   const plannedOf = (...names: PlanPartName[]): Bytes =>
     plan.parts.reduce((sum, { part, bytes }) => sum + (names.includes(part) ? bytes : 0), 0);
   const rows: [string, Bytes, Bytes | undefined][] = [
@@ -131,7 +131,7 @@ export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanCom
     ["activation peak", plannedOf("temporaries"), log.activationBytes],
     ["outside PyTorch", plannedOf("cuda context") + outside(plan), log.otherBytes],
     ["CUDA graphs", plannedOf("cuda graphs"), log.graphBytes],
-    ["KV cache", plannedOf("kv cache", "unused kv cache"), log.cacheBytes],
+    [CACHE, plannedOf("kv cache", "unused kv cache"), cacheOf(plan, log)],
   ];
   const parts = rows.flatMap(([part, planned, measured]) =>
     measured === undefined
@@ -145,13 +145,16 @@ export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanCom
           },
         ],
   );
-  const cache = parts.find(({ part }) => part === "KV cache") ?? parts[0];
-  const plannedBytes = cache?.plannedBytes ?? 0;
-  const measuredBytes = cache?.measuredBytes ?? 0;
+  // vLLM prints no total: the cache, which is what the other parts leave, is compared with the planned one.
+  const main = parts.find(({ part }) => part === CACHE) ?? parts[0];
+  if (main === undefined) {
+    return null;
+  }
+  const { plannedBytes, measuredBytes } = main;
   const error = measuredBytes > 0 ? plannedBytes / measuredBytes - 1 : 0;
   return {
     file,
-    kind: "device",
+    kind: main.part,
     parts,
     plannedBytes,
     measuredBytes,
@@ -159,6 +162,18 @@ export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanCom
     within: Math.abs(error) <= CACHE_TOLERANCE,
     explanation: explainVllm(plan, log, parts),
   };
+}
+
+const CACHE = "KV cache";
+
+/** Versions that print only the number of blocks or tokens: with the plan's bytes of a token. */
+function cacheOf({ serving }: PlanJson, { cacheBytes, cacheTokens }: VllmLog): Bytes | undefined {
+  return (
+    cacheBytes ??
+    (cacheTokens === undefined || serving === undefined
+      ? undefined
+      : cacheTokens * serving.kvBytesPerToken)
+  );
 }
 
 /** The remainder for the cache contains the errors of all other parts. */
@@ -175,6 +190,11 @@ function outside({ parts }: PlanJson): Bytes {
 function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["parts"]): string {
   const { serving } = plan;
   const sentences: string[] = [];
+  if (log.cacheBytes === undefined && log.cacheTokens !== undefined) {
+    sentences.push(
+      `the log gives the cache as ${formatExactCount(log.cacheTokens)} tokens${log.blockTokens === undefined ? "" : `, in blocks of ${log.blockTokens}`}; its bytes are with the plan's ${serving?.kvBytesPerToken ?? 0} B per token`,
+    );
+  }
   if (log.cacheBytes !== undefined && log.cacheBytes <= 0) {
     sentences.push("vLLM had no memory left for its cache: raise --gpu-memory-utilization");
   } else if (log.neededBytes !== undefined && log.requestTokens !== undefined) {
@@ -214,7 +234,7 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
     );
   }
   const [largest] = parts
-    .filter(({ part }) => part !== "KV cache")
+    .filter(({ part }) => part !== CACHE)
     .sort((a, b) => Math.abs(b.differenceBytes) - Math.abs(a.differenceBytes));
   if (largest !== undefined) {
     sentences.push(

@@ -88,6 +88,17 @@ export function gpuNamed(text: string): Gpu | undefined {
         GPUS.find(({ name }) => plain(name).startsWith(wanted)));
 }
 
+/** Whether FlashAttention has kernels for it: from Ampere on, in 16 bits. */
+export function supportsFlash({
+  gpu,
+  dtype,
+}: {
+  readonly gpu: Gpu;
+  readonly dtype: "bf16" | "fp16" | "fp32";
+}): boolean {
+  return !gpu.old && dtype !== "fp32";
+}
+
 /** A device of which only the size is known. */
 export function gpuOfSize(memoryBytes: Bytes): Gpu {
   const recent = GPUS.filter(({ old }) => !old).sort((a, b) => a.memoryBytes - b.memoryBytes);

@@ -2,33 +2,100 @@
  * What a job's own files configure: adapter_config.json of PEFT, configurations of DeepSpeed, of accelerate, and of the
  * Trainer's FSDP. Options of the command line take precedence.
  */
-import { notAModel } from "../../model/errors/plan_errors.js";
-import type { PlanRequest } from "../defaults.js";
+import { badUsage } from "../../model/errors/errors.js";
+import { asOtherFile, notAModel } from "../../model/errors/plan_errors.js";
+import { type PlanRequest, withJobConfig } from "../defaults.js";
 import type { OptimizerName } from "../job/optimizers.js";
 import type { Sharding } from "../job/options.js";
-import { ModelConfig } from "../shape/config.js";
+import { type JsonObject, ModelConfig } from "../shape/config.js";
 import { readBounded, readJson } from "./bounded.js";
 
 const LARGEST_YAML = 2 ** 20;
 
-/** @throws TidemarkError TM-E003, TM-E004, TM-E085 where the file is none of them */
-export function readJobConfig(path: string): Partial<PlanRequest> {
+type Kind = "an adapter" | "DeepSpeed" | "accelerate" | "FSDP";
+
+interface JobConfig {
+  readonly kind: Kind;
+  readonly request: Partial<PlanRequest>;
+}
+
+/**
+ * All files of a job; options of `words` take precedence.
+ * @throws TidemarkError TM-E002 for two files of one kind, TM-E003, TM-E004, TM-E085 where a file is none of them
+ */
+export function withJobConfigs(words: PlanRequest, paths: readonly string[]): PlanRequest {
+  const kinds = new Map<Kind, string>();
+  let request = words;
+  for (const path of paths) {
+    const { kind, request: own } = jobConfig(path);
+    const other = kinds.get(kind);
+    if (other !== undefined) {
+      throw badUsage(`${other} and ${path} both configure ${kind}`, "give one of them");
+    }
+    kinds.set(kind, path);
+    request = withJobConfig(request, own);
+  }
+  return request;
+}
+
+function jobConfig(path: string): JobConfig {
+  try {
+    return readJobConfig(path);
+  } catch (error) {
+    throw asOtherFile(
+      error,
+      "is not a configuration that --config reads",
+      "give an adapter_config.json, or a configuration of DeepSpeed, accelerate or FSDP",
+    );
+  }
+}
+
+function readJobConfig(path: string): JobConfig {
   if (/\.ya?ml$/.test(path)) {
-    return ofAccelerate(path, flatYaml(readBounded(path, LARGEST_YAML).toString("utf8")));
+    const values = flatYaml(readBounded(path, LARGEST_YAML).toString("utf8"));
+    return { kind: "accelerate", request: ofAccelerate(path, values) };
   }
   const config = new ModelConfig(readJson(path), path);
   if (config.has("peft_type")) {
-    return ofAdapter(config);
+    return { kind: "an adapter", request: ofAdapter(config) };
   }
   if (config.has("zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size")) {
-    return ofDeepSpeed(config);
+    const automatic: string[] = [];
+    const values = withoutAuto(config.values, "", automatic);
+    const request = ofDeepSpeed(new ModelConfig(values, path));
+    const note = `${path} leaves "auto" values to the program, here to the other options: ${automatic.join(", ")}`;
+    return {
+      kind: "DeepSpeed",
+      request: automatic.length === 0 ? request : { ...request, notes: [note] },
+    };
   }
   if (config.has(...TRAINER_FSDP)) {
-    return ofTrainerFsdp(config);
+    return { kind: "FSDP", request: ofTrainerFsdp(config) };
   }
   throw notAModel(
     path,
     "it is neither an adapter_config.json nor a configuration of DeepSpeed, accelerate or FSDP",
+  );
+}
+
+/** The Trainer and accelerate replace "auto" by their own settings. @param automatic gets the names of such values */
+function withoutAuto(values: JsonObject, prefix: string, automatic: string[]): JsonObject {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => {
+      if (value === "auto") {
+        automatic.push(`${prefix}${name}`);
+        return [];
+      }
+      const isPart = typeof value === "object" && value !== null && !Array.isArray(value);
+      return [
+        [
+          name,
+          isPart && prefix.length < 200
+            ? withoutAuto(value as JsonObject, `${prefix}${name}.`, automatic)
+            : value,
+        ],
+      ];
+    }),
   );
 }
 
@@ -77,11 +144,8 @@ function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
       : "none";
   const isOn = (name: string): boolean => config.part(name)?.flag(false, "enabled") === true;
   const optimizer = OPTIMIZERS[config.part("optimizer")?.text("type").toLowerCase() ?? ""];
-  // The Trainer replaces "auto".
-  const figure = (name: string): number | undefined =>
-    config.text(name) === "auto" ? undefined : config.optionalSize(name);
-  const batch = figure("train_micro_batch_size_per_gpu");
-  const accumulation = figure("gradient_accumulation_steps");
+  const batch = config.optionalSize("train_micro_batch_size_per_gpu");
+  const accumulation = config.optionalSize("gradient_accumulation_steps");
   return {
     ...(isOn("bf16") ? { dtype: "bf16" as const } : isOn("fp16") ? { dtype: "fp16" as const } : {}),
     ...(stage === 0 ? {} : { sharding: { kind: `zero-${stage as 1 | 2 | 3}`, offload } as const }),
@@ -203,16 +267,4 @@ const TRAINER_FSDP = [
 function wholeOf(text: string | undefined, otherwise: number): number {
   const value = Number(text);
   return Number.isInteger(value) && value >= 1 && value <= 1e6 ? value : otherwise;
-}
-
-/** Options of the command line take precedence over a file's values. */
-export function withJobConfig(request: PlanRequest, config: Partial<PlanRequest>): PlanRequest {
-  return {
-    ...config,
-    ...request,
-    train: { ...config.train, ...request.train },
-    ...(request.sharding === undefined && config.sharding === undefined
-      ? {}
-      : { sharding: { ...config.sharding, ...request.sharding } }),
-  };
 }

@@ -2,8 +2,9 @@
 import { readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileUnusable } from "../../model/errors/errors.js";
-import { noReader, notAModel } from "../../model/errors/plan_errors.js";
+import { asOtherFile, noReader, notAModel } from "../../model/errors/plan_errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
+import { countedParameters } from "../job/options.js";
 import { parameterCount } from "../model_facts.js";
 import type { ModelShape, TowerShape } from "../shape/model_shape.js";
 import { readShape } from "../shape/read_shape.js";
@@ -32,7 +33,11 @@ const LARGEST_LOG = 256 * 2 ** 20;
 
 /** A log as text. @throws TidemarkError TM-E003, TM-E004, TM-E008 */
 export function readLog(path: string): string {
-  return readBounded(path, LARGEST_LOG).toString("utf8");
+  try {
+    return readBounded(path, LARGEST_LOG).toString("utf8");
+  } catch (error) {
+    throw asOtherFile(error, "is not a log", "name the file with the output of vLLM's start");
+  }
 }
 
 function readFolder(folder: string, name: string): ModelShape {
@@ -42,11 +47,22 @@ function readFolder(folder: string, name: string): ModelShape {
   } catch (error) {
     throw fileUnusable(folder, "read", reasonOf(error).message);
   }
-  const tensors = safetensorsOf(folder, names);
+  const found = safetensorsOf(folder, names);
+  const tensors = typeof found === "string" ? null : found;
   if (names.includes("config.json")) {
     const file = join(folder, "config.json");
     const model = readShape(readJson(file), name, file);
-    return tensors === null ? readable(model, file) : withWeightFiles(model, tensors, file);
+    return tensors !== null
+      ? withWeightFiles(model, tensors, file)
+      : typeof found === "string"
+        ? readable(
+            { ...model, remarks: [...model.remarks, `${found}; planned from config.json alone`] },
+            file,
+          )
+        : readable(model, file);
+  }
+  if (typeof found === "string") {
+    throw notAModel(folder, `it holds no config.json, and ${found}`);
   }
   if (tensors !== null) {
     return fromTensors(tensors, name, folder);
@@ -96,7 +112,13 @@ function readGguf(path: string, name: string): ModelShape {
       stored: {
         dtype: "fp16",
         quantization:
-          bytes / parameters < 1.9 ? { dtype: "int4", bytesPerWeight: bytes / parameters } : null,
+          bytes / parameters < 1.9
+            ? {
+                dtype: bytes / parameters < 0.9 ? "int4" : "int8",
+                bytesPerWeight: bytes / parameters,
+              }
+            : null,
+        fileBytes: bytes,
       },
       weightFiles: { parameters, bytes },
     },
@@ -139,7 +161,7 @@ function corrected(model: ModelShape, source: string): ModelShape {
   if (Math.abs(missing) <= SMALL_DIFFERENCE * stored) {
     return model;
   }
-  const remark = `the weight files hold ${(stored / 1e9).toFixed(3)}e9 parameters, the configuration describes ${(planned / 1e9).toFixed(3)}e9`;
+  const remark = `the weight files hold ${countedParameters(stored)} parameters, the configuration describes ${countedParameters(planned)}`;
   if (!model.known && Math.abs(missing) > LARGEST_DIFFERENCE * stored) {
     throw noReader(
       source,

@@ -68,8 +68,11 @@ function tensorOf(path: string, name: string, value: unknown): WeightTensor {
   return { name, dtype, shape, bytes: offsets[1] - offsets[0] };
 }
 
-/** All tensors of a folder: of its index, or of each file. Null where there is none. */
-export function safetensorsOf(folder: string, names: readonly string[]): WeightTensor[] | null {
+/** All tensors of a folder: of its index, or of each file. Null where there is none; a sentence where shards are missing. */
+export function safetensorsOf(
+  folder: string,
+  names: readonly string[],
+): WeightTensor[] | string | null {
   const index = names.find((name) => name.endsWith(".safetensors.index.json"));
   let files = names.filter((name) => name.endsWith(".safetensors"));
   if (index !== undefined) {
@@ -82,8 +85,9 @@ export function safetensorsOf(folder: string, names: readonly string[]): WeightT
       throw notAModel(join(folder, index), "it names a file outside of its folder");
     }
     // Shards that were not downloaded: what is there does not describe the model.
-    if (!listed.every((name) => names.includes(name))) {
-      return null;
+    const missing = listed.filter((name) => !names.includes(name));
+    if (missing.length > 0) {
+      return `${missing.length} of the ${listed.length} weight files that ${index} lists ${missing.length === 1 ? "is" : "are"} missing`;
     }
     files = listed;
   } else if (files.length > 1) {

@@ -92,8 +92,6 @@ export interface ServeOptions {
   /** Tokens of one forward pass (chunked prefill). */
   readonly batchedTokens: number;
   readonly cudaGraphs: boolean;
-  /** The cache is as large as the sequences need, not all that the engine's share leaves. */
-  readonly cacheAsNeeded: boolean;
   readonly attention: AttentionImplementation;
   readonly padded: boolean;
   readonly tensor: number;
@@ -124,7 +122,12 @@ export function bytesOfCompute(dtype: ComputeDType): 2 | 4 {
 /** The quantization: that of the option, otherwise that of the checkpoint. */
 export function quantizationOf(
   model: ModelShape,
-  { quantize, mode, ...options }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method },
+  {
+    quantize,
+    mode,
+    engine,
+    ...options
+  }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method; engine?: Engine },
 ): { dtype: DType; bytesPerWeight: number } | null {
   if (quantize !== null) {
     const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
@@ -133,7 +136,15 @@ export function quantizationOf(
   if (mode === "train" && options.method === "full") {
     return null;
   }
-  return model.stored.quantization;
+  return convertsFile(model, { mode, engine }) ? null : model.stored.quantization;
+}
+
+/** transformers converts the tensors of a GGUF file to a type of torch when it loads them. */
+export function convertsFile(
+  { stored }: ModelShape,
+  { mode, engine }: { readonly mode: PlanOptions["mode"]; readonly engine?: Engine | undefined },
+): boolean {
+  return stored.fileBytes !== undefined && (mode === "train" || engine === "transformers");
 }
 
 /** Devices of the whole job. */
@@ -146,3 +157,12 @@ export function deviceCount(options: PlanOptions): number {
 }
 
 export type { Bytes };
+
+/** "8.030e9", "20.97e6", "512". */
+export function countedParameters(elements: number): string {
+  return elements >= 1e9
+    ? `${(elements / 1e9).toFixed(3)}e9`
+    : elements >= 1e5
+      ? `${(elements / 1e6).toFixed(2)}e6`
+      : String(Math.round(elements));
+}

@@ -9,12 +9,20 @@
  * | tgi | 95 % of what weights and a prefill leave |
  * | llama.cpp | the whole context at start (`-c`), plus a compute buffer for `-ub` 512 tokens |
  */
+import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { PlanJson, PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
+import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
 import { modelTape } from "../blocks/model_tape.js";
 import type { BlockRules } from "../blocks/rules.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
-import { bytesOfCompute, type Engine, quantizationOf, type ServeOptions } from "../job/options.js";
+import {
+  bytesOfCompute,
+  convertsFile,
+  countedParameters,
+  type Engine,
+  quantizationOf,
+  type ServeOptions,
+} from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
@@ -40,14 +48,20 @@ const UNKNOWN_FACTOR = 2.5;
 export interface ServingPlan {
   readonly tape: Tape;
   readonly parts: PlanPartJson[];
-  readonly serving: NonNullable<PlanJson["serving"]>;
+  readonly kvBytesPerToken: Bytes;
+  /** Of an engine that gives its cache all that is left: what that holds. null for others, whose cache grows. */
+  readonly room: CacheRoom | null;
   readonly parameters: number;
-  /** What the caching allocator reserves beside tensors, as a share of them; 0 for engines that reserve by themselves. */
-  readonly gaps: number;
 }
 
-/** @param gaps the share of another plan of the same job; absent: replayed */
-export function planServing(model: ModelShape, options: ServeOptions, gaps?: number): ServingPlan {
+export interface CacheRoom {
+  readonly bytes: Bytes;
+  readonly tokens: number;
+  /** Sequences of `tokens` that it holds at once; Infinity for a model without a cache. */
+  sequencesOf(tokens: number): number;
+}
+
+export function planServing(model: ModelShape, options: ServeOptions): ServingPlan {
   const { tape } = modelTape(model, servingRules(model, options), { index: 0, count: 1 });
   const trace = new AllocationTrace();
   const simulation = simulateStep(
@@ -67,7 +81,9 @@ export function planServing(model: ModelShape, options: ServeOptions, gaps?: num
   const peak = simulation.peak.bytes - tape.cachedBytes + outsideWindows(model, options);
   const stages = options.pipeline;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
-  const weights = tape.parameters.reduce((sum, each) => sum + each.bytes, 0) / stages;
+  const weights =
+    (fileBytes(model, options) ?? tape.parameters.reduce((sum, each) => sum + each.bytes, 0)) /
+    stages;
   const forward = peak + samplerBytes(model, options);
   const parts = [
     part("weights", weights, 0.006 * factor, {
@@ -75,7 +91,7 @@ export function planServing(model: ModelShape, options: ServeOptions, gaps?: num
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
-      formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens${options.engine === "vllm" ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens${samplerBytes(model, options) > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
       source: "lifetimes of all tensors of a prefill",
     }),
   ];
@@ -89,7 +105,7 @@ export function planServing(model: ModelShape, options: ServeOptions, gaps?: num
   }
   const replayed =
     options.engine === "transformers"
-      ? (gaps ?? replayedGaps(tape, trace, options, simulation.peak.bytes))
+      ? replayedGaps(tape, trace, options, simulation.peak.bytes)
       : null;
   return withCache(model, options, { parts, tape, replayed });
 }
@@ -146,13 +162,12 @@ function withCache(
     [...parts, ...allocatorParts(parts, { gpu, threads: 1, outsideBytes: outside })],
     "device",
   ).bytes;
-  const room = Math.max(0, roomOf(options, parts, fixed));
-  const preallocates = fillsDevice(options);
+  const preallocates = fillsDevice(engine);
+  const { bytes: room, formula: roomFormula } = roomOf(options, parts, fixed);
   const perToken = bytesOfNextToken(cache) / options.pipeline;
-  const source = "keys and values of each layer; one latent row with MLA";
   const sketch: PartSketch = {
-    formula: `${options.concurrency} sequences x ${options.context} tokens x ${Math.round(perToken)} B${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`,
-    source,
+    formula: `${counted(options.concurrency, "sequence")} x ${options.context} tokens x ${Math.round(perToken)} B${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`,
+    source: "keys and values of each layer; one latent row with MLA",
   };
   const add = (name: PlanPartName, bytes: Bytes, how: PartSketch): void => {
     if (bytes > 0) {
@@ -160,10 +175,10 @@ function withCache(
     }
   };
   add("kv cache", preallocates ? Math.min(wanted, room) : wanted, sketch);
-  if (preallocates) {
+  if (preallocates && perToken > 0) {
     add("unused kv cache", room - Math.min(wanted, room), {
-      formula: `${(options.utilization * 100).toFixed(0)} % of the device, less all parts above`,
-      source: `${engine} gives the remaining memory to the cache`,
+      formula: `${roomFormula}, less the cache above`,
+      source: `${engine} gives its cache all memory that is left of its share`,
     });
   }
   const all = [
@@ -178,66 +193,54 @@ function withCache(
       },
     ),
   ];
-  const available = preallocates ? room : Math.max(0, gpu.memoryBytes - fixed);
   return {
     tape,
     parts: all,
-    gaps: replayed ?? 0,
+    kvBytesPerToken: Math.round(perToken),
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
-    serving: {
-      engine,
-      kvBytesPerToken: Math.round(perToken),
-      kvTokens: perToken > 0 ? Math.floor(available / perToken / block) * block : 0,
-      maxConcurrency: oneSequence > 0 ? Math.floor(available / oneSequence) : 0,
-      longestContext: longestContext(
-        available,
-        (tokens) => bytesOfSequence(cache, tokens, block) / options.pipeline,
-      ),
-      utilization: options.utilization,
-    },
+    room: preallocates
+      ? {
+          bytes: room,
+          tokens: perToken > 0 ? Math.floor(room / perToken / block) * block : 0,
+          sequencesOf: (tokens) => {
+            const one = bytesOfSequence(cache, tokens, block) / options.pipeline;
+            return one > 0 ? Math.floor(room / one) : Number.POSITIVE_INFINITY;
+          },
+        }
+      : null,
   };
 }
 
-/** Engines that give their cache all that is left. */
-export function fillsDevice({ engine, cacheAsNeeded }: ServeOptions): boolean {
-  return !cacheAsNeeded && engine !== "transformers" && engine !== "llama.cpp";
+function counted(count: number, what: string): string {
+  return `${count} ${count === 1 ? what : `${what}s`}`;
 }
 
-/** The memory that the engine gives to its cache. */
+/** Engines that give their cache all that is left. */
+function fillsDevice(engine: Engine): boolean {
+  return engine !== "transformers" && engine !== "llama.cpp";
+}
+
+/** The memory that the engine gives to its cache, and how it comes about. */
 function roomOf(
   { engine, gpu, utilization }: ServeOptions,
   parts: readonly PlanPartJson[],
   fixed: Bytes,
-): Bytes {
+): { bytes: Bytes; formula: string } {
   const share = utilization * gpu.memoryBytes;
-  switch (engine) {
-    case "sglang":
-      return share - (parts.find((each) => each.part === "weights")?.bytes ?? 0);
-    case "tgi":
-      return 0.95 * (gpu.memoryBytes * utilization - fixed);
-    default:
-      return share - fixed;
-  }
+  const weights = parts.find((each) => each.part === "weights")?.bytes ?? 0;
+  const [factor, taken, what] =
+    engine === "sglang"
+      ? ([1, weights, "weights"] as const)
+      : ([engine === "tgi" ? TGI_CACHE_SHARE : 1, fixed, "all other parts"] as const);
+  const left = `${(utilization * 100).toFixed(0)} % of ${formatBytes(gpu.memoryBytes)}, less ${formatBytes(taken)} of ${what}`;
+  return {
+    bytes: Math.max(0, factor * (share - taken)),
+    formula: factor === 1 ? left : `${factor * 100} % of (${left})`,
+  };
 }
 
-const LONGEST = 2 ** 27;
-
-function longestContext(available: Bytes, bytesOf: (tokens: number) => Bytes): number {
-  if (bytesOf(LONGEST) <= available) {
-    return LONGEST;
-  }
-  let low = 0;
-  let high = LONGEST;
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    if (bytesOf(middle) <= available) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
+/** TGI_WIGGLE_ROOM of text-generation-inference: what it leaves of the free memory. */
+const TGI_CACHE_SHARE = 0.95;
 
 export function kvItemBytes({ kvDType, dtype }: ServeOptions): number {
   switch (kvDType) {
@@ -266,14 +269,26 @@ function samplerBytes({ head }: ModelShape, { engine }: ServeOptions): Bytes {
     : 0;
 }
 
+/** Of each device: an engine that reads GGUF keeps each tensor in the file's type. */
+function fileBytes(model: ModelShape, options: ServeOptions): Bytes | undefined {
+  return options.quantize !== null ||
+    convertsFile(model, options) ||
+    model.stored.fileBytes === undefined
+    ? undefined
+    : model.stored.fileBytes / options.tensor;
+}
+
 function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): string {
   const elements = tape.parameters.reduce((sum, each) => sum + each.elements, 0);
   const quantization = quantizationOf(model, options);
+  if (fileBytes(model, options) !== undefined) {
+    return `${countedParameters(elements)} parameters, each tensor in the type of the file`;
+  }
   const words =
     quantization === null
       ? options.dtype
       : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of linear layers`;
-  return `${(elements / 1e9).toFixed(3)}e9 parameters in ${words}`;
+  return `${countedParameters(elements)} parameters in ${words}`;
 }
 
 function servingRules(model: ModelShape, options: ServeOptions): BlockRules {

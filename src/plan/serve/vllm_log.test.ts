@@ -45,6 +45,7 @@ INFO 10-20 10:00:06 distributed_gpu_executor.py:61] Maximum concurrency for 8192
 INFO 10-20 10:00:20 model_runner.py:1523] Graph capturing finished in 14 secs.`;
     expect(readVllmLog(log)).toEqual({
       weightsBytes: 14.9888 * GIB,
+      activationBytes: 16.81 * GIB - 14.9888 * GIB,
       otherBytes: 0.44 * GIB,
       cacheBytes: 53.94 * GIB,
       totalBytes: 79.1 * GIB,
@@ -53,6 +54,22 @@ INFO 10-20 10:00:20 model_runner.py:1523] Graph capturing finished in 14 secs.`;
       blockTokens: 16,
       requestTokens: 8192,
       concurrency: 53.94,
+    });
+  });
+
+  it("reads versions that print the cache only in blocks, and finds the size of a block", () => {
+    const old = `INFO 07-17 23:41:16 model_runner.py:559] Loading model weights took 6.1138 GB
+INFO 07-17 23:41:28 distributed_gpu_executor.py:56] # GPU blocks: 10039, # CPU blocks: 1310`;
+    expect(readVllmLog(old)).toEqual({
+      weightsBytes: 6.1138 * GIB,
+      cacheTokens: 10_039 * 16,
+      blockTokens: 16,
+    });
+    const named = `INFO 03-21 20:15:46 [executor_base.py:111] # cuda blocks: 7191, # CPU blocks: 512
+INFO 03-21 20:15:46 [executor_base.py:116] Maximum concurrency for 4096 tokens per request: 56.18x`;
+    expect(readVllmLog(named)).toMatchObject({ blockTokens: 32, cacheTokens: 7191 * 32 });
+    expect(readVllmLog("kv_cache_utils.py:395] # GPU blocks: 1381")).toMatchObject({
+      cacheTokens: 1381 * 16,
     });
   });
 

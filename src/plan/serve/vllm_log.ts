@@ -9,7 +9,7 @@
  *     model weights take 14.99GiB; non_torch_memory takes 0.09GiB; PyTorch activation peak memory takes 1.23GiB;
  *     the rest of the memory reserved for KV Cache is 54.88GiB.
  *     Available KV cache memory: 54.88 GiB
- *     GPU KV cache size: 449,552 tokens                     (before: "# GPU blocks: 28097, # CPU blocks: 2048")
+ *     GPU KV cache size: 449,552 tokens          (to 0.6 "# GPU blocks: 28097, # CPU blocks: 2048", 0.7 "# cuda blocks: ...")
  *     Maximum concurrency for 131,072 tokens per request: 3.43x
  *     Estimated CUDA graph memory: 0.55 GiB total
  *     Graph capturing finished in 20 secs, took 0.53 GiB
@@ -44,21 +44,30 @@ const DIFFERENCE = `(-?${SIZE.slice(1)}`;
 /** Later lines take precedence, so a log of several starts describes the last one. Empty if no such line is found. */
 export function readVllmLog(text: string): VllmLog {
   const blocks =
-    number(text, /# (?:GPU|CUDA) blocks: (\d+)/g) ?? number(text, /num_gpu_blocks[ =:]+(\d+)/g);
-  const blockTokens = number(text, /block_size[ =:']+(\d+)/g) ?? 16;
+    number(text, /# (?!CPU)\w+ blocks: (\d+)/gi) ?? number(text, /num_gpu_blocks[ =:]+(\d+)/g);
+  const requestTokens =
+    number(text, /Maximum concurrency for ([\d,]+) tokens per request/g) ??
+    number(text, /max seq len \(([\d,]+)\)/g);
+  const concurrency = number(text, /tokens per request: ~?([\d.]+)x/g);
+  const blockTokens =
+    number(text, /block_size[ =:']+(\d+)/g) ??
+    blockOf(blocks, (requestTokens ?? 0) * (concurrency ?? 0));
+  const peak = firstSize(text, `peak_torch_memory=${SIZE}`);
+  const weights = firstSize(
+    text,
+    `model weights take ${SIZE}`,
+    `weights memory: ${SIZE}`,
+    `(?:Model loading|Loading (?:model )?weights) took ${SIZE}`,
+  );
   const tokens = number(text, /(?:GPU )?KV cache size:? ([\d,]+) tokens/g);
   const found: { [Key in keyof VllmLog]: VllmLog[Key] | undefined } = {
-    weightsBytes: firstSize(
-      text,
-      `model weights take ${SIZE}`,
-      `weights memory: ${SIZE}`,
-      `(?:Model loading|Loading (?:model )?weights) took ${SIZE}`,
-    ),
-    activationBytes: firstSize(
-      text,
-      `activation peak memory takes ${SIZE}`,
-      `torch peak memory increase: ${SIZE}`,
-    ),
+    weightsBytes: weights,
+    activationBytes:
+      firstSize(
+        text,
+        `activation peak memory takes ${SIZE}`,
+        `torch peak memory increase: ${SIZE}`,
+      ) ?? (peak === undefined || weights === undefined ? undefined : peak - weights),
     otherBytes: firstSize(
       text,
       `non_torch_memory takes ${DIFFERENCE}`,
@@ -87,14 +96,20 @@ export function readVllmLog(text: string): VllmLog {
     utilization: number(text, /gpu_memory_utilization[ =:'(]+(0?\.\d+|1(?:\.0+)?)/g),
     cacheTokens: tokens ?? (blocks === undefined ? undefined : blocks * blockTokens),
     blockTokens: blocks === undefined ? undefined : blockTokens,
-    requestTokens:
-      number(text, /Maximum concurrency for ([\d,]+) tokens per request/g) ??
-      number(text, /max seq len \(([\d,]+)\)/g),
-    concurrency: number(text, /tokens per request: ~?([\d.]+)x/g),
+    requestTokens,
+    concurrency,
   };
   return Object.fromEntries(
     Object.entries(found).filter(([, value]) => value !== undefined),
   ) as VllmLog;
+}
+
+const USUAL_BLOCK = 16;
+
+/** Versions that print the number of blocks also print how many requests fit, from which the size follows. */
+function blockOf(blocks: number | undefined, tokens: number): number {
+  const exact = blocks === undefined || blocks === 0 ? 0 : tokens / blocks;
+  return [1, 8, 16, 32, 64, 128].find((size) => Math.abs(exact / size - 1) < 0.02) ?? USUAL_BLOCK;
 }
 
 /** The last figure of the first wording that occurs. */

@@ -21,6 +21,20 @@ export interface DecoderShape {
   readonly known: boolean;
 }
 
+/** With RoPE scaling, as vLLM reads it: llama3, longrope and Gemma 3 give the scaled length in max_position_embeddings. */
+function scaled(longest: number, config: ModelConfig): number {
+  const scaling = config.part("rope_scaling") ?? config.part("rope_parameters");
+  const type = scaling?.text("rope_type", "type") ?? "";
+  if (scaling === null || config.family.startsWith("gemma3") || !SCALED.includes(type)) {
+    return longest;
+  }
+  const factor = scaling.fraction(1, "factor");
+  const original = scaling.count(longest, "original_max_position_embeddings");
+  return Math.max(longest, Math.round((type === "yarn" ? original : longest) * factor));
+}
+
+const SCALED = ["linear", "dynamic", "yarn"];
+
 /** @param family another name than the configuration's own `model_type` where its facts apply */
 export function readDecoder(config: ModelConfig, family = config.family): DecoderShape {
   const own = factsOf(family);
@@ -64,7 +78,7 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
       otherParameters: embedded === hidden ? 0 : embedded * hidden,
     },
     head: headOf(config, facts, vocabulary),
-    longest,
+    longest: facts.positions === "learned" ? longest : scaled(longest, config),
     known: own !== null,
   };
 }

@@ -1,8 +1,14 @@
-/** Diffusion models of diffusers: the UNet of Stable Diffusion, and transformers over patches (DiT, PixArt). */
+/** Diffusion models of diffusers: UNets, and DiT, a transformer over patches. */
 import { notAModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { plainAttention, plainLayer } from "./encoder.js";
-import type { ConvolutionLayer, HeadShape, LayerRun, TowerShape } from "./model_shape.js";
+import type {
+  ConvolutionLayer,
+  HeadShape,
+  LayerRun,
+  ModelShape,
+  TowerShape,
+} from "./model_shape.js";
 
 export const NO_HEAD: HeadShape = {
   kind: "none",
@@ -95,7 +101,7 @@ class UnetLayers {
     this.#attend(before, now, levels - 1, true);
     this.#unet(before, before, now);
     this.#up(before, now);
-    this.#convolve("resample", first, config.count(4, "out_channels"), side);
+    this.#convolve("unet-output", first, config.count(4, "out_channels"), side);
     return this.#runs;
   }
 
@@ -110,14 +116,14 @@ class UnetLayers {
       }
       if (level > 0) {
         now *= 2;
-        this.#convolve("resample", size, size, now);
+        this.#convolve("upsample", size, size, now);
       }
     }
   }
 
   #block(inputs: number, outputs: number, side: number, level: number): void {
     this.#unet(inputs, outputs, side);
-    this.#attend(outputs, side, level, this.#kinds[level]?.includes("CrossAttn") === true);
+    this.#attend(outputs, side, level, this.#kinds[level]?.includes("Attn") === true);
   }
 
   #unet(inputs: number, outputs: number, side: number): void {
@@ -144,12 +150,17 @@ class UnetLayers {
     if (!attends) {
       return;
     }
-    const depths = this.#config.sizes("transformer_layers_per_block");
-    const headSizes = this.#config.sizes("attention_head_dim");
-    // diffusers calls the number of heads attention_head_dim.
-    const heads = headSizes[level] ?? this.#config.count(8, "attention_head_dim");
-    if (heads === 0 || channels % heads !== 0) {
-      throw notAModel(this.#config.source, `${heads} heads do not divide ${channels} channels`);
+    const config = this.#config;
+    const isPlain = config.text("_class_name") === "UNet2DModel";
+    const sizes = config.sizes("attention_head_dim");
+    const size = sizes[level] ?? config.count(8, "attention_head_dim");
+    // UNet2DConditionModel calls the number of heads attention_head_dim.
+    const heads = isPlain ? (size === 0 ? 1 : channels / size) : size;
+    if (heads === 0 || !Number.isInteger(heads) || channels % heads !== 0) {
+      throw notAModel(
+        config.source,
+        `attention_head_dim ${size} does not divide ${channels} channels`,
+      );
     }
     this.#runs.push({
       count: 1,
@@ -158,23 +169,31 @@ class UnetLayers {
         channels,
         side,
         heads,
-        depth: Math.min(40, depths[level] ?? this.#config.count(1, "transformer_layers_per_block")),
-        contextSize: this.#config.count(768, "cross_attention_dim"),
+        depth: isPlain
+          ? 0
+          : Math.min(
+              40,
+              config.sizes("transformer_layers_per_block")[level] ??
+                config.count(1, "transformer_layers_per_block"),
+            ),
+        contextSize: isPlain ? 0 : config.count(768, "cross_attention_dim"),
       },
     });
   }
 }
 
-/** DiT and PixArt: patches of the latent image; each layer's norms are shifted and scaled by the condition. */
-export function readDiffusionTransformer(config: ModelConfig): TowerShape {
+/** DiT: patches of the latent image; each layer's norms are shifted and scaled by the condition. */
+export function readDiffusionTransformer(config: ModelConfig): Pick<ModelShape, "towers" | "head"> {
   const heads = config.size("num_attention_heads");
   const hidden = heads * config.size("attention_head_dim");
   const patch = config.count(2, "patch_size") || 1;
   const positions = Math.max(1, Math.floor(config.count(32, "sample_size") / patch)) ** 2;
   const channels = config.count(4, "in_channels");
-  const crosses = config.has("cross_attention_dim");
-  const attention = plainAttention(heads, hidden);
-  return {
+  const layers = config.layers("num_layers");
+  if (config.text("norm_type") !== "ada_norm_zero" || config.has("cross_attention_dim")) {
+    throw notAModel(config.source, "a transformer over patches that is not DiT has no reader");
+  }
+  const tower: TowerShape = {
     ...EMPTY,
     name: "transformer",
     hidden,
@@ -182,21 +201,23 @@ export function readDiffusionTransformer(config: ModelConfig): TowerShape {
     stems: [{ name: "patch_embedding", input: channels * patch ** 2, output: hidden, bias: true }],
     layers: [
       {
-        count: config.layers("num_layers"),
-        layer: plainLayer(attention, 4 * hidden, {
+        count: layers,
+        layer: plainLayer(plainAttention(heads, hidden), 4 * hidden, {
           norm: { kind: "layer", bias: false, affine: false },
           cross: null,
-          modulation: crosses ? 0 : 6,
+          modulation: 6,
           mlp: { width: 4 * hidden, gated: false, activation: "gelu", bias: true, fused: false },
         }),
       },
     ],
-    // The time step's embedding, once for each layer (AdaLayerNormZero), and the classes'.
+    // Each layer embeds the time step and the class by itself; one more class stands for none.
     otherParameters:
-      config.layers("num_layers") *
+      layers *
       (256 * hidden +
         hidden * hidden +
         2 * hidden +
-        config.count(0, "num_embeds_ada_norm") * hidden),
+        (config.count(0, "num_embeds_ada_norm") + 1) * hidden),
   };
+  const outputs = patch ** 2 * (config.count(0, "out_channels") || channels);
+  return { towers: [tower], head: { ...NO_HEAD, kind: "patches", outputs } };
 }

@@ -148,18 +148,26 @@ export interface ConvolutionLayer {
   /** Of the output, in elements along one side. */
   readonly outputSide: number;
   readonly inputSide: number;
-  readonly block: "resnet-bottleneck" | "resnet-basic" | "unet" | "resample" | "stem";
+  readonly block:
+    | "resnet-bottleneck"
+    | "resnet-basic"
+    | "unet"
+    | "resample"
+    | "upsample"
+    | "unet-output"
+    | "stem";
   /** Of the time step's embedding (UNet). */
   readonly conditionSize: number;
 }
 
-/** The transformer inside a UNet level. */
+/** The transformer inside a UNet level, or one attention over its positions. */
 export interface UnetAttentionLayer {
   readonly kind: "unet-attention";
   readonly channels: number;
   readonly side: number;
   readonly heads: number;
   readonly depth: number;
+  /** Width of the text's rows; 0: no text, and attention alone (UNet2DModel). */
   readonly contextSize: number;
 }
 
@@ -199,8 +207,11 @@ export interface TowerShape {
 }
 
 export interface HeadShape {
-  /** `language`: logits of each position; `class`: of each sample; `none`: regression on the output itself. */
-  readonly kind: "language" | "class" | "none";
+  /**
+   * `language`: logits of each position; `class`: of each sample; `patches`: a modulated norm and a matrix, for regression
+   * on each position (DiT); `none`: regression on the output itself.
+   */
+  readonly kind: "language" | "class" | "patches" | "none";
   readonly outputs: number;
   /** Shares the matrix of the token embedding. */
   readonly tied: boolean;
@@ -220,6 +231,8 @@ export interface StoredWeights {
   /** Of everything that is not quantized; null if the configuration does not specify it. */
   readonly dtype: "fp32" | "bf16" | "fp16" | null;
   readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
+  /** Of a GGUF file: bytes of all its tensors, in their own types. Only inference engines use them as they are. */
+  readonly fileBytes?: number;
 }
 
 /** One tensor of a safetensors or GGUF header. */

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { planOptions } from "../defaults.js";
 import { parameterCount } from "../model_facts.js";
 import { planMemory } from "../plan.js";
 import { readShape } from "./read_shape.js";
@@ -22,7 +21,7 @@ describe("published configurations", () => {
   it.each(Object.keys(MODELS))("%s is planned, and its parts add up", (name) => {
     const model = shape((MODELS[name] as (typeof MODELS)[string]).config);
     for (const mode of ["train", "serve"] as const) {
-      const plan = planMemory(model, planOptions(model, { mode }));
+      const plan = planMemory(model, { mode });
       const sum = plan.parts.reduce((total, { bytes }) => total + bytes, 0);
       expect(sum).toBe(plan.perDeviceBytes);
       expect(plan.low).toBeLessThan(plan.perDeviceBytes);
@@ -109,7 +108,7 @@ describe("bytes of one token in the cache", () => {
     ["bert-base", 0],
   ])("%s: %d", (name, bytes) => {
     const model = shape((MODELS[name] as (typeof MODELS)[string]).config);
-    const plan = planMemory(model, planOptions(model, { mode: "serve", dtype: "bf16" }));
+    const plan = planMemory(model, { mode: "serve", dtype: "bf16" });
     expect(plan.model.kvBytesPerToken).toBe(bytes);
   });
 });
@@ -149,7 +148,7 @@ describe("hostile configurations end in one line", () => {
     const known = shape(llama);
     const unknown = shape({ ...llama, model_type: "llama99" });
     const width = (model: typeof known) => {
-      const plan = planMemory(model, planOptions(model, { mode: "train" }));
+      const plan = planMemory(model, { mode: "train" });
       return (plan.high - plan.low) / plan.perDeviceBytes;
     };
     expect(unknown.known).toBe(false);
@@ -163,24 +162,18 @@ describe("division", () => {
     ["--tp 5", { tensor: 5 }, /32 heads cannot be divided over --tp 5/],
     ["--pp 64", { pipeline: 64 }, /32 layers do not fill 64/],
   ])("%s is refused", (_, request, message) => {
-    expect(() => planMemory(model, planOptions(model, { mode: "train", ...request }))).toThrow(
-      message,
-    );
+    expect(() => planMemory(model, { mode: "train", ...request })).toThrow(message);
   });
 
   it("more devices never need more on each", () => {
     const bytes = (devices: number) =>
-      planMemory(model, planOptions(model, { mode: "train", sharding: { kind: "fsdp", devices } }))
-        .perDeviceBytes;
+      planMemory(model, { mode: "train", sharding: { kind: "fsdp", devices } }).perDeviceBytes;
     expect(bytes(8)).toBeLessThan(bytes(4));
     expect(bytes(64)).toBeLessThan(bytes(8));
   });
 
   it("the first pipeline stage holds a microbatch for each stage", () => {
-    const plan = planMemory(
-      model,
-      planOptions(model, { mode: "train", pipeline: 4, train: { accumulation: 8 } }),
-    );
+    const plan = planMemory(model, { mode: "train", pipeline: 4, train: { accumulation: 8 } });
     expect(plan.devices.worstRank).toMatch(/^pipeline stage [03] of 4$/);
   });
 });

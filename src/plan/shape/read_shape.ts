@@ -15,7 +15,7 @@ import {
   readStateSpace,
   STATE_SPACE_FAMILIES,
 } from "./state_space_models.js";
-import { storedWeights } from "./stored_weights.js";
+import { storedWeights, unknownType } from "./stored_weights.js";
 import {
   IMAGE_TOWER_FAMILIES,
   readImageClassifier,
@@ -36,14 +36,15 @@ export function readShape(values: JsonObject, name: string, source: string): Mod
   const read = readerOf(config)(config);
   checkHeads(read.towers, source);
   const family = config.family === "" ? config.text("_class_name") : config.family;
+  const type = unknownType(config);
   return {
     family,
     name,
     known: true,
     stored: storedWeights(config),
     longestSequence: 0,
-    remarks: [],
     ...read,
+    remarks: [...(read.remarks ?? []), ...(type === null ? [] : [type])],
   };
 }
 
@@ -107,14 +108,9 @@ function diffusionReader(kind: string): Reader | null {
   if (/^UNet2D/.test(kind)) {
     return (config) => ({ towers: [readUnet(config)], head: NO_HEAD });
   }
-  if (/Transformer2DModel$|^DiT/.test(kind)) {
-    const known = /^(?:DiT|PixArt|Transformer2D)/.test(kind);
-    return (config) => ({
-      towers: [readDiffusionTransformer(config)],
-      head: NO_HEAD,
-      known: known && !/PixArt/.test(kind),
-      remarks: known ? [] : [`${kind} is planned as a DiT with the sizes of its configuration`],
-    });
+  // The first checkpoints of DiT have the name of the class that diffusers had for all transformers over patches.
+  if (/^(?:DiT)?Transformer2DModel$/.test(kind)) {
+    return readDiffusionTransformer;
   }
   return null;
 }

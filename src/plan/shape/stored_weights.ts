@@ -8,6 +8,16 @@ const DTYPES: Readonly<Record<string, "fp32" | "bf16" | "fp16">> = {
   float16: "fp16",
 };
 
+/** A sentence about a type that is not planned; null if it is one of DTYPES or absent. */
+export function unknownType({ values }: ModelConfig): string | null {
+  const [name, value] = ["torch_dtype", "dtype"]
+    .map((key) => [key, values[key]] as const)
+    .find(([, found]) => found !== undefined && found !== null) ?? ["", "float32"];
+  return typeof value === "string" && value.replace("torch.", "") in DTYPES
+    ? null
+    : `${name} ${JSON.stringify(value)?.slice(0, 60)} is not float32, bfloat16 or float16; the weights count as fp32 unless --dtype is given`;
+}
+
 /** `torch_dtype` (`dtype` of later versions) and `quantization_config`. */
 export function storedWeights(config: ModelConfig): StoredWeights {
   const dtype = DTYPES[config.text("torch_dtype", "dtype").replace("torch.", "")] ?? null;

@@ -4,6 +4,7 @@ import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_docu
 import { allocatorParts, type PartSketch, part } from "../device/allocator.js";
 import { OPTIMIZER_FACTS } from "../job/optimizers.js";
 import type { TrainOptions } from "../job/options.js";
+import { countedParameters } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { TapePart } from "../tape/tape.js";
 import type { DevicePeak } from "./device_peak.js";
@@ -39,7 +40,7 @@ export function trainingParts(
     source: "the configuration's shapes; each matrix counted",
   });
   add("adapters", states.adapters, WIDTHS.weights, {
-    formula: `rank ${options.adapterRank} x (inputs + outputs) of each target: ${counted(states.counts.trainable)} parameters`,
+    formula: `rank ${options.adapterRank} x (inputs + outputs) of each target: ${countedParameters(states.counts.trainable)} parameters`,
     source: "Hu et al., LoRA (2021), section 4.1",
   });
   const gradients = peak.stepIsPeak
@@ -48,7 +49,7 @@ export function trainingParts(
       : states.gradients
     : simulation.peak.gradients;
   add("gradients", gradients, WIDTHS.gradients, {
-    formula: `${counted(states.counts.trainable)} trained parameters in the type of the weights${divided(options)}`,
+    formula: `${countedParameters(states.counts.trainable)} trained parameters in the type of the weights${divided(options)}`,
     source: "torch.autograd: a leaf's gradient has its type",
   });
   add(
@@ -110,10 +111,10 @@ function addActivations(
 function layerWords(saved: ReadonlyMap<TapePart, Bytes>, options: TrainOptions): string {
   const positions = options.batch * options.sequence;
   const shown = [...saved]
-    .filter(([name, bytes]) => name !== "head and loss" && bytes > 0)
+    .filter(([name, bytes]) => name !== "head and loss" && bytes / positions / 1024 >= 0.05)
     .sort((a, b) => b[1] - a[1])
     .map(([name, bytes]) => `${name} ${(bytes / positions / 1024).toFixed(1)} KiB`);
-  return `${positions} tokens; per token in all layers: ${shown.join(", ")}`;
+  return `${positions} tokens${shown.length === 0 ? "" : `; per token in all layers: ${shown.join(", ")}`}`;
 }
 
 function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => boolean): Bytes {
@@ -122,16 +123,16 @@ function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => 
 
 function weightsFormula({ states }: DevicePeak, options: TrainOptions): string {
   const { parameters, quantized } = states.counts;
-  const words = quantized > 0 ? `, of which ${counted(quantized)} are quantized` : "";
+  const words = quantized > 0 ? `, of which ${countedParameters(quantized)} are quantized` : "";
   const rank = options.parallelism.pipeline * options.parallelism.tensor > 1 ? " on this rank" : "";
-  return `${counted(parameters)} parameters${rank}${words}${divided(options)}`;
+  return `${countedParameters(parameters)} parameters${rank}${words}${divided(options)}`;
 }
 
 function optimizerSketch({ states }: DevicePeak, options: TrainOptions): PartSketch {
   const { formula, source } = OPTIMIZER_FACTS[options.optimizer];
   const master = states.master > 0 ? " + 4 B of master weights" : "";
   return {
-    formula: `${counted(states.counts.trainable)} parameters x (${formula}${master})${divided(options)}`,
+    formula: `${countedParameters(states.counts.trainable)} parameters x (${formula}${master})${divided(options)}`,
     source,
   };
 }
@@ -141,8 +142,4 @@ function divided({ parallelism }: TrainOptions): string {
   return kind === "ddp" || devices === 1
     ? ""
     : `; divided by ${kind === "fsdp" ? "FSDP" : kind.replace("zero", "ZeRO")} over ${devices} devices`;
-}
-
-function counted(elements: number): string {
-  return elements >= 1e9 ? `${(elements / 1e9).toFixed(3)}e9` : `${(elements / 1e6).toFixed(2)}e6`;
 }

@@ -15,26 +15,22 @@ import { statesOf } from "./states.js";
 export interface TrainingPlan {
   readonly peak: DevicePeak;
   readonly parts: PlanPartJson[];
-  /** What the caching allocator reserves beside tensors, as a share of them. */
-  readonly gaps: number;
 }
 
-/** @param gaps the share of another plan of the same job, for searches that make many plans; absent: replayed */
-export function planTraining(
-  model: ModelShape,
-  options: TrainOptions,
-  gaps?: number,
-): TrainingPlan {
+export function planTraining(model: ModelShape, options: TrainOptions): TrainingPlan {
+  const peak = trainingPeak(model, options);
+  return { peak, parts: trainingParts(peak, options, { model, gaps: gapsOf(peak, options) }) };
+}
+
+/** The peak of the device that needs most. */
+export function trainingPeak(model: ModelShape, options: TrainOptions): DevicePeak {
   const stages = options.parallelism.pipeline;
   // In 1F1B the first stage has the most microbatches in flight, and the last one the head.
   const candidates =
     stages === 1 ? [0] : [...new Set([0, 1, stages - 1])].filter((index) => index < stages);
-  const peaks = candidates.map((index) => devicePeak(model, options, { index, count: stages }));
-  const peak = peaks.reduce((worst, each) =>
-    each.allocatedBytes > worst.allocatedBytes ? each : worst,
-  );
-  const share = gaps ?? gapsOf(peak, options);
-  return { peak, parts: trainingParts(peak, options, { model, gaps: share }), gaps: share };
+  return candidates
+    .map((index) => devicePeak(model, options, { index, count: stages }))
+    .reduce((worst, each) => (each.allocatedBytes > worst.allocatedBytes ? each : worst));
 }
 
 function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice): DevicePeak {

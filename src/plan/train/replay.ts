@@ -8,6 +8,9 @@ import type { DevicePeak } from "./device_peak.js";
 /** Optimizer states appear at the end of the first step, so that later steps find another layout. */
 const STEPS = 3;
 
+/** A job that needs so many devices' memory on one is not replayed: its figure means nothing but that it is too large. */
+const FAR_BEYOND = 1000;
+
 type Block = ReturnType<CachingAllocator["allocate"]>;
 
 /** The same for one prefill: weights stay, and so do the keys and values that it leaves. */
@@ -29,6 +32,9 @@ export function gapsOfPrefill(
 export function gapsOf(peak: DevicePeak, { gpu }: TrainOptions): number {
   const room = gpu.memoryBytes - gpu.contextBytes - peak.ncclBytes;
   // Near its limit the allocator returns free segments; a job that does not fit is planned without a limit.
+  if (peak.allocatedBytes > FAR_BEYOND * room) {
+    return 0;
+  }
   const limit = peak.allocatedBytes < room ? room : Number.POSITIVE_INFINITY;
   const { allocated, reserved } = replay(peak, limit);
   return allocated > 0 ? reserved / allocated - 1 : 0;

@@ -28,9 +28,18 @@ export function importForeign(path: string, recordingPath: string, options: Impo
   }
 }
 
-function sourceOf(path: string, { tool, known, lines }: ForeignRecording): ImportedSource {
+function sourceOf(
+  path: string,
+  { tool, known, precision, lines }: ForeignRecording,
+): ImportedSource {
   const unknown = IMPORTED_FIGURES.filter((figure) => !known.includes(figure));
-  return { tool, file: basename(path), unknown, ...(lines.length === 0 ? {} : { lines }) };
+  return {
+    tool,
+    file: basename(path),
+    unknown,
+    precision,
+    ...(lines.length === 0 ? {} : { lines }),
+  };
 }
 
 function write(writer: RecordingWriter, foreign: ForeignRecording, imported: ImportedSource): void {

@@ -130,7 +130,11 @@ export async function growing(
     },
     limits: [
       ...(before.total === 0 && after.total === 0
-        ? ["No process has a profile with live bytes in this window."]
+        ? [
+            sources.length === 0
+              ? "No process has a profile with live bytes in this window."
+              : "No process has profiles with live bytes over this window. An imported file describes a single moment: compare two with tidemark diff.",
+          ]
         : []),
       ...(sources.length === 0
         ? []

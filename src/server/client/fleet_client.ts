@@ -1,4 +1,5 @@
 /** The client of a server: `tidemark fleet`. */
+import type { FleetDiagnosesJson } from "../../model/documents/fleet_diagnosis_document.js";
 import type {
   EndpointsJson,
   FleetDiffJson,
@@ -11,6 +12,7 @@ import { nothingThere, oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
 import {
+  DIAGNOSES_PATH,
   DIFF_PATH,
   ENDPOINTS_PATH,
   GROWING_PATH,
@@ -22,6 +24,8 @@ import type { Destination } from "../../recording/sender/post_connection.js";
 import type { Window } from "../../store/index.js";
 
 const PATIENCE_MS = 30_000;
+/** A thousand services take half a minute. */
+const DIAGNOSES_PATIENCE_MS = 180_000;
 
 interface Side {
   readonly selector: string;
@@ -55,6 +59,12 @@ export class FleetClient {
     return this.#get<EndpointsJson>(ENDPOINTS_PATH, window, { service, top: String(top) });
   }
 
+  /** `service`: only this one. Throws TidemarkError. */
+  diagnoses(window: Window, service: string | undefined): Promise<FleetDiagnosesJson> {
+    const parameters: Record<string, string> = service === undefined ? {} : { service };
+    return this.#get<FleetDiagnosesJson>(DIAGNOSES_PATH, window, parameters, DIAGNOSES_PATIENCE_MS);
+  }
+
   /** Throws TidemarkError. */
   verdicts(window: Window): Promise<FleetVerdictsJson> {
     return this.#get<FleetVerdictsJson>(VERDICTS_PATH, window, {});
@@ -75,6 +85,7 @@ export class FleetClient {
     path: string,
     { startMs, endMs }: Window,
     parameters: Readonly<Record<string, string>>,
+    patienceMs = PATIENCE_MS,
   ): Promise<Document> {
     const { url, token } = this.#destination;
     const query = new URLSearchParams({ ...parameters, from: String(startMs), to: String(endMs) });
@@ -83,7 +94,7 @@ export class FleetClient {
     try {
       const response = await fetch(`${url}${path}?${query}`, {
         headers: token === null ? {} : { authorization: `Bearer ${token}` },
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(patienceMs),
         redirect: "error",
       });
       status = response.status;

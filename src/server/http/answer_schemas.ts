@@ -25,6 +25,9 @@ export const ANSWER_SCHEMAS = {
     verdicts: {
       $ref: "#/components/schemas/FleetVerdictsJson",
     },
+    diagnoses: {
+      $ref: "#/components/schemas/FleetDiagnosesJson",
+    },
     instance: {
       $ref: "#/components/schemas/InstanceAnswer",
     },
@@ -332,11 +335,11 @@ export const ANSWER_SCHEMAS = {
         source: {
           type: "string",
           description:
-            'Another profiler that sent its profiles: "pyroscope", "otlp" or "datadog". RSS is unknown then.',
+            'Another profiler that sent its profiles ("pyroscope", "otlp", "datadog"), or the tool of an imported file without RSS ("tracemalloc"). RSS is unknown then.',
         },
         liveBytes: {
           $ref: "#/components/schemas/Bytes",
-          description: "With  {@link  source } : of its last profile.",
+          description: "With  {@link  source } : of its last profile; absent if it has none.",
         },
       },
       required: [
@@ -957,6 +960,435 @@ export const ANSWER_SCHEMAS = {
       required: ["schema", "window", "verdicts"],
       description: "`tidemark.fleet_verdicts/1`: the verdicts of instances.",
     },
+    FleetDiagnosesJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.fleetDiagnoses/1",
+        },
+        window: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        diagnoses: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/FleetDiagnosisJson",
+          },
+          description: "Services that leak first, the one that reaches its limit first on top.",
+        },
+      },
+      required: ["schema", "window", "diagnoses"],
+      description:
+        "`tidemark.fleetDiagnoses/1`: the diagnoses of all services that ran in a window.",
+    },
+    FleetDiagnosisJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.fleetDiagnosis/1",
+        },
+        service: {
+          type: "string",
+        },
+        window: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        verdict: {
+          type: "object",
+          properties: {
+            kind: {
+              $ref: "#/components/schemas/VerdictKind",
+            },
+            confidence: {
+              type: "number",
+              description: "0 to 1.",
+            },
+            summary: {
+              type: "string",
+              description: "One sentence.",
+            },
+          },
+          required: ["kind", "confidence", "summary"],
+        },
+        leak: {
+          $ref: "#/components/schemas/FleetLeakJson",
+          description: "Set if the service leaks.",
+        },
+        versions: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/FleetVersionJson",
+          },
+          description: "The newest last.",
+        },
+        change: {
+          type: "object",
+          properties: {
+            version: {
+              type: "string",
+            },
+            against: {
+              type: "string",
+            },
+            kind: {
+              type: "string",
+              enum: ["growth", "level"],
+              description:
+                '"growth": a regression. "level": the version needs more or less memory, and does not grow faster.',
+            },
+            growth: {
+              $ref: "#/components/schemas/FleetRateJson",
+            },
+            levelBytes: {
+              $ref: "#/components/schemas/Bytes",
+              description: "Level of the new minus that of the old version at the same age.",
+            },
+            low: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            high: {
+              $ref: "#/components/schemas/Bytes",
+            },
+          },
+          required: ["version", "against", "kind", "growth", "levelBytes", "low", "high"],
+          description:
+            "Set if growth or the level changed with the newest version or the first that grows.",
+        },
+        oddInstances: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              instance: {
+                type: "string",
+              },
+              version: {
+                type: "string",
+              },
+              growthBytesPerHour: {
+                type: "number",
+              },
+              low: {
+                type: "number",
+              },
+              high: {
+                type: "number",
+              },
+            },
+            required: ["growthBytesPerHour", "high", "instance", "low", "version"],
+          },
+          description: "Instances that differ from their siblings.",
+        },
+        suspects: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/FleetSuspectJson",
+          },
+        },
+        forecast: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/FleetForecastJson",
+          },
+          description: "Of running instances that grow, the first to reach its limit first.",
+        },
+        evidence: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              rule: {
+                type: "string",
+              },
+              says: {
+                type: "string",
+                enum: ["leak", "no leak"],
+              },
+              detail: {
+                type: "string",
+              },
+            },
+            required: ["rule", "says", "detail"],
+          },
+        },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What could not be seen, and why.",
+        },
+      },
+      required: [
+        "schema",
+        "service",
+        "window",
+        "verdict",
+        "versions",
+        "oddInstances",
+        "suspects",
+        "forecast",
+        "evidence",
+        "limits",
+      ],
+      description: "`tidemark.fleetDiagnosis/1`: what one service's processes show together.",
+    },
+    VerdictKind: {
+      type: "string",
+      enum: [
+        "steady",
+        "warm-up",
+        "cache-plateau",
+        "python-leak",
+        "cycle-garbage",
+        "native-leak",
+        "graph-retention",
+        "allocator-retention",
+        "file-growth",
+        "shm-growth",
+        "child-growth",
+        "copy-on-write",
+        "gpu-leak",
+        "gpu-fragmentation",
+        "gpu-contention",
+        "gpu-capacity",
+        "handle-leak",
+        "out-of-memory",
+        "insufficient-evidence",
+      ],
+    },
+    FleetLeakJson: {
+      type: "object",
+      properties: {
+        growthBytesPerHour: {
+          type: "number",
+        },
+        low: {
+          type: "number",
+        },
+        high: {
+          type: "number",
+        },
+        version: {
+          type: "string",
+          description: 'The version that runs; "": unknown.',
+        },
+        since: {
+          type: "string",
+          description: "The first version that leaks.",
+        },
+        affectedInstances: {
+          type: "number",
+          description: "Running instances of `version` that leak, and all that run.",
+        },
+        runningInstances: {
+          type: "number",
+        },
+      },
+      required: [
+        "affectedInstances",
+        "growthBytesPerHour",
+        "high",
+        "low",
+        "runningInstances",
+        "since",
+        "version",
+      ],
+      description: "Of the version that leaks: each instance grows at this rate.",
+    },
+    FleetVersionJson: {
+      type: "object",
+      properties: {
+        growthBytesPerHour: {
+          type: "number",
+        },
+        low: {
+          type: "number",
+        },
+        high: {
+          type: "number",
+        },
+        version: {
+          type: "string",
+        },
+        instances: {
+          type: "number",
+          description: "Processes whose readings were used.",
+        },
+        shape: {
+          $ref: "#/components/schemas/FleetShape",
+        },
+        windowMs: {
+          $ref: "#/components/schemas/Millis",
+          description:
+            "The window that decided: 1 h, 6 h, 1 d or 7 d, or less if the version is younger.",
+        },
+        levelBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Median RSS at the end.",
+        },
+      },
+      required: [
+        "growthBytesPerHour",
+        "high",
+        "instances",
+        "levelBytes",
+        "low",
+        "shape",
+        "version",
+        "windowMs",
+      ],
+    },
+    FleetShape: {
+      type: "string",
+      enum: ["leaking", "undecided", "filling", "stepped", "flat", "short"],
+      description: "What a window of a version's processes shows.",
+    },
+    FleetRateJson: {
+      type: "object",
+      properties: {
+        growthBytesPerHour: {
+          type: "number",
+        },
+        low: {
+          type: "number",
+        },
+        high: {
+          type: "number",
+        },
+      },
+      required: ["growthBytesPerHour", "low", "high"],
+      description:
+        "A growth rate with its interval, corrected for the number of services that are judged together.",
+    },
+    FleetSuspectJson: {
+      type: "object",
+      properties: {
+        growthBytesPerHour: {
+          type: "number",
+        },
+        low: {
+          type: "number",
+        },
+        high: {
+          type: "number",
+        },
+        rank: {
+          type: "number",
+        },
+        share: {
+          type: "number",
+          description: "Of the growth of the version's RSS; at most 1.",
+        },
+        liveBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        stack: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/FrameJson",
+          },
+          description: "Leaf first.",
+        },
+        line: {
+          $ref: "#/components/schemas/FrameJson",
+          description: "The frame of the program's own code that names the line.",
+        },
+        holder: {
+          $ref: "#/components/schemas/FleetHolderJson",
+          description:
+            "The object that keeps its memory, as the diagnosis of one of the processes found it.",
+        },
+      },
+      required: [
+        "growthBytesPerHour",
+        "high",
+        "line",
+        "liveBytes",
+        "low",
+        "rank",
+        "share",
+        "stack",
+      ],
+    },
+    FrameJson: {
+      type: "object",
+      properties: {
+        function: {
+          type: "string",
+        },
+        file: {
+          type: "string",
+        },
+        line: {
+          type: "number",
+        },
+        kind: {
+          type: "string",
+          enum: ["python", "native", "mark"],
+        },
+      },
+      required: ["function", "file", "line", "kind"],
+    },
+    FleetHolderJson: {
+      type: "object",
+      properties: {
+        path: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: 'From the root down: "module app", "running_stats", "dict[...]".',
+        },
+        type: {
+          type: "string",
+        },
+      },
+      required: ["path", "type"],
+    },
+    FleetForecastJson: {
+      type: "object",
+      properties: {
+        instance: {
+          type: "string",
+        },
+        version: {
+          type: "string",
+        },
+        msToLimit: {
+          $ref: "#/components/schemas/Millis",
+          description:
+            "Until the limit is reached, at the rate, at its high and at its low end; 0: never at that rate.",
+        },
+        earliestMs: {
+          $ref: "#/components/schemas/Millis",
+        },
+        latestMs: {
+          $ref: "#/components/schemas/Millis",
+        },
+      },
+      required: ["instance", "version", "msToLimit", "earliestMs", "latestMs"],
+    },
     InstanceAnswer: {
       type: "object",
       properties: {
@@ -1045,11 +1477,11 @@ export const ANSWER_SCHEMAS = {
         source: {
           type: "string",
           description:
-            'Another profiler that sent its profiles: "pyroscope", "otlp" or "datadog". RSS is unknown then.',
+            'Another profiler that sent its profiles ("pyroscope", "otlp", "datadog"), or the tool of an imported file without RSS ("tracemalloc"). RSS is unknown then.',
         },
         liveBytes: {
           $ref: "#/components/schemas/Bytes",
-          description: "With  {@link  source } : of its last profile.",
+          description: "With  {@link  source } : of its last profile; absent if it has none.",
         },
       },
       required: [

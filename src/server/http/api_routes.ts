@@ -5,6 +5,7 @@
 import type { ApiAnswers } from "../../model/wire/api_answers.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
 import {
+  DIAGNOSES_PATH,
   DIFF_FIGURES,
   DIFF_PATH,
   DIFF_SCALES,
@@ -173,6 +174,14 @@ export const VERDICTS = route({
   parameters: { ...WINDOW, kind: text("Only verdicts of this kind.") },
   answer: { json: "verdicts" },
 });
+export const DIAGNOSES = route({
+  ...query,
+  path: DIAGNOSES_PATH,
+  summary:
+    "The diagnosis of each service that reported in a window, from all its processes of the two weeks before the window's end: growth by version, odd instances, sites, forecasts. Leaks come first.",
+  parameters: { ...WINDOW, service: text("Only this service.") },
+  answer: { json: "diagnoses" },
+});
 export const INSTANCE = route({
   ...query,
   path: INSTANCE_PATH,
@@ -238,6 +247,7 @@ export const API_ROUTES: readonly ApiRoute[] = [
   GROWING,
   ENDPOINTS,
   VERDICTS,
+  DIAGNOSES,
   INSTANCE,
   INSTANCE_REPORT,
   {

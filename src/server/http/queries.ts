@@ -11,8 +11,10 @@ import { Domain } from "../../model/profile/profile.js";
 import type { ProfileAnswer } from "../../model/wire/services.js";
 import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
+import type { Diagnoses } from "../answers/diagnoses.js";
 import { endpointProfile, endpoints } from "../answers/endpoints.js";
 import {
+  DIAGNOSES,
   DIFF,
   ENDPOINTS,
   GROWING,
@@ -29,6 +31,7 @@ import { valuesIn, windowOf } from "./parameters.js";
 
 export interface QueryParts {
   readonly store: Store;
+  readonly diagnoses: Diagnoses;
   /** The report of a stream as columns. Throws TidemarkError. */
   readonly report: (stream: string) => Promise<object>;
 }
@@ -37,7 +40,7 @@ const zipped = promisify(gzip);
 const MOST_STACKS = 8_192;
 const USUAL_STACKS = 100;
 
-export function addQueries(app: Hono, { store, report }: QueryParts): void {
+export function addQueries(app: Hono, { store, diagnoses, report }: QueryParts): void {
   app.get(SERVICES.path, async (context) => {
     const { steps, ...asked } = valuesIn(context.req.url, SERVICES.parameters);
     return context.json(await store.services(windowOf(asked), steps));
@@ -93,6 +96,10 @@ export function addQueries(app: Hono, { store, report }: QueryParts): void {
   app.get(VERDICTS.path, async (context) => {
     const { kind, ...asked } = valuesIn(context.req.url, VERDICTS.parameters);
     return context.json(await store.verdicts(windowOf(asked), kind));
+  });
+  app.get(DIAGNOSES.path, async (context) => {
+    const { service, ...asked } = valuesIn(context.req.url, DIAGNOSES.parameters);
+    return context.json(await diagnoses.in(windowOf(asked), service));
   });
   app.get(INSTANCE.path, async (context) => {
     const { id } = valuesIn(context.req.url, INSTANCE.parameters);

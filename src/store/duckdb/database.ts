@@ -104,6 +104,10 @@ export class StoreDatabase {
       `CREATE TABLE IF NOT EXISTS verdicts (stream VARCHAR PRIMARY KEY, ts_ms BIGINT, kind VARCHAR, confidence DOUBLE,
         summary VARCHAR, growth DOUBLE, limit_bytes DOUBLE, ms_to_limit DOUBLE)`,
     );
+    // As JSON. An older server that opens this folder does not know the table, and leaves it as it is.
+    await writer.run(
+      "CREATE TABLE IF NOT EXISTS verdict_holders (stream VARCHAR PRIMARY KEY, holders VARCHAR)",
+    );
     if (version === null) {
       await writer.run(`INSERT INTO about VALUES (${STORE_VERSION})`);
     }

@@ -1,4 +1,5 @@
 import type { Pid, TimeMs } from "../../model/base/units.js";
+import { isUnknown } from "../../model/profile/imported.js";
 import { programName } from "../../model/profile/program_name.js";
 import { identityOf } from "../../model/wire/identity.js";
 import type { Recording } from "../../recording/types.js";
@@ -8,7 +9,7 @@ import type { AddRow } from "./schema.js";
 /** A segment begins after its process, and their clocks differ slightly. */
 const CLOCK_SLACK_MS = 1000;
 
-/** Label of a series whose profiles another profiler made: its name. */
+/** Label of a series that another profiler made and that has no RSS: its name. */
 export const SOURCE_LABEL = "tidemark.source";
 
 /** As stored in the column. */
@@ -82,7 +83,7 @@ export class SeriesRows {
       ...identity.labels,
       command: command.join(" "),
       python,
-      [SOURCE_LABEL]: meta.sender?.source ?? "",
+      [SOURCE_LABEL]: sourceOf(meta),
     }).filter(([, value]) => value !== "");
     this.#add(
       "series",
@@ -108,6 +109,10 @@ export class SeriesRows {
     );
     return id;
   }
+}
+
+function sourceOf({ sender, imported }: RecordedSeries["meta"]): string {
+  return sender?.source ?? (isUnknown(imported, "rss") ? (imported?.tool ?? "") : "");
 }
 
 interface AboutSeries {

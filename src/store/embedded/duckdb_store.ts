@@ -6,6 +6,7 @@ import type { StreamItem } from "../../recording/stream_reader.js";
 import { type Day, dayNamed, rowsOf, StoreDatabase, schemaOf } from "../duckdb/database.js";
 import { DayWriter } from "../duckdb/day_writer.js";
 import { MetaStaging } from "../duckdb/meta_staging.js";
+import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
 import { windowProfile } from "../duckdb/queries/profile.js";
 import { seriesAnswer } from "../duckdb/queries/series.js";
@@ -178,6 +179,18 @@ samples without their stack would be lost, but a stack without samples is harmle
     return verdictsDocument(this.#database, window, kind);
   }
 
+  fleetServices(window: Window) {
+    return fleetServices(this.#database, window);
+  }
+
+  fleetEvidence(services: readonly string[], window: Window) {
+    return fleetEvidence(this.#database, services, window);
+  }
+
+  fleetSites(streams: readonly string[], window: Window) {
+    return fleetSites(this.#database, streams, window);
+  }
+
   series(query: SeriesQuery) {
     return seriesAnswer(this.#database, query);
   }
@@ -221,6 +234,10 @@ samples without their stack would be lost, but a stack without samples is harmle
           limit: verdict.limitBytes,
           left: verdict.msToLimit,
         },
+      );
+      await this.#database.metaWriter.run(
+        "INSERT OR REPLACE INTO verdict_holders VALUES ($stream, $holders)",
+        { stream: verdict.stream, holders: JSON.stringify(verdict.holders) },
       );
     });
   }

@@ -6,6 +6,7 @@
  * the mean over a window weighted by time and then summed over processes; allocated bytes are a sum; anything left out
  * of an answer is counted exactly.
  */
+import type { LineHolder, ServiceEvidence, SiteReadings } from "../../diagnose/index.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type {
   FleetVerdictsJson,
@@ -71,6 +72,16 @@ export interface VerdictRow {
   readonly growthBytesPerHour: number;
   readonly limitBytes: Bytes;
   readonly msToLimit: Millis;
+  /** The objects that hold the memory of its suspects' lines. */
+  readonly holders: readonly LineHolder[];
+}
+
+/** A service that reported RSS in a window. */
+export interface ServiceSpan {
+  readonly service: string;
+  readonly processes: number;
+  /** Its last reading. */
+  readonly lastMs: TimeMs;
 }
 
 /** The newest figures of the instances that run, of one service and version. null: none is known. */
@@ -121,6 +132,14 @@ export interface Store {
   instance(stream: string): Promise<InstanceAnswer | null>;
   /** Of the instances that ran in the window. `kind`: only of this kind. */
   verdicts(window: Window, kind: string | undefined): Promise<FleetVerdictsJson>;
+  fleetServices(window: Window): Promise<ServiceSpan[]>;
+  /** For the fleet's diagnosis: the processes of services that reported RSS in the window, without their sites. */
+  fleetEvidence(services: readonly string[], window: Window): Promise<ServiceEvidence[]>;
+  /** By stream: live bytes by line. */
+  fleetSites(
+    streams: readonly string[],
+    window: Window,
+  ): Promise<ReadonlyMap<string, readonly SiteReadings[]>>;
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
   /** Names of labels that the series have, ascending. */

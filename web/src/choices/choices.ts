@@ -9,9 +9,17 @@ import { EVERY_ROW, type RowCondition } from "../../../src/model/profile/row_fil
 const TABS = ["flame", "sites", "ages", "lifetimes", "processes", "diagnosis", "source"] as const;
 export type Tab = (typeof TABS)[number];
 
-/** Documents without a verdict have no diagnosis tab, and those without source text no source tab. */
-export function tabsOf({ diagnosis, sources }: ReportDocument): readonly Tab[] {
-  const absent = { diagnosis: diagnosis === undefined, source: sources === undefined };
+/**
+ * Documents without a verdict have no diagnosis tab, those without source text no source tab. Files of other tools
+ * contain neither ages nor lifetimes.
+ */
+export function tabsOf({ diagnosis, sources, summary }: ReportDocument): readonly Tab[] {
+  const absent = {
+    ages: summary.imported !== undefined,
+    lifetimes: summary.imported !== undefined,
+    diagnosis: diagnosis === undefined,
+    source: sources === undefined,
+  };
   return TABS.filter((tab) => !(tab in absent) || !absent[tab as keyof typeof absent]);
 }
 
@@ -67,7 +75,7 @@ export function firstChoices(at: number, imported: SummaryJson["imported"]): Cho
     filter: EVERY_ROW,
     reversed: false,
     rootsBelow: false,
-    colourMode: "allocator",
+    colourMode: isUnknown(imported, "python") ? "file" : "allocator",
     differenceWidth: "growth",
     search: "",
   };

@@ -62,6 +62,7 @@ export function DiagnosisPanel({ page }: { page: DiagnosisPage }) {
 function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
   const { verdict, growth, window } = diagnosis;
   const { bytesPerHour, low, high, limitBytes, msToLimit, bytesPerStep } = growth;
+  const isMeasured = low !== 0 || high !== 0 || verdict.kind !== "insufficient-evidence";
   return (
     <section className={`verdict verdict-${moodOf(verdict.kind)}`} aria-label="Verdict">
       <p className="verdict-kind">
@@ -85,8 +86,12 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
       <dl className="verdict-figures">
         <Figure
           name="Growth"
-          value={formatGrowth(bytesPerHour)}
-          note={`95 % interval ${formatGrowth(low)} to ${formatGrowth(high)}`}
+          value={isMeasured ? formatGrowth(bytesPerHour) : "–"}
+          note={
+            isMeasured
+              ? `95 % interval ${formatGrowth(low)} to ${formatGrowth(high)}`
+              : "not measured"
+          }
         />
         {bytesPerStep !== undefined && (
           <Figure name="A step" value={formatBytes(bytesPerStep)} note="of the program's work" />

@@ -3,6 +3,7 @@
 import { useMemo, useState } from "react";
 import { addAt, float64At, uint8At, uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { hasErrors, type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
 import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { type Choices, isObjects } from "../choices/choices.js";
 import { formatBytes, formatCount, formatShare, formatSignedBytes } from "../format/numbers.js";
@@ -55,6 +56,9 @@ function Selected({
   const measure = (amount: number) =>
     isObjects(choices.value) ? formatCount(amount) : formatBytes(amount);
   const before = totalBefore?.[node];
+  const { imported } = report.summary;
+  const known = (figure: ImportedFigure, text: string) =>
+    isUnknown(imported, figure) ? "unknown" : text;
 
   return (
     <aside className="details" id="flame-selected" aria-live="polite">
@@ -67,7 +71,9 @@ function Selected({
       {words && <Source words={words} />}
       <p className="details-main">
         <b data-testid="selected-value">{measure(float64At(total, node))}</b>
-        {variance && <span> ± {formatBytes(Math.sqrt(float64At(variance, node)))}</span>}
+        {variance && hasErrors(imported) && (
+          <span> ± {formatBytes(Math.sqrt(float64At(variance, node)))}</span>
+        )}
         <span className="share">{formatShare(float64At(total, node) / whole)}</span>
       </p>
       {before !== undefined && (
@@ -86,13 +92,13 @@ function Selected({
             name={choices.reversed ? "ends here" : "itself"}
             value={measure(float64At(own, node))}
           />
-          <Row name="live" value={formatBytes(totals.liveBytes)} />
-          <Row name="at peak" value={formatBytes(totals.peakBytes)} />
-          <Row name="allocated" value={formatBytes(totals.allocatedBytes)} />
-          <Row name="live objects" value={formatCount(totals.liveObjects)} />
+          <Row name="live" value={known("live", formatBytes(totals.liveBytes))} />
+          <Row name="at peak" value={known("peak", formatBytes(totals.peakBytes))} />
+          <Row name="allocated" value={known("allocated", formatBytes(totals.allocatedBytes))} />
+          <Row name="live objects" value={known("objects", formatCount(totals.liveObjects))} />
         </tbody>
       </table>
-      <DomainSplit parts={totals.byDomain} />
+      {!isUnknown(imported, "python") && <DomainSplit parts={totals.byDomain} />}
       {position > 0 && (
         <button type="button" className="button" onClick={zoom}>
           Zoom to it

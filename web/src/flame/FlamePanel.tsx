@@ -5,6 +5,7 @@ import { uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { type Choices, type Choose, isObjects } from "../choices/choices.js";
+import { noSamples } from "../format/absent.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { framesMatching } from "../frames/frameNames.js";
 import type { Theme } from "../theme/theme.js";
@@ -30,11 +31,7 @@ interface FlamePanelProps {
 
 export function FlamePanel(props: FlamePanelProps) {
   if (props.snapshot === null) {
-    return (
-      <p className="empty">
-        No samples: this program was not profiled, or it allocated less than a sampling period.
-      </p>
-    );
+    return <p className="empty">{noSamples(props.report.summary.imported)}</p>;
   }
   return <FlameGraphView {...props} snapshot={props.snapshot} />;
 }

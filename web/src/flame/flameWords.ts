@@ -2,6 +2,7 @@
 import { uint32At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { type Choices, isObjects, knownValues } from "../choices/choices.js";
+import { noSamples } from "../format/absent.js";
 import { frameWords } from "../frames/frameNames.js";
 import type { FlameGraph } from "./flameGraph.js";
 
@@ -43,10 +44,9 @@ export function emptyWords(report: ReportDocument, choices: Choices, compared: b
     return `No ${describe(choices)} pass these filters.`;
   }
   const { imported } = report.summary;
-  if (imported !== undefined && knownValues(imported).figures.length === 0) {
-    return `${imported.tool} does not record bytes by call stack.`;
-  }
-  return report.summary.agent.samples > 0
-    ? `This snapshot has no ${describe(choices)}.`
-    : "No samples: this program was not profiled, or it allocated less than a sampling period.";
+  const hasProfile =
+    imported === undefined
+      ? report.summary.agent.samples > 0
+      : knownValues(imported).figures.length > 0;
+  return hasProfile ? `This snapshot has no ${describe(choices)}.` : noSamples(imported);
 }

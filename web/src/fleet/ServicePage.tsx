@@ -260,7 +260,9 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     cell: (row) =>
       row.source === undefined
         ? formatBytes(row.rssBytes)
-        : `${formatBytes(row.liveBytes ?? 0)} live`,
+        : row.liveBytes === undefined
+          ? "unknown"
+          : `${formatBytes(row.liveBytes)} live`,
     order: (row) => row.rssBytes,
   },
   {

@@ -1,10 +1,11 @@
-/** The verdicts of all instances that ran in the chosen time. */
+/** The diagnoses of services, and the verdicts of all instances that ran in the chosen time. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";
 import type { FleetVerdictsJson } from "../../../src/model/documents/fleet_document.js";
 import { formatCount, formatDuration } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
+import { DiagnosesPanel } from "./DiagnosesPanel.js";
 import { askVerdicts } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
@@ -17,7 +18,7 @@ type Row = FleetVerdictsJson["verdicts"][number];
 
 export function VerdictsPage({ theme, toggleTheme }: PageProps) {
   const address = useAddress(useNow());
-  const { range, change } = address;
+  const { range, change, search } = address;
   const [, go] = useLocation();
   const query = useQuery({
     queryKey: ["verdicts", range],
@@ -31,6 +32,7 @@ export function VerdictsPage({ theme, toggleTheme }: PageProps) {
   );
   return (
     <Frame path={[["Verdicts", "/verdicts"]]} {...{ theme, toggleTheme }} chosen={address}>
+      <DiagnosesPanel range={range} search={search} wanted={wanted.toLowerCase()} />
       {query.data === undefined ? (
         <Waiting error={query.error} />
       ) : (

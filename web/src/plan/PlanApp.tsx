@@ -1,12 +1,13 @@
 /** The page of a plan: bars by part, sliders that recompute the plan, and what fits on common GPUs. */
 import { useEffect, useMemo, useState } from "react";
-import type { PlanJson } from "../../../src/model/documents/plan_document.js";
+import type { PlanFitJson, PlanJson } from "../../../src/model/documents/plan_document.js";
 import { TidemarkError } from "../../../src/model/errors/errors.js";
+import { type PlanRequest, planOptions, withJobConfig } from "../../../src/plan/defaults.js";
 import { GPUS } from "../../../src/plan/device/gpus.js";
 import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
-import { measureFrom, planMemory } from "../../../src/plan/plan.js";
+import { planMemory } from "../../../src/plan/plan.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { FitTable } from "./FitTable.js";
@@ -17,16 +18,9 @@ import { SavingsTable } from "./SavingsTable.js";
 export function PlanApp({ page }: { page: PlanPageDocument }) {
   const { model } = page;
   const [theme, toggleTheme] = useTheme();
-  const [options, choose] = useState<PlanOptions>(page.options);
-  const made = useMemo(() => planOf(model, options), [model, options]);
-  const resting = useResting(options);
-  const fits = useMemo(() => {
-    try {
-      return fitTable(model, resting, GPUS, measureFrom);
-    } catch {
-      return [];
-    }
-  }, [model, resting]);
+  const [request, choose] = useState(page.request);
+  const made = useMemo(() => planOf(model, request), [model, request]);
+  const fits = useFits(model, useResting(request));
   return (
     <>
       <header className="head">
@@ -42,11 +36,19 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
             {theme === "dark" ? "☀" : "☾"}
           </button>
         </div>
-        {"plan" in made && <Figures plan={made.plan} />}
+        {made.plan !== undefined && <Figures plan={made.plan} />}
       </header>
       <main>
-        <PlanControls options={options} longest={model.longestSequence} onChoose={choose} />
-        {"plan" in made ? (
+        {made.options !== undefined && (
+          <PlanControls
+            options={made.options}
+            longest={model.longestSequence}
+            onChoose={(changes) =>
+              choose(withJobConfig({ ...changes, mode: request.mode }, request))
+            }
+          />
+        )}
+        {made.plan !== undefined ? (
           <>
             <PartBars plan={made.plan} />
             <SavingsTable plan={made.plan} />
@@ -56,14 +58,14 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
             {made.fault}
           </p>
         )}
-        <FitTable rows={fits} isTraining={resting.mode === "train"} />
+        <FitTable rows={fits} isTraining={request.mode === "train"} />
       </main>
       <footer className="foot">Tidemark · computed in this page; nothing is sent anywhere</footer>
     </>
   );
 }
 
-/** The table computes several hundred plans, so it is updated when the sliders stop moving. */
+/** The table takes several hundred plans, so it is updated when the sliders stop moving. */
 const REST_MS = 400;
 
 function useResting<Value>(value: Value): Value {
@@ -75,15 +77,47 @@ function useResting<Value>(value: Value): Value {
   return resting;
 }
 
-function planOf(
-  model: PlanPageDocument["model"],
-  options: PlanOptions,
-): { plan: PlanJson } | { fault: string } {
+/** Rows of one device after the other, so that the page stays responsive. */
+function useFits(model: PlanPageDocument["model"], request: PlanRequest): readonly PlanFitJson[] {
+  const [rows, show] = useState<readonly PlanFitJson[]>([]);
+  useEffect(() => {
+    let found: readonly PlanFitJson[] = [];
+    let timer = 0;
+    const shared = new Map();
+    const next = (index: number): void => {
+      timer = window.setTimeout(() => {
+        try {
+          found = [...found, ...fitTable(model, request, GPUS.slice(index, index + 1), shared)];
+        } catch {
+          // The plan itself shows why.
+        }
+        show(found);
+        if (index + 1 < GPUS.length) {
+          next(index + 1);
+        }
+      });
+    };
+    next(0);
+    return () => clearTimeout(timer);
+  }, [model, request]);
+  return rows;
+}
+
+interface Made {
+  readonly options?: PlanOptions;
+  readonly plan?: PlanJson;
+  readonly fault?: string;
+}
+
+/** Options without a plan: the controls stay, so that what no library runs can be changed back. */
+function planOf(model: PlanPageDocument["model"], request: PlanRequest): Made {
+  let options: PlanOptions | undefined;
   try {
-    return { plan: planMemory(model, options) };
+    options = planOptions(model, request);
+    return { options, plan: planMemory(model, request) };
   } catch (error) {
     if (error instanceof TidemarkError) {
-      return { fault: error.message };
+      return { ...(options === undefined ? {} : { options }), fault: error.message };
     }
     throw error;
   }

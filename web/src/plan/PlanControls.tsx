@@ -1,4 +1,5 @@
 /** Sliders and choices of a plan. */
+import type { PlanRequest } from "../../../src/plan/defaults.js";
 import { GPUS } from "../../../src/plan/device/gpus.js";
 import { OPTIMIZERS, type OptimizerName } from "../../../src/plan/job/optimizers.js";
 import {
@@ -16,8 +17,11 @@ interface ControlsProps {
   options: PlanOptions;
   /** Of the model; 0: not known. */
   longest: number;
-  onChoose: (options: PlanOptions) => void;
+  /** Called with the options that change. */
+  onChoose: (changes: Changes) => void;
 }
+
+type Changes = Omit<PlanRequest, "mode">;
 
 export function PlanControls({ options, longest, onChoose }: ControlsProps) {
   return (
@@ -31,15 +35,13 @@ export function PlanControls({ options, longest, onChoose }: ControlsProps) {
         name="Padding"
         value={options.padded ? PADDED : "one length"}
         values={[PADDED, "one length"]}
-        onChoose={(value) => onChoose({ ...options, padded: value === PADDED })}
+        onChoose={(value) => onChoose({ padded: value === PADDED })}
       />
       <Choice
         name="GPU"
         value={options.gpu.name}
         values={[...new Set([options.gpu.name, ...GPUS.map(({ name }) => name)])]}
-        onChoose={(name) =>
-          onChoose({ ...options, gpu: GPUS.find((gpu) => gpu.name === name) ?? options.gpu })
-        }
+        onChoose={(name) => onChoose({ gpu: GPUS.find((gpu) => gpu.name === name) ?? options.gpu })}
       />
     </section>
   );
@@ -48,15 +50,14 @@ export function PlanControls({ options, longest, onChoose }: ControlsProps) {
 interface ModeProps<Options> {
   options: Options;
   longest: number;
-  onChoose: (options: Options) => void;
+  onChoose: (changes: Changes) => void;
 }
 
 const LONGEST = 2 ** 17;
 
 function TrainControls({ options, longest, onChoose }: ModeProps<TrainOptions>) {
-  const { parallelism } = options;
-  const { sharding } = parallelism;
-  const change = (changes: Partial<TrainOptions>) => onChoose({ ...options, ...changes });
+  const { sharding } = options.parallelism;
+  const change = (train: Partial<TrainOptions>) => onChoose({ train });
   return (
     <>
       <Slider
@@ -76,14 +77,10 @@ function TrainControls({ options, longest, onChoose }: ModeProps<TrainOptions>) 
         value={sharding.devices}
         most={1024}
         onChoose={(devices) =>
-          change({
-            parallelism: {
-              ...parallelism,
-              sharding: {
-                ...sharding,
-                devices,
-                kind: devices > 1 && sharding.kind === "ddp" ? "fsdp" : sharding.kind,
-              },
+          onChoose({
+            sharding: {
+              devices,
+              kind: devices > 1 && sharding.kind === "ddp" ? "fsdp" : sharding.kind,
             },
           })
         }
@@ -92,7 +89,7 @@ function TrainControls({ options, longest, onChoose }: ModeProps<TrainOptions>) 
         name="Method"
         value={options.method}
         values={METHODS}
-        onChoose={(method) => change(methodChanges(method as Method))}
+        onChoose={(method) => onChoose({ method: method as Method })}
       />
       <Choice
         name="Checkpointing"
@@ -110,7 +107,7 @@ function TrainControls({ options, longest, onChoose }: ModeProps<TrainOptions>) 
         name="Attention"
         value={options.attention}
         values={["eager", "sdpa", "flash"]}
-        onChoose={(value) => change({ attention: value as TrainOptions["attention"] })}
+        onChoose={(value) => onChoose({ attention: value as TrainOptions["attention"] })}
       />
       <Choice
         name="Loss"
@@ -122,12 +119,8 @@ function TrainControls({ options, longest, onChoose }: ModeProps<TrainOptions>) 
   );
 }
 
-function methodChanges(method: Method): Partial<TrainOptions> {
-  return { method, quantize: method === "qlora" ? "nf4" : null };
-}
-
 function ServeControls({ options, longest, onChoose }: ModeProps<ServeOptions>) {
-  const change = (changes: Partial<ServeOptions>) => onChoose({ ...options, ...changes });
+  const change = (serve: Partial<ServeOptions>) => onChoose({ serve });
   return (
     <>
       <Slider
@@ -146,7 +139,7 @@ function ServeControls({ options, longest, onChoose }: ModeProps<ServeOptions>) 
         name="Tensor parallelism"
         value={options.tensor}
         most={16}
-        onChoose={(tensor) => change({ tensor })}
+        onChoose={(tensor) => onChoose({ tensor })}
       />
       <Choice
         name="Cache"

@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { baseName } from "../../../src/model/profile/frame_text.js";
 import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
 import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, selectSites } from "../../../src/model/profile/row_filter.js";
@@ -17,6 +18,7 @@ import {
   formatShare,
 } from "../format/numbers.js";
 import { frameWords } from "../frames/frameNames.js";
+import { ownFrameOf } from "../frames/ownFrames.js";
 import type { Theme } from "../theme/theme.js";
 
 interface HeadlineProps {
@@ -50,7 +52,9 @@ export function Headline(props: HeadlineProps) {
             <Sentences report={report} snapshot={seen} />
           ) : (
             <li className="missing">
-              No allocation site is known: there are no samples in this recording.
+              {summary.imported === undefined
+                ? "No allocation site is known: there are no samples in this recording."
+                : `No allocation site is known: ${summary.imported.tool} does not record any.`}
             </li>
           )}
         </ul>
@@ -96,9 +100,11 @@ function TitleBar({ report, theme, toggleTheme, help }: HeadlineProps) {
   );
 }
 
-/** `look` is null if there are no samples. */
 /** The rate if the interval excludes zero; the interval in any case. */
-function growthOf({ series }: SummaryJson): { value: string; note: string } {
+function growthOf({ series, imported }: SummaryJson): { value: string; note: string } {
+  if (isUnknown(imported, "rss")) {
+    return { value: "–", note: "unknown without RSS" };
+  }
   const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
   if (low === undefined || high === undefined) {
     return { value: "–", note: "window too short to measure growth" };
@@ -119,6 +125,7 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
   const live = unknown("live") ? null : snapshot && totalLive(snapshot);
   const absentRss = unknown("rss") ? "unknown" : "not recorded";
   const absentLive = unknown("live") ? "unknown" : "no samples";
+  const growth = growthOf(summary);
   const sampling =
     summary.imported === undefined
       ? `${formatCount(summary.agent.samples)} samples, one in ${formatBytes(summary.agent.periodBytes)}`
@@ -137,12 +144,14 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
         note={unknown("time") ? "times unknown" : `after ${formatDuration(endMs - startMs)}`}
         strong
       />
-      <Figure name="Growth" value={growthOf(summary).value} note={growthOf(summary).note} />
+      <Figure name="Growth" value={growth.value} note={growth.note} />
       <Figure
         name="Live, profiled"
         value={live ? formatBytes(live.bytes) : "–"}
         note={
-          snapshot && live ? `± ${formatBytes(live.error)} ${whenOf(report, snapshot)}` : absentLive
+          snapshot && live
+            ? `${errorText(summary.imported, live.error)} ${whenOf(report, snapshot)}`
+            : absentLive
         }
       />
       <Figure
@@ -157,7 +166,11 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
       <Figure
         name="Processes"
         value={String(summary.processes.length)}
-        note={`${summary.processes.filter((process) => process.profiled).length} profiled`}
+        note={
+          summary.imported === undefined
+            ? `${summary.processes.filter((process) => process.profiled).length} profiled`
+            : `imported from ${summary.imported.file}`
+        }
       />
     </dl>
   );
@@ -188,12 +201,13 @@ interface SentencesProps {
   snapshot: ProfileSnapshot;
 }
 
-/** The three largest sites of the snapshot. */
+/** The three lines of the user's own code that hold most in the snapshot. */
 function Sentences({ report, snapshot }: SentencesProps) {
   const { tables } = report;
+  const frameOf = useMemo(() => ownFrameOf(tables), [tables]);
   const groups = useMemo(
-    () => groupSites(tables, snapshot, selectSites(tables, snapshot.sites, EVERY_ROW)),
-    [tables, snapshot],
+    () => groupSites(tables, snapshot, selectSites(tables, snapshot.sites, EVERY_ROW), frameOf),
+    [tables, snapshot, frameOf],
   );
   const total = groups.reduce((sum, group) => sum + group.liveBytes, 0);
   const top = groups
@@ -201,11 +215,16 @@ function Sentences({ report, snapshot }: SentencesProps) {
     .sort((a, b) => b.liveBytes - a.liveBytes)
     .slice(0, 3);
   const when = whenOf(report, snapshot);
-  if (isUnknown(report.summary.imported, "live")) {
-    return <li>Live bytes are unknown: {report.summary.imported?.tool} does not record them.</li>;
+  const { imported } = report.summary;
+  if (isUnknown(imported, "live")) {
+    return <li>Live bytes are unknown: {imported?.tool} does not record them.</li>;
   }
   if (top.length === 0) {
-    return <li>Nothing that was sampled is live {when}.</li>;
+    return (
+      <li>
+        {imported === undefined ? "Nothing that was sampled" : "Nothing"} is live {when}.
+      </li>
+    );
   }
   return top.map((group) => {
     const words = group.frame === NO_FRAME ? null : frameWords(tables, group.frame);
@@ -213,9 +232,14 @@ function Sentences({ report, snapshot }: SentencesProps) {
       <li key={group.key}>
         <i className={`dot dot-${DOMAIN_CLASSES[group.domain]}`} />{" "}
         <b>{formatBytes(group.liveBytes)}</b> ({formatShare(group.liveBytes / total)}) live {when}{" "}
-        from <code>{words?.function ?? "an unknown stack"}</code>
+        from{" "}
+        {words?.function !== baseName(words?.file ?? "") && (
+          <code>{words?.function ?? "an unknown stack"}</code>
+        )}
         {words?.place && <span className="place"> {words.place}</span>}
-        <span className="error"> ± {formatBytes(Math.sqrt(group.liveVariance))}</span>
+        {imported === undefined && (
+          <span className="error"> ± {formatBytes(Math.sqrt(group.liveVariance))}</span>
+        )}
       </li>
     );
   });
@@ -226,6 +250,17 @@ function whenOf({ snapshots, summary }: ReportDocument, snapshot: ProfileSnapsho
   return snapshot === snapshots[snapshots.length - 1]
     ? "at the end"
     : `at ${formatElapsed(snapshot.timeMs, summary.window.startMs)}`;
+}
+
+/** "exact", "± 12 KiB"; "estimated" if the error is unknown. */
+function errorText(imported: SummaryJson["imported"], error: number): string {
+  return imported === undefined
+    ? `± ${formatBytes(error)}`
+    : imported.precision === "exact"
+      ? "exact"
+      : imported.precision === "sampled"
+        ? "estimated"
+        : "error unknown";
 }
 
 function totalLive({ sites }: ProfileSnapshot): { bytes: number; error: number } {

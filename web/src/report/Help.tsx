@@ -1,4 +1,6 @@
 import { useEffect, useRef } from "react";
+import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import { precisionText } from "../../../src/model/profile/imported.js";
 
 const KEYS: readonly (readonly [string, string])[] = [
   ["/", "search functions and files; /…/ is a pattern; Enter steps through the matches"],
@@ -19,7 +21,12 @@ const POINTER: readonly (readonly [string, string])[] = [
   ["Ctrl + wheel, pinch", "zoom at the pointer; sideways wheel pans"],
 ];
 
-export function Help({ close }: { close: () => void }) {
+interface HelpProps {
+  imported: SummaryJson["imported"];
+  close: () => void;
+}
+
+export function Help({ imported, close }: HelpProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     dialog.current?.showModal();
@@ -33,8 +40,10 @@ export function Help({ close }: { close: () => void }) {
       <h2>Words</h2>
       <p>
         <b>Live</b> is allocated and not yet freed; <b>at peak</b> is what was live when the
-        profiled memory was highest; <b>allocated</b> includes everything since the start. All are
-        estimates from samples; with fewer than ten samples they are only a hint.
+        profiled memory was highest; <b>allocated</b> includes everything since the start.{" "}
+        {imported === undefined
+          ? "All are estimates from samples; with fewer than ten samples they are only a hint."
+          : `All are ${precisionText(imported)}.`}
       </p>
       <form method="dialog">
         <button type="submit">Close</button>

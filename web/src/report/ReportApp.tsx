@@ -1,5 +1,6 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { precisionText } from "../../../src/model/profile/imported.js";
 import { conditionOn } from "../../../src/model/profile/row_filter.js";
 import { type Choices, firstChoices, tabsOf } from "../choices/choices.js";
 import { formatUtcTime } from "../format/numbers.js";
@@ -87,10 +88,12 @@ export function ReportApp({ report }: { report: ReportDocument }) {
       </main>
       <footer className="foot">
         Tidemark · {summary.target.python ? `CPython ${summary.target.python} · ` : ""}
-        {formatUtcTime(summary.window.startMs)} · figures are estimates from samples, ± one standard
-        error
+        {formatUtcTime(summary.window.startMs)} · figures are{" "}
+        {summary.imported === undefined
+          ? "estimates from samples, ± one standard error"
+          : precisionText(summary.imported)}
       </footer>
-      {helping && <Help close={() => setHelping(false)} />}
+      {helping && <Help imported={summary.imported} close={() => setHelping(false)} />}
     </>
   );
 }

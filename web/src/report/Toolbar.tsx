@@ -3,6 +3,7 @@
 import type { RefObject } from "react";
 import { itemAt } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { isUnknown } from "../../../src/model/profile/imported.js";
 import {
   conditionOn,
   labelChoices,
@@ -90,7 +91,13 @@ export function Toolbar({ report, choices, choose, searchField }: ToolbarProps) 
       {choices.tab !== "processes" && (
         <Filters report={report} filter={choices.filter} choose={choose} />
       )}
-      {flame && <Drawing choices={choices} choose={choose} />}
+      {flame && (
+        <Drawing
+          choices={choices}
+          choose={choose}
+          knowsAllocators={!isUnknown(summary.imported, "python")}
+        />
+      )}
       <input
         ref={searchField}
         type="search"
@@ -166,17 +173,25 @@ function Filters({
           ))}
         </Select>
       )}
-      <Select name="Allocator" value={asked("domain")} choose={(next) => change("domain", next)}>
-        <option value="">all</option>
-        <option value="python">Python</option>
-        <option value="native">native</option>
-        <option value="mapped">mapped</option>
-      </Select>
+      {!isUnknown(report.summary.imported, "python") && (
+        <Select name="Allocator" value={asked("domain")} choose={(next) => change("domain", next)}>
+          <option value="">all</option>
+          <option value="python">Python</option>
+          <option value="native">native</option>
+          <option value="mapped">mapped</option>
+        </Select>
+      )}
     </>
   );
 }
 
-function Drawing({ choices, choose }: { choices: Choices; choose: Choose }) {
+interface DrawingProps {
+  choices: Choices;
+  choose: Choose;
+  knowsAllocators: boolean;
+}
+
+function Drawing({ choices, choose, knowsAllocators }: DrawingProps) {
   return (
     <>
       {choices.base === null ? (
@@ -185,7 +200,7 @@ function Drawing({ choices, choose }: { choices: Choices; choose: Choose }) {
           value={choices.colourMode}
           choose={(next) => choose({ colourMode: next as ColourMode })}
         >
-          <option value="allocator">by allocator</option>
+          {knowsAllocators && <option value="allocator">by allocator</option>}
           <option value="frame">by frame kind</option>
           <option value="file">by file</option>
         </Select>

@@ -67,7 +67,7 @@ export function AgesTable(props: SiteViewProps) {
         keyOf={(group) => group.key}
         sortedBy="live"
         open={(group) => props.searchFor(placeOf(group))}
-        empty={emptyTable(props.search, snapshot)}
+        empty={emptyTable(props)}
       />
     </>
   );

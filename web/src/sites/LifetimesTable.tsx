@@ -57,7 +57,7 @@ export function LifetimesTable(props: SiteViewProps) {
         empty={
           groups.length > 0
             ? "Nothing has been freed yet: all sampled allocations are still live."
-            : emptyTable(props.search, snapshot)
+            : emptyTable(props)
         }
       />
     </>
@@ -131,7 +131,7 @@ function lifetimeColumns(seconds: number): Column<NamedGroup>[] {
       cell: (group) => <Shape lifetimes={group.lifetimes} />,
       order: medianLifetime,
     },
-    domainColumn,
+    domainColumn(true),
   ];
 }
 

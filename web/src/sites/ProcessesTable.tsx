@@ -29,7 +29,7 @@ export function ProcessesTable({ report, search }: { report: ReportDocument; sea
       <DataTable
         name="Processes"
         rows={processes}
-        columns={PROCESS_COLUMNS}
+        columns={report.summary.imported === undefined ? PROCESS_COLUMNS : IMPORTED_COLUMNS}
         keyOf={(one) => `${one.pid} ${report.summary.processes.indexOf(one)}`}
         sortedBy="peak"
         empty="No process matches."
@@ -108,6 +108,9 @@ const PROCESS_COLUMNS: readonly Column<ProcessRow>[] = [
     order: (one) => Number(one.profiled),
   },
 ];
+
+/** The agent runs in no process of another tool's file. */
+const IMPORTED_COLUMNS = PROCESS_COLUMNS.filter(({ id }) => id !== "profiled");
 
 function eventColumns(startMs: number): Column<TimelineEvent>[] {
   return [

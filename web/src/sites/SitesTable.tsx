@@ -3,7 +3,12 @@
 import { useMemo } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
-import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
+import {
+  hasErrors,
+  type ImportedFigure,
+  isUnknown,
+  precisionText,
+} from "../../../src/model/profile/imported.js";
 import { formatBytes, formatCount, formatShare } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { domainColumn, functionColumn, placeColumn } from "./columns.js";
@@ -28,7 +33,7 @@ export function SitesTable(props: SiteViewProps) {
       keyOf={(group) => group.key}
       sortedBy="live"
       open={(group) => props.searchFor(placeOf(group))}
-      empty={emptyTable(props.search, props.snapshot)}
+      empty={emptyTable(props)}
     />
   );
 }
@@ -78,10 +83,16 @@ function siteColumns(total: number, imported: SummaryJson["imported"]): Column<N
       wide: true,
       cell: (group) => (
         <span
-          className={group.liveBytes > 0 && group.liveSamples < 10 ? "hint" : ""}
-          title={`${group.liveSamples} samples`}
+          className={
+            imported === undefined && group.liveBytes > 0 && group.liveSamples < 10 ? "hint" : ""
+          }
+          title={imported === undefined ? `${group.liveSamples} samples` : precisionText(imported)}
         >
-          {group.liveBytes > 0 ? formatBytes(Math.sqrt(group.liveVariance)) : "–"}
+          {!(group.liveBytes > 0)
+            ? "–"
+            : hasErrors(imported)
+              ? formatBytes(Math.sqrt(group.liveVariance))
+              : "unknown"}
         </span>
       ),
       order: (group) => group.liveVariance,
@@ -115,6 +126,6 @@ function siteColumns(total: number, imported: SummaryJson["imported"]): Column<N
         isUnknown(imported, "objects") ? "unknown" : formatCount(group.liveObjects),
       order: (group) => group.liveObjects,
     },
-    domainColumn,
+    domainColumn(!isUnknown(imported, "python")),
   ];
 }

@@ -40,12 +40,14 @@ export const placeColumn: Column<NamedGroup> = {
   order: ({ words }) => `${words.place.split(":")[0]}:${String(words.line).padStart(7, "0")}`,
 };
 
-export const domainColumn: Column<NamedGroup> = {
+/** `known`: false if the source does not separate Python's allocators from malloc. */
+export const domainColumn = (known: boolean): Column<NamedGroup> => ({
   id: "domain",
   name: "Kind",
   title: "Which allocator was called: Python's, malloc or operator new, or mmap",
   track: "5rem",
   wide: true,
-  cell: ({ domain }) => DOMAIN_WORDS[domain as Domain] ?? "–",
+  cell: ({ domain }) =>
+    known || domain === Domain.mapped ? (DOMAIN_WORDS[domain as Domain] ?? "–") : "unknown",
   order: ({ domain }) => domain,
-};
+});

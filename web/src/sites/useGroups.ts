@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { groupSites, NO_FRAME, type SiteGroup } from "../../../src/model/profile/site_groups.js";
+import { noSamples } from "../format/absent.js";
 import { type FrameWords, frameWords, matcher } from "../frames/frameNames.js";
 
 export interface SiteViewProps {
@@ -53,9 +54,9 @@ export function placeOf({ words }: NamedGroup): string {
       : words.function;
 }
 
-export function emptyTable(search: string, snapshot: ProfileSnapshot | null): string {
+export function emptyTable({ report, search, snapshot }: SiteViewProps): string {
   if (snapshot === null || snapshot.sites.length === 0) {
-    return "No samples: this program was not profiled, or it allocated less than a sampling period.";
+    return noSamples(report.summary.imported);
   }
   return search === "" ? "No sites pass these filters." : `No site matches “${search}”.`;
 }

@@ -1,6 +1,9 @@
 /** Memory over time: RSS, PSS and device memory above, live bytes by allocator below, on one time axis. */
 import { useState } from "react";
+import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { isUnknown } from "../../../src/model/profile/imported.js";
+import { noLiveCourse, noReadings } from "../format/absent.js";
 import { formatBytes } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { TimelineReadout } from "./TimelineReadout.js";
@@ -38,17 +41,13 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
   const hasPss = pssKnown(curves);
 
   if (memory.times.length === 0) {
-    return (
-      <p className="empty">
-        No readings of this process: it ended before the first poll, or /proc could not be read.
-      </p>
-    );
+    return <p className="empty">{noReadings(report.summary.imported)}</p>;
   }
   const chosen = baseMs !== null && atMs !== null && baseMs !== atMs;
   return (
     <figure className="timeline" aria-label="Memory over time">
       <figcaption className="timeline-legend">
-        <Keys curves={curves} />
+        <Keys curves={curves} imported={report.summary.imported} />
         <span className="timeline-readout" aria-live="off">
           {pointerMs !== null && (
             <TimelineReadout
@@ -87,31 +86,32 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
           aria-label={`Live bytes by allocator over time, up to ${formatBytes(live.total)}`}
         />
       ) : (
-        <p className="empty">
-          No samples: this program was not profiled, or it allocated less than a sampling period.
-        </p>
+        <p className="empty">{noLiveCourse(report.summary.imported)}</p>
       )}
     </figure>
   );
 }
 
-function Keys({ curves }: { curves: TimelineCurves }) {
+function Keys({ curves, imported }: { curves: TimelineCurves; imported: SummaryJson["imported"] }) {
   const { device } = curves;
   const live = hasLive(curves);
+  const knowsAllocators = !isUnknown(imported, "python");
   return (
     <>
       <span className="key key-rss">RSS</span>
       {pssKnown(curves) ? (
         <span className="key key-pss">PSS</span>
       ) : (
-        <span className="missing">PSS could not be read</span>
+        <span className="missing">{imported ? "PSS unknown" : "PSS could not be read"}</span>
       )}
       {device && <span className="timeline-divider">device</span>}
       {device && <span className="key key-reserved">reserved</span>}
       {device && <span className="key key-allocated">allocated</span>}
       {live && <span className="timeline-divider">live bytes</span>}
-      {live && <span className="key key-python">Python</span>}
-      {live && <span className="key key-native">native</span>}
+      {live && knowsAllocators && <span className="key key-python">Python</span>}
+      {live && (
+        <span className="key key-native">{knowsAllocators ? "native" : "unknown allocator"}</span>
+      )}
       {live && <span className="key key-mapped">mapped</span>}
     </>
   );

@@ -28,7 +28,7 @@ function read(file: ForeignFile): ForeignRecording {
     throw otherVersion(file.path, version);
   }
   const header = readHeader(cursor, version);
-  const command = header.command.split(" ").filter((word) => word !== "");
+  const command = programOf(header.command.split(" ").filter((word) => word !== ""));
   const sites = new ImportedSites({
     pid: header.pid,
     command,
@@ -49,6 +49,7 @@ function read(file: ForeignFile): ForeignRecording {
   }
   return {
     tool: `memray (format ${version})`,
+    precision: "exact",
     known: content.known,
     tables: sites.tables(),
     snapshots: [snapshot],
@@ -91,7 +92,30 @@ function otherVersion(path: string, version: number): TidemarkError {
   );
 }
 
-/** PY_VERSION_HEX: 0x030c01f0 is 3.12.1. */
+/** Options of `memray run` that are followed by their value. */
+const WITH_VALUE = /^(?:-o|--output|-p|--live-port)$/;
+
+/** The program that memray ran: "app.py 1" of "/env/bin/memray run -o app.bin app.py 1". */
+function programOf(command: readonly string[]): readonly string[] {
+  const [memrayItself = "", run] = command;
+  if (run !== "run" || !/(?:^|\/)memray(?:\/__main__\.py)?$/.test(memrayItself)) {
+    return command;
+  }
+  for (let at = 2; at < command.length; at++) {
+    const word = command[at] ?? "";
+    if (word === "-m" || word === "-c") {
+      return ["python", ...command.slice(at)];
+    }
+    if (WITH_VALUE.test(word)) {
+      at += 1;
+    } else if (!word.startsWith("-")) {
+      return command.slice(at);
+    }
+  }
+  return command;
+}
+
+/** The version that memray was compiled for (PY_VERSION_HEX), of which the last part may differ: 0x030c01f0 is 3.12. */
 function pythonVersion(hex: number): string {
-  return hex === 0 ? "" : `${hex >> 24}.${(hex >> 16) & 255}.${(hex >> 8) & 255}`;
+  return hex === 0 ? "" : `${hex >> 24}.${(hex >> 16) & 255}`;
 }

@@ -225,7 +225,7 @@ class RecordReader {
     const { version, nativeTraces } = this.#header;
     const allocator = allocatorOf(version, token & 7 || cursor.u8());
     const simpleFree = allocator.frees && !allocator.ranged;
-    if (nativeTraces && !allocator.frees) {
+    if (nativeTraces && !simpleFree) {
       cursor.varint();
     }
     this.#apply(allocator, address, simpleFree ? 0 : cursor.varint());

@@ -47,6 +47,7 @@ function read(file: ForeignFile): ForeignRecording {
   }
   return {
     tool: "TensorFlow memory profile",
+    precision: "exact",
     known: ["peak", "objects"],
     snapshots: [sites.snapshot(file.writtenMs, NO_DURATION, file.writtenMs)],
     tables: sites.tables(),

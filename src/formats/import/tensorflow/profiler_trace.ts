@@ -43,6 +43,7 @@ function read(file: ForeignFile): ForeignRecording {
   const endedMs = startedMs + durationMs;
   return {
     tool: "TensorFlow profiler",
+    precision: "exact",
     known: ["live", "peak", "allocated", "objects", "time"],
     snapshots: [sites.snapshot(endedMs, durationMs, replay.peakMs)],
     tables: sites.tables(),

@@ -59,6 +59,7 @@ function read(file: ForeignFile): ForeignRecording {
   addTotals(sites, totals);
   return {
     tool: "torch memory timeline",
+    precision: "exact",
     known: ["live", "peak", "time"],
     snapshots: [sites.snapshot(endedMs, endedMs - startedMs, totals.peakMs)],
     tables: sites.tables(),

@@ -72,6 +72,7 @@ function read(file: ForeignFile): ForeignRecording {
   const withStacks = events.some(({ cat }) => cat === "python_function");
   return {
     tool: "torch.profiler",
+    precision: "exact",
     known: ["live", "peak", "allocated", "objects", "time"],
     snapshots: [...replay.snapshots, sites.snapshot(endedMs, endedMs - startedMs, replay.fill())],
     tables: sites.tables(),

@@ -48,6 +48,7 @@ function read(file: ForeignFile): ForeignRecording {
   const limit = field(snapshot, "traceback_limit");
   return {
     tool: "tracemalloc",
+    precision: "exact",
     known: ["live", "objects", "python"],
     snapshots: [sites.snapshot(file.writtenMs, NO_DURATION, 0)],
     tables: sites.tables(),
@@ -57,7 +58,9 @@ function read(file: ForeignFile): ForeignRecording {
     limits: [
       "Only memory from Python's own allocators and from libraries that report to tracemalloc is counted.",
       ...(typeof limit === "number"
-        ? [`Stacks have at most ${limit} frames, as tracemalloc.start() asked for.`]
+        ? [
+            `Stacks have at most ${limit} frame${limit === 1 ? "" : "s"}, as tracemalloc.start() asked for.`,
+          ]
         : []),
     ],
   };

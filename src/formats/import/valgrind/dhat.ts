@@ -59,6 +59,7 @@ function read(file: ForeignFile): ForeignRecording {
   const isHeap = textOf(content.mode) === "heap" && amountOf(content.tg, "tg", 0) > 0;
   return {
     tool: "Valgrind DHAT",
+    precision: "exact",
     known: copies
       ? []
       : isHeap

@@ -113,6 +113,7 @@ class MassifReader {
     );
     return {
       tool: "Valgrind massif",
+      precision: "exact",
       known: [
         ...(lastHasTree ? (["live"] as const) : []),
         ...(snapshots.length > 0 ? (["peak"] as const) : []),

@@ -57,6 +57,7 @@ function read(file: ForeignFile): ForeignRecording {
   }
   return {
     tool: "Valgrind memcheck",
+    precision: "exact",
     known: ["live", "objects"],
     snapshots: [sites.snapshot(file.writtenMs, 0, 0)],
     tables: sites.tables(),

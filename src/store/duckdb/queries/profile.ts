@@ -96,7 +96,7 @@ interface StoredFrame {
 }
 
 /** By stack id: its frames, leaf first. */
-async function framesOfStacks(
+export async function framesOfStacks(
   database: StoreDatabase,
   rows: Rows,
 ): Promise<Map<bigint, StoredFrame[]>> {

@@ -20,7 +20,7 @@ export const UNMEASURED = "insufficient-evidence";
 const NO_VERDICT = { kind: "none", confidence: 0, summary: "no verdict yet" } as const;
 const NOT_DIAGNOSED = {
   ...NO_VERDICT,
-  summary: "not diagnosed: its sender reports no RSS",
+  summary: "not diagnosed: its RSS is unknown",
 } as const;
 
 /** An instance with additional columns for its service's row. */
@@ -123,7 +123,7 @@ function limitsOf(instances: readonly Instance[]): string[] {
     .sort()
     .map(
       (source) =>
-        `Instances whose source is ${source} have profiles only: their RSS, its parts, native allocations, ages and holders are unknown.`,
+        `Instances whose source is ${source} have no RSS: it, its parts, ages and holders are unknown, and so is what the source does not measure.`,
     );
 }
 
@@ -140,7 +140,7 @@ async function instancesIn(
   const rows = await database.query(
     `WITH root AS (
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
-      readings AS (
+      reported AS (
         SELECT m.series_id,
           max(m.ts_ms) AS last_ms,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'treeRssBytes') AS rss,
@@ -155,7 +155,15 @@ async function instancesIn(
         FROM ${profiles} p JOIN root USING (series_id)
         WHERE p.ts_ms >= $start_ms AND p.ts_ms < $end_ms
           AND list_contains(root.label_keys, '${SOURCE_LABEL}')
-        GROUP BY p.series_id),
+        GROUP BY p.series_id
+        UNION ALL -- files without times and stacks
+        SELECT series_id, ended_ms, NULL, NULL, NULL, NULL FROM root
+        WHERE ended_ms >= $start_ms AND ended_ms < $end_ms
+          AND list_contains(label_keys, '${SOURCE_LABEL}')),
+      readings AS (
+        SELECT series_id, max(last_ms) AS last_ms, max(rss) AS rss, max(peak) AS peak,
+          max(limit_bytes) AS limit_bytes, max(live) AS live
+        FROM reported GROUP BY series_id),
       processes AS (
         SELECT root_id, count(*) AS n FROM series GROUP BY root_id)
     SELECT root.*, readings.*, processes.n AS processes,
@@ -211,7 +219,9 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
           ? NO_VERDICT
           : NOT_DIAGNOSED,
       labels: free,
-      ...(source === undefined ? {} : { source, liveBytes: number("live") }),
+      ...(source === undefined
+        ? {}
+        : { source, ...(number("live") > 0 ? { liveBytes: number("live") } : {}) }),
     },
   };
 }

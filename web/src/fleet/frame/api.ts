@@ -1,5 +1,6 @@
 /** Requests to the server of these pages. */
 import { decodeColumns } from "../../../../src/model/documents/columns.js";
+import type { FleetDiagnosesJson } from "../../../../src/model/documents/fleet_diagnosis_document.js";
 import type {
   EndpointsJson,
   FleetDiffJson,
@@ -12,6 +13,7 @@ import type {
 import type { ReportDocument } from "../../../../src/model/documents/report_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../../src/model/profile/profile.js";
 import {
+  DIAGNOSES_PATH,
   DIFF_PATH,
   type DiffFigure,
   ENDPOINTS_PATH,
@@ -107,6 +109,10 @@ export function askDiff(
     figure,
     top: "500",
   });
+}
+
+export function askDiagnoses(range: TimeRange): Promise<FleetDiagnosesJson> {
+  return askJson(DIAGNOSES_PATH, windowOf(range));
 }
 
 export function askVerdicts(range: TimeRange): Promise<FleetVerdictsJson> {

@@ -1,0 +1,26 @@
+/** Rows that are scaled and shifted by factors of the condition: a time step and a class (DiT). */
+import type { Tensor } from "../tape/tape.js";
+import type { LayerBuilder } from "./layer_builder.js";
+
+/** `factors`: rows of `hidden` elements that one matrix computes from the condition. */
+export interface Modulation {
+  readonly name: string;
+  readonly hidden: number;
+  readonly factors: number;
+}
+
+/** x * (1 + scale) + shift: autograd keeps x, and the factors are small. */
+export function modulate(build: LayerBuilder, x: Tensor, { name, hidden, factors }: Modulation) {
+  const [made] = build.tape.op({
+    name: "modulate",
+    inputs: [x],
+    makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+    saves: [x],
+    parameters: [
+      build.parameter(name, hidden * factors * hidden, "matrix", hidden),
+      build.parameter(`${name}.bias`, factors * hidden, "vector"),
+    ],
+    pointwise: true,
+  });
+  return made as Tensor;
+}

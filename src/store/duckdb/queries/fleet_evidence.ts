@@ -1,0 +1,261 @@
+/**
+ * What the fleet's diagnosis needs from the store: the RSS of each process, its start, version and limit, and what its
+ * own diagnosis found; and the live bytes of lines, which only services that leak need.
+ *
+ * Steps are short in the last hour and longer before, so that each of the diagnosis's windows (1 h, 6 h, 1 d, 7 d) has about
+ * a hundred of them, and a process of two weeks about 900.
+ */
+import type {
+  FleetProcess,
+  LineHolder,
+  ServiceEvidence,
+  SiteReadings,
+} from "../../../diagnose/index.js";
+import type { Millis, TimeMs } from "../../../model/base/units.js";
+import type { VerdictKind } from "../../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
+import { ownFrame } from "../../../model/documents/own_code.js";
+import { FrameKind } from "../../../model/profile/profile.js";
+import type { ServiceSpan } from "../../interface/store.js";
+import type { Window } from "../../interface/window.js";
+import type { Rows, StoreDatabase } from "../database.js";
+import { SOURCE_LABEL } from "../series_rows.js";
+import { CARRY_MS, windowValues } from "./gauge.js";
+import { framesOfStacks } from "./profile.js";
+
+const MINUTE_MS: Millis = 60_000;
+const HOUR_MS: Millis = 60 * MINUTE_MS;
+const DAY_MS: Millis = 24 * HOUR_MS;
+/** Readings that are younger than `sinceMs` at the end of the window are medians over `stepMs`. */
+const STEPS = [
+  { sinceMs: HOUR_MS, stepMs: MINUTE_MS },
+  { sinceMs: 6 * HOUR_MS, stepMs: 4 * MINUTE_MS },
+  { sinceMs: DAY_MS, stepMs: 15 * MINUTE_MS },
+] as const;
+const LONGEST_STEP_MS: Millis = 30 * MINUTE_MS;
+const SITE_STEPS = [{ sinceMs: DAY_MS, stepMs: 30 * MINUTE_MS }] as const;
+const LONGEST_SITE_STEP_MS: Millis = 4 * HOUR_MS;
+/** Stacks with most live bytes; the others are not compared. */
+const MOST_STACKS = 300;
+
+/** Services with an RSS in the window, by name. */
+export async function fleetServices(
+  database: StoreDatabase,
+  window: Window,
+): Promise<ServiceSpan[]> {
+  const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs));
+  const rows = await database.query(
+    `SELECT s.service, count(*) AS processes, max(m.last_ms) AS last_ms FROM (
+        SELECT series_id, max(ts_ms) AS last_ms FROM ${metrics}
+        WHERE name = 'treeRssBytes' AND ts_ms >= $start_ms AND ts_ms < $end_ms GROUP BY series_id
+      ) m JOIN series s USING (series_id)
+    WHERE s.series_id = s.root_id GROUP BY s.service ORDER BY s.service`,
+    windowValues(window),
+  );
+  return rows.map((row) => ({
+    service: String(row.service),
+    processes: Number(row.processes),
+    lastMs: Number(row.last_ms),
+  }));
+}
+
+/** Without sites, in the order of `services`. */
+export async function fleetEvidence(
+  database: StoreDatabase,
+  services: readonly string[],
+  window: Window,
+): Promise<ServiceEvidence[]> {
+  if (services.length === 0) {
+    return [];
+  }
+  const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs));
+  const names = services.map((_, at) => `$service_${at}`).join(", ");
+  const rows = await database.query(
+    `WITH root AS (
+        SELECT s.* FROM series s WHERE s.series_id = s.root_id AND s.service IN (${names})),
+      metrics AS (
+        SELECT m.* FROM ${metrics} m JOIN root USING (series_id)
+        WHERE m.ts_ms >= $start_ms AND m.ts_ms < $end_ms
+          AND m.name IN ('treeRssBytes', 'cgroupLimitBytes')),
+      steps AS (
+        SELECT series_id, avg(ts_ms) AS ts, median(value) AS value FROM (
+          SELECT *, ${stepSql(STEPS, LONGEST_STEP_MS)} AS step FROM metrics WHERE name = 'treeRssBytes')
+        GROUP BY series_id, step, ts_ms // step),
+      rss AS (
+        SELECT series_id, list(ts ORDER BY ts) AS times, list(value ORDER BY ts) AS vals
+        FROM steps GROUP BY series_id),
+      newest AS (
+        SELECT series_id, max(ts_ms) AS last_ms,
+          arg_max(value, ts_ms) FILTER (name = 'cgroupLimitBytes') AS limit_bytes
+        FROM metrics GROUP BY series_id)
+    SELECT root.*, rss.times, rss.vals, newest.last_ms, newest.limit_bytes,
+      v.kind, v.limit_bytes AS verdict_limit, h.holders
+    FROM root JOIN rss USING (series_id) JOIN newest USING (series_id)
+      LEFT JOIN verdicts v ON v.stream = root.stream
+      LEFT JOIN verdict_holders h ON h.stream = root.stream
+    ORDER BY root.started_ms, root.stream`,
+    {
+      ...windowValues(window),
+      ...Object.fromEntries(services.map((service, at) => [`service_${at}`, service])),
+    },
+  );
+  return services.map((service) => ({
+    service,
+    window: { ...window },
+    processes: withInstances(
+      rows.filter((row) => row.service === service).map((row) => processOf(row, window)),
+    ),
+  }));
+}
+
+interface Stored extends FleetProcess {
+  readonly host: string;
+  readonly pod: string;
+}
+
+function processOf(row: Rows[number], { endMs }: Window): Stored {
+  const text = (name: string) => String(row[name] ?? "");
+  const number = (name: string) => Number(row[name] ?? 0);
+  const list = (name: string) =>
+    Array.from((row[name] as unknown as { items: readonly number[] }).items, Number);
+  const ended = number("ended_ms");
+  const lastMs = number("last_ms");
+  const runs = ended === 0 ? lastMs >= Math.min(endMs, Date.now()) - CARRY_MS : ended >= endMs;
+  return {
+    process: text("stream"),
+    instance: "",
+    host: text("host"),
+    pod: text("pod"),
+    version: text("version"),
+    startedMs: number("started_ms"),
+    endedMs: runs ? null : ended || lastMs,
+    limitBytes: number("limit_bytes") || number("verdict_limit"),
+    rss: { times: list("times"), values: list("vals") },
+    // No sender reports requests.
+    requests: null,
+    sites: [],
+    kind: row.kind === null || row.kind === undefined ? null : (text("kind") as VerdictKind),
+    holders: text("holders") === "" ? [] : (JSON.parse(text("holders")) as LineHolder[]),
+  };
+}
+
+/** A pod is an instance. Processes of a host that run at the same time are several, and one that follows another is the same:
+ * "web-3", "web-3 #2". */
+function withInstances(processes: readonly Stored[]): FleetProcess[] {
+  const ends = new Map<string, TimeMs[]>();
+  return processes.map(({ host, pod, ...process }) => {
+    const name = pod || host || process.process.slice(0, 8);
+    const taken = ends.get(name) ?? [];
+    ends.set(name, taken);
+    const free = taken.findIndex((endedMs) => endedMs <= process.startedMs);
+    const slot = free < 0 ? taken.length : free;
+    taken[slot] = process.endedMs ?? Number.POSITIVE_INFINITY;
+    return { ...process, instance: slot === 0 ? name : `${name} #${slot + 1}` };
+  });
+}
+
+/** By process (the name of its stream): live bytes of the lines that its stacks are attributed to, 0 where a profile has none. */
+export async function fleetSites(
+  database: StoreDatabase,
+  streams: readonly string[],
+  window: Window,
+): Promise<Map<string, SiteReadings[]>> {
+  if (streams.length === 0) {
+    return new Map();
+  }
+  const days = database.daysIn(window.startMs, window.endMs);
+  const [profiles, samples] = [database.union("profiles", days), database.union("samples", days)];
+  const names = streams.map((_, at) => `$stream_${at}`).join(", ");
+  const chosen = `WITH root AS (SELECT series_id, stream FROM series WHERE stream IN (${names})),
+    own AS (SELECT s.series_id, root.stream FROM series s JOIN root ON root.series_id = s.root_id),
+    chosen AS (
+      SELECT stream, samples_id, step, ts_ms // step AS bin, (ts_ms // step) * step + step // 2 AS ts FROM (
+        SELECT p.*, own.stream, ${stepSql(SITE_STEPS, LONGEST_SITE_STEP_MS)} AS step
+        FROM ${profiles} p JOIN own USING (series_id)
+        WHERE p.ts_ms >= $start_ms AND p.ts_ms < $end_ms
+          AND NOT EXISTS (SELECT 1 FROM series x
+            WHERE x.series_id = p.series_id AND list_contains(x.label_keys, '${SOURCE_LABEL}')))
+      QUALIFY row_number() OVER (PARTITION BY series_id, step, ts_ms // step ORDER BY ts_ms DESC) = 1)`;
+  const values = {
+    ...windowValues(window),
+    ...Object.fromEntries(streams.map((stream, at) => [`stream_${at}`, stream])),
+  };
+  const times = await database.query(
+    `${chosen} SELECT DISTINCT stream, ts FROM chosen ORDER BY stream, ts`,
+    values,
+  );
+  const rows = await database.query(
+    `${chosen},
+    live AS (
+      SELECT c.stream, c.ts, x.stack_id, sum(x.live_bytes) AS bytes
+      FROM ${samples} x JOIN chosen c ON x.profile_id = c.samples_id
+      WHERE x.live_bytes > 0 GROUP BY ALL)
+    SELECT * FROM live WHERE stack_id IN (
+      SELECT stack_id FROM live GROUP BY stack_id ORDER BY max(bytes) DESC, stack_id LIMIT ${MOST_STACKS})`,
+    values,
+  );
+  return sitesOf(times, rows, await stacksOf(database, rows));
+}
+
+async function stacksOf(database: StoreDatabase, rows: Rows): Promise<Map<bigint, FrameJson[]>> {
+  const kinds = Object.keys(FrameKind) as (keyof typeof FrameKind)[];
+  return new Map(
+    [...(await framesOfStacks(database, rows))].map(([id, frames]) => [
+      id,
+      frames.map(({ name, file, line, kind }) => ({
+        ...{ function: name, file, line },
+        kind: kinds[kind] ?? "mark",
+      })),
+    ]),
+  );
+}
+
+function sitesOf(
+  times: Rows,
+  rows: Rows,
+  stacks: ReadonlyMap<bigint, FrameJson[]>,
+): Map<string, SiteReadings[]> {
+  const timesOf = new Map<string, number[]>();
+  for (const { stream, ts } of times) {
+    const own = timesOf.get(String(stream)) ?? [];
+    own.push(Number(ts));
+    timesOf.set(String(stream), own);
+  }
+  const placeOf = new Map(
+    [...timesOf].map(([stream, own]) => [stream, new Map(own.map((time, at) => [time, at]))]),
+  );
+  const sites = new Map<
+    string,
+    Map<string, { stack: FrameJson[]; live: { times: number[]; values: number[] } }>
+  >();
+  for (const row of rows) {
+    const stack = stacks.get(row.stack_id as bigint) ?? [];
+    const line = ownFrame(stack);
+    const stream = String(row.stream);
+    const place = placeOf.get(stream)?.get(Number(row.ts));
+    if (line === undefined || place === undefined) {
+      continue;
+    }
+    const ofStream = sites.get(stream) ?? new Map();
+    sites.set(stream, ofStream);
+    const key = `${line.file}\n${line.line}\n${line.function}`;
+    let site = ofStream.get(key);
+    if (site === undefined) {
+      const own = timesOf.get(stream) ?? [];
+      site = { stack, live: { times: own, values: new Array<number>(own.length).fill(0) } };
+      ofStream.set(key, site);
+    }
+    site.live.values[place] += Number(row.bytes);
+  }
+  return new Map([...sites].map(([stream, ofStream]) => [stream, [...ofStream.values()]]));
+}
+
+function stepSql(
+  steps: readonly { readonly sinceMs: Millis; readonly stepMs: Millis }[],
+  longest: Millis,
+): string {
+  const cases = steps.map(
+    ({ sinceMs, stepMs }) => `WHEN ts_ms >= $end_ms - ${sinceMs} THEN ${stepMs}`,
+  );
+  return `CASE ${cases.join(" ")} ELSE ${longest} END`;
+}

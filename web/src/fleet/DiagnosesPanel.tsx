@@ -1,0 +1,165 @@
+/** The diagnoses of services, from all their processes: which leak, since which version, on how many instances. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { useLocation } from "wouter";
+import type { FleetDiagnosisJson } from "../../../src/model/documents/fleet_diagnosis_document.js";
+import { formatCount, formatDuration, formatGrowth } from "../format/numbers.js";
+import { type Column, DataTable } from "../widgets/DataTable.js";
+import { askDiagnoses } from "./frame/api.js";
+import { Waiting } from "./frame/Frame.js";
+import { serviceAddress, type TimeRange } from "./frame/timeRange.js";
+import { VerdictMark } from "./VerdictMark.js";
+
+interface DiagnosesPanelProps {
+  range: TimeRange;
+  /** Of the address, kept in links. */
+  search: string;
+  /** In lower case. */
+  wanted: string;
+}
+
+export function DiagnosesPanel({ range, search, wanted }: DiagnosesPanelProps) {
+  const [, go] = useLocation();
+  const query = useQuery({
+    queryKey: ["diagnoses", range],
+    queryFn: () => askDiagnoses(range),
+    placeholderData: keepPreviousData,
+  });
+  const rows = useMemo(
+    () => (query.data?.diagnoses ?? []).filter((row) => textOf(row).includes(wanted)),
+    [query.data, wanted],
+  );
+  if (query.data === undefined) {
+    return <Waiting error={query.error} />;
+  }
+  const { diagnoses } = query.data;
+  const leaking = diagnoses.filter(({ leak }) => leak !== undefined).length;
+  return (
+    <section className="panel" aria-label="Services that leak">
+      <div className="toolbar">
+        <b>Services</b>
+        <span className="note">
+          {formatCount(leaking)} of {formatCount(diagnoses.length)} leak
+        </span>
+      </div>
+      <DataTable
+        name="Diagnoses"
+        rows={rows}
+        columns={COLUMNS}
+        keyOf={(row) => row.service}
+        sortedBy="growth"
+        open={(row) => go(serviceAddress(row.service, search))}
+        empty={
+          diagnoses.length === 0
+            ? "No service reported its RSS in this time."
+            : "No service matches the search."
+        }
+      />
+    </section>
+  );
+}
+
+function textOf({ service, versions, verdict }: FleetDiagnosisJson): string {
+  const names = versions.map(({ version }) => version);
+  return [service, ...names, verdict.kind, verdict.summary].join(" ").toLowerCase();
+}
+
+/** "2.42.0", or "2.42.0, since 2.40.0". */
+function versionText({ leak, versions }: FleetDiagnosisJson): string {
+  if (leak === undefined) {
+    return versions.at(-1)?.version || "–";
+  }
+  const since = leak.since === leak.version ? "" : `, since ${leak.since || "an unknown version"}`;
+  return `${leak.version || "unknown"}${since}`;
+}
+
+function placeText({ suspects: [suspect] }: FleetDiagnosisJson): string {
+  if (suspect === undefined) {
+    return "–";
+  }
+  const { line, holder } = suspect;
+  const held = holder === undefined ? "" : `, held by ${holder.path.join(" → ")}`;
+  return `${line.function} (${line.file.split("/").at(-1)}:${line.line})${held}`;
+}
+
+const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
+  {
+    id: "service",
+    name: "Service",
+    track: "minmax(110px, 1fr)",
+    cell: (row) => <b>{row.service}</b>,
+    order: (row) => row.service,
+  },
+  {
+    id: "version",
+    name: "Version",
+    title: "The version that leaks, or the newest; and the first that leaks, if it is another",
+    track: "minmax(80px, 1fr)",
+    wide: true,
+    cell: versionText,
+    order: versionText,
+  },
+  {
+    id: "growth",
+    name: "Growth",
+    title: "Of each instance, with its interval",
+    track: "210px",
+    numeric: true,
+    cell: ({ leak }) =>
+      leak === undefined
+        ? "–"
+        : `${formatGrowth(leak.growthBytesPerHour)} (${formatGrowth(leak.low)} … ${formatGrowth(leak.high)})`,
+    order: ({ leak }) => leak?.growthBytesPerHour ?? Number.NaN,
+  },
+  {
+    id: "instances",
+    name: "Instances",
+    title: "Running instances of the version that leak, and all that run",
+    track: "80px",
+    numeric: true,
+    wide: true,
+    cell: ({ leak }) =>
+      leak === undefined ? "–" : `${leak.affectedInstances} of ${leak.runningInstances}`,
+    order: ({ leak }) => leak?.affectedInstances ?? Number.NaN,
+  },
+  {
+    id: "limit",
+    name: "Limit in",
+    title: "Until the first instance reaches its limit",
+    track: "100px",
+    numeric: true,
+    wide: true,
+    cell: ({ leak, forecast: [first] }) =>
+      leak === undefined
+        ? "–"
+        : first === undefined || first.msToLimit === 0
+          ? "no limit"
+          : formatDuration(first.msToLimit),
+    order: ({ forecast: [first] }) => first?.msToLimit || Number.NaN,
+  },
+  {
+    id: "place",
+    name: "Line and holder",
+    track: "minmax(120px, 2fr)",
+    wide: true,
+    cell: (row) => <span title={placeText(row)}>{placeText(row)}</span>,
+    order: placeText,
+  },
+  {
+    id: "verdict",
+    name: "Verdict",
+    track: "150px",
+    cell: (row) => <VerdictMark verdict={row.verdict} />,
+    order: (row) => row.verdict.kind,
+  },
+  {
+    id: "summary",
+    name: "Why",
+    track: "minmax(120px, 3fr)",
+    wide: true,
+    cell: ({ verdict, limits }) => (
+      <span title={[verdict.summary, ...limits].join(" ")}>{verdict.summary}</span>
+    ),
+    order: (row) => row.verdict.summary,
+  },
+];
