@@ -68,7 +68,9 @@ describe("tidemark allocators", () => {
     expect(of("mmap")?.steadyRssBytes).toBeLessThan(60 << 20);
     expect(of("mmap")?.steadyChange?.high).toBeLessThan(-0.3);
     expect(document.best).toBe("mmap");
-    expect(document.recommendation).toMatch(/^Use glibc, mmap threshold fixed.* 95 % interval/);
+    expect(document.recommendation).toMatch(
+      /^Use mmap \(glibc, mmap from 128 KiB on\).* 95 % interval/,
+    );
     // Interleaved: each round has each setting once.
     for (const trial of document.trials) {
       expect(trial.runs.map(({ round }) => round)).toEqual([1, 2, 3]);
@@ -105,8 +107,14 @@ describe("tidemark allocators", () => {
   });
 
   test("names the command that installs a missing allocator", async () => {
-    const words = ["--only", "jemalloc", "--rounds", "2", "--", python, "-c", "pass"];
-    const outcome = await allocators(words, { env: { LD_LIBRARY_PATH: folder } });
+    const ask = (only: string) =>
+      allocators(["--only", only, "--rounds", "2", "--", python, "-c", "pass"], {
+        env: { LD_LIBRARY_PATH: folder },
+      });
+    const alone = await ask("jemalloc");
+    expect([alone.status, alone.stdout]).toEqual([4, ""]);
+    expect(alone.stderr).toMatch(/TM-E090 jemalloc is not installed; .*apt install libjemalloc2$/m);
+    const outcome = await ask("jemalloc,arenas");
     expect(outcome.status).toBe(0);
     expect(outcome.stdout).toMatch(
       /Not tried: jemalloc: not installed; sudo apt install libjemalloc2/,

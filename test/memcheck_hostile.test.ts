@@ -70,7 +70,9 @@ test("keeps the errors before the place where a report breaks off", async () => 
   );
   expect(outcome.status).toBe(1);
   expect(read().errors).toMatchObject([{ stack: [{ function: "first" }] }]);
-  expect(outcome.stderr).toMatch(/it is truncated: the process was killed, or\s+crashed/);
+  expect(outcome.stderr).toMatch(
+    /it ends in the middle, because the process was\s+killed or\s+crashed/,
+  );
 });
 
 test.each(["3", "7", "1e99", "-4", "", "x"])(

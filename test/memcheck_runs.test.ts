@@ -175,13 +175,23 @@ def release_too_often():
 free_twice()
 use_after_free()
 release_too_often()
+def too_long():
+    ctypes.memset(ctypes.create_string_buffer(64), 0, 65)
+def too_long_again():
+    ctypes.memset(ctypes.create_string_buffer(128), 0, 129)
+too_long()
+too_long_again()
 `,
       );
       const { document, outcome } = await found("memcheck", ["--", python, "by_ctypes.py"], {
         env,
       });
       const errorOf = (title: RegExp) => document.errors.find((error) => title.test(error.title));
-      expect(document.errors, outcome.stderr).toHaveLength(3);
+      expect(document.errors, outcome.stderr).toHaveLength(5);
+      // Valgrind reports both calls of memset once: their C stacks are the same.
+      expect(errorOf(/^Access outside a block/)?.python?.stack[0]?.function).toBe("too_long");
+      const again = errorOf(/^Another error in the C function of another finding/);
+      expect(again?.python?.stack[0]?.function).toBe("too_long_again");
       const twice = errorOf(/^Double free$/);
       expect(twice?.causes.join()).toMatch(/memory of a ctypes or cffi object/);
       // The error is noticed when \`helper\` is called, and was made before, in its caller.
@@ -192,14 +202,16 @@ release_too_often()
       expect(errorOf(/^Use after free/)?.fix).toMatch(/Keep a Python reference/);
       expect(errorOf(/one reference too few/)?.causes[0]).toMatch(/pythonapi\.Py_DecRef/);
       // \`free\` itself is shown, as the function that ctypes called.
-      expect(outcome.stderr).toMatch(/where {5}free \/\S*vgpreload/);
+      expect(outcome.stderr).toMatch(/where {5}free$/m);
       expect(outcome.stderr).not.toMatch(/libffi/);
     });
 
     test("explains a crash through a NULL pointer, with its Python line", async () => {
       writeFileSync(join(folder, "crash.py"), "import faulty\nfaulty.crash()\n");
       const { document } = await found("memcheck", ["--", python, "crash.py"], { env });
-      expect(document.errors.map(({ title }) => title)).toEqual(["Access through a NULL pointer"]);
+      expect(document.errors.map(({ title }) => title)).toEqual([
+        "Access near address 0 (NULL pointer)",
+      ]);
       const [error] = document.errors;
       expect(error).toMatchObject({ count: 1, python: { stack: [{ line: 2 }] } });
       expect(error?.message).toMatch(/it ended the process$/);

@@ -283,10 +283,30 @@ describe("tidemark asan", () => {
     expect([clean.outcome.status, clean.document.leaks]).toEqual([0, []]);
   });
 
+  test("finds the use of a list with a reference too few, which Python would keep for reuse", async () => {
+    const code = "import faulty; x = [1]; faulty.under_count(x); y = [2]; y.append(3); print(x)";
+    const { outcome, document } = await findings("asan", ["--build", source], ["-c", code]);
+    expect(outcome.status).toBe(1);
+    expect(document.errors[0]?.title).toMatch(/broken Python object/);
+  });
+
+  test("shows a call of abort() with its Python stack", async () => {
+    const code = "import os\ndef give_up():\n    os.abort()\ngive_up()";
+    const { document } = await findings("asan", ["--no-leaks"], ["-c", code]);
+    expect(document.errors).toMatchObject([
+      { kind: "ABRT", title: "Call of abort()", python: { stack: [{ line: 3 }, { line: 4 }] } },
+    ]);
+  });
+
   test("reports that an extension was not built for it", async () => {
-    const { outcome, document } = await findings("asan", ["--no-leaks"], ["caller.py", "clean"]);
+    const { outcome, document } = await findings(
+      "asan",
+      ["--no-leaks", "--module", "fualty"],
+      ["caller.py", "clean"],
+    );
     expect([outcome.status, document.leaksKnown]).toEqual([0, false]);
-    expect(outcome.stderr).toMatch(/^No memory errors, leaks unknown/m);
+    expect(outcome.stderr).toMatch(/^No errors in calls of malloc.*other code was not checked/m);
+    expect(outcome.stderr).toMatch(/^--module fualty: the program loaded no extension/m);
     expect(document.limits.join(" ")).toMatch(
       /No extension of the program was built.*faulty.*--build/,
     );

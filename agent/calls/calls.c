@@ -1,14 +1,17 @@
 /* calls.c - the extension module _tidemark_calls: which Python call made Valgrind report an error. Only
- * `tidemark memcheck` loads it (python/tidemark/_hooks/frames/sitecustomize.py).
+ * `tidemark memcheck` and `tidemark asan` load it (python/tidemark/_hooks/frames/sitecustomize.py).
  *
  * A profile function asks Valgrind at each call and return how many errors it has counted. Only when that number and
  * the size of Valgrind's XML file have grown does Python code run, which writes the stack:
  *
  *     begin(PATH)           the XML file of this process; also called in a forked child, after faulthandler.enable(). From
  *                           then on, Python frees each list, dict and tuple (free_lists.c)
+ *     free_objects()        only that, for `tidemark asan`
  *     end()                 called before the interpreter is finalized: Python keeps freed objects again
  *     watch(NOTE)           watches the calling thread; NOTE(before, now, is_exact, frame) gets the file's sizes in bytes,
- *                           and where the error was made: enum place
+ *                           and where the error was made: enum place. Equal sizes: an error with a stack that Valgrind
+ *                           has reported before, at a line that had none yet
+ *     show_last_error()     Valgrind writes the stack of that error to its log file
  *     callers() -> tuple    identifiers of the threads in a C function, which may have released the GIL
  *
  * Every call of the program comes here, under Valgrind: a request to Valgrind takes much less than a system call or a
@@ -53,6 +56,8 @@ extern void Py_IncRef(void *);
 extern void Py_DecRef(void *);
 extern void *PyExc_ValueError;
 extern char _Py_NoneStruct;
+extern void *PyFrame_GetCode(void *) __attribute__((weak));
+extern int PyFrame_GetLineNumber(void *);
 
 struct thread {
     unsigned long identifier; /* as threading.get_ident() returns it */
@@ -81,6 +86,17 @@ static unsigned long count_errors(void)
     return answer;
 }
 
+/* VALGRIND_MONITOR_COMMAND: Valgrind writes the stack of the last error to its log file. */
+static void write_last_error(void)
+{
+    const unsigned long request[6] = {0x1202, (unsigned long)"v.info last_error"};
+    unsigned long answer = 0;
+    __asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+                     : "+d"(answer)
+                     : "a"(request)
+                     : "cc", "memory");
+}
+
 static off_t size_of_xml(void)
 {
     off_t now = xml < 0 ? -1 : lseek(xml, 0, SEEK_END);
@@ -98,10 +114,31 @@ static off_t size_of_xml(void)
     return lseek(xml, 0, SEEK_END);
 }
 
+/* Whether no error was noticed at this line before. Few lines of a program have errors. */
+static int is_new_line(void *frame)
+{
+    static uintptr_t seen[1 << 12];
+    static unsigned count;
+    void *code = PyFrame_GetCode ? PyFrame_GetCode(frame) : NULL; /* from CPython 3.9 on */
+    if (!code || count > sizeof seen / sizeof *seen / 2)
+        return 0;
+    uintptr_t line = ((uintptr_t)code >> 4) * 31 + (uintptr_t)PyFrame_GetLineNumber(frame);
+    Py_DecRef(code);
+    for (size_t at = line * 0x9e3779b97f4a7c15u >> 52;; at = (at + 1) % (sizeof seen / sizeof *seen)) {
+        if (seen[at] == line)
+            return 0;
+        if (seen[at] == 0) {
+            seen[at] = line;
+            count += 1;
+            return 1;
+        }
+    }
+}
+
 static void write_note(void *note, void *frame, enum place place)
 {
     off_t before = size, now = size_of_xml();
-    if (now == before)
+    if (now == before && !is_new_line(frame))
         return; /* an error that was reported before */
     size = now;
     void *type, *value, *traceback;
@@ -182,6 +219,20 @@ static void *call_begin(void *module, void *argument)
     return none();
 }
 
+static void *call_show_last_error(void *module, void *argument)
+{
+    (void)module, (void)argument;
+    write_last_error();
+    return none();
+}
+
+static void *call_free_objects(void *module, void *argument)
+{
+    (void)module, (void)argument;
+    stop_free_lists();
+    return none();
+}
+
 static void *call_end(void *module, void *argument)
 {
     (void)module, (void)argument;
@@ -216,6 +267,8 @@ static const struct {
     const char *documentation;
 } methods[] = {
     {"begin", call_begin, METH_O, "begin(path)\n\nNames Valgrind's XML file of this process."},
+    {"free_objects", call_free_objects, METH_NOARGS, "free_objects()\n\nHas Python free each list, dict and tuple."},
+    {"show_last_error", call_show_last_error, METH_NOARGS, "show_last_error()\n\nWrites it to Valgrind's log file."},
     {"end", call_end, METH_NOARGS, "end()\n\nBefore the interpreter is finalized."},
     {"watch", call_watch, METH_O, "watch(note)\n\nWatches the calling thread."},
     {"callers", call_callers, METH_NOARGS, "callers() -> tuple\n\nIdentifiers of the threads in a C function."},

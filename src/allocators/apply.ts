@@ -38,6 +38,18 @@ export function environmentOf(
   return changed;
 }
 
+/** How to start the program under a setting without Tidemark: variables, or what a thread has to do. */
+export function deploymentOf(setting: Setting): string {
+  if (setting.name === "trim") {
+    return "start a daemon thread that calls ctypes.CDLL(None).malloc_trim(0) every second";
+  }
+  const { name, library, environment } = setting;
+  const path = library === undefined ? null : findLibrary(library);
+  const variables = path === null ? environment : { LD_PRELOAD: path };
+  const words = Object.entries(variables).map(([variable, value]) => `${variable}=${value}`);
+  return name === "glibc" ? "" : words.join(" ");
+}
+
 function inFront(path: string, before: string | undefined): string {
   return before ? `${path}:${before}` : path;
 }
@@ -50,6 +62,11 @@ export function versionObstacle({ oldestPython }: Setting, version: number | nul
   return version === null
     ? "the program is not started by a Python that was recognized"
     : `needs Python 3.${oldestPython % 100} or newer, this is 3.${version % 100}`;
+}
+
+/** `deploymentOf` a setting of this name. Throws TM-E002 for an unknown name. */
+export function allocatorDeployment(name: string): string {
+  return deploymentOf(settingNamed(name));
 }
 
 /** For `tidemark run --allocator NAME`. Throws TM-E002 for an unknown name and for a Python that is too old. */

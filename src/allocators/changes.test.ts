@@ -9,7 +9,7 @@ const change = ([value, low, high]: Interval) => ({ value, low, high });
 function trial(allocator: AllocatorName, steady: Interval, cpu: Interval): AllocatorTrialJson {
   const bytes = 100 * (1 + steady[0]) * 2 ** 20;
   return {
-    ...{ allocator, title: allocator, loaded: true, proof: "", runs: [], use: "" },
+    ...{ allocator, title: allocator, loaded: true, proof: "", runs: [], use: "", deploy: "" },
     ...{ peakRssBytes: bytes, steadyRssBytes: bytes, liveBytes: null, cpuMs: 1, wallMs: 1 },
     ...(allocator === "glibc" ? {} : { steadyChange: change(steady), cpuChange: change(cpu) }),
   };

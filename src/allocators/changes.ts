@@ -99,15 +99,20 @@ export function recommend(trials: readonly AllocatorTrialJson[]): Recommendation
   if (first === undefined) {
     return { best: null, sentence: withoutBest(plain, others) };
   }
-  const { steadyChange, cpuChange, title, allocator } = first;
-  const names = alike.map((trial) => trial.title).join("; ");
+  const { steadyChange, cpuChange, allocator } = first;
+  const names = alike.map((trial) => trial.allocator).join(", ");
   return {
     best: allocator,
     sentence:
-      `Use ${title}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)}). ` +
+      `Use ${nameOf(first)}: steady RSS ${formatBytes(first.steadyRssBytes)} instead of ${formatBytes(plain.steadyRssBytes)} (${percent(steadyChange)}). ` +
       costSentence(cpuChange) +
       (names === "" ? "" : ` About the same saving: ${names}.`),
   };
+}
+
+/** "trim (glibc, trimmed every second)", "jemalloc". */
+function nameOf({ allocator, title }: AllocatorTrialJson): string {
+  return allocator === title ? allocator : `${allocator} (${title})`;
 }
 
 function costSentence(change: ChangeJson | undefined): string {
@@ -126,8 +131,8 @@ function withoutBest(plain: AllocatorTrialJson, others: readonly AllocatorTrialJ
   const bySize = [...others].sort((a, b) => a.steadyRssBytes - b.steadyRssBytes);
   const saves = bySize.find(({ steadyChange }) => isSaving(steadyChange));
   if (saves !== undefined) {
-    const { title, steadyChange, cpuChange } = saves;
-    return `Keep glibc: ${title} saves memory (${percent(steadyChange)}) but costs CPU time (${percent(cpuChange)}).`;
+    const { steadyChange, cpuChange } = saves;
+    return `Keep glibc: ${nameOf(saves)} saves memory (${percent(steadyChange)}) but costs CPU time (${percent(cpuChange)}).`;
   }
   const least = `${Math.round(LEAST_SAVING * 100)} %`;
   const may = bySize
@@ -136,10 +141,10 @@ function withoutBest(plain: AllocatorTrialJson, others: readonly AllocatorTrialJ
   if (may === undefined) {
     return `Keep glibc: the allocator makes no difference worth a change. No setting lowers steady RSS, ${formatBytes(plain.steadyRssBytes)}, by ${least} or more.`;
   }
-  const { title, steadyChange } = may;
+  const { steadyChange } = may;
   return (steadyChange?.value ?? 0) > -LEAST_SAVING
-    ? `Keep glibc: no setting makes a measurable saving. Steady RSS under ${title} varies from run to run (${percent(steadyChange)}).`
-    : `Keep glibc, or measure again: ${title} may lower steady RSS (${percent(steadyChange)}), but the runs differ too much to be sure. More rounds (--rounds), or a load that does the same in each run, would narrow the interval.`;
+    ? `Keep glibc: no setting makes a measurable saving. Steady RSS under ${nameOf(may)} varies from run to run (${percent(steadyChange)}).`
+    : `Keep glibc, or measure again: ${nameOf(may)} may lower steady RSS (${percent(steadyChange)}), but the runs differ too much to be sure. More rounds (--rounds), or a load that does the same in each run, would narrow the interval.`;
 }
 
 /** "-31 %, 95 % interval -33 to -29 %". */

@@ -7,8 +7,8 @@ import type {
   AllocatorTrialJson,
 } from "../model/documents/allocators_document.js";
 import { oneLine } from "../model/errors/errors.js";
-import { runInterrupted, toolRunFailed } from "../model/errors/tool_errors.js";
-import { versionObstacle } from "./apply.js";
+import { runInterrupted, toolMissing, toolRunFailed } from "../model/errors/tool_errors.js";
+import { deploymentOf, versionObstacle } from "./apply.js";
 import { changeOf, isDecided, recommend } from "./changes.js";
 import { findLibrary, SETTINGS, type Setting } from "./settings.js";
 import { runTrial, type Trial } from "./trial.js";
@@ -44,6 +44,17 @@ export async function compareAllocators(
     }
     return reason === null;
   });
+  const [first] = skipped;
+  if (settings.length === 1 && first !== undefined) {
+    // Nothing to compare glibc with.
+    throw first.install === undefined
+      ? toolRunFailed(
+          `${first.allocator} cannot be compared: ${first.reason}`,
+          "",
+          "choose another",
+        )
+      : toolMissing(first.allocator, first.install);
+  }
   const trials = new Map<AllocatorName, Trial[]>(settings.map(({ name }) => [name, []]));
   const stages = rounds === null ? STAGES : [rounds];
   // Each stage looks at each setting once.
@@ -174,6 +185,7 @@ function trialOf(
     ...(steady === undefined ? {} : { steadyChange: steady }),
     ...(cpu === undefined ? {} : { cpuChange: cpu }),
     use: isPlain ? "" : `--allocator ${setting.name}`,
+    deploy: deploymentOf(setting),
   };
 }
 
@@ -197,7 +209,7 @@ function limitsOf(rows: readonly AllocatorTrialJson[]): string[] {
         `${title} was not seen in every run, so that its figures may be those of glibc.`,
     ),
     ...(short
-      ? ["The program runs for less than a second: start-up decides its figures, not its work."]
+      ? ["The program runs for less than a second: its figures are mostly those of its start."]
       : []),
   ];
 }

@@ -6,6 +6,6 @@
  */
 
 export { chooseProgram } from "../inspect/index.js";
-export { ALLOCATOR_NAMES, allocatorEnvironment } from "./apply.js";
+export { ALLOCATOR_NAMES, allocatorDeployment, allocatorEnvironment } from "./apply.js";
 export { percent } from "./changes.js";
 export { compareAllocators } from "./compare.js";

@@ -20,7 +20,7 @@ export interface Setting {
 }
 
 export const SETTINGS: readonly Setting[] = [
-  { name: "glibc", title: "glibc as it is", environment: {} },
+  { name: "glibc", title: "glibc (default)", environment: {} },
   {
     name: "arenas",
     title: "glibc, at most 2 arenas",
@@ -29,12 +29,12 @@ export const SETTINGS: readonly Setting[] = [
   {
     // glibc raises the threshold with each large block that is freed; setting it pins it (mallopt(3)).
     name: "mmap",
-    title: "glibc, mmap threshold fixed at 128 KiB",
+    title: "glibc, mmap from 128 KiB on",
     environment: { MALLOC_MMAP_THRESHOLD_: "131072" },
   },
   {
     name: "trim",
-    title: "glibc, malloc_trim every second",
+    title: "glibc, trimmed every second",
     environment: {},
     pythonPath: join(HOOKS_FOLDER, "trim"),
   },

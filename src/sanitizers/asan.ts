@@ -1,18 +1,21 @@
 /** `tidemark asan`: a program under AddressSanitizer, then, if it was clean, under LeakSanitizer. */
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { checkedProgram, type GroupEnd } from "../inspect/index.js";
+import { checkedProgram, type GroupEnd, type StartedPython } from "../inspect/index.js";
+import { inspectProgram } from "../linux/index.js";
 import type { Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
 import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
 import { DivertedLines } from "./diverted_lines.js";
 import { damageOf, findingsOf } from "./document.js";
+import { absentModules, loadedLibraries } from "./loaded_modules.js";
 import { Owners } from "./owners.js";
 import { faultStack, filesOfProcesses } from "./python_frames.js";
 import type { ReportFile } from "./report.js";
 import { FRAME_FORMAT, readSanitizerText } from "./sanitizer_text.js";
 import {
   INTERRUPTED,
+  otherPython,
   runTool,
   type ToolRequest,
   watchedEnvironment,
@@ -56,7 +59,8 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
     const stage = { ...request, command, runtime, folder };
     const end = await runStage(stage, false);
     const files = readFolder(folder, ["asan.", "undefined."]);
-    const limits = instrumentedLimits(folder, owners, builds);
+    files.push(...aborts(folder, files));
+    const { instrumented, limits } = instrumentation(folder, { command, python, owners, builds });
     const isClean = files.every(({ reports }) => reports.length === 0) && end.signal === null;
     const unsearched: string[] = [];
     if (until.aborted) {
@@ -79,7 +83,10 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
       unsearched.push(`Leaks were not looked for, ${why}.`);
     }
     const none = new Set<string>();
-    const selection = { all, modules, owners, importOnly: none, suppressions: none };
+    const selection = {
+      ...{ all, isFatal: true, modules, owners },
+      ...{ importOnly: none, suppressions: none },
+    };
     const found = findingsOf(files, {
       ...selection,
       pythonAt: ({ pid, isLeak, kind }) =>
@@ -94,7 +101,14 @@ export async function asanDocument(request: AsanRequest): Promise<MemcheckJson> 
       signal: end.signal,
       ...found,
       leaksKnown: unsearched.length === 0,
-      limits: [...damageOf(files), ...limits, ...unsearched],
+      ...(instrumented === null ? {} : { instrumented }),
+      limits: [
+        ...damageOf(files),
+        ...otherPython(python),
+        ...limits,
+        ...absentModules(modules, folder, owners),
+        ...unsearched,
+      ],
     };
   });
 }
@@ -183,23 +197,49 @@ function differentEnd(first: GroupEnd, second: GroupEnd): string[] {
       ];
 }
 
-/** The hook writes the mappings of each process that ends by itself. */
-function instrumentedLimits(folder: string, owners: Owners, builds: readonly string[]): string[] {
-  const paths = new Set(
-    readdirSync(folder)
-      .filter((name) => name.startsWith("maps."))
-      .flatMap((name) => readFileSync(join(folder, name), "utf8").match(/\/\S.*\.so\S*$/gm) ?? []),
-  );
-  const own = [...paths].filter((path) => owners.ofObject(path).kind === "own");
-  const instrumented = own.filter((path) => contains(path, ASAN_CALL));
-  if (paths.size === 0 || instrumented.length > 0) {
-    return [];
+/** abort() leaves no report of the sanitizer, only the Python stack that faulthandler wrote. */
+function aborts(folder: string, files: readonly ReportFile[]): ReportFile[] {
+  const reported = new Set(files.filter(({ reports }) => reports.length > 0).map(({ pid }) => pid));
+  return filesOfProcesses(folder, "fault.")
+    .filter(
+      ({ path, pid }) =>
+        !reported.has(pid) && readFileSync(path, "utf8").startsWith("Fatal Python error: Aborted"),
+    )
+    .map(({ pid }) => {
+      const message = "SIGABRT ended the program; tidemark memcheck shows the C stack, too";
+      const empty = { stack: [], freed: [], allocated: [], bytes: 0, blocks: 0, offset: 0 };
+      const report = { ...empty, isLeak: false, kind: "ABRT", message, pid, thread: 0 };
+      return { pid, reports: [report], counts: [1], damage: null };
+    });
+}
+
+interface Ran extends Pick<AsanRequest, "command" | "builds"> {
+  readonly python: StartedPython | null;
+  readonly owners: Owners;
+}
+
+/** Whether something that ran was built with AddressSanitizer; null: not known. */
+function instrumentation(
+  folder: string,
+  { command, python, owners, builds }: Ran,
+): { instrumented: boolean | null; limits: string[] } {
+  const libraries = loadedLibraries(folder);
+  if (libraries === null && python !== null) {
+    return { instrumented: null, limits: [] }; // no process ended by itself
   }
-  return builds.length > 0
-    ? [
-        `The program did not import the extension that was built (${builds.join(", ")}): only calls of malloc, free, memcpy and the like were checked.`,
-      ]
-    : [
-        `No extension of the program was built with AddressSanitizer${own.length === 0 ? "" : ` (${own.join(", ")})`}: only calls of malloc, free, memcpy and the like were checked. Build it: tidemark asan --build EXT_DIR -- COMMAND`,
-      ];
+  const { path } = inspectProgram(command);
+  const own = [...(libraries ?? []), ...(python === null ? [path] : [])].filter(
+    (file) => owners.ofObject(file).kind === "own",
+  );
+  if (own.some((file) => contains(file, ASAN_CALL))) {
+    return { instrumented: true, limits: [] };
+  }
+  const names = own.length === 0 ? "" : ` (${own.join(", ")})`;
+  const sentence =
+    builds.length > 0
+      ? `The program did not import the extension that was built (${builds.join(", ")}).`
+      : python === null && libraries === null
+        ? `The program was not built with AddressSanitizer${names}: compile it with -g -fsanitize=address, or run tidemark memcheck, which needs no rebuild.`
+        : `No extension of the program was built with AddressSanitizer${names}. Build it: tidemark asan --build EXT_DIR -- COMMAND`;
+  return { instrumented: false, limits: [sentence] };
 }

@@ -1,6 +1,6 @@
 /** `tidemark asan --build EXT_DIR`: builds an extension with AddressSanitizer and UndefinedBehaviorSanitizer. */
 
-import { mkdirSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { interpreterOf, startGroup } from "../inspect/index.js";
 import { fileNotFound } from "../model/errors/errors.js";
@@ -63,8 +63,9 @@ export async function buildForAsan(request: BuildRequest): Promise<string> {
     runtime: { ...runtime, compiler },
   };
   const environment = buildEnvironment(places);
-  for (const words of stepsOf(way, places)) {
-    await runBuild({ words, environment, source, until, folder });
+  for (const { words, variables } of stepsOf(way, places)) {
+    const step = { words, environment: { ...environment, ...variables } };
+    await runBuild({ ...step, source, until, folder });
   }
   const extensions = extensionsIn(output);
   if (extensions.length === 0) {
@@ -109,12 +110,18 @@ async function runBuild({ words, environment, source, folder, until }: BuildStep
     throw runInterrupted();
   }
   if (exitCode !== 0) {
+    writeFileSync(logOf(source), output);
     throw buildFailed(
       folder,
       startFailure ?? firstError(output) ?? `it ended with ${signal ?? `exit code ${exitCode}`}`,
       nextAfter(output, words, source),
     );
   }
+}
+
+/** Where the output of a failed build is kept. */
+function logOf(source: string): string {
+  return join(source, "build", `${BUILD_NAME}.log`);
 }
 
 /** Packages of build backends whose names differ from their modules'. */
@@ -130,6 +137,10 @@ function nextAfter(output: string, words: readonly string[], source: string): st
   if (/No module named '?pip\b/.test(output)) {
     return `install it: ${python} -m ensurepip`;
   }
+  const required = /No matching distribution found for (\S+)/.exec(output)?.[1];
+  if (required !== undefined) {
+    return `its pyproject.toml requires it; install it: ${python} -m pip install ${shellQuoted(required)}`;
+  }
   const isOffline = /No matching distribution|Could not find a version|Connection|resolve/.test(
     output,
   );
@@ -138,7 +149,11 @@ function nextAfter(output: string, words: readonly string[], source: string): st
     const [module = ""] = isOffline ? backendOf(source).split(".") : [missing];
     return `install it: ${python} -m pip install ${PACKAGES[module] ?? module}`;
   }
-  return `to see all of it: cd ${source} && ${words.join(" ")}`;
+  return `the whole output is in ${logOf(source)}`;
+}
+
+function shellQuoted(word: string): string {
+  return /^[\w.-]+$/.test(word) ? word : `'${word}'`;
 }
 
 /** Lines in which pip only reports that the build failed, or gives advice. */

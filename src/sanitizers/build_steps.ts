@@ -62,44 +62,82 @@ function linkFlags({ isClang, libraries }: SanitizerRuntime): string {
   return `-fsanitize=address,undefined${isClang ? shared : ""}`;
 }
 
-export function stepsOf(way: Way, places: BuildPlaces): string[][] {
+export interface BuildWords {
+  readonly words: readonly string[];
+  /** More variables for this step. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+export function stepsOf(way: Way, places: BuildPlaces): BuildWords[] {
   if (way === "sources") {
-    return compileSteps(places);
+    return compileSteps(places).map((words) => ({ words }));
   }
   const { source, output, python } = places;
   const backend = backendOf(source);
   const isInstalled = canImport(python, backend);
+  const pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
   if (isInstalled && /^setuptools\b/.test(backend)) {
+    // As for other backends: what the build requires and this Python lacks is installed for this build only.
+    const absent = unmetRequirements(python, source);
+    const added = join(source, "build", "tidemark-asan-requirements");
+    const before = process.env.PYTHONPATH;
+    const variables = { PYTHONPATH: before ? `${added}:${before}` : added };
     // Not by pip, because setuptools would reuse the objects of an earlier build.
     const setup = existsSync(join(source, "setup.py"))
       ? ["setup.py"]
       : ["-c", "import setuptools; setuptools.setup()"];
     const temporary = join(source, "build", "tidemark-asan-objects");
     const folders = ["--build-base", temporary, "--build-lib", output];
-    return [[python, ...setup, "--quiet", "build", "--force", ...folders]];
+    const words = [python, ...setup, "--quiet", "build", "--force", ...folders];
+    return absent.length === 0
+      ? [{ words }]
+      : [{ words: [...pip, "--upgrade", "--target", added, ...absent] }, { words, variables }];
   }
-  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
-  return [
-    [
-      ...[python, ...pip, "--no-cache-dir"],
-      // Otherwise pip installs the requirements of the build into a separate environment.
-      ...(isInstalled ? ["--no-build-isolation"] : []),
-      ...["--target", output, source],
-    ],
+  const words = [
+    ...[...pip, "--no-deps", "--no-cache-dir"],
+    // Otherwise pip installs the requirements of the build into a separate environment.
+    ...(isInstalled ? ["--no-build-isolation"] : []),
+    ...["--target", output, source],
   ];
+  return [{ words }];
+}
+
+/** Prints the requirements among its arguments that this Python does not meet. Without pip, none are known. */
+const UNMET = `import sys
+from importlib.metadata import PackageNotFoundError, version
+from pip._vendor.packaging.requirements import Requirement
+for text in sys.argv[1:]:
+    need = Requirement(text)
+    if need.marker is not None and not need.marker.evaluate():
+        continue
+    try:
+        met = need.specifier.contains(version(need.name), prereleases=True)
+    except PackageNotFoundError:
+        met = False
+    if not met:
+        print(text)`;
+
+/** Requirements of the build in pyproject.toml (PEP 518) that the Python does not meet. */
+function unmetRequirements(python: string, source: string): string[] {
+  const { requires } = buildSystemOf(source);
+  const wanted = Array.isArray(requires) ? requires.map(String) : [];
+  const asked = spawnSync(python, ["-c", UNMET, ...wanted], { encoding: "utf8" });
+  return asked.status === 0 ? asked.stdout.split("\n").filter((line) => line !== "") : [];
 }
 
 /** Module of the build backend that pyproject.toml names; setuptools if it names none (PEP 517). */
 export function backendOf(source: string): string {
+  const backend = buildSystemOf(source)["build-backend"];
+  return typeof backend === "string" ? (backend.split(":")[0] ?? "") : "setuptools";
+}
+
+/** The table of pyproject.toml; empty if there is no such file. The build itself reports an invalid one. */
+function buildSystemOf(source: string): { "build-backend"?: unknown; requires?: unknown } {
   try {
     const text = readFileSync(join(source, "pyproject.toml"), "utf8");
-    const { "build-system": system } = parse(text) as {
-      "build-system"?: { "build-backend"?: unknown };
-    };
-    const backend = system?.["build-backend"];
-    return typeof backend === "string" ? (backend.split(":")[0] ?? "") : "setuptools";
+    return (parse(text) as { "build-system"?: object })["build-system"] ?? {};
   } catch {
-    return "setuptools"; // there is no such file; the build itself reports an invalid one
+    return {};
   }
 }
 

@@ -8,8 +8,9 @@ import type {
   OwnerJson,
   PythonStackJson,
 } from "../model/documents/memcheck_document.js";
-import { endedTooEarly, explain, isCrash, severityOf } from "./explanations.js";
-import type { Owners } from "./owners.js";
+import { endedTooEarly, explain, isAbort, isCrash, severityOf } from "./explanations.js";
+import { isForeignCall, type Owners } from "./owners.js";
+import { lineOf } from "./repeated_errors.js";
 import {
   type NativeFrame,
   type Report,
@@ -21,6 +22,8 @@ import {
 export interface Selection {
   /** Include everything: also reports of the interpreter, libraries and the system. */
   readonly all: boolean;
+  /** Whether the tool ends the program at an error, which therefore is shown whoever caused it. */
+  readonly isFatal: boolean;
   /** Also include libraries whose module is this one or in this package. */
   readonly modules: readonly string[];
   /** Signatures of reports that imports alone cause. */
@@ -31,7 +34,10 @@ export interface Selection {
   readonly pythonAt: (report: Report) => PythonStackJson | undefined;
 }
 
-type Findings = Pick<MemcheckJson, "errors" | "leaks" | "suppressed" | "processes">;
+type Findings = Pick<
+  MemcheckJson,
+  "errors" | "leaks" | "suppressed" | "leftOutLibraries" | "processes"
+>;
 
 /** Kinds of leaks to which something still points, or may point. */
 export const WEAK_LEAKS: ReadonlySet<string> = new Set([
@@ -60,14 +66,21 @@ export function findingsOf(files: readonly ReportFile[], selection: Selection): 
   };
   const groups = new Map<string, Group>();
   const leftOut = new Set<string>();
+  const libraries = new Map<string, number>();
   for (const { reports, counts } of files) {
     for (const [index, report] of reports.entries()) {
       const { owner, frame } = selection.owners.of(report);
       const why = reasonToLeaveOut(report, owner, selection);
       if (why !== null) {
         const signature = `${report.pid} ${signatureOf(report)}`;
-        suppressed[why] += leftOut.has(signature) ? 0 : 1;
-        leftOut.add(signature);
+        if (!leftOut.has(signature)) {
+          suppressed[why] += 1;
+          leftOut.add(signature);
+          if (why === "libraries") {
+            const [name = ""] = owner.module.split(".");
+            libraries.set(name, (libraries.get(name) ?? 0) + 1);
+          }
+        }
         continue;
       }
       add(groups, { report, owner, frame, count: counts[index] ?? 1 }, selection);
@@ -87,10 +100,16 @@ export function findingsOf(files: readonly ReportFile[], selection: Selection): 
       .map((group) => errorOf(group, errors)),
     leaks: leaks.map(leakOf).sort((a, b) => b.bytes - a.bytes),
     suppressed,
+    leftOutLibraries: [...libraries]
+      .map(([module, reports]) => ({ module, reports }))
+      .sort((a, b) => b.reports - a.reports),
   };
 }
 
-/** Without a crash, or a report of undefined behaviour, at the place of another error: both are the same mistake. */
+/**
+ * Without a crash, or a report of undefined behaviour, at the place of another error, or a crash at its address: both are
+ * the same mistake.
+ */
 function withoutConsequences(errors: readonly Group[]): Group[] {
   const placeOf = ({ report: { stack } }: Group) => {
     const [leaf] = stack;
@@ -98,11 +117,18 @@ function withoutConsequences(errors: readonly Group[]): Group[] {
   };
   return errors.filter((group) => {
     const { kind } = group.report;
+    if (!/^(?:FatalSignal|undefined-behavior)$/.test(kind)) {
+      return true;
+    }
     const place = placeOf(group);
+    const address = addressOf(group);
     const cause = errors.find(
-      (other) => other.report.kind !== kind && place !== undefined && placeOf(other) === place,
+      (other) =>
+        other.report.kind !== kind &&
+        ((place !== undefined && placeOf(other) === place) ||
+          (address !== undefined && addressOf(other) === address)),
     );
-    if (cause === undefined || !/^(?:FatalSignal|undefined-behavior)$/.test(kind)) {
+    if (cause === undefined) {
       return true;
     }
     if (kind === "FatalSignal") {
@@ -111,6 +137,12 @@ function withoutConsequences(errors: readonly Group[]): Group[] {
     }
     return false;
   });
+}
+
+/** The process and the address in no block that it accessed: "4242 0x8". */
+function addressOf({ report: { pid, message } }: Group): string | undefined {
+  const address = /\baddress (0x[0-9a-f]+)(?: is in no block)?/.exec(message)?.[1];
+  return address === undefined ? undefined : `${pid} ${address}`;
 }
 
 /** Errors and leaks that Valgrind left out because of the user's suppression files. */
@@ -123,10 +155,16 @@ function suppressedBy(files: readonly ReportFile[], names: ReadonlySet<string>):
 function reasonToLeaveOut(
   report: Report,
   { kind, module }: OwnerJson,
-  { all, modules, importOnly }: Pick<Selection, "all" | "modules" | "importOnly">,
+  {
+    all,
+    isFatal,
+    modules,
+    importOnly,
+  }: Pick<Selection, "all" | "isFatal" | "modules" | "importOnly">,
 ): Exclude<keyof MemcheckJson["suppressed"], "suppressionFiles"> | null {
   const isNamed = modules.some((name) => module === name || module.startsWith(`${name}.`));
-  if (all || isNamed) {
+  const endsProgram = isFatal && !report.isLeak && report.kind !== "undefined-behavior";
+  if (all || isNamed || endsProgram) {
     return null;
   }
   if (kind !== "own" && !isBrokenObject(report, kind)) {
@@ -144,15 +182,18 @@ export function mayBeOfImports(
   selection: Omit<Selection, "importOnly" | "suppressions" | "pythonAt">,
 ): boolean {
   const { owners } = selection;
-  return files.some(({ reports }) =>
-    reports.some((report) => {
-      const { owner } = owners.of(report);
-      const isAlike = ({ object }: NativeFrame) => owners.ofObject(object).kind !== "own";
-      return (
-        report.stack.slice(0, SIGNATURE_FRAMES).every(isAlike) &&
-        reasonToLeaveOut(report, owner, { ...selection, importOnly: new Set() }) === null
-      );
-    }),
+  return (
+    !selection.all &&
+    files.some(({ reports }) =>
+      reports.some((report) => {
+        const { owner } = owners.of(report);
+        const isAlike = ({ object }: NativeFrame) => owners.ofObject(object).kind !== "own";
+        return (
+          report.stack.slice(0, SIGNATURE_FRAMES).every(isAlike) &&
+          reasonToLeaveOut(report, owner, { ...selection, importOnly: new Set() }) === null
+        );
+      }),
+    )
   );
 }
 
@@ -185,7 +226,8 @@ interface Added {
 /** Reports of the same kind at the same place of the owner's code are one; the first that is not weak represents all. */
 function add(groups: Map<string, Group>, added: Added, { pythonAt }: Selection): void {
   const { report, owner, count } = added;
-  const key = keyOf(added);
+  const python = pythonAt(report);
+  const key = keyOf(added, python);
   const group = groups.get(key) ?? {
     ...{ report, owner, count: 0, isProven: false },
     ...{ lost: new Map<Pid, { bytes: number; blocks: number }>(), python: undefined },
@@ -198,10 +240,10 @@ function add(groups: Map<string, Group>, added: Added, { pythonAt }: Selection):
   }
   const { bytes, blocks } = group.lost.get(report.pid) ?? { bytes: 0, blocks: 0 };
   group.lost.set(report.pid, { bytes: bytes + report.bytes, blocks: blocks + report.blocks });
-  group.python ??= pythonAt(report);
+  group.python ??= python;
 }
 
-function keyOf({ report, owner, frame }: Added): string {
+function keyOf({ report, owner, frame }: Added, python: PythonStackJson | undefined): string {
   const { isLeak, kind, freed, allocated } = report;
   if (endedTooEarly(report) || (isBrokenObject(report, owner.kind) && freed.length > 0)) {
     // One object that was freed too early causes an error at each of its later uses.
@@ -212,7 +254,12 @@ function keyOf({ report, owner, frame }: Added): string {
   }
   const place =
     frame === undefined ? signatureOf(report) : `${frame.function}:${frame.file}:${frame.line}`;
-  return [isLeak ? "leak" : kind, owner.module, place].join("|");
+  // What ctypes and cffi call has the same C stack at each Python line, and for each kind of error.
+  const call =
+    isLeak || !isForeignCall(report.stack)
+      ? []
+      : [explain(report).title, python === undefined ? "" : lineOf(python)];
+  return [isLeak ? "leak" : kind, owner.module, place, ...call].join("|");
 }
 
 /** The figures of the process that leaked most. */
@@ -225,7 +272,9 @@ function errorOf(group: Group, all: readonly Group[]): MemoryErrorJson {
   const { kind, message, stack, allocated, freed, pid } = report;
   const { title, explanation, causes, fix } = explain(report);
   const isConsequence =
-    isCrash(report) && all.some((other) => other !== group && other.report.pid === pid);
+    isCrash(report) &&
+    !isAbort(report) &&
+    all.some((other) => other !== group && other.report.pid === pid);
   return {
     kind,
     title: isConsequence ? "Crash" : title,

@@ -1,5 +1,5 @@
 /** Explanations of each kind of error for Python engineers: a title, what happened, the usual causes, and the fix. */
-import { isInterpreter, isSystem } from "./owners.js";
+import { isForeignCall, isInterpreter, isSystem } from "./owners.js";
 import type { NativeFrame, Report } from "./report.js";
 
 export interface Explanation {
@@ -131,7 +131,7 @@ const UNDEFINED: Explanation = {
   fix: "Check the range before the operation, or compute with an unsigned or wider type.",
 };
 const NULL_POINTER: Explanation = {
-  title: "Access through a NULL pointer",
+  title: "Access near address 0 (NULL pointer)",
   explanation:
     "The code accessed an address close to 0: a member of a structure, or an element, behind a pointer that is NULL.",
   causes: [
@@ -176,7 +176,7 @@ const DIVISION: Explanation = {
   fix: "Check the divisor before the division.",
 };
 const ABORTED: Explanation = {
-  title: "The program ended itself by abort()",
+  title: "Call of abort()",
   explanation: "Code found a state from which it cannot continue, and called abort().",
   causes: [
     "an assert() that failed",
@@ -194,6 +194,13 @@ const STACK_EXHAUSTED: Explanation = {
     "a large array among the local variables",
   ],
   fix: "Limit the recursion (Py_EnterRecursiveCall), and allocate large arrays with malloc.",
+};
+const SAME_FUNCTION: Explanation = {
+  title: "Another error in the C function of another finding",
+  explanation:
+    "Valgrind reports errors with the same C functions once. Of a later one, it counts the occurrence, so that only its Python line is known, not the block.",
+  causes: ["a block that is too small, or that was freed before; which of them is not known"],
+  fix: "Fix the other finding and run again, or run the code at this line alone.",
 };
 const OTHER: Explanation = {
   title: "Memory error",
@@ -251,7 +258,7 @@ const FOREIGN: ReadonlyMap<Explanation, Pick<Explanation, "causes" | "fix">> = n
         "memory that a C function returned and that the program has to free",
         "restype = c_char_p: Python copies the string, and the address is lost",
       ],
-      fix: "Call the library's function that frees the block; declare restype = c_void_p if you need the address for it.",
+      fix: "Call the library's function that frees the block; declare restype = c_void_p if you need the address for it. No Python line is known for a leak: tidemark run COMMAND lists the lines whose memory grows.",
     },
   ],
   [
@@ -290,6 +297,7 @@ const BY_KIND: readonly (readonly [RegExp, Explanation])[] = [
   [/^(?:MismatchedFree|MismatchedAllocateDeallocate\w*|alloc-dealloc-mismatch.*)$/, MISMATCH],
   [/^Overlap$|-param-overlap$/, OVERLAP],
   [/^SyscallParam$/, SYSCALL],
+  [/^Repeated$/, SAME_FUNCTION],
   [/^heap-use-after-free$|^stack-use-after-|^use-after-poison$/, AFTER_FREE],
   [/-overflow$|-underflow$|^dynamic-stack/, OUTSIDE],
   [/^undefined-behavior$/, UNDEFINED],
@@ -311,13 +319,6 @@ export function explain(report: Report): Explanation {
   }
   const isFreedByExtension = callersOf(report.freed).some(({ object }) => !isInterpreter(object));
   return found === UNDER_COUNT && !isFreedByExtension ? { ...found, fix: FREED_BY_PYTHON } : found;
-}
-
-/** Whether ctypes, or cffi without a compiler, took part: they call C functions through libffi. */
-function isForeignCall(stack: readonly NativeFrame[]): boolean {
-  return stack.some(
-    ({ function: name, object }) => name === "ffi_call" || /\/_ctypes\.[^/]*$/.test(object),
-  );
 }
 
 function explainKind(report: Report): Explanation {
@@ -386,6 +387,11 @@ function isPointerIntoData({ message, stack }: Report): boolean {
 /** Whether the report says that a signal ended the program. */
 export function isCrash({ kind }: Report): boolean {
   return /^(?:SEGV|BUS|FPE|ILL|ABRT|FatalSignal|stack-overflow)$/.test(kind);
+}
+
+/** Whether the program called abort(), which other errors do not cause: the tools' malloc does not. */
+export function isAbort({ kind, message }: Report): boolean {
+  return isCrash({ kind } as Report) && /\b(?:SIG)?ABRT\b/.test(`${kind} ${message}`);
 }
 
 /** The kind of an access outside any block: the pointer is NULL or invalid, or belongs to a broken object. */

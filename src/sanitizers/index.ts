@@ -9,4 +9,4 @@ export { chooseProgram } from "../inspect/index.js";
 export { type AsanRequest, asanDocument } from "./asan.js";
 export { buildForAsan } from "./asan_build.js";
 export { memcheckDocument } from "./memcheck.js";
-export { canCompileForAsan, hasValgrind } from "./tools.js";
+export { canCompileForAsan, hasValgrind, toolChecks } from "./tools.js";

@@ -1,18 +1,21 @@
 /** `tidemark memcheck`: a program under Valgrind, its reports as a document. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { checkedProgram, type StartedPython } from "../inspect/index.js";
+import { checkedProgram } from "../inspect/index.js";
 import type { OnProgress, Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
 import { damageOf, findingsOf, mayBeOfImports, WEAK_LEAKS } from "./document.js";
 import { makesObject } from "./explanations.js";
 import { importOnlySignatures } from "./import_only.js";
+import { absentModules } from "./loaded_modules.js";
 import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
 import { Owners } from "./owners.js";
 import { XmlIntervals } from "./python_frames.js";
+import { withRepeats } from "./repeated_errors.js";
 import type { Report, ReportFile } from "./report.js";
 import {
   INTERRUPTED,
+  otherPython,
   requireReports,
   runTool,
   type ToolRequest,
@@ -51,8 +54,9 @@ export async function memcheckDocument(
     }
     const owners = new Owners(python);
     const shown = withoutLiving(files, folder, all);
+    const needsImports = mayBeOfImports(shown, { all, isFatal: false, modules, owners });
     const importOnly =
-      python === null || all || !mayBeOfImports(shown, { all, modules, owners })
+      python === null || !needsImports
         ? new Set<string>()
         : await importOnlySignatures({
             python,
@@ -65,14 +69,25 @@ export async function memcheckDocument(
     const intervals = new Map<Pid, XmlIntervals>(
       files.map(({ pid, reports }) => [pid, new XmlIntervals(folder, pid, reports)]),
     );
-    const found = findingsOf(shown, {
-      all,
-      modules,
-      importOnly,
-      suppressions: suppressed,
-      owners,
-      pythonAt: (report) => (report.isLeak ? undefined : intervals.get(report.pid)?.at(report)),
-    });
+    const repeats = shown.map((file) =>
+      withRepeats(file, intervals.get(file.pid) ?? new XmlIntervals(folder, file.pid, []), owners),
+    );
+    const pythonOf = new Map(repeats.flatMap((repeated) => [...repeated.pythonOf]));
+    const found = findingsOf(
+      repeats.map(({ file }) => file),
+      {
+        all,
+        isFatal: false,
+        modules,
+        importOnly,
+        suppressions: suppressed,
+        owners,
+        pythonAt: (report) =>
+          report.isLeak
+            ? undefined
+            : (pythonOf.get(report) ?? intervals.get(report.pid)?.at(report)),
+      },
+    );
     const damage = damageOf(files);
     return {
       schema: "tidemark.memcheck/1",
@@ -84,7 +99,13 @@ export async function memcheckDocument(
       ...found,
       // Valgrind searches for leaks when a process ends, and writes them last.
       leaksKnown: damage.length === 0 && !until.aborted,
-      limits: [...damage, ...limitsOf(python), ...(until.aborted ? [INTERRUPTED] : [])],
+      limits: [
+        ...damage,
+        ...otherPython(python),
+        ...(python === null && needsImports ? [NOT_COMPARED] : []),
+        ...absentModules(modules, folder, owners),
+        ...(until.aborted ? [INTERRUPTED] : []),
+      ],
     };
   });
 }
@@ -126,10 +147,5 @@ function withoutLiving(files: readonly ReportFile[], folder: string, all: boolea
   });
 }
 
-function limitsOf(python: StartedPython | null): string[] {
-  return python === null
-    ? [
-        "The command starts no Python that was recognized: the reports that the interpreter itself causes could not be left out.",
-      ]
-    : [];
-}
+const NOT_COMPARED =
+  "The command itself is not a Python that was recognized: errors that importing a library alone causes may be among these. Name the Python: memcheck -- python ...";

@@ -2,14 +2,23 @@
 import { basename } from "node:path";
 import type { StartedPython } from "../inspect/index.js";
 import type { OwnerJson } from "../model/documents/memcheck_document.js";
+import { localExtensions } from "./local_packages.js";
 import type { NativeFrame, Report } from "./report.js";
 
 /** Libraries of the system and of the tools: they act on behalf of their callers. */
 const SYSTEM =
   /^(?:vgpreload_|lib(?:asan|ubsan|lsan|clang_rt)|libc[.-]|ld-linux|libpthread|libm[.-]|libdl[.-]|librt[.-]|libutil|libstdc\+\+|libgcc_s|libgomp|memcheck-|linux-vdso|libtidemark)/;
-const INTERPRETER = /^(?:python[\d.]*t?d?|libpython[\d.]+t?d?\.so[\d.]*)$/;
+const INTERPRETER =
+  /^(?:(?:python|pypy|graalpy)[\d.]*t?d?|lib(?:python[\d.]+t?d?|pypy[\d.]*-c|pythonvm)\.so[\d.]*)$/;
 const STANDARD = /\/lib-dynload\//;
 const INSTALLED = /\/(?:site|dist)-packages\//;
+/** Programs that the system brings, such as the shell of a script. */
+const OF_SYSTEM = /^\/(?:usr\/)?s?bin\//;
+/** libffi's call of a C function; cffi's wheels contain a libffi whose names have a prefix. */
+const CALLS_FOREIGN = /(?:^|_)ffi_call(?:_|$)/;
+const FOREIGN_MODULE = /^_(ctypes|cffi)(?:_backend)?\./;
+/** Accesses to an address. */
+const ACCESS = /^(?:Invalid(?:Read|Write|Jump)|FatalSignal|SEGV|BUS)$|-(?:over|under)flow$/;
 /** Runs Python code: frames below it belong to whoever called that code. */
 const EVALUATES = /^_?PyEval_(?:EvalFrame\w*|EvalCode|Vector)/;
 
@@ -26,11 +35,13 @@ export function isInterpreter(path: string): boolean {
 export class Owners {
   readonly #standard: readonly string[];
   readonly #installed: readonly string[];
+  readonly #local: ReadonlySet<string>;
 
   /** `python` null: folders are recognized by their names alone. */
   constructor(python: StartedPython | null) {
     this.#standard = python?.standard ?? [];
     this.#installed = python?.installed ?? [];
+    this.#local = localExtensions(this.#installed);
   }
 
   ofObject(path: string): OwnerJson {
@@ -43,10 +54,13 @@ export class Owners {
     }
     const installed = this.#moduleIn(path);
     if (installed !== null) {
-      return { module: installed, kind: "library" };
+      return { module: installed, kind: this.#local.has(path) ? "own" : "library" };
     }
     if (isInterpreter(path) || this.#standard.some((folder) => path.startsWith(`${folder}/`))) {
       return { module: "python", kind: "interpreter" };
+    }
+    if (OF_SYSTEM.test(path)) {
+      return { module: name, kind: "system" };
     }
     const isExtension = /\.(?:cpython-|abi3)|\.so$/.test(name) && !/^lib.*\.so[.\d]*$/.test(name);
     const isShared = /^\/(?:usr\/)?lib/.test(path);
@@ -69,20 +83,23 @@ export class Owners {
 
   /**
    * The owner of a report: the nearest extension in its stack, otherwise in the stack that freed the block, then in
-   * the one that allocated it. A call by ctypes or cffi belongs to the program.
+   * the one that allocated it. A call, or an access to memory, by ctypes or cffi belongs to the program.
    */
-  of({ stack, freed, allocated }: Report): { owner: OwnerJson; frame: NativeFrame | undefined } {
+  of(report: Report): { owner: OwnerJson; frame: NativeFrame | undefined } {
+    const { kind, stack, freed, allocated } = report;
     let interpreter: { owner: OwnerJson; frame: NativeFrame } | null = null;
     for (const frames of [stack, freed, allocated]) {
-      let isForeign = false;
+      // A read or write through a pointer object of ctypes or cffi is the program's, too.
+      let isForeign = frames === stack && ACCESS.test(kind) && freed.length === 0;
       for (const frame of frames) {
-        isForeign ||= frame.function === "ffi_call";
-        const [, caller] = /^_(ctypes|cffi)(?:_backend)?\./.exec(basename(frame.object)) ?? [];
-        if (isForeign && caller !== undefined) {
+        const { function: name, object } = frame;
+        const owner = this.ofObject(object);
+        const caller = foreignCaller(frame, owner);
+        isForeign ||= CALLS_FOREIGN.test(name) || (name === "" && caller === "cffi");
+        if (isForeign && caller !== null) {
           // The program calls C by hand: these modules only pass its arguments on.
           return { owner: { module: caller, kind: "own" }, frame: frames[0] };
         }
-        const owner = this.ofObject(frame.object);
         if (owner.kind === "own" || owner.kind === "library") {
           return { owner, frame };
         }
@@ -98,6 +115,20 @@ export class Owners {
       interpreter ?? { owner: { module: "unknown", kind: "system" }, frame: stack[0] ?? undefined }
     );
   }
+}
+
+/** "ctypes" or "cffi" if the frame is theirs. Some builds of Python contain ctypes and libffi in the interpreter. */
+function foreignCaller({ function: name, object }: NativeFrame, owner: OwnerJson): string | null {
+  const module = FOREIGN_MODULE.exec(basename(object))?.[1];
+  return module ?? (owner.kind === "interpreter" && CALLS_FOREIGN.test(name) ? "ctypes" : null);
+}
+
+/** Whether ctypes, or cffi without a compiler, took part: they call C functions through libffi. */
+export function isForeignCall(stack: readonly NativeFrame[]): boolean {
+  return stack.some(
+    ({ function: name, object }) =>
+      CALLS_FOREIGN.test(name) || FOREIGN_MODULE.test(basename(object)),
+  );
 }
 
 /** "_umath_linalg.cpython-311-x86_64-linux-gnu.so" -> "_umath_linalg". */

@@ -27,17 +27,26 @@ interface Interval {
   readonly python: PythonStackJson;
 }
 
+/** An error that Valgrind did not report again, because it had reported the same C stack before. */
+export interface Repeat {
+  /** Instruction pointers of its C stack, leaf first. */
+  readonly addresses: readonly string[];
+  readonly python: PythonStackJson;
+}
+
 /** The stacks of one process under Valgrind, by where its report is in the XML file. */
 export class XmlIntervals {
   readonly #intervals: Interval[] = [];
-
+  readonly repeats: Repeat[] = [];
   readonly #end: number = Number.POSITIVE_INFINITY;
   readonly #fault: PythonStackJson | undefined;
 
   constructor(folder: string, pid: Pid, reports: readonly Report[]) {
     for (const line of readLines(join(folder, `frames.${pid}`))) {
       const interval = intervalOf(line);
-      if (interval !== null) {
+      if (interval !== null && interval.addresses.length > 0) {
+        this.repeats.push(interval);
+      } else if (interval !== null) {
         this.#intervals.push(interval);
       }
     }
@@ -63,11 +72,11 @@ export class XmlIntervals {
   }
 }
 
-function intervalOf(line: string): Interval | null {
+function intervalOf(line: string): (Interval & Repeat) | null {
   try {
-    const [from, to, isExact, isMainThread, frames] = JSON.parse(line) as [
+    const [from, to, isExact, isMainThread, frames, addresses] = JSON.parse(line) as [
       ...[number, number, boolean, boolean],
-      unknown[],
+      ...[unknown[], string[]],
     ];
     const stack = frames.flatMap((frame): FrameJson[] => {
       const [name, file, number] = frame as [unknown, unknown, unknown];
@@ -75,7 +84,8 @@ function intervalOf(line: string): Interval | null {
         ? [{ function: name, file, line: number, kind: "python" }]
         : [];
     });
-    return { from, to, isMainThread, python: { stack, precision: isExact ? "exact" : "near" } };
+    const python: PythonStackJson = { stack, precision: isExact ? "exact" : "near" };
+    return { from, to, isMainThread, python, addresses: addresses.map(String) };
   } catch {
     return null; // the last line of a process that was killed
   }

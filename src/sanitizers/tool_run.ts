@@ -3,7 +3,7 @@ import type { StdioOptions } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type GroupEnd, startGroup } from "../inspect/index.js";
+import { type GroupEnd, type StartedPython, startGroup } from "../inspect/index.js";
 import { CALLS_PATH, HOOKS_FOLDER } from "../linux/installation.js";
 import type { Millis } from "../model/base/units.js";
 import { programNotStarted } from "../model/errors/program_errors.js";
@@ -50,6 +50,15 @@ export function watchedEnvironment(
     TIDEMARK: "off",
     ...more,
   };
+}
+
+/** For `limits`: what is not known about a Python that is not CPython. */
+export function otherPython(python: StartedPython | null): string[] {
+  return python === null || python.implementation === "cpython"
+    ? []
+    : [
+        `This Python is ${python.implementation}, with its own memory and garbage collector: only what C code allocates by malloc was checked, errors have no Python lines, and errors of the interpreter itself may be among them. CPython runs the same extension with full reports.`,
+      ];
 }
 
 interface RunOfTool {

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";
+import type { DoctorCheckJson } from "../model/documents/doctor_document.js";
 import { badUsage, fileNotFound, orNull } from "../model/errors/errors.js";
 import { toolMissing } from "../model/errors/tool_errors.js";
 
@@ -62,6 +63,37 @@ export function hasValgrind(): boolean {
 /** Whether `tidemark asan --build` can run here. */
 export function canCompileForAsan(): boolean {
   return (orNull(() => findRuntime())?.compiler ?? null) !== null;
+}
+
+/** Lines of `tidemark doctor`: what `memcheck` and `asan` need. */
+export function toolChecks(): DoctorCheckJson[] {
+  const line = (
+    check: string,
+    found: () => string,
+    shortfall: [effect: string, remedy: string],
+  ) => {
+    const version = orNull(found);
+    const [effect, remedy] = version === null ? shortfall : ["", ""];
+    const state = version === null ? ("limited" as const) : ("ok" as const);
+    return {
+      area: "machine" as const,
+      check,
+      state,
+      found: version ?? "not installed",
+      effect,
+      remedy,
+    };
+  };
+  return [
+    line("Valgrind", valgrindVersion, [
+      "tidemark memcheck cannot run",
+      "sudo apt install valgrind",
+    ]),
+    line("sanitizers", () => `AddressSanitizer of ${findRuntime().version}`, [
+      "tidemark asan cannot run",
+      "sudo apt install gcc",
+    ]),
+  ];
 }
 
 export interface SanitizerRuntime {

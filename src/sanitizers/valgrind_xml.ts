@@ -115,9 +115,7 @@ export class ValgrindReader {
     const crash = this.#reports[ended];
     const at = this.#reports.findIndex(
       ({ kind, stack }) =>
-        kind !== "FatalSignal" &&
-        stack[0] !== undefined &&
-        stack[0].address === crash?.stack[0]?.address,
+        kind !== "FatalSignal" && isSameAddress(stack[0]?.address, crash?.stack[0]?.address),
     );
     const [error, count = 0] = [this.#reports[at], this.#counts[at]];
     if (count > 1) {
@@ -130,7 +128,7 @@ export class ValgrindReader {
 
   #fail(reason: string): void {
     this.#damage ??= /unclosed tag|document must contain a root/.test(reason)
-      ? "it is truncated: the process was killed, or crashed"
+      ? "it ends in the middle, because the process was killed or crashed"
       : reason;
   }
 
@@ -281,6 +279,12 @@ export class ValgrindReader {
       offset: report.offset,
     });
   }
+}
+
+/** In a stack below a signal handler, the address of the instruction that faulted is one less. */
+function isSameAddress(address: string | undefined, ofCrash: string | undefined): boolean {
+  const ahead = Number(address) - Number(ofCrash);
+  return ahead === 0 || ahead === 1;
 }
 
 /**

@@ -55,7 +55,7 @@ export function buildCommand(): Command {
 
 async function allocators(words: string[], options: AllocatorsOptions): Promise<void> {
   requireLinux();
-  const { command, note } = chooseProgram(words, options.python);
+  const { command, note } = chooseProgram(words, options.python, { tool: "allocators" });
   if (note !== null && options.quiet !== true) {
     printNote(note);
   }

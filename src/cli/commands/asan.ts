@@ -30,14 +30,14 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("asan")
     .description(
-      "Run a program under AddressSanitizer, about half as fast, and explain its first memory error: the C and\n" +
-        "Python stacks, the usual causes, and how to fix it. If the run is clean, a second run looks for leaks.\n" +
+      "Run a program under AddressSanitizer, about 2 times slower, and explain its first memory error: the C\n" +
+        "and Python stacks, the usual causes, and how to fix it. If the run is clean, a second run looks for leaks.\n" +
         "Extensions must be built for it (--build). The exit code is 1 if there is a finding, otherwise the\n" +
         "program's own.",
     )
     .option(
       "--build <folder>",
-      "first build the extension in this folder with -fsanitize=address,undefined,\ninto its build/tidemark-asan",
+      "first build the extension in this folder with -fsanitize=address,undefined",
     )
     .addOption(new Option("--no-leaks", "skip the second run, which looks for leaks"));
   withToolOptions(command);
@@ -57,7 +57,8 @@ async function asan(words: string[], options: AsanOptions): Promise<void> {
     throw badUsage("asan needs a program, or --build and a folder", "see tidemark asan --help");
   }
   const note = (line: string) => (quiet === true ? undefined : printNote(line));
-  const command = words.length === 0 ? [] : [...chooseProgram(words, options.python).command];
+  const command =
+    words.length === 0 ? [] : [...chooseProgram(words, options.python, { tool: "asan" }).command];
   await requireOutput(options);
   const onElapsed = elapsedNote("asan", options);
   await withInterrupt(async (until) => {

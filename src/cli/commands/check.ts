@@ -20,7 +20,7 @@ import { ownKind, type Replacing } from "../files/own_files.js";
 import { writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
 import { parseGrowth, parseLimit } from "../options/gates.js";
-import { withExamples } from "../options/options.js";
+import { parseJsonFile, withExamples } from "../options/options.js";
 import { PERIOD_HELP, parsePeriod } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
 import { checkMarkdown, gateLines, printCheck } from "../screens/check.js";
@@ -82,7 +82,7 @@ export function buildCommand(): Command {
     .option("--period <bytes>", PERIOD_HELP, parsePeriod)
     .addOption(new Option("--no-follow", "do not profile child processes"))
     .option("--junit <file>", "write the gates as JUnit XML")
-    .option("--json <file>", "write the result as JSON to this file")
+    .option("--json <file>", "write the result as JSON to this file", parseJsonFile)
     .option("--quiet", "print nothing about gates that pass")
     .option("--debug", "show the stack of an error of Tidemark");
   withProgram(command);

@@ -4,6 +4,7 @@ import type { Pid } from "../../model/base/units.js";
 import type { CommandAbout } from "../options/about.js";
 import { type CommonOptions, withCommonOptions, withExamples } from "../options/options.js";
 import { parsePid } from "../options/pids.js";
+import { toolChecks } from "../options/requirements.js";
 import { printDoctor } from "../screens/doctor.js";
 import { printJson, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
@@ -37,7 +38,7 @@ export function buildCommand(): Command {
 
 async function doctor(options: DoctorOptions): Promise<void> {
   const document = await withProgress("doctor", "steps", options, (onProgress) =>
-    doctorDocument(options.pid ?? null, onProgress),
+    doctorDocument(options.pid ?? null, toolChecks, onProgress),
   );
   if (options.json === true) {
     printJson(document);

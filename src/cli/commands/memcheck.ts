@@ -48,7 +48,7 @@ interface MemcheckOptions extends ToolOptions {
 
 async function memcheck(words: string[], options: MemcheckOptions): Promise<void> {
   requireLinux();
-  const { command } = chooseProgram(words, options.python);
+  const { command } = chooseProgram(words, options.python, { tool: "memcheck" });
   await requireOutput(options);
   const { all = false, module: modules = [], quiet, suppressions = [] } = options;
   const note = (line: string) => (quiet === true ? undefined : printNote(line));

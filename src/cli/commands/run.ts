@@ -4,7 +4,12 @@ import { diagnoseRecording, type RunResult, summarize } from "../../inspect/inde
 import { ownKind, type Replacing } from "../files/own_files.js";
 import { writeWhole } from "../files/write_whole.js";
 import type { CommandAbout } from "../options/about.js";
-import { type AllocatorOptions, allocatorOf, withAllocator } from "../options/allocator.js";
+import {
+  type AllocatorOptions,
+  allocatorNote,
+  allocatorOf,
+  withAllocator,
+} from "../options/allocator.js";
 import { type DestinationOptions, destinationOf, withDestination } from "../options/destination.js";
 import { type DeviceOptions, deviceWatchOf, withDeviceOptions } from "../options/device_options.js";
 import {
@@ -111,6 +116,9 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   } else if (options.quiet !== true) {
     const screen = screenOf(process.stderr);
     screen.line();
+    if (options.allocator !== undefined) {
+      printNote(allocatorNote(options.allocator));
+    }
     const diagnosis = await withProgress(recording.path, "snapshots", options, (onProgress) =>
       diagnoseRecording(recording, onProgress),
     );

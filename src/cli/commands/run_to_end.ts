@@ -56,7 +56,7 @@ export async function runToEnd(
   const descriptor = guardDescriptor(name);
   // The first recorder ran out of memory and left the rest to this one.
   const orphan = orphanToComplete();
-  const { command, note } = chooseProgram(words, options.python);
+  const { command, note } = chooseProgram(words, options.python, { tool: name });
   const result =
     orphan === null
       ? await start(command, options, { ending, descriptor, note })

@@ -8,7 +8,7 @@ import type { MemcheckJson } from "../../model/documents/memcheck_document.js";
 import { runInterrupted } from "../../model/errors/tool_errors.js";
 import { ownKind } from "../files/own_files.js";
 import { requireWritable, writeWhole } from "../files/write_whole.js";
-import { parseCount } from "../options/options.js";
+import { parseCount, parseJsonFile } from "../options/options.js";
 import { printMemcheck } from "../screens/memcheck.js";
 import { printNote, screenOf } from "../text/output.js";
 
@@ -39,7 +39,7 @@ export function withToolOptions(command: Command): Command {
       `show at most this many findings (default ${DEFAULT_TOP}; 0: all)`,
       parseCount,
     )
-    .option("--json <file>", "write the findings as JSON to this file")
+    .option("--json <file>", "write the findings as JSON to this file", parseJsonFile)
     .option("-f, --force", "overwrite the file that --json names")
     .option("--quiet", "print nothing without a finding")
     .option("--debug", "show the stack of an error of Tidemark");

@@ -1,6 +1,10 @@
 /** `--allocator NAME` of commands that start a program. */
 import { type Command, Option } from "commander";
-import { ALLOCATOR_NAMES, allocatorEnvironment } from "../../allocators/index.js";
+import {
+  ALLOCATOR_NAMES,
+  allocatorDeployment,
+  allocatorEnvironment,
+} from "../../allocators/index.js";
 
 export interface AllocatorOptions {
   readonly allocator?: string;
@@ -20,4 +24,10 @@ export function allocatorOf(
   command: readonly string[],
 ): { environment?: Readonly<Record<string, string>> } {
   return allocator === undefined ? {} : { environment: allocatorEnvironment(allocator, command) };
+}
+
+/** A line of the summary: the program ran under this setting. */
+export function allocatorNote(allocator: string): string {
+  const how = allocatorDeployment(allocator);
+  return `the program ran under --allocator ${allocator}${how === "" ? "" : ` (without Tidemark: ${how})`}`;
 }

@@ -24,7 +24,9 @@ export function withCommonOptions(command: Command, json: "stdout" | "file"): Co
   command.addOption(
     json === "stdout"
       ? new Option("--json", "print one JSON document instead of text")
-      : new Option("--json <file>", "write the summary as JSON to this file"),
+      : new Option("--json <file>", "write the summary as JSON to this file").argParser(
+          parseJsonFile,
+        ),
   );
   return command
     .option(
@@ -34,6 +36,14 @@ export function withCommonOptions(command: Command, json: "stdout" | "file"): Co
         : "no summary and no verdict; print only what could not be recorded",
     )
     .option("--debug", "show the stack of an error of Tidemark");
+}
+
+/** The file of `--json` of a command whose stdout belongs to the program that it runs. */
+export function parseJsonFile(file: string): string {
+  if (file === "-") {
+    throw new InvalidArgumentError("the name of a file, because stdout belongs to the program");
+  }
+  return file;
 }
 
 /** Adds `--force` to a command that writes files. */

@@ -20,7 +20,7 @@ function withWords(command: Command, words: string): Command {
     .argument(words, "a script, -m and a module, or a command, and its arguments")
     .option(
       "--python <python>",
-      "the Python for the script, module or command: a path, a name or version on PATH, or a virtual environment",
+      "the Python for a script, a module or a command that was installed for it: a path, a name or version on PATH, or a virtual environment",
     )
     .passThroughOptions();
   const parse = command.parseOptions.bind(command);

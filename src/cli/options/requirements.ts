@@ -3,6 +3,9 @@ import { existsSync } from "node:fs";
 import { GUARD_PATH, LIBRARY_PATH } from "../../linux/installation.js";
 import { badUsage, notInstalled, unsupportedPlatform } from "../../model/errors/errors.js";
 
+/** For `tidemark doctor`: what `memcheck` and `asan` need. */
+export { toolChecks } from "../../sanitizers/index.js";
+
 /** Throws TidemarkError on anything but Linux on x86-64. */
 export function requireLinux(): void {
   if (process.platform !== "linux" || process.arch !== "x64") {

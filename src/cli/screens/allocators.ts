@@ -1,19 +1,21 @@
 /** What `tidemark allocators` prints: a row for each setting, the recommendation, what was not tried. */
 import { formatBytes, formatDuration } from "../../model/base/numbers.js";
 import type { AllocatorsJson, ChangeJson } from "../../model/documents/allocators_document.js";
+import { shellWord } from "../text/command_words.js";
 import { formatTable, type Screen } from "../text/output.js";
 
 /** The start of the reason of a setting that was tried. */
 const FAILED = /^the program failed under it: /;
 
 export function printAllocators(screen: Screen, document: AllocatorsJson): void {
-  const { trials, rounds, recommendation, skipped, limits, best } = document;
+  const { command, trials, rounds, recommendation, skipped, limits, best } = document;
   screen.line();
   const fewest = Math.min(rounds, ...trials.map(({ runs }) => runs.length));
   const range = fewest === rounds ? `${rounds}` : `${fewest} to ${rounds}`;
   screen.line(screen.paint.bold(`Medians of ${range} rounds; changes with 95 % intervals`));
   const right = (title: string) => ({ title, align: "right" as const });
   const rows = trials.map((trial) => [
+    trial.allocator,
     trial.title,
     trial.loaded ? "yes" : "no",
     formatBytes(trial.peakRssBytes),
@@ -24,6 +26,7 @@ export function printAllocators(screen: Screen, document: AllocatorsJson): void 
     formatDuration(trial.wallMs),
   ]);
   const columns = [
+    { title: "setting" },
     { title: "allocator", flexible: "cutEnd" as const },
     { title: "loaded" },
     ...["peak RSS", "steady RSS", "change", "live", "CPU", "wall"].map(right),
@@ -37,7 +40,10 @@ export function printAllocators(screen: Screen, document: AllocatorsJson): void 
   }
   const chosen = trials.find(({ allocator }) => allocator === best);
   if (chosen !== undefined) {
-    screen.line(`Next: tidemark run ${chosen.use} ...`);
+    const words = command.map(shellWord).join(" ");
+    const without = chosen.allocator === "trim" ? chosen.deploy : `${chosen.deploy} ${words}`;
+    screen.line(`Next: tidemark run ${chosen.use} -- ${words}`);
+    screen.line(`Without Tidemark: ${without}`);
   }
   for (const { allocator, reason, install } of skipped) {
     const next = install === undefined ? "" : `; ${install}`;

@@ -17,7 +17,7 @@ const LEADS =
 /** The tool's replacements for malloc and similar functions. */
 const STAND_IN = /\/vgpreload_|\/libsanitizer\/|\/lib(?:asan|clang_rt)[^/]*$/;
 /** Passes a call by ctypes or cffi on to C. */
-const FOREIGN = /^ffi_call|^0x[0-9A-F]+ \/.*\/libffi/;
+const FOREIGN = /^\S*ffi_call|^0x[0-9A-Fa-f]+ \/.*\/(?:libffi|_cffi_backend\.)/;
 /** Templates of C++ libraries: only their caller is informative. */
 const TEMPLATES = /\/include\/(?:c\+\+|pybind11|nanobind|boost)\//;
 
@@ -25,6 +25,7 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
   const { errors, leaks, limits } = document;
   screen.line();
   screen.line(screen.paint.bold(headline(document)));
+  screen.line();
   const owners = [...new Set([...errors, ...leaks].map(({ owner }) => owner.module))];
   let left = top === 0 ? Number.POSITIVE_INFINITY : top;
   for (const module of owners) {
@@ -35,7 +36,6 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
     };
     const [ownErrors, ownLeaks] = [ofOwner(errors), ofOwner(leaks)];
     if (ownErrors.length + ownLeaks.length > 0) {
-      screen.line();
       screen.line(screen.paint.cyan(`In ${oneLine(module)}`));
     }
     for (const error of ownErrors) {
@@ -44,9 +44,6 @@ export function printMemcheck(screen: Screen, document: MemcheckJson, top: numbe
     for (const leak of ownLeaks) {
       printLeak(screen, leak);
     }
-  }
-  if (owners.length === 0) {
-    screen.line();
   }
   const notes = [moreLine(document, top), endLine(document), hiddenLine(document), ...limits];
   for (const line of notes.filter((note) => note !== null)) {
@@ -82,12 +79,25 @@ function headline(document: MemcheckJson): string {
       : "leaks unknown";
   const found =
     errors.length + leaks.length > 0
-      ? `${count(errors.length, "memory error")}, ${leaked}`
-      : leaksKnown
-        ? `No memory errors and no leaks${document.limits.length === 0 ? "" : " in what could be checked"}`
-        : "No memory errors, leaks unknown";
+      ? `${count(errors.length, "memory error")}, ${leaked}${document.instrumented === false ? "; other code than malloc, free, memcpy and the like was not checked" : ""}`
+      : nothingFound(document);
   const where = processes.length > 1 ? ` in ${processes.length} processes` : "";
   return `${found}${where} (${tool === "asan" ? "AddressSanitizer, " : ""}${toolVersion})`;
+}
+
+/** Claims no more than was checked. */
+function nothingFound({ instrumented, leaksKnown, limits, suppressed }: MemcheckJson): string {
+  if (instrumented === false) {
+    const leaks = leaksKnown ? ", no leaks" : ", leaks unknown";
+    return `No errors in calls of malloc, free, memcpy and the like${leaks}; other code was not checked`;
+  }
+  const where = [
+    ...(suppressed.libraries > 0 ? [" in the program's own code"] : []),
+    ...(limits.length > 0 && leaksKnown ? [" in what could be checked"] : []),
+  ].slice(0, 1);
+  return leaksKnown
+    ? `No memory errors and no leaks${where.join("")}`
+    : `No memory errors${where.join("")}, leaks unknown`;
 }
 
 function printError(screen: Screen, error: MemoryErrorJson): void {
@@ -141,8 +151,8 @@ function printStack(screen: Screen, label: string, whole: readonly FrameJson[]):
   const end = own.findIndex(({ function: name }) => LEADS.test(name));
   const native = (end < 0 ? own : own.slice(0, Math.max(1, end))).slice(0, MOST_FRAMES);
   for (const [index, { function: name, file, line }] of native.entries()) {
-    const place = line > 0 ? `${file}:${line}` : file;
-    const text = oneLine(`${name} ${place}`, screen.cuts ? 400 : 1_000);
+    const place = line > 0 ? `${file}:${line}` : STAND_IN.test(file) ? "" : file;
+    const text = oneLine(`${name} ${place}`.trimEnd(), screen.cuts ? 400 : 1_000);
     screen.line(
       `    ${(index === 0 ? label : "").padEnd(10)}${screen.cutMiddle(text, screen.columns - 14)}`,
     );
@@ -159,12 +169,20 @@ function printPython(screen: Screen, { stack, precision }: PythonStackJson): voi
   }
 }
 
-function hiddenLine({ suppressed }: MemcheckJson): string | null {
+/** "2 in numpy, 1 in bad (--module bad shows it)". */
+function librariesText(libraries: MemcheckJson["leftOutLibraries"]): string {
+  const shown = libraries.slice(0, 5).map(({ module, reports }) => `${reports} in ${module}`);
+  const more = libraries.length > 5 ? ` and ${libraries.length - 5} other packages` : "";
+  const name = libraries.length === 1 ? oneLine(libraries[0]?.module ?? "") : "NAME";
+  return `of installed libraries: ${oneLine(shown.join(", "))}${more} (--module ${name} shows them)`;
+}
+
+function hiddenLine({ suppressed, leftOutLibraries }: MemcheckJson): string | null {
   const parts: [number, string][] = [
     [suppressed.importOnly, "that importing alone causes"],
     [suppressed.interpreter, "of the interpreter"],
-    [suppressed.libraries, "of installed libraries (--module NAME shows those of one)"],
-    [suppressed.system, "of system libraries"],
+    [suppressed.libraries, librariesText(leftOutLibraries)],
+    [suppressed.system, "of the system's libraries and programs"],
     [suppressed.suppressionFiles, "that --suppressions names"],
   ];
   const said = parts

@@ -55,6 +55,8 @@ export interface AllocatorTrialJson {
   cpuChange?: ChangeJson;
   /** Arguments for `tidemark run` that start the program with this setting. */
   use: string;
+  /** How to start it with this setting without Tidemark: "MALLOC_ARENA_MAX=2". "" for glibc. */
+  deploy: string;
 }
 
 /** `tidemark.allocators/1` */

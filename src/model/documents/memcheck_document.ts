@@ -78,6 +78,13 @@ export interface MemcheckJson {
     /** Errors and leaks, not distinct, that match a file of `--suppressions`. */
     suppressionFiles: number;
   };
+  /** The installed packages of `suppressed.libraries`, those with the most reports first. */
+  leftOutLibraries: { module: string; reports: number }[];
+  /**
+   * asan: whether the program or one of its own extensions was built with AddressSanitizer; otherwise only calls of
+   * malloc, free, memcpy and the like were checked. Absent if it is not known.
+   */
+  instrumented?: boolean;
   /** What could not be seen, and why. */
   limits: string[];
 }

@@ -12,7 +12,8 @@ def _watch_memcheck(folder):
     has grown.
 
     Each line of the file is [size of Valgrind's XML file before, size after, whether the call at the leaf caused it,
-    whether this is the main thread, frames]. There is a line for each thread that can have made the error: the one that
+    whether this is the main thread, frames, addresses]. The addresses are those of the C stack of an error that Valgrind
+    has reported before, and does not report again; otherwise there are none. There is a line for each thread that can have made the error: the one that
     notices it, and those that are in a C function, which may have released the GIL.
     """
     if "vgpreload" not in os.environ.get("LD_PRELOAD", ""):
@@ -31,16 +32,44 @@ def _watch_memcheck(folder):
     in_c_function, before_frame = 0, 2  # enum place of calls.c
 
     def note(before, now, place, frame):
+        # Valgrind reports errors with the same four C functions at the leaf once. Whatever ctypes and cffi call has these
+        # in common, so the lines of its later errors are written, too.
+        addresses = ()
+        if before == now:
+            if "_ctypes" not in sys.modules and "_cffi_backend" not in sys.modules:
+                return
+            addresses = last_error()
         thread = threading.get_ident()
         if place == before_frame and frame.f_back is not None:
             frame = frame.f_back
-        write(before, now, place == in_c_function, thread, frame)
+        write(before, now, place == in_c_function, thread, frame, addresses)
+        if addresses:
+            return
         others = sys._current_frames()
         for other in calls.callers():
             if other != thread and other in others:
                 write(before, now, True, other, others[other])
 
-    def write(before, now, is_exact, thread, frame):
+    def last_error():
+        """Addresses of the stack of this process's last error, which Valgrind appends to its log file."""
+        calls.show_last_error()
+        with open(os.path.join(folder, "log"), "rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - 50_000))
+            lines = log.read().decode("latin-1").splitlines()
+        start = "==%d==" % os.getpid()
+        own = [line[len(start) :].strip() for line in lines if line.startswith(start)]
+        # The error's stack, an empty line. The stacks of its block begin with "at", too.
+        begin = max((i for i, line in enumerate(own[:-1]) if line == ""), default=-1) + 1
+        found = ()
+        for line in own[begin:]:
+            word, _, rest = line.partition(" 0x")
+            if word == "at" and found:
+                break
+            if word in ("at", "by"):
+                found += ("0x" + rest.partition(":")[0],)
+        return found
+
+    def write(before, now, is_exact, thread, frame, addresses=()):
         import json
 
         # Tuples: a list that an extension freed twice may be handed out twice, and one would contain itself.
@@ -51,7 +80,8 @@ def _watch_memcheck(folder):
             name = getattr(code, "co_qualname", code.co_name)
             frames += ((name, code.co_filename, leaf.f_lineno or 0),)
             leaf = leaf.f_back
-        line = json.dumps((before, now, is_exact, thread == threading.main_thread().ident, frames))
+        is_main = thread == threading.main_thread().ident
+        line = json.dumps((before, now, is_exact, is_main, frames, addresses))
         with open(out_path, "a") as out:
             out.write(line + "\n")
 
@@ -63,6 +93,7 @@ def _watch_memcheck(folder):
         if calls is not None:
             calls.end()
         open(os.path.join(folder, "finished.%d" % os.getpid()), "w").close()
+        _leave_mappings(folder)
 
     import atexit
 
@@ -104,24 +135,30 @@ def _write_faults(folder):
     faulthandler.enable(_fault_file)
 
 
+def _leave_mappings(folder):
+    """Which extensions were loaded, and so could be checked."""
+    with open("/proc/self/maps") as maps, open(
+        os.path.join(folder, "maps.%d" % os.getpid()), "w"
+    ) as out:
+        out.write(maps.read())
+
+
 def _watch_aborts(folder):
     """The sanitizer aborts at its first error; faulthandler writes the stack of that moment."""
 
     def begin():
         _write_faults(folder)
 
-    def leave_mappings():
-        # Which extensions were loaded, and so could be checked.
-        with open("/proc/self/maps") as maps, open(
-            os.path.join(folder, "maps.%d" % os.getpid()), "w"
-        ) as out:
-            out.write(maps.read())
-
     begin()
     os.register_at_fork(after_in_child=begin)
     import atexit
 
-    atexit.register(leave_mappings)
+    atexit.register(_leave_mappings, folder)
+    # The interpreter is not instrumented: it notices that an object was freed only if its memory was freed, too.
+    calls = _load_calls()
+    if calls is not None:
+        calls.free_objects()
+        atexit.register(calls.end)
 
 
 def _prefer_builds(folders):

@@ -15,10 +15,14 @@ const STEPS = 4;
 
 /**
  * Checks this machine, or only the process `pid`. Starts short programs: Python interpreters, and two
- * programs that are recorded and read. `onProgress` counts steps. Throws TM-E020 if there is no such process.
+ * programs that are recorded and read. `tools`: further checks. `onProgress` counts steps. Throws TM-E020 if there is no such process.
  */
-export async function doctorDocument(pid: Pid | null, onProgress: OnProgress): Promise<DoctorJson> {
-  const checks = pid === null ? await checkMachine(onProgress) : processChecks(pid);
+export async function doctorDocument(
+  pid: Pid | null,
+  tools: () => DoctorCheckJson[],
+  onProgress: OnProgress,
+): Promise<DoctorJson> {
+  const checks = pid === null ? await checkMachine(tools, onProgress) : processChecks(pid);
   return {
     schema: "tidemark.doctor/1",
     version: TIDEMARK_VERSION,
@@ -29,7 +33,10 @@ export async function doctorDocument(pid: Pid | null, onProgress: OnProgress): P
   };
 }
 
-async function checkMachine(onProgress: OnProgress): Promise<DoctorCheckJson[]> {
+async function checkMachine(
+  tools: () => DoctorCheckJson[],
+  onProgress: OnProgress,
+): Promise<DoctorCheckJson[]> {
   const place: StartPlace = { cwd: process.cwd(), environment: process.env };
   await onProgress(0, STEPS);
   const machine = machineChecks();
@@ -42,6 +49,7 @@ async function checkMachine(onProgress: OnProgress): Promise<DoctorCheckJson[]> 
   await onProgress(STEPS, STEPS);
   return sorted([
     ...machine,
+    ...tools(),
     namesakeCheck(place),
     ...trials,
     ...permissionChecks(),

@@ -57,7 +57,7 @@ function chosen(words: string, python?: string, at = place): readonly string[] {
   return chooseProgram(words.split(" "), python, at).command;
 }
 
-function failure(words: string, python?: string, at = place): TidemarkError {
+function failure(words: string, python?: string, at: StartPlace = place): TidemarkError {
   try {
     chooseProgram(words.split(" "), python, at);
   } catch (error) {
@@ -174,6 +174,8 @@ describe("refused in one line, with a shell's status", () => {
 
   it("conflicting words", () => {
     expect(failure("-m").message).toMatch(/run -m needs the name of a module/);
+    const memcheck = failure("-m", undefined, { cwd: folder, environment: {}, tool: "memcheck" });
+    expect(memcheck.message).toMatch(/memcheck -m needs .*see tidemark memcheck --help/);
     expect(failure("python3 app.py", "3.12").message).toMatch(/omit one of them/);
     expect(failure("./tool", "3.12").message).toMatch(/is an executable program/);
     expect(failure("flask run", "3.12").message).toMatch(

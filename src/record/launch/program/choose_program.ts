@@ -40,14 +40,15 @@ export interface ChosenProgram {
 export function chooseProgram(
   words: readonly string[],
   python: string | undefined,
-  place: StartPlace = { cwd: process.cwd(), environment: process.env },
+  { cwd = process.cwd(), environment = process.env, tool = "run" }: Partial<StartPlace> = {},
 ): ChosenProgram {
+  const place: StartPlace = { cwd, environment, tool };
   const [first = "", ...rest] = words;
   if (first === "-" || /^-[mc]/.test(first)) {
     if (words.length === 1 && first.length === 2) {
       throw badUsage(
-        `run ${first} needs ${first === "-m" ? "the name of a module" : "code"} after it`,
-        "see tidemark run --help",
+        `${tool} ${first} needs ${first === "-m" ? "the name of a module" : "code"} after it`,
+        `see tidemark ${tool} --help`,
       );
     }
     return plain([choosePython(python, place), ...words]);
@@ -182,7 +183,7 @@ class Chooser {
         name,
         `its first line names an interpreter that does not exist: ${interpreter.join(" ")}`,
         127,
-        byPython ? `choose another: tidemark run --python python3 ${name}` : "",
+        byPython ? `choose another: tidemark ${place.tool} --python python3 ${name}` : "",
       );
     }
     return plain([path, ...rest]);
@@ -190,6 +191,7 @@ class Chooser {
 
   #notStartable({ kind, interpreter }: StartFile): TidemarkError {
     const name = this.#name;
+    const { tool } = this.#place;
     switch (kind) {
       case "missing":
         return this.#notFound();
@@ -208,7 +210,7 @@ class Chooser {
           "it is not executable",
           126,
           interpreter.length > 0
-            ? `run: chmod +x ${name}, or: tidemark run -- ${interpreter.join(" ")} ${name}`
+            ? `run: chmod +x ${name}, or: tidemark ${tool} -- ${interpreter.join(" ")} ${name}`
             : `run: chmod +x ${name}`,
         );
       case "text":
@@ -260,7 +262,7 @@ class Chooser {
         name,
         `no such command was installed for ${python} (${beside})`,
         127,
-        `try its module: tidemark run --python ${python} -m ${name}`,
+        `try its module: tidemark ${place.tool} --python ${python} -m ${name}`,
       );
     }
     const module = moduleHere(name, place);
@@ -274,11 +276,11 @@ class Chooser {
 }
 
 /** Hint for a module of the current folder that was named without -m. */
-function moduleHere(name: string, { cwd }: StartPlace): string | null {
+function moduleHere(name: string, { cwd, tool }: StartPlace): string | null {
   const path = join(cwd, ...name.split("."));
   return /^[A-Za-z_][\w.]*$/.test(name) &&
     (existsSync(`${path}.py`) || existsSync(join(path, "__main__.py")))
-    ? `for the module: tidemark run -m ${name}`
+    ? `for the module: tidemark ${tool} -m ${name}`
     : null;
 }
 

@@ -10,6 +10,8 @@ import { inspectStartFile } from "./script_file.js";
 export interface StartPlace {
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The command of Tidemark, for hints; "run" by default. */
+  readonly tool?: string;
 }
 
 /** The path that execvp uses if PATH is not set (confstr(3), _CS_PATH). */
@@ -48,7 +50,7 @@ export function choosePython(wanted: string | undefined, place: StartPlace): str
     "Python",
     "neither python nor python3 is on PATH",
     127,
-    "name one: tidemark run --python PATH ...",
+    `name one: tidemark ${place.tool ?? "run"} --python PATH ...`,
   );
 }
 
@@ -65,7 +67,16 @@ function wantedPython(wanted: string, place: StartPlace): string {
   if (word !== null) {
     return word;
   }
-  const found = pythonNames(place);
+  const found = pythonNames(place).filter((other) => other !== name);
+  const [version] = path === null ? [] : versionsBehind(path);
+  if (version !== undefined) {
+    throw programNotStarted(
+      name,
+      `pyenv has ${basename(version)}, but has not enabled it here`,
+      127,
+      `enable it with PYENV_VERSION=${basename(version)}, or name its path: --python ${join(version, "bin", name)}`,
+    );
+  }
   throw programNotStarted(
     name,
     name.includes("/")
@@ -93,6 +104,17 @@ function behindShim(name: string, path: string, { cwd, environment }: StartPlace
     { cwd, env: { ...environment }, encoding: "utf8", timeout: SHIM_PATIENCE_MS },
   );
   return status === 0 && stdout.startsWith("/") ? stdout : null;
+}
+
+/** pyenv's folders of the versions that have the program of a shim, the newest first; none for other scripts. */
+function versionsBehind(shim: string): string[] {
+  const root = /^(.*)\/shims\/[^/]+$/.exec(shim)?.[1];
+  return root === undefined
+    ? []
+    : namesIn(join(root, "versions"))
+        .sort((a, b) => b.localeCompare(a, "en", { numeric: true }))
+        .map((name) => join(root, "versions", name))
+        .filter((folder) => namesIn(join(folder, "bin")).includes(basename(shim)));
 }
 
 /** The absolute path of the program that a word starts; null if there is none. */

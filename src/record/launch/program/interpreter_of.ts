@@ -9,6 +9,8 @@ export interface StartedPython {
   readonly path: string;
   /** 100 * major + minor: 311. */
   readonly version: number;
+  /** "cpython", "pypy", "graalpy". */
+  readonly implementation: string;
   /** "3.11.7". */
   readonly fullVersion: string;
   /** sys.executable: may be a link, as in a virtual environment. */
@@ -28,7 +30,7 @@ exe = os.path.realpath(sys.executable)
 standard = [sysconfig.get_path(n) for n in ("stdlib", "platstdlib")] + [sysconfig.get_config_var("DESTSHARED")]
 installed = [sysconfig.get_path(n) for n in ("purelib", "platlib")] + (site.getsitepackages() if hasattr(site, "getsitepackages") else []) + [site.getusersitepackages() if hasattr(site, "getusersitepackages") else None]
 real = lambda paths: sorted({os.path.realpath(p) for p in paths if p})
-print(json.dumps({"version": sys.version_info[0] * 100 + sys.version_info[1], "started": sys.executable, "fullVersion": "%d.%d.%d" % sys.version_info[:3], "executable": exe, "executableMs": int(os.stat(exe).st_mtime * 1000), "prefixes": real([sys.prefix, sys.base_prefix]), "standard": real(standard), "installed": real(installed)}))`;
+print(json.dumps({"version": sys.version_info[0] * 100 + sys.version_info[1], "started": sys.executable, "implementation": sys.implementation.name, "fullVersion": "%d.%d.%d" % sys.version_info[:3], "executable": exe, "executableMs": int(os.stat(exe).st_mtime * 1000), "prefixes": real([sys.prefix, sys.base_prefix]), "standard": real(standard), "installed": real(installed)}))`;
 
 /** null if the command starts no Python that can be recognized: neither `python...` nor a script of one. */
 export function interpreterOf(command: readonly string[]): StartedPython | null {

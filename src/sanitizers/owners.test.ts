@@ -1,0 +1,81 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Owners } from "./owners.js";
+import type { NativeFrame, Report } from "./report.js";
+
+const LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+const CFFI = "/venv/lib/python3.11/site-packages/_cffi_backend.cpython-311-x86_64-linux-gnu.so";
+const CTYPES = "/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so";
+const PYTHON = "/usr/bin/python3.11";
+
+const frame = (name: string, object: string): NativeFrame => ({
+  ...{ address: "0x1", function: name, file: "", line: 0, object },
+});
+
+function report(kind: string, ...stack: NativeFrame[]): Report {
+  return {
+    ...{ isLeak: kind.startsWith("Leak_"), kind, message: "", pid: 1, thread: 1, stack },
+    ...{ freed: [], allocated: [], bytes: 0, blocks: 0, offset: 0 },
+  };
+}
+
+const ownerOf = (kind: string, ...stack: NativeFrame[]) =>
+  new Owners(null).of(report(kind, ...stack)).owner;
+
+test.each([
+  [
+    "cffi's wheel, with a libffi of its own",
+    "Leak_DefinitelyLost",
+    [frame("malloc", LIBC), frame("ffi_call_unix64", CFFI), frame("cffistatic_ffi_call", CFFI)],
+    "cffi",
+  ],
+  ["a stripped wheel", "InvalidWrite", [frame("memset", LIBC), frame("", CFFI)], "cffi"],
+  [
+    "a pointer object of ctypes",
+    "InvalidWrite",
+    [frame("i_set", CTYPES), frame("_PyEval_EvalFrameDefault", PYTHON)],
+    "ctypes",
+  ],
+  [
+    "an interpreter that contains ctypes",
+    "InvalidRead",
+    [frame("strlen", LIBC), frame("ffi_call_unix64", PYTHON), frame("ffi_call", PYTHON)],
+    "ctypes",
+  ],
+])("a call through %s is the program's own", (_, kind, stack, module) => {
+  expect(ownerOf(kind, ...stack)).toEqual({ module, kind: "own" });
+});
+
+test("what ctypes or the shell allocates for itself is not the program's", () => {
+  const made = [frame("malloc", LIBC), frame("PyCFuncPtrType_new", CTYPES)];
+  expect(ownerOf("Leak_PossiblyLost", ...made).kind).toBe("interpreter");
+  expect(ownerOf("Leak_DefinitelyLost", frame("xmalloc", "/usr/bin/bash")).kind).toBe("system");
+  expect(ownerOf("InvalidWrite", frame("main", "/home/user/tool")).kind).toBe("own");
+  for (const file of ["libpypy3.9-c.so", "pypy3.10", "libpython3.12.so.1.0", "python3.13t"]) {
+    expect(ownerOf("InvalidWrite", frame("f", `/opt/lib/${file}`)).kind).toBe("interpreter");
+  }
+});
+
+test("a package that was installed from a folder is the program's own", () => {
+  const installed = mkdtempSync(join(tmpdir(), "tidemark-owners-"));
+  try {
+    for (const [name, url] of [
+      ["bad", { url: "file:///src/bad", dir_info: {} }],
+      ["other", { url: "file:///other.whl", archive_info: {} }],
+    ] as const) {
+      const about = join(installed, `${name}-1.dist-info`);
+      mkdirSync(about);
+      writeFileSync(join(about, "direct_url.json"), JSON.stringify(url));
+      writeFileSync(join(about, "RECORD"), `${name}.abi3.so,sha256=x,1\n`);
+    }
+    const python = { installed: [installed], standard: [] };
+    const owners = new Owners(python as unknown as ConstructorParameters<typeof Owners>[0]);
+    const kindOf = (name: string) => owners.ofObject(join(installed, `${name}.abi3.so`));
+    expect(kindOf("bad")).toEqual({ module: "bad", kind: "own" });
+    expect(kindOf("other")).toEqual({ module: "other", kind: "library" });
+  } finally {
+    rmSync(installed, { recursive: true });
+  }
+});
