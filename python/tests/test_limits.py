@@ -187,11 +187,13 @@ with measured:
             os.wait()
 
         self.assertEqual(measure(body, Limits(50 * MIB)).findings(), [])
-        measured = Measured(Limits(1))
+        measured = Measured(Limits(MIB))
         out, into = os.pipe()
         with measured:
             for _ in measured.calls():
+                kept = bytes(2 * MIB)
                 child = os.fork()
+        del kept
         if child == 0:  # came back from the body, as a careless test does
             os.write(into, b"%d" % len(measured.findings()))
             os._exit(0)
