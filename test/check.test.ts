@@ -302,7 +302,7 @@ describe("hostile input ends in one line, and nothing runs", () => {
     [["--growth", "-1MiB/h"], /--growth takes a growth/],
     [["--growth", "1MiB/week"], /--growth takes a growth/],
     [["--growth", "10/h"], /--growth takes a growth rate such as 10MiB\/h/],
-    [["--peak", "1GiB", "--json", "-"], /'-' is not possible here/],
+    [["--peak", "1GiB", "--json", "-"], /--json takes the name of a file, because stdout belongs/],
     [["--peak", "1GiB", "--json", "two", "--junit", "./two", "-f"], /two options name \.\/two/],
     [["--peak", "1GiB", "--json", "two", "-o", "two", "-f"], /two options name two/],
     [[], /check has nothing to compare with; add --peak/],
