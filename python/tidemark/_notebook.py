@@ -130,6 +130,10 @@ class TidemarkMagics(Magics):
             return lines
         return [*lines[:index], f"# {lines[index]}", *lines[index + 1 :]]
 
+    # IPython leaves such a transformer out when it decides whether a cell is complete. It then sees ``%%`` and waits for a
+    # blank line, as below any cell magic.
+    transform.has_side_effects = True  # type: ignore[attr-defined]
+
     def before_cell(self, info: Any) -> None:
         depth = self._local.depth = self._depth() + 1
         self._local.cell = None

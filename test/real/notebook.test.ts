@@ -282,7 +282,7 @@ test.skipIf(packagesPython === null)("in IPython's terminal the profile is text"
   const script = join(folder, "cells.ipy");
   writeFileSync(
     script,
-    `${LOAD}\nget_ipython().run_cell("%%tidemark\\nrows = [bytes(1000) for _ in range(20_000)]\\n", store_history=True);\n%tidemark_leaks\n`,
+    `${LOAD}\nget_ipython().run_cell("%%tidemark\\nrows = [bytes(1000) for _ in range(20_000)]\\n", store_history=True);\n%tidemark_leaks\nprint("typed:", *(get_ipython().check_complete(cell)[0] for cell in ("%%tidemark", "%%tidemark\\nx = 1", "%%tidemark\\nx = 1\\n\\n")))\n`,
   );
   const outcome = await execute(
     [present(packagesPython), "-B", "-m", "IPython", "--no-banner", "--colors=nocolor", script],
@@ -293,5 +293,7 @@ test.skipIf(packagesPython === null)("in IPython's terminal the profile is text"
     /tidemark In\[\d+\]: peak RSS[\s\S]*\+[12]\d\.\d MiB .*rows = \[bytes/,
   );
   expect(outcome.stdout).toMatch(/IPython alone keeps/);
+  // A cell that is typed line by line ends with a blank line, as below any cell magic.
+  expect(outcome.stdout).toContain("typed: incomplete incomplete complete");
   expect(outcome.stdout).not.toContain("<div");
 });
