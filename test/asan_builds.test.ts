@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import type { MemcheckJson } from "../src/model/documents/memcheck_document.js";
-import { findRuntime } from "../src/sanitizers/tools.js";
+import { findRuntime } from "../src/sanitizers/toolchain/tools.js";
 import { expectSpeaksClearly } from "./behaviour.js";
 import { environment } from "./environment.js";
 import { python, validate } from "./recorded_app.js";

@@ -2,7 +2,7 @@
 
 import { badUsage } from "../model/errors/errors.js";
 import { cannotDivide } from "../model/errors/plan_errors.js";
-import { matchesTarget } from "./blocks/layer_builder.js";
+import { matchesTarget } from "./blocks/target_names.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
 import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";

@@ -46,7 +46,7 @@ export function fitOf(
   const search = (most: number, jobOf: (value: number) => TrainOptions): number =>
     largest(most, {
       fits: (value) => fits(jobOf(value)),
-      isNear: (value) => rough(jobOf(value)) / room,
+      shareOf: (value) => rough(jobOf(value)) / room,
     });
   return {
     deviceBytes: gpu.memoryBytes,
@@ -79,7 +79,7 @@ function servingFit(model: ModelShape, options: ServeOptions, limit: number): Pl
     const search = (most: number): number =>
       largest(most, {
         fits: (units) => room.sequencesOf(Math.min(limit, units * STEP)) >= concurrency,
-        isNear: (units) => concurrency / room.sequencesOf(units * STEP),
+        shareOf: (units) => concurrency / room.sequencesOf(units * STEP),
       });
     return {
       deviceBytes: gpu.memoryBytes,
@@ -93,7 +93,7 @@ function servingFit(model: ModelShape, options: ServeOptions, limit: number): Pl
   const search = (most: number, changeOf: (value: number) => Partial<ServeOptions>): number =>
     largest(most, {
       fits: (value) => bytesOf(changeOf(value)) <= gpu.memoryBytes,
-      isNear: (value) => bytesOf(changeOf(value)) / gpu.memoryBytes,
+      shareOf: (value) => bytesOf(changeOf(value)) / gpu.memoryBytes,
     });
   return {
     deviceBytes: gpu.memoryBytes,
@@ -108,15 +108,15 @@ function servingFit(model: ModelShape, options: ServeOptions, limit: number): Pl
 interface Search {
   readonly fits: (value: number) => boolean;
   /** About how much of the device a value takes, as a share of it: where the search starts. */
-  readonly isNear: (value: number) => number;
+  readonly shareOf: (value: number) => number;
 }
 
 /** The largest whole number up to `limit` that fits, next to one that does not; 0 where 1 does not fit. */
-function largest(limit: number, { fits, isNear }: Search): number {
+function largest(limit: number, { fits, shareOf }: Search): number {
   if (!fits(1)) {
     return 0;
   }
-  const guess = guessed(limit, isNear);
+  const guess = guessed(limit, shareOf);
   let low = 1;
   let high = limit + 1;
   let step = 1;
@@ -147,12 +147,12 @@ function largest(limit: number, { fits, isNear }: Search): number {
 }
 
 /** Doubles until it is too much, then interpolates. */
-function guessed(limit: number, isNear: (value: number) => number): number {
+function guessed(limit: number, shareOf: (value: number) => number): number {
   let low = 1;
-  let below = isNear(1);
+  let below = shareOf(1);
   while (low < limit) {
     const high = Math.min(limit, low * 2);
-    const above = isNear(high);
+    const above = shareOf(high);
     if (above > 1) {
       const share = (1 - below) / (above - below);
       return Math.max(1, Math.floor(low + share * (high - low)));

@@ -149,31 +149,31 @@ const ENGINE_OPTIONS: Readonly<Record<Engine, ServerOptions>> = {
   transformers: {
     cache: "",
     fp8: "FineGrainedFP8Config()",
-    tensor: 'tp_plan="auto"',
+    tensor: () => 'tp_plan="auto"',
     noGraphs: "",
   },
   vllm: {
     cache: "--kv-cache-dtype fp8",
     fp8: "--quantization fp8",
-    tensor: "--tensor-parallel-size",
+    tensor: (devices) => `--tensor-parallel-size ${devices}`,
     noGraphs: "--enforce-eager",
   },
   sglang: {
     cache: "--kv-cache-dtype fp8_e5m2",
     fp8: "--quantization fp8",
-    tensor: "--tp-size",
+    tensor: (devices) => `--tp-size ${devices}`,
     noGraphs: "--disable-cuda-graph",
   },
   tgi: {
     cache: "--kv-cache-dtype fp8_e5m2",
     fp8: "--quantize fp8",
-    tensor: "--num-shard",
+    tensor: (devices) => `--num-shard ${devices}`,
     noGraphs: "--cuda-graphs 0",
   },
   "llama.cpp": {
     cache: "-ctk q8_0 -ctv q8_0",
     fp8: "",
-    tensor: "--tensor-split",
+    tensor: () => "--tensor-split",
     noGraphs: "",
   },
 };
@@ -181,7 +181,7 @@ const ENGINE_OPTIONS: Readonly<Record<Engine, ServerOptions>> = {
 interface ServerOptions {
   readonly cache: string;
   readonly fp8: string;
-  readonly tensor: string;
+  readonly tensor: (devices: number) => string;
   readonly noGraphs: string;
 }
 
@@ -215,10 +215,7 @@ const SERVING: readonly Technique<ServeOptions>[] = [
   {
     technique: "twice the tensor parallelism",
     cost: "communication in each layer",
-    program: ({ engine, tensor }) => {
-      const option = ENGINE_OPTIONS[engine].tensor;
-      return /^--(?:tensor-p|tp|num)/.test(option) ? `${option} ${tensor * 2}` : option;
-    },
+    program: ({ engine, tensor }) => ENGINE_OPTIONS[engine].tensor(tensor * 2),
     words: (job) => ({ tp: job.tensor * 2 }),
   },
   {

@@ -5,14 +5,13 @@ import { checkedProgram, type GroupEnd, type StartedPython } from "../inspect/in
 import { inspectProgram } from "../linux/index.js";
 import type { Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
-import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
-import { DivertedLines } from "./diverted_lines.js";
-import { damageOf, findingsOf } from "./document.js";
-import { absentModules, loadedLibraries } from "./loaded_modules.js";
-import { Owners } from "./owners.js";
-import { faultStack, filesOfProcesses } from "./python_frames.js";
-import type { ReportFile } from "./report.js";
-import { FRAME_FORMAT, readSanitizerText } from "./sanitizer_text.js";
+import { damageOf, findingsOf } from "./findings/document.js";
+import { absentModules, loadedLibraries } from "./findings/loaded_modules.js";
+import { Owners } from "./findings/owners.js";
+import { faultStack, filesOfProcesses } from "./findings/python_frames.js";
+import { DivertedLines } from "./reports/diverted_lines.js";
+import type { ReportFile } from "./reports/report.js";
+import { FRAME_FORMAT, readSanitizerText } from "./reports/sanitizer_text.js";
 import {
   INTERRUPTED,
   otherPython,
@@ -21,7 +20,8 @@ import {
   watchedEnvironment,
   withReportFolder,
 } from "./tool_run.js";
-import { findRuntime, type SanitizerRuntime } from "./tools.js";
+import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./toolchain/builds.js";
+import { findRuntime, type SanitizerRuntime } from "./toolchain/tools.js";
 
 /** More of a report is not read. */
 const MOST_BYTES = 256 << 20;

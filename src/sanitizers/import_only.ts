@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import type { StartedPython } from "../inspect/index.js";
 import type { Millis } from "../model/base/units.js";
 import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
-import { signatureOf } from "./report.js";
+import { signatureOf } from "./reports/report.js";
 import { runTool, watchedEnvironment, withReportFolder } from "./tool_run.js";
 
 /** Raised when the signatures, or the allocations in such a run, change. */

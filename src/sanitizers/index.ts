@@ -7,6 +7,6 @@
  */
 export { chooseProgram } from "../inspect/index.js";
 export { type AsanRequest, asanDocument } from "./asan.js";
-export { buildForAsan } from "./asan_build.js";
 export { memcheckDocument } from "./memcheck.js";
-export { canCompileForAsan, hasValgrind, toolChecks } from "./tools.js";
+export { buildForAsan } from "./toolchain/asan_build.js";
+export { canCompileForAsan, hasValgrind, toolChecks } from "./toolchain/tools.js";

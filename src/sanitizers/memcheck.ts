@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { checkedProgram } from "../inspect/index.js";
 import type { OnProgress, Pid } from "../model/base/units.js";
 import type { MemcheckJson } from "../model/documents/memcheck_document.js";
-import { damageOf, findingsOf, mayBeOfImports, WEAK_LEAKS } from "./document.js";
-import { makesObject } from "./explanations.js";
+import { damageOf, findingsOf, mayBeOfImports, WEAK_LEAKS } from "./findings/document.js";
+import { makesObject } from "./findings/explanations.js";
+import { absentModules } from "./findings/loaded_modules.js";
+import { Owners } from "./findings/owners.js";
+import { XmlIntervals } from "./findings/python_frames.js";
+import { withRepeats } from "./findings/repeated_errors.js";
 import { importOnlySignatures } from "./import_only.js";
-import { absentModules } from "./loaded_modules.js";
 import { readXmlFolder, valgrindWords } from "./memcheck_run.js";
-import { Owners } from "./owners.js";
-import { XmlIntervals } from "./python_frames.js";
-import { withRepeats } from "./repeated_errors.js";
-import type { Report, ReportFile } from "./report.js";
+import type { Report, ReportFile } from "./reports/report.js";
 import {
   INTERRUPTED,
   otherPython,
@@ -22,7 +22,7 @@ import {
   watchedEnvironment,
   withReportFolder,
 } from "./tool_run.js";
-import { readSuppressions, valgrindVersion } from "./tools.js";
+import { readSuppressions, valgrindVersion } from "./toolchain/tools.js";
 
 export interface MemcheckRequest extends ToolRequest {
   /** The user's suppression files for Valgrind. */

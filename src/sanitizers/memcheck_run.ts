@@ -10,9 +10,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { OnProgress, Pid } from "../model/base/units.js";
-import { filesOfProcesses } from "./python_frames.js";
-import type { Report, ReportFile } from "./report.js";
-import { ValgrindReader } from "./valgrind_xml.js";
+import { filesOfProcesses } from "./findings/python_frames.js";
+import type { Report, ReportFile } from "./reports/report.js";
+import { ValgrindReader } from "./reports/valgrind_xml.js";
 
 const PIECE_BYTES = 1 << 20;
 /** More of a file is not read. */
@@ -32,34 +32,11 @@ const MADE_AT_IMPORT = `{
 `;
 
 /** Programs of shell scripts, such as pyenv's, that start no others: under Valgrind each takes a second. */
-const SMALL_PROGRAMS = [
-  "basename",
-  "cat",
-  "cut",
-  "date",
-  "dirname",
-  "expr",
-  "grep",
-  "head",
-  "id",
-  "ln",
-  "ls",
-]
-  .concat([
-    "mkdir",
-    "readlink",
-    "realpath",
-    "rm",
-    "sed",
-    "sort",
-    "tail",
-    "tr",
-    "uname",
-    "uniq",
-    "wc",
-  ])
-  .map((name) => `/bin/${name},/usr/bin/${name}`)
-  .join(",");
+const SMALL_PROGRAMS =
+  "basename cat cut date dirname expr grep head id ln ls mkdir readlink realpath rm sed sort tail tr uname uniq wc"
+    .split(" ")
+    .map((name) => `/bin/${name},/usr/bin/${name}`)
+    .join(",");
 
 /**
  * The words before the program. Each process, children too, writes a file of its own. `all`: including every block that

@@ -66,11 +66,12 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
     ["both", ["--trace-python-allocators", "--native"]],
   ])("memray, %s: live and peak bytes as memray reports them", async (_name, options) => {
     const file = join(folder, "memray.bin");
-    await run([python, "-m", "memray", "run", "-f", ...options, "-o", file, program]);
+    await run([python, "-m", "memray", "run", ...options, "-fo", file, program]);
     writeFileSync(join(folder, "totals.py"), MEMRAY_TOTALS);
     const { stdout } = await run([python, join(folder, "totals.py"), file]);
     const [[live, objects], [peak]] = JSON.parse(stdout);
     const { summary } = await importOf(folder, "memray.bin");
+    expect(summary.target.command).toEqual([program]);
     const sum = (of: (site: (typeof summary.sites)[number]) => number) =>
       summary.sites.reduce((total, site) => total + of(site), 0);
     expect(sum((site) => site.liveBytes)).toBe(live);

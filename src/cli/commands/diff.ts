@@ -123,6 +123,10 @@ function readSide(argument: string, options: WhereOption & ByOption): Side {
   const { moment, name } = parseMoment(at ?? "end", recording);
   const summary = summarize(recording, moment, options);
   const lines = recording.meta.imported?.lines;
-  const side = { file: path, name: `${path} at ${seenAt(name, summary)}`, summary };
+  const side = {
+    file: path,
+    name: `${path} at ${seenAt(name, { atMs: summary.atMs, startMs: recording.startMs })}`,
+    summary,
+  };
   return { ...side, ...(lines === undefined ? {} : { lines }) };
 }

@@ -1,9 +1,14 @@
 import { Command } from "commander";
 import { bySize, linesDocument } from "../../inspect/index.js";
-import { formatDuration } from "../../model/base/numbers.js";
 import type { LinesJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
-import { MOMENT_HELP, openRecordingAt, parseMoment, sayMissing } from "../files/recordings.js";
+import {
+  MOMENT_HELP,
+  openRecordingAt,
+  parseMoment,
+  sayMissing,
+  seenAt,
+} from "../files/recordings.js";
 import type { CommandAbout } from "../options/about.js";
 import {
   type CommonOptions,
@@ -85,12 +90,11 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     return;
   }
   sayMissing(recording);
-  const seen = formatDuration(Math.max(0, document.atMs - recording.startMs));
-  const isNamed = name === "end" || name === "peak";
+  const seen = seenAt(name, { atMs: document.atMs, startMs: recording.startMs });
   printLines(screenOf(process.stdout), rows, {
     imported: document.imported,
     recordedMs: recording.meta.startedMs,
-    notes: isNamed ? notes : [`The figures at ${name} are those seen at ${seen}.`, ...notes],
+    notes: seen === name ? notes : [`Figures at ${seen}.`, ...notes],
     moment: name,
     byLine: file !== undefined,
     leftOut: chosen.leftOut,

@@ -4,7 +4,6 @@ import { existsSync } from "node:fs";
 import type { Moment, Recording } from "../../inspect/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import { printNote } from "../text/output.js";
 import { statOf } from "./files.js";
@@ -58,8 +57,11 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
 }
 
 /** The moment's text, and the time in the run of the snapshot that represents it. */
-export function seenAt(name: string, { atMs, window }: SummaryJson): string {
-  const seen = formatDuration(Math.max(0, atMs - window.startMs));
+export function seenAt(
+  name: string,
+  { atMs, startMs }: { readonly atMs: TimeMs; readonly startMs: TimeMs },
+): string {
+  const seen = formatDuration(Math.max(0, atMs - startMs));
   return name === "end" || name === "peak" ? name : `${name} (seen at ${seen})`;
 }
 

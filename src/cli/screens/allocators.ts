@@ -2,7 +2,7 @@
 import { formatBytes, formatDuration } from "../../model/base/numbers.js";
 import type { AllocatorsJson, ChangeJson } from "../../model/documents/allocators_document.js";
 import { shellWord } from "../text/command_words.js";
-import { formatTable, type Screen } from "../text/output.js";
+import { printTable, type Screen } from "../text/output.js";
 
 /** The start of the reason of a setting that was tried. */
 const FAILED = /^the program failed under it: /;
@@ -31,9 +31,7 @@ export function printAllocators(screen: Screen, document: AllocatorsJson): void 
     { title: "loaded" },
     ...["peak RSS", "steady RSS", "change", "live", "CPU", "wall"].map(right),
   ];
-  for (const line of formatTable(screen, columns, rows)) {
-    screen.line(line);
-  }
+  printTable(screen, columns, rows);
   screen.line();
   for (const line of screen.wrap(recommendation, 0)) {
     screen.line(best === null ? line : screen.paint.green(line));

@@ -12,7 +12,7 @@ import type {
 } from "../../model/documents/fleet_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import type { SelectedRows } from "../options/options.js";
-import { type Column, formatTable, type Screen, sparkline } from "../text/output.js";
+import { type Column, printTable, type Screen, sparkline } from "../text/output.js";
 
 const SPARKLINE_COLUMNS = 16;
 
@@ -138,12 +138,6 @@ function picture(values: readonly (number | null)[]): string {
         numbers.map((value) => (Number.isNaN(value) ? 0 : value)),
         SPARKLINE_COLUMNS,
       );
-}
-
-function printTable(screen: Screen, columns: readonly Column[], cells: readonly string[][]): void {
-  for (const line of formatTable(screen, columns, cells)) {
-    screen.line(line);
-  }
 }
 
 function printMore(screen: Screen, leftOut: number): void {

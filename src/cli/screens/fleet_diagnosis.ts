@@ -12,7 +12,7 @@ import type {
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { type Column, formatTable, type Screen } from "../text/output.js";
+import { type Column, printTable, type Screen } from "../text/output.js";
 
 const DEFAULT_ROWS = 50;
 const MOST_FORECASTS = 5;
@@ -126,10 +126,4 @@ function intervalText({ low, high }: FleetRateJson): string {
 function limitText({ leak, forecast }: FleetDiagnosisJson): string {
   const left = forecast[0]?.msToLimit ?? 0;
   return leak === undefined ? "-" : left > 0 ? formatDuration(left) : "no limit";
-}
-
-function printTable(screen: Screen, columns: readonly Column[], cells: readonly string[][]): void {
-  for (const line of formatTable(screen, columns, cells)) {
-    screen.line(line);
-  }
 }

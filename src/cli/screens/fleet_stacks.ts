@@ -14,7 +14,7 @@ import type {
 } from "../../model/documents/fleet_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { type Column, formatTable, type Screen } from "../text/output.js";
+import { type Column, printTable, type Screen } from "../text/output.js";
 
 const DEFAULT_ROWS = 50;
 
@@ -182,9 +182,7 @@ function stackText(stack: readonly StackFrameJson[]): string {
 }
 
 function printRows(screen: Screen, columns: readonly Column[], cells: readonly string[][]): void {
-  for (const line of formatTable(screen, columns, cells)) {
-    screen.line(line);
-  }
+  printTable(screen, columns, cells);
 }
 
 function printRest(

@@ -91,13 +91,15 @@ function nothingFound({ instrumented, leaksKnown, limits, suppressed }: Memcheck
     const leaks = leaksKnown ? ", no leaks" : ", leaks unknown";
     return `No errors in calls of malloc, free, memcpy and the like${leaks}; other code was not checked`;
   }
-  const where = [
-    ...(suppressed.libraries > 0 ? [" in the program's own code"] : []),
-    ...(limits.length > 0 && leaksKnown ? [" in what could be checked"] : []),
-  ].slice(0, 1);
+  const where =
+    suppressed.libraries > 0
+      ? " in the program's own code"
+      : limits.length > 0 && leaksKnown
+        ? " in what could be checked"
+        : "";
   return leaksKnown
-    ? `No memory errors and no leaks${where.join("")}`
-    : `No memory errors${where.join("")}, leaks unknown`;
+    ? `No memory errors and no leaks${where}`
+    : `No memory errors${where}, leaks unknown`;
 }
 
 function printError(screen: Screen, error: MemoryErrorJson): void {

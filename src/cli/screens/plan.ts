@@ -7,7 +7,7 @@ import {
 } from "../../model/base/numbers.js";
 import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { bar, type Column, formatTable, type Screen } from "../text/output.js";
+import { bar, type Column, printTable, type Screen } from "../text/output.js";
 
 const BAR = 10;
 const SHOWN_SAVINGS = 8;
@@ -78,9 +78,7 @@ function printParts(screen: Screen, { parts, perDeviceBytes }: PlanJson): void {
     bar(bytes / perDeviceBytes, BAR),
     screen.cuts ? screen.cutEnd(formula, FORMULA_COLUMNS) : formula,
   ]);
-  for (const line of formatTable(screen, columns, rows)) {
-    screen.line(line);
-  }
+  printTable(screen, columns, rows);
   screen.line();
 }
 
@@ -136,9 +134,7 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
     row.change,
     row.program,
   ]);
-  for (const line of formatTable(screen, columns, rows)) {
-    screen.line(line);
-  }
+  printTable(screen, columns, rows);
   if (savings.length > shown.length) {
     screen.line(paint.dim(`  ${savings.length - shown.length} smaller ones: --json`));
   }
@@ -166,9 +162,7 @@ function printFitTable(screen: Screen, { fitTable, mode, fits }: PlanJson): void
     row.maxBatch === 0 ? "-" : formatExactCount(row.maxBatch),
     row.maxSequence === 0 ? "-" : formatExactCount(row.maxSequence),
   ]);
-  for (const line of formatTable(screen, columns, rows)) {
-    screen.line(line);
-  }
+  printTable(screen, columns, rows);
   screen.line(
     screen.paint.dim(
       `  BATCH: largest at this length; LENGTH: longest at this batch${fits.fits ? "" : "; the plan as given does not fit"}`,
@@ -201,9 +195,7 @@ function printComparison(screen: Screen, { comparison }: PlanJson): void {
       formatBytes(row.measuredBytes),
       formatSignedBytes(row.differenceBytes),
     ]);
-    for (const line of formatTable(screen, columns, rows)) {
-      screen.line(line);
-    }
+    printTable(screen, columns, rows);
   }
   for (const line of screen.wrap(oneLine(explanation, 600), 2)) {
     screen.line(`  ${line}`);

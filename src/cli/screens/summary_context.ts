@@ -18,7 +18,7 @@ export function summaryContext(
   const root = recording.series[0];
   return {
     summary,
-    moment: seenAt(moment, summary),
+    moment: seenAt(moment, { atMs: summary.atMs, startMs: summary.window.startMs }),
     rss: {
       timesMs: root?.timesMs ?? [],
       bytes: root?.values.get("treeRssBytes") ?? root?.values.get("rssBytes") ?? [],

@@ -3,7 +3,7 @@ import type { WatchEvent } from "../../collect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
 import type { WatchJson, WatchRowJson } from "../../model/documents/watch_document.js";
-import { type Column, formatTable, type Screen } from "../text/output.js";
+import { type Column, printTable, type Screen } from "../text/output.js";
 
 const GETS: Record<WatchRowJson["gets"], string> = {
   agent: "agent",
@@ -50,9 +50,7 @@ export function printWatchTable(
     row.rule === null ? "default" : String(row.rule),
     row.command.join(" "),
   ]);
-  for (const line of formatTable(screen, columns, cells)) {
-    screen.line(line);
-  }
+  printTable(screen, columns, cells);
   for (const row of programs) {
     for (const sentence of remarksOn(row, explains)) {
       screen.line(screen.paint.dim(`  ${row.service} (${row.pid}) ${sentence}`));

@@ -241,7 +241,18 @@ export interface Column {
   readonly paint?: (text: string) => string;
 }
 
-/** Lines of a table: titles, then rows; the flexible column shrinks to fit the terminal. */
+/** A table: titles, then rows; the flexible column shrinks to fit the terminal. */
+export function printTable(
+  screen: Screen,
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+): void {
+  for (const line of formatTable(screen, columns, rows)) {
+    screen.line(line);
+  }
+}
+
+/** The lines of {@link printTable}. */
 export function formatTable(
   screen: Screen,
   columns: readonly Column[],

@@ -13,6 +13,7 @@
 import type { AttentionShape } from "../shape/model_shape.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
+import { normalized } from "./norms.js";
 import type { AttentionImplementation } from "./rules.js";
 
 const FP32 = 4;
@@ -105,8 +106,8 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   if (shape.queryKeyNorm !== "none") {
     const norm = { kind: "rms", bias: false, affine: true, wide: shape.wideNorm === true } as const;
     const perHead = shape.queryKeyNorm === "head";
-    query = build.norm(query, perHead ? shape.headSize : queryWidth, norm, "q_norm");
-    key = build.norm(key, perHead ? shape.headSize : kvWidth, norm, "k_norm");
+    query = normalized(build, query, perHead ? shape.headSize : queryWidth, norm, "q_norm");
+    key = normalized(build, key, perHead ? shape.headSize : kvWidth, norm, "k_norm");
   }
   if (shape.rotary) {
     query = rotate(build, query, shape.rotaryShare);
@@ -162,7 +163,7 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
       outputs: queryRank,
       ...shared,
     });
-    const normed = build.norm(low, queryRank, norm, "q_a_norm");
+    const normed = normalized(build, low, queryRank, norm, "q_a_norm");
     query = build.linear(normed, {
       name: "q_b_proj",
       inputs: queryRank,
@@ -185,7 +186,13 @@ function latentHeads(build: LayerBuilder, x: Tensor, { shape, hidden }: Attentio
     outputs: kvRank + rotarySize,
     ...shared,
   });
-  const whole = build.norm(build.tape.slice(compressed, rows * kvRank), kvRank, norm, "kv_a_norm");
+  const whole = normalized(
+    build,
+    build.tape.slice(compressed, rows * kvRank),
+    kvRank,
+    norm,
+    "kv_a_norm",
+  );
   const rank = build.rules.cachesKeys ? cached(build, whole) : whole;
   const both = build.linear(rank, {
     name: "kv_b_proj",

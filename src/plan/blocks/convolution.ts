@@ -4,6 +4,7 @@ import type { Parameter, Tensor } from "../tape/tape.js";
 import { attention } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { feedForward } from "./mlp.js";
+import { normalized } from "./norms.js";
 
 interface Convolution {
   readonly name: string;
@@ -297,9 +298,12 @@ export function unetAttentionLayer(
   let inner = linear(groupNorm(build, x, channels, "norm"), "proj_in");
   for (let block = 0; block < depth; block++) {
     for (const attend of [toItself, toText]) {
-      inner = build.add(inner, attend(build.norm(inner, channels, norm)));
+      inner = build.add(inner, attend(normalized(build, inner, channels, norm)));
     }
-    inner = build.add(inner, feedForward(build, build.norm(inner, channels, norm), channels, mlp));
+    inner = build.add(
+      inner,
+      feedForward(build, normalized(build, inner, channels, norm), channels, mlp),
+    );
   }
   return build.add(x, linear(inner, "proj_out"));
 }

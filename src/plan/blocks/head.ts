@@ -7,6 +7,7 @@ import type { HeadShape } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { modulate } from "./modulation.js";
+import { normalized } from "./norms.js";
 
 const FP32 = 4;
 /** Chunks of the losses that chunk: torchtune's CEWithChunkedOutputLoss has 8. */
@@ -71,7 +72,7 @@ function imagePatches(
   { outputs }: HeadShape,
   hidden: number,
 ): Tensor {
-  const normed = build.norm(x, hidden, { kind: "layer", bias: false, affine: false });
+  const normed = normalized(build, x, hidden, { kind: "layer", bias: false, affine: false });
   return build.linear(modulate(build, normed, { name: "proj_out_1", hidden, factors: 2 }), {
     name: "proj_out_2",
     inputs: hidden,
@@ -114,7 +115,7 @@ function transform(build: LayerBuilder, x: Tensor, width: number, outputs: numbe
     group: "other",
   });
   const active = build.activation(dense, "gelu");
-  return build.norm(active, outputs, { kind: "layer", bias: true, affine: true });
+  return normalized(build, active, outputs, { kind: "layer", bias: true, affine: true });
 }
 
 /** Of several uses of the matrix, one is counted, and the gradients of the others are added to that of one. */

@@ -2,9 +2,10 @@
  * The operations that all blocks are made of, with what PyTorch saves of each for the backward pass
  * (PyTorch, tools/autograd/derivatives.yaml; torch/amp for what autocast copies).
  */
-import type { Activation, NormShape } from "../shape/model_shape.js";
+import type { Activation } from "../shape/model_shape.js";
 import { type Parameter, Tape, type Tensor } from "../tape/tape.js";
 import type { BlockRules } from "./rules.js";
+import { matchesTarget } from "./target_names.js";
 
 export interface LinearSketch {
   /** Name of the matrix, as adapters name their targets. */
@@ -24,41 +25,6 @@ export interface LinearSketch {
 const FP32 = 4;
 /** Of attention in vision towers with one matrix for queries, keys and values: adapters of the text do not match them. */
 const VISION_NAMES: ReadonlySet<string> = new Set(["qkv", "proj"]);
-
-/** Names of families whose layers the planner names like those of Llama. */
-const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
-  c_attn: ["qkv_proj"],
-  query_key_value: ["qkv_proj"],
-  Wqkv: ["qkv_proj"],
-  c_proj: ["o_proj", "down_proj"],
-  c_fc: ["up_proj"],
-  out_proj: ["o_proj"],
-  dense: ["o_proj"],
-  dense_h_to_4h: ["up_proj"],
-  dense_4h_to_h: ["down_proj"],
-  fc1: ["up_proj"],
-  fc2: ["down_proj"],
-  query: ["q_proj"],
-  key: ["k_proj"],
-  value: ["v_proj"],
-  q: ["q_proj"],
-  k: ["k_proj"],
-  v: ["v_proj"],
-  o: ["o_proj"],
-  q_lin: ["q_proj"],
-  k_lin: ["k_proj"],
-  v_lin: ["v_proj"],
-  wi: ["up_proj"],
-  wi_0: ["gate_proj"],
-  wi_1: ["up_proj"],
-  wo: ["down_proj"],
-  gate_up_proj: ["gate_proj", "up_proj"],
-};
-
-/** Whether a target of an adapter names a layer of the planner. */
-export function matchesTarget(target: string, name: string): boolean {
-  return target === name || OTHER_NAMES[target]?.includes(name) === true;
-}
 
 export class LayerBuilder {
   readonly tape: Tape;
@@ -93,7 +59,7 @@ export class LayerBuilder {
     const casts = rules.autocast && rules.computeBytes < FP32;
     // bitsandbytes computes in the compute type and returns the input's type (Linear4bit.forward).
     const itemBytes = casts && !quantized ? rules.computeBytes : x.itemBytes;
-    const needsInput = this.#needsGradient(matrix);
+    const needsInput = this.needsGradient(matrix);
     const keepsInput = needsInput || (quantized && rules.quantizedKeepsInput);
     const castsInput = casts && x.itemBytes > itemBytes;
     const castsDown = quantized && x.itemBytes > rules.computeBytes;
@@ -251,8 +217,8 @@ export class LayerBuilder {
     return sum as Tensor;
   }
 
-  /** The tensor itself where it has that size already. */
-  #needsGradient({ trainable }: Parameter): boolean {
+  /** Under FSDP 1, gradients are those of flat parameters, also of frozen ones. */
+  needsGradient({ trainable }: Parameter): boolean {
     return trainable || this.rules.flatGradients;
   }
 
@@ -321,104 +287,6 @@ export class LayerBuilder {
       pointwise: true,
     });
     return made as Tensor;
-  }
-
-  norm(x: Tensor, width: number, shape: NormShape, name = "norm"): Tensor {
-    const before = this.tape.part;
-    this.tape.part = "norm";
-    const weights = shape.affine
-      ? [
-          this.parameter(`${name}.weight`, width, "vector"),
-          ...(shape.bias ? [this.parameter(`${name}.bias`, width, "vector")] : []),
-        ]
-      : [];
-    const made = this.#normOf(shape)(x, width, weights);
-    this.tape.part = before;
-    return made;
-  }
-
-  #normOf({ kind, wide = false }: NormShape) {
-    switch (kind) {
-      case "rms":
-        return (x: Tensor, width: number, weights: readonly Parameter[]): Tensor =>
-          this.#rmsNorm(x, width, weights, wide);
-      case "layer":
-        return this.#layerNorm.bind(this);
-      case "layer-parts":
-        return this.#layerNormOfParts.bind(this);
-    }
-  }
-
-  /**
-   * As the libraries write it: x32 = x.float(); weight * (x32 * rsqrt(mean(x32²) + eps)).to(x.dtype). Gemma converts last:
-   * ((1 + weight.float()) * x32 * rsqrt(...)).to(x.dtype).
-   */
-  #rmsNorm(x: Tensor, width: number, weights: readonly Parameter[], isWide: boolean): Tensor {
-    const rows = x.elements / width;
-    const wide = this.cast(x, FP32);
-    const [normed] = this.tape.op({
-      name: "rms_norm",
-      inputs: [wide],
-      makes: [{ elements: x.elements, itemBytes: FP32 }],
-      saves: [wide],
-      extraSaved: [rows * FP32],
-      backwardTemporary: x.elements * FP32,
-      pointwise: true,
-    });
-    const narrow = isWide ? (normed as Tensor) : this.cast(normed as Tensor, x.itemBytes);
-    if (weights.length === 0) {
-      return narrow;
-    }
-    const [scaled] = this.tape.op({
-      name: "norm.weight",
-      inputs: [narrow],
-      makes: [{ elements: x.elements, itemBytes: narrow.itemBytes }],
-      saves: weights.some((each) => this.#needsGradient(each)) ? [narrow] : [],
-      parameters: weights,
-      pointwise: true,
-    });
-    return this.cast(scaled as Tensor, x.itemBytes);
-  }
-
-  /** torch.layer_norm: one kernel that keeps its input and two figures a row; fp32 under autocast. */
-  #layerNorm(x: Tensor, width: number, weights: readonly Parameter[]): Tensor {
-    const input = this.rules.autocast ? this.cast(x, FP32) : x;
-    const [made] = this.tape.op({
-      name: "layer_norm",
-      inputs: [input],
-      makes: [{ elements: x.elements, itemBytes: input.itemBytes }],
-      saves: [input],
-      extraSaved: [(x.elements / width) * FP32 * 2],
-      parameters: weights,
-      pointwise: true,
-    });
-    return made as Tensor;
-  }
-
-  /** CohereLayerNorm of transformers: w32 * ((x32 - mean) * rsqrt(mean((x32 - mean)²) + eps)), the difference taken twice. */
-  #layerNormOfParts(x: Tensor, width: number, weights: readonly Parameter[]): Tensor {
-    const rows = x.elements / width;
-    const wide = this.cast(x, FP32);
-    const forSquare = this.pointwise("sub", [wide], []);
-    this.pointwise("pow", [forSquare], [forSquare]);
-    const difference = this.pointwise("sub", [wide], []);
-    const [normed] = this.tape.op({
-      name: "layer_norm",
-      inputs: [difference],
-      makes: [{ elements: x.elements, itemBytes: FP32 }],
-      saves: [difference],
-      extraSaved: [rows * FP32],
-      pointwise: true,
-    });
-    const [scaled] = this.tape.op({
-      name: "norm.weight",
-      inputs: [normed as Tensor],
-      makes: [{ elements: x.elements, itemBytes: FP32 }],
-      saves: weights.some((each) => this.#needsGradient(each)) ? [normed as Tensor] : [],
-      parameters: weights,
-      pointwise: true,
-    });
-    return this.cast(scaled as Tensor, x.itemBytes);
   }
 
   activation(x: Tensor, kind: Activation): Tensor {

@@ -4,6 +4,7 @@ import type { Parameter, Tensor } from "../tape/tape.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
 import { headAndLoss } from "./head.js";
 import { LayerBuilder } from "./layer_builder.js";
+import { normalized } from "./norms.js";
 import type { BlockRules } from "./rules.js";
 import { stateSpaceLayer } from "./state_space.js";
 import { transformerLayer } from "./transformer.js";
@@ -99,7 +100,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
 
   if (tower.finalNorm !== null && stage.index === stage.count - 1) {
     tape.beginUnit(`${tower.name}.norm`, [x], false);
-    x = build.norm(x, tower.hidden, tower.finalNorm);
+    x = normalized(build, x, tower.hidden, tower.finalNorm);
   }
   return build.gather(x);
 }
@@ -193,7 +194,7 @@ function embed(
   }
   const width = x.elements / rows;
   if (tower.embeddingNorm !== null) {
-    x = build.norm(x, width, tower.embeddingNorm);
+    x = normalized(build, x, width, tower.embeddingNorm);
   }
   if (tower.embeddingDropout && rules.dropout && isText && positions > 0) {
     x = build.dropout(x);

@@ -6,6 +6,7 @@
 import type { StateSpaceLayer } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
+import { normalized } from "./norms.js";
 
 const FP32 = 4;
 /** Positions between two states that the kernels keep. */
@@ -21,7 +22,7 @@ export function stateSpaceLayer(
   const { tape, rules } = build;
   tape.part = "state-space";
   const { inner, state, groups, heads, timeRank, version } = mixer;
-  const normed = build.norm(x, hidden, norm);
+  const normed = normalized(build, x, hidden, norm);
   const tokens = x.elements / hidden;
   const parallel = rules.tensorParallel;
   const conditions = version === 1 ? 0 : 2 * groups * state + heads;

@@ -5,6 +5,7 @@ import { attention } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { feedForward } from "./mlp.js";
 import { modulate } from "./modulation.js";
+import { normalized } from "./norms.js";
 
 export interface LayerPlace {
   readonly hidden: number;
@@ -82,11 +83,14 @@ function residual(
   };
   switch (placement) {
     case "after-residual":
-      return build.norm(build.add(x, dropped(run(x))), hidden, norm);
+      return normalized(build, build.add(x, dropped(run(x))), hidden, norm);
     case "after":
-      return build.add(x, build.norm(run(x), hidden, norm));
+      return build.add(x, normalized(build, run(x), hidden, norm));
     case "sandwich":
-      return build.add(x, build.norm(held(build.norm(x, hidden, norm)), hidden, norm));
+      return build.add(
+        x,
+        normalized(build, held(normalized(build, x, hidden, norm)), hidden, norm),
+      );
     default:
       return build.add(
         x,
@@ -102,7 +106,7 @@ function modulated(
   layer: TransformerLayer,
   hidden: number,
 ): Tensor {
-  const normed = build.norm(x, hidden, layer.norm);
+  const normed = normalized(build, x, hidden, layer.norm);
   if (layer.modulation === 0) {
     return normed;
   }
@@ -141,9 +145,9 @@ function parallelLayer(
   const { hidden } = place;
   const dropped = (made: Tensor): Tensor =>
     layer.dropout && build.rules.dropout ? build.dropout(made) : made;
-  const first = build.gather(build.norm(x, hidden, layer.norm));
+  const first = build.gather(normalized(build, x, hidden, layer.norm));
   const second =
-    layer.parallelNorms === 2 ? build.gather(build.norm(x, hidden, layer.norm)) : first;
+    layer.parallelNorms === 2 ? build.gather(normalized(build, x, hidden, layer.norm)) : first;
   let sum = x;
   if (layer.attention !== null) {
     sum = build.add(

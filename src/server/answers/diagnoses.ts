@@ -3,8 +3,8 @@
  *
  *   services, in batches of processes ─ evidence (store) ─ diagnoseService ─ leaks? ─ sites (store) ─ diagnoseService again
  *
- * One evaluation runs at a time, lets other requests run between two services, and is used for ten times as long as it took if it
- * took long.
+ * One evaluation runs at a time and lets other requests run between two services. One that took long is used again for
+ * ten times as long.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { diagnoseService, type ServiceEvidence } from "../../diagnose/index.js";

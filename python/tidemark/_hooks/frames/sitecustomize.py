@@ -13,8 +13,8 @@ def _watch_memcheck(folder):
 
     Each line of the file is [size of Valgrind's XML file before, size after, whether the call at the leaf caused it,
     whether this is the main thread, frames, addresses]. The addresses are those of the C stack of an error that Valgrind
-    has reported before, and does not report again; otherwise there are none. There is a line for each thread that can have made the error: the one that
-    notices it, and those that are in a C function, which may have released the GIL.
+    has reported before, and does not report again; otherwise there are none. There is a line for each thread that can
+    have made the error: the one that notices it, and those that are in a C function, which may have released the GIL.
     """
     if "vgpreload" not in os.environ.get("LD_PRELOAD", ""):
         return  # Valgrind does not run this process: it does not follow set-user-ID programs, for example

@@ -92,8 +92,8 @@ function otherVersion(path: string, version: number): TidemarkError {
   );
 }
 
-/** Options of `memray run` that are followed by their value. */
-const WITH_VALUE = /^(?:-o|--output|-p|--live-port)$/;
+/** Options of `memray run` that are followed by their value, alone or behind others: "-qfo app.bin". */
+const WITH_VALUE = /^(?:-[A-Za-z]*[op]|--output|--live-port)$/;
 
 /** The program that memray ran: "app.py 1" of "/env/bin/memray run -o app.bin app.py 1". */
 function programOf(command: readonly string[]): readonly string[] {

@@ -8,7 +8,7 @@
  *     freed by thread T0 here:                                     Direct leak of 1000 byte(s) in 1 object(s) allocated from:
  *         #0|...                                                       #0|...
  */
-import type { Pid } from "../model/base/units.js";
+import type { Pid } from "../../model/base/units.js";
 import { type NativeFrame, type Report, type ReportFile, withoutRaise } from "./report.js";
 
 /** For the option stack_trace_format. */

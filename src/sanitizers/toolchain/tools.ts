@@ -2,9 +2,9 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";
-import type { DoctorCheckJson } from "../model/documents/doctor_document.js";
-import { badUsage, fileNotFound, orNull } from "../model/errors/errors.js";
-import { toolMissing } from "../model/errors/tool_errors.js";
+import type { DoctorCheckJson } from "../../model/documents/doctor_document.js";
+import { badUsage, fileNotFound, orNull } from "../../model/errors/errors.js";
+import { toolMissing } from "../../model/errors/tool_errors.js";
 
 /** First line of a program's output; null if it does not run. */
 function firstLine(program: string, ...words: string[]): string | null {

@@ -36,7 +36,8 @@ function librariesOf(record: string): string[] {
   try {
     return readFileSync(record, "utf8")
       .split("\n")
-      .flatMap((line) => /^"?([^",]*\.so)"?,/.exec(line)?.[1] ?? []);
+      .flatMap((line) => /^(?:"([^"]*\.so)"|([^",]*\.so)),/.exec(line)?.slice(1) ?? [])
+      .filter((path) => path !== undefined);
   } catch {
     return [];
   }

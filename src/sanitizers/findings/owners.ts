@@ -1,9 +1,9 @@
 /** Whose code a report is attributed to. */
 import { basename } from "node:path";
-import type { StartedPython } from "../inspect/index.js";
-import type { OwnerJson } from "../model/documents/memcheck_document.js";
+import type { StartedPython } from "../../inspect/index.js";
+import type { OwnerJson } from "../../model/documents/memcheck_document.js";
+import type { NativeFrame, Report } from "../reports/report.js";
 import { localExtensions } from "./local_packages.js";
-import type { NativeFrame, Report } from "./report.js";
 
 /** Libraries of the system and of the tools: they act on behalf of their callers. */
 const SYSTEM =

@@ -9,12 +9,12 @@
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Pid } from "../model/base/units.js";
-import type { FrameJson } from "../model/documents/documents.js";
-import type { PythonStackJson } from "../model/documents/memcheck_document.js";
+import type { Pid } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import type { PythonStackJson } from "../../model/documents/memcheck_document.js";
+import type { Report } from "../reports/report.js";
 import { isCrash } from "./explanations.js";
 import { isInterpreter } from "./owners.js";
-import type { Report } from "./report.js";
 
 const LARGEST_FILE = 64 << 20;
 /** Valgrind's number of the thread. */

@@ -1,5 +1,5 @@
 /** What the readers of Valgrind's XML and of the sanitizers' text have in common. */
-import type { Bytes, Pid } from "../model/base/units.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
 
 export interface NativeFrame {
   /** Instruction pointer as the tool prints it. */

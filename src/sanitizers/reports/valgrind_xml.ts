@@ -13,7 +13,7 @@
  * leaves a truncated file.
  */
 import { SaxesParser } from "saxes";
-import { toolRunFailed } from "../model/errors/tool_errors.js";
+import { toolRunFailed } from "../../model/errors/tool_errors.js";
 import { type NativeFrame, type Report, type ReportFile, withoutRaise } from "./report.js";
 
 const OLDEST_PROTOCOL = 4;

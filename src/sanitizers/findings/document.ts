@@ -1,23 +1,23 @@
 /** The document: reports of all processes, deduplicated, attributed to their owners, explained. */
-import type { Pid } from "../model/base/units.js";
-import type { FrameJson } from "../model/documents/documents.js";
+import type { Pid } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import type {
   MemcheckJson,
   MemoryErrorJson,
   MemoryLeakJson,
   OwnerJson,
   PythonStackJson,
-} from "../model/documents/memcheck_document.js";
-import { endedTooEarly, explain, isAbort, isCrash, severityOf } from "./explanations.js";
-import { isForeignCall, type Owners } from "./owners.js";
-import { lineOf } from "./repeated_errors.js";
+} from "../../model/documents/memcheck_document.js";
 import {
   type NativeFrame,
   type Report,
   type ReportFile,
   SIGNATURE_FRAMES,
   signatureOf,
-} from "./report.js";
+} from "../reports/report.js";
+import { endedTooEarly, explain, isAbort, isCrash, severityOf } from "./explanations.js";
+import { isForeignCall, type Owners } from "./owners.js";
+import { lineOf } from "./repeated_errors.js";
 
 export interface Selection {
   /** Include everything: also reports of the interpreter, libraries and the system. */

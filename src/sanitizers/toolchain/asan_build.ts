@@ -2,9 +2,9 @@
 
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { interpreterOf, startGroup } from "../inspect/index.js";
-import { fileNotFound } from "../model/errors/errors.js";
-import { buildFailed, runInterrupted, toolMissing } from "../model/errors/tool_errors.js";
+import { interpreterOf, startGroup } from "../../inspect/index.js";
+import { fileNotFound } from "../../model/errors/errors.js";
+import { buildFailed, runInterrupted, toolMissing } from "../../model/errors/tool_errors.js";
 import { backendOf, buildEnvironment, stepsOf, wayOf } from "./build_steps.js";
 import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
 import { findRuntime } from "./tools.js";

@@ -2,10 +2,10 @@
  * Errors that Valgrind counted, but did not report: it reports errors with the same four functions at the leaf once. All
  * calls that ctypes and cffi make of one C function have these in common, whichever Python line makes them.
  */
-import type { PythonStackJson } from "../model/documents/memcheck_document.js";
+import type { PythonStackJson } from "../../model/documents/memcheck_document.js";
+import type { Report, ReportFile } from "../reports/report.js";
 import type { Owners } from "./owners.js";
 import type { XmlIntervals } from "./python_frames.js";
-import type { Report, ReportFile } from "./report.js";
 
 /** The kind of such a report. */
 const REPEATED = "Repeated";

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { NativeFrame, Report } from "../reports/report.js";
 import { Owners } from "./owners.js";
-import type { NativeFrame, Report } from "./report.js";
 
 const LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 const CFFI = "/venv/lib/python3.11/site-packages/_cffi_backend.cpython-311-x86_64-linux-gnu.so";
@@ -68,7 +68,7 @@ test("a package that was installed from a folder is the program's own", () => {
       const about = join(installed, `${name}-1.dist-info`);
       mkdirSync(about);
       writeFileSync(join(about, "direct_url.json"), JSON.stringify(url));
-      writeFileSync(join(about, "RECORD"), `${name}.abi3.so,sha256=x,1\n`);
+      writeFileSync(join(about, "RECORD"), `"${name},1.txt",sha256=x,1\n${name}.abi3.so,sha256=x,1\n`);
     }
     const python = { installed: [installed], standard: [] };
     const owners = new Owners(python as unknown as ConstructorParameters<typeof Owners>[0]);

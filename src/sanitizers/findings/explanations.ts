@@ -1,6 +1,7 @@
 /** Explanations of each kind of error for Python engineers: a title, what happened, the usual causes, and the fix. */
+
+import type { NativeFrame, Report } from "../reports/report.js";
 import { isForeignCall, isInterpreter, isSystem } from "./owners.js";
-import type { NativeFrame, Report } from "./report.js";
 
 export interface Explanation {
   readonly title: string;
