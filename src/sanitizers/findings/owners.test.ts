@@ -63,17 +63,21 @@ test("a package that was installed from a folder is the program's own", () => {
   try {
     for (const [name, url] of [
       ["bad", { url: "file:///src/bad", dir_info: {} }],
+      ["a,b", { url: "file:///src/c", dir_info: {} }],
       ["other", { url: "file:///other.whl", archive_info: {} }],
     ] as const) {
       const about = join(installed, `${name}-1.dist-info`);
       mkdirSync(about);
       writeFileSync(join(about, "direct_url.json"), JSON.stringify(url));
-      writeFileSync(join(about, "RECORD"), `"${name},1.txt",sha256=x,1\n${name}.abi3.so,sha256=x,1\n`);
+      const library = `${name}.abi3.so`;
+      const path = library.includes(",") ? `"${library}"` : library;
+      writeFileSync(join(about, "RECORD"), `${name}.py,,\n${path},sha256=x,1\n`);
     }
     const python = { installed: [installed], standard: [] };
     const owners = new Owners(python as unknown as ConstructorParameters<typeof Owners>[0]);
     const kindOf = (name: string) => owners.ofObject(join(installed, `${name}.abi3.so`));
     expect(kindOf("bad")).toEqual({ module: "bad", kind: "own" });
+    expect(kindOf("a,b")).toMatchObject({ kind: "own" });
     expect(kindOf("other")).toEqual({ module: "other", kind: "library" });
   } finally {
     rmSync(installed, { recursive: true });
