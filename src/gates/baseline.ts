@@ -12,9 +12,11 @@
  * Sites are not gates; they name the code behind a finding. Line numbers are left out, because they change with every
  * edit.
  */
+
 import { basename } from "node:path";
 import type { SiteGroup } from "../inspect/index.js";
 import type { Interval } from "../model/base/interval.js";
+import { shellWord } from "../model/base/shell_word.js";
 import type { Bytes } from "../model/base/units.js";
 import { badUsage, oneLine } from "../model/errors/errors.js";
 import { atPeakOf, type Figure, type Measured, SETTLED_MS } from "./measured.js";
@@ -116,7 +118,7 @@ export function parseBaseline(text: string, path: string): Baseline {
       isBaseline(text)
         ? `${path} is a baseline of another version of Tidemark`
         : `${path} is not a baseline: its first line does not begin with '${MARK}'`,
-      `write a new one: tidemark check --save-baseline ${path} -- COMMAND`,
+      `write a new one: tidemark check --save-baseline ${shellWord(path)} -- COMMAND`,
     );
   }
   const figures = new Map<string, Interval>();
@@ -137,7 +139,7 @@ export function parseBaseline(text: string, path: string): Baseline {
   if (figures.size === 0) {
     throw badUsage(
       `${path} holds no figure to compare with`,
-      `write a new one: tidemark check --save-baseline ${path} -- COMMAND`,
+      `write a new one: tidemark check --save-baseline ${shellWord(path)} -- COMMAND`,
     );
   }
   const command = lines.find((line) => line.startsWith(COMMAND_MARK))?.slice(COMMAND_MARK.length);

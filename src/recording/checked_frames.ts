@@ -81,7 +81,8 @@ export function checkedMeta(batch: unknown): MetaBatch {
 
 function checkImported(imported: unknown): void {
   checkTable(imported, { tool: "string", file: "string" }, "imported");
-  const { unknown, precision = "unknown", lines = [] } = imported as ImportedSource;
+  const { folder = "", unknown, precision = "unknown", lines = [] } = imported as ImportedSource;
+  checkTable({ folder }, { folder: "string" }, "imported");
   checkTable({ unknown }, { unknown: "strings" }, "imported");
   demand(
     unknown.every((figure) => IMPORTED_FIGURES.includes(figure)),

@@ -2,6 +2,11 @@ import { basename } from "node:path";
 import { formatDuration } from "../model/base/numbers.js";
 import type { TimeMs } from "../model/base/units.js";
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
+import {
+  IMPORTED_FIGURES,
+  type ImportedFigure,
+  type ImportedSource,
+} from "../model/profile/imported.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
 import type { Profile, ProfileTables } from "../model/profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
@@ -50,6 +55,9 @@ export function openRecording(path: string, recorderLives?: RecorderLives): Reco
 type RecorderLives = (recorder: RecordingMeta["recorder"]) => boolean;
 
 const HAS_ENDED: RecorderLives = () => false;
+
+/** What snapshots contain. */
+const BY_STACK: readonly ImportedFigure[] = ["live", "peak", "allocated", "objects", "python"];
 
 /** The recording, and the data that completing it needs. */
 export class OpenRecording implements Recording {
@@ -117,19 +125,36 @@ export class OpenRecording implements Recording {
     if (this.#metaBatch === null) {
       throw damagedInput(path, scan.stopped?.detail ?? "it ends before its first frame");
     }
-    this.meta = { ...this.#metaBatch, formatVersion: scan.version };
+    const { imported, startedMs } = this.#metaBatch;
+    this.startMs = startedMs;
+    this.endMs = Math.max(this.end?.timeMs ?? this.#lastMs, startedMs);
+    this.processes = this.#rows.map(({ series: _, ...process }) => process);
+    this.series = this.#metrics.series(this.#rows);
+    this.meta = {
+      ...this.#metaBatch,
+      formatVersion: scan.version,
+      ...(imported === undefined || this.end !== null ? {} : { imported: this.#partOf(imported) }),
+    };
     const growing =
       this.end === null && scan.stopped?.kind !== "damaged" && recorderLives(this.meta.recorder);
     this.damage =
       scan.stopped && !growing ? `${scan.stopped.detail}: only the part before it is shown` : null;
-    this.startMs = this.meta.startedMs;
-    this.endMs = Math.max(this.end?.timeMs ?? this.#lastMs, this.startMs);
     this.missing = growing ? null : this.#describeMissing();
     this.limits.push(...(this.missing === null ? [] : [this.missing]), ...this.#agentLimits);
     this.events.sort((a, b) => a.timeMs - b.timeMs);
     this.censuses.sort((a, b) => a.timeMs - b.timeMs);
-    this.processes = this.#rows.map(({ series: _, ...process }) => process);
-    this.series = this.#metrics.series(this.#rows);
+  }
+
+  /** An imported recording that is cut off: what is missing from it is unknown, not 0. */
+  #partOf(imported: ImportedSource): ImportedSource {
+    const hasReadings = this.series.some(({ values }) => values.has("rssBytes"));
+    const lost: readonly ImportedFigure[] = [
+      ...imported.unknown,
+      ...(this.snapshots.length > 0 ? [] : BY_STACK),
+      ...(hasReadings ? [] : (["rss"] as const)),
+      ...(this.endMs > this.startMs ? [] : (["time"] as const)),
+    ];
+    return { ...imported, unknown: IMPORTED_FIGURES.filter((figure) => lost.includes(figure)) };
   }
 
   #describeMissing(): string | null {

@@ -1,12 +1,13 @@
 /** Files of Valgrind and heaptrack, written by the tools themselves, and of pprof. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
+import type { LinesJson } from "../../src/model/documents/documents.js";
 import { environment } from "../environment.js";
-import { programs } from "../run.js";
-import { importOf, rowAt, run } from "./imported.js";
+import { execute, programs, tidemark } from "../run.js";
+import { importOf, jsonOf, rowAt, run } from "./imported.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-import-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -73,6 +74,24 @@ describe.skipIf(!cc || !valgrind)("files of Valgrind", () => {
       allocatedBytes: ALLOCATED,
     });
     expect(imported.summary.imported?.unknown).toEqual(["python"]);
+  });
+
+  test.skipIf(!heaptrack)("heaptrack --raw: the command of the message converts it", async () => {
+    const place = join(folder, "it's a folder");
+    mkdirSync(place);
+    // heaptrack itself cannot write to such a name.
+    await run([present(heaptrack), "--raw", "-o", join(folder, "uninterpreted"), program]);
+    const raw = join(place, "with spaces.raw.zst");
+    renameSync(join(folder, "uninterpreted.raw.zst"), raw);
+    const { status, stderr } = await execute([tidemark, "import", raw]);
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/TM-E016.*without symbols/)]);
+    const [, convert = "", converted = ""] =
+      /recorded it: (.*), then: tidemark import (.*)\n/.exec(stderr) ?? [];
+    await run(["sh", "-c", convert]);
+    await run(["sh", "-c", `${tidemark} import ${converted}`]);
+    const [recording = ""] = readdirSync(place).filter((name) => name.endsWith(".tidemark"));
+    const { lines } = await jsonOf<LinesJson>("lines", join(place, recording));
+    expect(lines.find(({ line }) => line === 8)?.liveBytes).toBe(KEPT);
   });
 });
 

@@ -1,4 +1,5 @@
 import { Command, Option } from "commander";
+import { shellWord } from "../../model/base/shell_word.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { asanDocument, buildForAsan, chooseProgram } from "../../sanitizers/index.js";
 import type { CommandAbout } from "../options/about.js";
@@ -6,7 +7,6 @@ import { withInterrupt } from "../options/interrupt.js";
 import { withExamples } from "../options/options.js";
 import { withOptionalProgram } from "../options/program_words.js";
 import { requireLinux } from "../options/requirements.js";
-import { shellWord } from "../text/command_words.js";
 import { printNote } from "../text/output.js";
 import {
   elapsedNote,

@@ -8,6 +8,7 @@ import {
 } from "../../inspect/index.js";
 import { didYouMean } from "../../model/base/near_miss.js";
 import { formatDuration } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { Millis, OnProgress, Pid } from "../../model/base/units.js";
 import {
   type DiagnosisJson,
@@ -167,8 +168,8 @@ function diagnose(target: string, options: DiagnoseOptions): Promise<DiagnosisJs
   const { imported } = recording.meta;
   if (isUnknown(imported, "rss")) {
     throw nothingThere(
-      `${target} was imported from ${imported?.tool}, which does not record RSS over time: there is no verdict`,
-      `see what it contains: tidemark summary ${target}`,
+      `${target}, imported from ${imported?.tool}, has no RSS over time: there is no verdict`,
+      `see what it contains: tidemark summary ${shellWord(target)}`,
     );
   }
   if (options.quiet === true && options.json !== true) {

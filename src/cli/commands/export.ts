@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { didYouMean } from "../../model/base/near_miss.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { OnProgress } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import type { SiteValue } from "../../model/profile/profile.js";
@@ -22,7 +23,6 @@ import {
   withExamples,
   withForceOption,
 } from "../options/options.js";
-import { shellWord } from "../text/command_words.js";
 import { withProgress } from "../text/progress.js";
 
 const NAMES = EXPORTERS.map(({ name }) => name).join(", ");

@@ -1,5 +1,6 @@
 import { Command } from "commander";
-import { bySize, linesDocument } from "../../inspect/index.js";
+import { bySize, linesDocument, sourcePath } from "../../inspect/index.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { LinesJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import {
@@ -72,7 +73,7 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     const only = document.where === undefined ? "" : ` with ${document.where}`;
     throw nothingThere(
       `the profile has no allocation from ${file}${only}`,
-      [...notes, `see tidemark lines ${path}`].join(" "),
+      [...notes, `see tidemark lines ${shellWord(path)}`].join(" "),
     );
   }
   const largest = (row: LineRow) =>
@@ -101,5 +102,6 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     unmatched: chosen.unmatched,
     where: document.where,
     by: document.by,
+    pathOf: (file) => sourcePath(recording.meta, file),
   });
 }

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { shellWord } from "../../model/base/shell_word.js";
 import { programName } from "../../model/profile/program_name.js";
 import type { Recording } from "../../recording/types.js";
-import { shellWord } from "../text/command_words.js";
 import { defaultRecordingName } from "./recording_path.js";
 import { parseMoment, splitMoment } from "./recordings.js";
 

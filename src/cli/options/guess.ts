@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Command } from "commander";
 import { nearNames } from "../../model/base/near_miss.js";
-import { shellWord } from "../text/command_words.js";
+import { shellWord } from "../../model/base/shell_word.js";
 
 /** Options of `tidemark` itself. */
 const PROGRAM_OPTIONS = ["--version", "--help"];

@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { formatBytes } from "../../model/base/numbers.js";
 import { bytesIn, durationIn } from "../../model/base/quantities.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { shellWord } from "../text/command_words.js";
 
 /** Options of every command. */
 export interface CommonOptions {

@@ -15,9 +15,9 @@
 
 import { type FileKind, identifyFile, openRecordingAt } from "../../inspect/index.js";
 import { nearNames } from "../../model/base/near_miss.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import { badUsage, fileNotFound, oneLine, TidemarkError } from "../../model/errors/errors.js";
 import { notOpened } from "../../model/errors/file_errors.js";
-import { shellWord } from "../text/command_words.js";
 import { guessFile } from "./guess.js";
 
 /** The words with the command in front. Throws TidemarkError if no command opens the first word. */

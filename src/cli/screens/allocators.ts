@@ -1,7 +1,7 @@
 /** What `tidemark allocators` prints: a row for each setting, the recommendation, what was not tried. */
 import { formatBytes, formatDuration } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { AllocatorsJson, ChangeJson } from "../../model/documents/allocators_document.js";
-import { shellWord } from "../text/command_words.js";
 import { printTable, type Screen } from "../text/output.js";
 
 /** The start of the reason of a setting that was tried. */

@@ -1,10 +1,10 @@
 /** What `tidemark check` prints: one line for a check that passed, five for each gate that failed. */
 import { relative } from "node:path";
 import { formatBytes, formatGrowth } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { CheckJson, GateJson } from "../../model/documents/check_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { programName } from "../../model/profile/program_name.js";
-import { shellWord } from "../text/command_words.js";
 import { padEnd, type Screen } from "../text/output.js";
 import { functionOf, placeOf } from "./sites.js";
 

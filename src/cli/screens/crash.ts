@@ -1,7 +1,7 @@
 /** What to run next after a program that was ended by a fault of native code. */
 import { constants } from "node:os";
+import { shellWord } from "../../model/base/shell_word.js";
 import { canCompileForAsan, hasValgrind } from "../../sanitizers/index.js";
-import { shellWord } from "../text/command_words.js";
 
 const { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT } = constants.signals;
 

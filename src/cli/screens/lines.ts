@@ -29,7 +29,11 @@ interface LinesShown {
   readonly where: string | undefined;
   /** The grouping of the lines. */
   readonly by: string | undefined;
+  /** Where a source file is on this machine. */
+  readonly pathOf: PathOf;
 }
+
+type PathOf = (file: string) => string;
 
 type LineColumn = Column & { readonly text: (row: Row) => string };
 
@@ -78,7 +82,11 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
   const places: typeof figures = shown.byLine
     ? [
         { title: "LINE", align: "right", text: (row) => String(row.line) },
-        { title: "SOURCE", flexible: "cutEnd", text: (row) => sourceOf(row, sources) },
+        {
+          title: "SOURCE",
+          flexible: "cutEnd",
+          text: (row) => sourceOf(row, sources, shown.pathOf),
+        },
       ]
     : [
         {
@@ -139,7 +147,7 @@ function changedMs(file: string): TimeMs {
 function noLines({ imported }: LinesShown): string {
   return imported === undefined
     ? "no allocation was sampled"
-    : "the imported file has no memory figures by line";
+    : `this recording, imported from ${imported.tool}, has no memory figures by line`;
 }
 
 /** The document does not contain which process ran the code; native code has no lines. */
@@ -148,15 +156,16 @@ function frameOf(row: Row): FrameJson {
 }
 
 /** The source text of the line if the file exists here, otherwise the function's name. */
-function sourceOf(row: Row, sources: Map<string, string[]>): string {
-  let text = sources.get(row.file);
+function sourceOf(row: Row, sources: Map<string, string[]>, pathOf: PathOf): string {
+  const path = pathOf(row.file);
+  let text = sources.get(path);
   if (text === undefined) {
     try {
-      text = readFileSync(row.file, "utf8").split("\n");
+      text = readFileSync(path, "utf8").split("\n");
     } catch {
       text = [];
     }
-    sources.set(row.file, text);
+    sources.set(path, text);
   }
   const line = text[row.line - 1]?.trim();
   return line === undefined || line === "" ? `(in ${functionOf(frameOf(row))})` : line;

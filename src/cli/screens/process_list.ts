@@ -7,9 +7,9 @@ import {
   formatGrowth,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { Millis } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { shellWord } from "../text/command_words.js";
 import { type Column, formatTable, type Screen, widthOf } from "../text/output.js";
 import { commandText } from "./summary.js";
 

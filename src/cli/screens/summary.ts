@@ -8,12 +8,12 @@ import {
   formatDuration,
   formatGrowthInterval,
 } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ImportedFigure, isUnknown, precisionText } from "../../model/profile/imported.js";
 import { type ListOptions, selectRows } from "../options/options.js";
-import { shellWord } from "../text/command_words.js";
 import { formatTable, padEnd, type Screen, sparkline, widthOf } from "../text/output.js";
 import { printRowGroups } from "./row_groups.js";
 import { momentPhrase, printSites } from "./site_ranking.js";
@@ -116,7 +116,7 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     summary.rss.peakBytes === 0
       ? [screen.paint.dim(unknown("rss") ? "unknown" : "not recorded")]
       : [
-          `peak ${formatBytes(summary.rss.peakBytes)} at ${since(summary.rss.peakMs)}`,
+          `peak ${formatBytes(summary.rss.peakBytes)} ${whenText(summary.rss, since, summary.window.startMs)}`,
           `end ${formatBytes(summary.rss.endBytes)}`,
         ];
   if (summary.pss) {
@@ -137,7 +137,8 @@ function printFigures(screen: Screen, context: SummaryContext): void {
   printGrowth(screen, summary);
   printLedgerParts(screen, context);
   if (summary.agent.samples === 0 && summary.sites.length === 0) {
-    const text = unknown("live") ? "unknown" : "no allocation was sampled";
+    const none = summary.imported === undefined ? "no allocation was sampled" : "no allocation";
+    const text = unknown("live") ? "unknown" : none;
     screen.line(label(screen, "Live") + screen.paint.dim(text));
     return;
   }
@@ -170,6 +171,20 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     const estimate = { bytes: copied.bytes, standardErrorBytes: copied.standardErrorBytes };
     printFacts(screen, "Copied", [`${withError(estimate)} by memcpy and memmove`]);
   }
+}
+
+/** "at 1.2 s"; of a peak between two readings "between 1.2 s and 1.4 s", or "before 443 ms". */
+function whenText(
+  { peakMs, peakAfterMs }: SummaryJson["rss"],
+  since: (timeMs: TimeMs) => string,
+  startMs: TimeMs,
+): string {
+  if (peakAfterMs === undefined) {
+    return `at ${since(peakMs)}`;
+  }
+  return peakAfterMs <= startMs
+    ? `before ${since(peakMs)}`
+    : `between ${since(peakAfterMs)} and ${since(peakMs)}`;
 }
 
 /** The largest parts of RSS in the last ledger. */

@@ -2,10 +2,10 @@ import { constants } from "node:os";
 import { relative } from "node:path";
 import type { Recording } from "../../inspect/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { seenAt, sizeOfFile } from "../files/recordings.js";
-import { shellWord } from "../text/command_words.js";
 import type { SummaryContext } from "./summary.js";
 
 /** What the summary screen needs from a recording in addition to the document. */
@@ -57,9 +57,11 @@ function shownPath(path: string): string {
 }
 
 function endingOf(recording: Recording): string {
-  const { end } = recording;
+  const { end, meta } = recording;
   if (end === null) {
-    return "still recording, or the recorder did not see the end";
+    return meta.imported !== undefined
+      ? "incomplete"
+      : "still recording, or the recorder did not see the end";
   }
   if (end.signal !== null) {
     return `ended by ${signalName(end.signal)}`;

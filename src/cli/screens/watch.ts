@@ -1,6 +1,8 @@
 /** What `tidemark watch` prints, in a terminal or a log. */
+
 import type { WatchEvent } from "../../collect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
 import type { WatchJson, WatchRowJson } from "../../model/documents/watch_document.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
@@ -89,7 +91,7 @@ export function watchEventText(event: WatchEvent): string {
     case "verdict": {
       const { kind, confidence, summary } = event.verdict;
       const ended = event.isFinal ? "ended; its last verdict: " : "";
-      return `${nameOf(event)}: ${ended}${kind} (${formatShare(confidence)} sure). ${summary} Details: tidemark diagnose ${event.path}`;
+      return `${nameOf(event)}: ${ended}${kind} (${formatShare(confidence)} sure). ${summary} Details: tidemark diagnose ${shellWord(event.path)}`;
     }
     case "captured":
       return capturedText(event);

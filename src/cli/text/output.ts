@@ -72,16 +72,19 @@ function paintFor(colour: boolean): Paint {
   return Object.fromEntries(entries) as Paint;
 }
 
+/** A message may contain commands with several long paths, which users copy. */
+const LONGEST_MESSAGE = 4000;
+
 /** One line on stderr. */
 export function printError(message: string): void {
   const { paint } = screenOf(process.stderr);
-  process.stderr.write(`${paint.red("tidemark:")} ${oneLine(message)}\n`);
+  process.stderr.write(`${paint.red("tidemark:")} ${oneLine(message, LONGEST_MESSAGE)}\n`);
 }
 
 /** Prints a note on stderr. */
 export function printNote(message: string): void {
   const { paint } = screenOf(process.stderr);
-  process.stderr.write(`${paint.dim("tidemark:")} ${oneLine(message)}\n`);
+  process.stderr.write(`${paint.dim("tidemark:")} ${oneLine(message, LONGEST_MESSAGE)}\n`);
 }
 
 /** One line each. */

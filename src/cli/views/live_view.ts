@@ -12,6 +12,7 @@ import {
   formatDuration,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { functionOf, groupText, placeOf } from "../screens/sites.js";
@@ -46,7 +47,7 @@ export function liveView(
 ): FullScreenView<RecordingProgress, LiveChoice> {
   return {
     name: "live",
-    instead: `tidemark summary ${name}`,
+    instead: `tidemark summary ${shellWord(name)}`,
     intervalMs: INTERVAL_MS,
     choice: { sort: "live", firstRow: 0 },
     poll: (before) => recordingProgress(path, before),

@@ -2,8 +2,8 @@
  * Folded stacks, one a line: "main (app.py:3);load (app.py:9) 4096". The numbers have no unit: py-spy's raw format
  * counts samples of CPU time, memory profilers write bytes.
  */
-import { Domain, FrameKind } from "../../model/profile/profile.js";
-import { type ForeignFrame, ImportedSites } from "./imported_sites.js";
+import { FrameKind } from "../../model/profile/profile.js";
+import { type ForeignFrame, ImportedSites, UNKNOWN_DOMAIN } from "./imported_sites.js";
 import {
   ForeignFault,
   type ForeignFile,
@@ -49,7 +49,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
       sites.add(
         {
           stack: sites.stack((stack === "" ? [] : stack.split(";")).map(frameOf)),
-          domain: Domain.python,
+          domain: UNKNOWN_DOMAIN,
         },
         figures,
       );
@@ -70,7 +70,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
         ? [
             "The numbers of folded stacks have no unit; py-spy counts samples of CPU time. If they are bytes, import the file with --value live.",
           ]
-        : ["Python and native memory are not distinguished: all is counted as Python's."],
+        : [],
   };
 }
 

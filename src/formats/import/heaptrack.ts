@@ -10,6 +10,7 @@
  *     + A / - A            an allocation, a free c MS / R PAGES    the time, RSS
  */
 
+import { shellWord } from "../../model/base/shell_word.js";
 import type { StackId, TimeMs } from "../../model/base/units.js";
 import { notOpened } from "../../model/errors/file_errors.js";
 import { Domain } from "../../model/profile/profile.js";
@@ -38,11 +39,13 @@ const RAW = /^v [0-9a-f]+(?: [0-9a-f]+)?\n(?:[XIA] .*\n)*[xm] /;
 /** Of a package, as heaptrack prints it. */
 const INTERPRETER = "/usr/lib/heaptrack/libexec/heaptrack_interpret";
 
-/** The command that heaptrack itself prints, for any name of the file. */
-function interpretCommand({ path, packing }: ForeignFile): string {
-  const unpack = { gzip: "gzip -dc", zstd: "zstd -dc", lz4: "lz4 -dc", none: "cat" }[packing];
-  const whole = `${path.replace(/\.(?:gz|zst|lz4)$/, "").replace(/\.raw$/, "")}.interpreted.gz`;
-  return `convert it on the machine that recorded it: ${unpack} < ${path} | ${INTERPRETER} | gzip > ${whole}, then: tidemark import ${whole}`;
+/** The command that heaptrack itself prints, for any name and compression of the file. */
+function interpretCommand({ path, packings }: ForeignFile): string {
+  const [first = "cat", ...others] = packings.map((packing) => `${packing} -dc`);
+  const stages = [`${first} < ${shellWord(path)}`, ...others, INTERPRETER].join(" | ");
+  const name = path.replace(/(?:\.(?:gz|zst|lz4))+$/, "").replace(/\.raw$/, "");
+  const whole = shellWord(`${name}.interpreted.gz`);
+  return `convert it on the machine that recorded it: ${stages} | gzip > ${whole}, then: tidemark import ${whole}`;
 }
 
 function read(file: ForeignFile): ForeignRecording {

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import { present } from "../../model/base/present.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -132,6 +132,21 @@ const contentOf = ({ file }: Sample) => readForeignFile(join(data, file)).bytes;
 const liveBytesOf = ({ snapshots }: ForeignRecording) =>
   [...(snapshots.at(-1)?.sites.liveBytes ?? [])].reduce((sum, bytes) => sum + bytes, 0);
 
+/** A Zstandard frame of one segment with stored blocks (RFC 8878, 3.1.1). */
+function zstandardOf(content: Uint8Array): Buffer {
+  const head = Buffer.from("28b52ffda000000000", "hex");
+  head.writeUInt32LE(content.length, 5);
+  const blocks: Uint8Array[] = [];
+  for (let at = 0; at < content.length; at += 1 << 17) {
+    const block = content.subarray(at, at + (1 << 17));
+    const last = at + block.length === content.length ? 1 : 0;
+    const size = Buffer.alloc(3);
+    size.writeUIntLE((block.length << 3) | last, 0, 3);
+    blocks.push(size, block);
+  }
+  return Buffer.concat([head, ...blocks]);
+}
+
 /** Numbers that look random and are the same in each run. */
 function* numbers(seed: number): Generator<number> {
   for (let state = seed * 2654435761 + 1; ; ) {
@@ -159,6 +174,14 @@ describe.each(SAMPLES)("$importer: $file", (sample) => {
     expect(found?.name).toBe(sample.importer);
     expect(outcome(content)).not.toBeInstanceOf(TidemarkError);
     expect(outcome(content.subarray(0, 0))).toMatchObject({ id: "TM-E018" });
+  });
+
+  test("compressed again", () => {
+    const packed = readFileSync(join(data, sample.file));
+    for (const again of [gzipSync(packed), zstandardOf(packed), zstandardOf(gzipSync(packed))]) {
+      expect(outcome(again)).not.toBeInstanceOf(TidemarkError);
+      expect(readForeignFile(join(folder, "hostile")).bytes.equals(content)).toBe(true);
+    }
   });
 
   test("cut off at many points", () => {
@@ -323,6 +346,28 @@ describe("content that would take long or much memory", () => {
     expect(outcome instanceof TidemarkError ? outcome.id : "imported").toMatch(
       /TM-E0(05|08|14|18|19)|imported/,
     );
+  });
+
+  test("an archive in an archive in an archive", () => {
+    let content = readFileSync(join(data, "massif.out"));
+    for (let layer = 0; layer < 5; layer++) {
+      content = gzipSync(content);
+    }
+    expect(outcomeOf(content)).toMatchObject({
+      message: expect.stringMatching(/more than 4 times/),
+    });
+    expect(outcomeOf(gunzipSync(content))).not.toBeInstanceOf(TidemarkError);
+  });
+
+  test.each([
+    ["xz", "fd377a585a0000", "xz -dk"],
+    ["bzip2", "425a6839", "bzip2 -dk"],
+    ["unzip", "504b030414", "unzip"],
+  ])("compressed by %s: the message has the command that unpacks it", (_tool, head, command) => {
+    expect(outcomeOf(Buffer.from(head, "hex"))).toMatchObject({
+      id: "TM-E018",
+      message: expect.stringContaining(`unpack it first: ${command} /`),
+    });
   });
 
   test("memray: many stacks in a file of totals", () => {

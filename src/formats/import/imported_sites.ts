@@ -1,7 +1,7 @@
 /** Collects the stacks and figures of a foreign profile. */
 import type { LabelId, Millis, StackId, ThreadIndex, TimeMs } from "../../model/base/units.js";
 import {
-  type Domain,
+  Domain,
   FrameKind,
   type ProfileSnapshot,
   type ProfileTables,
@@ -44,6 +44,9 @@ interface Row {
   readonly figures: Float64Array;
 }
 
+/** Stands for the domain of all sites if "python" is unknown: commands and page then show it as unknown. */
+export const UNKNOWN_DOMAIN = Domain.native;
+
 const FIGURES = [
   ["live", "liveBytes"],
   ["liveObjects", "liveObjects"],
@@ -61,15 +64,15 @@ const MOST_PUSHES = 200_000_000;
 export class ImportedSites {
   readonly #builder = new ProfileTablesBuilder();
   readonly #threads = new Map<string, ThreadIndex>();
+  readonly #pid: number;
   #rows = new Map<string, Row>();
   #pushes = 0;
 
   constructor(program: ForeignProgram) {
-    const process = this.#builder.addProcess({ ...program, parentPid: 0, periodBytes: 0 });
-    this.#builder.addThread({ process, tid: program.pid, name: "", isMain: true });
+    this.#pid = program.pid;
+    this.#builder.addProcess({ ...program, parentPid: 0, periodBytes: 0 });
   }
 
-  /** Program's thread 0 is the one of formats without threads. */
   thread(tid: number, name: string, isMain = false): ThreadIndex {
     const key = `${tid} ${name}`;
     let index = this.#threads.get(key);
@@ -114,7 +117,8 @@ export class ImportedSites {
     site: { stack: StackId; domain: Domain; thread?: ThreadIndex; label?: LabelId },
     figures: ForeignFigures,
   ): void {
-    const { stack, domain, thread = 0, label = 0 } = site;
+    const { stack, domain, label = 0 } = site;
+    const thread = site.thread ?? this.#onlyThread();
     const key = `${stack} ${domain} ${thread} ${label}`;
     let row = this.#rows.get(key);
     if (row === undefined) {
@@ -158,6 +162,11 @@ export class ImportedSites {
       cohorts,
       peakMs: [peakMs],
     };
+  }
+
+  /** The one of formats without threads. */
+  #onlyThread(): ThreadIndex {
+    return this.thread(this.#pid, "", true);
   }
 
   tables(): ProfileTables {

@@ -5,15 +5,16 @@ import type { ImportedFigure, LineFigures, Precision } from "../../model/profile
 import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
 import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 
-/** How the file was compressed. */
-export type Packing = "gzip" | "zstd" | "lz4" | "none";
+/** One compression around the content. */
+export type Packing = "gzip" | "zstd" | "lz4";
 
 /** A file of another tool, unpacked. */
 export interface ForeignFile {
   readonly path: string;
   /** The content, without gzip, Zstandard or LZ4. */
   readonly bytes: Buffer;
-  readonly packing: Packing;
+  /** Outermost first: memray's own LZ4 inside of gzip is ["gzip", "lz4"]; empty if the file is not compressed. */
+  readonly packings: readonly Packing[];
   /** The first bytes as latin1, for recognition. */
   readonly head: string;
   /** When the file was written; stands in for times that the format lacks. */

@@ -11,7 +11,7 @@ import {
   type ImportOptions,
   type ProfileImporter,
 } from "./importer.js";
-import { readForeignFile } from "./input.js";
+import { readForeignFile, unpackCommand } from "./input.js";
 import { memoryProfiler } from "./memory_profiler.js";
 import { memray } from "./memray/memray.js";
 import { objgraph } from "./objgraph.js";
@@ -59,7 +59,7 @@ export function readForeign(path: string, options: ImportOptions): ForeignRecord
     const file = readForeignFile(path);
     const importer = PROFILE_IMPORTERS.find((candidate) => candidate.recognizes(file));
     if (importer === undefined) {
-      throw notImportable(path, file.bytes.length === 0);
+      throw notImportable(path, file.bytes.length === 0, unpackCommand(file));
     }
     const recording = importer.read(file, options);
     requirePossible(recording);

@@ -9,18 +9,27 @@ import { decodeLz4 } from "./lz4.js";
 
 const HEAD_BYTES = 1 << 16;
 const PIECE_BYTES = 1 << 20;
+/** A tool compresses its file once (memray, heaptrack, torch), and a user once more. An archive that contains itself has no end. */
+const MOST_PACKINGS = 4;
 /** A Zstandard frame announces a window that its reader allocates; the format's tools use at most 128 MiB. */
 const LARGEST_WINDOW = 2 ** 27;
 
 /** Throws TM-E003 and TM-E004 for the file, TM-E008 if it or its content is too large, ForeignFault if it is damaged. */
 export function readForeignFile(path: string): ForeignFile {
   const { bytes, writtenMs } = readWhole(path);
-  const packing = packingOf(bytes);
-  const content = unpack(path, bytes, packing);
+  const packings: Packing[] = [];
+  let content = bytes;
+  for (let packing = packingOf(bytes); packing !== null; packing = packingOf(content)) {
+    if (packings.length === MOST_PACKINGS) {
+      throw new ForeignFault(`it is compressed more than ${MOST_PACKINGS} times`);
+    }
+    packings.push(packing);
+    content = unpack(path, content, packing);
+  }
   return {
     path,
     bytes: content,
-    packing,
+    packings,
     head: content.toString("latin1", 0, HEAD_BYTES),
     writtenMs,
   };
@@ -59,12 +68,25 @@ function readWhole(path: string): { bytes: Buffer; writtenMs: number } {
   }
 }
 
-function packingOf(bytes: Buffer): Packing {
+function packingOf(bytes: Buffer): Packing | null {
   const magic = bytes.length >= 4 ? bytes.readUInt32LE(0) : 0;
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
     return "gzip";
   }
-  return magic === 0xfd2fb528 ? "zstd" : magic === 0x184d2204 ? "lz4" : "none";
+  return magic === 0xfd2fb528 ? "zstd" : magic === 0x184d2204 ? "lz4" : null;
+}
+
+/** First bytes of files that other compressors write, and the command that unpacks them. */
+const OTHER_PACKINGS: Readonly<Record<string, string>> = {
+  "\xfd7zXZ\0": "xz -dk",
+  BZh: "bzip2 -dk",
+  "PK\x03\x04": "unzip",
+};
+
+/** The command that unpacks a file whose compression is not read here; undefined for other files. */
+export function unpackCommand({ head, packings }: ForeignFile): string | undefined {
+  const mark = Object.keys(OTHER_PACKINGS).find((bytes) => head.startsWith(bytes));
+  return mark === undefined || packings.length > 0 ? undefined : OTHER_PACKINGS[mark];
 }
 
 function unpack(path: string, bytes: Buffer, packing: Packing): Buffer {
@@ -81,10 +103,7 @@ function unpack(path: string, bytes: Buffer, packing: Packing): Buffer {
   if (packing === "zstd") {
     return unpackZstandard(path, bytes);
   }
-  if (packing === "lz4") {
-    return decodeLz4(bytes, () => tooMuch(path));
-  }
-  return bytes;
+  return decodeLz4(bytes, () => tooMuch(path));
 }
 
 function unpackZstandard(path: string, bytes: Buffer): Buffer {

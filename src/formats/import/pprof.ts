@@ -5,13 +5,13 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { type Location, Profile, type Sample } from "pprof-format";
 import { notOpened } from "../../model/errors/file_errors.js";
-import { Domain } from "../../model/profile/profile.js";
 import {
   type ForeignFigures,
   type ForeignFrame,
   ImportedSites,
   nativeFrame,
   pythonFrame,
+  UNKNOWN_DOMAIN,
 } from "./imported_sites.js";
 import {
   DEEPEST_STACK,
@@ -145,12 +145,11 @@ function addSample(
     }
   });
   const frames = stacks.framesOf(sample);
-  const leaf = frames[0];
   const label = stacks.labelOf(sample);
   sites.add(
     {
       stack: sites.stack(frames.toReversed()),
-      domain: leaf?.kind === 0 ? Domain.python : Domain.native,
+      domain: UNKNOWN_DOMAIN,
       ...(label === null ? {} : { label: sites.label(label.key, label.value) }),
     },
     figures,

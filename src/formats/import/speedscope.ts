@@ -1,7 +1,8 @@
 /** Files of speedscope's format (www.speedscope.app/file-format-schema.json) whose weights are bytes. */
+import { shellWord } from "../../model/base/shell_word.js";
 import { notOpened } from "../../model/errors/file_errors.js";
-import { Domain, FrameKind } from "../../model/profile/profile.js";
-import { type ForeignFrame, ImportedSites } from "./imported_sites.js";
+import { FrameKind } from "../../model/profile/profile.js";
+import { type ForeignFrame, ImportedSites, UNKNOWN_DOMAIN } from "./imported_sites.js";
 import {
   ForeignFault,
   type ForeignFile,
@@ -57,7 +58,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
         throw notOpened(
           file.path,
           "a speedscope profile in bytes, and its name does not show which bytes",
-          `name them: tidemark import ${file.path} --value live`,
+          `name them: tidemark import ${shellWord(file.path)} --value live`,
         );
       }
       known.add(figure);
@@ -114,9 +115,8 @@ function addProfile(
       }
       return frame;
     });
-    const domain = stack.at(-1)?.kind === FrameKind.native ? Domain.native : Domain.python;
     const weight = amountOf(weights[index], "a weight") * unit;
-    sites.add({ stack: sites.stack(stack), domain }, { [figure]: weight });
+    sites.add({ stack: sites.stack(stack), domain: UNKNOWN_DOMAIN }, { [figure]: weight });
   });
 }
 

@@ -195,6 +195,12 @@ function fileMatcher(file: string): (frame: Pick<FrameJson, "file">) => boolean 
   } catch {
     // Recorded on another machine: only the name decides.
   }
-  return (frame) =>
-    names.some((name) => frame.file === name || frame.file.endsWith(`/${name.replace(/^\//, "")}`));
+  return ({ file: recorded }) =>
+    names.some(
+      (name) =>
+        recorded === name ||
+        recorded.endsWith(`/${name.replace(/^\//, "")}`) ||
+        // Other tools record the path that the program was started by.
+        (/^[^/<]/.test(recorded) && name.endsWith(`/${recorded.replace(/^(?:\.\/)+/, "")}`)),
+    );
 }

@@ -6,7 +6,7 @@ import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile
 import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { Recording } from "../../recording/types.js";
 import { diagnoseRecording, diagnosisPage } from "./diagnosis.js";
-import { sourcesOf } from "./report_sources.js";
+import { noSourceText, sourcesOf } from "./report_sources.js";
 import { chosenRows } from "./rows/chosen_rows.js";
 import { summarize } from "./summary.js";
 
@@ -82,6 +82,18 @@ function chooseSnapshots({ snapshots }: Recording): number[] {
   return [...new Set([...even, highest, last])].sort((a, b) => a - b);
 }
 
+function withSources({ meta }: Recording, report: ReportDocument): ReportDocument {
+  const { tables, snapshots, summary } = report;
+  const sources = sourcesOf(meta, tables, snapshots);
+  if (sources.length > 0) {
+    return { ...report, sources };
+  }
+  const why = noSourceText(meta, tables, snapshots);
+  return why === undefined
+    ? report
+    : { ...report, summary: { ...summary, limits: [...summary.limits, why] } };
+}
+
 /** The report with its verdict and, with `source`, the program's own source text. `onProgress` counts snapshots twice, because they are read for the report and for the
  * verdict.
  * Throws as {@link buildReport}. */
@@ -91,8 +103,7 @@ export async function reportDocument(
   { where = [], source }: { where?: readonly RowCondition[] | undefined; source: boolean },
 ): Promise<ReportDocument> {
   const built = await buildReport(recording, onProgress, where);
-  const sources = source ? sourcesOf(recording.meta, built.tables, built.snapshots) : [];
-  const report = sources.length === 0 ? built : { ...built, sources };
+  const report = source ? withSources(recording, built) : built;
   if (isUnknown(recording.meta.imported, "rss")) {
     return report; // A verdict is about the growth of RSS.
   }

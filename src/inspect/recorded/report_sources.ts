@@ -1,6 +1,7 @@
 /** The source text of a report page, so that it can show bytes beside the lines. */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { hostname } from "node:os";
+import { isAbsolute, resolve } from "node:path";
 import { uint32At } from "../../model/base/columns.js";
 import type { Bytes, StackId } from "../../model/base/units.js";
 import { isOwn } from "../../model/documents/own_code.js";
@@ -22,14 +23,15 @@ export function sourcesOf(
   tables: ProfileTables,
   snapshots: readonly ProfileSnapshot[],
 ): ReportSource[] {
-  const { host, startedMs } = meta;
-  if (host !== "" && host !== hostname()) {
+  const { startedMs } = meta;
+  if (!isOfThisHost(meta)) {
     return [];
   }
   const sources: ReportSource[] = [];
   let left = MOST_TEXT;
   for (const file of filesBySize(tables, snapshots)) {
-    const read = readSource(file, Math.min(LARGEST_FILE, left));
+    const path = sourcePath(meta, file);
+    const read = isAbsolute(path) ? readSource(path, Math.min(LARGEST_FILE, left)) : undefined;
     if (read !== undefined) {
       left -= read.text.length;
       sources.push({ file, text: read.text, changed: read.changedMs > startedMs });
@@ -39,6 +41,39 @@ export function sourcesOf(
     }
   }
   return sources;
+}
+
+/** The sentence for a page whose recording names Python files of which none could be read; undefined if it names none. */
+export function noSourceText(
+  meta: RecordingMeta,
+  tables: ProfileTables,
+  snapshots: readonly ProfileSnapshot[],
+): string | undefined {
+  const [largest] = filesBySize(tables, snapshots);
+  if (largest === undefined) {
+    return undefined;
+  }
+  const why = isOfThisHost(meta)
+    ? `${sourcePath(meta, largest)} is not a readable text file on this machine`
+    : `the program ran on the host ${meta.host}`;
+  const next =
+    meta.imported !== undefined && !isAbsolute(largest)
+      ? ` Run tidemark import in the folder that ${largest} is relative to.`
+      : "";
+  return `The page has no source text: ${why}.${next}`;
+}
+
+/** Files of other tools do not name their host. */
+function isOfThisHost({ host }: RecordingMeta): boolean {
+  return host === "" || host === hostname();
+}
+
+/**
+ * Where a file of a stack is on this machine: the tools whose files are imported record the path that the program was
+ * started by, which may be relative.
+ */
+export function sourcePath({ imported }: Pick<RecordingMeta, "imported">, file: string): string {
+  return imported?.folder === undefined || file === "" ? file : resolve(imported.folder, file);
 }
 
 /** Python files in the stacks, by the bytes of the stacks that they are in. */
@@ -65,7 +100,7 @@ function filesBySize(tables: ProfileTables, snapshots: readonly ProfileSnapshot[
     .sort(([, a], [, b]) => b - a)
     .map(([file]) => strings[file] ?? "")
     .filter(
-      (file) => /^\/.*\.pyw?$/.test(file) && isOwn({ function: "", file, line: 0, kind: "python" }),
+      (file) => /\.pyw?$/.test(file) && isOwn({ function: "", file, line: 0, kind: "python" }),
     );
 }
 

@@ -137,27 +137,40 @@ function groupsOf(
   return { by, groups: rowGroups(recording, { now, peak }, by) };
 }
 
-/** Polls miss peaks between them. The kernel's high-water marks do not, but cover only one process. */
+/** Since when and until when a peak may have been; null: at the time of a reading. */
+interface Peak {
+  readonly value: Bytes;
+  readonly timeMs: TimeMs;
+  readonly afterMs: TimeMs | null;
+}
+
+/**
+ * Polls miss peaks between them. The kernel's high-water marks do not, but cover only one process, and a mark has no
+ * time: only the readings before and after it do.
+ */
 function treeRss(recording: Recording): SummaryJson["rss"] {
-  const root = recording.series[0];
-  let peak = highest(root, "treeRssBytes");
-  for (const series of recording.series) {
-    const mark = highest(series, "vmHwmBytes");
-    peak = mark.value > peak.value ? mark : peak;
+  const { series: all, startMs, endMs } = recording;
+  const root = all[0];
+  let peak: Peak = { ...highest(root, "treeRssBytes"), afterMs: null };
+  const raise = (mark: Peak) => {
+    if (mark.value > peak.value) {
+      const isReading = peak.timeMs !== 0 && mark.value <= peak.value + RSS_LAG_BYTES;
+      peak = isReading ? { ...peak, value: mark.value } : mark;
+    }
+  };
+  for (const series of all) {
+    const { value, timeMs } = highest(series, "vmHwmBytes");
+    raise({ value, timeMs, afterMs: readingBefore(series, "vmHwmBytes", timeMs) ?? startMs });
   }
-  const maxRss = recording.end?.maxRssBytes ?? 0;
-  if (maxRss > peak.value) {
-    // The marks at the last poll were lower: the peak came after that poll, or the difference is the kernel's
-    // own delay.
-    const later = maxRss > peak.value + RSS_LAG_BYTES;
-    peak = { value: maxRss, timeMs: later || peak.timeMs === 0 ? recording.endMs : peak.timeMs };
-  }
+  // Of any process, at any time: a child may have ended before a poll saw it.
+  raise({ value: recording.end?.maxRssBytes ?? 0, timeMs: endMs, afterMs: startMs });
   for (const { rssBytes, timeMs } of recording.memoryEnds) {
-    peak = rssBytes > peak.value ? { value: rssBytes, timeMs } : peak;
+    peak = rssBytes > peak.value ? { value: rssBytes, timeMs, afterMs: null } : peak;
   }
   return {
     peakBytes: peak.value,
-    peakMs: peak.timeMs || recording.endMs,
+    peakMs: peak.timeMs || endMs,
+    ...(peak.afterMs === null ? {} : { peakAfterMs: peak.afterMs }),
     endBytes: Math.max(
       lastReading(root, "treeRssBytes") ?? 0,
       rssWhenKilled(recording, recording.meta.pid),
@@ -185,6 +198,12 @@ function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "p
   return processes.length > 1 && peak.value > 0 && isNearPeak
     ? { pss: { peakBytes: peak.value, peakMs: peak.timeMs, endBytes } }
     : {};
+}
+
+/** The time of the last reading before `timeMs`; undefined if there is none. */
+function readingBefore(series: MemorySeries, metric: Metric, timeMs: TimeMs): TimeMs | undefined {
+  const values = series.values.get(metric);
+  return series.timesMs.findLast((at, i) => at < timeMs && (values?.[i] ?? 0) > 0);
 }
 
 /** The highest reading and when it was first reached; 0 if there is none. */

@@ -144,8 +144,11 @@ export interface SummaryJson {
   atMs: TimeMs;
   /** When the most memory was live: the time of the figures at the peak; absent if nothing was sampled. */
   livePeakMs?: TimeMs;
-  /** For a process tree: the sum of all RSS, which counts shared memory several times. */
-  rss: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
+  /**
+   * For a process tree: the sum of all RSS, which counts shared memory several times. With `peakAfterMs`, the peak is
+   * the kernel's high-water mark, which no reading saw: it was reached after `peakAfterMs`, at `peakMs` at the latest.
+   */
+  rss: { peakBytes: Bytes; peakMs: TimeMs; peakAfterMs?: TimeMs; endBytes: Bytes };
   /** For a tree of several processes, if PSS is readable: the memory of the tree, at the polls of PSS. */
   pss?: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
   processes: {

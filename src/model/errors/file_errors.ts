@@ -1,4 +1,5 @@
 /** Errors of files that are named on a command line. */
+import { shellWord } from "../base/shell_word.js";
 import { oneLine, TidemarkError } from "./errors.js";
 
 /** TM-E017: an output would overwrite a file that Tidemark did not write, or a file of another kind. */
@@ -14,11 +15,29 @@ export function fileExists(path: string): TidemarkError {
 
 /** TM-E016: a file that `tidemark FILE` cannot open. */
 export function notOpened(path: string, what: string, next: string): TidemarkError {
-  return new TidemarkError("TM-E016", 2, `${oneLine(path)} is ${what}`, "", oneLine(next));
+  const whole = oneLine(next, Number.POSITIVE_INFINITY); // a command that users copy is never cut
+  return new TidemarkError("TM-E016", 2, `${oneLine(path)} is ${what}`, "", whole);
 }
 
-/** TM-E018: a file that no importer recognizes. */
-export function notImportable(path: string, isEmpty: boolean): TidemarkError {
+/**
+ * TM-E018: a file that no importer recognizes.
+ * @param unpack the command that unpacks it if its compression is one that the importers do not read: "xz -dk"
+ */
+export function notImportable(
+  path: string,
+  isEmpty: boolean,
+  unpack: string | undefined,
+): TidemarkError {
+  if (unpack !== undefined) {
+    const [tool = ""] = unpack.split(" ");
+    return new TidemarkError(
+      "TM-E018",
+      2,
+      `${oneLine(path)} is compressed by ${tool}`,
+      "tidemark import unpacks gzip, Zstandard and LZ4",
+      `unpack it first: ${unpack} ${shellWord(path)}`,
+    );
+  }
   return new TidemarkError(
     "TM-E018",
     2,

@@ -29,6 +29,8 @@ export interface ImportedSource {
   readonly tool: string;
   /** Name of the imported file, without its folder. */
   readonly file: string;
+  /** Absolute path of the folder that relative paths of source files start from; absent in older recordings. */
+  readonly folder?: string;
   readonly unknown: readonly ImportedFigure[];
   /** Absent in recordings of older versions: unknown. */
   readonly precision?: Precision;

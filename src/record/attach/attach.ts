@@ -33,6 +33,7 @@ import { LIBRARY_PATH } from "../../linux/installation.js";
 import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import { raiseOomScore } from "../../linux/this_process/out_of_memory.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached, recorderDied } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
@@ -177,7 +178,7 @@ export function otherRecorderOf(pid: Pid): TidemarkError | null {
     return alreadyAttached(
       pid,
       `process ${recorder.pid}, to ${growing}`,
-      `view that recording with: tidemark live ${growing}`,
+      `view that recording with: tidemark live ${shellWord(growing)}`,
     );
   }
   const left = leftAgentOf(pid);

@@ -1,4 +1,5 @@
-import { basename } from "node:path";
+import { existsSync } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
 import { type ForeignRecording, type ImportOptions, readForeign } from "../../formats/index.js";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import {
@@ -9,6 +10,8 @@ import {
 import { FileSink } from "../../recording/frames/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 
+/** Relative paths that are looked for; most files have one. */
+const MOST_TRIED = 100;
 const NO_AGENT = { samples: 0, lost: 0, cpuMs: 0, periodBytes: 0 };
 
 /**
@@ -30,16 +33,24 @@ export function importForeign(path: string, recordingPath: string, options: Impo
 
 function sourceOf(
   path: string,
-  { tool, known, precision, lines }: ForeignRecording,
+  { tool, known, precision, lines, tables }: ForeignRecording,
 ): ImportedSource {
   const unknown = IMPORTED_FIGURES.filter((figure) => !known.includes(figure));
   return {
     tool,
     file: basename(path),
+    folder: sourceFolder(dirname(resolve(path)), tables.strings),
     unknown,
     precision,
     ...(lines.length === 0 ? {} : { lines }),
   };
+}
+
+/** The folder that relative paths in the file start from: the file's own, or the working directory if it has them. */
+function sourceFolder(folder: string, strings: readonly string[]): string {
+  const relative = strings.filter((text) => /^[^/<].*\.pyw?$/.test(text)).slice(0, MOST_TRIED);
+  const has = (place: string) => relative.some((file) => existsSync(resolve(place, file)));
+  return !has(folder) && has(process.cwd()) ? process.cwd() : folder;
 }
 
 function write(writer: RecordingWriter, foreign: ForeignRecording, imported: ImportedSource): void {

@@ -1,4 +1,5 @@
 import { formatBytes } from "../../model/base/numbers.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { FRAMES_PATH, type FramesAnswer, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
 import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "../frames/frames.js";
@@ -93,7 +94,7 @@ export class StreamSender {
     this.stop();
     return missing === 0
       ? null
-      : `${this.#url} has not taken ${formatBytes(missing)} of ${formatBytes(this.#total)} of the recording (${this.#reason}): load it there with: tidemark serve --load ${recordingPath}`;
+      : `${this.#url} has not taken ${formatBytes(missing)} of ${formatBytes(this.#total)} of the recording (${this.#reason}): load it there with: tidemark serve --load ${shellWord(recordingPath)}`;
   }
 
   get #isBehind(): boolean {

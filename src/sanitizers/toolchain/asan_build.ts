@@ -3,6 +3,7 @@
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { interpreterOf, startGroup } from "../../inspect/index.js";
+import { shellWord } from "../../model/base/shell_word.js";
 import { fileNotFound } from "../../model/errors/errors.js";
 import { buildFailed, runInterrupted, toolMissing } from "../../model/errors/tool_errors.js";
 import { backendOf, buildEnvironment, stepsOf, wayOf } from "./build_steps.js";
@@ -139,7 +140,7 @@ function nextAfter(output: string, words: readonly string[], source: string): st
   }
   const required = /No matching distribution found for (\S+)/.exec(output)?.[1];
   if (required !== undefined) {
-    return `its pyproject.toml requires it; install it: ${python} -m pip install ${shellQuoted(required)}`;
+    return `its pyproject.toml requires it; install it: ${python} -m pip install ${shellWord(required)}`;
   }
   const isOffline = /No matching distribution|Could not find a version|Connection|resolve/.test(
     output,
@@ -150,10 +151,6 @@ function nextAfter(output: string, words: readonly string[], source: string): st
     return `install it: ${python} -m pip install ${PACKAGES[module] ?? module}`;
   }
   return `the whole output is in ${logOf(source)}`;
-}
-
-function shellQuoted(word: string): string {
-  return /^[\w.-]+$/.test(word) ? word : `'${word}'`;
 }
 
 /** Lines in which pip only reports that the build failed, or gives advice. */

@@ -3,20 +3,25 @@ import type { SummaryJson } from "../../../src/model/documents/documents.js";
 
 type Imported = SummaryJson["imported"];
 
+/** Its file never contained the figure, or the recording is cut off before it. */
+function recordingOf({ tool }: NonNullable<Imported>): string {
+  return `This recording, imported from ${tool},`;
+}
+
 export function noSamples(imported: Imported): string {
   return imported === undefined
     ? "No samples: this program was not profiled, or it allocated less than a sampling period."
-    : `${imported.tool} does not record bytes by call stack.`;
+    : `${recordingOf(imported)} has no bytes by call stack.`;
 }
 
 export function noLiveCourse(imported: Imported): string {
   return imported === undefined
     ? noSamples(imported)
-    : `${imported.tool} does not record live bytes over time.`;
+    : `${recordingOf(imported)} has no live bytes over time.`;
 }
 
 export function noReadings(imported: Imported): string {
   return imported === undefined
     ? "No readings of this process: it ended before the first poll, or /proc could not be read."
-    : `${imported.tool} does not record memory over time.`;
+    : `${recordingOf(imported)} has no memory over time.`;
 }

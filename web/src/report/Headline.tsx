@@ -5,10 +5,11 @@ import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { baseName } from "../../../src/model/profile/frame_text.js";
 import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
-import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, selectSites } from "../../../src/model/profile/row_filter.js";
-import { groupSites, NO_FRAME } from "../../../src/model/profile/site_groups.js";
+import { groupSites, NO_FRAME, type SiteGroup } from "../../../src/model/profile/site_groups.js";
 import { moodOf } from "../diagnosis/words.js";
+import { noSamples } from "../format/absent.js";
 import {
   formatBytes,
   formatCount,
@@ -54,7 +55,7 @@ export function Headline(props: HeadlineProps) {
             <li className="missing">
               {summary.imported === undefined
                 ? "No allocation site is known: there are no samples in this recording."
-                : `No allocation site is known: ${summary.imported.tool} does not record any.`}
+                : `No allocation site is known. ${noSamples(summary.imported)}`}
             </li>
           )}
         </ul>
@@ -120,7 +121,7 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
   const rssKnown = summary.rss.peakBytes > 0;
   // Memory shared by several processes counts once.
   const name = summary.pss ? "PSS" : "RSS";
-  const { peakBytes, peakMs, endBytes } = summary.pss ?? summary.rss;
+  const { peakBytes, endBytes, ...peak } = summary.pss ?? summary.rss;
   const unknown = (figure: ImportedFigure) => isUnknown(summary.imported, figure);
   const live = unknown("live") ? null : snapshot && totalLive(snapshot);
   const absentRss = unknown("rss") ? "unknown" : "not recorded";
@@ -135,7 +136,7 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
       <Figure
         name={`Peak ${name}`}
         value={rssKnown ? formatBytes(peakBytes) : "-"}
-        note={rssKnown ? `at ${formatElapsed(peakMs, startMs)}` : absentRss}
+        note={rssKnown ? peakText(peak, startMs) : absentRss}
         strong
       />
       <Figure
@@ -176,6 +177,20 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
   );
 }
 
+/** A peak that only the kernel's high-water mark saw has no time of its own. */
+function peakText(
+  { peakMs, peakAfterMs }: { peakMs: number; peakAfterMs?: number },
+  startMs: number,
+): string {
+  const until = formatElapsed(peakMs, startMs);
+  if (peakAfterMs === undefined) {
+    return `at ${until}`;
+  }
+  return peakAfterMs <= startMs
+    ? `before ${until}`
+    : `between ${formatElapsed(peakAfterMs, startMs)} and ${until}`;
+}
+
 function Figure({
   name,
   value,
@@ -206,7 +221,11 @@ function Sentences({ report, snapshot }: SentencesProps) {
   const { tables } = report;
   const frameOf = useMemo(() => ownFrameOf(tables), [tables]);
   const groups = useMemo(
-    () => groupSites(tables, snapshot, selectSites(tables, snapshot.sites, EVERY_ROW), frameOf),
+    () =>
+      byLine(
+        tables,
+        groupSites(tables, snapshot, selectSites(tables, snapshot.sites, EVERY_ROW), frameOf),
+      ),
     [tables, snapshot, frameOf],
   );
   const total = groups.reduce((sum, group) => sum + group.liveBytes, 0);
@@ -217,7 +236,7 @@ function Sentences({ report, snapshot }: SentencesProps) {
   const when = whenOf(report, snapshot);
   const { imported } = report.summary;
   if (isUnknown(imported, "live")) {
-    return <li>Live bytes are unknown: {imported?.tool} does not record them.</li>;
+    return <li>This recording, imported from {imported?.tool}, has no live bytes.</li>;
   }
   if (top.length === 0) {
     return (
@@ -243,6 +262,23 @@ function Sentences({ report, snapshot }: SentencesProps) {
       </li>
     );
   });
+}
+
+/** One group for each line, of all allocators, as `tidemark lines` counts; its domain is that of the largest part. */
+function byLine(tables: ProfileTables, groups: readonly SiteGroup[]): SiteGroup[] {
+  const lines = new Map<string, SiteGroup>();
+  for (const group of groups.toSorted((a, b) => b.liveBytes - a.liveBytes)) {
+    const words = group.frame === NO_FRAME ? null : frameWords(tables, group.frame);
+    const key = words === null ? "" : `${words.line} ${words.file} ${words.function}`;
+    const known = lines.get(key);
+    if (known === undefined) {
+      lines.set(key, group);
+    } else {
+      known.liveBytes += group.liveBytes;
+      known.liveVariance += group.liveVariance;
+    }
+  }
+  return [...lines.values()];
 }
 
 /** "at the end", "at +1:05". */

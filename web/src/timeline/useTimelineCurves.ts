@@ -36,9 +36,9 @@ function timeExtent(report: ReportDocument, times: readonly number[]): TimeRange
 
 function eventsOf(report: ReportDocument, pid: number | null): TimelineEvent[] {
   const kept = report.events.filter((event) => pid === null || event.pid === pid);
-  const { peakMs, peakBytes } = report.summary.rss;
+  const { peakMs, peakAfterMs, peakBytes } = report.summary.rss;
   const hasPeak = kept.some((event) => event.kind === "peak");
-  if (pid === null && !hasPeak && peakMs > 0) {
+  if (pid === null && !hasPeak && peakMs > 0 && peakAfterMs === undefined) {
     kept.push({
       timeMs: peakMs,
       pid: report.summary.target.pid,

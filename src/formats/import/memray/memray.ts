@@ -1,4 +1,5 @@
 /** Capture files of `memray run`, with every allocation or with totals (`--aggregate`). */
+import { shellWord } from "../../../model/base/shell_word.js";
 import { nothingThere, TidemarkError } from "../../../model/errors/errors.js";
 import { Cursor } from "../cursor.js";
 import { ImportedSites } from "../imported_sites.js";
@@ -88,7 +89,7 @@ function otherVersion(path: string, version: number): TidemarkError {
     2,
     `${path} has memray's format version ${version}, this Tidemark reads ${OLDEST_MEMRAY} to ${NEWEST_MEMRAY}`,
     version > NEWEST_MEMRAY ? "a newer memray wrote it" : "an older memray wrote it",
-    `convert it with the memray that wrote it: memray transform speedscope -o peak.json ${path}, then: tidemark import peak.json --value peak`,
+    `convert it with the memray that wrote it: memray transform speedscope -o peak.json ${shellWord(path)}, then: tidemark import peak.json --value peak`,
   );
 }
 

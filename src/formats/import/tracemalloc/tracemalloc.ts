@@ -1,4 +1,5 @@
 /** Snapshots of the standard library's tracemalloc: `tracemalloc.take_snapshot().dump(FILE)`, a pickle. */
+import { shellWord } from "../../../model/base/shell_word.js";
 import type { StackId } from "../../../model/base/units.js";
 import { nothingThere } from "../../../model/errors/errors.js";
 import { notOpened } from "../../../model/errors/file_errors.js";
@@ -30,7 +31,7 @@ function read(file: ForeignFile): ForeignRecording {
     throw notOpened(
       file.path,
       "a pickle of plain values, not a tracemalloc snapshot",
-      `a snapshot of PyTorch's allocator is opened by: tidemark gpu ${file.path}`,
+      `a snapshot of PyTorch's allocator is opened by: tidemark gpu ${shellWord(file.path)}`,
     );
   }
   const traces = field(field(snapshot, "traces"), "_traces");

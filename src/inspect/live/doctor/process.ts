@@ -1,4 +1,5 @@
 /** `tidemark doctor --pid PID`: whether one process can be read and attached to. */
+
 import { locatePython } from "../../../cpython/index.js";
 import {
   hasEnded,
@@ -9,6 +10,7 @@ import {
   readStat,
   runsUnderValgrind,
 } from "../../../linux/index.js";
+import { shellWord } from "../../../model/base/shell_word.js";
 import type { Pid } from "../../../model/base/units.js";
 import type { DoctorCheckJson } from "../../../model/documents/doctor_document.js";
 import { processGone, TidemarkError } from "../../../model/errors/errors.js";
@@ -96,6 +98,6 @@ function recorder(pid: Pid): DoctorCheckJson {
   }
   return missing(AREA, "recorder", `it is being recorded to ${path}`, {
     effect: "a second attach is refused",
-    remedy: `view that recording: tidemark live ${path}`,
+    remedy: `view that recording: tidemark live ${shellWord(path)}`,
   });
 }

@@ -1,7 +1,9 @@
 /** The allocator snapshots written while a program was recorded, if the files still exist. */
+
 import { statSync } from "node:fs";
 import { analyse } from "../../../gpu/analysis/analyse.js";
 import { readSnapshot } from "../../../gpu/snapshot/read_snapshot.js";
+import { shellWord } from "../../../model/base/shell_word.js";
 import type { Bytes, Pid } from "../../../model/base/units.js";
 import type { GpuJson } from "../../../model/documents/gpu/gpu_document.js";
 import { TidemarkError } from "../../../model/errors/errors.js";
@@ -46,7 +48,9 @@ export async function recordedSnapshots(recording: Recording): Promise<RecordedS
       continue; // moved, removed, or overwritten since
     }
     if (stat.size > LARGEST) {
-      limits.push(`A large snapshot was not read; to read it: tidemark diagnose ${path}`);
+      limits.push(
+        `A large snapshot was not read; to read it: tidemark diagnose ${shellWord(path)}`,
+      );
       continue;
     }
     try {
