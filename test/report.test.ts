@@ -1,17 +1,26 @@
 /** The report page in a real browser, opened from disk as a reader would: its text and its flame graph. */
 
+import { copyFileSync, mkdtempSync, truncateSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { linesDocument, reportDocument } from "../src/inspect/index.js";
 import { itemAt } from "../src/model/base/columns.js";
+import { formatBytes } from "../src/model/base/numbers.js";
 import type { ProfileSnapshot } from "../src/model/profile/profile.js";
+import { openRecording } from "../src/record/index.js";
+import { runHere } from "./import/imported.js";
 import {
   boxOf,
   clickFlame,
   closeBrowser,
   details,
   drawn,
+  folder,
+  noProgress,
   openBrowser,
   openReport,
   ROW,
+  root,
   using,
   words,
 } from "./report_page.js";
@@ -210,4 +219,78 @@ describe("flame graph", () => {
       await page.keyboard.press("Escape");
       await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
     }));
+});
+
+describe("a file of another tool", () => {
+  /** The report of a sample beside its program, which it names by a relative path. */
+  async function importedReport(name: string, program: string | null) {
+    const place = mkdtempSync(join(folder, "imported-"));
+    copyFileSync(join(root, "test/data/import", name), join(place, name));
+    if (program !== null) {
+      copyFileSync(join(root, "test/data/import/sampled.py"), join(place, program));
+    }
+    await runHere("import", join(place, name));
+    const recording = openRecording(join(place, `${name}.tidemark`));
+    const report = await reportDocument(recording, noProgress, { source: true });
+    return { recording, report };
+  }
+
+  test.each(["memray-13.bin", "memray-python.bin"])(
+    "%s: the figures of lines, one thread, the source beside it",
+    async (name) => {
+      const { recording, report } = await importedReport(name, "sampled.py");
+      const lines = linesDocument(recording, "end", undefined).lines;
+      await using(openReport(report), async (page) => {
+        const head = await words(page.locator("header"));
+        for (const { liveBytes, function: name } of lines.slice(0, 2)) {
+          expect(head).toMatch(new RegExp(`${formatBytes(liveBytes)} \\(.*?${name}`));
+        }
+        expect(await page.getByLabel("Thread", { exact: true }).count()).toBe(0);
+        await page.getByRole("tab", { name: "Source" }).click();
+        const view = page.getByRole("tabpanel");
+        expect(await words(view)).toContain("sampled.py");
+        const bar = view.locator(".source-allocates .source-bar span").first();
+        expect(await bar.getAttribute("title")).toMatch(
+          name.includes("python") ? /^Python .*, native / : /allocator is unknown$/,
+        );
+      });
+    },
+  );
+
+  test("without its program: the page gives the reason", async () => {
+    const { report } = await importedReport("memray-13.bin", null);
+    await using(openReport(report), async (page) => {
+      expect(await page.getByRole("tab", { name: "Source" }).count()).toBe(0);
+      await page.locator(".limits summary").click();
+      expect(await words(page.locator(".limits"))).toMatch(
+        /no source text: \S*\/sampled\.py is not a readable text file.*folder that sampled\.py is relative to/,
+      );
+    });
+  });
+
+  test("cut off: what is missing is unknown, not 0", async () => {
+    const place = mkdtempSync(join(folder, "imported-"));
+    const path = join(place, "memray-13.bin");
+    copyFileSync(join(root, "test/data/import/memray-13.bin"), path);
+    await runHere("import", path);
+    copyFileSync(`${path}.tidemark`, `${path}.whole`);
+    truncateSync(`${path}.tidemark`, 1000);
+    const cut = openRecording(`${path}.tidemark`);
+    const lost = ["live", "peak", "allocated", "objects", "python"];
+    expect(cut.meta.imported?.unknown).toEqual(expect.arrayContaining(lost));
+    expect(await runHere("summary", `${path}.tidemark`)).toMatch(
+      /incomplete[\s\S]*Live +unknown\n/,
+    );
+    expect(await runHere("lines", `${path}.tidemark`)).toMatch(/imported from memray .*, has no/);
+    const diff = await runHere("diff", `${path}.tidemark`, `${path}.whole`);
+    expect(diff).not.toMatch(/0 B/);
+    await using(
+      openReport(await reportDocument(cut, noProgress, { source: true })),
+      async (page) => {
+        const body = await words(page.locator("body"));
+        expect(body).toMatch(/This recording, imported from memray \(format 13\), has no bytes/);
+        expect(body).not.toMatch(/does not record|samples in this recording/);
+      },
+    );
+  });
 });

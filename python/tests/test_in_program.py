@@ -299,8 +299,13 @@ class Programs(unittest.TestCase):
         ended = run_program(
             "import tidemark\nkept = []\n@tidemark.profile(executions=True)\ndef keep():\n"
             "    kept.append(bytearray(50_000))\nfor _ in range(40): keep()\n")
-        # A sample may also fall on the call itself, which the line of the function's start counts.
-        self.assertRegex(ended.stderr, r"times +each +line\n(?:.* 3  .*\n)?.* 40 +\+\S+ KiB +5  kept\.append")
+        self.assertRegex(ended.stderr, r"times +each +line\n.* 40 +\+\S+ KiB +5  kept\.append")
+
+    def test_the_call_of_a_decorator_is_not_of_the_function(self):
+        ended = run_program(
+            "import tidemark\nkept = []\ndef registered(function):\n    kept.append(bytearray(3 << 20))\n"
+            "    return function\n@registered\n@tidemark.profile\ndef keep():\n    kept.append(bytearray(2 << 20))\nkeep()\n")
+        self.assertRegex(ended.stderr, r"tidemark: keep \(.*:6\)\n.*\n +2\.00 MiB .* 9  kept\.append.*\n$")
 
     def test_switched_off_nothing_is_loaded(self):
         for value in ("", "0", "off"):

@@ -12,6 +12,7 @@ before and after the cell measure it. The magic itself only runs where that is n
 import argparse
 import ast
 import inspect
+import linecache
 import re
 import shlex
 import sys
@@ -233,6 +234,7 @@ class TidemarkMagics(Magics):
         %tidemark_line -e load(path)         also how often each line is executed, and its growth per execution
         %tidemark_line await fetch(url)      awaits in the kernel's event loop
         """
+        __tracebackhide__ = True  # IPython leaves this frame out of the traceback of a statement that fails
         functions, output, executions, statement = _read_statement(line)
         compiled = self._statement(statement, functions)
         awaits = bool(compiled.co_flags & inspect.CO_COROUTINE)
@@ -248,6 +250,7 @@ class TidemarkMagics(Magics):
         self, compiled: CodeType, codes: List[CodeType], executions: bool, output: Optional[str]
     ) -> None:
         """``transform_line`` has put an ``await`` before the call of the magic."""
+        __tracebackhide__ = True
         with _listed(codes, executions):
             value = await eval(compiled, self.shell.user_ns)
         self._keep(output, value)
@@ -344,9 +347,14 @@ def _read_statement(line: str) -> Any:
     return functions, output, executions, rest
 
 
+#: The file name of the code of a statement.
+_STATEMENT = "<%tidemark_line>"
+
+
 def _compiled(statement: str, mode: str) -> CodeType:
     """A coroutine's code if the statement awaits."""
-    code: CodeType = compile(statement, "<%tidemark_line>", mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    code: CodeType = compile(statement, _STATEMENT, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    linecache.cache[_STATEMENT] = (len(statement), None, [f"{statement}\n"], _STATEMENT)  # for tracebacks
     return code
 
 

@@ -352,12 +352,18 @@ def _report_profiled() -> None:
 
 def lines_in(*codes: CodeType) -> Callable[[Tuple[Frame, ...]], Optional[Frame]]:
     """Picks the innermost frame of a stack that is in one of the functions."""
-    places = {(code.co_filename, line) for code in codes for line in _line_numbers(code)}
+    places = {(code.co_filename, line) for code in codes for line in _line_numbers(code) - _decorator_line(code)}
 
     def line_of(stack: Tuple[Frame, ...]) -> Optional[Frame]:
         return next((frame for frame in stack if (frame.file, frame.line) in places), None)
 
     return line_of
+
+
+def _decorator_line(code: CodeType) -> Set[int]:
+    """The code of a decorated function starts at its first decorator, whose call is not of the function."""
+    first = code.co_firstlineno
+    return {first} if source_of(code.co_filename, first).startswith("@") else set()
 
 
 def _line_numbers(code: CodeType) -> Set[int]:

@@ -157,11 +157,14 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
 }
 
 /** Names the kind of a file that the command cannot read, and the command that can; "" if the kind is unknown. */
-async function otherFile({ cause }: TidemarkError): Promise<string> {
+async function otherFile({ id, cause }: TidemarkError): Promise<string> {
   const { otherPath = "" } = (cause ?? {}) as Partial<OtherFile>;
-  return otherPath === ""
-    ? ""
-    : ((await import("./options/target.js")).otherFileText(otherPath) ?? "");
+  if (otherPath === "") {
+    return "";
+  }
+  const text = (await import("./options/target.js")).otherFileText(otherPath) ?? "";
+  // `import` refused it itself, and names the formats that it reads.
+  return id === "TM-E018" && /tidemark import|does not read/.test(text) ? "" : text;
 }
 
 /** The owner of the file, or of the folder it would be in: "app.tidemark belongs to root", or "". */

@@ -1,5 +1,6 @@
 /** Files that are damaged, of the wrong kind, or malicious: one line, exit code 2, and little memory. */
 import {
+  copyFileSync,
   mkdtempSync,
   readFileSync,
   rmSync,
@@ -109,6 +110,18 @@ describe("files that no tool has written", () => {
     const named = pickle([0x80, 4], "ctracemalloc\nSnapshot\n(", [0x8c, 1], "x", "tR.");
     expect(await refusal("harm2.pickle", named)).toMatch(/TM-E019.*0x52/);
     expect(() => readFileSync(marker)).toThrow(/ENOENT/);
+  });
+
+  test("a file of Tidemark's own, and a script: the message has the command that reads it", async () => {
+    const file = join(folder, "massif.out");
+    copyFileSync(join(repository, "test/data/import/massif.out"), file);
+    expect((await execute([tidemark, "import", file, "-f"])).status).toBe(0);
+    expect(await refusalOf(`${file}.tidemark`)).toMatch(
+      /TM-E018.*: it is a recording; read it with: tidemark summary \S*massif.out.tidemark\n$/,
+    );
+    expect(await refusal("app.py", "import json\nprint(json.dumps([]))\n")).toMatch(
+      /TM-E018.*: it is a Python script; run it: tidemark run/,
+    );
   });
 
   test("a pickle of plain values is sent to the command that reads it", async () => {

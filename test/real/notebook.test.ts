@@ -1,6 +1,7 @@
 /** `%load_ext tidemark` in a real kernel, driven by nbclient, and in IPython's terminal. */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
 import { environment } from "../environment.js";
@@ -16,6 +17,7 @@ interface Output {
   readonly text?: string;
   readonly data?: Readonly<Record<string, string>>;
   readonly ename?: string;
+  readonly traceback?: readonly string[];
 }
 
 interface Ran {
@@ -54,6 +56,12 @@ function textOf({ outputs }: Ran): string {
   return outputs
     .map(({ text, data, ename }) => text ?? data?.["text/plain"] ?? ename ?? "")
     .join("\n");
+}
+
+/** An error's traceback, without colours. */
+function tracebackOf({ outputs }: Ran): string {
+  const text = outputs.flatMap(({ traceback = [] }) => traceback).join("\n");
+  return stripVTControlCharacters(text);
 }
 
 function pageOf({ outputs }: Ran): string {
@@ -160,6 +168,11 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(texts[8]).toMatch(
       /The code ended with ValueError\.[\s\S]*9\.00 MiB .*In\[8\]:2[\s\S]*ValueError$/,
     );
+    const traceback = tracebackOf(present(cells[8]));
+    expect(traceback).toMatch(
+      /%tidemark_line>:1\S*\n-+> 1 fail\(\)[\s\S]*raise ValueError\('no'\)/,
+    );
+    expect(traceback).not.toMatch(/_notebook\.py/);
     expect(texts.slice(9, 16).map((text) => text.trim())).toEqual([
       "UsageError: %tidemark_line: invalid syntax: 3 +",
       "UsageError: %tidemark_line: takes a call, such as %tidemark_line load(path)",
@@ -187,6 +200,8 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(textOf(kept)).toContain("(20000, True)");
     expect(textOf(nested as Ran)).toMatch(/ +1 +\+[\d.]+ MiB {2}In\[1\]:6[\s\S]*5000/);
     expect(textOf(failed as Ran)).toMatch(/The code ended with TypeError[\s\S]*TypeError/);
+    expect(tracebackOf(failed as Ran)).toMatch(/await fetch\('many'\)/);
+    expect(tracebackOf(failed as Ran)).not.toMatch(/_notebook\.py/);
     expect(textOf(generator as Ran)).toContain(
       "%tidemark_line -f parts [x async for x in parts(3)]",
     );

@@ -169,6 +169,9 @@ function spread(
   if (place === "") {
     return paintName(screen.cutEnd(name, room));
   }
+  if (name === "") {
+    return paintPlace(screen.cutMiddle(place, room)); // tracemalloc does not know functions
+  }
   const least = Math.min(widthOf(name), Math.floor(room * 0.4));
   const shownPlace = screen.cutMiddle(place, room - gap - least);
   const shownName = screen.cutEnd(name, room - gap - widthOf(shownPlace));

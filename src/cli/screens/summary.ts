@@ -93,7 +93,9 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   screen.line(
     `${paint.cyan(paint.bold("tidemark"))}  ${paint.bold(screen.cutEnd(command, screen.columns - 10))}`,
   );
-  screen.line(`          ${paint.dim(facts.join(" · "))}`);
+  if (facts.length > 0) {
+    screen.line(`          ${paint.dim(facts.join(" · "))}`);
+  }
 }
 
 /** Omitted for a run that is too short. */

@@ -1,6 +1,7 @@
 import {
   formatBytesBriefly,
   formatCount,
+  formatDuration,
   formatDurationBriefly,
 } from "../../model/base/numbers.js";
 import type { GpuDeviceJson } from "../../model/documents/gpu/gpu_document.js";
@@ -83,9 +84,14 @@ export const window: Rule = {
         neededMs,
       );
     }
+    // In a short window, the readings of the start and of the end do not count, so their number is misleading.
     const readings = points === 1 ? "1 reading" : `${points} readings`;
+    const length =
+      windowMs < SHORTEST_WINDOW_MS
+        ? `${formatDuration(windowMs)} long`
+        : `${formatDurationBriefly(windowMs)} long with ${readings}`;
     return open(
-      `The window is ${formatDurationBriefly(windowMs)} long with ${readings}: growth cannot be distinguished from start-up, and ${settledBy(SETTLED_MS)}.`,
+      `The window is ${length}: growth cannot be distinguished from start-up, and ${settledBy(SETTLED_MS)}.`,
       0.995,
       SETTLED_MS,
     );

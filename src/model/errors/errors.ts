@@ -201,7 +201,7 @@ export function unknownVersion(source: string, found: number, known: number): Ti
   );
 }
 
-/** The cause of TM-E007, for callers that find out what the file is and which command reads it. */
+/** The cause of TM-E007 and TM-E018, for callers that find out what the file is and which command reads it. */
 export interface OtherFile {
   readonly otherPath: string;
 }

@@ -1,6 +1,6 @@
 /** Errors of files that are named on a command line. */
 import { shellWord } from "../base/shell_word.js";
-import { oneLine, TidemarkError } from "./errors.js";
+import { type OtherFile, oneLine, TidemarkError } from "./errors.js";
 
 /** TM-E017: an output would overwrite a file that Tidemark did not write, or a file of another kind. */
 export function fileExists(path: string): TidemarkError {
@@ -19,10 +19,7 @@ export function notOpened(path: string, what: string, next: string): TidemarkErr
   return new TidemarkError("TM-E016", 2, `${oneLine(path)} is ${what}`, "", whole);
 }
 
-/**
- * TM-E018: a file that no importer recognizes.
- * @param unpack the command that unpacks it if its compression is one that the importers do not read: "xz -dk"
- */
+/** TM-E018: a file that no importer recognizes. `unpack`, such as "xz -dk", unpacks a compression that is not read. */
 export function notImportable(
   path: string,
   isEmpty: boolean,
@@ -46,6 +43,7 @@ export function notImportable(
       ? "the tool that should write it failed or still runs"
       : "it is damaged, or no tool that tidemark import supports wrote it",
     "the formats are listed in: tidemark import --help",
+    isEmpty ? {} : { cause: { otherPath: path } satisfies OtherFile },
   );
 }
 

@@ -58,7 +58,12 @@ export function hasErrors(source: Pick<ImportedSource, "precision"> | undefined)
 export function precisionText({
   tool,
   precision,
-}: Pick<ImportedSource, "tool" | "precision">): string {
+  unknown,
+}: Pick<ImportedSource, "tool" | "precision" | "unknown">): string {
+  const counts = (["live", "peak", "allocated"] as const).some((name) => !unknown.includes(name));
+  if (!counts && precision !== "exact") {
+    return `${unknown.includes("rss") ? "" : "readings of RSS, "}imported from ${tool}`;
+  }
   switch (precision) {
     case "exact":
       return `exact, as counted by ${tool}`;

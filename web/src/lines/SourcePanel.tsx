@@ -1,6 +1,7 @@
 /** The program's source with a bar beside each line that allocates. */
 import { useMemo, useState } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { isUnknown } from "../../../src/model/profile/imported.js";
 import type { ProfileSnapshot } from "../../../src/model/profile/profile.js";
 import { type Choices, isObjects } from "../choices/choices.js";
 import { formatBytes, formatCount } from "../format/numbers.js";
@@ -42,12 +43,24 @@ export function SourcePanel({ report, snapshot, rows, choices }: SourcePanelProp
           <span className="hint">The file was changed after the recording began.</span>
         )}
       </label>
-      <Lines key={chosen.source.file} file={chosen} amount={amount} />
+      <Lines
+        key={chosen.source.file}
+        file={chosen}
+        amount={amount}
+        knowsAllocators={!isUnknown(report.summary.imported, "python")}
+      />
     </div>
   );
 }
 
-function Lines({ file, amount }: { file: FileAmounts; amount: (value: number) => string }) {
+interface LinesProps {
+  file: FileAmounts;
+  amount: (value: number) => string;
+  /** False if the source of an imported recording does not separate Python's allocators from others. */
+  knowsAllocators: boolean;
+}
+
+function Lines({ file, amount, knowsAllocators }: LinesProps) {
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   const text = useMemo(() => file.source.text.split("\n"), [file.source.text]);
   const runs = useMemo(() => runsOf(text.length, file.lines), [text, file.lines]);
@@ -71,6 +84,7 @@ function Lines({ file, amount }: { file: FileAmounts; amount: (value: number) =>
                     file={file}
                     largest={largest}
                     amount={amount}
+                    knowsAllocators={knowsAllocators}
                   />
                 )),
           )}
@@ -96,15 +110,13 @@ function FoldedLines({ run, open }: { run: LineRun; open: (run: LineRun) => void
   );
 }
 
-interface SourceLineProps {
+interface SourceLineProps extends LinesProps {
   number: number;
   line: string;
-  file: FileAmounts;
   largest: number;
-  amount: (value: number) => string;
 }
 
-function SourceLine({ number, line, file, largest, amount }: SourceLineProps) {
+function SourceLine({ number, line, file, largest, amount, knowsAllocators }: SourceLineProps) {
   const { python = 0, native = 0, copied = 0 } = file.lines.get(number) ?? {};
   const total = python + native;
   const width = (part: number) => `${(100 * part) / largest}%`;
@@ -113,7 +125,13 @@ function SourceLine({ number, line, file, largest, amount }: SourceLineProps) {
       <td className="source-amount">{total > 0 ? amount(total) : ""}</td>
       <td className="source-bar">
         {total > 0 && (
-          <span title={`Python ${amount(python)}, native ${amount(native)}`}>
+          <span
+            title={
+              knowsAllocators
+                ? `Python ${amount(python)}, native ${amount(native)}`
+                : `${amount(total)}, whose allocator is unknown`
+            }
+          >
             <i className="python" style={{ width: width(python) }} />
             <i className="native" style={{ width: width(native) }} />
           </span>
