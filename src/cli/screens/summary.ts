@@ -13,6 +13,7 @@ import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ImportedFigure, isUnknown, precisionText } from "../../model/profile/imported.js";
+import { peakTimeText } from "../../model/profile/peak_time.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { formatTable, padEnd, type Screen, sparkline, widthOf } from "../text/output.js";
 import { printRowGroups } from "./row_groups.js";
@@ -118,7 +119,7 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     summary.rss.peakBytes === 0
       ? [screen.paint.dim(unknown("rss") ? "unknown" : "not recorded")]
       : [
-          `peak ${formatBytes(summary.rss.peakBytes)} ${whenText(summary.rss, since, summary.window.startMs)}`,
+          `peak ${formatBytes(summary.rss.peakBytes)} ${peakTimeText(summary.rss, summary.window.startMs, since)}`,
           `end ${formatBytes(summary.rss.endBytes)}`,
         ];
   if (summary.pss) {
@@ -173,20 +174,6 @@ function printFigures(screen: Screen, context: SummaryContext): void {
     const estimate = { bytes: copied.bytes, standardErrorBytes: copied.standardErrorBytes };
     printFacts(screen, "Copied", [`${withError(estimate)} by memcpy and memmove`]);
   }
-}
-
-/** "at 1.2 s"; of a peak between two readings "between 1.2 s and 1.4 s", or "before 443 ms". */
-function whenText(
-  { peakMs, peakAfterMs }: SummaryJson["rss"],
-  since: (timeMs: TimeMs) => string,
-  startMs: TimeMs,
-): string {
-  if (peakAfterMs === undefined) {
-    return `at ${since(peakMs)}`;
-  }
-  return peakAfterMs <= startMs
-    ? `before ${since(peakMs)}`
-    : `between ${since(peakAfterMs)} and ${since(peakMs)}`;
 }
 
 /** The largest parts of RSS in the last ledger. */

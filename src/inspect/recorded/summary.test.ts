@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { present } from "../../model/base/present.js";
+import { peakTimeText } from "../../model/profile/peak_time.js";
 import type { Metric } from "../../model/profile/series.js";
 import { FileSink } from "../../recording/frames/file_sink.js";
 import { openRecording } from "../../recording/reader.js";
@@ -134,8 +135,11 @@ describe("figures of the whole run", () => {
     expect(summarize(small, "end").rss).toMatchObject({ peakBytes: 77 * MIB, endBytes: 33 * MIB });
   });
 
-  test("RSS: a high-water mark well above the last poll was reached after it; one slightly above belongs to that poll", () => {
-    expect(summarize(small, "end").rss.peakMs).toBe(small.endMs);
+  test("RSS: a high-water mark well above every poll has no time of its own; one slightly above belongs to a poll", () => {
+    expect(summarize(small, "end").rss).toMatchObject({
+      peakMs: small.endMs,
+      peakAfterMs: small.startMs,
+    });
     const polled = small.series[0]?.values.get("treeRssBytes") ?? new Float64Array();
     const highest = Math.max(...[...polled].filter((value) => !Number.isNaN(value)));
     const end = small.end && { ...small.end, maxRssBytes: highest + 65536 };
@@ -145,6 +149,25 @@ describe("figures of the whole run", () => {
       peakMs: small.series[0]?.timesMs[polled.indexOf(highest)],
       endBytes: 33 * MIB,
     });
+  });
+
+  test("RSS: a high-water mark was reached between the poll that read it and the one before", () => {
+    const [root, ...others] = small.series;
+    const { timesMs, values } = present(root);
+    const rssOf = (first: number) => {
+      const marks = Float64Array.from(timesMs, (_, i) => (i < first ? 50 : 200) * MIB);
+      const marked = new Map<Metric, Float64Array>([...values, ["vmHwmBytes", marks]]);
+      const series = [{ ...present(root), values: marked }, ...others];
+      return summarize(smallWith({ series }), "end").rss;
+    };
+    const [before = 0, at = 0] = timesMs;
+    expect(rssOf(1)).toMatchObject({ peakBytes: 200 * MIB, peakMs: at, peakAfterMs: before });
+    expect(rssOf(0)).toMatchObject({ peakMs: before, peakAfterMs: START_MS });
+    const text = (peakMs: number, peakAfterMs: number) =>
+      peakTimeText({ peakMs, peakAfterMs }, START_MS, (time) => `${time - START_MS} ms`);
+    expect(text(START_MS + 400, START_MS + 200)).toBe("between 200 ms and 400 ms");
+    expect(text(START_MS + 400, START_MS)).toBe("before 400 ms");
+    expect(text(START_MS + 5, START_MS - 60_000)).toBe("before the recording began");
   });
 
   test("processes, with those that have no profile named in the limits", () => {

@@ -158,9 +158,11 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
       peak = isReading ? { ...peak, value: mark.value } : mark;
     }
   };
-  for (const series of all) {
+  for (const [index, series] of all.entries()) {
     const { value, timeMs } = highest(series, "vmHwmBytes");
-    raise({ value, timeMs, afterMs: readingBefore(series, "vmHwmBytes", timeMs) ?? startMs });
+    // The first mark of a process that was attached to is of its whole life.
+    const sinceMs = Math.min(startMs, recording.processes[index]?.startedMs ?? startMs);
+    raise({ value, timeMs, afterMs: readingBefore(series, "vmHwmBytes", timeMs) ?? sinceMs });
   }
   // Of any process, at any time: a child may have ended before a poll saw it.
   raise({ value: recording.end?.maxRssBytes ?? 0, timeMs: endMs, afterMs: startMs });

@@ -5,6 +5,7 @@ import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
 import { baseName } from "../../../src/model/profile/frame_text.js";
 import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
+import { peakTimeText } from "../../../src/model/profile/peak_time.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, selectSites } from "../../../src/model/profile/row_filter.js";
 import { groupSites, NO_FRAME, type SiteGroup } from "../../../src/model/profile/site_groups.js";
@@ -136,7 +137,9 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
       <Figure
         name={`Peak ${name}`}
         value={rssKnown ? formatBytes(peakBytes) : "-"}
-        note={rssKnown ? peakText(peak, startMs) : absentRss}
+        note={
+          rssKnown ? peakTimeText(peak, startMs, (at) => formatElapsed(at, startMs)) : absentRss
+        }
         strong
       />
       <Figure
@@ -175,20 +178,6 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
       />
     </dl>
   );
-}
-
-/** A peak that only the kernel's high-water mark saw has no time of its own. */
-function peakText(
-  { peakMs, peakAfterMs }: { peakMs: number; peakAfterMs?: number },
-  startMs: number,
-): string {
-  const until = formatElapsed(peakMs, startMs);
-  if (peakAfterMs === undefined) {
-    return `at ${until}`;
-  }
-  return peakAfterMs <= startMs
-    ? `before ${until}`
-    : `between ${formatElapsed(peakAfterMs, startMs)} and ${until}`;
 }
 
 function Figure({
