@@ -9,7 +9,8 @@ import { assessGrowth } from "../series/growth.js";
 import { median, theilSen } from "../series/trend.js";
 import { accumulationOf, type Backlog } from "./accumulation.js";
 import { doublingOf } from "./doubling.js";
-import type { SiteHistories, SiteHistory } from "./site_history.js";
+import { servesLoad } from "./load.js";
+import { type SiteHistories, type SiteHistory, valueAt } from "./site_history.js";
 import { swellingOf } from "./swelling.js";
 
 /** `keeps`: survivors of every age, still rising. `accumulates`: live bytes rise throughout, survivors are young.
@@ -125,9 +126,10 @@ function courseOf(
   if (ratesFall(site, histories, startMs)) {
     return "fills";
   }
+  // A rising load holds more objects, too.
   const countRises =
     assessGrowth({ times: histories.snapshotTimes, values: Array.from(site.objects) }).shape ===
-    "growing";
+      "growing" && !servesLoad(site, histories, startMs);
   const births = countRises ? withoutTables(kept) : kept;
   const born = births.reduce((sum, bytes) => sum + bytes, 0);
   const mean = born / QUARTERS;
@@ -232,21 +234,6 @@ function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
   ) as [number, number, number];
   const tells = w1 + w2 > LEAST_OTHER_WORK * (site.allocatedBytes.at(-1) ?? 0);
   return !(tells && w2 < LOAD_FALLS * w1);
-}
-
-/** A value at a time, interpolated between snapshots; 0 before the first. */
-export function valueAt(
-  { snapshotTimes }: Pick<SiteHistories, "snapshotTimes">,
-  values: Float64Array,
-  timeMs: TimeMs,
-): number {
-  const after = snapshotTimes.findIndex((time) => time >= timeMs);
-  if (after <= 0) {
-    return after === 0 ? 0 : (values.at(-1) ?? 0);
-  }
-  const [t0, t1] = [snapshotTimes[after - 1] as number, snapshotTimes[after] as number];
-  const [v0, v1] = [values[after - 1] as number, values[after] as number];
-  return v0 + ((v1 - v0) * (timeMs - t0)) / Math.max(1, t1 - t0);
 }
 
 /** Live bytes allocated between two times; a slice across a bound counts in part. */
