@@ -15,7 +15,7 @@ import { median } from "../series/trend.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { loadSign } from "../sites/load.js";
 import { type SiteHistories, valueAt } from "../sites/site_history.js";
-import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
+import { isFull, type SiteCourse, type SiteJudgement } from "../sites/suspects.js";
 import { settledBy } from "../wording/window_needed.js";
 import { frameText } from "../wording/words.js";
 import { mapsMore } from "./mapped_files.rule.js";
@@ -91,7 +91,7 @@ export const ledgerParts: Rule = {
         return followsLoad(observations, first, bounded[0] as BoundedRise);
       }
       if (of("churns") + of("fills") >= LEAST_BOUNDED * first.rise) {
-        return silent(`${detail} It is at sites that no longer grow.`);
+        return silent(`${detail} Sites that have filled up hold it.`);
       }
     }
     if (evidence.sites && first.part === "malloc.used") {
@@ -135,10 +135,11 @@ function boundedRises(
   histories: SiteHistories,
   { fromMs, toMs }: PartGrowth,
 ): BoundedRise[] {
-  const isBounded = ({ site, course }: SiteJudgement) =>
-    course === "fills" ||
-    (course === "churns" &&
-      loadSign(site, histories, { startMs: evidence.window.startMs, fromMs, toMs }) !== "none");
+  const { startMs } = evidence.window;
+  const isBounded = (judgement: SiteJudgement) =>
+    isFull(judgement, histories, startMs) ||
+    (judgement.course === "churns" &&
+      loadSign(judgement.site, histories, { startMs, fromMs, toMs }) !== "none");
   return sites
     .filter(
       (judgement) =>

@@ -183,6 +183,22 @@ export function roseAtEnd(
   return (site.liveBytes.at(-1) ?? 0) - late > MOST_AT_END * keptBytes && left >= LEAST_LEFT * late;
 }
 
+/** Largest share of the rise after the first third of the window that is in the last third; half of even growth is. */
+const MOST_LATE = 0.25;
+
+/** Whether a site that fills is full: its live bytes hardly rise in the last third of the window. */
+export function isFull(
+  { site, course }: SiteJudgement,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): boolean {
+  const endMs = histories.snapshotTimes.at(-1) ?? startMs;
+  const [settled, late, last] = [1 / 3, 2 / 3, 1].map((share) =>
+    valueAt(histories, site.liveBytes, startMs + (endMs - startMs) * share),
+  ) as [number, number, number];
+  return course === "fills" && last - late <= MOST_LATE * (last - settled);
+}
+
 /**
  * For few samples: allocated in different parts of the window, not only in the last (which may be temporary),
  * and none was ever freed.
