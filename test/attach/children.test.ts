@@ -50,8 +50,10 @@ for line in sys.stdin:
 const GROWN = 1600 * 100_000;
 
 async function pidOf(target: Target, name: string): Promise<number> {
-  await target.said(`${name} `);
-  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(target.output())?.[1]);
+  // Unbuffered output arrives in pieces: the line is read once its end is there.
+  const line = new RegExp(`^${name} (\\d+)\n`, "m");
+  await target.said(line);
+  return Number(line.exec(target.output())?.[1]);
 }
 
 const inChroot = environment.interpreters.find(

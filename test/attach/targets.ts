@@ -35,8 +35,8 @@ export interface Target {
   readonly child: ChildProcess;
   /** Everything it printed. */
   output(): string;
-  /** Waits until its output contains the text. Throws if it ends first. */
-  said(text: string): Promise<void>;
+  /** Waits until its output contains the text or a match. Throws if it ends first. */
+  said(text: string | RegExp): Promise<void>;
   ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
@@ -77,7 +77,7 @@ export async function startCommand(
     child,
     output: () => output,
     async said(text) {
-      while (!output.includes(text)) {
+      while (!(typeof text === "string" ? output.includes(text) : text.test(output))) {
         if (child.exitCode !== null || child.signalCode !== null) {
           throw new Error(`it ended (${child.exitCode ?? child.signalCode}): ${output}`);
         }

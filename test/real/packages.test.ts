@@ -56,8 +56,10 @@ async function recordKnown(
 describe.skipIf(environment.packagesPython === null)("with PyPI packages", () => {
   test("NumPy and pandas: arrays and a column, at the lines that created them", async () => {
     const outcome = await recordKnown([python, join(programs, "numeric.py")]);
-    const summary = await outcome.summary();
-    expect(summary.limits).toEqual([]);
+    const { limits } = await outcome.summary();
+    // Whether the recorder's budget has room for a lookup depends on the machine.
+    const ofProfile = limits.filter((limit) => !/^A holder lookup .* budget/.test(limit));
+    expect(ofProfile, ofProfile.join("\n")).toEqual([]);
   });
 
   test("NumPy with native frames: the Python line and the library are both shown", async () => {

@@ -2,7 +2,8 @@
 
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
-import { type SiteJudgement, valueAt } from "../sites/suspects.js";
+import { valueAt } from "../sites/site_history.js";
+import type { SiteJudgement } from "../sites/suspects.js";
 import type { Evidence, HolderEvidence } from "./evidence.js";
 
 export interface BoundedSuspect {

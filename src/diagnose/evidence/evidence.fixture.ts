@@ -9,6 +9,7 @@
  *     site record begins 1/s at 45s              MiB per second from then on, none of it freed
  *     site cache fills 20 by 15s                 MiB, and the time when it is full
  *     site parse churns 5                        MiB of short-lived memory all the time
+ *     site parse serves 5 + 0.5/s                MiB of short-lived memory, more and more of it
  *     site tables leaps 20 at 50s                MiB, all at once
  *     site arena pools 10 at 25s 45s             MiB at the first time, three times as much at each later one
  *     site buffer swells 1/s                     one block, repeatedly replaced by a larger one
@@ -30,6 +31,7 @@
  * `beside=9000` small objects belong to the same site.
  * A site may have `domain=native`, `samples=4`, `objects=9000`, `error=3` (MiB, the standard error of live bytes),
  * `pid=43`, `own=no` (only library code), `imports=yes` and `file=/lib/torch/nn/functional.py`.
+ * One that serves allocates in proportion to its live bytes; with `lifetime=longer`, always the same.
  */
 
 import type { Millis, TimeMs } from "../../model/base/units.js";
@@ -121,7 +123,13 @@ function historiesOf(sites: readonly SiteHistory[], spanMs: Millis): SiteHistori
     cohorts: cohorts(spanMs),
     sites: sites.filter((site) => !passes(site)),
     passing: sites.filter(passes),
-    allocatedBytes: Float64Array.from(snapshotTimes(spanMs), (time) => time - FIXTURE_START_MS),
+    allocatedBytes: Float64Array.from(
+      snapshotTimes(spanMs),
+      (time, snapshot) =>
+        time -
+        FIXTURE_START_MS +
+        sites.reduce((sum, { allocatedBytes }) => sum + (allocatedBytes[snapshot] as number), 0),
+    ),
     files: sites.flatMap((site) => site.keptStacks.flatMap((s) => s.frames.map((f) => f.file))),
   };
 }
@@ -248,10 +256,18 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
               ? poolTimes.reduce((sum, time, n) => sum + (time <= ms ? bytes * 3 ** n : 0), 0)
               : how === "passes"
                 ? 0
-                : bytes * (0.8 + 0.2 * noise(ms));
+                : how === "serves"
+                  ? bytes + (MIB * Number.parseFloat(words[5] as string) * ms) / 1000
+                  : bytes * (0.8 + 0.2 * noise(ms));
+  const allocated: Course = (ms) =>
+    how === "passes"
+      ? (bytes * ms) / 1000
+      : how === "serves" && options.get("lifetime") !== "longer"
+        ? ((bytes + live(ms)) / 2) * ms
+        : 2 * ms;
   const width = spanMs / COHORTS;
   const cohortBytes = Float64Array.from({ length: COHORTS }, (_, i) =>
-    how === "churns" || how === "swells"
+    how === "churns" || how === "serves" || how === "swells"
       ? i === COHORTS - 1
         ? live(spanMs)
         : 0
@@ -295,9 +311,7 @@ function siteOf(words: readonly string[], spanMs: Millis): SiteHistory {
     pid,
     domain,
     liveBytes,
-    allocatedBytes: Float64Array.from(times, (time) =>
-      how === "passes" ? (bytes * (time - FIXTURE_START_MS)) / 1000 : 2 * (time - FIXTURE_START_MS),
-    ),
+    allocatedBytes: Float64Array.from(times, (time) => allocated(time - FIXTURE_START_MS)),
     objects: liveObjects.map((count) => count + beside),
     largeBytes: liveBytes.map((live, snapshot) => (isLarge(snapshot) ? live : 0)),
     liveObjects: beside + (how === "swells" ? copies(times.length - 1) : objects),

@@ -3,7 +3,7 @@
  * show what grows.
  */
 
-import type { Bytes, Millis } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { LEDGER_PARTS, type LedgerPartName } from "../../model/profile/ledger.js";
 import { ledgerMetric } from "../../model/profile/series.js";
 import { afterFirstThird } from "../series/growth.js";
@@ -13,8 +13,10 @@ import type { ProcessObservation } from "./observations.js";
 const FEWEST_LEDGERS = 2;
 const FEWEST_TO_CONTRADICT = 3;
 
-interface PartGrowth {
+export interface PartGrowth {
   readonly rise: Bytes;
+  readonly fromMs: TimeMs;
+  readonly toMs: TimeMs;
   readonly spanMs: Millis;
   readonly level: Bytes;
   /** Share of the time over which RSS is judged that lies between those two ledgers. */
@@ -37,7 +39,7 @@ export function partGrowth(
   const judged = afterFirstThird(process.readings("rssBytes")).times;
   const [from = 0, to = 0] = [judged[0], judged.at(-1)];
   const covered = Math.max(0, last - Math.max(first, from)) / Math.max(1, to - from);
-  return { rise: level - (values[0] as number), spanMs, level, covered };
+  return { rise: level - (values[0] as number), fromMs: first, toMs: last, spanMs, level, covered };
 }
 
 /**

@@ -8,15 +8,18 @@ import type { Bytes } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { fillsBlocks, keptMeanwhile } from "../causes/rarely_sampled_sites.js";
-import { partGrowth } from "../evidence/ledger_growth.js";
+import { type PartGrowth, partGrowth } from "../evidence/ledger_growth.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm } from "../series/growth.js";
 import { median } from "../series/trend.js";
 import { headlineOf } from "../sites/headline_frame.js";
-import type { SiteJudgement } from "../sites/suspects.js";
+import { loadSign } from "../sites/load.js";
+import { type SiteHistories, valueAt } from "../sites/site_history.js";
+import { isFull, type SiteCourse, type SiteJudgement } from "../sites/suspects.js";
+import { settledBy } from "../wording/window_needed.js";
 import { frameText } from "../wording/words.js";
 import { mapsMore } from "./mapped_files.rule.js";
-import { type Finding, type Rule, silent } from "./rule.js";
+import { type Finding, open, type Rule, silent } from "./rule.js";
 
 /** The verdict that growth of a ledger part indicates if no site is known. */
 const MEANING: Partial<Record<LedgerPartName, VerdictKind>> = {
@@ -42,6 +45,9 @@ const UNSURE = new Set<LedgerPartName>(["malloc.used", "anon.other"]);
  * which RSS is judged.
  */
 const LEAST_COVERED_OF_FREE = 1 / 3;
+/** Share of the growth of Python's memory at sites that do not leak; with more, it is no sign of a leak. */
+const LEAST_BOUNDED = 0.5;
+const LOAD_WEIGHT = 0.65;
 /** Share of malloc's growth that certainly belongs to no site. */
 const LEAST_UNUSED = 0.5;
 /** 95 %. */
@@ -77,6 +83,17 @@ export const ledgerParts: Rule = {
     if (suspects.length > 0 || isEarly || isRead) {
       return silent(detail);
     }
+    if (evidence.sites && first.part === "python.used") {
+      const bounded = boundedRises(observations, evidence.sites, first);
+      const of = (course: SiteCourse) =>
+        bounded.filter((each) => each.judgement.course === course).reduce(sumOfRises, 0);
+      if (of("churns") >= LEAST_BOUNDED * first.rise) {
+        return followsLoad(observations, first, bounded[0] as BoundedRise);
+      }
+      if (of("churns") + of("fills") >= LEAST_BOUNDED * first.rise) {
+        return silent(`${detail} Sites that have filled up hold it.`);
+      }
+    }
     if (evidence.sites && first.part === "malloc.used") {
       const pools = fillsBlocks(observations, first.rise);
       if (pools.length > 0) {
@@ -102,6 +119,55 @@ export const ledgerParts: Rule = {
         };
   },
 };
+
+interface BoundedRise {
+  readonly judgement: SiteJudgement;
+  readonly rise: Bytes;
+}
+
+function sumOfRises(sum: Bytes, { rise }: BoundedRise): Bytes {
+  return sum + rise;
+}
+
+/** Rises of the live bytes at sites that do not leak, largest first: those that filled up, and those that serve a load. */
+function boundedRises(
+  { sites, target, evidence }: Observations,
+  histories: SiteHistories,
+  { fromMs, toMs }: PartGrowth,
+): BoundedRise[] {
+  const { startMs } = evidence.window;
+  const isBounded = (judgement: SiteJudgement) =>
+    isFull(judgement, histories, startMs) ||
+    (judgement.course === "churns" &&
+      loadSign(judgement.site, histories, { startMs, fromMs, toMs }) !== "none");
+  return sites
+    .filter(
+      (judgement) =>
+        judgement.site.pid === target.process.pid &&
+        judgement.site.domain === "python" &&
+        isBounded(judgement),
+    )
+    .map((judgement) => {
+      const { liveBytes } = judgement.site;
+      const rise = valueAt(histories, liveBytes, toMs) - valueAt(histories, liveBytes, fromMs);
+      return { judgement, rise };
+    })
+    .sort((a, b) => b.rise - a.rise);
+}
+
+/** Objects live as briefly as before, but more of them at a time. Only a longer window can show that it falls again. */
+function followsLoad(
+  { windowMs }: Observations,
+  { part, rise, spanMs }: PartGrowth & { readonly part: LedgerPartName },
+  { judgement }: BoundedRise,
+): Finding {
+  const neededMs = 2 * windowMs;
+  return open(
+    `${part} rose by ${formatBytesBriefly(rise)} in ${formatDurationBriefly(spanMs)}, but nothing is kept: ${frameText(headlineOf(judgement.site))} allocates more than before and frees it as quickly, as under a rising load; ${settledBy(neededMs)}.`,
+    LOAD_WEIGHT,
+    neededMs,
+  );
+}
 
 /** Bytes that all sites kept during the window, including sites that no rule suspects. */
 function keptBySites({ sites }: Observations): Bytes {

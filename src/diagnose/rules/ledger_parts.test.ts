@@ -38,6 +38,32 @@ describe("ledger-parts", () => {
     expect(says(`${text}\nledgers 10s 20s 25s\n${growing}`)?.says).toBe("silent");
   });
 
+  test("a rising load holds more objects, each as briefly as before", () => {
+    const load = "site parse serves 5 + 0.7/s\nsite render serves 3 + 0.4/s";
+    const text = `${rss}\nledger.python.used 20 + 1/s`;
+    const { verdict: diagnosed, suspects } = diagnose(evidenceOf(`${text}\n${load}`));
+    expect(diagnosed.kind).toBe("insufficient-evidence");
+    expect(diagnosed.summary).toContain(
+      "nothing is kept: parse (app.py:7) allocates more than before and frees it as quickly",
+    );
+    expect(suspects).toEqual([]);
+    // They live longer and longer, or only one site has more work.
+    expect(verdict(`${text}\n${load.replaceAll(/\/s/g, "/s lifetime=longer")}`)).toBe(
+      "python-leak",
+    );
+    expect(verdict(`${text}\nsite parse serves 5 + 1/s\nsite render churns 900`)).toBe(
+      "python-leak",
+    );
+    // Other memory of Python grows.
+    expect(says(`${text}\n${load.replaceAll(/0\.\d/g, "0.1")}`)?.says).toBe("leak");
+  });
+
+  test("a site that has filled up explains the growth of Python's memory", () => {
+    const text = `${rss}\nledger.python.used 20 + 1/s\nsite cache fills 60 by 40s`;
+    expect(says(text)?.detail).toContain("Sites that have filled up hold it.");
+    expect(says(text.replace("fills 60", "fills 5"))?.says).toBe("leak");
+  });
+
   test("memory that only moves between parts proves nothing", () => {
     const text = "rssBytes 60\nledger.python.used 20 + 1/s\nledger.python.free 50";
     expect(says(text)?.says).toBe("silent");

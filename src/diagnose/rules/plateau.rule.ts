@@ -1,6 +1,6 @@
 import { formatBytesBriefly } from "../../model/base/numbers.js";
 import { headlineOf } from "../sites/headline_frame.js";
-import { roseAtEnd } from "../sites/suspects.js";
+import { isFull, roseAtEnd } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";
 
@@ -25,7 +25,7 @@ export const plateau: Rule = {
       says: "no leak",
       kind: "cache-plateau",
       weight: 0.6,
-      detail: `${frameText(headlineOf(full.site))} filled to ${formatBytesBriefly(full.site.liveBytes.at(-1) ?? 0)} and no longer grows.`,
+      detail: `${frameText(headlineOf(full.site))} filled to ${formatBytesBriefly(full.site.liveBytes.at(-1) ?? 0)} and ${isFull(full, histories, evidence.window.startMs) ? "no longer grows" : "may be a cache that is not full yet"}.`,
     };
   },
 };

@@ -2,7 +2,8 @@ import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers
 import type { Bytes } from "../../model/base/units.js";
 import { isLarge, type Observations, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
-import { type SiteJudgement, valueAt } from "../sites/suspects.js";
+import { valueAt } from "../sites/site_history.js";
+import type { SiteJudgement } from "../sites/suspects.js";
 import { mappers } from "./mapped_files.rule.js";
 import { type Rule, silent } from "./rule.js";
 

@@ -17,6 +17,7 @@
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { assessGrowth } from "../series/growth.js";
+import { servesLoad } from "./load.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 
 /** Items that wait for a consumer that is slower than their producer. */
@@ -61,7 +62,8 @@ export function accumulationOf(
     growth.shape !== "growing" ||
     rise < Math.max(SMALLEST_RISE_BYTES, LEAST_ERRORS * site.standardErrorBytes) ||
     site.liveSamples < FEWEST_SAMPLES ||
-    growth.late.slope < FALLING * slope
+    growth.late.slope < FALLING * slope ||
+    servesLoad(site, histories, startMs)
   ) {
     return null;
   }

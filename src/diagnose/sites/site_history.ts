@@ -79,6 +79,21 @@ export interface SiteHistories {
   readonly files: readonly string[];
 }
 
+/** A value at a time, interpolated between snapshots; 0 before the first. */
+export function valueAt(
+  { snapshotTimes }: Pick<SiteHistories, "snapshotTimes">,
+  values: Float64Array,
+  timeMs: TimeMs,
+): number {
+  const after = snapshotTimes.findIndex((time) => time >= timeMs);
+  if (after <= 0) {
+    return after === 0 ? 0 : (values.at(-1) ?? 0);
+  }
+  const [t0, t1] = [snapshotTimes[after - 1] as number, snapshotTimes[after] as number];
+  const [v0, v1] = [values[after - 1] as number, values[after] as number];
+  return v0 + ((v1 - v0) * (timeMs - t0)) / Math.max(1, t1 - t0);
+}
+
 const MOST_STACKS = 12;
 /** Freed bytes are counted for a stack only if it has no live bytes. */
 const FREED_WEIGHT = 1e-6;

@@ -9,7 +9,8 @@ import { assessGrowth } from "../series/growth.js";
 import { median, theilSen } from "../series/trend.js";
 import { accumulationOf, type Backlog } from "./accumulation.js";
 import { doublingOf } from "./doubling.js";
-import type { SiteHistories, SiteHistory } from "./site_history.js";
+import { servesLoad } from "./load.js";
+import { type SiteHistories, type SiteHistory, valueAt } from "./site_history.js";
 import { swellingOf } from "./swelling.js";
 
 /** `keeps`: survivors of every age, still rising. `accumulates`: live bytes rise throughout, survivors are young.
@@ -125,9 +126,10 @@ function courseOf(
   if (ratesFall(site, histories, startMs)) {
     return "fills";
   }
+  // A rising load holds more objects, too.
   const countRises =
     assessGrowth({ times: histories.snapshotTimes, values: Array.from(site.objects) }).shape ===
-    "growing";
+      "growing" && !servesLoad(site, histories, startMs);
   const births = countRises ? withoutTables(kept) : kept;
   const born = births.reduce((sum, bytes) => sum + bytes, 0);
   const mean = born / QUARTERS;
@@ -181,6 +183,22 @@ export function roseAtEnd(
   return (site.liveBytes.at(-1) ?? 0) - late > MOST_AT_END * keptBytes && left >= LEAST_LEFT * late;
 }
 
+/** Largest share of the rise after the first third of the window that is in the last third; half of even growth is. */
+const MOST_LATE = 0.25;
+
+/** Whether a site that fills is full: its live bytes hardly rise in the last third of the window. */
+export function isFull(
+  { site, course }: SiteJudgement,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): boolean {
+  const endMs = histories.snapshotTimes.at(-1) ?? startMs;
+  const [settled, late, last] = [1 / 3, 2 / 3, 1].map((share) =>
+    valueAt(histories, site.liveBytes, startMs + (endMs - startMs) * share),
+  ) as [number, number, number];
+  return course === "fills" && last - late <= MOST_LATE * (last - settled);
+}
+
 /**
  * For few samples: allocated in different parts of the window, not only in the last (which may be temporary),
  * and none was ever freed.
@@ -232,21 +250,6 @@ function ratesFall(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
   ) as [number, number, number];
   const tells = w1 + w2 > LEAST_OTHER_WORK * (site.allocatedBytes.at(-1) ?? 0);
   return !(tells && w2 < LOAD_FALLS * w1);
-}
-
-/** A value at a time, interpolated between snapshots; 0 before the first. */
-export function valueAt(
-  { snapshotTimes }: Pick<SiteHistories, "snapshotTimes">,
-  values: Float64Array,
-  timeMs: TimeMs,
-): number {
-  const after = snapshotTimes.findIndex((time) => time >= timeMs);
-  if (after <= 0) {
-    return after === 0 ? 0 : (values.at(-1) ?? 0);
-  }
-  const [t0, t1] = [snapshotTimes[after - 1] as number, snapshotTimes[after] as number];
-  const [v0, v1] = [values[after - 1] as number, values[after] as number];
-  return v0 + ((v1 - v0) * (timeMs - t0)) / Math.max(1, t1 - t0);
 }
 
 /** Live bytes allocated between two times; a slice across a bound counts in part. */

@@ -19,8 +19,10 @@ const WINDOWS: readonly (readonly [Millis, string])[] = [
   [4 * HOUR, "4h"],
   [8 * HOUR, "8h"],
   [24 * HOUR, "24h"],
+  [48 * HOUR, "48h"],
+  [72 * HOUR, "72h"],
 ];
-const LONGEST = [24 * HOUR, "24h"] as const;
+const LONGEST = [168 * HOUR, "168h"] as const;
 
 /**
  * "a window of 10 min would settle it": `neededMs` is the length of the whole window; it is rounded up to a

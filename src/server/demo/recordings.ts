@@ -41,6 +41,10 @@ const FILL_MS: Millis = 9 * HOUR;
 /** Mean time that an entry stays in a full cache, and that a request's memory lives. */
 const CACHED_MS: Millis = 20 * HOUR;
 const REQUEST_MS: Millis = 20_000;
+/** Requests: their mean, how far they swing, and the quietest time of the day. */
+const MEAN_LOAD = 0.6;
+const LOAD_SWING = 0.4;
+const QUIET_MS: Millis = 4 * HOUR;
 /** Interpreter, libraries and thread stacks. */
 const FIXED_BYTES: Bytes = 46 * MIB;
 /** A pod that is deployed starts after the one before it. */
@@ -271,7 +275,7 @@ export class DemoRecorder {
   ): void {
     const ageMs = timeMs - this.#life.startMs;
     const bytes = liveOf(site, this.#life, timeMs);
-    const allocated = allocatedOf(site, ageMs, bytes);
+    const allocated = allocatedOf(site, this.#life, timeMs, bytes);
     sites.stack[row] = this.#stacks[row] ?? 0;
     sites.domain[row] = site.native === true ? Domain.native : Domain.python;
     sites.liveBytes[row] = bytes;
@@ -371,9 +375,21 @@ function olderThan({ course }: DemoSite, ms: Millis, ageMs: Millis): number {
   }
 }
 
-function allocatedOf({ course, bytes }: DemoSite, ageMs: Millis, live: Bytes): Bytes {
-  const turnover = { settled: 0, leaks: 0, fills: CACHED_MS, load: REQUEST_MS }[course];
-  return live + (turnover === 0 ? 0 : (bytes * ageMs) / turnover);
+function allocatedOf(
+  { course, bytes }: DemoSite,
+  { startMs }: Life,
+  timeMs: TimeMs,
+  live: Bytes,
+): Bytes {
+  switch (course) {
+    case "settled":
+    case "leaks":
+      return live;
+    case "fills":
+      return live + (bytes * (timeMs - startMs)) / CACHED_MS;
+    case "load":
+      return live + (bytes * loadBetween(startMs, timeMs)) / REQUEST_MS;
+  }
 }
 
 function liveOf({ course, bytes }: DemoSite, life: Omit<Life, "end">, timeMs: TimeMs): Bytes {
@@ -410,8 +426,18 @@ function ageAtLimit(life: Omit<Life, "end">): Millis {
 
 /** Requests by the time of day, from 0.2 to 1. */
 function loadAt(timeMs: TimeMs): number {
-  const hours = (timeMs % DAY) / HOUR;
-  return 0.6 - 0.4 * Math.cos((2 * Math.PI * (hours - 4)) / 24);
+  return MEAN_LOAD - LOAD_SWING * Math.cos(angleOfDay(timeMs));
+}
+
+/** Load times the length of the period, in ms. */
+function loadBetween(fromMs: TimeMs, toMs: TimeMs): number {
+  const swung = Math.sin(angleOfDay(toMs)) - Math.sin(angleOfDay(fromMs));
+  return MEAN_LOAD * (toMs - fromMs) - (LOAD_SWING * swung * DAY) / (2 * Math.PI);
+}
+
+/** 0 at the hour with the fewest requests. */
+function angleOfDay(timeMs: TimeMs): number {
+  return (2 * Math.PI * (timeMs - QUIET_MS)) / DAY;
 }
 
 function identityOf({ service, release, instance, startMs }: Life): ServiceIdentity {
