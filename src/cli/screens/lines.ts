@@ -79,6 +79,11 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
       text: (row) => (known("python") ? formatShare(row.pythonShare) : "unknown"),
     },
   ];
+  const functions: LineColumn = {
+    title: "FUNCTION",
+    paint: paint.cyan,
+    text: (row) => screen.cutEnd(functionOf(frameOf(row)), LONGEST_FUNCTION),
+  };
   const places: typeof figures = shown.byLine
     ? [
         { title: "LINE", align: "right", text: (row) => String(row.line) },
@@ -89,11 +94,8 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
         },
       ]
     : [
-        {
-          title: "FUNCTION",
-          paint: paint.cyan,
-          text: (row) => screen.cutEnd(functionOf(frameOf(row)), LONGEST_FUNCTION),
-        },
+        // tracemalloc does not know functions.
+        ...(rows.some((row) => row.function !== "") ? [functions] : []),
         { title: "PLACE", flexible: "cutMiddle", text: (row) => placeOf(frameOf(row)) },
       ];
   const { by } = shown;

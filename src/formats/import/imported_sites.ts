@@ -166,7 +166,7 @@ export class ImportedSites {
 
   /** The one of formats without threads. */
   #onlyThread(): ThreadIndex {
-    return this.thread(this.#pid, "", true);
+    return this.thread(this.#pid, "unknown", true);
   }
 
   tables(): ProfileTables {

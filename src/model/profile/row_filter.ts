@@ -44,8 +44,8 @@ const DOMAIN_WORDS = ["python", "native", "mapped", "files"];
 export function rowColumn(tables: ProfileTables, key: string): RowColumn {
   switch (key) {
     case "thread": {
-      const names = tables.threads.map(({ tid, name }) =>
-        tid === 0 ? "other threads" : name || `thread ${tid}`,
+      const names = tables.threads.map(
+        ({ tid, name }) => name || (tid === 0 ? "other threads" : `thread ${tid}`),
       );
       const words = tables.threads.map(({ tid, isMain }, at) => [
         names[at] as string,

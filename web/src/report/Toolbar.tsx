@@ -158,7 +158,7 @@ function Filters({
           <option value="">all {shownThreads.length}</option>
           {shownThreads.map(({ process, tid, name }) => (
             <option key={`${process} ${tid}`} value={tid}>
-              {tid === 0 ? "other threads" : `${name || "thread"} ${tid}`}
+              {tid === 0 ? name || "other threads" : `${name || "thread"} ${tid}`}
             </option>
           ))}
         </Select>
