@@ -257,6 +257,18 @@ describe("a file of another tool", () => {
     },
   );
 
+  test("without RSS: live bytes over time, and the peak of each site", async () => {
+    const { recording, report } = await importedReport("massif.out", null);
+    const [first] = linesDocument(recording, "end", undefined).lines;
+    await using(openReport(report), async (page) => {
+      expect(await words(page.locator(".timeline-legend"))).toMatch(/^live bytes/);
+      expect(await words(page.locator("figure.timeline"))).not.toMatch(/RSS|PSS/);
+      await page.getByRole("tab", { name: "Sites" }).click();
+      const peak = formatBytes(first?.liveBytesAtPeak ?? 0);
+      expect(await words(page.getByRole("tabpanel"))).toContain(peak);
+    });
+  });
+
   test("without its program: the page gives the reason", async () => {
     const { report } = await importedReport("memray-13.bin", null);
     await using(openReport(report), async (page) => {

@@ -75,7 +75,7 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
         className="chart"
         data-testid="memory-chart"
         role="img"
-        aria-label={`RSS${hasPss ? " and PSS" : ""} over time, ${report.summary.processes.length} processes`}
+        aria-label={`${memory.name}${hasPss ? " and PSS" : ""} over time, ${report.summary.processes.length} processes`}
       />
       {hasLive(curves) ? (
         <div
@@ -86,20 +86,20 @@ export function Timeline({ report, theme, pid, atMs, baseMs, onTime, onWindow }:
           aria-label={`Live bytes by allocator over time, up to ${formatBytes(live.total)}`}
         />
       ) : (
-        <p className="empty">{noLiveCourse(report.summary.imported)}</p>
+        memory.name === "RSS" && <p className="empty">{noLiveCourse(report.summary.imported)}</p>
       )}
     </figure>
   );
 }
 
 function Keys({ curves, imported }: { curves: TimelineCurves; imported: SummaryJson["imported"] }) {
-  const { device } = curves;
+  const { device, memory } = curves;
   const live = hasLive(curves);
   const knowsAllocators = !isUnknown(imported, "python");
   return (
     <>
-      <span className="key key-rss">RSS</span>
-      {pssKnown(curves) ? (
+      <span className="key key-rss">{memory.name}</span>
+      {memory.name !== "RSS" ? null : pssKnown(curves) ? (
         <span className="key key-pss">PSS</span>
       ) : (
         <span className="missing">{imported ? "PSS unknown" : "PSS could not be read"}</span>

@@ -24,7 +24,11 @@ export function TimelineReadout({ timeMs, startMs, curves, events, span }: Timel
     <>
       <b>{formatElapsed(timeMs, startMs)}</b>
       <span title="local time of day">{formatWallClock(timeMs)}</span>
-      {rss !== null && <span>RSS {formatBytes(rss)}</span>}
+      {rss !== null && (
+        <span>
+          {memory.name} {formatBytes(rss)}
+        </span>
+      )}
       {pss !== null && <span>PSS {formatBytes(pss)}</span>}
       {held !== null && <span>device {formatBytes(held)}</span>}
       {total !== null && <span>live {formatBytes(total)}</span>}

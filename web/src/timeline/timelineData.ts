@@ -2,6 +2,7 @@
 
 import { addAt, float64At, uint8At, uint16At } from "../../../src/model/base/columns.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { isUnknown } from "../../../src/model/profile/imported.js";
 import {
   Domain,
   type ProfileSnapshot,
@@ -14,6 +15,8 @@ export interface Curves {
   readonly times: number[];
   readonly rss: (number | null)[];
   readonly pss: (number | null)[];
+  /** What `rss` holds: files of other tools may have live bytes over time and no RSS. */
+  readonly name: "RSS" | "live bytes";
 }
 
 export interface LiveCurves {
@@ -25,6 +28,9 @@ export interface LiveCurves {
 
 /** `pid` null: the whole tree. */
 export function memoryCurves(report: ReportDocument, pid: number | null): Curves {
+  if (isUnknown(report.summary.imported, "rss")) {
+    return { ...joined(report.series, "liveBytes", "pssBytes"), name: "live bytes" };
+  }
   if (pid !== null) {
     const series = report.series.filter((one) => one.pid === pid);
     return joined(series, "rssBytes", "pssBytes");
@@ -57,6 +63,7 @@ function joined(series: readonly MemorySeries[], rss: Metric, pss: Metric): Curv
     times: points.map((p) => p[0]),
     rss: points.map((p) => p[1]),
     pss: points.map((p) => p[2]),
+    name: "RSS",
   };
 }
 
@@ -92,7 +99,7 @@ function summed(series: readonly MemorySeries[]): Curves {
       rss.push(sum);
     }
   }
-  return { times, rss, pss: times.map(() => null) };
+  return { times, rss, pss: times.map(() => null), name: "RSS" };
 }
 
 function reading(series: MemorySeries, metric: Metric, i: number): number | null {

@@ -89,7 +89,7 @@ function memoryChart(host: HTMLElement, curves: TimelineCurves, context: ChartCo
       series: [
         {},
         {
-          label: "RSS",
+          label: memory.name,
           stroke: colours.rss,
           width: 1.75,
           fill: `${colours.rss}1c`,

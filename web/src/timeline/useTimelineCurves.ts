@@ -1,6 +1,7 @@
 /** The timeline's data from a report: curves, events, and the covered time. */
 import { useMemo } from "react";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import { isUnknown } from "../../../src/model/profile/imported.js";
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
 import { formatBytes } from "../format/numbers.js";
 import { type DeviceCurves, deviceCurves } from "./deviceCurves.js";
@@ -20,7 +21,10 @@ export type TimeRange = readonly [number, number];
 export function useTimelineCurves(report: ReportDocument, pid: number | null) {
   const memory = useMemo(() => memoryCurves(report, pid), [report, pid]);
   const device = useMemo(() => deviceCurves(report, pid, memory.times), [report, pid, memory]);
-  const live = useMemo(() => liveCurves(report.tables, report.snapshots, pid), [report, pid]);
+  const live = useMemo(() => {
+    const known = !isUnknown(report.summary.imported, "live");
+    return liveCurves(report.tables, known ? report.snapshots : [], pid);
+  }, [report, pid]);
   const events = useMemo(() => eventsOf(report, pid), [report, pid]);
   const extent = useMemo(() => timeExtent(report, memory.times), [report, memory]);
   const curves: TimelineCurves = useMemo(() => ({ memory, device, live }), [memory, device, live]);
@@ -38,7 +42,7 @@ function eventsOf(report: ReportDocument, pid: number | null): TimelineEvent[] {
   const kept = report.events.filter((event) => pid === null || event.pid === pid);
   const { peakMs, peakAfterMs, peakBytes } = report.summary.rss;
   const hasPeak = kept.some((event) => event.kind === "peak");
-  if (pid === null && !hasPeak && peakMs > 0 && peakAfterMs === undefined) {
+  if (pid === null && !hasPeak && peakBytes > 0 && peakAfterMs === undefined) {
     kept.push({
       timeMs: peakMs,
       pid: report.summary.target.pid,

@@ -6,6 +6,7 @@
  *      n2: 210000 0x109170: keep (small.c:3)
  *       n0: 10000 in 3 places, all below massif's threshold (1.00%)
  */
+import type { Bytes, StackId } from "../../../model/base/units.js";
 import { Domain, FrameKind, type ProfileSnapshot } from "../../../model/profile/profile.js";
 import { type ForeignFrame, ImportedSites } from "../imported_sites.js";
 import {
@@ -62,7 +63,8 @@ class MassifReader {
   #unit = "";
   #sites: ImportedSites | null = null;
   readonly #snapshots: Snapshot[] = [];
-  readonly #profiles: { snapshot: Snapshot; profile: ProfileSnapshot }[] = [];
+  readonly #profiles: { readonly snapshot: Snapshot; readonly live: LiveByStack }[] = [];
+  #live: LiveByStack = new Map();
   #nodes: Node[] = [];
 
   constructor(file: ForeignFile) {
@@ -101,10 +103,14 @@ class MassifReader {
     const timeOf = (snapshot: Snapshot) => (isTime ? snapshot.time : snapshot.number);
     const startedMs = file.writtenMs - timeOf(last);
     const sites = this.#opened();
-    const snapshots = this.#profiles.map(({ snapshot, profile }) => {
+    let peak = { timeMs: 0, total: 0, live: NOTHING };
+    const snapshots = this.#profiles.map(({ snapshot, live }) => {
       const timeMs = startedMs + timeOf(snapshot);
-      const cohorts = [timeMs + 1];
-      return { ...profile, timeMs, durationMs: timeMs - startedMs, cohorts, peakMs: [0] };
+      const total = [...live.values()].reduce((sum, bytes) => sum + bytes, 0);
+      peak = total > peak.total ? { timeMs, total, live } : peak;
+      addAll(sites, live, "live");
+      addAll(sites, peak.live, "peak");
+      return sites.snapshot(timeMs, timeMs - startedMs, peak.timeMs);
     });
     const lastHasTree = this.#profiles.at(-1)?.snapshot === last;
     const highest = this.#snapshots.reduce(
@@ -212,7 +218,8 @@ class MassifReader {
         throw new ForeignFault("a snapshot's stacks are missing: it is cut off");
       }
       this.#closeDownTo(0);
-      this.#profiles.push({ snapshot, profile: this.#opened().snapshot(0, 0, 0) });
+      this.#profiles.push({ snapshot, live: this.#live });
+      this.#live = new Map();
     }
     this.#nodes = [];
   }
@@ -226,10 +233,19 @@ class MassifReader {
       }
       if (node !== undefined && node.rest > 0) {
         const frames = stack.length > 0 ? stack : [UNKNOWN];
-        const sites = this.#opened();
-        sites.add({ stack: sites.stack(frames), domain: Domain.native }, { live: node.rest });
+        const id = this.#opened().stack(frames);
+        this.#live.set(id, (this.#live.get(id) ?? 0) + node.rest);
       }
     }
+  }
+}
+
+type LiveByStack = Map<StackId, Bytes>;
+const NOTHING: LiveByStack = new Map();
+
+function addAll(sites: ImportedSites, live: LiveByStack, figure: "live" | "peak"): void {
+  for (const [stack, bytes] of live) {
+    sites.add({ stack, domain: Domain.native }, { [figure]: bytes });
   }
 }
 
