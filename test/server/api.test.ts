@@ -45,6 +45,9 @@ beforeAll(async () => {
   server = await startServer(join(scratch(), "data"));
   for (const bytes of streams) {
     expect((await post(server.url, bytes)).status).toBe(200);
+    // What is acknowledged can be asked for at once.
+    const instance = await ask(`${server.url}/api/v1/instance?id=${streamName(bytes)}`);
+    expect(instance.status).toBe(200);
   }
   for (let verdicts = 0; verdicts < 3; await sleep(200)) {
     verdicts = (await get<FleetVerdictsJson>("verdicts", {})).verdicts.length;

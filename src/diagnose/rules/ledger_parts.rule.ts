@@ -48,7 +48,7 @@ const LEAST_COVERED_OF_FREE = 1 / 3;
 /** Share of the growth of Python's memory at sites that do not leak; with more, it is no sign of a leak. */
 const LEAST_BOUNDED = 0.5;
 const LOAD_WEIGHT = 0.65;
-/** Share of malloc's growth that certainly belongs to no site. */
+/** Share of the growth of free memory, or of malloc's, that certainly belongs to no site. */
 const LEAST_UNUSED = 0.5;
 /** 95 %. */
 const STANDARD_ERRORS = 2;
@@ -80,7 +80,8 @@ export const ledgerParts: Rule = {
       kind === "allocator-retention" &&
       (first.covered < LEAST_COVERED_OF_FREE || !isFirm(target.growth("rssBytes")));
     const isRead = kind === "file-growth" && !mapsMore(target);
-    if (suspects.length > 0 || isEarly || isRead) {
+    const isMomentary = kind === "allocator-retention" && !staysFree(observations, first.rise);
+    if (suspects.length > 0 || isEarly || isRead || isMomentary) {
       return silent(detail);
     }
     if (evidence.sites && first.part === "python.used") {
@@ -119,6 +120,11 @@ export const ledgerParts: Rule = {
         };
   },
 };
+
+/** False if private memory followed the live allocations: then the newest ledger was read while much had just been freed. */
+function staysFree({ unused }: Observations, rise: Bytes): boolean {
+  return unused === null || unused.keptBytes >= LEAST_UNUSED * rise;
+}
 
 interface BoundedRise {
   readonly judgement: SiteJudgement;

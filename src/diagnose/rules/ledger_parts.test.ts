@@ -64,6 +64,14 @@ describe("ledger-parts", () => {
     expect(says(text.replace("fills 60", "fills 5"))?.says).toBe("leak");
   });
 
+  test("free memory that live allocations use at other times is not kept", () => {
+    const text = `${rss}\nledger.python.free 5 begins 2/s at 50s`;
+    expect(verdict(text)).toBe("allocator-retention");
+    const used = `${text}\nsite parse serves 30 + 1/s\nsite render serves 20 + 0.1/s`;
+    expect(says(used)?.says).toBe("silent");
+    expect(verdict(used)).not.toBe("allocator-retention");
+  });
+
   test("memory that only moves between parts proves nothing", () => {
     const text = "rssBytes 60\nledger.python.used 20 + 1/s\nledger.python.free 50";
     expect(says(text)?.says).toBe("silent");

@@ -13,6 +13,7 @@ import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
 import { endpointProfile, endpoints } from "../answers/endpoints.js";
+import type { Ingest } from "../ingest/ingest.js";
 import {
   DIAGNOSES,
   DIFF,
@@ -31,6 +32,8 @@ import { valuesIn, windowOf } from "./parameters.js";
 
 export interface QueryParts {
   readonly store: Store;
+  /** Its acknowledged frames reach the store about a second later. */
+  readonly ingest: Pick<Ingest, "flush">;
   readonly diagnoses: Diagnoses;
   /** The report of a stream as columns. Throws TidemarkError. */
   readonly report: (stream: string) => Promise<object>;
@@ -40,14 +43,23 @@ const zipped = promisify(gzip);
 const MOST_STACKS = 8_192;
 const USUAL_STACKS = 100;
 
-export function addQueries(app: Hono, { store, diagnoses, report }: QueryParts): void {
+export function addQueries(app: Hono, { store, ingest, diagnoses, report }: QueryParts): void {
+  /** What is not known may have been acknowledged a moment ago: it is asked for again once that is in the store. */
+  const found = async <Answer>(ask: () => Promise<Answer | null>): Promise<Answer | null> => {
+    const answer = await ask();
+    if (answer !== null) {
+      return answer;
+    }
+    await ingest.flush();
+    return ask();
+  };
   app.get(SERVICES.path, async (context) => {
     const { steps, ...asked } = valuesIn(context.req.url, SERVICES.parameters);
     return context.json(await store.services(windowOf(asked), steps));
   });
   app.get(SERVICE.path, async (context) => {
     const { name, steps, ...asked } = valuesIn(context.req.url, SERVICE.parameters);
-    const document = await store.service(name, windowOf(asked), steps);
+    const document = await found(() => store.service(name, windowOf(asked), steps));
     if (document === null) {
       throw nothingThere(`no service is called ${name}`, "list them: tidemark fleet services");
     }
@@ -103,7 +115,7 @@ export function addQueries(app: Hono, { store, diagnoses, report }: QueryParts):
   });
   app.get(INSTANCE.path, async (context) => {
     const { id } = valuesIn(context.req.url, INSTANCE.parameters);
-    const row = await store.instance(id);
+    const row = await found(() => store.instance(id));
     if (row === null) {
       throw nothingThere("no instance has this name", "list them: tidemark fleet service NAME");
     }
