@@ -159,6 +159,10 @@ export class OpenRecording implements Recording {
 
   #describeMissing(): string | null {
     const name = basename(this.path);
+    if (this.meta.imported !== undefined) {
+      const why = this.damage ?? (this.end === null ? "tidemark import was stopped" : null);
+      return why === null ? null : `${name} is incomplete: ${why}.`;
+    }
     const shown = formatDuration(this.endMs - this.startMs);
     if (this.damage !== null) {
       const part = this.end === null ? `the first ${shown} of the run` : "the whole run";
