@@ -174,12 +174,12 @@ describe("handles", () => {
   });
 
   test("connections that rise with the work are not accused", () => {
-    const text = "anonRssBytes 40\nopenSockets 30 + 1/s\nsite parse serves 5 + 1/s";
+    const text = "anonRssBytes 40\nopenSockets 60 + 1/s\nsite parse serves 30 + 1/s";
     expect(ruleFinding("handles", text)?.detail).toContain("no more than the work");
     expect(verdict(text)).not.toBe("handle-leak");
-    const few = text.replace("30 + 1/s", "3 + 1/s");
+    const few = text.replace("60 + 1/s", "3 + 1/s");
     expect(ruleFinding("handles", few)?.kind).toBe("handle-leak");
-    expect(verdict(text.replace("serves 5 + 1/s", "churns 9"))).toBe("handle-leak");
+    expect(verdict(text.replace("serves 30 + 1/s", "churns 9"))).toBe("handle-leak");
   });
 
   test("a filled pool is not a leak", () => {
