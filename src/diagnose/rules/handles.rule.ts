@@ -5,14 +5,20 @@ import type { Observations } from "../evidence/observations.js";
 import { isSamePlace } from "../evidence/short_path.js";
 import type { Growth } from "../series/growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
+import { riseOfWork } from "../sites/load.js";
 import { keeps } from "../sites/suspects.js";
-import { type Finding, type Rule, silent } from "./rule.js";
+import { settledBy } from "../wording/window_needed.js";
+import { type Finding, open, type Rule, silent } from "./rule.js";
 
 /** A rise by fewer handles is a pool that fills. */
 const FEWEST_HANDLES = 15;
 
 /** The most memory that one file, socket or thread keeps. A site that gains more per handle is a separate leak. */
 const MOST_OF_ONE_HANDLE: Bytes = 1.25 * 2 ** 20;
+
+/** Work has risen at least this many times if it explains the handles. */
+const LEAST_WORK = 1.25;
+const LOAD_WEIGHT = 0.6;
 
 const KINDS: readonly (readonly [Metric, string])[] = [
   ["openSockets", "open sockets"],
@@ -41,6 +47,16 @@ export const handles: Rule = {
       sockets && worst.name === "open files" && sockets.growth.rise > 0.8 * worst.growth.rise
         ? sockets.name
         : name;
+    const rose = worst.growth.level / Math.max(1, worst.growth.baseline);
+    const { evidence, windowMs } = observations;
+    const work = evidence.sites ? riseOfWork(evidence.sites, evidence.window.startMs) : 1;
+    if (work >= LEAST_WORK && rose <= work) {
+      return open(
+        `The number of ${shown} rose to ${Math.round(worst.growth.level)}, no more than the work that the program does; ${settledBy(2 * windowMs)}.`,
+        LOAD_WEIGHT,
+        2 * windowMs,
+      );
+    }
     return {
       says: "leak",
       kind: "handle-leak",

@@ -173,6 +173,15 @@ describe("handles", () => {
     expect(verdict("anonRssBytes 40\nthreads 4 + 1/s")).toBe("handle-leak");
   });
 
+  test("connections that rise with the work are not accused", () => {
+    const text = "anonRssBytes 40\nopenSockets 60 + 1/s\nsite parse serves 30 + 1/s";
+    expect(ruleFinding("handles", text)?.detail).toContain("no more than the work");
+    expect(verdict(text)).not.toBe("handle-leak");
+    const few = text.replace("60 + 1/s", "3 + 1/s");
+    expect(ruleFinding("handles", few)?.kind).toBe("handle-leak");
+    expect(verdict(text.replace("serves 30 + 1/s", "churns 9"))).toBe("handle-leak");
+  });
+
   test("a filled pool is not a leak", () => {
     expect(ruleFinding("handles", "anonRssBytes 40\nopenFiles 4 steps 20 at 5s")?.says).toBe(
       "silent",

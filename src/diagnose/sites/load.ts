@@ -32,6 +32,17 @@ export function servesLoad(site: SiteHistory, histories: SiteHistories, startMs:
   return loadSign(site, histories, { startMs, fromMs, toMs: endMs }) === "confirmed";
 }
 
+/** How many times the program's work, measured by what it allocates, rose after the first third of the window. */
+export function riseOfWork(histories: SiteHistories, startMs: TimeMs): number {
+  const endMs = histories.snapshotTimes.at(-1) ?? startMs;
+  const lengthMs = endMs - startMs;
+  const allocatedBefore = (timeMs: TimeMs) =>
+    valueAt(histories, histories.allocatedBytes, timeMs) -
+    valueAt(histories, histories.allocatedBytes, timeMs - lengthMs * RECENT_SHARE);
+  const before = allocatedBefore(startMs + lengthMs / 3);
+  return before > 0 ? allocatedBefore(endMs) / before : 1;
+}
+
 /** Compares the rates before two times, each over a part of the window that begins at `startMs`. */
 export function loadSign(
   site: SiteHistory,
