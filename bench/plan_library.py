@@ -62,7 +62,8 @@ def build_diffusion(config, attention, dtype, device):
 
     with torch.device(device):
         model = getattr(diffusers, config["_class_name"]).from_config(config).to(dtype)
-    if hasattr(model, "set_attn_processor"):
+    # The classes whose image and prompt attend to each other have one kernel alone.
+    if hasattr(model, "set_attn_processor") and config["_class_name"] not in ("SD3Transformer2DModel", "FluxTransformer2DModel"):
         model.set_attn_processor(AttnProcessor() if attention == "eager" else AttnProcessor2_0())
     return model
 
@@ -82,7 +83,10 @@ class Denoising(torch.nn.Module):
 
 def diffusion_inputs(config, batch):
     """Latents at the model's own size, a time step for each, and what the model is conditioned on."""
-    kind, side, channels = config["_class_name"], config["sample_size"], config["in_channels"]
+    kind = config["_class_name"]
+    if kind == "FluxTransformer2DModel":
+        return flux_inputs(config, batch)
+    side, channels = config["sample_size"], config["in_channels"]
     latents = torch.randn(batch, channels, side, side)
     steps = torch.randint(0, 1000, (batch,))
     inputs = {"noise": torch.randn(batch, min(channels, config["out_channels"]), side, side)}
@@ -95,10 +99,38 @@ def diffusion_inputs(config, batch):
             added = {"added_cond_kwargs": {"text_embeds": torch.randn(batch, width), "time_ids": torch.zeros(batch, 6)}}
         text = torch.randn(batch, TEXT_TOKENS, config["cross_attention_dim"])
         return {**inputs, "sample": latents, "timestep": steps, "encoder_hidden_states": text, **added}
-    return {**inputs, "hidden_states": latents, "timestep": steps, "class_labels": torch.zeros(batch, dtype=torch.long)}
+    inputs = {**inputs, "hidden_states": latents, "timestep": steps}
+    if kind == "PixArtTransformer2DModel":
+        text = torch.randn(batch, PIXART_TOKENS, config["caption_channels"])
+        added = {}
+        if side == 128:
+            added = {"added_cond_kwargs": {"resolution": torch.ones(batch, 2), "aspect_ratio": torch.ones(batch, 1)}}
+        return {**inputs, "encoder_hidden_states": text, **added}
+    if kind == "SD3Transformer2DModel":
+        text = torch.randn(batch, SD3_TOKENS, config["joint_attention_dim"])
+        return {**inputs, "encoder_hidden_states": text, "pooled_projections": torch.randn(batch, config["pooled_projection_dim"])}
+    return {**inputs, "class_labels": torch.zeros(batch, dtype=torch.long)}
+
+
+def flux_inputs(config, batch):
+    """Latents of 1024 x 1024 pixels, of which 2 x 2 are one position."""
+    side, channels = 64, config["in_channels"]
+    return {
+        "noise": torch.randn(batch, side**2, channels),
+        "hidden_states": torch.randn(batch, side**2, channels),
+        "encoder_hidden_states": torch.randn(batch, FLUX_TOKENS, config["joint_attention_dim"]),
+        "pooled_projections": torch.randn(batch, config["pooled_projection_dim"]),
+        "timestep": torch.rand(batch),
+        "img_ids": torch.zeros(side**2, 3),
+        "txt_ids": torch.zeros(FLUX_TOKENS, 3),
+        "guidance": torch.ones(batch) if config["guidance_embeds"] else None,
+    }
 
 
 TEXT_TOKENS = 77  # of CLIP's text encoder
+PIXART_TOKENS = 120  # of T5, as in the published scripts
+SD3_TOKENS = 333  # 77 of CLIP, 256 of T5
+FLUX_TOKENS = 512
 
 
 def inputs_of(config, batch, sequence, device="cpu"):
@@ -186,9 +218,10 @@ def measure(path, attention, batch, sequence, lora):
         model = get_peft_model(model.to(torch.bfloat16), LoraConfig(r=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]))
     if isinstance(config, dict):
         model = Denoising(model)
+    dtype = next(model.parameters()).dtype
     model.train()
     inputs = {
-        name: value.to(model.dtype) if torch.is_tensor(value) and value.is_floating_point() else value
+        name: value.to(dtype) if torch.is_tensor(value) and value.is_floating_point() else value
         for name, value in inputs_of(config, batch, sequence).items()
     }
     own = {tensor.untyped_storage().data_ptr() for tensor in [*model.parameters(), *model.buffers()]}

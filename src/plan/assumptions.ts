@@ -3,7 +3,7 @@ import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
-import type { ModelShape } from "./shape/model_shape.js";
+import type { ModelShape, TowerShape } from "./shape/model_shape.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
   return options.mode === "train" ? ofTraining(model, options) : ofServing(options);
@@ -75,6 +75,9 @@ export function limitsOf(
             : "FlashAttention has no kernels for fp32: add --dtype bf16",
         ]
       : []),
+    ...(options.attention === "eager" && model.towers.some(isAlwaysFused)
+      ? [`diffusers has no eager attention for this class: planned as --attention sdpa`]
+      : []),
     ...adapterNotes(options, request),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
@@ -82,6 +85,14 @@ export function limitsOf(
         ]
       : []),
   ];
+}
+
+function isAlwaysFused({ layers }: TowerShape): boolean {
+  return layers.some(
+    ({ layer }) =>
+      (layer.kind === "transformer" || layer.kind === "patches") &&
+      layer.attention?.alwaysFused === true,
+  );
 }
 
 function adapterNotes(options: PlanOptions, { train }: PlanRequest): string[] {

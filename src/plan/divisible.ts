@@ -33,7 +33,7 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
 }
 
 function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
-  if (layer.kind !== "transformer") {
+  if (layer.kind !== "transformer" && layer.kind !== "patches") {
     return;
   }
   const heads = layer.attention?.heads ?? tensor;

@@ -8,6 +8,7 @@ import { requireDivisible } from "./divisible.js";
 import type { ServeOptions, TrainOptions } from "./job/options.js";
 import { planServing } from "./serve/plan_serving.js";
 import type { ModelShape } from "./shape/model_shape.js";
+import type { DevicePeak } from "./train/device_peak.js";
 import { planTraining, trainingPeak } from "./train/plan_training.js";
 
 const LARGEST_BATCH = 2 ** 20;
@@ -32,17 +33,24 @@ export function fitOf(
       withJobConfig({ mode: "train", train: { batch, sequence } }, request),
     ) as TrainOptions;
   const { gpu } = options;
+  let latest: { readonly key: string; readonly peak: DevicePeak } | null = null;
+  const peakOf = (job: TrainOptions, key: string): DevicePeak => {
+    const peak = latest?.key === key ? latest.peak : trainingPeak(model, job);
+    latest = { key, peak };
+    return peak;
+  };
   // Close to the limit the allocator returns what is free: tensors decide.
   const rough = (job: TrainOptions): Bytes => {
-    const key = `${job.batch} ${job.sequence} ${gpu.old} ${gpu.workspaceBytes}`;
-    const bytes = known.get(key) ?? trainingPeak(model, job).allocatedBytes;
+    const key = keyOf(job);
+    const bytes = known.get(key) ?? peakOf(job, key).allocatedBytes;
     known.set(key, bytes);
     return bytes;
   };
   const room = gpu.memoryBytes - gpu.contextBytes;
   const fits = (job: TrainOptions): boolean =>
-    rough(job) <= gpu.memoryBytes &&
-    figureOf(planTraining(model, job).parts, "device").bytes <= gpu.memoryBytes;
+    rough(job) <= room + ROUNDING &&
+    figureOf(planTraining(model, job, peakOf(job, keyOf(job))).parts, "device").bytes <=
+      gpu.memoryBytes;
   const search = (most: number, jobOf: (value: number) => TrainOptions): number =>
     largest(most, {
       fits: (value) => fits(jobOf(value)),
@@ -56,6 +64,14 @@ export function fitOf(
       search(most, (units) => at(options.batch, Math.min(limit, units * STEP))),
     ),
   };
+}
+
+/** Parts are whole bytes: their sum may differ by so much from that of the tensors. */
+const ROUNDING = 1024;
+
+/** What the tensors of a job depend on, of all that a search changes. */
+function keyOf({ batch, sequence, gpu }: TrainOptions): string {
+  return `${batch} ${sequence} ${gpu.old} ${gpu.workspaceBytes}`;
 }
 
 /** Rough figures by batch and length, shared by devices of one kind. */

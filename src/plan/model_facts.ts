@@ -46,7 +46,10 @@ const COUNTING: BlockRules = {
 /** Parameters of the whole model. */
 export function parameterCount(model: ModelShape): number {
   const { tape } = modelTape(model, COUNTING, { index: 0, count: 1 });
-  return tape.parameters.reduce((sum, each) => sum + each.elements, 0);
+  return tape.parameters.reduce(
+    (sum, { role, elements }) => sum + (role === "buffer" ? 0 : elements),
+    0,
+  );
 }
 
 /** Parameters that one token uses. */

@@ -43,6 +43,8 @@ interface AttentionPlace {
   /** Sequences of a text, which a padded batch masks. */
   readonly maskable: boolean;
   readonly prefix: string;
+  /** False: the result is that of the kernel, without an output matrix (Flux). */
+  readonly projects?: boolean;
 }
 
 export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace): Tensor {
@@ -54,17 +56,79 @@ export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace)
     ? latentHeads(build, x, place)
     : cachedHeads(build, plainHeads(build, x, place), shape);
   const mixed = kernel(build, made, place);
-  const value = shape.valueHeadSize ?? shape.headSize;
-  const out = build.linear(mixed, {
-    name: isVision ? "proj" : `${place.prefix}o_proj`,
-    inputs: shape.heads * value,
+  const out =
+    place.projects === false
+      ? mixed
+      : outputMatrix(build, mixed, isVision ? "proj" : `${place.prefix}o_proj`, place);
+  build.tape.part = before;
+  return out;
+}
+
+function outputMatrix(
+  build: LayerBuilder,
+  mixed: Tensor,
+  name: string,
+  { shape, hidden }: Pick<AttentionPlace, "shape" | "hidden">,
+): Tensor {
+  return build.linear(mixed, {
+    name,
+    inputs: shape.heads * (shape.valueHeadSize ?? shape.headSize),
     outputs: hidden,
     bias: shape.outputBias,
     split: "inputs",
     group: "attention",
   });
+}
+
+interface JointPlace {
+  readonly attention: AttentionShape;
+  readonly hidden: number;
+  /** The last layer, which makes nothing of the prompt's rows. */
+  readonly isLast: boolean;
+}
+
+/** Two streams of rows that attend to each other, each with matrices of its own (diffusers, JointAttnProcessor2_0). */
+export function jointAttention(
+  build: LayerBuilder,
+  streams: readonly [image: Tensor, prompt: Tensor],
+  { attention: shape, hidden, isLast }: JointPlace,
+): { image: Tensor; prompt: Tensor | null } {
+  const before = build.tape.part;
+  build.tape.part = "attention";
+  const rows = streams.reduce((sum, each) => sum + each.elements, 0) / hidden / build.rules.batch;
+  const place = { hidden, queries: rows, keys: rows, dropout: false, maskable: false };
+  const apart = { ...shape, rotary: false };
+  const [image, prompt] = streams.map((x, index) =>
+    plainHeads(build, x, { ...place, shape: apart, source: x, prefix: index === 0 ? "" : "add_" }),
+  ) as [Heads, Heads];
+  const both = (of: "query" | "key" | "value"): Tensor => {
+    const whole = build.join([image[of], prompt[of]]);
+    return shape.rotary && of !== "value" ? rotate(build, whole, 1) : whole;
+  };
+  const mixed = kernel(
+    build,
+    {
+      ...image,
+      query: both("query"),
+      key: both("key"),
+      value: both("value"),
+      joined: !shape.rotary,
+    },
+    { ...place, shape, source: streams[0], prefix: "" },
+  );
+  // Slices of the result, which the output matrices read as copies.
+  const made = streams.map((x, index) =>
+    index === 1 && isLast
+      ? null
+      : outputMatrix(
+          build,
+          build.copy(build.tape.slice(mixed, x.elements)),
+          index === 0 ? "o_proj" : "to_add_out",
+          { shape, hidden },
+        ),
+  );
   build.tape.part = before;
-  return out;
+  return { image: made[0] as Tensor, prompt: made[1] ?? null };
 }
 
 const isFusedVision = ({ shape, maskable, prefix }: AttentionPlace): boolean =>
@@ -104,7 +168,13 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     value = project(source, "v_proj", kvWidth);
   }
   if (shape.queryKeyNorm !== "none") {
-    const norm = { kind: "rms", bias: false, affine: true, wide: shape.wideNorm === true } as const;
+    const norm = {
+      kind: shape.normKernel === "torch" ? "layer" : "rms",
+      keepsInput: shape.normKernel === "diffusers",
+      bias: false,
+      affine: true,
+      wide: shape.wideNorm === true,
+    } as const;
     const perHead = shape.queryKeyNorm === "head";
     query = normalized(build, query, perHead ? shape.headSize : queryWidth, norm, "q_norm");
     key = normalized(build, key, perHead ? shape.headSize : kvWidth, norm, "k_norm");
@@ -226,6 +296,9 @@ export function kernelOf(
   shape: AttentionShape,
   wanted: AttentionImplementation,
 ): AttentionImplementation {
+  if (wanted === "eager" && shape.alwaysFused === true) {
+    return "sdpa";
+  }
   const fits = shape.scoreBias === "none" && shape.headSize <= LARGEST_FUSED_HEAD;
   return fits && !(shape.sinks === true && wanted === "sdpa") ? wanted : "eager";
 }

@@ -187,7 +187,7 @@ function activated(build: LayerBuilder, x: Tensor, channels: number, name: strin
 }
 
 /** On the way up, a block's input is joined with what the way down left at this size. */
-function joined(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Tensor {
+function withLeft(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Tensor {
   const elements = build.rules.batch * layer.inputChannels * layer.inputSide ** 2;
   if (elements === x.elements) {
     return x;
@@ -203,7 +203,7 @@ function joined(build: LayerBuilder, x: Tensor, layer: ConvolutionLayer): Tensor
 /** ResnetBlock2D of diffusers: norm, SiLU, convolution, time step, norm, SiLU, convolution. */
 function unetBlock(build: LayerBuilder, from: Tensor, layer: ConvolutionLayer): Tensor {
   const { inputChannels, outputChannels, outputSide: side, conditionSize } = layer;
-  const x = joined(build, from, layer);
+  const x = withLeft(build, from, layer);
   const first = convolve(build, activated(build, x, inputChannels, "norm1"), {
     name: "conv1",
     inputs: inputChannels,

@@ -65,15 +65,19 @@ export function headAndLoss(
   }
 }
 
-/** norm_out, proj_out_1 of the condition, and proj_out_2 of diffusers' DiT. */
+/** norm_out, the factors of the condition, and a matrix: diffusers' DiT, PixArt, SD3 and Flux. */
 function imagePatches(
   build: LayerBuilder,
   x: Tensor,
-  { outputs }: HeadShape,
+  { outputs, table = false }: HeadShape,
   hidden: number,
 ): Tensor {
   const normed = normalized(build, x, hidden, { kind: "layer", bias: false, affine: false });
-  return build.linear(modulate(build, normed, { name: "proj_out_1", hidden, factors: 2 }), {
+  const factors = table ? 0 : 2;
+  if (table) {
+    build.tape.parameters.push(build.parameter("scale_shift_table", 2 * hidden, "vector"));
+  }
+  return build.linear(modulate(build, normed, { name: "proj_out_1", hidden, factors }), {
     name: "proj_out_2",
     inputs: hidden,
     outputs,

@@ -247,6 +247,22 @@ export class LayerBuilder {
     return made as Tensor;
   }
 
+  /** cat: one tensor with the elements of all. */
+  join(all: readonly Tensor[]): Tensor {
+    const [made] = this.tape.op({
+      name: "cat",
+      inputs: all,
+      makes: [
+        {
+          elements: all.reduce((sum, { elements }) => sum + elements, 0),
+          itemBytes: Math.max(...all.map(({ itemBytes }) => itemBytes)),
+        },
+      ],
+      pointwise: true,
+    });
+    return made as Tensor;
+  }
+
   /**
    * Sequence parallelism (Korthikanti et al. 2022, section 4.2.2): all tokens before a divided matrix, this rank's share
    * after it. Each is the identity without it.

@@ -1,10 +1,17 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
-import type { EmbeddingShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
+import type {
+  EmbeddingShape,
+  LayerShape,
+  ModelShape,
+  PatchLayer,
+  TowerShape,
+} from "../shape/model_shape.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
 import { headAndLoss } from "./head.js";
 import { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
+import { patchLayer } from "./patch_layers.js";
 import type { BlockRules } from "./rules.js";
 import { stateSpaceLayer } from "./state_space.js";
 import { transformerLayer } from "./transformer.js";
@@ -77,6 +84,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     x = { ...x, needsGradient: true };
   }
   x = build.scatter(x);
+  let prompt = promptRows(build, tower, place);
   if (!rules.training) {
     // Variables of the model's forward pass hold both until it ends; autograd keeps what it needs of them by itself.
     x.storage.held = true;
@@ -88,9 +96,16 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   const from = Math.floor((layers.length * stage.index) / stage.count);
   const to = Math.floor((layers.length * (stage.index + 1)) / stage.count);
   for (const [index, layer] of layers.slice(from, to).entries()) {
-    tape.beginUnit(`${tower.name}.${from + index}`, [x], true);
+    const inputs = prompt === null ? [x] : [x, prompt];
+    tape.beginUnit(`${tower.name}.${from + index}`, inputs, true);
     const input = rules.castsInputs ? build.cast(x, rules.computeBytes) : x;
-    const made = oneLayer(build, input, layer, { tower, place });
+    let made: Tensor;
+    if (layer.kind === "patches") {
+      const streams = { image: input, prompt: prompt ?? input };
+      ({ image: made, prompt } = patchLayer(build, streams, { layer, hidden: tower.hidden }));
+    } else {
+      made = oneLayer(build, input, layer, { tower, place });
+    }
     build.release(x);
     if (input !== x) {
       build.release(input);
@@ -129,10 +144,33 @@ function holdMasks(build: LayerBuilder, tower: TowerShape, positions: number): v
   }
 }
 
+/** The prompt's rows in the layers' width; null: the layers read none, or make them themselves. */
+function promptRows(
+  build: LayerBuilder,
+  { prompt, hidden }: TowerShape,
+  { stage }: TowerPlace,
+): Tensor | null {
+  const { tape, rules } = build;
+  if (prompt === undefined) {
+    return null;
+  }
+  const rows = rules.batch * prompt.positions;
+  const itemBytes = rules.autocast ? rules.weightBytes : rules.computeBytes;
+  if (stage.index > 0) {
+    return tape.input(rows * hidden, itemBytes, rules.training);
+  }
+  const linear = (x: Tensor, name: string, inputs: number): Tensor =>
+    build.linear(x, { name, inputs, outputs: hidden, bias: true, group: "other" });
+  const made = linear(tape.input(rows * prompt.width, itemBytes), "context", prompt.width);
+  return prompt.projection === "linear"
+    ? made
+    : linear(build.activation(made, "gelu"), "context_2", hidden);
+}
+
 function oneLayer(
   build: LayerBuilder,
   x: Tensor,
-  layer: LayerShape,
+  layer: Exclude<LayerShape, PatchLayer>,
   { tower, place }: { tower: TowerShape; place: TowerPlace },
 ): Tensor {
   build.tape.part = "residual";
@@ -187,6 +225,12 @@ function embed(
     tape.parameters.push(
       build.parameter(`${tower.name}.other`, tower.otherParameters, "matrix", 1),
     );
+  }
+  if (tower.buffer !== undefined) {
+    tape.parameters.push({
+      ...build.parameter(`${tower.name}.buffer`, tower.buffer, "buffer"),
+      trainable: false,
+    });
   }
   if (x === null) {
     const channels = firstChannels(tower);

@@ -2,7 +2,7 @@
 import type { Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
 
-/** `factors`: rows of `hidden` elements that one matrix computes from the condition. */
+/** `factors`: rows of `hidden` elements that one matrix computes from the condition; 0: it belongs to another norm. */
 export interface Modulation {
   readonly name: string;
   readonly hidden: number;
@@ -16,10 +16,13 @@ export function modulate(build: LayerBuilder, x: Tensor, { name, hidden, factors
     inputs: [x],
     makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
     saves: [x],
-    parameters: [
-      build.parameter(name, hidden * factors * hidden, "matrix", hidden),
-      build.parameter(`${name}.bias`, factors * hidden, "vector"),
-    ],
+    parameters:
+      factors === 0
+        ? []
+        : [
+            build.parameter(name, hidden * factors * hidden, "matrix", hidden),
+            build.parameter(`${name}.bias`, factors * hidden, "vector"),
+          ],
     pointwise: true,
   });
   return made as Tensor;

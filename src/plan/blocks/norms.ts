@@ -39,14 +39,18 @@ const NORMS = { rms: rmsNorm, layer: layerNorm, "layer-parts": layerNormOfParts 
  * As the libraries write it: x32 = x.float(); weight * (x32 * rsqrt(mean(x32²) + eps)).to(x.dtype). Gemma converts last:
  * ((1 + weight.float()) * x32 * rsqrt(...)).to(x.dtype).
  */
-function rmsNorm(build: LayerBuilder, norm: Normed, { wide: isWide = false }: NormShape): Tensor {
+function rmsNorm(
+  build: LayerBuilder,
+  norm: Normed,
+  { wide: isWide = false, keepsInput = false }: NormShape,
+): Tensor {
   const { x, width, weights } = norm;
   const wide = build.cast(x, FP32);
   const [normed] = build.tape.op({
     name: "rms_norm",
     inputs: [wide],
     makes: [{ elements: x.elements, itemBytes: FP32 }],
-    saves: [wide],
+    saves: keepsInput ? [wide, x] : [wide],
     extraSaved: [(x.elements / width) * FP32],
     backwardTemporary: x.elements * FP32,
     pointwise: true,

@@ -156,7 +156,8 @@ const LARGEST_DIFFERENCE = 0.1;
 /** Parameters that the weight files have and the shape does not are added to the last tower. */
 function corrected(model: ModelShape, source: string): ModelShape {
   const stored = model.weightFiles?.parameters ?? 0;
-  const planned = parameterCount(model);
+  const planned =
+    parameterCount(model) + model.towers.reduce((sum, { buffer = 0 }) => sum + buffer, 0);
   const missing = stored - planned;
   if (Math.abs(missing) <= SMALL_DIFFERENCE * stored) {
     return model;

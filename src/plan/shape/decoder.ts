@@ -2,7 +2,6 @@
 import type { ModelConfig } from "./config.js";
 import { type FamilyFacts, factsOf } from "./decoder_families.js";
 import { attentionOf, mlpOf, moeOf } from "./decoder_parts.js";
-import { NO_HEAD } from "./diffusion.js";
 import { labelsOf } from "./encoder.js";
 import type {
   EmbeddingShape,
@@ -12,6 +11,7 @@ import type {
   TowerShape,
   TransformerLayer,
 } from "./model_shape.js";
+import { NO_HEAD } from "./parts.js";
 
 /** What a decoder's reader returns: its tower and head. */
 export interface DecoderShape {

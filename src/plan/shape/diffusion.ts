@@ -1,31 +1,8 @@
-/** Diffusion models of diffusers: UNets, and DiT, a transformer over patches. */
+/** UNets of diffusers. */
 import { notAModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
-import { plainAttention, plainLayer } from "./encoder.js";
-import type {
-  ConvolutionLayer,
-  HeadShape,
-  LayerRun,
-  ModelShape,
-  TowerShape,
-} from "./model_shape.js";
-
-export const NO_HEAD: HeadShape = {
-  kind: "none",
-  outputs: 0,
-  tied: false,
-  bias: false,
-  transform: false,
-  softCap: false,
-};
-
-const EMPTY = {
-  embeddings: [],
-  embeddingNorm: null,
-  embeddingDropout: false,
-  stems: [],
-  finalNorm: null,
-} as const;
+import type { ConvolutionLayer, LayerRun, TowerShape } from "./model_shape.js";
+import { NO_TEXT } from "./parts.js";
 
 export function readUnet(config: ModelConfig): TowerShape {
   const channels = config.sizes("block_out_channels");
@@ -39,7 +16,7 @@ export function readUnet(config: ModelConfig): TowerShape {
     throw notAModel(config.source, "block_out_channels and down_block_types do not match");
   }
   return {
-    ...EMPTY,
+    ...NO_TEXT,
     name: "unet",
     hidden: channels[0] ?? 1,
     positions: 1,
@@ -180,44 +157,4 @@ class UnetLayers {
       },
     });
   }
-}
-
-/** DiT: patches of the latent image; each layer's norms are shifted and scaled by the condition. */
-export function readDiffusionTransformer(config: ModelConfig): Pick<ModelShape, "towers" | "head"> {
-  const heads = config.size("num_attention_heads");
-  const hidden = heads * config.size("attention_head_dim");
-  const patch = config.count(2, "patch_size") || 1;
-  const positions = Math.max(1, Math.floor(config.count(32, "sample_size") / patch)) ** 2;
-  const channels = config.count(4, "in_channels");
-  const layers = config.layers("num_layers");
-  if (config.text("norm_type") !== "ada_norm_zero" || config.has("cross_attention_dim")) {
-    throw notAModel(config.source, "a transformer over patches that is not DiT has no reader");
-  }
-  const tower: TowerShape = {
-    ...EMPTY,
-    name: "transformer",
-    hidden,
-    positions,
-    stems: [{ name: "patch_embedding", input: channels * patch ** 2, output: hidden, bias: true }],
-    layers: [
-      {
-        count: layers,
-        layer: plainLayer(plainAttention(heads, hidden), 4 * hidden, {
-          norm: { kind: "layer", bias: false, affine: false },
-          cross: null,
-          modulation: 6,
-          mlp: { width: 4 * hidden, gated: false, activation: "gelu", bias: true, fused: false },
-        }),
-      },
-    ],
-    // Each layer embeds the time step and the class by itself; one more class stands for none.
-    otherParameters:
-      layers *
-      (256 * hidden +
-        hidden * hidden +
-        2 * hidden +
-        (config.count(0, "num_embeds_ada_norm") + 1) * hidden),
-  };
-  const outputs = patch ** 2 * (config.count(0, "out_channels") || channels);
-  return { towers: [tower], head: { ...NO_HEAD, kind: "patches", outputs } };
 }

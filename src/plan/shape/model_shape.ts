@@ -32,6 +32,10 @@ export interface AttentionShape {
   readonly rotaryShare: number;
   /** Norms of the queries and the keys: of each head (Qwen 3, Gemma 3), of the whole row (OLMo 2), or none. */
   readonly queryKeyNorm: "none" | "head" | "row";
+  /** The library has no eager implementation: sdpa runs whatever is asked for (DiT, SD3 and Flux of diffusers). */
+  readonly alwaysFused?: boolean;
+  /** How norms of queries and keys are computed: one kernel (torch.nn.RMSNorm), or parts that keep the input, too. */
+  readonly normKernel?: "torch" | "diffusers";
   /** Norms of queries and keys are multiplied in fp32, as the layer's own (Gemma 3, OLMo 2). */
   readonly wideNorm?: boolean;
   /** Tokens that a position can see; 0: all before it. */
@@ -105,6 +109,8 @@ export interface NormShape {
   /** `layer-parts`: a layer norm that is not torch's, but one kernel for each operation, in fp32 (Cohere). */
   readonly kind: "rms" | "layer" | "layer-parts";
   readonly bias: boolean;
+  /** The factor multiplies the input itself, which is kept beside its fp32 copy (diffusers). */
+  readonly keepsInput?: boolean;
   /** Multiplied with the weights before it is converted back from fp32 (Gemma). */
   readonly wide?: boolean;
   /** False: without weights (OLMo 1, DiT). */
@@ -171,7 +177,25 @@ export interface UnetAttentionLayer {
   readonly contextSize: number;
 }
 
-export type LayerShape = TransformerLayer | StateSpaceLayer | ConvolutionLayer | UnetAttentionLayer;
+/** A layer over patches of an image beside rows of a prompt (PixArt, SD3, Flux). */
+export interface PatchLayer {
+  readonly kind: "patches";
+  /**
+   * `prompt`: patches attend to a prompt that stays as it is. `double`: both attend to each other, with matrices of their
+   * own; `last`: the same, without results for the prompt. `single`: both as one stream.
+   */
+  readonly streams: "prompt" | "double" | "last" | "single";
+  readonly attention: AttentionShape;
+  /** A second attention of the patches to themselves (SD 3.5). */
+  readonly dual: boolean;
+}
+
+export type LayerShape =
+  | TransformerLayer
+  | StateSpaceLayer
+  | ConvolutionLayer
+  | UnetAttentionLayer
+  | PatchLayer;
 
 export interface LayerRun {
   readonly count: number;
@@ -204,6 +228,14 @@ export interface TowerShape {
   readonly finalNorm: NormShape | null;
   /** Parameters that no layer describes (projections, poolers); small. */
   readonly otherParameters: number;
+  /** Elements that lie with the weights without being parameters (SD3's table of positions). */
+  readonly buffer?: number;
+  /** An encoded prompt, of which one matrix (`linear`) or two make rows of the layers' width. */
+  readonly prompt?: {
+    readonly positions: number;
+    readonly width: number;
+    readonly projection: "linear" | "mlp";
+  };
 }
 
 export interface HeadShape {
@@ -218,6 +250,8 @@ export interface HeadShape {
   readonly bias: boolean;
   /** Dense layer, activation and norm before the logits (BERT). */
   readonly transform: boolean;
+  /** Of `patches`: the factors are a table, and no matrix computes them (PixArt). */
+  readonly table?: boolean;
   /** Outputs of that dense layer where they differ from its inputs (ELECTRA). */
   readonly transformWidth?: number;
   /** Logits pass through tanh (Gemma 2). */

@@ -3,11 +3,13 @@ import { noReader, notAModel } from "../../model/errors/plan_errors.js";
 import { type JsonObject, ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import { factsOf } from "./decoder_families.js";
-import { NO_HEAD, readDiffusionTransformer, readUnet } from "./diffusion.js";
+import { readUnet } from "./diffusion.js";
 import { ENCODER_FAMILIES, readEncoder } from "./encoder.js";
 import { IMAGE_AND_TEXT_FAMILIES, readImageAndText } from "./image_and_text.js";
 import type { HeadShape, ModelShape, TowerShape } from "./model_shape.js";
 import { filledAs } from "./nested_defaults.js";
+import { NO_HEAD } from "./parts.js";
+import { PATCH_READERS } from "./patch_models.js";
 import { readSequenceToSequence, SEQUENCE_FAMILIES } from "./sequence_to_sequence.js";
 import {
   readBamba,
@@ -108,11 +110,7 @@ function diffusionReader(kind: string): Reader | null {
   if (/^UNet2D/.test(kind)) {
     return (config) => ({ towers: [readUnet(config)], head: NO_HEAD });
   }
-  // The first checkpoints of DiT have the name of the class that diffusers had for all transformers over patches.
-  if (/^(?:DiT)?Transformer2DModel$/.test(kind)) {
-    return readDiffusionTransformer;
-  }
-  return null;
+  return Object.hasOwn(PATCH_READERS, kind) ? (PATCH_READERS[kind] ?? null) : null;
 }
 
 /** Whether it describes a part beside its text (images, audio, a codec), which only a reader of its own can plan. */
@@ -131,7 +129,10 @@ function hasOtherParts({ values }: ModelConfig): boolean {
 function readText(config: ModelConfig): Read {
   const { family } = config;
   if (config.text("_class_name") !== "" && family === "") {
-    throw noReader(config.source, `_class_name "${config.text("_class_name")}" has no reader`);
+    throw noReader(
+      config.source,
+      `_class_name "${config.text("_class_name")}" has no reader; of diffusers, UNet2DModel, UNet2DConditionModel and ${Object.keys(PATCH_READERS).join(", ")} have one`,
+    );
   }
   const text = config.part("text_config");
   const isKnown = factsOf(family) !== null;

@@ -2,7 +2,6 @@
 import { notAModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder_parts.js";
-import { NO_HEAD } from "./diffusion.js";
 import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
 import type {
   Activation,
@@ -12,6 +11,7 @@ import type {
   TowerShape,
 } from "./model_shape.js";
 import { filledAs } from "./nested_defaults.js";
+import { NO_HEAD } from "./parts.js";
 
 export const VISION_FAMILIES: readonly string[] = [
   "vit",

@@ -66,12 +66,16 @@ class Simulation {
   readonly #tape: Tape;
   readonly #rules: SimulationRules;
   readonly #trace: AllocationTrace | undefined;
-  /** How many operations that have not run backwards yet keep a storage. */
-  readonly #keepers = new Map<Storage, number>();
+  /** How many operations that have not run backwards yet keep a storage, by its id. */
+  readonly #keepers: number[];
   readonly #saved = new Map<TapePart, Bytes>();
   readonly #gradientOf = new Map<Storage, { readonly bytes: Bytes }>();
-  readonly #lastUse: Map<Storage, number>;
+  readonly #uses: Uses;
   readonly #heldOnly = new Set<Storage>();
+  /** Results of the unit that runs forward, until their last use. */
+  readonly #live = new Set<Storage>();
+  /** Of live results that are kept, too: they count once. */
+  #twice = 0;
   #savedBytes = 0;
   #working = 0;
   #gradients = 0;
@@ -86,7 +90,8 @@ class Simulation {
     this.#tape = tape;
     this.#rules = rules;
     this.#trace = trace;
-    this.#lastUse = lastUses(tape.operations);
+    this.#uses = usesOf(tape.operations);
+    this.#keepers = new Array(this.#uses.last.length).fill(0);
     this.#gradients = rules.gradientsStay ? this.#allGradients() : 0;
     if (rules.gradientsStay) {
       for (const parameter of tape.parameters) {
@@ -209,21 +214,13 @@ class Simulation {
   }
 
   #runForward(unit: Unit, savedBy: (op: Operation) => readonly Storage[], pass: string): void {
-    const live = new Map<Storage, number>();
-    const enter = (storage: Storage, index: number): void => {
-      if (!live.has(storage)) {
-        live.set(storage, this.#lastUse.get(storage) ?? index);
-        this.#working += storage.bytes;
-        this.#trace?.hold(storage, storage.bytes);
-      }
-    };
     for (const storage of unit.inputs) {
-      enter(storage, unit.firstOperation);
+      this.#enter(storage);
     }
-    for (const [offset, op] of this.#operationsOf(unit).entries()) {
-      const index = unit.firstOperation + offset;
+    let index = unit.firstOperation;
+    for (const op of this.#operationsOf(unit)) {
       for (const { storage } of op.outputs) {
-        enter(storage, index);
+        this.#enter(storage);
         if (storage.held && pass === "forward pass") {
           this.#keep(storage);
           this.#heldOnly.add(storage);
@@ -233,40 +230,60 @@ class Simulation {
         this.#keep(storage);
         this.#heldOnly.delete(storage);
       }
-      // What is saved and still in use counts once.
-      let twice = 0;
-      for (const storage of live.keys()) {
-        twice += (this.#keepers.get(storage) ?? 0) > 0 ? storage.bytes : 0;
-      }
-      this.#note(op.part === "head and loss" ? "loss" : pass, op.forwardTemporary - twice);
+      this.#note(op.part === "head and loss" ? "loss" : pass, op.forwardTemporary - this.#twice);
       this.#trace?.pass(op.forwardTemporary);
-      for (const [storage, last] of live) {
-        if (last <= index) {
-          live.delete(storage);
-          this.#working -= storage.bytes;
-          this.#trace?.drop(storage);
+      if (index === unit.firstOperation) {
+        for (const storage of unit.inputs) {
+          if ((this.#uses.last[storage.id] ?? 0) < index) {
+            this.#leave(storage);
+          }
         }
       }
+      for (const storage of this.#uses.ending[index] ?? []) {
+        this.#leave(storage);
+      }
+      index += 1;
     }
-    for (const storage of live.keys()) {
+    for (const storage of [...this.#live]) {
+      this.#leave(storage);
+    }
+  }
+
+  #enter(storage: Storage): void {
+    if (!this.#live.has(storage)) {
+      this.#live.add(storage);
+      this.#working += storage.bytes;
+      this.#twice += this.#isKept(storage) ? storage.bytes : 0;
+      this.#trace?.hold(storage, storage.bytes);
+    }
+  }
+
+  #leave(storage: Storage): void {
+    if (this.#live.delete(storage)) {
       this.#working -= storage.bytes;
+      this.#twice -= this.#isKept(storage) ? storage.bytes : 0;
       this.#trace?.drop(storage);
     }
   }
 
+  #isKept({ id }: Storage): boolean {
+    return (this.#keepers[id] ?? 0) > 0;
+  }
+
   #keep(storage: Storage): void {
-    const keepers = this.#keepers.get(storage) ?? 0;
-    this.#keepers.set(storage, keepers + 1);
+    const keepers = this.#keepers[storage.id] ?? 0;
+    this.#keepers[storage.id] = keepers + 1;
     if (keepers === 0) {
       this.#trace?.hold(storage, storage.bytes);
       this.#savedBytes += storage.bytes;
+      this.#twice += this.#live.has(storage) ? storage.bytes : 0;
       this.#saved.set(storage.part, (this.#saved.get(storage.part) ?? 0) + storage.bytes);
     }
   }
 
   #release(storage: Storage): void {
-    const keepers = (this.#keepers.get(storage) ?? 0) - 1;
-    this.#keepers.set(storage, Math.max(0, keepers));
+    const keepers = (this.#keepers[storage.id] ?? 0) - 1;
+    this.#keepers[storage.id] = Math.max(0, keepers);
     if (keepers === 0) {
       this.#trace?.drop(storage);
       this.#savedBytes -= storage.bytes;
@@ -390,12 +407,24 @@ class Simulation {
   }
 }
 
-function lastUses(operations: readonly Operation[]): Map<Storage, number> {
-  const last = new Map<Storage, number>();
-  for (const [index, op] of operations.entries()) {
-    for (const { storage } of [...op.inputs, ...op.outputs]) {
-      last.set(storage, index);
+interface Uses {
+  /** Index of the last operation that reads or makes a storage, by the storage's id. */
+  readonly last: readonly number[];
+  /** The storages whose last use an operation is, by its index. */
+  readonly ending: readonly (readonly Storage[] | undefined)[];
+}
+
+function usesOf(operations: readonly Operation[]): Uses {
+  const last: number[] = [];
+  const ending: Storage[][] = [];
+  for (let index = operations.length - 1; index >= 0; index--) {
+    const { inputs, outputs } = operations[index] as Operation;
+    for (const { storage } of [...inputs, ...outputs]) {
+      if (last[storage.id] === undefined) {
+        last[storage.id] = index;
+        ending[index] = [...(ending[index] ?? []), storage];
+      }
     }
   }
-  return last;
+  return { last, ending };
 }

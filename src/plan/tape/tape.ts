@@ -48,7 +48,8 @@ export interface Parameter {
   readonly trainable: boolean;
   /** Belongs to a quantized matrix. */
   readonly quantized: boolean;
-  readonly role: "matrix" | "vector" | "embedding" | "adapter" | "expert";
+  /** `buffer`: lies with the weights, but is no parameter. */
+  readonly role: "matrix" | "vector" | "embedding" | "adapter" | "expert" | "buffer";
   /** Rows and columns of a matrix, which factored optimizers and sharding need. */
   readonly rows: number;
   readonly unit: number;

@@ -17,8 +17,12 @@ export interface TrainingPlan {
   readonly parts: PlanPartJson[];
 }
 
-export function planTraining(model: ModelShape, options: TrainOptions): TrainingPlan {
-  const peak = trainingPeak(model, options);
+/** @param peak of the same job, if it is known */
+export function planTraining(
+  model: ModelShape,
+  options: TrainOptions,
+  peak = trainingPeak(model, options),
+): TrainingPlan {
   return { peak, parts: trainingParts(peak, options, { model, gaps: gapsOf(peak, options) }) };
 }
 

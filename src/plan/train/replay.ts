@@ -70,15 +70,15 @@ function replayStep(
   allocator: CachingAllocator,
   { events, bytes, streams }: AllocationTrace,
 ): Iterable<Block> {
-  const live = new Map<number, Block>();
+  const live: (Block | undefined)[] = new Array(bytes.length).fill(undefined);
   for (const event of events) {
     const id = Math.abs(event) - 1;
     if (event > 0) {
-      live.set(id, allocator.allocate(bytes[id] as Bytes, streams[id]));
+      live[id] = allocator.allocate(bytes[id] as Bytes, streams[id]);
     } else {
-      allocator.free(live.get(id) as Block);
-      live.delete(id);
+      allocator.free(live[id] as Block);
+      live[id] = undefined;
     }
   }
-  return live.values();
+  return live.filter((block) => block !== undefined);
 }
