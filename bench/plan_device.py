@@ -150,7 +150,7 @@ def with_adapters(model, options):
     wanted = options.lora_targets or usual
     names = {"all": "all-linear", "attention": ["q_proj", "k_proj", "v_proj", "o_proj"]}
     if is_diffusion(model):
-        names["attention"] = ["to_q", "to_k", "to_v", "to_out.0"]
+        names["attention"] = ["to_q", "to_k", "to_v", "to_out.0", "add_q_proj", "add_k_proj", "add_v_proj", "to_add_out"]
     targets = names.get(wanted) or wanted.split(",")
     if is_diffusion(model):
         return with_diffusion_adapters(model, LoraConfig(r=options.lora_rank, lora_alpha=options.lora_rank, target_modules=targets))

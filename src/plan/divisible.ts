@@ -64,7 +64,11 @@ const LOW = ".lora_A";
  * As PEFT: an error if no layer has one of the names. @returns the names that no layer has
  * @throws TidemarkError TM-E002
  */
-export function requireTargets(tape: Tape, { method, adapterTargets }: TrainOptions): string[] {
+export function requireTargets(
+  tape: Tape,
+  { method, adapterTargets }: TrainOptions,
+  family: string,
+): string[] {
   if (method === "full" || typeof adapterTargets === "string") {
     return [];
   }
@@ -72,7 +76,7 @@ export function requireTargets(tape: Tape, { method, adapterTargets }: TrainOpti
     .filter(({ name }) => name.endsWith(LOW))
     .map(({ name }) => name.slice(0, -LOW.length));
   const unknown = adapterTargets.filter(
-    (target) => !adapters.some((name) => matchesTarget(target, name)),
+    (target) => !adapters.some((name) => matchesTarget(target, name, family)),
   );
   if (unknown.length === adapterTargets.length) {
     const layers = tape.parameters

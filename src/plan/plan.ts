@@ -59,7 +59,7 @@ interface ModePlan {
 
 function trainingPlan(model: ModelShape, options: TrainOptions): ModePlan {
   const { peak, parts } = planTraining(model, options);
-  const unknown = requireTargets(peak.tape, options);
+  const unknown = requireTargets(peak.tape, options, model.family);
   const plan = finished(
     {
       schema: "tidemark.plan/1",

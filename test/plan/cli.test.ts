@@ -1,6 +1,7 @@
 /** `tidemark plan` as users run it: text, JSON, comparisons, the page, and what it refuses. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import { pickle } from "../gpu/pickle_writer.mjs";
@@ -167,6 +168,27 @@ describe("weight files", () => {
   });
 });
 
+/**
+ * A small Llama that the PyPI package gguf 0.19 wrote, with a tokenizer and in the types of llama.cpp's Q4_K_M: Q4_K, of
+ * half of the value and down projections and the head Q6_K, norms F32.
+ */
+test("a Q4_K_M file with a type for each tensor", async () => {
+  const path = join(folder, "q4_k_m.gguf");
+  writeFileSync(path, gunzipSync(readFileSync(join(repository, "test/data/plan/q4_k_m.gguf.gz"))));
+  const served = await planned("q4_k_m.gguf", "--serve", "--context", "4096");
+  expect(served.model).toMatchObject({ family: "llama", known: true, layers: 4, kvHeads: 2 });
+  expect(served.model.parameters).toBe(2_515_200);
+  expect(served.limits).toEqual([]);
+  const bytes = (plan: PlanJson, part: string) =>
+    plan.parts.find((each) => each.part === part)?.bytes;
+  expect(bytes(served, "weights")).toBe(1_527_000);
+  // 2 x 4 layers x 2 heads x 64 x 2 B for each of 4096 tokens.
+  expect(bytes(served, "kv cache")).toBe(8 * 2 * 64 * 2 * 4096);
+  const trained = await planned("q4_k_m.gguf", "--method", "lora");
+  expect(bytes(trained, "weights")).toBe(2 * 2_515_200);
+  expect(trained.limits.join()).toMatch(/converts the quantized tensors of a GGUF file/);
+});
+
 /** Version 3, with the metadata of a Llama of two layers and its embedding. */
 function gguf(): Buffer {
   const u32 = (value: number) => {
@@ -330,4 +352,16 @@ test("-o writes a page that holds the model", async () => {
   expect(status).toBe(0);
   expect(stdout).toMatch(/^plan\.html/);
   expect(readFileSync(join(folder, "plan.html"), "utf8")).toContain("tidemark-document");
+});
+
+test("--quiet keeps the cautions, without which the figures would be misread", async () => {
+  const words = ["gpt2", "--seq", "4096"];
+  const [quiet, full] = await Promise.all([plan(...words, "--quiet"), plan(...words)]);
+  const caution = /^ {2}caution: --seq 4096 is longer than the 1024 positions that/m;
+  expect([quiet.stdout, full.stdout]).toEqual([
+    expect.stringMatching(caution),
+    expect.stringMatching(caution),
+  ]);
+  expect(full.stdout).toMatch(/^ {2}assumed: weights and matrix products in fp32/m);
+  expect(quiet.stdout).not.toMatch(/assumed:|host memory of each process/);
 });

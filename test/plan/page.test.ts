@@ -1,14 +1,20 @@
 /** The page of a plan in a real browser: the sliders make plans in the page. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Browser } from "playwright-core";
+import { Command } from "commander";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeReport } from "../../src/cli/files/report_page.js";
+import { withPlanOptions } from "../../src/cli/options/plan_options.js";
+import { planDocument, planPage } from "../../src/inspect/index.js";
+import { formatBytes, formatExactCount } from "../../src/model/base/numbers.js";
+import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import type { PlanPageDocument } from "../../src/plan/page_document.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
+import { requestOf } from "../../src/plan/words.js";
 import { launchBrowser } from "../browser.js";
 import { repository } from "../run.js";
 
@@ -68,4 +74,151 @@ test("bars, sliders and the table of GPUs", async () => {
     .poll(() => page.locator(".plan-fits tbody tr").count(), { timeout: 100_000 })
     .toBeGreaterThan(15);
   expect(faults).toEqual([]);
+});
+
+const MODELS = JSON.parse(
+  readFileSync(join(repository, "test/data/plan/models.json"), "utf8"),
+) as Record<string, { config: object }>;
+
+/** What `tidemark plan MODEL WORDS` computes, and with `--json` prints. */
+function planned(name: string, words: string, withFitTable = false) {
+  const path = join(folder, `${name}.json`);
+  writeFileSync(path, JSON.stringify(MODELS[name]?.config));
+  const command = new Command().exitOverride();
+  withPlanOptions(command);
+  command.parse(words.split(" "), { from: "user" });
+  return planDocument(path, requestOf(command.opts()), { withFitTable, configs: [] });
+}
+
+/** The figures of the page as text, each by its place. */
+async function shown(page: Page) {
+  const texts = (selector: string) => page.locator(selector).allTextContents();
+  return {
+    figures: (await texts(".figure .value")).slice(0, 4),
+    intervals: (await texts(".figure .note")).slice(0, 3),
+    parts: await texts("[aria-label=Parts] tbody tr > :nth-child(-n+2)"),
+    formulas: await texts("[aria-label=Parts] tbody td:nth-child(5)"),
+    savings: await texts("[aria-label=Savings] tbody code"),
+    saved: await texts("[aria-label=Savings] tbody td:nth-child(2)"),
+    cautions: await texts(".plan-caution"),
+    limits: await texts(".plan-notes b"),
+  };
+}
+
+function expected({ memory, fits, parts, savings, limits, serving }: PlanJson) {
+  const figures = [memory.allocated, memory.reserved, memory.device];
+  return {
+    figures: [
+      ...figures.map(({ bytes }) => formatBytes(bytes)),
+      fits.fits ? "fits" : "does not fit",
+    ],
+    intervals: figures.map(({ low, high }) => `${formatBytes(low)} to ${formatBytes(high)}`),
+    parts: parts.flatMap(({ part, bytes, where }) => [
+      part === "communication" && where === "device" ? "nccl" : part,
+      formatBytes(bytes),
+    ]),
+    formulas: parts.map(({ formula }) => formula),
+    savings: savings.flatMap(({ change, program }) => [change, program]),
+    saved: savings.map(({ bytes, addedTokens }) =>
+      addedTokens === undefined ? formatBytes(bytes) : expect.stringContaining("tokens of cache"),
+    ),
+    cautions: [...limits],
+    limits: [
+      fits.maxBatch,
+      fits.maxSequence,
+      ...(serving === undefined || serving.kvBytesPerToken === 0 ? [] : [serving.kvTokens]),
+    ].map((count) => formatExactCount(count)),
+  };
+}
+
+/** Moves a slider to a value that is one of its stops. */
+async function slide(page: Page, name: string, value: number): Promise<void> {
+  const slider = page.getByLabel(name, { exact: true });
+  const current = async () => Number(await slider.getAttribute("aria-valuetext"));
+  const rises = (await current()) < value;
+  for (let before = await current(); before !== value; before = await current()) {
+    await slider.press(rises ? "ArrowRight" : "ArrowLeft");
+    await expect.poll(current).not.toBe(before);
+  }
+}
+
+type Move = (page: Page) => Promise<unknown>;
+const CASES: readonly [model: string, words: string, after: string, move: Move][] = [
+  [
+    "bert-base",
+    "--method lora --batch 16 --seq 512 --gpu a100-80gb",
+    "--method qlora --batch 64 --seq 256 --gpu a100-80gb --optimizer paged-adamw8bit",
+    async (page) => {
+      await page.getByLabel("Method").selectOption("qlora");
+      await slide(page, "Batch", 64);
+      await slide(page, "Sequence length", 256);
+      await page.getByLabel("Optimizer").selectOption("paged-adamw8bit");
+    },
+  ],
+  [
+    "gpt2",
+    "--seq 4096 --dtype bf16 --attention eager --optimizer lion",
+    "--seq 1024 --dtype bf16 --attention flash --optimizer lion --fsdp 4",
+    async (page) => {
+      await slide(page, "Sequence length", 1024);
+      await page.getByLabel("Attention").selectOption("flash");
+      await slide(page, "FSDP devices", 4);
+    },
+  ],
+  [
+    "qwen2.5-7b",
+    "--serve --engine vllm --gpu h100 --context 8k --concurrency 16",
+    "--serve --engine vllm --gpu l40s --context 2k --concurrency 16 --tp 2 --kv-dtype fp8",
+    async (page) => {
+      await page.getByLabel("GPU").selectOption("L40S");
+      await slide(page, "Context", 2048);
+      await slide(page, "Tensor parallelism", 2);
+      await page.getByLabel("Cache").selectOption("fp8");
+    },
+  ],
+  [
+    "deepseek-v3",
+    "--serve --engine sglang --tp 8 --gpu h200 --quantize fp8",
+    "--serve --engine sglang --tp 8 --gpu h200 --quantize fp8 --concurrency 4",
+    (page) => slide(page, "Sequences at once", 4),
+  ],
+];
+
+test.each(CASES)(
+  "the page shows the figures of %s %s, and of %s",
+  async (name, words, after, move) => {
+    const first = planned(name, words);
+    const path = join(folder, `${name}.html`);
+    await writeReport(planPage(first), path, async () => undefined, join(folder, "web/index.html"));
+    const page = await browser.newPage();
+    await page.goto(pathToFileURL(path).href);
+    expect(await shown(page)).toEqual(expected(first.plan));
+    await move(page);
+    const { plan } = planned(name, after);
+    await expect.poll(() => shown(page)).toEqual(expected(plan));
+    await page.close();
+  },
+);
+
+test("the table of GPUs is that of --fit", async () => {
+  const { plan, ...first } = planned("bert-base", "--batch 2", true);
+  const path = join(folder, "fit.html");
+  await writeReport(
+    planPage({ plan, ...first }),
+    path,
+    async () => undefined,
+    join(folder, "web/index.html"),
+  );
+  const page = await browser.newPage();
+  await page.goto(pathToFileURL(path).href);
+  const rows = plan.fitTable ?? [];
+  const cells = page.locator(".plan-fits td");
+  await expect.poll(() => cells.count(), { timeout: 100_000 }).toBe(rows.length);
+  expect(await cells.allTextContents()).toEqual(
+    rows.map(({ maxBatch }) => (maxBatch === 0 ? "–" : formatExactCount(maxBatch))),
+  );
+  expect(
+    await cells.evaluateAll((all) => all.map((cell) => cell.className.includes("yes"))),
+  ).toEqual(rows.map(({ fits }) => fits));
+  await page.close();
 });

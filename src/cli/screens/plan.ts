@@ -15,6 +15,7 @@ const FORMULA_COLUMNS = 90;
 
 export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void {
   printHead(screen, plan);
+  printCautions(screen, plan);
   printParts(screen, plan);
   if (plan.serving !== undefined) {
     printServing(screen, plan.serving);
@@ -24,7 +25,7 @@ export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void 
   printFitTable(screen, plan);
   printSavings(screen, plan);
   if (!quiet) {
-    printRemarks(screen, plan);
+    printAssumptions(screen, plan);
   }
 }
 
@@ -203,10 +204,21 @@ function printComparison(screen: Screen, { comparison }: PlanJson): void {
   screen.line();
 }
 
-function printRemarks(screen: Screen, { assumptions, limits, host }: PlanJson): void {
+/** Without them the figures would be misread, so `--quiet` prints them, too. */
+function printCautions(screen: Screen, { limits }: PlanJson): void {
+  for (const limit of limits) {
+    for (const line of screen.wrap(`caution: ${oneLine(limit, 600)}`, 2)) {
+      screen.line(`  ${line}`);
+    }
+  }
+  if (limits.length > 0) {
+    screen.line();
+  }
+}
+
+function printAssumptions(screen: Screen, { assumptions, host }: PlanJson): void {
   const said = [
     `assumed: ${assumptions.join("; ")}`,
-    ...limits,
     ...(host.length > 0
       ? [
           `host memory of each process: ${host.map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`).join(", ")}`,

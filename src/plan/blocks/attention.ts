@@ -48,7 +48,7 @@ interface AttentionPlace {
 }
 
 export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace): Tensor {
-  const { shape, hidden } = place;
+  const { shape } = place;
   const isVision = isFusedVision(place);
   const before = build.tape.part;
   build.tape.part = "attention";

@@ -129,7 +129,7 @@ export class LayerBuilder {
     }
     return targets === "attention"
       ? group === "attention" && !VISION_NAMES.has(name)
-      : targets.some((target) => matchesTarget(target, name));
+      : targets.some((target) => matchesTarget(target, name, this.rules.adapter?.family ?? ""));
   }
 
   #withAdapter(

@@ -8,6 +8,8 @@ export interface AdapterRules {
   readonly rank: number;
   /** Which matrices get an adapter: those of attention, all linear layers, or named ones (`q_proj`). */
   readonly targets: "attention" | "all" | readonly string[];
+  /** Of the model: it decides what the targets' names mean. */
+  readonly family: string;
   readonly itemBytes: number;
   readonly dropout: boolean;
   /**

@@ -53,6 +53,7 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
       : {
           rank: options.adapterRank,
           targets: options.adapterTargets,
+          family: model.family,
           itemBytes: readsFp32Adapters ? 4 : computeBytes,
           dropout: options.adapterDropout,
           copiesInput: computeBytes < 4 && readsFp32Adapters,

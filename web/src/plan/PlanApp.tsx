@@ -8,7 +8,7 @@ import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
-import { formatBytes, formatCount } from "../format/numbers.js";
+import { formatBytes, formatCount, formatExactCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { FitTable } from "./FitTable.js";
 import { PartBars } from "./PartBars.js";
@@ -50,6 +50,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
         )}
         {made.plan !== undefined ? (
           <>
+            <Notes plan={made.plan} />
             <PartBars plan={made.plan} />
             <SavingsTable plan={made.plan} />
           </>
@@ -127,6 +128,38 @@ function billions(parameters: number): string {
   return parameters >= 1e9
     ? `${(parameters / 1e9).toPrecision(3)} billion`
     : `${(parameters / 1e6).toPrecision(3)} million`;
+}
+
+/** What the command line prints below the figures: cautions, the cache, the assumptions. */
+function Notes({ plan: { limits, assumptions, serving, fits, mode, host } }: { plan: PlanJson }) {
+  return (
+    <section className="panel plan-notes" aria-label="Notes">
+      {limits.map((limit) => (
+        <p key={limit} className="plan-caution">
+          {limit}
+        </p>
+      ))}
+      <p>
+        Largest {mode === "train" ? "batch" : "number of sequences"} at this length:{" "}
+        <b>{formatExactCount(fits.maxBatch)}</b>; longest length{" "}
+        {mode === "train" ? "at this batch" : "at this number of sequences"}:{" "}
+        <b>{formatExactCount(fits.maxSequence)}</b> tokens
+      </p>
+      {serving !== undefined && serving.kvBytesPerToken > 0 && (
+        <p>
+          Cache: {formatBytes(serving.kvBytesPerToken)} per token, room for{" "}
+          <b>{formatExactCount(serving.kvTokens)}</b> tokens
+        </p>
+      )}
+      <p>Assumed: {assumptions.join("; ")}</p>
+      {host.length > 0 && (
+        <p>
+          Host memory of each process:{" "}
+          {host.map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`).join(", ")}
+        </p>
+      )}
+    </section>
+  );
 }
 
 function Figures({ plan }: { plan: PlanJson }) {
