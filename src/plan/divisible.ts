@@ -11,6 +11,12 @@ import type { Tape } from "./tape/tape.js";
 export function requireDivisible(model: ModelShape, options: PlanOptions): void {
   const { tensor, pipeline, expert } = options.mode === "train" ? options.parallelism : options;
   const layers = model.towers.flatMap((tower) => tower.layers);
+  if (options.mode === "serve" && layers.some(({ layer }) => layer.kind === "tensors")) {
+    throw cannotDivide(
+      "a model that is planned by its tensors has no known cache of keys and values",
+      "plan it with --train, or leave --serve out",
+    );
+  }
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);
   }
@@ -33,6 +39,12 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
 }
 
 function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
+  if (layer.kind === "tensors" && tensor > 1) {
+    throw cannotDivide(
+      "a model that is planned by its tensors has no known heads to divide",
+      "leave --tp out",
+    );
+  }
   if (layer.kind !== "transformer" && layer.kind !== "patches") {
     return;
   }

@@ -18,6 +18,7 @@ let folder: string;
 beforeAll(() => {
   folder = scratch();
   mkdirSync(join(folder, "no-model"));
+  writeFileSync(join(folder, "aura.json"), '{"_class_name": "AuraFlowTransformer2DModel"}');
   for (const [name, { config }] of Object.entries(MODELS)) {
     mkdirSync(join(folder, name));
     writeFileSync(join(folder, name, "config.json"), JSON.stringify(config));
@@ -137,6 +138,57 @@ describe("weight files", () => {
     const stored = Object.values(tensors(3)).reduce((sum, [a = 1, b = 1]) => sum + a * b, 0);
     expect(Math.abs(model.parameters / stored - 1)).toBeLessThan(0.004);
     expect(limits.join()).toMatch(/no config\.json/);
+  });
+
+  test("a family without a reader is planned by its tensors, with a wider interval", async () => {
+    mkdirSync(join(folder, "odd"));
+    const odd = {
+      "emb.weight": [500, 128],
+      "blocks.0.time_mix.key.weight": [128, 128],
+      "blocks.0.channel_mix.up.weight": [384, 128],
+      "blocks.0.channel_mix.down.weight": [128, 384],
+      "blocks.0.ln.weight": [128],
+      "blocks.1.experts.0.w1.weight": [256, 128],
+      "blocks.1.experts.1.w1.weight": [256, 128],
+    };
+    const elements = (shapes: Record<string, number[]>): number =>
+      Object.values(shapes).reduce((sum, shape) => sum + shape.reduce((a, b) => a * b, 1), 0);
+    safetensors(join(folder, "odd", "model.safetensors"), odd);
+    writeFileSync(join(folder, "odd", "config.json"), '{"model_type": "odd_one"}');
+    const { model, limits, parts, perDeviceBytes, low } = await planned("odd", "--seq", "64");
+    expect(model).toMatchObject({ family: "odd_one", known: false, layers: 2, hidden: 128 });
+    expect(model.parameters).toBe(elements(odd));
+    expect(parts.find(({ part }) => part === "weights")?.bytes).toBe(2 * elements(odd));
+    expect(low / perDeviceBytes).toBeLessThan(0.76);
+    expect(limits).toEqual([
+      expect.stringMatching(/"odd_one" has no reader for these weights; planned by its tensors/),
+    ]);
+    expect((await plan("odd", "--serve")).stderr).toMatch(/TM-E086 .*no known cache/);
+    expect((await plan("odd", "--tp", "2")).stderr).toMatch(/TM-E086 .*no known heads/);
+    safetensors(join(folder, "odd", "model.safetensors"), {
+      "stages.0.conv.weight": [64, 3, 7, 7],
+    });
+    expect((await plan("odd")).stderr).toMatch(/TM-E085 [^\n]+ has no reader[^\n]+\n$/);
+  });
+
+  test("copies of tied matrices and layers that libraries leave out do not count", async () => {
+    mkdirSync(join(folder, "more"));
+    const { "lm_head.weight": head = [], ...own } = tensors(3);
+    const config = {
+      model_type: "llama",
+      hidden_size: hidden,
+      intermediate_size: 512,
+      num_hidden_layers: 2,
+      num_attention_heads: 4,
+      num_key_value_heads: 2,
+      vocab_size: 1000,
+      tie_word_embeddings: true,
+    };
+    writeFileSync(join(folder, "more", "config.json"), JSON.stringify(config));
+    safetensors(join(folder, "more", "model.safetensors"), { ...own, "lm_head.weight": head });
+    safetensors(join(folder, "more", "model.fp16.safetensors"), own);
+    const { model, limits } = await planned("more");
+    expect([model.known, limits]).toEqual([true, []]);
   });
 
   test.each([
@@ -320,6 +372,10 @@ describe("a mistake gives one line", () => {
     [
       ["gpt2", "--serve", "--check", "x.log"],
       /--check reads the log of vLLM; add --serve --engine vllm/,
+    ],
+    [
+      ["aura.json"],
+      /TM-E085 .*has no reader.*; of diffusers, UNet2DModel, .* SD3 and Flux are read; put/,
     ],
     [["gpt2", "--tp", "5"], /TM-E086 12 heads cannot be divided over --tp 5/],
     [["gpt2", "--batch", "0"], /a whole number from 1/],

@@ -18,13 +18,17 @@ export function notAModel(source: string, detail: string): TidemarkError {
 }
 
 /** A family whose layers no reader knows, without weight files that show them: the same id. */
-export function noReader(source: string, what: string): TidemarkError {
+export function noReader(
+  source: string,
+  what: string,
+  next = "for a model built like a known one, set model_type to that family, such as llama, in a copy of the file",
+): TidemarkError {
   return new TidemarkError(
     "TM-E085",
     2,
     `${oneLine(source)}: ${oneLine(what, 200)}`,
     "a plan of other layers would be wrong",
-    "for a model built like a known one, set model_type to that family, such as llama, in a copy of the file",
+    next,
   );
 }
 

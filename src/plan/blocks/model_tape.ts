@@ -14,6 +14,7 @@ import { normalized } from "./norms.js";
 import { patchLayer } from "./patch_layers.js";
 import type { BlockRules } from "./rules.js";
 import { stateSpaceLayer } from "./state_space.js";
+import { tensorLayer } from "./tensor_layer.js";
 import { transformerLayer } from "./transformer.js";
 
 /** Part of the layers, for pipeline parallelism: stage `index` of `count`. */
@@ -189,6 +190,8 @@ function oneLayer(
       return stateSpaceLayer(build, x, tower.hidden, layer);
     case "convolution":
       return convolutionLayer(build, x, layer);
+    case "tensors":
+      return tensorLayer(build, x, layer, tower.hidden);
     case "unet-attention":
       return unetAttentionLayer(build, x, layer, place.prompt);
   }

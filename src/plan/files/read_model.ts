@@ -1,17 +1,19 @@
 /** A model's folder, or one file of it, as a shape. Nothing is downloaded, and weights are not read: headers alone. */
 import { readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { fileUnusable } from "../../model/errors/errors.js";
+import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { asOtherFile, noReader, notAModel } from "../../model/errors/plan_errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { countedParameters } from "../job/options.js";
 import { parameterCount } from "../model_facts.js";
+import type { JsonObject } from "../shape/config.js";
 import type { ModelShape, TowerShape } from "../shape/model_shape.js";
 import { readShape } from "../shape/read_shape.js";
 import { readBounded, readJson, statOf } from "./bounded.js";
 import { ggufHeader } from "./gguf.js";
 import { safetensorsHeader, safetensorsOf, type WeightTensor } from "./safetensors.js";
 import { configFromTensors } from "./tensor_config.js";
+import { shapeOfTensors } from "./tensor_shape.js";
 
 /** @param path a folder, a config.json, a .safetensors or a .gguf file. @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085 */
 export function readModel(path: string): ModelShape {
@@ -51,15 +53,13 @@ function readFolder(folder: string, name: string): ModelShape {
   const tensors = typeof found === "string" ? null : found;
   if (names.includes("config.json")) {
     const file = join(folder, "config.json");
-    const model = readShape(readJson(file), name, file);
-    return tensors !== null
-      ? withWeightFiles(model, tensors, file)
-      : typeof found === "string"
-        ? readable(
-            { ...model, remarks: [...model.remarks, `${found}; planned from config.json alone`] },
-            file,
-          )
-        : readable(model, file);
+    const values = readJson(file);
+    if (tensors !== null) {
+      return configured(values, tensors, { name, source: file });
+    }
+    const model = readShape(values, name, file);
+    const remarks = typeof found === "string" ? [`${found}; planned from config.json alone`] : [];
+    return readable({ ...model, remarks: [...model.remarks, ...remarks] }, file);
   }
   if (typeof found === "string") {
     throw notAModel(folder, `it holds no config.json, and ${found}`);
@@ -77,17 +77,53 @@ function readFolder(folder: string, name: string): ModelShape {
   );
 }
 
+type Place = Record<"name" | "source", string>;
+
+/** By its configuration, or where that has no reader by its tensors. */
+function configured(
+  values: JsonObject,
+  tensors: readonly WeightTensor[],
+  { name, source }: Place,
+): ModelShape {
+  try {
+    return withWeightFiles(readShape(values, name, source), tensors, source);
+  } catch (error) {
+    const key = ["model_type", "_class_name"].find((each) => values[each] !== undefined);
+    if (!isNotAModel(error) || (key !== undefined && !/ has no reader/.test(error.message))) {
+      throw error;
+    }
+    const family = key === undefined ? "" : String(values[key]).slice(0, 60);
+    const reason =
+      key === undefined
+        ? "config.json names no model_type"
+        : `${key} "${family}" has no reader for these weights`;
+    return shapeOfTensors(tensors, { name, family, source, reason });
+  }
+}
+
+function isNotAModel(error: unknown): error is TidemarkError {
+  return error instanceof TidemarkError && error.id === "TM-E085";
+}
+
 function fromTensors(tensors: readonly WeightTensor[], name: string, source: string): ModelShape {
-  const model = readShape(configFromTensors(tensors, source), name, source);
-  return withWeightFiles(
-    {
-      ...model,
-      known: false,
-      remarks: ["no config.json: sizes are read from the tensors, heads are guessed"],
-    },
-    tensors,
-    source,
-  );
+  try {
+    const model = readShape(configFromTensors(tensors, source), name, source);
+    return withWeightFiles(
+      {
+        ...model,
+        known: false,
+        remarks: ["no config.json: sizes are read from the tensors, heads are guessed"],
+      },
+      tensors,
+      source,
+    );
+  } catch (error) {
+    if (!isNotAModel(error)) {
+      throw error;
+    }
+    const reason = "there is no config.json, and the tensors are not those of a decoder like Llama";
+    return shapeOfTensors(tensors, { name, family: "", source, reason });
+  }
 }
 
 /** @throws TidemarkError TM-E085 for an unknown family without weight files, whose layers nothing confirms */
@@ -142,11 +178,30 @@ function withWeightFiles(
   tensors: readonly WeightTensor[],
   source: string,
 ): ModelShape {
-  const bytes = tensors.reduce((sum, each) => sum + each.bytes, 0);
-  const parameters = tensors.reduce((sum, each) => sum + weightsOf(each), 0);
+  const loaded = tensors.filter(({ name }) => isLoaded(model, name, tensors));
+  const bytes = loaded.reduce((sum, each) => sum + each.bytes, 0);
+  const parameters = loaded.reduce((sum, each) => sum + weightsOf(each), 0);
   return Number.isSafeInteger(parameters) && parameters > 0
     ? corrected({ ...model, weightFiles: { parameters, bytes } }, source)
     : readable(model, source);
+}
+
+/**
+ * Libraries leave out a second copy of a tied matrix (Falcon, T5) and layers beyond those of the configuration, which
+ * predict several tokens (DeepSeek V3, GLM 4.5).
+ */
+function isLoaded(
+  { head, towers }: ModelShape,
+  name: string,
+  tensors: readonly WeightTensor[],
+): boolean {
+  const isCopy =
+    (head.tied && /^(?:lm_head|embed_out)\.weight$/.test(name) && tensors.length > 1) ||
+    (/^(?:encoder|decoder)\.embed_tokens\.weight$/.test(name) &&
+      tensors.some((each) => each.name === "shared.weight"));
+  const [, index] = /^model\.layers\.(\d{1,4})\./.exec(name) ?? [];
+  const layers = towers.at(-1)?.layers.reduce((sum, { count }) => sum + count, 0) ?? 0;
+  return !isCopy && (index === undefined || towers.length > 1 || Number(index) < layers);
 }
 
 const SMALL_DIFFERENCE = 0.003;

@@ -91,10 +91,18 @@ export function safetensorsOf(
     }
     files = listed;
   } else if (files.length > 1) {
-    files = files.filter((name) => !/^(?:adapter|consolidated|optimizer)/.test(name));
+    // Beside the weights diffusers may leave the same in 16 bit: "diffusion_pytorch_model.fp16.safetensors".
+    files = files.filter(
+      (name) => !/^(?:adapter|consolidated|optimizer)/.test(name) && !isVariant(name, files),
+    );
   }
   if (files.length === 0 || files.length > MOST_FILES) {
     return null;
   }
   return files.flatMap((name) => safetensorsHeader(join(folder, name)));
+}
+
+function isVariant(name: string, files: readonly string[]): boolean {
+  const plain = name.replace(/\.(?:fp16|bf16|non_ema)\.safetensors$/, ".safetensors");
+  return plain !== name && files.includes(plain);
 }

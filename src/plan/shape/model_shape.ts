@@ -190,12 +190,24 @@ export interface PatchLayer {
   readonly dual: boolean;
 }
 
+/** A layer of a model without a reader: its matrices, and how many elements its other tensors have. */
+export interface TensorLayer {
+  readonly kind: "tensors";
+  readonly matrices: readonly {
+    readonly name: string;
+    readonly inputs: number;
+    readonly outputs: number;
+  }[];
+  readonly otherParameters: number;
+}
+
 export type LayerShape =
   | TransformerLayer
   | StateSpaceLayer
   | ConvolutionLayer
   | UnetAttentionLayer
-  | PatchLayer;
+  | PatchLayer
+  | TensorLayer;
 
 export interface LayerRun {
   readonly count: number;

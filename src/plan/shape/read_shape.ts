@@ -34,7 +34,7 @@ type Reader = (config: ModelConfig) => Read;
 
 /** @param source the file, for errors. @throws TidemarkError TM-E085 */
 export function readShape(values: JsonObject, name: string, source: string): ModelShape {
-  const config = new ModelConfig(values, source);
+  const config = ownConfig(new ModelConfig(values, source));
   const read = readerOf(config)(config);
   checkHeads(read.towers, source);
   const family = config.family === "" ? config.text("_class_name") : config.family;
@@ -48,6 +48,14 @@ export function readShape(values: JsonObject, name: string, source: string): Mod
     ...read,
     remarks: [...(read.remarks ?? []), ...(type === null ? [] : [type])],
   };
+}
+
+/** Models with a name of their own that are those of another family, with other sizes. */
+const ALIASES: Readonly<Record<string, string>> = { kimi_k2: "deepseek_v3" };
+
+function ownConfig(config: ModelConfig): ModelConfig {
+  const { family } = config;
+  return Object.hasOwn(ALIASES, family) ? config.named(ALIASES[family] ?? family) : config;
 }
 
 /** @throws TidemarkError TM-E085 where a head would have a fraction of a row's elements */
@@ -131,7 +139,8 @@ function readText(config: ModelConfig): Read {
   if (config.text("_class_name") !== "" && family === "") {
     throw noReader(
       config.source,
-      `_class_name "${config.text("_class_name")}" has no reader; of diffusers, UNet2DModel, UNet2DConditionModel and ${Object.keys(PATCH_READERS).join(", ")} have one`,
+      `_class_name "${config.text("_class_name")}" has no reader`,
+      "of diffusers, UNet2DModel, UNet2DConditionModel, DiT, PixArt, SD3 and Flux are read; put the weight files beside it for a plan by its tensors",
     );
   }
   const text = config.part("text_config");
