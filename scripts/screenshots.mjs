@@ -59,8 +59,8 @@ const ofSnapshot = {
 /** @type {Picture} */
 const ofPlan = {
   name: "plan",
-  drawn: ".plan-fits tbody tr",
-  options: { viewport: { width: 1440, height: 1250 }, colorScheme: "light" },
+  drawn: ".plan-fits tbody tr:nth-child(20)",
+  options: { viewport: { width: 1440, height: 2000 }, colorScheme: "light" },
 };
 /** @type {Picture} */
 const ofNotebook = {

@@ -221,7 +221,7 @@ describe("weight files", () => {
 });
 
 /**
- * A small Llama that the PyPI package gguf 0.19 wrote, with a tokenizer and in the types of llama.cpp's Q4_K_M: Q4_K, of
+ * A small Llama that q4_k_m.py wrote with the PyPI package gguf 0.19, in the types of llama.cpp's Q4_K_M: Q4_K, of
  * half of the value and down projections and the head Q6_K, norms F32.
  */
 test("a Q4_K_M file with a type for each tensor", async () => {
