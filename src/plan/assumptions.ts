@@ -3,7 +3,7 @@ import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
-import type { ModelShape, TowerShape } from "./shape/model_shape.js";
+import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
   return options.mode === "train" ? ofTraining(model, options) : ofServing(options);
@@ -18,7 +18,9 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   const sentences = [
     `${weights} ${dtype}${fp32Weights || model.stored.dtype === null || model.stored.dtype === dtype ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
     `${options.library} with ${options.attention} attention and ${options.loss} loss, ${options.compiled ? "with" : "without"} torch.compile, ${options.checkpointing === "none" ? "no" : options.checkpointing} checkpointing`,
-    `${options.batch} ${options.batch === 1 ? "sequence" : "sequences"} of ${options.sequence} tokens on each device, without shorter ones`,
+    readsText(model)
+      ? `${options.batch} ${options.batch === 1 ? "sequence" : "sequences"} of ${options.sequence} tokens on each device, without shorter ones`
+      : `${options.batch} ${options.batch === 1 ? "image" : "images"} on each device`,
   ];
   if (method !== "full") {
     const targets =
@@ -53,17 +55,16 @@ export function limitsOf(
   notes: readonly string[],
 ): string[] {
   const options = planOptions(model, request);
-  const { longestSequence, towers } = model;
+  const { longestSequence } = model;
   const [length, flag] =
     options.mode === "train"
       ? ([options.sequence, "--seq"] as const)
       : ([options.context, "--context"] as const);
-  const isText = towers.some(({ positions }) => positions === "sequence");
   return [
     ...model.remarks,
     ...(request.notes ?? []),
     ...notes,
-    ...(longestSequence > 0 && length > longestSequence && isText
+    ...(longestSequence > 0 && length > longestSequence && readsText(model)
       ? [
           `${flag} ${length} is longer than the ${longestSequence} positions that the model was made for, RoPE scaling included`,
         ]

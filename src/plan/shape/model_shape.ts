@@ -305,6 +305,11 @@ export interface ModelShape {
   readonly remarks: readonly string[];
 }
 
+/** Whether the job decides the length of its sequences; images and audio have the sizes of the model. */
+export function readsText({ towers }: ModelShape): boolean {
+  return towers.some(({ positions }) => positions === "sequence");
+}
+
 export function isMoe(mlp: MlpShape | MoeShape): mlp is MoeShape {
   return "experts" in mlp;
 }

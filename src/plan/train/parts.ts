@@ -1,11 +1,12 @@
 /** The parts of a training job's peak, each with its formula, source and interval. */
+import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
 import { allocatorParts, type PartSketch, part } from "../device/allocator.js";
 import { OPTIMIZER_FACTS } from "../job/optimizers.js";
 import type { TrainOptions } from "../job/options.js";
 import { countedParameters } from "../job/options.js";
-import type { ModelShape } from "../shape/model_shape.js";
+import { type ModelShape, readsText } from "../shape/model_shape.js";
 import type { TapePart } from "../tape/tape.js";
 import type { DevicePeak } from "./device_peak.js";
 
@@ -64,7 +65,7 @@ export function trainingParts(
       source: OPTIMIZER_FACTS[options.optimizer].source,
     });
   } else {
-    addActivations(add, peak, options);
+    addActivations(add, peak, { options, model });
     if (communication !== null) {
       add("communication", simulation.peak.communication, WIDTHS.communication, communication);
     }
@@ -85,19 +86,22 @@ type Add = (name: PlanPartName, bytes: Bytes, width: number, sketch: PartSketch)
 function addActivations(
   add: Add,
   { simulation, inFlight }: DevicePeak,
-  options: TrainOptions,
+  { options, model }: { options: TrainOptions; model: ModelShape },
 ): void {
   const { peak, savedAfterForward, savedBytes } = simulation;
   const others =
     sumOf(peak.saved, (name) => name !== "head and loss") + (inFlight - 1) * savedBytes;
   add("activations", others, WIDTHS.activations, {
-    formula: `${layerWords(savedAfterForward, options)}${inFlight > 1 ? `; ${inFlight.toFixed(1)} microbatches in flight` : ""}`,
+    formula: `${layerWords(savedAfterForward, options, readsText(model))}${inFlight > 1 ? `; ${inFlight.toFixed(1)} microbatches in flight` : ""}`,
     source: "tensors that autograd saves, operation by operation (tools/autograd/derivatives.yaml)",
   });
   const head = peak.saved.get("head and loss") ?? 0;
   const inHead = peak.where.includes("loss");
   add("head and loss", head + (inHead ? peak.working : 0), WIDTHS.head, {
-    formula: `logits, their fp32 copies and their gradients; loss: ${options.loss}`,
+    formula:
+      model.head.kind === "language"
+        ? `logits, their fp32 copies and their gradients; loss: ${options.loss}`
+        : "the prediction, its fp32 copy and their gradients",
     source: "torch.nn.functional.cross_entropy: log_softmax keeps its output",
   });
   if (!inHead) {
@@ -108,13 +112,22 @@ function addActivations(
   }
 }
 
-function layerWords(saved: ReadonlyMap<TapePart, Bytes>, options: TrainOptions): string {
-  const positions = options.batch * options.sequence;
+function layerWords(
+  saved: ReadonlyMap<TapePart, Bytes>,
+  { batch, sequence }: TrainOptions,
+  isText: boolean,
+): string {
+  const positions = isText ? batch * sequence : batch;
+  const unit = isText ? "token" : "image";
   const shown = [...saved]
     .filter(([name, bytes]) => name !== "head and loss" && bytes / positions / 1024 >= 0.05)
     .sort((a, b) => b[1] - a[1])
-    .map(([name, bytes]) => `${name} ${(bytes / positions / 1024).toFixed(1)} KiB`);
-  return `${positions} tokens${shown.length === 0 ? "" : `; per token in all layers: ${shown.join(", ")}`}`;
+    .map(([name, bytes]) => {
+      const each = bytes / positions;
+      return `${name} ${isText ? `${(each / 1024).toFixed(1)} KiB` : formatBytes(each)}`;
+    });
+  const all = `${positions} ${unit}${positions === 1 ? "" : "s"}`;
+  return `${all}${shown.length === 0 ? "" : `; per ${unit} in all layers: ${shown.join(", ")}`}`;
 }
 
 function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => boolean): Bytes {
