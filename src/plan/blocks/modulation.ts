@@ -9,13 +9,21 @@ export interface Modulation {
   readonly factors: number;
 }
 
-/** x * (1 + scale) + shift: autograd keeps x, and the factors are small. */
+/**
+ * Whether the factors have a gradient, for which what they multiply is kept. Adapters of the layers' matrices leave the
+ * condition as it is.
+ */
+export function learnsCondition(build: LayerBuilder): boolean {
+  return build.needsGradient(build.parameter("condition", 0, "vector"));
+}
+
+/** x * (1 + scale) + shift: autograd keeps x where the factors have a gradient. The factors are small. */
 export function modulate(build: LayerBuilder, x: Tensor, { name, hidden, factors }: Modulation) {
   const [made] = build.tape.op({
     name: "modulate",
     inputs: [x],
     makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
-    saves: [x],
+    saves: learnsCondition(build) ? [x] : [],
     parameters:
       factors === 0
         ? []

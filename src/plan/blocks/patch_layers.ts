@@ -8,7 +8,7 @@ import type { Tensor } from "../tape/tape.js";
 import { attention, jointAttention } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { feedForward } from "./mlp.js";
-import { modulate } from "./modulation.js";
+import { learnsCondition, modulate } from "./modulation.js";
 import { normalized } from "./norms.js";
 
 /** Rows of the image and of the prompt. */
@@ -132,9 +132,9 @@ function mlp(build: LayerBuilder, x: Tensor, hidden: number): Tensor {
   });
 }
 
-/** The gate keeps what it multiplies. */
+/** The gate is a factor, too: see {@link learnsCondition}. */
 function gated(build: LayerBuilder, x: Tensor): Tensor {
-  return build.pointwise("scale", [x], [x]);
+  return build.pointwise("scale", [x], learnsCondition(build) ? [x] : []);
 }
 
 /** @param factors rows that a matrix of this norm computes; 0: another norm's matrix has them */

@@ -4,7 +4,7 @@ import type { Tensor } from "../tape/tape.js";
 import { attention } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { feedForward } from "./mlp.js";
-import { modulate } from "./modulation.js";
+import { learnsCondition, modulate } from "./modulation.js";
 import { normalized } from "./norms.js";
 
 export interface LayerPlace {
@@ -114,7 +114,7 @@ function modulated(
   return modulate(build, normed, { name: "modulation", hidden, factors: layer.modulation / 2 });
 }
 
-/** LayerScale and the gate of DiT multiply a part's output: both factors are kept. */
+/** LayerScale and the gate of DiT multiply a part's output, which is kept where they have a gradient. */
 function scaled(
   build: LayerBuilder,
   made: Tensor,
@@ -128,7 +128,7 @@ function scaled(
     name: "scale",
     inputs: [made],
     makes: [{ elements: made.elements, itemBytes: made.itemBytes }],
-    saves: [made],
+    saves: learnsCondition(build) ? [made] : [],
     parameters: layer.scales > 0 ? [build.parameter("scale", hidden, "vector")] : [],
     pointwise: true,
   });
