@@ -25,6 +25,7 @@ export { readLog, readModel } from "./files/read_model.js";
 export { fitTable } from "./fit.js";
 export { OPTIMIZERS, type OptimizerName } from "./job/optimizers.js";
 export * from "./job/options.js";
+export { measuredAs } from "./measured_as.js";
 export type { PlanPageDocument } from "./page_document.js";
 export { planMemory } from "./plan.js";
 export { readVllmLog } from "./serve/vllm_log.js";

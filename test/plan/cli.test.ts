@@ -241,6 +241,12 @@ test("a Q4_K_M file with a type for each tensor", async () => {
   expect(trained.limits.join()).toMatch(/converts the quantized tensors of a GGUF file/);
 });
 
+test("the figures of llama.cpp are not said to be those of torch", async () => {
+  const { stdout } = await plan("llama-3.1-8b", "--serve", "--engine", "llama.cpp");
+  expect(stdout).toMatch(/allocated .* the buffers in llama\.cpp's log/);
+  expect(stdout).not.toContain("torch");
+});
+
 test("with adapters, nothing is kept for the factors of a diffusion model's condition", async () => {
   const words = ["--method", "lora", "--dtype", "bf16", "--weights", "16bit", "--batch", "4"];
   const { memory } = await planned("sd3-medium", ...words);

@@ -7,6 +7,7 @@ import {
 } from "../../model/base/numbers.js";
 import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_document.js";
 import { oneLine } from "../../model/errors/errors.js";
+import { measuredAs } from "../../plan/index.js";
 import { bar, type Column, printTable, type Screen } from "../text/output.js";
 
 const BAR = 10;
@@ -29,7 +30,8 @@ export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void 
   }
 }
 
-function printHead(screen: Screen, { model, mode, devices, memory, peak }: PlanJson): void {
+function printHead(screen: Screen, plan: PlanJson): void {
+  const { model, mode, devices, memory, peak } = plan;
   const { paint } = screen;
   const active =
     model.activeParameters < model.parameters ? `, ${large(model.activeParameters)} active` : "";
@@ -49,9 +51,10 @@ function printHead(screen: Screen, { model, mode, devices, memory, peak }: PlanJ
     screen.line(
       `  ${title.padEnd(11)}${paint.bold(formatBytes(figure.bytes).padStart(9))}  ${`${formatBytes(figure.low)} to ${formatBytes(figure.high)}`.padEnd(24)}  ${paint.dim(note)}`,
     );
-  row("allocated", memory.allocated, "torch.cuda.max_memory_allocated()");
-  row("reserved", memory.reserved, "torch.cuda.max_memory_reserved()");
-  row("on device", memory.device, "nvidia-smi, this process");
+  const notes = measuredAs(plan);
+  row("allocated", memory.allocated, notes.allocated);
+  row("reserved", memory.reserved, notes.reserved);
+  row("on device", memory.device, notes.device);
   screen.line(paint.dim(`  peak during the ${oneLine(peak)}`));
   screen.line();
 }

@@ -6,6 +6,7 @@ import { type PlanRequest, planOptions, withJobConfig } from "../../../src/plan/
 import { GPUS } from "../../../src/plan/device/gpus.js";
 import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
+import { measuredAs } from "../../../src/plan/measured_as.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
 import { formatBytes, formatCount, formatExactCount } from "../format/numbers.js";
@@ -164,10 +165,11 @@ function Notes({ plan: { limits, assumptions, serving, fits, mode, host } }: { p
 
 function Figures({ plan }: { plan: PlanJson }) {
   const { memory, devices, model } = plan;
+  const notes = measuredAs(plan);
   const rows = [
-    ["Allocated", memory.allocated, "torch.cuda.max_memory_allocated()"],
-    ["Reserved", memory.reserved, "torch.cuda.max_memory_reserved()"],
-    ["On the device", memory.device, "nvidia-smi, this process"],
+    ["Allocated", memory.allocated, notes.allocated],
+    ["Reserved", memory.reserved, notes.reserved],
+    ["On the device", memory.device, notes.device],
   ] as const;
   return (
     <dl className="figures">
