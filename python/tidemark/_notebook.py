@@ -35,7 +35,10 @@ _MAGIC = "%%tidemark"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports a mistake as IPython does: one line, no exit."""
+    """Reports a mistake as IPython does: one line, no exit. A part of an option's name is a mistake."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog=prog, add_help=False, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message}")
@@ -67,7 +70,7 @@ def _variable(text: str) -> str:
 
 
 def _cell_parser() -> _Parser:
-    parser = _Parser(prog=_MAGIC, add_help=False)
+    parser = _Parser(_MAGIC)
     parser.add_argument("-o", "--output", type=_variable, metavar="NAME", default=None)
     parser.add_argument("--period", type=_period, default=4096)
     parser.add_argument("--top", type=_count, default=10)
@@ -302,7 +305,7 @@ class TidemarkMagics(Magics):
         %tidemark_leaks                     the last traceback, Out, _, __, _i and other caches
         %tidemark_leaks --free traceback    frees one of them; --free all frees everything that is listed
         """
-        parser = _Parser(prog="%tidemark_leaks", add_help=False)
+        parser = _Parser("%tidemark_leaks")
         parser.add_argument("--free", metavar="NAME", default=None)
         options = parser.read(line)
         if options.free is None:

@@ -236,6 +236,7 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
       "%tidemark_leaks --free Out[4]",
       GONE,
       "%tidemark_leaks --free nothing",
+      "%tidemark_leaks --fre all",
       "shared = None",
       "%tidemark_leaks --free all",
       GONE,
@@ -256,7 +257,8 @@ describe.skipIf(packagesPython === null)("a notebook", () => {
     expect(texts[12]).toMatch(
       /^UsageError: %tidemark_leaks: nothing is kept under 'nothing'; kept are all, Out/,
     );
-    expect(texts[15]).toBe("[True, True, True]");
+    expect(texts[13]).toMatch(/^UsageError: %tidemark_leaks: unrecognized arguments: --fre all/);
+    expect(texts[16]).toBe("[True, True, True]");
   });
 
   test("hostile objects are not called; unload removes everything", async () => {

@@ -73,7 +73,7 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     const only = document.where === undefined ? "" : ` with ${document.where}`;
     throw nothingThere(
       `the profile has no allocation from ${file}${only}`,
-      [...notes, `see tidemark lines ${shellWord(path)}`].join(" "),
+      `the files that have some: tidemark lines ${shellWord(path)}`,
     );
   }
   const largest = (row: LineRow) =>

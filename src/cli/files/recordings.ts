@@ -5,6 +5,7 @@ import type { Moment, Recording } from "../../inspect/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import { isUnknown } from "../../model/profile/imported.js";
 import { printNote } from "../text/output.js";
 import { statOf } from "./files.js";
 
@@ -37,6 +38,13 @@ export const MOMENT_HELP =
  * ISO date. Throws TidemarkError for anything else and for a time outside the recording.
  */
 export function parseMoment(text: string, recording: Recording): NamedMoment {
+  const { imported } = recording.meta;
+  if (text === "peak" && isUnknown(imported, "peak")) {
+    throw nothingThere(
+      `${recording.path}, imported from ${imported?.tool}, contains no peak`,
+      "leave peak out: it shows what the file contains",
+    );
+  }
   if (text === "end" || text === "peak") {
     return { moment: text, name: text };
   }

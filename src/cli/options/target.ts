@@ -182,6 +182,6 @@ function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
         `if another profiler wrote it: tidemark import ${word}`,
       ];
     default:
-      return [`a ${kind} file`, "Tidemark writes such files and does not read them"];
+      return [`a ${kind} file`, `if another profiler wrote it: tidemark import ${word}`];
   }
 }
