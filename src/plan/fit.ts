@@ -101,7 +101,7 @@ function servingFit(model: ModelShape, options: ServeOptions, limit: number): Pl
       deviceBytes: gpu.memoryBytes,
       fits: deviceFits && sequences >= concurrency,
       maxBatch: deviceFits ? sequences : 0,
-      maxSequence: deviceFits && sequences > 0 ? longestLength(limit, search) : 0,
+      maxSequence: deviceFits && room.bytes > 0 ? longestLength(limit, search) : 0,
     };
   }
   const bytesOf = (changed: Partial<ServeOptions>): Bytes =>

@@ -241,6 +241,18 @@ test("a Q4_K_M file with a type for each tensor", async () => {
   expect(trained.limits.join()).toMatch(/converts the quantized tensors of a GGUF file/);
 });
 
+test("serving of a longer context than the device has room for: the longest is named, and the cache is cut", async () => {
+  const words = ["llama-3.1-8b", "--serve", "--engine", "vllm", "--gpu", "4090", "--context"];
+  const long = await planned(...words, "128k");
+  const longest = (await planned(...words, "8k")).serving?.longestContext ?? 0;
+  expect(longest).toBeGreaterThan(8192);
+  expect(long.fits).toMatchObject({ fits: false, maxBatch: 0, maxSequence: longest });
+  expect(long.serving).toMatchObject({ maxConcurrency: 0, longestContext: longest });
+  expect(long.parts.find(({ part }) => part === "kv cache")?.formula).toMatch(
+    /^1 sequence x 131072 tokens x 131072 B, cut to the room: 9\d % of 23\.\d GiB, less/,
+  );
+});
+
 test("the figures of llama.cpp are not said to be those of torch", async () => {
   const { stdout } = await plan("llama-3.1-8b", "--serve", "--engine", "llama.cpp");
   expect(stdout).toMatch(/allocated .* the buffers in llama\.cpp's log/);

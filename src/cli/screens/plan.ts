@@ -7,7 +7,7 @@ import {
 } from "../../model/base/numbers.js";
 import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { measuredAs } from "../../plan/index.js";
+import { largeCount, measuredAs } from "../../plan/index.js";
 import { bar, type Column, printTable, type Screen } from "../text/output.js";
 
 const BAR = 10;
@@ -34,10 +34,12 @@ function printHead(screen: Screen, plan: PlanJson): void {
   const { model, mode, devices, memory, peak } = plan;
   const { paint } = screen;
   const active =
-    model.activeParameters < model.parameters ? `, ${large(model.activeParameters)} active` : "";
+    model.activeParameters < model.parameters
+      ? `, ${largeCount(model.activeParameters)} active`
+      : "";
   const name = oneLine(model.name === "" ? model.family : model.name, 80);
   screen.line(
-    `${paint.bold(name)}: ${oneLine(model.family, 60)}, ${large(model.parameters)} parameters${active}, ${model.layers} layers`,
+    `${paint.bold(name)}: ${oneLine(model.family, 60)}, ${largeCount(model.parameters)} parameters${active}, ${model.layers} layers`,
   );
   const device = devices.name === "" ? "GPU" : devices.name;
   const each = `${formatBytes(devices.memoryBytes)}${devices.count === 1 ? "" : " each"}`;
@@ -57,13 +59,6 @@ function printHead(screen: Screen, plan: PlanJson): void {
   row("on device", memory.device, notes.device);
   screen.line(paint.dim(`  peak during the ${oneLine(peak)}`));
   screen.line();
-}
-
-/** "8.03e9" as people say it: 8.03 B. */
-function large(count: number): string {
-  return count >= 1e9
-    ? `${(count / 1e9).toPrecision(3)} billion`
-    : `${(count / 1e6).toPrecision(3)} million`;
 }
 
 function printParts(screen: Screen, { parts, perDeviceBytes }: PlanJson): void {
@@ -91,7 +86,7 @@ function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>)
   screen.line(
     kvBytesPerToken === 0
       ? "  no key-value cache"
-      : `  cache: ${formatBytes(kvBytesPerToken)} per token; room for ${formatExactCount(kvTokens)} tokens: ${formatExactCount(maxConcurrency)} sequences of this context, or one of ${formatExactCount(longestContext)} tokens`,
+      : `  cache: ${formatBytes(kvBytesPerToken)} per token; room for ${formatExactCount(kvTokens)} tokens: ${formatExactCount(maxConcurrency)} ${maxConcurrency === 1 ? "sequence" : "sequences"} of this context, or one of ${formatExactCount(longestContext)} tokens`,
   );
 }
 

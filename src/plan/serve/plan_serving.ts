@@ -174,7 +174,11 @@ function withCache(
       parts.push(part(name, bytes, 0.002, how));
     }
   };
-  add("kv cache", preallocates ? Math.min(wanted, room) : wanted, sketch);
+  const isCut = preallocates && wanted > room;
+  add("kv cache", isCut ? room : wanted, {
+    ...sketch,
+    formula: `${sketch.formula}${isCut ? `, cut to the room: ${roomFormula}` : ""}`,
+  });
   if (preallocates && perToken > 0) {
     add("unused kv cache", room - Math.min(wanted, room), {
       formula: `${roomFormula}, less the cache above`,

@@ -6,9 +6,9 @@ import { type PlanRequest, planOptions, withJobConfig } from "../../../src/plan/
 import { GPUS } from "../../../src/plan/device/gpus.js";
 import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
-import { measuredAs } from "../../../src/plan/measured_as.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
+import { largeCount, measuredAs } from "../../../src/plan/wording.js";
 import { formatBytes, formatCount, formatExactCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { FitTable } from "./FitTable.js";
@@ -125,12 +125,6 @@ function planOf(model: PlanPageDocument["model"], request: PlanRequest): Made {
   }
 }
 
-function billions(parameters: number): string {
-  return parameters >= 1e9
-    ? `${(parameters / 1e9).toPrecision(3)} billion`
-    : `${(parameters / 1e6).toPrecision(3)} million`;
-}
-
 /** What the command line prints below the figures: cautions, the cache, the assumptions. */
 function Notes({ plan: { limits, assumptions, serving, fits, mode, host } }: { plan: PlanJson }) {
   return (
@@ -194,7 +188,7 @@ function Figures({ plan }: { plan: PlanJson }) {
       </div>
       <div className="figure">
         <dt>Model</dt>
-        <dd className="value">{billions(model.parameters)}</dd>
+        <dd className="value">{largeCount(model.parameters)}</dd>
         <dd className="note">
           parameters, {formatCount(model.layers)} layers, {model.family}
         </dd>
