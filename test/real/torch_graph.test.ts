@@ -29,7 +29,8 @@ say(0)
 `;
 /** An address that is in no object, like a block that a graph keeps. */
 const OF_GRAPH = 0x7000_0000_1000;
-const LOOKS = 5;
+const FEWEST_LOOKS = 2;
+const MOST_LOOKS = 20;
 let waiting: Waiting;
 afterEach(async () => await waiting.stop());
 
@@ -45,8 +46,12 @@ describe.skipIf(environment.torchPython === null)("a total of losses", () => {
     expect(snapshot()).toMatchObject({ graph: 1, path });
     await waiting.go();
     // It is a different tensor at each step, so a snapshot may miss it, and then reports that.
-    const found = Array.from({ length: LOOKS }, () => snapshot()?.path.join(" "));
-    expect(found).toContain(path.join(" "));
+    const wanted = path.join(" ");
+    const found: (string | undefined)[] = [];
+    while (found.length < FEWEST_LOOKS || (!found.includes(wanted) && found.length < MOST_LOOKS)) {
+      found.push(snapshot()?.path.join(" "));
+    }
+    expect(found).toContain(wanted);
     expect(found.filter((words) => words?.endsWith(" loss"))).toEqual([]);
-  });
+  }, 600_000); // a look at torch's heap takes 10 s on a slow machine
 });
