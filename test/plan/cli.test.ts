@@ -253,6 +253,23 @@ test("serving of a longer context than the device has room for: the longest is n
   );
 });
 
+test("ZeRO: only what a stage divides is said to be divided", async () => {
+  for (const [stage, what] of [
+    ["1", "optimizer"],
+    ["2", "optimizer"],
+    ["3", "optimizer weights"],
+  ] as const) {
+    const { parts } = await planned("gpt2", "--zero", stage, "--batch", "1");
+    const divided = parts.filter(({ formula }) => formula.includes("divided by ZeRO"));
+    expect(
+      divided
+        .map(({ part }) => part)
+        .sort()
+        .join(" "),
+    ).toBe(what);
+  }
+});
+
 test("the figures of llama.cpp are not said to be those of torch", async () => {
   const { stdout } = await plan("llama-3.1-8b", "--serve", "--engine", "llama.cpp");
   expect(stdout).toMatch(/allocated .* the buffers in llama\.cpp's log/);

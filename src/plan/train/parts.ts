@@ -9,6 +9,7 @@ import { countedParameters } from "../job/options.js";
 import { type ModelShape, readsText } from "../shape/model_shape.js";
 import type { TapePart } from "../tape/tape.js";
 import type { DevicePeak } from "./device_peak.js";
+import { type Divisors, divisorsOf } from "./states.js";
 
 /** Half widths of intervals, as shares of the part. Parts that are counted exactly have small ones. */
 const WIDTHS = {
@@ -50,7 +51,7 @@ export function trainingParts(
       : states.gradients
     : simulation.peak.gradients;
   add("gradients", gradients, WIDTHS.gradients, {
-    formula: `${countedParameters(states.counts.trainable)} trained parameters in the type of the weights${divided(options)}`,
+    formula: `${countedParameters(states.counts.trainable)} trained parameters in the type of the weights${divided(options, "gradients")}`,
     source: "torch.autograd: a leaf's gradient has its type",
   });
   add(
@@ -138,21 +139,21 @@ function weightsFormula({ states }: DevicePeak, options: TrainOptions): string {
   const { parameters, quantized } = states.counts;
   const words = quantized > 0 ? `, of which ${countedParameters(quantized)} are quantized` : "";
   const rank = options.parallelism.pipeline * options.parallelism.tensor > 1 ? " on this rank" : "";
-  return `${countedParameters(parameters)} parameters${rank}${words}${divided(options)}`;
+  return `${countedParameters(parameters)} parameters${rank}${words}${divided(options, "weights")}`;
 }
 
 function optimizerSketch({ states }: DevicePeak, options: TrainOptions): PartSketch {
   const { formula, source } = OPTIMIZER_FACTS[options.optimizer];
   const master = states.master > 0 ? " + 4 B of master weights" : "";
   return {
-    formula: `${countedParameters(states.counts.trainable)} parameters x (${formula}${master})${divided(options)}`,
+    formula: `${countedParameters(states.counts.trainable)} parameters x (${formula}${master})${divided(options, "states")}`,
     source,
   };
 }
 
-function divided({ parallelism }: TrainOptions): string {
+function divided({ parallelism }: TrainOptions, what: keyof Divisors): string {
   const { kind, devices } = parallelism.sharding;
-  return kind === "ddp" || devices === 1
+  return divisorsOf(parallelism.sharding)[what] === 1
     ? ""
     : `; divided by ${kind === "fsdp" ? "FSDP" : kind.replace("zero", "ZeRO")} over ${devices} devices`;
 }
