@@ -8,6 +8,7 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach } from "vitest";
 import { present } from "../../src/model/base/present.js";
+import { TidemarkError } from "../../src/model/errors/errors.js";
 import { anyInterpreter } from "../environment.js";
 import { open, plainEnvironment, removeScratch, scratch, tidemark } from "../run.js";
 
@@ -114,7 +115,19 @@ export class WatchTest {
     return this.recordings()
       .filter((file) => file.startsWith(`${this.name}-${service}-`))
       .map((file) => join(this.recordingsFolder, file))
-      .find((path) => open(path).snapshots.length > 0 === agent);
+      .find((path) => this.#recordsAgent(path) === agent);
+  }
+
+  /** null while its first frame is being written. */
+  #recordsAgent(path: string): boolean | null {
+    try {
+      return open(path).snapshots.length > 0;
+    } catch (error) {
+      if (error instanceof TidemarkError && error.message.includes("before its first frame")) {
+        return null;
+      }
+      throw error;
+    }
   }
 
   isOurs({ service }: { readonly service: string }): boolean {
