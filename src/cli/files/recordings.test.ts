@@ -10,7 +10,18 @@ import { parseMoment, splitMoment } from "./recordings.js";
 
 process.env.TZ = "UTC";
 const startMs = Date.parse("2026-11-21T10:00:00Z");
-const recording = { path: "a.tidemark", startMs, endMs: startMs + 7_200_000 } as Recording;
+const recording = {
+  ...{ path: "a.tidemark", meta: {}, startMs, endMs: startMs + 7_200_000 },
+} as Recording;
+
+it("a file without a peak has none to show", () => {
+  const imported = { tool: "tracemalloc", file: "dump", unknown: ["peak"] };
+  const dump = { ...recording, meta: { imported } } as unknown as Recording;
+  expect(() => parseMoment("peak", dump)).toThrow(
+    /a\.tidemark, imported from tracemalloc, contains no peak/,
+  );
+  expect(parseMoment("end", dump).moment).toBe("end");
+});
 
 it.each([
   ["0s", 0],
