@@ -164,7 +164,7 @@ async function otherFile({ id, cause }: TidemarkError): Promise<string> {
   }
   const text = (await import("./options/target.js")).otherFileText(otherPath) ?? "";
   // `import` refused it itself, and names the formats that it reads.
-  return id === "TM-E018" && /tidemark import|does not read/.test(text) ? "" : text;
+  return id === "TM-E018" && text.includes("tidemark import") ? "" : text;
 }
 
 /** The owner of the file, or of the folder it would be in: "app.tidemark belongs to root", or "". */

@@ -18,7 +18,7 @@ export function measuredAs({
 }: Pick<PlanJson, "serving">): Record<keyof PlanJson["memory"], string> {
   const [allocated, reserved] =
     serving?.engine === "llama.cpp"
-      ? ["the buffers in llama.cpp's log", "the same, rounded up by the driver"]
+      ? ["the buffers in llama.cpp's log", "the same buffers, and gaps between them"]
       : ["torch.cuda.max_memory_allocated()", "torch.cuda.max_memory_reserved()"];
   return { allocated, reserved, device: "nvidia-smi, this process" };
 }

@@ -114,6 +114,7 @@ interface Side {
   readonly file: string;
   readonly name: string;
   readonly summary: SummaryJson;
+  readonly isPeak: boolean;
   readonly lines?: readonly LineFigures[];
 }
 
@@ -127,6 +128,7 @@ function readSide(argument: string, options: WhereOption & ByOption): Side {
     file: path,
     name: `${path} at ${seenAt(name, { atMs: summary.atMs, startMs: recording.startMs })}`,
     summary,
+    isPeak: moment === "peak",
   };
   return { ...side, ...(lines === undefined ? {} : { lines }) };
 }

@@ -10,9 +10,8 @@ import { parseMoment, splitMoment } from "./recordings.js";
 
 process.env.TZ = "UTC";
 const startMs = Date.parse("2026-11-21T10:00:00Z");
-const recording = {
-  ...{ path: "a.tidemark", meta: {}, startMs, endMs: startMs + 7_200_000 },
-} as Recording;
+const endMs = startMs + 7_200_000;
+const recording = { path: "a.tidemark", meta: {}, startMs, endMs } as Recording;
 
 it("a file without a peak has none to show", () => {
   const imported = { tool: "tracemalloc", file: "dump", unknown: ["peak"] };

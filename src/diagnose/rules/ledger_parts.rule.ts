@@ -15,7 +15,7 @@ import { median } from "../series/trend.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { loadSign } from "../sites/load.js";
 import { type SiteHistories, valueAt } from "../sites/site_history.js";
-import { isFull, type SiteCourse, type SiteJudgement } from "../sites/suspects.js";
+import { isFull, type SiteJudgement } from "../sites/suspects.js";
 import { settledBy } from "../wording/window_needed.js";
 import { frameText } from "../wording/words.js";
 import { mapsMore } from "./mapped_files.rule.js";
@@ -86,12 +86,12 @@ export const ledgerParts: Rule = {
     }
     if (evidence.sites && first.part === "python.used") {
       const bounded = boundedRises(observations, evidence.sites, first);
-      const of = (course: SiteCourse) =>
-        bounded.filter((each) => each.judgement.course === course).reduce(sumOfRises, 0);
-      if (of("churns") >= LEAST_BOUNDED * first.rise) {
-        return followsLoad(observations, first, bounded[0] as BoundedRise);
+      const load = bounded.filter(({ judgement }) => judgement.course === "churns");
+      const [most] = load;
+      if (most !== undefined && sumOfRises(load) >= LEAST_BOUNDED * first.rise) {
+        return followsLoad(observations, first, most);
       }
-      if (of("churns") + of("fills") >= LEAST_BOUNDED * first.rise) {
+      if (sumOfRises(bounded) >= LEAST_BOUNDED * first.rise) {
         return silent(`${detail} Sites that have filled up hold it.`);
       }
     }
@@ -131,8 +131,8 @@ interface BoundedRise {
   readonly rise: Bytes;
 }
 
-function sumOfRises(sum: Bytes, { rise }: BoundedRise): Bytes {
-  return sum + rise;
+function sumOfRises(sites: readonly BoundedRise[]): Bytes {
+  return sites.reduce((sum, { rise }) => sum + rise, 0);
 }
 
 /** Rises of the live bytes at sites that do not leak, largest first: those that filled up, and those that serve a load. */

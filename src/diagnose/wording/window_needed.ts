@@ -19,10 +19,8 @@ const WINDOWS: readonly (readonly [Millis, string])[] = [
   [4 * HOUR, "4h"],
   [8 * HOUR, "8h"],
   [24 * HOUR, "24h"],
-  [48 * HOUR, "48h"],
-  [72 * HOUR, "72h"],
 ];
-const LONGEST = [168 * HOUR, "168h"] as const;
+const DAY: Millis = 24 * HOUR;
 
 /**
  * "a window of 10 min would settle it": `neededMs` is the length of the whole window; it is rounded up to a
@@ -38,5 +36,10 @@ export function watchFor(neededMs: Millis): string {
 }
 
 function windowFor(neededMs: Millis): readonly [Millis, string] {
-  return WINDOWS.find(([lengthMs]) => lengthMs >= neededMs) ?? LONGEST;
+  return (
+    WINDOWS.find(([lengthMs]) => lengthMs >= neededMs) ?? [
+      neededMs,
+      `${24 * Math.ceil(neededMs / DAY)}h`,
+    ]
+  );
 }

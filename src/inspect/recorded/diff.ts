@@ -16,6 +16,8 @@ interface DiffSide {
   /** Path of the recording. */
   readonly file: string;
   readonly summary: SummaryJson;
+  /** At the peak. What had been allocated by then is not known: a summary at the peak has the total of the end. */
+  readonly isPeak?: boolean;
   /** Figures by source line of an imported file that has some. */
   readonly lines?: readonly LineFigures[];
 }
@@ -156,7 +158,7 @@ function joinSites(a: DiffSide, b: DiffSide): DiffJson["sites"] {
   return [...new Set([...before.keys(), ...after.keys()])].map((id) => {
     const [was = NO_SITE, is = NO_SITE] = [before.get(id), after.get(id)];
     const { stack, domain } = after.get(id) ?? was;
-    return { stack, domain, ...changeOf(was, is, a.file === b.file) };
+    return { stack, domain, ...changeOf(was, is, sharesSamples(a, b)) };
   });
 }
 
@@ -168,7 +170,7 @@ function joinGroups(a: DiffSide, b: DiffSide): DiffGroup[] {
   return [...new Set([...before.keys(), ...after.keys()])].map((id) => {
     const [was, is] = [before.get(id), after.get(id)];
     const { group, pid } = (is ?? was) as GroupFigures;
-    const change = changeOf(was ?? NOTHING, is ?? NOTHING, ofOne);
+    const change = changeOf(was ?? NOTHING, is ?? NOTHING, sharesSamples(a, b));
     return { group, ...(ofOne && pid !== undefined ? { pid } : {}), ...change };
   });
 }
@@ -179,11 +181,16 @@ interface GroupFigures extends Figures, Pick<RowGroupJson, "group" | "pid"> {}
 const NOTHING: Figures = { live: 0, variance: 0, allocated: 0, allocatedVariance: 0 };
 const NO_SITE: SiteFigures = { ...NOTHING, stack: [], domain: "python" };
 
-function changeOf(was: Figures, is: Figures, ofOneRecording: boolean) {
+/** Whether the samples that are live on both sides are known: of two moments of one recording, except its peak. */
+function sharesSamples(a: DiffSide, b: DiffSide): boolean {
+  return a.file === b.file && a.isPeak !== true && b.isPeak !== true;
+}
+
+function changeOf(was: Figures, is: Figures, shareSamples: boolean) {
   const growthBytes = is.live - was.live;
   const variance = was.variance + is.variance;
   const standardErrorBytes = Math.sqrt(
-    ofOneRecording ? Math.min(variance, varianceBetween(was, is)) : variance,
+    shareSamples ? Math.min(variance, varianceBetween(was, is)) : variance,
   );
   return {
     liveBytesA: was.live,

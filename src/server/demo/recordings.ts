@@ -16,6 +16,7 @@ import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
 import type { ServiceIdentity } from "../../model/wire/identity.js";
 import { KeptFrames } from "../../recording/frames/kept_frames.js";
 import { type MetricRow, RecordingWriter } from "../../recording/writer.js";
+import { loadAt, loadBetween } from "./requests.js";
 import type { DemoRelease, DemoService, DemoSite } from "./services.js";
 
 const MIB: Bytes = 2 ** 20;
@@ -41,10 +42,6 @@ const FILL_MS: Millis = 9 * HOUR;
 /** Mean time that an entry stays in a full cache, and that a request's memory lives. */
 const CACHED_MS: Millis = 20 * HOUR;
 const REQUEST_MS: Millis = 20_000;
-/** Requests: their mean, how far they swing, and the quietest time of the day. */
-const MEAN_LOAD = 0.6;
-const LOAD_SWING = 0.4;
-const QUIET_MS: Millis = 4 * HOUR;
 /** Interpreter, libraries and thread stacks. */
 const FIXED_BYTES: Bytes = 46 * MIB;
 /** A pod that is deployed starts after the one before it. */
@@ -422,22 +419,6 @@ function ageAtLimit(life: Omit<Life, "end">): Millis {
     }
   }
   return Number.POSITIVE_INFINITY;
-}
-
-/** Requests by the time of day, from 0.2 to 1. */
-function loadAt(timeMs: TimeMs): number {
-  return MEAN_LOAD - LOAD_SWING * Math.cos(angleOfDay(timeMs));
-}
-
-/** Load times the length of the period, in ms. */
-function loadBetween(fromMs: TimeMs, toMs: TimeMs): number {
-  const swung = Math.sin(angleOfDay(toMs)) - Math.sin(angleOfDay(fromMs));
-  return MEAN_LOAD * (toMs - fromMs) - (LOAD_SWING * swung * DAY) / (2 * Math.PI);
-}
-
-/** 0 at the hour with the fewest requests. */
-function angleOfDay(timeMs: TimeMs): number {
-  return (2 * Math.PI * (timeMs - QUIET_MS)) / DAY;
 }
 
 function identityOf({ service, release, instance, startMs }: Life): ServiceIdentity {

@@ -11,16 +11,12 @@ export interface Figures {
 
 /**
  * The variance of the growth between two moments of one recording. Samples that are live at both moments add no
- * error. Samples taken in between do, and so do samples freed in between, by their share. Infinite if more is live than
- * was allocated in between: of a peak, the bytes allocated until then are not known, but those of the end.
+ * error. Samples taken in between do, and so do samples freed in between, by their share.
  * @internal
  */
 export function varianceBetween(a: Figures, b: Figures): number {
   const [before, after] = a.allocated <= b.allocated ? [a, b] : [b, a];
   const allocated = after.allocated - before.allocated;
-  if (after.live - before.live > allocated + 1) {
-    return Number.POSITIVE_INFINITY;
-  }
   const variance = Math.max(0, after.allocatedVariance - before.allocatedVariance);
   const freed = Math.max(0, allocated - (after.live - before.live));
   const ofFreed = before.live > 0 ? (before.variance / before.live) * freed : 0;
