@@ -9,7 +9,7 @@ import {
   SYS_PTRACE,
 } from "./permission_reason.js";
 import { readLink, readText } from "./proc_files.js";
-import { isLeaving, readStat, readStatus } from "./process.js";
+import { readStat, readStatus } from "./process.js";
 import { userName } from "./users.js";
 
 export interface AttachAnswer {
@@ -30,10 +30,9 @@ const KERNEL_THREAD: AttachAnswer = {
   remedy: "",
 };
 
-/** It runs no program. A process that is ending also has no memory, but is not meant here. */
+/** It runs no program. A process that is ending also has no memory; only the kernel's flag distinguishes them. */
 export function isKernelThread(pid: Pid): boolean {
-  const stat = readStat(pid);
-  return stat !== null && !isLeaving(stat) && readStatus(pid)?.vmsBytes === 0;
+  return readStat(pid)?.kernelThread === true;
 }
 
 /**

@@ -121,6 +121,13 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     expect(descendantsOf(pid)).toEqual([pid]);
   });
 
+  test("a kernel thread is known by the kernel's flag: a process without memory may be ending", () => {
+    const stat = (flags: number) =>
+      parseStat(`2 (a) S 0 0 0 0 -1 ${flags} 0 0 0 0 0 0 0 0 20 0 1 0 5\n`);
+    expect(stat(2129984)?.kernelThread).toBe(true);
+    expect(stat(4194564)?.kernelThread).toBe(false);
+  });
+
   test("a kernel thread has no memory and no arguments", () => {
     const thread = listPids().find((pid) => readStat(pid)?.name === "kthreadd");
     if (thread !== undefined) {
@@ -166,6 +173,7 @@ describe("texts", () => {
       stackStart: 140000,
       threads: 1,
       exiting: false,
+      kernelThread: false,
     });
     expect(parseStat("")).toBeNull();
   });

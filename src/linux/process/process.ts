@@ -40,6 +40,7 @@ export interface ProcessStat {
   readonly threads: number;
   /** The kernel is ending it: its memory is freed before it becomes a zombie. */
   readonly exiting: boolean;
+  readonly kernelThread: boolean;
 }
 
 /** From /proc/PID/smaps_rollup. */
@@ -59,8 +60,9 @@ export function readWrittenBytes(pid: Pid): Bytes | null {
   return written === undefined ? null : Number(written);
 }
 
-/** PF_EXITING of include/linux/sched.h. */
+/** PF_EXITING and PF_KTHREAD of include/linux/sched.h. */
 const EXITING_FLAG = 4;
+const KERNEL_THREAD_FLAG = 0x00200000;
 
 /** USER_HZ is 100 on every architecture that Linux supports today. */
 const MS_PER_TICK = 10;
@@ -119,6 +121,7 @@ export function parseStat(text: string): ProcessStat | null {
     stackStart: Number(fields[25] ?? 0) || 0,
     threads: Number(fields[17]) || 0,
     exiting: (Number(fields[6]) & EXITING_FLAG) !== 0,
+    kernelThread: (Number(fields[6]) & KERNEL_THREAD_FLAG) !== 0,
   };
 }
 
