@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type Condition, conditionOf, levelIn, ProgramReadings, rateIn } from "./conditions.js";
+import { rateIn } from "../model/settings/rate.js";
+import { type Condition, conditionOf, levelIn, ProgramReadings } from "./conditions.js";
 
 const MIB = 2 ** 20;
 const GROWTH: Condition = { kind: "growth", rate: { share: 0.2 }, windowMs: 900_000 };

@@ -13,7 +13,8 @@ import { assessGrowth } from "../diagnose/index.js";
 import { formatBytes, formatDuration, formatShare } from "../model/base/numbers.js";
 import { bytesIn } from "../model/base/quantities.js";
 import type { Bytes, Millis } from "../model/base/units.js";
-import { fits } from "./pattern.js";
+import { fits } from "../model/settings/pattern.js";
+import type { Rate } from "../model/settings/rate.js";
 
 const HOUR: Millis = 3_600_000;
 const GROWTH_WINDOW: Millis = 15 * 60_000;
@@ -23,8 +24,6 @@ const SHORTEST_WINDOW: Millis = 60_000;
 const OF_A_WINDOW = 20;
 const LONGEST_DISTANCE: Millis = 10_000;
 
-/** Growth per hour: bytes, or a share of the level at the beginning of the window. */
-export type Rate = { readonly bytes: Bytes } | { readonly share: number };
 export interface Level {
   readonly bytes: Bytes;
   readonly aboveBaseline: boolean;
@@ -36,18 +35,6 @@ export type Condition =
   | { readonly kind: "limit" | "pressure"; readonly share: number }
   | { readonly kind: "verdict"; readonly pattern: string }
   | { readonly kind: "oom-kill" };
-
-/** "20%/h", "100MiB/h", also per d or min; null for anything else. */
-export function rateIn(text: string): Rate | null {
-  const [, amount = "", unit = ""] = /^(.+?)\s*\/\s*(min|h|d)$/i.exec(text.trim()) ?? [];
-  const perHour = { min: 60, h: 1, d: 1 / 24 }[unit.toLowerCase()] ?? 0;
-  const [, percent] = /^(\d{1,6}(?:\.\d+)?)\s*%$/.exec(amount) ?? [];
-  const bytes = bytesIn(amount);
-  if (percent !== undefined) {
-    return { share: (Number(percent) / 100) * perHour };
-  }
-  return bytes === null || perHour === 0 ? null : { bytes: bytes * perHour };
-}
 
 /** "2GiB", "500MiB above baseline"; null for anything else. */
 export function levelIn(text: string): Level | null {

@@ -15,6 +15,7 @@
  */
 import { z } from "zod";
 import { CAPTURES } from "../model/documents/artifact_document.js";
+import { rateIn, shareIn } from "../model/settings/rate.js";
 import {
   duration,
   quantity,
@@ -23,16 +24,13 @@ import {
   settingsText,
   size,
 } from "../model/settings/settings_file.js";
-import { conditionOf, levelIn, rateIn } from "./conditions.js";
+import { conditionOf, levelIn } from "./conditions.js";
 
 function isUrl(text: string): boolean {
   return /^https?:/i.test(text) && URL.canParse(text);
 }
 
-const share = quantity((text) => {
-  const [, figure] = /^(\d{1,3}(?:\.\d+)?)\s*%$/.exec(text.trim()) ?? [];
-  return figure === undefined || Number(figure) > 100 ? null : Number(figure) / 100;
-}, "a share such as 10%");
+const share = quantity(shareIn, "a share such as 10%");
 /** The same every day, in local time. */
 export interface DailyWindow {
   readonly fromMinute: number;

@@ -7,7 +7,7 @@
  */
 import { type ScannedProcess, userName } from "../linux/index.js";
 import type { Bytes, Pid } from "../model/base/units.js";
-import { fits } from "./pattern.js";
+import { fits } from "../model/settings/pattern.js";
 import {
   type DailyWindow,
   DEFAULT_TRIGGERS,

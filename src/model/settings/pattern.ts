@@ -1,4 +1,4 @@
-/** Patterns of a policy. */
+/** Patterns in settings. */
 
 /** `*` stands for any text. Without backtracking: a hostile command line cannot make it slow. */
 export function fits(text: string, pattern: string): boolean {
