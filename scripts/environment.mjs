@@ -72,6 +72,7 @@ const toolNames = [
   "go",
   "prometheus",
   "promtool",
+  "prometheus-alertmanager",
 ];
 
 /**

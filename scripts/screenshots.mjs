@@ -96,6 +96,12 @@ const ofFleet = [
     drawn: "text=thumbnails",
     options: { ...fleet, viewport: { width: 1440, height: 620 } },
   },
+  {
+    name: "fleet-alerts",
+    path: "/alerts",
+    drawn: "text=PriceTable.price_for",
+    options: { ...fleet, viewport: { width: 1440, height: 760 } },
+  },
 ];
 const PLAN_WORDS = ["--method", "lora", "--batch", "2", "--seq", "4k", "--gpu", "a100-80gb"];
 const SNAPSHOT_CASE = "losses kept until the device is full";

@@ -9,6 +9,7 @@ const wanted = [
   ["zsh", "zsh"],
   ["fish", "fish"],
   ["promtool", "prometheus"],
+  ["prometheus-alertmanager", "prometheus-alertmanager"],
   // clang alone has no sanitizer runtimes.
   ["clang", "clang", "libclang-rt-dev"],
 ];

@@ -6,6 +6,7 @@
  *     token_file: /etc/tidemark/tokens
  *     keep: 30d
  *     max_disk: 50GiB
+ *     alerts: (alerts/rules.ts, alerts/receivers.ts)
  */
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
@@ -19,8 +20,28 @@ import {
   settingsText,
   size,
 } from "../model/settings/settings_file.js";
+import { type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
+import { RECEIVER, receiversOf } from "./alerts/receivers.js";
+import { RULE, rulesOf } from "./alerts/rules.js";
 
 const file = z.string().min(1).max(4096);
+
+const MOST_RULES = 200;
+const SHORTEST_EVALUATION_MS: Millis = 1_000;
+
+const ALERTS = z.strictObject({
+  every: duration
+    .refine((ms) => ms >= SHORTEST_EVALUATION_MS, { error: "expected at least 1s" })
+    .optional(),
+  url: z
+    .string()
+    .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), {
+      error: "expected an address such as https://tidemark.internal",
+    })
+    .optional(),
+  rules: z.array(RULE).max(MOST_RULES).optional(),
+  receivers: z.array(RECEIVER).max(MOST_RULES).optional(),
+});
 
 const CONFIG = z.strictObject({
   listen: quantity(addressIn, "an address such as 127.0.0.1:7070 or [::1]:7070").optional(),
@@ -32,6 +53,7 @@ const CONFIG = z.strictObject({
   log: z.enum(["requests", "warnings"]).optional(),
   watch: z.boolean().optional(),
   policy: file.optional(),
+  alerts: ALERTS.optional(),
 });
 
 /** Options of `tidemark serve` by their names in the program; options that the file does not set are absent. */
@@ -45,6 +67,7 @@ export interface ServeConfig {
   readonly log?: "requests" | "warnings";
   readonly watch?: boolean;
   readonly policy?: string;
+  readonly alerts?: AlertSettings;
 }
 
 const KIND: SettingsKind = { name: "configuration", page: "docs/server.md" };
@@ -71,9 +94,22 @@ export function configOf(text: string, path: string): ServeConfig {
     log: set.log,
     watch: set.watch,
     policy: set.policy === undefined ? undefined : beside(set.policy),
+    alerts: set.alerts === undefined ? undefined : alertsOf(set.alerts, beside),
   };
   const known = Object.entries(config).filter(([, value]) => value !== undefined);
   return Object.fromEntries(known) as ServeConfig;
+}
+
+function alertsOf(
+  { every, url, rules, receivers }: z.infer<typeof ALERTS>,
+  beside: (name: string) => string,
+): AlertSettings {
+  return {
+    rules: rules === undefined ? USUAL_ALERTS.rules : rulesOf(rules),
+    receivers: receiversOf(receivers ?? [], beside),
+    everyMs: every ?? USUAL_ALERTS.everyMs,
+    externalUrl: url ?? null,
+  };
 }
 
 /** @internal The settings as a JSON Schema, for editors: docs/serve-config.schema.json. */

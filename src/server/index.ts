@@ -4,6 +4,7 @@
  * | folder | holds |
  * |---|---|
  * | `ingest/` | streams come in: checked, made durable, acknowledged, written to the store |
+ * | `alerts/` | rules, states of alerts, receivers |
  * | `http/` | routes, tokens, limits, the pages |
  * | `client/` | the client of a server: `tidemark fleet` |
  *

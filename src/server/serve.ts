@@ -10,6 +10,7 @@ import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
 import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
+import { Alerting, type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { Diagnoses } from "./answers/diagnoses.js";
 import { takeBackupRequests } from "./control.js";
 import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
@@ -51,6 +52,8 @@ export interface ServeLimits {
   readonly mostBytes: Bytes;
   /** "info": a line for each request. */
   readonly logLevel: "info" | "warn";
+  /** null: the usual rules, and no receivers. */
+  readonly alerts: AlertSettings | null;
 }
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -73,6 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   let { limits } = options;
   const tokens = new Tokens(options.tokenFile);
   const log = pino({ level: limits.logLevel, base: null }, pino.destination({ fd: 2, sync: true }));
+  const auditLog = log.child({ audit: true }, { level: "info" });
   const warn = (text: string) => log.warn(text);
   if (options.demo) {
     await makeDemoRoom(options.store);
@@ -106,9 +110,18 @@ export async function serve(options: ServeOptions): Promise<void> {
       say(`loaded ${path} as stream ${stream}`);
     }
     await ingest.flush();
+    const diagnoses = new Diagnoses(store);
+    let url = "";
+    const alerting = new Alerting({
+      ...{ store, diagnoses, folder, warn },
+      settings: () => limits.alerts ?? USUAL_ALERTS,
+      url: () => url,
+      changed: () => changes.changed(),
+    });
     const app = buildApp({
       store,
-      diagnoses: new Diagnoses(store),
+      diagnoses,
+      alerting,
       ingest,
       senders,
       tokens,
@@ -118,6 +131,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       pages: options.pages,
       report: (stream) => reportOf(files, stream),
       log: (line) => log.info(line),
+      // Whatever the level of the log is.
+      audit: (line) => auditLog.info(line),
       fail: (error) => log.error({ err: error }, "a request failed"),
     });
     const server = createAdaptorServer({
@@ -142,7 +157,9 @@ export async function serve(options: ServeOptions): Promise<void> {
       limits = changed;
       log.level = changed.logLevel;
     });
-    options.listening({ url: `http://${address}`, folder });
+    url = `http://${address}`;
+    alerting.start();
+    options.listening({ url, folder });
     await aborted(options.until);
     clearInterval(retaining);
     endDemo();
@@ -150,6 +167,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await ingest.stop();
     changes.close();
     await closed(server);
+    await alerting.stop();
     await verdicts.stop();
   } finally {
     await store.close();

@@ -17,6 +17,7 @@ export {
   STREAM_LABEL,
 } from "./interface/labels.js";
 export type {
+  ProcessLife,
   Selection,
   ServiceSpan,
   Store,

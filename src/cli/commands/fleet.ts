@@ -15,6 +15,7 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { instanceText, printService, printServices, serviceText } from "../screens/fleet.js";
+import { printAlerts } from "../screens/fleet_alerts.js";
 import { printDiagnoses, printDiagnosis } from "../screens/fleet_diagnosis.js";
 import {
   printEndpoints,
@@ -32,7 +33,15 @@ interface FleetOptions extends CommonOptions, ListOptions {
   readonly by: (typeof VERDICTS_OF)[number];
 }
 
-const QUESTIONS = ["services", "service", "growing", "endpoints", "diff", "verdicts"] as const;
+const QUESTIONS = [
+  "services",
+  "service",
+  "growing",
+  "endpoints",
+  "diff",
+  "verdicts",
+  "alerts",
+] as const;
 type Question = (typeof QUESTIONS)[number];
 /** How many names each question takes. */
 const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> = {
@@ -42,6 +51,7 @@ const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> 
   endpoints: [1, 1],
   diff: [1, 2],
   verdicts: [0, 1],
+  alerts: [0, 0],
 };
 
 const VERDICTS_OF = ["service", "instance"] as const;
@@ -61,7 +71,7 @@ export function buildCommand(): Command {
     .description(
       "Query a server (tidemark serve): all services with their memory, growth and verdict; one service\n" +
         "with its instances; what grows in it; its memory by endpoint; which services leak, since which version and\n" +
-        "on how many instances; or what differs between two versions, selections or times. The server shows services in the browser at its address.",
+        "on how many instances; the alerts; or what differs between two versions, selections or times. The server shows services in the browser at its address.",
     )
     .addArgument(new Argument("<question>", "what to ask").choices(QUESTIONS))
     .argument(
@@ -102,6 +112,7 @@ export function buildCommand(): Command {
     "tidemark fleet endpoints checkout --since 6h",
     "tidemark fleet verdicts",
     "tidemark fleet verdicts checkout",
+    "tidemark fleet alerts",
     "tidemark fleet diff checkout@41 checkout@42",
     "tidemark fleet diff checkout --ago 24h",
     "tidemark fleet services --server https://tidemark.internal --token-file read.token --json",
@@ -147,6 +158,8 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       return options.by === "instance"
         ? show(await client.verdicts(window), options, printVerdicts)
         : showDiagnoses(client, names[0], window, options);
+    case "alerts":
+      return show(await client.alerts(), options, printAlerts);
     case "diff": {
       const ago = options.ago ?? 0;
       const left = { startMs: window.startMs - ago, endMs: window.endMs - ago };

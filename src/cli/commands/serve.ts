@@ -38,6 +38,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly log?: "requests" | "warnings";
   readonly watch?: boolean;
   readonly policy?: string;
+  readonly alerts?: NonNullable<ServeOptions["limits"]["alerts"]>;
   readonly backup?: string;
   readonly restore?: string;
 }
@@ -189,12 +190,13 @@ async function configured(given: ServeCommandOptions): Promise<ServeCommandOptio
   return options;
 }
 
-function limitsOf({ keep, maxDisk, log }: ServeCommandOptions): ServeOptions["limits"] {
+function limitsOf({ keep, maxDisk, log, alerts }: ServeCommandOptions): ServeOptions["limits"] {
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
   return {
     keepMs: keep ?? DEFAULT_KEEP_MS,
     mostBytes: maxDisk ?? DEFAULT_DISK,
     logLevel: (log ?? usualLog) === "requests" ? "info" : "warn",
+    alerts: alerts ?? null,
   };
 }
 

@@ -1,4 +1,5 @@
 /** The JSON answers of a server's API, by the names that its routes use. Their schemas are made from these types. */
+import type { AlertJson, AlertsJson } from "../documents/alert_document.js";
 import type { FleetDiagnosesJson } from "../documents/fleet_diagnosis_document.js";
 import type {
   EndpointsJson,
@@ -22,6 +23,8 @@ export interface ApiAnswers {
   endpoints: EndpointsJson;
   verdicts: FleetVerdictsJson;
   diagnoses: FleetDiagnosesJson;
+  alerts: AlertsJson;
+  alert: AlertJson;
   instance: InstanceAnswer;
   frames: FramesAnswer;
   health: HealthAnswer;

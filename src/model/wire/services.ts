@@ -12,6 +12,10 @@ export const GROWING_PATH = "/api/v1/growing";
 export const ENDPOINTS_PATH = "/api/v1/endpoints";
 export const VERDICTS_PATH = "/api/v1/verdicts";
 export const DIAGNOSES_PATH = "/api/v1/diagnoses";
+export const ALERTS_PATH = "/api/v1/alerts";
+/** Paths of what people do about one alert. */
+export const ACKNOWLEDGE_PATH = "/api/v1/alerts/{id}/acknowledge";
+export const SILENCE_PATH = "/api/v1/alerts/{id}/silence";
 export const INSTANCE_PATH = "/api/v1/instance";
 export const INSTANCE_REPORT_PATH = "/api/v1/instance/report";
 export const EVENTS_PATH = "/api/v1/events";

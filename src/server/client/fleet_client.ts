@@ -1,4 +1,5 @@
 /** The client of a server: `tidemark fleet`. */
+import type { AlertsJson } from "../../model/documents/alert_document.js";
 import type { FleetDiagnosesJson } from "../../model/documents/fleet_diagnosis_document.js";
 import type {
   EndpointsJson,
@@ -12,6 +13,7 @@ import { nothingThere, oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
 import {
+  ALERTS_PATH,
   DIAGNOSES_PATH,
   DIFF_PATH,
   ENDPOINTS_PATH,
@@ -66,6 +68,11 @@ export class FleetClient {
   }
 
   /** Throws TidemarkError. */
+  alerts(): Promise<AlertsJson> {
+    return this.#get<AlertsJson>(ALERTS_PATH, null, {});
+  }
+
+  /** Throws TidemarkError. */
   verdicts(window: Window): Promise<FleetVerdictsJson> {
     return this.#get<FleetVerdictsJson>(VERDICTS_PATH, window, {});
   }
@@ -83,12 +90,13 @@ export class FleetClient {
 
   async #get<Document extends { readonly schema: string }>(
     path: string,
-    { startMs, endMs }: Window,
+    window: Window | null,
     parameters: Readonly<Record<string, string>>,
     patienceMs = PATIENCE_MS,
   ): Promise<Document> {
     const { url, token } = this.#destination;
-    const query = new URLSearchParams({ ...parameters, from: String(startMs), to: String(endMs) });
+    const range = window === null ? {} : { from: String(window.startMs), to: String(window.endMs) };
+    const query = new URLSearchParams({ ...parameters, ...range });
     let status: number;
     let body: unknown;
     try {

@@ -28,6 +28,12 @@ export const ANSWER_SCHEMAS = {
     diagnoses: {
       $ref: "#/components/schemas/FleetDiagnosesJson",
     },
+    alerts: {
+      $ref: "#/components/schemas/AlertsJson",
+    },
+    alert: {
+      $ref: "#/components/schemas/AlertJson",
+    },
     instance: {
       $ref: "#/components/schemas/InstanceAnswer",
     },
@@ -1388,6 +1394,227 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["instance", "version", "msToLimit", "earliestMs", "latestMs"],
+    },
+    AlertsJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.alerts/1",
+        },
+        evaluatedMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "0: the rules have not been evaluated since the server started.",
+        },
+        rules: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "The rules that are evaluated, by name.",
+        },
+        receivers: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/AlertReceiverJson",
+          },
+        },
+        alerts: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/AlertJson",
+          },
+          description:
+            "Firing first, then pending, then resolved; within each the most severe first, then the newest.",
+        },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What could not be seen, and why.",
+        },
+      },
+      required: ["schema", "evaluatedMs", "rules", "receivers", "alerts", "limits"],
+      description: "`tidemark.alerts/1`",
+    },
+    AlertReceiverJson: {
+      type: "object",
+      properties: {
+        name: {
+          type: "string",
+          description: "As the configuration names it, or its kind and host.",
+        },
+        kind: {
+          type: "string",
+          enum: ["alertmanager", "webhook", "slack", "pagerduty"],
+        },
+        acceptedMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description:
+            "When it last accepted an alert; absent if it never has since the server started.",
+        },
+        error: {
+          type: "string",
+          description: "The last error; absent if the last attempt succeeded.",
+        },
+      },
+      required: ["name", "kind"],
+      description: "A receiver of alerts, and whether it takes them.",
+    },
+    AlertJson: {
+      type: "object",
+      properties: {
+        id: {
+          type: "string",
+          description: "The same for each alert of this service, version and cause.",
+        },
+        service: {
+          type: "string",
+          description: '"": a host, or the whole server.',
+        },
+        version: {
+          type: "string",
+          description: 'The first version that is affected; "": unknown, or all.',
+        },
+        host: {
+          type: "string",
+          description: '"": the alert is not about a host.',
+        },
+        cause: {
+          $ref: "#/components/schemas/AlertCause",
+        },
+        state: {
+          $ref: "#/components/schemas/AlertState",
+        },
+        severity: {
+          $ref: "#/components/schemas/AlertSeverity",
+          description: "The highest of its rules.",
+        },
+        rules: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description:
+            "Names of the rules that hold now; of a resolved alert, those that held last.",
+        },
+        summary: {
+          type: "string",
+          description: "One sentence.",
+        },
+        line: {
+          $ref: "#/components/schemas/FrameJson",
+          description: "The line that allocates what grows, if an agent ran there.",
+        },
+        holder: {
+          $ref: "#/components/schemas/FleetHolderJson",
+          description: "The object that keeps it.",
+        },
+        growth: {
+          $ref: "#/components/schemas/FleetRateJson",
+          description: "Of each instance.",
+        },
+        forecast: {
+          type: "object",
+          properties: {
+            msToLimit: {
+              $ref: "#/components/schemas/Millis",
+            },
+            earliestMs: {
+              $ref: "#/components/schemas/Millis",
+            },
+            latestMs: {
+              $ref: "#/components/schemas/Millis",
+            },
+          },
+          required: ["msToLimit", "earliestMs", "latestMs"],
+          description:
+            "Until the first instance reaches its limit, with its interval; 0: never at that rate.",
+        },
+        sinceMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "When a rule began to hold.",
+        },
+        firingMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "When it began to fire; absent before.",
+        },
+        resolvedMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "Set once it is resolved.",
+        },
+        lastMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "The last evaluation in which a rule held.",
+        },
+        acknowledged: {
+          $ref: "#/components/schemas/AlertNoteJson",
+        },
+        silenced: {
+          type: "object",
+          properties: {
+            untilMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            atMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            by: {
+              type: "string",
+              description: 'As the person gave it; "" if nobody was named.',
+            },
+            note: {
+              type: "string",
+            },
+          },
+          required: ["atMs", "by", "note", "untilMs"],
+          description: "No receiver is notified until then.",
+        },
+      },
+      required: [
+        "id",
+        "service",
+        "version",
+        "host",
+        "cause",
+        "state",
+        "severity",
+        "rules",
+        "summary",
+        "sinceMs",
+        "lastMs",
+      ],
+    },
+    AlertCause: {
+      type: "string",
+      enum: ["growth", "level", "fragmentation", "oom-kill", "restart-loop", "silence"],
+    },
+    AlertState: {
+      type: "string",
+      enum: ["pending", "firing", "resolved"],
+      description:
+        "pending: a rule holds, but not for long enough yet. firing: receivers are notified. resolved: no rule has held for a while.",
+    },
+    AlertSeverity: {
+      type: "string",
+      enum: ["warning", "critical"],
+    },
+    AlertNoteJson: {
+      type: "object",
+      properties: {
+        atMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        by: {
+          type: "string",
+          description: 'As the person gave it; "" if nobody was named.',
+        },
+        note: {
+          type: "string",
+        },
+      },
+      required: ["atMs", "by", "note"],
     },
     InstanceAnswer: {
       type: "object",

@@ -5,6 +5,8 @@
 import type { ApiAnswers } from "../../model/wire/api_answers.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
 import {
+  ACKNOWLEDGE_PATH,
+  ALERTS_PATH,
   DIAGNOSES_PATH,
   DIFF_FIGURES,
   DIFF_PATH,
@@ -20,6 +22,7 @@ import {
   SERIES_PATH,
   SERVICE_PATH,
   SERVICES_PATH,
+  SILENCE_PATH,
   VERDICTS_PATH,
 } from "../../model/wire/services.js";
 import {
@@ -174,6 +177,34 @@ export const VERDICTS = route({
   parameters: { ...WINDOW, kind: text("Only verdicts of this kind.") },
   answer: { json: "verdicts" },
 });
+export const ALERTS = route({
+  ...query,
+  path: ALERTS_PATH,
+  summary:
+    "Alerts that fire, are pending, or were resolved within the last week; the rules and the receivers.",
+  parameters: {},
+  answer: { json: "alerts" },
+});
+const change = {
+  method: "post",
+  group: "services",
+  scope: "admin",
+  parameters: {},
+  body: ["application/json"],
+  answer: { json: "alert" },
+} as const;
+export const ACKNOWLEDGE = route({
+  ...change,
+  path: ACKNOWLEDGE_PATH,
+  summary:
+    "Acknowledges an alert until it is resolved: `{by, note, undo}`, all optional. It is not repeated to receivers.",
+});
+export const SILENCE = route({
+  ...change,
+  path: SILENCE_PATH,
+  summary:
+    "Silences an alert for `forMs` (0 ends the silence; at most 30 days): `{forMs, by, note}`. Receivers are not notified, also if it is resolved and fires again.",
+});
 export const DIAGNOSES = route({
   ...query,
   path: DIAGNOSES_PATH,
@@ -248,6 +279,9 @@ export const API_ROUTES: readonly ApiRoute[] = [
   ENDPOINTS,
   VERDICTS,
   DIAGNOSES,
+  ALERTS,
+  ACKNOWLEDGE,
+  SILENCE,
   INSTANCE,
   INSTANCE_REPORT,
   {

@@ -5,6 +5,7 @@ import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
+import type { Alerting } from "../alerts/alerting.js";
 import { refusal } from "../answers/refusal.js";
 import { addGrafana } from "../grafana/routes.js";
 import type { Ingest } from "../ingest/ingest.js";
@@ -13,6 +14,7 @@ import { fleetMetrics } from "../metrics/fleet_metrics.js";
 import { RequestCounts, serverMetrics } from "../metrics/server_metrics.js";
 import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
+import { type AuditLine, addAlerts } from "./alerts.js";
 import { FRAMES } from "./api_routes.js";
 import type { Changes } from "./changes.js";
 import { addPages } from "./pages.js";
@@ -24,12 +26,15 @@ export interface AppParts extends QueryParts {
   readonly ingest: Ingest;
   readonly senders: SenderStreams;
   readonly tokens: Tokens;
+  readonly alerting: Alerting;
   readonly changes: Changes;
   /** Host names that a request may use; null if any is allowed. */
   readonly hosts: ReadonlySet<string> | null;
   /** The folder of the pages. */
   readonly pages: string;
   readonly log: (line: RequestLine) => void;
+  /** What a person changed. */
+  readonly audit: (line: AuditLine) => void;
   readonly fail: (error: unknown) => void;
 }
 
@@ -102,6 +107,7 @@ export function buildApp(parts: AppParts): Hono {
   });
   app.use("/api/v1/*", read);
   addQueries(app, parts);
+  addAlerts(app, parts.alerting, needs("admin", parts.tokens), parts.audit);
   app.get(EVENTS_PATH, (context) => parts.changes.stream(context));
   app.all("/api/*", (context) => refusal(context, 404, "there is no such route"));
   addPages(app, parts.pages);

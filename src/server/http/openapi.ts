@@ -40,18 +40,23 @@ function operationOf({ summary, group, scope, parameters, body, answer, path, me
   const type = "json" in answer ? "application/json" : answer.type;
   const schema = "json" in answer ? { schema: answerSchema(answer.json) } : {};
   return {
-    operationId: `${method}${path.replace(/[/.]+(\w?)/g, (_, letter: string) => letter.toUpperCase())}`,
+    operationId: `${method}${path.replace(/[/.{}]+(\w?)/g, (_, letter: string) => letter.toUpperCase())}`,
     summary,
     tags: [group],
     security: scope === null ? [] : [{ token: [] }],
     ...(scope === null ? {} : { "x-scope": scope }),
-    parameters: Object.entries(parameters).map(([name, { says, isRequired, schema: form }]) => ({
-      name,
-      in: "query",
-      description: says,
-      required: isRequired,
-      schema: form,
-    })),
+    parameters: [
+      ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+        ...{ name, in: "path", required: true, schema: { type: "string" } },
+      })),
+      ...Object.entries(parameters).map(([name, { says, isRequired, schema: form }]) => ({
+        name,
+        in: "query",
+        description: says,
+        required: isRequired,
+        schema: form,
+      })),
+    ],
     ...(body === undefined
       ? {}
       : {

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import { fileUnusable, unknownVersion } from "../../model/errors/errors.js";
+import { fileUnusable, TidemarkError, unknownVersion } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
@@ -82,7 +82,7 @@ export class StoreDatabase {
       return database;
     } catch (error) {
       instance.closeSync();
-      throw error;
+      throw faultOf(error, path, folder);
     }
   }
 
@@ -232,13 +232,20 @@ async function openInstance(path: string, folder: string): Promise<DuckDBInstanc
       threads: "2",
     });
   } catch (error) {
-    const { message } = reasonOf(error);
-    const [, pid] = /Conflicting lock is held in .*\(PID (\d+)\)/.exec(message) ?? [];
-    if (/set lock on file|Conflicting lock/.test(message)) {
-      throw storeInUse(folder, pid ?? "");
-    }
-    throw fileUnusable(path, "write", message);
+    throw faultOf(error, path, folder);
   }
+}
+
+/** A server that ends frees the files of its days last. */
+function faultOf(error: unknown, path: string, folder: string): TidemarkError {
+  if (error instanceof TidemarkError) {
+    return error;
+  }
+  const { message } = reasonOf(error);
+  const [, pid] = /Conflicting lock is held in .*\(PID (\d+)\)/.exec(message) ?? [];
+  return /set lock on file|Conflicting lock/.test(message)
+    ? storeInUse(folder, pid ?? "")
+    : fileUnusable(path, "write", message);
 }
 
 export async function rowsOf(

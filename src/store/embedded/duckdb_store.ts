@@ -8,6 +8,7 @@ import { DayWriter } from "../duckdb/day_writer.js";
 import { MetaStaging } from "../duckdb/meta_staging.js";
 import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
+import { processLives } from "../duckdb/queries/lives.js";
 import { windowProfile } from "../duckdb/queries/profile.js";
 import { seriesAnswer } from "../duckdb/queries/series.js";
 import {
@@ -189,6 +190,10 @@ samples without their stack would be lost, but a stack without samples is harmle
 
   fleetSites(streams: readonly string[], window: Window) {
     return fleetSites(this.#database, streams, window);
+  }
+
+  lives(window: Window) {
+    return processLives(this.#database, window);
   }
 
   series(query: SeriesQuery) {

@@ -84,6 +84,23 @@ export interface ServiceSpan {
   readonly lastMs: TimeMs;
 }
 
+/** One recorded program that reported in a window. */
+export interface ProcessLife {
+  readonly service: string;
+  readonly version: string;
+  readonly host: string;
+  readonly pod: string;
+  readonly startedMs: TimeMs;
+  /** null: it runs, or its end was not seen. */
+  readonly endedMs: TimeMs | null;
+  /** Its last reading. */
+  readonly lastMs: TimeMs;
+  /** When the kernel killed one of its processes for memory, within the window. */
+  readonly killsMs: readonly TimeMs[];
+  /** The highest of its devices and processes at their last readings; null: it uses none, or they are unknown. */
+  readonly fragmentation: number | null;
+}
+
 /** The newest figures of the instances that run, of one service and version. null: none is known. */
 export interface VersionGauges {
   readonly service: string;
@@ -140,6 +157,8 @@ export interface Store {
     streams: readonly string[],
     window: Window,
   ): Promise<ReadonlyMap<string, readonly SiteReadings[]>>;
+  /** Programs recorded by Tidemark that reported RSS in the window, by service and start. */
+  lives(window: Window): Promise<ProcessLife[]>;
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
   /** Names of labels that the series have, ascending. */

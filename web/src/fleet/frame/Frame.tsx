@@ -51,6 +51,7 @@ export function Frame({ path, theme, toggleTheme, chosen, children }: FrameProps
 const PAGES = [
   ["Services", "/"],
   ["Verdicts", "/verdicts"],
+  ["Alerts", "/alerts"],
 ] as const;
 
 /** The pages that the path does not begin with; they keep the chosen time. */

@@ -1,4 +1,6 @@
 /** Requests to the server of these pages. */
+
+import type { AlertJson, AlertsJson } from "../../../../src/model/documents/alert_document.js";
 import { decodeColumns } from "../../../../src/model/documents/columns.js";
 import type { FleetDiagnosesJson } from "../../../../src/model/documents/fleet_diagnosis_document.js";
 import type {
@@ -13,6 +15,8 @@ import type {
 import type { ReportDocument } from "../../../../src/model/documents/report_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../../src/model/profile/profile.js";
 import {
+  ACKNOWLEDGE_PATH,
+  ALERTS_PATH,
   DIAGNOSES_PATH,
   DIFF_PATH,
   type DiffFigure,
@@ -27,6 +31,7 @@ import {
   type SeriesAnswer,
   type SeriesGroup,
   type SeriesName,
+  SILENCE_PATH,
   VERDICTS_PATH,
 } from "../../../../src/model/wire/services.js";
 import type { TimeRange } from "./timeRange.js";
@@ -119,6 +124,20 @@ export function askVerdicts(range: TimeRange): Promise<FleetVerdictsJson> {
   return askJson(VERDICTS_PATH, windowOf(range));
 }
 
+export function askAlerts(): Promise<AlertsJson> {
+  return askJson(ALERTS_PATH, {});
+}
+
+/** `undo`: takes the acknowledgement back. */
+export function acknowledge(id: string, undo: boolean): Promise<AlertJson> {
+  return change(ACKNOWLEDGE_PATH.replace("{id}", id), { undo });
+}
+
+/** `forMs`: 0 ends the silence. */
+export function silence(id: string, forMs: number): Promise<AlertJson> {
+  return change(SILENCE_PATH.replace("{id}", id), { forMs });
+}
+
 export async function askReport(id: string): Promise<ReportDocument> {
   return (await askColumns(INSTANCE_REPORT_PATH, { id })) as ReportDocument;
 }
@@ -156,18 +175,35 @@ async function askColumns(path: string, parameters: Record<string, string>): Pro
   return decodeColumns(new Uint8Array(await response.arrayBuffer()), "the answer");
 }
 
+async function change<Answer>(path: string, body: object): Promise<Answer> {
+  const response = await send(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return response.json() as Promise<Answer>;
+}
+
+function ask(path: string, parameters: Record<string, string>): Promise<Response> {
+  return send(`${path}?${new URLSearchParams(parameters)}`, {});
+}
+
 /** Throws an Error with a one-line message for users. */
-async function ask(path: string, parameters: Record<string, string>): Promise<Response> {
-  const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
-  const response = await fetch(`${path}?${new URLSearchParams(parameters)}`, { headers }).catch(
-    () => {
-      throw new Error(
-        "The server does not answer. It may have been stopped; this page tries again.",
-      );
-    },
-  );
+async function send(
+  address: string,
+  init: { method?: string; headers?: Record<string, string>; body?: string },
+): Promise<Response> {
+  const authorization: Record<string, string> =
+    token === "" ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch(address, {
+    ...init,
+    headers: { ...init.headers, ...authorization },
+  }).catch(() => {
+    throw new Error("The server does not answer. It may have been stopped; this page tries again.");
+  });
   if (response.status === 401) {
-    throw new TokenNeeded("This server requires a token with the scope read.");
+    const scope = init.method === "POST" ? "admin" : "read";
+    throw new TokenNeeded(`This server requires a token with the scope ${scope}.`);
   }
   if (!response.ok) {
     const { error } = (await response.json().catch(() => ({}))) as { error?: string };

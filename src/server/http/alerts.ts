@@ -1,0 +1,103 @@
+/** The alerts, and what people do about them. */
+import type { Context, Hono, MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { z } from "zod";
+import type { Millis } from "../../model/base/units.js";
+import type { AlertJson } from "../../model/documents/alert_document.js";
+import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import type { Alerting } from "../alerts/alerting.js";
+import { refusal } from "../answers/refusal.js";
+import { ACKNOWLEDGE, ALERTS, type ApiRoute, SILENCE } from "./api_routes.js";
+import { valuesIn } from "./parameters.js";
+
+export interface AuditLine {
+  readonly did: "acknowledge" | "silence";
+  readonly alert: string;
+  readonly [detail: string]: unknown;
+}
+
+const MOST_BYTES = 16_384;
+const LONGEST_SILENCE_MS: Millis = 30 * 86_400_000;
+const note = { by: z.string().max(200).default(""), note: z.string().max(2000).default("") };
+const ACKNOWLEDGED = z.strictObject({ ...note, undo: z.boolean().default(false) });
+const SILENCED = z.strictObject({
+  ...note,
+  forMs: z.number().int().min(0).max(LONGEST_SILENCE_MS),
+});
+
+export function addAlerts(
+  app: Hono,
+  alerting: Alerting,
+  allowed: MiddlewareHandler,
+  audit: (line: AuditLine) => void,
+): void {
+  app.get(ALERTS.path, (context) => {
+    valuesIn(context.req.url, ALERTS.parameters);
+    return context.json(alerting.document());
+  });
+  const limit = bodyLimit({
+    maxSize: MOST_BYTES,
+    onError: (context) =>
+      refusal(context, 413, `the body is too large: the limit is ${MOST_BYTES >> 10} KiB`),
+  });
+  const change = <Form extends z.ZodType>(
+    { path }: ApiRoute,
+    form: Form,
+    act: (id: string, given: z.infer<Form>) => AlertJson | null,
+  ) => {
+    app.post(path.replace("{id}", ":id"), ownPagesOnly, allowed, limit, async (context) => {
+      const parsed = form.safeParse(await context.req.json().catch(() => null));
+      if (!parsed.success) {
+        const [issue] = parsed.error.issues;
+        throw badUsage(
+          `the body is not as expected: ${[...(issue?.path ?? []), issue?.message].join(": ")}`,
+          "see /api/openapi.json",
+        );
+      }
+      const alert = act(context.req.param("id") ?? "", parsed.data);
+      if (alert === null) {
+        throw nothingThere("there is no such alert", `list them: GET ${ALERTS.path}`);
+      }
+      return context.json(alert);
+    });
+  };
+  change(ACKNOWLEDGE, ACKNOWLEDGED, (id, { undo, ...given }) => {
+    const alert = alerting.acknowledge(id, undo ? null : { atMs: Date.now(), ...given });
+    if (alert !== null) {
+      audit({ did: "acknowledge", alert: id, service: alert.service, undo, ...given });
+    }
+    return alert;
+  });
+  change(SILENCE, SILENCED, (id, { forMs, ...given }) => {
+    const atMs = Date.now();
+    const alert = alerting.silence(
+      id,
+      forMs === 0 ? null : { atMs, untilMs: atMs + forMs, ...given },
+    );
+    if (alert !== null) {
+      audit({ did: "silence", alert: id, service: alert.service, forMs, ...given });
+    }
+    return alert;
+  });
+}
+
+/**
+ * A page of another site can make a browser post to a server on loopback, which needs no token. It cannot set this type
+ * without asking first, and a browser names its origin.
+ */
+async function ownPagesOnly(
+  context: Context,
+  next: () => Promise<void>,
+): Promise<Response | undefined> {
+  const type = context.req.header("content-type") ?? "";
+  if (!/^application\/json(?:;|$)/i.test(type)) {
+    return refusal(context, 415, "the body must be application/json");
+  }
+  const origin = context.req.header("origin");
+  const host = context.req.header("host") ?? "";
+  if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)) {
+    return refusal(context, 403, "requests from pages of other sites are refused");
+  }
+  await next();
+  return undefined;
+}

@@ -1,0 +1,48 @@
+/** Starts, ends and kills of recorded programs: what the alerts about restarts, OOM kills and silence need. */
+import type { ProcessLife } from "../../interface/store.js";
+import type { Window } from "../../interface/window.js";
+import type { StoreDatabase } from "../database.js";
+import { windowValues } from "./gauge.js";
+
+export async function processLives(
+  database: StoreDatabase,
+  window: Window,
+): Promise<ProcessLife[]> {
+  const days = database.daysIn(window.startMs, window.endMs);
+  const [metrics, events] = [database.union("metrics", days), database.union("events", days)];
+  const rows = await database.query(
+    `WITH readings AS (
+        SELECT series_id, name, ts_ms, value FROM ${metrics}
+        WHERE ts_ms >= $start_ms AND ts_ms < $end_ms
+          AND (name = 'treeRssBytes' OR name LIKE 'gpu.%.fragmentationRatio')),
+      lasts AS (
+        SELECT series_id, max(ts_ms) AS last_ms FROM readings WHERE name = 'treeRssBytes' GROUP BY series_id),
+      devices AS (
+        SELECT s.root_id, max(d.ratio) AS ratio FROM (
+            SELECT series_id, name, arg_max(value, ts_ms) AS ratio FROM readings
+            WHERE name <> 'treeRssBytes' GROUP BY series_id, name) d
+          JOIN series s USING (series_id) WHERE s.ended_ms = 0 GROUP BY s.root_id),
+      kills AS (
+        SELECT s.root_id, list(e.ts_ms ORDER BY e.ts_ms) AS kills FROM ${events} e JOIN series s USING (series_id)
+        WHERE e.kind = 'oom-kill' AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY s.root_id)
+    SELECT s.service, s.version, s.host, s.pod, s.started_ms, s.ended_ms, l.last_ms, k.kills, d.ratio
+    FROM lasts l JOIN series s USING (series_id)
+      LEFT JOIN kills k ON k.root_id = s.series_id LEFT JOIN devices d ON d.root_id = s.series_id
+    WHERE s.series_id = s.root_id ORDER BY s.service, s.started_ms`,
+    windowValues(window),
+  );
+  return rows.map((row) => ({
+    service: String(row.service),
+    version: String(row.version),
+    host: String(row.host),
+    pod: String(row.pod),
+    startedMs: Number(row.started_ms),
+    endedMs: Number(row.ended_ms) || null,
+    lastMs: Number(row.last_ms),
+    killsMs:
+      row.kills === null
+        ? []
+        : Array.from((row.kills as unknown as { items: readonly bigint[] }).items, Number),
+    fragmentation: row.ratio === null ? null : Number(row.ratio),
+  }));
+}
