@@ -101,10 +101,11 @@ async function findings(
   tool: "memcheck" | "asan",
   words: readonly string[],
   program: readonly string[],
+  env: Record<string, string> = {},
 ): Promise<{ outcome: Outcome; document: MemcheckJson }> {
   runs += 1;
   const json = join(folder, `${tool}-${runs}.json`);
-  const outcome = await run([tool, "--json", json, ...words, "--", python, ...program]);
+  const outcome = await run([tool, "--json", json, ...words, "--", python, ...program], { env });
   expectSpeaksClearly(outcome.stderr);
   return { outcome, document: documentOf(json) };
 }
@@ -279,6 +280,11 @@ describe("tidemark asan", () => {
     expect([outcome.status, outcome.stdout]).toEqual([1, "done\n"]);
     expect(document.errors).toEqual([]);
     expect(document.leaks).toMatchObject([{ bytes: 3000, blocks: 3, owner: { module: "faulty" } }]);
+    const unreleased = ["scripts/caller.py", "unreleased_bytes", "3"];
+    const object = await findings("asan", ["--build", source], unreleased, {
+      ASAN_OPTIONS: "fast_unwind_on_malloc=0",
+    });
+    expect(object.document.leaks).toMatchObject([{ blocks: 3, owner: { module: "faulty" } }]);
     const clean = await findings("asan", ["--build", source], ["scripts/caller.py", "clean"]);
     expect([clean.outcome.status, clean.document.leaks]).toEqual([0, []]);
   });
