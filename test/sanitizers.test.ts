@@ -212,6 +212,17 @@ describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => 
     );
   });
 
+  test("ends with one line where no temporary folder can be created", async () => {
+    for (const command of [["memcheck"], ["asan"], ["allocators", "--rounds", "2"]]) {
+      const words = [...command, "--", python, "-c", "pass"];
+      const outcome = await run(words, { env: { TMPDIR: "/dev/null" } });
+      expect(outcome.status).toBe(2);
+      expect(outcome.stderr.trimEnd().split("\n").at(-1)).toMatch(
+        /^tidemark: TM-E004 cannot create a temporary folder in \/dev\/null: [^;]+; set TMPDIR to/,
+      );
+    }
+  });
+
   test("leaves no process and no folder behind after Ctrl-C", async () => {
     const pidFile = join(folder, "pid");
     const code = `import os, time; open(${JSON.stringify(pidFile)}, "w").write(str(os.getpid()) + "\\n"); time.sleep(600)`;
@@ -329,7 +340,11 @@ describe("tidemark asan", () => {
   test("ends with one line for an extension that does not build, or a folder that is none", async () => {
     const broken = scratch();
     writeFileSync(join(broken, "broken.c"), "int PyInit_broken(void) { return nothing; }\n");
+    const blocked = scratch();
+    copyFileSync(join(source, "faulty.c"), join(blocked, "faulty.c"));
+    writeFileSync(join(blocked, "build"), "a file");
     const cases: [string, RegExp][] = [
+      [blocked, /TM-E092 cannot build .*build\/tidemark-asan cannot be made: not a directory/],
       [broken, /TM-E092 cannot build .*broken\.c:1:\d+: error: .nothing. undeclared/],
       [scratch(), /TM-E092 cannot build .*no setup\.py, no pyproject\.toml/],
       [join(folder, "nowhere"), /TM-E003 no such folder/],
