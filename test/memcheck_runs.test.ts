@@ -137,6 +137,23 @@ for _ in range(100):
       expect(document.leaks).toMatchObject([{ blocks: 200, owner: { module: "faulty" } }]);
     });
 
+    test("keeps no local variable of the program's functions after an error", async () => {
+      const code = `import faulty, weakref
+class Big: pass
+def work():
+    global kept
+    big = Big()
+    kept = weakref.ref(big)
+    faulty.overflow()
+work()
+print("freed" if kept() is None else "kept")`;
+      const { document, outcome } = await found("memcheck", ["--", python, "-c", code], { env });
+      expect(outcome.stdout).toBe("freed\n");
+      expect(document.errors).toMatchObject([
+        { kind: "InvalidWrite", python: { stack: [{ line: 7 }, {}] } },
+      ]);
+    });
+
     test("attributes an error in a call by ctypes to the program", async () => {
       const code = `import ctypes
 block = ctypes.create_string_buffer(32)

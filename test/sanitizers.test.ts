@@ -101,10 +101,11 @@ async function findings(
   tool: "memcheck" | "asan",
   words: readonly string[],
   program: readonly string[],
+  env: Record<string, string> = {},
 ): Promise<{ outcome: Outcome; document: MemcheckJson }> {
   runs += 1;
   const json = join(folder, `${tool}-${runs}.json`);
-  const outcome = await run([tool, "--json", json, ...words, "--", python, ...program]);
+  const outcome = await run([tool, "--json", json, ...words, "--", python, ...program], { env });
   expectSpeaksClearly(outcome.stderr);
   return { outcome, document: documentOf(json) };
 }
@@ -211,6 +212,17 @@ describe.skipIf(environment.tools.valgrind === null)("tidemark memcheck", () => 
     );
   });
 
+  test("ends with one line where no temporary folder can be created", async () => {
+    for (const command of [["memcheck"], ["asan"], ["allocators", "--rounds", "2"]]) {
+      const words = [...command, "--", python, "-c", "pass"];
+      const outcome = await run(words, { env: { TMPDIR: "/dev/null" } });
+      expect(outcome.status).toBe(2);
+      expect(outcome.stderr.trimEnd().split("\n").at(-1)).toMatch(
+        /^tidemark: TM-E004 cannot create a temporary folder in \/dev\/null: [^;]+; set TMPDIR to/,
+      );
+    }
+  });
+
   test("leaves no process and no folder behind after Ctrl-C", async () => {
     const pidFile = join(folder, "pid");
     const code = `import os, time; open(${JSON.stringify(pidFile)}, "w").write(str(os.getpid()) + "\\n"); time.sleep(600)`;
@@ -279,6 +291,11 @@ describe("tidemark asan", () => {
     expect([outcome.status, outcome.stdout]).toEqual([1, "done\n"]);
     expect(document.errors).toEqual([]);
     expect(document.leaks).toMatchObject([{ bytes: 3000, blocks: 3, owner: { module: "faulty" } }]);
+    const unreleased = ["scripts/caller.py", "unreleased_bytes", "3"];
+    const object = await findings("asan", ["--build", source], unreleased, {
+      ASAN_OPTIONS: "fast_unwind_on_malloc=0",
+    });
+    expect(object.document.leaks).toMatchObject([{ blocks: 3, owner: { module: "faulty" } }]);
     const clean = await findings("asan", ["--build", source], ["scripts/caller.py", "clean"]);
     expect([clean.outcome.status, clean.document.leaks]).toEqual([0, []]);
   });
@@ -323,7 +340,11 @@ describe("tidemark asan", () => {
   test("ends with one line for an extension that does not build, or a folder that is none", async () => {
     const broken = scratch();
     writeFileSync(join(broken, "broken.c"), "int PyInit_broken(void) { return nothing; }\n");
+    const blocked = scratch();
+    copyFileSync(join(source, "faulty.c"), join(blocked, "faulty.c"));
+    writeFileSync(join(blocked, "build"), "a file");
     const cases: [string, RegExp][] = [
+      [blocked, /TM-E092 cannot build .*build\/tidemark-asan cannot be made: not a directory/],
       [broken, /TM-E092 cannot build .*broken\.c:1:\d+: error: .nothing. undeclared/],
       [scratch(), /TM-E092 cannot build .*no setup\.py, no pyproject\.toml/],
       [join(folder, "nowhere"), /TM-E003 no such folder/],

@@ -75,5 +75,5 @@ function liveBytesOf(pools: string, folder: string): Bytes | null {
       // A process without samples has no profile.
     }
   }
-  return sum;
+  return sum === null ? null : Math.round(sum);
 }

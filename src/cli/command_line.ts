@@ -8,6 +8,7 @@ import {
   type OtherFile,
   TidemarkError,
 } from "../model/errors/errors.js";
+import { diskFailure } from "../model/errors/system_errors.js";
 import { COMMANDS } from "./command_list.js";
 import { COMMAND_GROUPS } from "./options/about.js";
 import { columnsOf, drawableColumns } from "./text/columns.js";
@@ -141,7 +142,8 @@ async function reportFailure(error: unknown, args: readonly string[]): Promise<n
     return 0;
   }
   const known = error instanceof CommanderError ? await plainUsageError(error, args) : error;
-  const failure = known instanceof TidemarkError ? known : internalError(known);
+  const failure =
+    known instanceof TidemarkError ? known : (diskFailure(known) ?? internalError(known));
   const guess = await nearFile(failure);
   const owner = await ownerOfDenied(failure);
   const other = await otherFile(failure);

@@ -128,7 +128,7 @@ async function runStage(stage: Stage, isLeakRun: boolean): Promise<GroupEnd> {
   const format = `stack_trace_format='${FRAME_FORMAT}'`;
   const log = (name: string) => `log_path=${join(folder, name)}`;
   const mode = isLeakRun
-    ? ["detect_leaks=1", "abort_on_error=0", "exitcode=0", log("leaks"), "fast_unwind_on_malloc=1"]
+    ? ["detect_leaks=1", "abort_on_error=0", "exitcode=0", log("leaks")]
     : // After an abort, faulthandler writes the Python stack of exactly this moment.
       ["detect_leaks=0", "abort_on_error=1", "handle_abort=0", "handle_segv=2", log("asan"), FILL];
   const own = (name: string) => (process.env[name] ? [process.env[name]] : []);

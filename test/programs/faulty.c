@@ -46,6 +46,12 @@ static PyObject *over_count(PyObject *self, PyObject *none) {
     return list;
 }
 
+/* Neither returns nor releases its new reference. */
+static PyObject *unreleased_bytes(PyObject *self, PyObject *none) {
+    PyBytes_FromStringAndSize(NULL, 1000);
+    Py_RETURN_NONE;
+}
+
 /* Releases a borrowed reference. */
 static PyObject *under_count(PyObject *self, PyObject *argument) {
     Py_DECREF(argument);
@@ -91,6 +97,7 @@ static PyMethodDef methods[] = {
     {"uninitialised", uninitialised, METH_NOARGS, NULL},
     {"leak", leak, METH_NOARGS, NULL},
     {"over_count", over_count, METH_NOARGS, NULL},
+    {"unreleased_bytes", unreleased_bytes, METH_NOARGS, NULL},
     {"under_count", under_count, METH_O, NULL},
     {"signed_overflow", signed_overflow, METH_NOARGS, NULL},
     {"crash", crash, METH_NOARGS, NULL},

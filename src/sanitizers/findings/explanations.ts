@@ -1,7 +1,7 @@
 /** Explanations of each kind of error for Python engineers: a title, what happened, the usual causes, and the fix. */
 
 import type { NativeFrame, Report } from "../reports/report.js";
-import { isForeignCall, isInterpreter, isSystem } from "./owners.js";
+import { isBufferOfCtypes, isForeignCall, isInterpreter, isSystem } from "./owners.js";
 
 export interface Explanation {
   readonly title: string;
@@ -300,6 +300,7 @@ const BY_KIND: readonly (readonly [RegExp, Explanation])[] = [
   [/^SyscallParam$/, SYSCALL],
   [/^Repeated$/, SAME_FUNCTION],
   [/^heap-use-after-free$|^stack-use-after-|^use-after-poison$/, AFTER_FREE],
+  [/^stack-overflow$/, STACK_EXHAUSTED],
   [/-overflow$|-underflow$|^dynamic-stack/, OUTSIDE],
   [/^undefined-behavior$/, UNDEFINED],
 ];
@@ -351,6 +352,7 @@ export function endedTooEarly(report: Report): boolean {
     /^(?:heap-use-after-free|Invalid(?:Read|Write|Jump|Free)|double-free)$/.test(kind) &&
     freed.length > 0 &&
     isObject &&
+    !isBufferOfCtypes(allocated) &&
     !isPointerIntoData(report)
   );
 }
@@ -412,7 +414,7 @@ function explainAccess({ kind, message, stack }: Report): Explanation {
 
 /** Signals that are not about an address. */
 const SIGNALS: readonly (readonly [RegExp, Explanation])[] = [
-  [/stack-overflow|stack overflow/, STACK_EXHAUSTED],
+  [/stack overflow/, STACK_EXHAUSTED],
   [/\b(?:SIG)?FPE\b/, DIVISION],
   [/\b(?:SIG)?ABRT\b/, ABORTED],
   [/\b(?:SIG)?(?:ILL|TRAP|SYS)\b/, CRASH],

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { NativeFrame, Report } from "../reports/report.js";
+import { explain } from "./explanations.js";
 import { Owners } from "./owners.js";
 
 const LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6";
@@ -46,6 +47,43 @@ test.each([
   ],
 ])("a call through %s is the program's own", (_, kind, stack, module) => {
   expect(ownerOf(kind, ...stack)).toEqual({ module, kind: "own" });
+});
+
+test.each([
+  ["a library that the program loaded", [frame("drop", "/work/libown.so")], "libown"],
+  ["cffi, because nothing refers to the buffer any more", [frame("cdata_dealloc", CFFI)], "cffi"],
+])(
+  "an access by a pointer object of cffi to memory freed by %s is the program's",
+  (_, freed, module) => {
+    const read = report(
+      "InvalidRead",
+      frame("PyBytes_FromStringAndSize", PYTHON),
+      frame("convert_to_object", CFFI),
+    );
+    expect(new Owners(null).of({ ...read, freed: [frame("free", LIBC), ...freed] }).owner).toEqual({
+      module,
+      kind: "own",
+    });
+  },
+);
+
+test("the memory of a ctypes object, which Python freed, is no Python object, and its use the program's", () => {
+  const read = {
+    ...report("InvalidRead", frame("PyBytes_FromStringAndSize", PYTHON)),
+    freed: [frame("free", LIBC), frame("PyCData_clear", CTYPES), frame("subtype_dealloc", PYTHON)],
+    allocated: [
+      frame("malloc", LIBC),
+      frame("PyMem_Malloc", PYTHON),
+      frame("PyCData_MallocBuffer", CTYPES),
+    ],
+  };
+  expect(new Owners(null).of(read).owner).toEqual({ module: "ctypes", kind: "own" });
+  expect(explain(read).title).toBe("Use after free");
+  const object = {
+    ...read,
+    allocated: [frame("malloc", LIBC), frame("PyType_GenericAlloc", PYTHON)],
+  };
+  expect(explain(object).title).toMatch(/one reference too few/);
 });
 
 test("what ctypes or the shell allocates for itself is not the program's", () => {

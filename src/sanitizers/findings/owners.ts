@@ -18,7 +18,8 @@ const OF_SYSTEM = /^\/(?:usr\/)?s?bin\//;
 const CALLS_FOREIGN = /(?:^|_)ffi_call(?:_|$)/;
 const FOREIGN_MODULE = /^_(ctypes|cffi)(?:_backend)?\./;
 /** Accesses to an address. */
-const ACCESS = /^(?:Invalid(?:Read|Write|Jump)|FatalSignal|SEGV|BUS)$|-(?:over|under)flow$/;
+const ACCESS =
+  /^(?:Invalid(?:Read|Write|Jump)|FatalSignal|SEGV|BUS)$|-(?:over|under)flow$|^heap-use-after-free$/;
 /** Runs Python code: frames below it belong to whoever called that code. */
 const EVALUATES = /^_?PyEval_(?:EvalFrame\w*|EvalCode|Vector)/;
 
@@ -88,6 +89,7 @@ export class Owners {
   of(report: Report): { owner: OwnerJson; frame: NativeFrame | undefined } {
     const { kind, stack, freed, allocated } = report;
     let interpreter: { owner: OwnerJson; frame: NativeFrame } | null = null;
+    let accessor: { owner: OwnerJson; frame: NativeFrame | undefined } | null = null;
     for (const frames of [stack, freed, allocated]) {
       // A read or write through a pointer object of ctypes or cffi is the program's, too.
       let isForeign = frames === stack && ACCESS.test(kind) && freed.length === 0;
@@ -96,9 +98,14 @@ export class Owners {
         const owner = this.ofObject(object);
         const caller = foreignCaller(frame, owner);
         isForeign ||= CALLS_FOREIGN.test(name) || (name === "" && caller === "cffi");
+        const found = { owner: { module: caller ?? "", kind: "own" as const }, frame: frames[0] };
         if (isForeign && caller !== null) {
           // The program calls C by hand: these modules only pass its arguments on.
-          return { owner: { module: caller, kind: "own" }, frame: frames[0] };
+          return found;
+        }
+        if (caller === "cffi" && (accessor !== null || isAfterFree(report, frames))) {
+          accessor ??= found; // the extension that freed the block has precedence
+          break;
         }
         if (owner.kind === "own" || owner.kind === "library") {
           return { owner, frame };
@@ -111,16 +118,36 @@ export class Owners {
         }
       }
     }
+    if (ACCESS.test(kind) && freed.length > 0 && isBufferOfCtypes(allocated)) {
+      accessor ??= { owner: { module: "ctypes", kind: "own" }, frame: stack[0] };
+    }
     return (
+      accessor ??
       interpreter ?? { owner: { module: "unknown", kind: "system" }, frame: stack[0] ?? undefined }
     );
   }
+}
+
+/** Whether the frames are those of an access to a block that was freed before. */
+function isAfterFree({ kind, stack, freed }: Report, frames: readonly NativeFrame[]): boolean {
+  return frames === stack && ACCESS.test(kind) && freed.length > 0;
 }
 
 /** "ctypes" or "cffi" if the frame is theirs. Some builds of Python contain ctypes and libffi in the interpreter. */
 function foreignCaller({ function: name, object }: NativeFrame, owner: OwnerJson): string | null {
   const module = FOREIGN_MODULE.exec(basename(object))?.[1];
   return module ?? (owner.kind === "interpreter" && CALLS_FOREIGN.test(name) ? "ctypes" : null);
+}
+
+/** Whether the block is the memory of a ctypes object, whose address the program can keep, not the object itself. */
+export function isBufferOfCtypes(allocated: readonly NativeFrame[]): boolean {
+  const isAllocator = ({ function: name, object }: NativeFrame) =>
+    object === "" || isSystem(object) || /^_?Py(?:Mem|Object)_(?:Raw)?[MC]alloc$/.test(name);
+  const maker = allocated.find((frame) => !isAllocator(frame));
+  return (
+    maker !== undefined &&
+    (/^_ctypes\./.test(basename(maker.object)) || maker.function.startsWith("PyCData_"))
+  );
 }
 
 /** Whether ctypes, or cffi without a compiler, took part: they call C functions through libffi. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { explain } from "../findings/explanations.js";
 import { DivertedLines } from "./diverted_lines.js";
 import { readSanitizerText } from "./sanitizer_text.js";
 
@@ -50,6 +51,29 @@ test("LeakSanitizer's leaks", () => {
     { kind: "direct-leak", isLeak: true, bytes: 1000, blocks: 2, stack: [{ function: "leak" }] },
     { kind: "indirect-leak", bytes: 8, blocks: 1 },
   ]);
+});
+
+test.each([
+  [
+    "stack-overflow on address 0x7ffc (pc 0x7f bp 0x7f sp 0x7f T0)",
+    "stack-overflow",
+    "The stack is full",
+  ],
+  [
+    "memcpy-param-overlap: memory ranges [0x6060,0x6080) and [0x6064, 0x6084) overlap",
+    "memcpy-param-overlap",
+    "Source and destination overlap",
+  ],
+  [
+    "attempting free on address which was not malloc()-ed: 0x6060 in thread T0",
+    "free on address which was not malloc()-ed",
+    "Free of a block that is not allocated",
+  ],
+])("the header %s gives its kind and no address", (header, message, title) => {
+  const text = `==9==ERROR: AddressSanitizer: ${header}\n    #0|0x7f1|use|/x/f.c|6|/x/faulty.so\n`;
+  const [report] = readSanitizerText(text, 9).reports;
+  expect(report?.message).toBe(message);
+  expect(report === undefined ? null : explain(report).title).toBe(title);
 });
 
 test("a report that is truncated anywhere, and garbage, give no wrong frames", () => {

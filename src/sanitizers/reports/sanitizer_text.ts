@@ -94,7 +94,7 @@ function reportOf(line: string, offset: number): OpenReport | null {
   if (error !== null) {
     const [, , kind = "", rest = ""] = error;
     const words = rest.replace(
-      / at pc .*$|(?: on (?:unknown )?address)?(?: 0x| \().*$| in thread .*$/,
+      / at pc .*$|: memory ranges .*$|(?: on (?:unknown )?address)?:?(?: 0x| \().*$| in thread .*$/,
       "",
     );
     const [address] =

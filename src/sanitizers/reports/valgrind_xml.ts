@@ -128,7 +128,7 @@ export class ValgrindReader {
 
   #fail(reason: string): void {
     this.#damage ??= /unclosed tag|document must contain a root/.test(reason)
-      ? "it ends in the middle, because the process was killed or crashed"
+      ? "it ends in the middle, because the process was killed or crashed, or the disk is full"
       : reason;
   }
 

@@ -1,10 +1,11 @@
 /** `tidemark asan --build EXT_DIR`: builds an extension with AddressSanitizer and UndefinedBehaviorSanitizer. */
 
-import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { accessSync, constants, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { interpreterOf, startGroup } from "../../inspect/index.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import { fileNotFound } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { buildFailed, runInterrupted, toolMissing } from "../../model/errors/tool_errors.js";
 import { backendOf, buildEnvironment, stepsOf, wayOf } from "./build_steps.js";
 import { ASAN_CALL, BUILD_NAME, contains, extensionsIn } from "./builds.js";
@@ -53,10 +54,17 @@ export async function buildForAsan(request: BuildRequest): Promise<string> {
       "it has no setup.py, no pyproject.toml and no C or C++ source with a PyInit_ function";
     throw buildFailed(folder, nothing, nameFolder);
   }
-  note(`building ${folder} with AddressSanitizer`);
   const output = join(source, "build", BUILD_NAME);
-  rmSync(output, { recursive: true, force: true });
-  mkdirSync(output, { recursive: true });
+  try {
+    accessSync(source, constants.W_OK); // mkdirSync says "no such file" on a file system that is read-only
+    rmSync(output, { recursive: true, force: true });
+    mkdirSync(output, { recursive: true });
+  } catch (error) {
+    const reason = reasonOf(error).message.replace(/^E[A-Z]+: ([^,]+),.*$/s, "$1");
+    const next = "copy the sources to a folder that can be written";
+    throw buildFailed(folder, `its folder build/${BUILD_NAME} cannot be made: ${reason}`, next);
+  }
+  note(`building ${folder} with AddressSanitizer`);
   const places = {
     source,
     output,

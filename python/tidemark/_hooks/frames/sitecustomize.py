@@ -45,10 +45,12 @@ def _watch_memcheck(folder):
         write(before, now, place == in_c_function, thread, frame, addresses)
         if addresses:
             return
-        others = sys._current_frames()
         for other in calls.callers():
-            if other != thread and other in others:
-                write(before, now, True, other, others[other])
+            # No variable keeps the dict: it contains the frame of this function, and such a cycle would keep the local
+            # variables of the program's function after its return, until the next garbage collection.
+            leaf = None if other == thread else sys._current_frames().get(other)
+            if leaf is not None:
+                write(before, now, True, other, leaf)
 
     def last_error():
         """Addresses of the stack of this process's last error, which Valgrind appends to its log file."""
