@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TimeMs } from "../model/base/units.js";
 import { profileOf } from "../model/profile/profile.fixture.js";
+import { deviceMetric } from "../model/profile/series.js";
 import { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
 import type { ServiceIdentity } from "../model/wire/identity.js";
 import { FileSink } from "./frames/file_sink.js";
@@ -23,6 +24,10 @@ export interface StreamPlan {
   readonly profiles?: readonly (readonly [number, string])[];
   /** Of its end, after the start; left out: it still runs. */
   readonly endedAfterMs?: number;
+  /** When the kernel killed one of its processes for memory, in ms after the start. */
+  readonly killedAfterMs?: readonly number[];
+  /** Fragmentation of its GPUs at the time of the last RSS. */
+  readonly fragmentation?: readonly number[];
   /** The tool of an imported file without RSS. */
   readonly importedFrom?: string;
 }
@@ -86,6 +91,23 @@ export function streamBytes(plan: StreamPlan): Buffer {
       const cohorts = [timeMs - 500, timeMs];
       writer.snapshot(profile, { ...profile, timeMs, cohorts }, { kind: "poll", agent: AGENT });
     }
+  }
+  const lastMs = startedMs + (plan.rss?.at(-1)?.[0] ?? 0);
+  const ratios = (plan.fragmentation ?? []).map(
+    (value, device) =>
+      ({
+        timeMs: lastMs,
+        series: 0,
+        metric: deviceMetric(device, "fragmentationRatio"),
+        value,
+      }) as const,
+  );
+  if (ratios.length > 0) {
+    writer.metrics(lastMs, ratios);
+  }
+  for (const afterMs of plan.killedAfterMs ?? []) {
+    const timeMs = startedMs + afterMs;
+    writer.events(timeMs, [{ timeMs, pid, kind: "oom-kill", detail: "by its limit" }]);
   }
   if (plan.endedAfterMs !== undefined) {
     const timeMs = startedMs + plan.endedAfterMs;

@@ -31,6 +31,35 @@ policy: ../policy.yaml
   });
 });
 
+test("rules and receivers of alerts are read, and get names", () => {
+  const { alerts } = read(`
+alerts:
+  every: 30s
+  url: https://tidemark.internal
+  rules:
+    - {when: {verdict: ["*leak", gpu*]}, severity: critical}
+    - {when: {growth: 50MiB/h}, for: 30min, match: {service: "check*"}}
+    - {when: {growth: 50MiB/h}}
+    - {name: killed, when: {oom_kills: 3, within: 6h}}
+  receivers:
+    - {alertmanager: "http://am:9093"}
+    - {pagerduty: "https://events.example/v2/enqueue", key_file: pd.key, repeat: 1h}
+`);
+  expect(alerts?.rules.map(({ name }) => name)).toEqual([
+    "verdict *leak or gpu*",
+    "growth of at least 50.0 MiB/h",
+    "growth of at least 50.0 MiB/h #2",
+    "killed",
+  ]);
+  expect(alerts?.rules[1]).toMatchObject({ forMs: 1_800_000, severity: "warning" });
+  expect(alerts?.receivers).toMatchObject([
+    { name: "alertmanager am:9093", kind: "alertmanager", allowsLocal: false, secretFile: null },
+    { name: "pagerduty events.example", secretFile: "/etc/tidemark/pd.key", repeatMs: 3_600_000 },
+  ]);
+  expect(alerts).toMatchObject({ everyMs: 30_000, externalUrl: "https://tidemark.internal" });
+  expect(read("alerts: {}").alerts?.rules.length).toBeGreaterThan(5);
+});
+
 test("an empty file sets nothing", () => {
   expect(read("# nothing yet\n")).toEqual({});
   expect(read("listen: 7071")).toEqual({ listen: { host: "127.0.0.1", port: 7071 } });
@@ -49,6 +78,20 @@ test.each([
   ["token_file: 12", /line 1: token_file: expected text: write it in quotes, "12";/],
   ["keep: [1d", /line 1: /],
   ["- keep", /serve\.yaml/],
+  [
+    "alerts:\n  rules:\n    - {when: {}}",
+    /line 3: alerts\.rules\.0\.when: expected one condition:/,
+  ],
+  ["alerts: {rules: [{when: {growth: 1MiB/h, silent: 1h}}]}", /expected one condition/],
+  ["alerts: {rules: [{when: {growth: fast}}]}", /expected a rate such as 20%\/h or 100MiB\/h/],
+  ["alerts: {rules: [{when: {silent: 1h, within: 1h}}]}", /within belongs to oom_kills/],
+  ["alerts: {rules: [{when: {oom_kills: 1, within: 3d}}]}", /expected at most 24h in within/],
+  ["alerts: {every: 10ms}", /expected at least 1s/],
+  ["alerts: {receivers: [{}]}", /expected one of alertmanager, webhook, slack and pagerduty/],
+  ["alerts: {receivers: [{webhook: here}]}", /expected an address such as https/],
+  ["alerts: {receivers: [{webhook: 'https://a:b@c/'}]}", /use token_file/],
+  ["alerts: {receivers: [{pagerduty: 'https://c/'}]}", /pagerduty needs key_file/],
+  ["alerts: {receivers: [{slack: 'https://c/', template: '{who}'}]}", /\{who\} is unknown/],
   [`keep: 1d\nkeep: 2d`, /line 2: .*unique/],
   [`a: &a [1,1]\nb: &b [*a,*a]\nc: [*b,*b]`, /no such setting: a, b, c/],
 ])("%j is refused in one line", (text, expected) => {

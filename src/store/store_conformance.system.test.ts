@@ -66,6 +66,29 @@ describe.each(STORES)("the store $name", ({ open }) => {
   const total = ({ snapshot }: WindowProfile, column: "liveBytes" | "allocatedBytes") =>
     snapshot.sites[column].reduce((sum, value) => sum + value, 0);
 
+  it("knows when recorded programs started, ended and last reported", async () => {
+    const rss = [0, 10, 20].map((minutes) => [minutes * MINUTE, MIB] as const);
+    const startedMs = START;
+    const hurt = { killedAfterMs: [5 * MINUTE, 15 * MINUTE], fragmentation: [0.25, 0.5] };
+    await give({ service: "shop", version: "41", pid: 1, startedMs, rss, ...hurt });
+    await give({ service: "shop", version: "42", pid: 2, startedMs, rss, endedAfterMs: HOUR / 2 });
+    await give({ service: "old", pid: 3, startedMs: START - 3 * HOUR, rss });
+    const lives = await store.lives(window);
+    expect(lives.map(({ service, version, host }) => [service, version, host])).toEqual([
+      ["shop", "41", "here"],
+      ["shop", "42", "here"],
+    ]);
+    expect(lives.map(({ startedMs: from, endedMs, lastMs }) => [from, endedMs, lastMs])).toEqual([
+      [START, null, START + 20 * MINUTE],
+      [START, START + HOUR / 2, START + 20 * MINUTE],
+    ]);
+    expect(lives[0]).toMatchObject({
+      killsMs: [START + 5 * MINUTE, START + 15 * MINUTE],
+      fragmentation: 0.5,
+    });
+    expect(lives[1]).toMatchObject({ killsMs: [], fragmentation: null });
+  });
+
   it("averages live bytes over time and sums them over processes, whatever the step", async () => {
     await give({
       service: "shop",

@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import type { AlertsJson } from "../../src/model/documents/alert_document.js";
 import type {
   FleetDiagnosesJson,
   FleetDiagnosisJson,
@@ -48,6 +49,25 @@ test("both leaks and the regression are found in the terminal", async () => {
         { timeout: 100_000, interval: 3_000 },
       )
       .toEqual(["notifications python-leak", "thumbnails native-leak"]);
+    await expect
+      .poll(
+        async () => {
+          const { alerts } = await ask<AlertsJson>("alerts");
+          return alerts.map(({ service, version, cause, state, line, holder, forecast }) => [
+            ...[service, version, cause, state, `${line?.function}:${line?.line}`],
+            ...[holder?.path.join(" → ") ?? "", (forecast?.msToLimit ?? 0) > 0],
+          ]);
+        },
+        { timeout: 100_000, interval: 3_000 },
+      )
+      .toEqual([
+        [
+          ...["notifications", "5.3.0", "growth", "firing", "Hub.subscribe:112"],
+          ...["module notifications.hub → SUBSCRIBERS", true],
+        ],
+        ["thumbnails", "1.14.0", "growth", "firing", "Decoder.open:29", "", true],
+        ["checkout", "2.42.0", "level", "firing", "PriceTable.price_for:73", "", false],
+      ]);
     const { diagnoses } = await ask<FleetDiagnosesJson>("verdicts", "--since", "1h");
     const leaks = diagnoses.flatMap(({ service, leak, suspects, forecast, change }) =>
       leak === undefined
