@@ -20,7 +20,7 @@ export interface AlertState {
 
 const NONE: AlertState = { alerts: [], notified: {} };
 
-/** A file that is damaged or of a newer version is put aside, and a line says so. */
+/** A file that is damaged or of a newer version is put aside, with a warning. */
 export function readAlerts(folder: string, warn: (text: string) => void): AlertState {
   const path = join(folder, ALERT_FILE);
   let text: string;

@@ -1,5 +1,5 @@
 /**
- * Evaluates the rules of alerts again and again, and notifies receivers.
+ * Evaluates the rules of alerts repeatedly, and notifies receivers.
  *
  *     store ─ diagnoses, lives ─► findings ─► AlertBook ─► alerts.json ─► notifications ─► receivers
  *
@@ -88,7 +88,7 @@ export class Alerting {
     this.#notified = structuredClone(notified) as Record<string, Record<string, Sent>>;
   }
 
-  /** Evaluates now, and then again and again. */
+  /** Evaluates now, and then repeatedly. */
   start(): void {
     this.#working = this.#working.then(() => this.#evaluate());
     void this.#working.then(() => {

@@ -157,7 +157,7 @@ describe("rules about processes", () => {
     });
   };
 
-  test("a process that follows its own end again and again is a restart loop", () => {
+  test("a process that repeatedly follows its own end is a restart loop", () => {
     const gaps = [10, 20, 40, 80, 160, 300].map((seconds) => seconds * 1000);
     const loop = restarted(gaps, [63_000, 41_000, 77_000, 52_000, 66_000, 48_000]);
     expect(ofLives({ restarts: 5 }, ...loop)).toMatchObject([{ cause: "restart-loop" }]);

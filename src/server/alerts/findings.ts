@@ -7,7 +7,7 @@
  *
  * Failure modes, and what is done then:
  *   - a service without readings: no finding; unheard() names it, and its alerts keep their state
- *   - a job that a clock starts again and again: its starts are at equal distances, which is no restart loop
+ *   - a job that a clock starts repeatedly: its starts are at equal distances, which is no restart loop
  *   - instances that ended without saying so (their host is gone): silent, until their last reading is a day old
  *   - the server itself was down: evaluation begins with its readings, so nothing is silent before
  */
