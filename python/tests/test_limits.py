@@ -29,7 +29,8 @@ def measure(body, limits, period=1):
 
 class Words(unittest.TestCase):
     def test_sizes(self):
-        for text, size in (("24 MiB", 24 * MIB), ("1.5k", 1536), ("7B", 7), (4096, 4096), ("2 GB", 2 << 30)):
+        sizes = (("24 MiB", 24 * MIB), ("1.5k", 1536), ("7B", 7), (4096, 4096))
+        for text, size in (*sizes, ("2 GB", 2_000_000_000), ("2 GiB", 2 << 30)):
             self.assertEqual(parse_size(text, "limit"), size)
         for text in ("", "-1", "24 QiB", "MiB", "1e9", None, True, -5, 0, float("nan"), float("inf"), "0", [], "9" * 40):
             with self.assertRaisesRegex(LimitError, r"^limit takes a size such as '24 MiB', not [^\n]+$"):

@@ -27,8 +27,8 @@ from ._children import INTERVAL, ChildWatch
 from ._figures import Change, Comparison, Snapshot, lines_of, own_frame, source_of, text_of
 from ._program import Agent
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*\Z", re.IGNORECASE)
-_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?\s*\Z", re.IGNORECASE)
+_PREFIXES = ("", "k", "m", "g", "t")
 _MOST_CALLS = 1_000_000
 #: Each round of calls is twice as long as the one before.
 _ROUNDS = 4
@@ -70,14 +70,15 @@ class Limits(NamedTuple):
 
 
 def parse_size(value: Any, who: str, example: str = "24 MiB") -> int:
-    """ "24 MiB" or a number of bytes; units are powers of 1024."""
+    """ "24 MiB" and "24M" (powers of 1024), "24 MB" (powers of 1000), or a number of bytes."""
     size = math.nan
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         size = float(value)
     elif isinstance(value, str):
         match = _SIZE.match(value)
         if match:
-            size = float(match.group(1)) * 2.0 ** _SHIFTS[match.group(2).lower()]
+            base = 1000 if (match.group(3) or "").lower() == "b" else 1024
+            size = float(match.group(1)) * base ** _PREFIXES.index(match.group(2).lower())
     if not 1 <= size < 2**53:
         raise LimitError(f"{who} takes a size such as '{example}', not {_shown(value)}")
     return int(size)

@@ -26,6 +26,9 @@ export function commandPages() {
     "and errors to stderr; `run` and `check` write all their output to stderr. Colour is used only on terminals, and never if",
     "`NO_COLOR` is set.",
     "",
+    "Sizes in options and in settings files: `K`, `KiB`, `M`, `MiB`, `G`, `GiB`, `T` and `TiB` are powers of 1024; `kB`, `MB`, `GB`",
+    "and `TB` are powers of 1000. A GPU that is sold with 24 GB has 24 GiB.",
+    "",
     block(overview),
     ...names.flatMap((name) => [`## tidemark ${name}`, "", block(help(name))]),
   ];

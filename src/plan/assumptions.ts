@@ -4,6 +4,7 @@ import { supportsFlash } from "./device/gpus.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
+import { withoutEffect } from "./without_effect.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
   return options.mode === "train" ? ofTraining(model, options) : ofServing(options);
@@ -79,7 +80,7 @@ export function limitsOf(
     ...(options.attention === "eager" && model.towers.some(isAlwaysFused)
       ? [`diffusers has no eager attention for this class: planned as --attention sdpa`]
       : []),
-    ...adapterNotes(options, request),
+    ...withoutEffect(options, request),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
@@ -94,16 +95,4 @@ function isAlwaysFused({ layers }: TowerShape): boolean {
       (layer.kind === "transformer" || layer.kind === "patches") &&
       layer.attention?.alwaysFused === true,
   );
-}
-
-function adapterNotes(options: PlanOptions, { train }: PlanRequest): string[] {
-  const isIgnored =
-    options.mode === "train" &&
-    options.method === "full" &&
-    [train?.adapterRank, train?.adapterTargets, train?.adapterDropout].some(
-      (value) => value !== undefined,
-    );
-  return isIgnored
-    ? ["--lora-rank, --lora-targets and --lora-dropout have no effect: add --method lora"]
-    : [];
 }

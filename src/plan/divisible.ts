@@ -19,6 +19,12 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   }
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);
+    if (options.mode === "train" && expertsOf(layer) % expert !== 0) {
+      throw cannotDivide(
+        `${expertsOf(layer)} experts cannot be divided evenly over --ep ${expert}`,
+        `use a divisor of ${expertsOf(layer)}`,
+      );
+    }
   }
   if (expert > 1 && !layers.some(({ layer }) => expertsOf(layer) > 0)) {
     throw cannotDivide("the model has no experts to divide", "leave --ep out");

@@ -5,7 +5,7 @@ import type { BlockRules } from "./blocks/rules.js";
 import type { PlanOptions } from "./job/options.js";
 import { bytesOfNextToken, cacheShape } from "./serve/attention_cache.js";
 import { kvItemBytes } from "./serve/plan_serving.js";
-import { isMoe, type ModelShape, type TransformerLayer } from "./shape/model_shape.js";
+import { isMoe, type ModelShape, readsText, type TransformerLayer } from "./shape/model_shape.js";
 
 /** One token on one device without gradients: enough to count parameters. */
 const COUNTING: BlockRules = {
@@ -96,6 +96,7 @@ export function describeModel(
     kvHeads: attention?.kvHeads ?? 0,
     vocabulary: model.head.kind === "language" ? model.head.outputs : 0,
     longestSequence: model.longestSequence,
+    readsText: readsText(model),
     kvBytesPerToken: bytesOfNextToken(cacheShape(model, itemBytes)),
   };
 }

@@ -390,6 +390,14 @@ describe("comparisons", () => {
     );
     expect((await plan(...words)).stdout).toMatch(/^ {2}KV cache +\d/m);
   });
+
+  test("a log of another number of devices is a caution", async () => {
+    writeFileSync(join(folder, "whole.log"), "Model loading took 14.99 GiB\n");
+    const words = "llama-3.1-8b --serve --engine vllm --gpu h100 --check whole.log".split(" ");
+    const [same, divided] = await Promise.all([planned(...words), planned(...words, "--tp", "2")]);
+    expect(same.limits).toEqual([]);
+    expect(divided.limits.join()).toMatch(/of weights on a device, the plan .*another model, --tp/);
+  });
 });
 
 describe("a mistake gives one line", () => {

@@ -183,3 +183,34 @@ test("a row of --fit is what its method plans", () => {
     }
   }
 });
+
+/** The allocator's gaps change with the length: of the first job, 3,712 tokens fit, but 3,136 do not. */
+test.each([
+  ["llama-3.1-70b", "--fsdp 8 --method qlora --gpu v100-32gb"],
+  ["llama-3.1-70b", "--fsdp 8 --method lora"],
+  ["llama-3.1-70b", "--fsdp 32"],
+])("all lengths up to the longest of %s %s fit", (name, words) => {
+  const model = shapeOf(name);
+  const { maxSequence } = planFor(name, words).fits;
+  const lengths = Array.from({ length: maxSequence / 64 }, (_, index) => (index + 1) * 64);
+  expect(lengths.length).toBeGreaterThan(0);
+  expect(lengths.length).toBeLessThanOrEqual(64);
+  const fit = lengths.filter((length) => replayed(model, `${words} --seq ${length}`).fits);
+  expect(fit).toEqual(lengths);
+});
+
+test("a model without text has a largest batch and no length", () => {
+  const { fits, model } = planFor("vit-b", "--gpu 4090");
+  expect(model.readsText).toBe(false);
+  expect(fits.maxBatch).toBeGreaterThan(1);
+  expect(fits.maxSequence).toBe(0);
+});
+
+test("a device's size in GB is decimal, in GiB and G binary", () => {
+  const sizeOf = (size: string) => planFor("gpt2", `--gpu ${size}`).devices.memoryBytes;
+  expect([sizeOf("24GB"), sizeOf("24GiB"), sizeOf("24G")]).toEqual([
+    24e9,
+    24 * 2 ** 30,
+    24 * 2 ** 30,
+  ]);
+});

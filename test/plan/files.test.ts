@@ -189,6 +189,56 @@ num_processes: 4  # one for each GPU
     expect(smaller.model.trainableParameters).toBe(expected / 8);
   });
 
+  test("an adapter's settings that are left out are named", async () => {
+    const base = { peft_type: "LORA", r: 8, target_modules: ["q_proj"], exclude_modules: null };
+    write("adapter_config.json", { ...base, use_dora: true, modules_to_save: ["lm_head"] });
+    write("pattern.json", { ...base, target_modules: ".*(a+)+$", rank_pattern: {} });
+    write("plain.json", base);
+    const [set, pattern, plain] = await Promise.all(
+      ["adapter_config.json", "pattern.json", "plain.json"].map((file) =>
+        planned("llama-3.1-8b", "--config", file),
+      ),
+    );
+    expect(set?.limits.join()).toMatch(/leaves out: modules_to_save \(.*; use_dora \(/);
+    expect(pattern?.limits.join()).toMatch(/leaves out: target_modules as a regular expression/);
+    expect(plain?.limits).toEqual([]);
+  });
+
+  test("DeepSpeed and FSDP together are refused, and YAML with a broken line", async () => {
+    write("zero.json", { zero_optimization: { stage: 2 } });
+    write("fsdp.yaml", "distributed_type: FSDP\nnum_processes: 4\n");
+    write("broken.yaml", "distributed_type: FSDP\nnum_processes 4\n");
+    const both = await plan("gpt2", "--config", "zero.json", "--config", "fsdp.yaml");
+    const broken = await plan("gpt2", "--config", "broken.yaml");
+    expect([both.status, broken.status]).toEqual([2, 2]);
+    expect(both.stderr).toMatch(/^[^\n]*zero\.json configures DeepSpeed, and fsdp\.yaml[^\n]*\n$/);
+    expect(broken.stderr).toMatch(/^[^\n]*line 2 is not YAML[^\n]*\n$/);
+  });
+
+  test.each([
+    ["--train --offload-activations", /--offload-activations has no effect/],
+    ["--train --optimizer-in-backward --accumulation 4", /cannot accumulate gradients/],
+    ["--serve --utilization 0.5", /--utilization has no effect/],
+    ["--serve --engine vllm --kv-dtype int8", /vllm has no cache in int8/],
+    ["--serve --engine llama.cpp --kv-dtype fp8", /llama\.cpp has no cache in fp8/],
+  ])("%s is a caution", async (words, caution) => {
+    expect((await planned("gpt2", ...words.split(" "))).limits.join()).toMatch(caution);
+  });
+
+  test("experts that --ep does not divide are refused", async () => {
+    write("mixtral.json", {
+      ...MODELS["llama-3.1-8b"]?.config,
+      model_type: "mixtral",
+      num_local_experts: 8,
+      num_experts_per_tok: 2,
+    });
+    const { status, stderr } = await plan("mixtral.json", "--train", "--ep", "3");
+    expect([status, stderr]).toEqual([
+      2,
+      expect.stringMatching(/8 experts cannot be divided evenly over --ep 3/),
+    ]);
+  });
+
   test.each([
     ["a list", "[]", /TM-E085/],
     ["something else", '{"a": 1}', /neither an adapter_config\.json nor a configuration/],

@@ -79,7 +79,7 @@ export function withExamples(command: Command, ...examples: string[]): Command {
   );
 }
 
-/** Converts "4096", "64K", "10MiB", "1.5 GB" to bytes; every unit is a power of 1024. */
+/** Converts "4096", "64K", "10MiB" (powers of 1024), "1.5 GB" (powers of 1000) to bytes. */
 export function parseBytes(text: string): Bytes {
   const bytes = bytesIn(text);
   if (bytes === null) {

@@ -13,6 +13,8 @@ import { bar, type Column, printTable, type Screen } from "../text/output.js";
 const BAR = 10;
 const SHOWN_SAVINGS = 8;
 const FORMULA_COLUMNS = 90;
+/** No longer sequence is tried where the configuration names no limit. */
+const LONGEST_SEARCHED = 2 ** 20;
 
 export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void {
   printHead(screen, plan);
@@ -95,7 +97,21 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
   const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
   const verdict = fits.fits ? paint.green("fits") : paint.red("does not fit");
   const batch = mode === "train" ? "batch" : "concurrency";
-  const end = model.longestSequence === fits.maxSequence ? ", as the model was made for" : "";
+  if (!model.readsText) {
+    const most =
+      fits.maxBatch === 0
+        ? `nor does a ${batch} of 1`
+        : `largest ${batch}: ${formatExactCount(fits.maxBatch)}`;
+    screen.line(`  ${verdict} on ${device}; ${most}`);
+    screen.line();
+    return;
+  }
+  const end =
+    model.longestSequence === fits.maxSequence
+      ? ", as the model was made for"
+      : fits.maxSequence === LONGEST_SEARCHED
+        ? " or more"
+        : "";
   const longest = formatExactCount(fits.maxSequence);
   const what = mode === "train" ? "batch" : "number of sequences";
   const most =
@@ -140,7 +156,7 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
   screen.line();
 }
 
-function printFitTable(screen: Screen, { fitTable, mode, fits }: PlanJson): void {
+function printFitTable(screen: Screen, { fitTable, mode, fits, model }: PlanJson): void {
   if (fitTable === undefined) {
     return;
   }
@@ -164,7 +180,7 @@ function printFitTable(screen: Screen, { fitTable, mode, fits }: PlanJson): void
   printTable(screen, columns, rows);
   screen.line(
     screen.paint.dim(
-      `  BATCH: largest at this length; LENGTH: longest at this batch${fits.fits ? "" : "; the plan as given does not fit"}`,
+      `  ${model.readsText ? `${mode === "train" ? "BATCH" : "SEQUENCES"}: most at this length; LENGTH: longest at this ${mode === "train" ? "batch" : "number of sequences"}; large ones are rounded down` : "BATCH: largest number of images"}${fits.fits ? "" : "; the plan as given does not fit"}`,
     ),
   );
   screen.line();

@@ -10,6 +10,7 @@ import {
   fitTable,
   GPUS,
   type ModelShape,
+  otherJob,
   type PlanPageDocument,
   type PlanRequest,
   planMemory,
@@ -128,7 +129,7 @@ export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
       "keep the log of its start, at level INFO",
     );
   }
-  return { ...plan, comparison };
+  return { ...plan, comparison, limits: [...plan.limits, ...otherJob(comparison)] };
 }
 
 export function planPage({ model, request }: Planned): PlanPageDocument {

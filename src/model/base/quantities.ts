@@ -1,7 +1,7 @@
 /** Sizes, durations and addresses as people write them, on the command line and in configuration files. */
 import type { Bytes, Millis } from "./units.js";
 
-const UNIT_SHIFTS: Record<string, number> = { "": 0, k: 10, m: 20, g: 30, t: 40 };
+const PREFIXES = ["", "k", "m", "g", "t"];
 
 const DURATION_UNITS: Record<string, Millis> = {
   ms: 1,
@@ -16,11 +16,15 @@ const DURATION_UNITS: Record<string, Millis> = {
 /** Longest accepted duration; no recording is longer. */
 const LONGEST_DURATION: Millis = 365 * 86_400_000;
 
-/** "4096", "64K", "10MiB"; null for anything else. */
+/** "4096", "64K" and "64KiB" of 1024 B, "10MB" of 10^6 B (IEC 80000-13); null for anything else. */
 export function bytesIn(text: string): Bytes | null {
-  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$/i.exec(text.trim());
-  const shift = match ? UNIT_SHIFTS[(match[2] ?? "").toLowerCase()] : undefined;
-  const bytes = match && shift !== undefined ? Math.round(Number(match[1]) * 2 ** shift) : null;
+  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?$/i.exec(text.trim());
+  if (match === null) {
+    return null;
+  }
+  const [, figure, prefix = "", rest = ""] = match;
+  const base = rest.toLowerCase() === "b" ? 1000 : 1024;
+  const bytes = Math.round(Number(figure) * base ** PREFIXES.indexOf(prefix.toLowerCase()));
   return Number.isSafeInteger(bytes) ? bytes : null;
 }
 

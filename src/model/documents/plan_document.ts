@@ -62,7 +62,7 @@ export interface PlanFitJson {
   fits: boolean;
   /** Sequences on one device at the plan's length; 0: not one. Of serving: concurrent sequences. */
   maxBatch: number;
-  /** Longest sequence at the plan's batch; 0: none. */
+  /** Longest sequence at the plan's batch; 0: none fits, or the model reads no text. */
   maxSequence: number;
 }
 
@@ -102,6 +102,8 @@ export interface PlanJson {
     kvHeads: number;
     vocabulary: number;
     longestSequence: number;
+    /** False: images or latents of a fixed size, so that a batch counts them and there is no longest sequence. */
+    readsText: boolean;
     /** Of one token in all layers, before any division. */
     kvBytesPerToken: Bytes;
   };

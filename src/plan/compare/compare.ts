@@ -176,6 +176,23 @@ function cacheOf({ serving }: PlanJson, { cacheBytes, cacheTokens }: VllmLog): B
   );
 }
 
+/** Weights are planned to a percent: a log whose weights differ by more is of another job. */
+const WEIGHTS_TOLERANCE = 0.15;
+
+/** A sentence if the log is of another model, type of weights or number of devices. */
+export function otherJob({ parts = [] }: PlanComparisonJson): string[] {
+  const weights = parts.find(({ part }) => part === "weights");
+  if (
+    weights === undefined ||
+    Math.abs(weights.differenceBytes) <= WEIGHTS_TOLERANCE * weights.measuredBytes
+  ) {
+    return [];
+  }
+  return [
+    `the log has ${formatBytesBriefly(weights.measuredBytes)} of weights on a device, the plan ${formatBytesBriefly(weights.plannedBytes)}: it is of another model, --tp, --pp or --quantize`,
+  ];
+}
+
 /** The remainder for the cache contains the errors of all other parts. */
 const CACHE_TOLERANCE = 0.08;
 

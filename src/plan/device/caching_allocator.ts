@@ -42,6 +42,8 @@ export class CachingAllocator {
   readonly #streams = new Map<number, Pools>();
   peakAllocated = 0;
   peakReserved = 0;
+  /** Whether the limit was reached, so that free segments were returned. */
+  reachedLimit = false;
 
   /** @param limit bytes that the device has for this process: free segments are returned before it is exceeded */
   constructor(readonly limit: Bytes) {}
@@ -133,6 +135,7 @@ export class CachingAllocator {
   }
 
   #returnFreeSegments(): void {
+    this.reachedLimit = true;
     for (const pool of [...this.#streams.values()].flatMap(({ small, large }) => [small, large])) {
       for (const block of pool.filter((each) => each.bytes === each.segment.bytes)) {
         remove(pool, block);

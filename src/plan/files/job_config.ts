@@ -8,6 +8,7 @@ import { type PlanRequest, withJobConfig } from "../defaults.js";
 import type { OptimizerName } from "../job/optimizers.js";
 import type { Sharding } from "../job/options.js";
 import { type JsonObject, ModelConfig } from "../shape/config.js";
+import { ofAdapter } from "./adapter_config.js";
 import { readBounded, readJson } from "./bounded.js";
 
 const LARGEST_YAML = 2 ** 20;
@@ -17,6 +18,8 @@ type Kind = "an adapter" | "DeepSpeed" | "accelerate" | "FSDP";
 interface JobConfig {
   readonly kind: Kind;
   readonly request: Partial<PlanRequest>;
+  /** What divides the model over devices. */
+  readonly divides?: "DeepSpeed" | "FSDP";
 }
 
 /**
@@ -26,13 +29,21 @@ interface JobConfig {
 export function withJobConfigs(words: PlanRequest, paths: readonly string[]): PlanRequest {
   const kinds = new Map<Kind, string>();
   let request = words;
+  let divided: { by: string; path: string } | undefined;
   for (const path of paths) {
-    const { kind, request: own } = jobConfig(path);
+    const { kind, request: own, divides } = jobConfig(path);
     const other = kinds.get(kind);
     if (other !== undefined) {
       throw badUsage(`${other} and ${path} both configure ${kind}`, "give one of them");
     }
     kinds.set(kind, path);
+    if (divides !== undefined && divided !== undefined && divided.by !== divides) {
+      throw badUsage(
+        `${divided.path} configures ${divided.by}, and ${path} configures ${divides}: a job uses one of them`,
+        "give one of the files",
+      );
+    }
+    divided = divides === undefined ? divided : { by: divides, path };
     request = withJobConfig(request, own);
   }
   return request;
@@ -52,8 +63,14 @@ function jobConfig(path: string): JobConfig {
 
 function readJobConfig(path: string): JobConfig {
   if (/\.ya?ml$/.test(path)) {
-    const values = flatYaml(readBounded(path, LARGEST_YAML).toString("utf8"));
-    return { kind: "accelerate", request: ofAccelerate(path, values) };
+    const values = flatYaml(path, readBounded(path, LARGEST_YAML).toString("utf8"));
+    const type = (values.get("distributed_type") ?? "").toUpperCase();
+    const divides = type === "FSDP" ? type : type === "DEEPSPEED" ? "DeepSpeed" : undefined;
+    return {
+      kind: "accelerate",
+      request: ofAccelerate(path, values),
+      ...(divides === undefined ? {} : { divides }),
+    };
   }
   const config = new ModelConfig(readJson(path), path);
   if (config.has("peft_type")) {
@@ -66,11 +83,12 @@ function readJobConfig(path: string): JobConfig {
     const note = `${path} leaves "auto" values to the program, here to the other options: ${automatic.join(", ")}`;
     return {
       kind: "DeepSpeed",
+      divides: "DeepSpeed",
       request: automatic.length === 0 ? request : { ...request, notes: [note] },
     };
   }
   if (config.has(...TRAINER_FSDP)) {
-    return { kind: "FSDP", request: ofTrainerFsdp(config) };
+    return { kind: "FSDP", divides: "FSDP", request: ofTrainerFsdp(config) };
   }
   throw notAModel(
     path,
@@ -97,27 +115,6 @@ function withoutAuto(values: JsonObject, prefix: string, automatic: string[]): J
       ];
     }),
   );
-}
-
-/** @throws TidemarkError TM-E085 for an adapter that is not LoRA */
-function ofAdapter(config: ModelConfig): Partial<PlanRequest> {
-  if (config.text("peft_type").toUpperCase() !== "LORA") {
-    throw notAModel(config.source, `adapters of type ${config.text("peft_type")} are not planned`);
-  }
-  const targets = config.words("target_modules").map((name) => name.split(".").at(-1) ?? name);
-  const all = config.text("target_modules") === "all-linear";
-  return {
-    method: "lora",
-    train: {
-      adapterRank: config.size("r"),
-      adapterDropout: config.fraction(0, "lora_dropout") > 0,
-      ...(all
-        ? { adapterTargets: "all" as const }
-        : targets.length > 0
-          ? { adapterTargets: targets }
-          : {}),
-    },
-  };
 }
 
 const OPTIMIZERS: Readonly<Record<string, OptimizerName>> = {
@@ -157,10 +154,19 @@ function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
   };
 }
 
-/** Keys and plain values of all levels: accelerate's keys are unique. */
-function flatYaml(text: string): ReadonlyMap<string, string> {
+/**
+ * Keys and plain values of all levels: accelerate's keys are unique.
+ * @throws TidemarkError TM-E085 for a line that YAML does not allow at the first level, or a tab as indentation
+ */
+function flatYaml(path: string, text: string): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
-  for (const line of text.split("\n").slice(0, 10_000)) {
+  for (const [index, line] of text.split("\n").slice(0, 10_000).entries()) {
+    if (
+      /^ *\t+ *[^\s#]/.test(line) ||
+      !/^(?:[\s#%'"}\]-]|\.\.\.|[^\s:][^:]*:(?:\s|$)|$)/.test(line)
+    ) {
+      throw notAModel(path, `line ${index + 1} is not YAML`);
+    }
     const [, key, value] = /^\s*([A-Za-z_]\w*):\s*([^#]*?)\s*(?:#.*)?$/.exec(line) ?? [];
     if (key !== undefined && value !== undefined) {
       values.set(key, value.replace(/^['"]|['"]$/g, ""));

@@ -166,7 +166,7 @@ function withCache(
   const { bytes: room, formula: roomFormula } = roomOf(options, parts, fixed);
   const perToken = bytesOfNextToken(cache) / options.pipeline;
   const sketch: PartSketch = {
-    formula: `${counted(options.concurrency, "sequence")} x ${options.context} tokens x ${Math.round(perToken)} B${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`,
+    formula: `${counted(options.concurrency, "sequence")} x ${perToken > 0 ? `${options.context} tokens x ${Math.round(perToken)} B` : `${Math.round(oneSequence)} B of states, at any length`}${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`,
     source: "keys and values of each layer; one latent row with MLA",
   };
   const add = (name: PlanPartName, bytes: Bytes, how: PartSketch): void => {

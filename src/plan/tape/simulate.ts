@@ -3,6 +3,7 @@
  * backward pass has used them, gradients until they were passed on. The peak is the largest sum.
  */
 import type { Bytes } from "../../model/base/units.js";
+import { SavedByPart } from "./saved_by_part.js";
 import type { Operation, Parameter, Storage, Tape, TapePart, Unit } from "./tape.js";
 import type { AllocationTrace } from "./trace.js";
 
@@ -68,7 +69,7 @@ class Simulation {
   readonly #trace: AllocationTrace | undefined;
   /** How many operations that have not run backwards yet keep a storage, by its id. */
   readonly #keepers: number[];
-  readonly #saved = new Map<TapePart, Bytes>();
+  readonly #saved = new SavedByPart();
   readonly #gradientOf = new Map<Storage, { readonly bytes: Bytes }>();
   readonly #uses: Uses;
   readonly #heldOnly = new Set<Storage>();
@@ -84,7 +85,8 @@ class Simulation {
   readonly #gathered: { bytes: Bytes }[] = [];
   /** The buffer of the last gather: it lives until the next one. */
   #gatherBuffer: { bytes: Bytes } | null = null;
-  #peak: Moment | null = null;
+  readonly #peakSaved = new SavedByPart();
+  #peak: Omit<Moment, "saved"> | null = null;
 
   constructor(tape: Tape, rules: SimulationRules, trace?: AllocationTrace) {
     this.#tape = tape;
@@ -106,7 +108,7 @@ class Simulation {
     for (const unit of this.#tape.units) {
       this.#forward(unit);
     }
-    const savedAfterForward = new Map(this.#saved);
+    const savedAfterForward = this.#saved.asMap();
     // What only a variable of the program holds is not saved by autograd.
     let savedBytes = this.#savedBytes;
     for (const storage of this.#heldOnly) {
@@ -122,7 +124,7 @@ class Simulation {
       }
     }
     return {
-      peak: this.#peak ?? this.#moment("start", 0),
+      peak: { ...(this.#peak ?? this.#moment("start", 0)), saved: this.#peakSaved.asMap() },
       savedAfterForward,
       savedBytes,
       recomputedBytes: this.#recomputed,
@@ -217,8 +219,8 @@ class Simulation {
     for (const storage of unit.inputs) {
       this.#enter(storage);
     }
-    let index = unit.firstOperation;
-    for (const op of this.#operationsOf(unit)) {
+    for (let index = unit.firstOperation; index < unit.endOperation; index++) {
+      const op = this.#tape.operations[index] as Operation;
       for (const { storage } of op.outputs) {
         this.#enter(storage);
         if (storage.held && pass === "forward pass") {
@@ -239,10 +241,9 @@ class Simulation {
           }
         }
       }
-      for (const storage of this.#uses.ending[index] ?? []) {
+      for (const storage of this.#uses.ending[index] as Storage[]) {
         this.#leave(storage);
       }
-      index += 1;
     }
     for (const storage of [...this.#live]) {
       this.#leave(storage);
@@ -277,7 +278,7 @@ class Simulation {
       this.#trace?.hold(storage, storage.bytes);
       this.#savedBytes += storage.bytes;
       this.#twice += this.#live.has(storage) ? storage.bytes : 0;
-      this.#saved.set(storage.part, (this.#saved.get(storage.part) ?? 0) + storage.bytes);
+      this.#saved.add(storage.part, storage.bytes);
     }
   }
 
@@ -287,7 +288,7 @@ class Simulation {
     if (keepers === 0) {
       this.#trace?.drop(storage);
       this.#savedBytes -= storage.bytes;
-      this.#saved.set(storage.part, (this.#saved.get(storage.part) ?? 0) - storage.bytes);
+      this.#saved.add(storage.part, -storage.bytes);
     }
   }
 
@@ -305,8 +306,8 @@ class Simulation {
         }
       }
     }
-    for (const op of [...this.#operationsOf(unit)].reverse()) {
-      this.#backwardOperation(op, unit);
+    for (let index = unit.endOperation - 1; index >= unit.firstOperation; index--) {
+      this.#backwardOperation(this.#tape.operations[index] as Operation, unit);
     }
     if (recomputes && !this.#rules.offloadsInputs) {
       for (const storage of unit.inputs) {
@@ -388,14 +389,14 @@ class Simulation {
     const bytes = this.#total(extra);
     if (this.#peak === null || bytes > this.#peak.bytes) {
       this.#peak = this.#moment(where, extra);
+      this.#peakSaved.copy(this.#saved);
     }
   }
 
-  #moment(where: string, extra: Bytes): Moment {
+  #moment(where: string, extra: Bytes): Omit<Moment, "saved"> {
     return {
       where,
       bytes: this.#total(extra),
-      saved: new Map(this.#saved),
       working: this.#working + extra,
       gradients: this.#gradients,
       communication: this.#communication,
@@ -419,12 +420,16 @@ function usesOf(operations: readonly Operation[]): Uses {
   const ending: Storage[][] = [];
   for (let index = operations.length - 1; index >= 0; index--) {
     const { inputs, outputs } = operations[index] as Operation;
-    for (const { storage } of [...inputs, ...outputs]) {
-      if (last[storage.id] === undefined) {
-        last[storage.id] = index;
-        ending[index] = [...(ending[index] ?? []), storage];
+    const own: Storage[] = [];
+    for (const tensors of [inputs, outputs]) {
+      for (const { storage } of tensors) {
+        if (last[storage.id] === undefined) {
+          last[storage.id] = index;
+          own.push(storage);
+        }
       }
     }
+    ending[index] = own;
   }
   return { last, ending };
 }

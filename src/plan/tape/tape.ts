@@ -11,16 +11,18 @@
 import type { Bytes } from "../../model/base/units.js";
 
 /** The purposes of memory: the parts of the plan's document. */
-export type TapePart =
-  | "embedding"
-  | "attention"
-  | "mlp"
-  | "moe"
-  | "norm"
-  | "residual"
-  | "state-space"
-  | "convolution"
-  | "head and loss";
+export const TAPE_PARTS = [
+  "embedding",
+  "attention",
+  "mlp",
+  "moe",
+  "norm",
+  "residual",
+  "state-space",
+  "convolution",
+  "head and loss",
+] as const;
+export type TapePart = (typeof TAPE_PARTS)[number];
 
 export interface Storage {
   readonly id: number;

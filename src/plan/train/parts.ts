@@ -24,10 +24,11 @@ const WIDTHS = {
 /** A model without a reader. */
 const UNKNOWN_FACTOR = 2.5;
 
-export function trainingParts(
+/** Those of tensors: what a job has on any device of one kind. */
+export function tensorParts(
   peak: DevicePeak,
   options: TrainOptions,
-  { model, gaps }: { model: ModelShape; gaps: number },
+  model: ModelShape,
 ): PlanPartJson[] {
   const { states, simulation, communication } = peak;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
@@ -71,15 +72,17 @@ export function trainingParts(
       add("communication", simulation.peak.communication, WIDTHS.communication, communication);
     }
   }
-  return [
-    ...parts,
-    ...allocatorParts(parts, {
-      gpu: options.gpu,
-      threads: 2,
-      outsideBytes: peak.ncclBytes,
-      replayedGaps: gaps,
-    }),
-  ];
+  return parts;
+}
+
+/** With those of the allocator and the device. @param gaps what a replay reserved beside tensors, as a share of them */
+export function allParts(
+  parts: readonly PlanPartJson[],
+  { gpu }: Pick<TrainOptions, "gpu">,
+  { ncclBytes, gaps }: { ncclBytes: Bytes; gaps: number },
+): PlanPartJson[] {
+  const facts = { gpu, threads: 2, outsideBytes: ncclBytes, replayedGaps: gaps } as const;
+  return [...parts, ...allocatorParts(parts, facts)];
 }
 
 type Add = (name: PlanPartName, bytes: Bytes, width: number, sketch: PartSketch) => void;

@@ -8,8 +8,8 @@ import { AllocationTrace } from "../tape/trace.js";
 import { trainingRules } from "./block_rules.js";
 import { communicationOf, ncclBytes } from "./communication.js";
 import type { DevicePeak } from "./device_peak.js";
-import { trainingParts } from "./parts.js";
-import { gapsOf } from "./replay.js";
+import { allParts, tensorParts } from "./parts.js";
+import { replayed } from "./replay.js";
 import { statesOf } from "./states.js";
 
 export interface TrainingPlan {
@@ -17,13 +17,11 @@ export interface TrainingPlan {
   readonly parts: PlanPartJson[];
 }
 
-/** @param peak of the same job, if it is known */
-export function planTraining(
-  model: ModelShape,
-  options: TrainOptions,
-  peak = trainingPeak(model, options),
-): TrainingPlan {
-  return { peak, parts: trainingParts(peak, options, { model, gaps: gapsOf(peak, options) }) };
+export function planTraining(model: ModelShape, options: TrainOptions): TrainingPlan {
+  const peak = trainingPeak(model, options);
+  const { ncclBytes } = peak;
+  const { gaps } = replayed(peak, options.gpu);
+  return { peak, parts: allParts(tensorParts(peak, options, model), options, { ncclBytes, gaps }) };
 }
 
 /** The peak of the device that needs most. */

@@ -1,7 +1,7 @@
 /** Steps replayed on a model of the caching allocator: how much it reserves beside what it allocates. */
 import type { Bytes } from "../../model/base/units.js";
 import { CachingAllocator } from "../device/caching_allocator.js";
-import type { TrainOptions } from "../job/options.js";
+import type { Gpu } from "../device/gpus.js";
 import type { AllocationTrace } from "../tape/trace.js";
 import type { DevicePeak } from "./device_peak.js";
 
@@ -28,22 +28,35 @@ export function gapsOfPrefill(
   return peakAllocated > 0 ? peakReserved / peakAllocated - 1 : 0;
 }
 
-/** What is reserved beside tensors, as a share of them. */
-export function gapsOf(peak: DevicePeak, { gpu }: TrainOptions): number {
-  const room = gpu.memoryBytes - gpu.contextBytes - peak.ncclBytes;
-  // Near its limit the allocator returns free segments; a job that does not fit is planned without a limit.
-  if (peak.allocatedBytes > FAR_BEYOND * room) {
-    return 0;
-  }
-  const limit = peak.allocatedBytes < room ? room : Number.POSITIVE_INFINITY;
-  const { allocated, reserved } = replay(peak, limit);
-  return allocated > 0 ? reserved / allocated - 1 : 0;
+export interface Replay {
+  /** What is reserved beside tensors, as a share of them. */
+  readonly gaps: number;
+  readonly reservedBytes: Bytes;
+  /** The device's memory changed nothing: the same replay is valid for each device that has as much as it reserves. */
+  readonly isFree: boolean;
 }
 
-function replay(
-  { trace, states }: DevicePeak,
-  limit: Bytes,
-): { allocated: Bytes; reserved: Bytes } {
+/** What the allocator may reserve on a device. */
+export function roomOf({ memoryBytes, contextBytes }: Gpu, ncclBytes: Bytes): Bytes {
+  return memoryBytes - contextBytes - ncclBytes;
+}
+
+/** Near its limit the allocator returns free segments; a job that does not fit is replayed without a limit. */
+export function replayed(peak: DevicePeak, gpu: Gpu): Replay {
+  const room = roomOf(gpu, peak.ncclBytes);
+  if (peak.allocatedBytes > FAR_BEYOND * room) {
+    return { gaps: 0, reservedBytes: 0, isFree: false };
+  }
+  const limit = peak.allocatedBytes < room ? room : Number.POSITIVE_INFINITY;
+  const { peakAllocated, peakReserved, reachedLimit } = replay(peak, limit);
+  return {
+    gaps: peakAllocated > 0 ? peakReserved / peakAllocated - 1 : 0,
+    reservedBytes: peakReserved,
+    isFree: !reachedLimit,
+  };
+}
+
+function replay({ trace, states }: DevicePeak, limit: Bytes): CachingAllocator {
   const allocator = new CachingAllocator(limit);
   const { weights, states: optimizer, stepTemporaries } = states.tensors;
   const stay = (sizes: readonly Bytes[]): void => {
@@ -53,7 +66,11 @@ function replay(
   };
   stay(weights);
   for (let step = 0; step < STEPS; step++) {
+    const { peakReserved } = allocator;
     const live = replayStep(allocator, trace);
+    if (step > 0 && allocator.peakReserved === peakReserved && stepTemporaries.length === 0) {
+      break; // The step found room in the blocks that the one before left, and so will the next.
+    }
     if (step === 0) {
       stay(optimizer);
     }
@@ -62,7 +79,7 @@ function replay(
       allocator.free(block);
     }
   }
-  return { allocated: allocator.peakAllocated, reserved: allocator.peakReserved };
+  return allocator;
 }
 
 /** @returns the memory that the step leaves: gradients, the loss */

@@ -5,9 +5,11 @@ import { formatBytes, formatCount } from "../format/numbers.js";
 export function FitTable({
   rows,
   isTraining,
+  readsText,
 }: {
   rows: readonly PlanFitJson[];
   isTraining: boolean;
+  readsText: boolean;
 }) {
   const methods = [...new Set(rows.map(({ method }) => method))];
   const devices = [...new Set(rows.map(({ device }) => device))];
@@ -17,9 +19,10 @@ export function FitTable({
         <table className="plan-table plan-fits">
           <caption>
             {isTraining
-              ? "Largest batch that fits at this length"
+              ? `Largest batch that fits${readsText ? " at this length" : ""}`
               : "Concurrent sequences of this length that fit"}
-            . Shaded: the plan fits as it is. Point at a cell for the longest sequence.
+            . Shaded: the plan fits as it is.
+            {readsText ? " Point at a cell for the longest sequence." : ""}
           </caption>
           <thead>
             <tr>
@@ -43,7 +46,11 @@ export function FitTable({
                     <td
                       key={method}
                       className={fits ? "number plan-fits-yes" : "number plan-fits-no"}
-                      title={`longest sequence ${formatCount(maxSequence)}`}
+                      title={
+                        readsText && maxSequence > 0
+                          ? `longest sequence ${formatCount(maxSequence)}`
+                          : undefined
+                      }
                     >
                       {maxBatch === 0 ? "–" : formatCount(maxBatch)}
                     </td>

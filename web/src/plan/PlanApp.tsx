@@ -8,6 +8,7 @@ import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
+import { readsText } from "../../../src/plan/shape/model_shape.js";
 import { largeCount, measuredAs } from "../../../src/plan/wording.js";
 import { formatBytes, formatCount, formatExactCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
@@ -43,7 +44,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
         {made.options !== undefined && (
           <PlanControls
             options={made.options}
-            longest={model.longestSequence}
+            longest={readsText(model) ? model.longestSequence : null}
             onChoose={(changes) =>
               choose(withJobConfig({ ...changes, mode: request.mode }, request))
             }
@@ -60,7 +61,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
             {made.fault}
           </p>
         )}
-        <FitTable rows={fits} isTraining={request.mode === "train"} />
+        <FitTable rows={fits} isTraining={request.mode === "train"} readsText={readsText(model)} />
       </main>
       <footer className="foot">Tidemark · computed in this page; nothing is sent anywhere</footer>
     </>
@@ -126,7 +127,11 @@ function planOf(model: PlanPageDocument["model"], request: PlanRequest): Made {
 }
 
 /** What the command line prints below the figures: cautions, the cache, the assumptions. */
-function Notes({ plan: { limits, assumptions, serving, fits, mode, host } }: { plan: PlanJson }) {
+function Notes({
+  plan: { limits, assumptions, serving, fits, mode, host, model },
+}: {
+  plan: PlanJson;
+}) {
   return (
     <section className="panel plan-notes" aria-label="Notes">
       {limits.map((limit) => (
@@ -135,10 +140,14 @@ function Notes({ plan: { limits, assumptions, serving, fits, mode, host } }: { p
         </p>
       ))}
       <p>
-        Largest {mode === "train" ? "batch" : "number of sequences"} at this length:{" "}
-        <b>{formatExactCount(fits.maxBatch)}</b>; longest length{" "}
-        {mode === "train" ? "at this batch" : "at this number of sequences"}:{" "}
-        <b>{formatExactCount(fits.maxSequence)}</b> tokens
+        Largest {mode === "train" ? "batch" : "number of sequences"}
+        {model.readsText ? " at this length" : ""}: <b>{formatExactCount(fits.maxBatch)}</b>
+        {model.readsText && (
+          <>
+            ; longest length {mode === "train" ? "at this batch" : "at this number of sequences"}:{" "}
+            <b>{formatExactCount(fits.maxSequence)}</b> tokens
+          </>
+        )}
       </p>
       {serving !== undefined && serving.kvBytesPerToken > 0 && (
         <p>

@@ -15,8 +15,8 @@ const PADDED = "padded batches";
 
 interface ControlsProps {
   options: PlanOptions;
-  /** Of the model; 0: not known. */
-  longest: number;
+  /** null: the model reads no text. 0: not known. */
+  longest: number | null;
   /** Called with the options that change. */
   onChoose: (changes: Changes) => void;
 }
@@ -49,7 +49,7 @@ export function PlanControls({ options, longest, onChoose }: ControlsProps) {
 
 interface ModeProps<Options> {
   options: Options;
-  longest: number;
+  longest: number | null;
   onChoose: (changes: Changes) => void;
 }
 
@@ -66,12 +66,14 @@ function TrainControls({ options, longest, onChoose }: ModeProps<TrainOptions>) 
         most={256}
         onChoose={(batch) => change({ batch })}
       />
-      <Slider
-        name="Sequence length"
-        value={options.sequence}
-        most={longest === 0 ? LONGEST : Math.min(LONGEST, longest)}
-        onChoose={(sequence) => change({ sequence })}
-      />
+      {longest !== null && (
+        <Slider
+          name="Sequence length"
+          value={options.sequence}
+          most={longest === 0 ? LONGEST : Math.min(LONGEST, longest)}
+          onChoose={(sequence) => change({ sequence })}
+        />
+      )}
       <Slider
         name="FSDP devices"
         value={sharding.devices}
@@ -132,7 +134,7 @@ function ServeControls({ options, longest, onChoose }: ModeProps<ServeOptions>) 
       <Slider
         name="Context"
         value={options.context}
-        most={longest === 0 ? LONGEST : Math.max(1, longest)}
+        most={longest === 0 || longest === null ? LONGEST : Math.max(1, longest)}
         onChoose={(context) => change({ context })}
       />
       <Slider
