@@ -21,7 +21,8 @@ from . import _use_agent
 from ._figures import Frame, Site
 
 _NATIVE = ("dist/native", "node_modules/@tidemark-profiler/linux-x64", "../@tidemark-profiler/linux-x64")
-_COVERED = (
+#: Why there are no figures while another tool hides the allocations.
+COVERED = (
     "another tool (such as memray) has replaced this process's allocation functions, so Tidemark does not see the "
     "allocations; use one tool at a time"
 )
@@ -98,7 +99,7 @@ class Agent:
         _use_agent(self.path)
         if self.status()["covered"]:
             self.disarm()
-            raise RuntimeError(_COVERED)
+            raise RuntimeError(COVERED)
 
     def disarm(self) -> None:
         """Undoes everything: removes the hooks, the memory, the pool's file."""
@@ -115,7 +116,7 @@ class Agent:
         """The sites of this process up to now. Raises RuntimeError if another tool hid allocations."""
         status = self.status()
         if status["covered"]:
-            raise RuntimeError(_COVERED)
+            raise RuntimeError(COVERED)
         pool = status["pool"]
         with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
             recording = os.path.join(folder, "snapshot.tidemark")

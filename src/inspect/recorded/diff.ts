@@ -171,7 +171,8 @@ const INTERPRETER = /^(?:.*\/)?python[\d.]*t?$/;
 
 /** "app.py --fast": a command without its interpreter and without the program's folder. */
 function programOf([first = "", ...words]: readonly string[]): readonly string[] {
-  const [program = "", ...rest] = INTERPRETER.test(first) && words.length > 0 ? words : [first, ...words];
+  const [program = "", ...rest] =
+    INTERPRETER.test(first) && words.length > 0 ? words : [first, ...words];
   return program === "" ? rest : [baseName(program), ...rest];
 }
 

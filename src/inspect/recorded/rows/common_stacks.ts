@@ -4,10 +4,11 @@
  *     names    Store.fill or fill, and CPython before 3.11 has only the second
  *     files    relative to where the program was started, or absolute
  *     native   frames of C and C++ code below those of Python, or none
+ *     root     a tool that starts the program has frames of its own and of runpy above it
  *     depth    whole stacks, or one line for each site
  */
 import type { FrameJson, SummarySiteJson } from "../../../model/documents/documents.js";
-import { isOwnPath, ownFrame } from "../../../model/documents/own_code.js";
+import { isOwn, isOwnPath, ownFrame } from "../../../model/documents/own_code.js";
 
 type Sites = readonly SummarySiteJson[];
 
@@ -19,7 +20,7 @@ export function inCommonTerms(a: Sites, b: Sites): [SummarySiteJson[], SummarySi
     const toLine = isByLine(other) && !isByLine(sites) ? lineOf(other) : (stack: Stack) => stack;
     return sites.map((site) => {
       const known = native[0] === native[1] ? site.stack : withoutNative(site.stack);
-      return { ...site, stack: toLine(known).map((frame) => names.of(frame)) };
+      return { ...site, stack: toLine(withoutLauncher(known)).map((frame) => names.of(frame)) };
     });
   };
   return [side(a, b), side(b, a)];
@@ -38,6 +39,16 @@ function hasNativeBelowPython({ stack }: SummarySiteJson): boolean {
 /** A stack without Python keeps its native frames: they are all that is known of it. */
 function withoutNative(stack: Stack): Stack {
   return stack.some(isPython) ? stack.filter(({ kind }) => kind !== "native") : stack;
+}
+
+const RUNPY = /^<frozen runpy>$|[/\\]runpy\.py$/;
+
+/** Without the frames from runpy to the root, unless the program itself calls it. */
+function withoutLauncher(stack: Stack): Stack {
+  const at = stack.findIndex(({ file }) => RUNPY.test(file));
+  const isLauncher =
+    at > 0 && !stack.slice(at).some((frame) => !RUNPY.test(frame.file) && isOwn(frame));
+  return isLauncher ? stack.slice(0, at) : stack;
 }
 
 /** Whether the sites are lines, as those of scalene and of a tracemalloc that keeps one frame. */
@@ -60,7 +71,7 @@ function lineOf(lines: Sites): (stack: Stack) => Stack {
   };
 }
 
-/** One function name and one file name for each line of Python code. */
+/** One name of the function and of the file for each line of Python code. */
 class CommonNames {
   /** Absolute paths, by their last component. */
   readonly #paths = new Map<string, Set<string>>();
@@ -87,7 +98,7 @@ class CommonNames {
 
   of(frame: FrameJson): FrameJson {
     if (!isPython(frame)) {
-      return frame;
+      return withoutOffset(frame);
     }
     let named = this.#frames.get(frame);
     if (named === undefined) {
@@ -113,6 +124,13 @@ class CommonNames {
     );
     return found.length === 1 ? (found[0] ?? file) : file;
   }
+}
+
+/** "libc.so.6+0x389b1" is what Tidemark's exports show in the place of a missing symbol. */
+function withoutOffset(frame: FrameJson): FrameJson {
+  const offset = frame.function.lastIndexOf("+0x");
+  const isOffset = offset > 0 && lastPart(frame.file, "/") === frame.function.slice(0, offset);
+  return isOffset ? { ...frame, function: "" } : frame;
 }
 
 function lastPart(text: string, separator: string): string {
