@@ -102,6 +102,13 @@ test("import, summary, lines, report, diff and serve", async () => {
       !hasRss,
     ]);
     await checkExports(recording, summary);
+    if (name === "memray-13.bin") {
+      const python = await runHere("lines", recording, "--where", "domain=python");
+      expect(python).toContain("does not contain which memory Python's allocators provided");
+      expect(await runHere("diff", recording, copy)).toContain("no difference");
+      const page = await commandHere("report", recording, "-o", "-");
+      expect([page.status, page.stderr]).toEqual([2, expect.stringMatching(/TM-E002.*stdout/)]);
+    }
     const key = KEYS[name];
     if (key !== undefined) {
       const { groups = [] } = await diffOf(recording, copy, "--by", key);
