@@ -25,7 +25,7 @@ from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, T
 
 from ._children import INTERVAL, ChildWatch
 from ._figures import Change, Comparison, Snapshot, lines_of, own_frame, source_of, text_of
-from ._program import Agent
+from ._program import COVERED, Agent
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?\s*\Z", re.IGNORECASE)
 _PREFIXES = ("", "k", "m", "g", "t")
@@ -331,6 +331,8 @@ def sampling_text(finest: int, coarsest: int) -> str:
 
 def _figures(agent: Agent) -> _Figures:
     status = agent.status()
+    if status["covered"]:
+        raise RuntimeError(COVERED)
     return _Figures(status["liveBytes"], status["peakBytes"], max(1, status["coarsestPeriodBytes"]))
 
 

@@ -21,6 +21,11 @@ from . import _use_agent
 from ._figures import Frame, Site
 
 _NATIVE = ("dist/native", "node_modules/@tidemark-profiler/linux-x64", "../@tidemark-profiler/linux-x64")
+#: Why there are no figures while another tool hides the allocations.
+COVERED = (
+    "another tool (such as memray) has replaced this process's allocation functions, so Tidemark does not see the "
+    "allocations; use one tool at a time"
+)
 
 
 def _folders() -> Iterator[str]:
@@ -85,13 +90,16 @@ class Agent:
 
     def arm(self, period: str, native: bool, fixed: bool = False) -> None:
         """Begins to record. ``fixed``: the period stays, whatever its samples cost. Raises RuntimeError if the agent
-        refuses."""
+        refuses, or if another tool hides the allocations."""
         if not os.path.isdir(self._folder or "") or self._owner != os.getpid():
             self._folder = tempfile.mkdtemp(prefix="tidemark-")
             self._owner = os.getpid()
         options = f"dir={self._folder},nofollow,period={period}" + (",native" if native else "") + (",fixed" if fixed else "")
         self._module.arm(options)
         _use_agent(self.path)
+        if self.status()["covered"]:
+            self.disarm()
+            raise RuntimeError(COVERED)
 
     def disarm(self) -> None:
         """Undoes everything: removes the hooks, the memory, the pool's file."""
@@ -105,8 +113,11 @@ class Agent:
         self._folder = None
 
     def read(self) -> List[Site]:
-        """The sites of this process up to now."""
-        pool = self.status()["pool"]
+        """The sites of this process up to now. Raises RuntimeError if another tool hid allocations."""
+        status = self.status()
+        if status["covered"]:
+            raise RuntimeError(COVERED)
+        pool = status["pool"]
         with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
             recording = os.path.join(folder, "snapshot.tidemark")
             try:

@@ -1,4 +1,5 @@
 /** What a file of `export/` provides to the registry in `index.ts`. */
+import type { ImportedSource } from "../model/profile/imported.js";
 import type { Profile, SiteValue } from "../model/profile/profile.js";
 
 /** What `tidemark export` needs to know about a format. */
@@ -31,11 +32,15 @@ export interface ExportOptions {
   readonly value: SiteValue;
   /** A title for formats that have one: the command that was recorded. */
   readonly title: string;
+  /** Where the recording was imported from; absent: Tidemark recorded it. */
+  readonly imported?: ImportedSource | undefined;
 }
 
 /** A format that holds the profile at one moment: one file of `export/`. */
 export interface ProfileExporter extends ExportFormat {
   readonly kind: "profile";
+  /** Contains only `ExportOptions.value` per stack. */
+  readonly oneValue?: true;
   /** The file's whole content. @throws TidemarkError TM-E008 if it is too large for the format */
   readonly encode: (profile: Profile, options: ExportOptions) => string | Uint8Array;
 }

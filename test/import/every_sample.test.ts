@@ -33,6 +33,35 @@ const KEYS: Readonly<Record<string, string>> = {
 const allocatedIn = ({ sites }: SummaryJson) =>
   Math.round(sites.reduce((sum, { allocatedBytes }) => sum + allocatedBytes, 0));
 
+/** A figure that the source lacks is an empty cell, or refused in one line, and is never 0. */
+async function checkExports(recording: string, { imported, sites }: SummaryJson): Promise<void> {
+  const unknown = imported?.unknown ?? [];
+  for (const [figure, column] of [
+    ["live", "liveBytes"],
+    ["peak", "peakBytes"],
+    ["allocated", "allocatedBytes"],
+  ] as const) {
+    const args = ["export", recording, "--format", "folded", "--value", column, "-o", "-"];
+    const { status, stderr } = await commandHere(...args);
+    const refused = unknown.includes(figure);
+    expect([recording, figure, status]).toEqual([recording, figure, refused ? 2 : 0]);
+    expect(stderr.trim().split("\n").length).toBe(1);
+    expect(/TM-E014.* contains no /.test(stderr)).toBe(refused);
+  }
+  if (sites.length > 0) {
+    const [head = "", first = ""] = (
+      await runHere("export", recording, "--format", "csv", "-o", "-")
+    ).split("\r\n");
+    // The figures follow a quoted stack.
+    const cells = first.split(",").slice(-11);
+    const figures = head.split(",").slice(-11);
+    const isEmpty = (column: string) => cells[figures.indexOf(column)] === "";
+    expect([isEmpty("live_bytes"), isEmpty("peak_bytes"), isEmpty("allocated_bytes")]).toEqual(
+      ["live", "peak", "allocated"].map((figure) => unknown.some((each) => each === figure)),
+    );
+  }
+}
+
 test("import, summary, lines, report, diff and serve", async () => {
   const data = join(repository, "test/data/import");
   const names = readdirSync(data).filter((name) => !/\.(?:md|py|sh)$/.test(name));
@@ -72,6 +101,14 @@ test("import, summary, lines, report, diff and serve", async () => {
       hasRss ? 0 : 2,
       !hasRss,
     ]);
+    await checkExports(recording, summary);
+    if (name === "memray-13.bin") {
+      const python = await runHere("lines", recording, "--where", "domain=python");
+      expect(python).toContain("does not contain which memory Python's allocators provided");
+      expect(await runHere("diff", recording, copy)).toContain("no difference");
+      const page = await commandHere("report", recording, "-o", "-");
+      expect([page.status, page.stderr]).toEqual([2, expect.stringMatching(/TM-E002.*stdout/)]);
+    }
     const key = KEYS[name];
     if (key !== undefined) {
       const { groups = [] } = await diffOf(recording, copy, "--by", key);

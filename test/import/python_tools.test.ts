@@ -31,8 +31,89 @@ print(json.dumps([total(list(reader().get_leaked_allocation_records())),
     total(list(reader().get_high_watermark_allocation_records()))]))
 `;
 
+/** A method, a function in a function, and code that a library runs for a line: tools name each differently. */
+const NAMED = `import json
+class Store:
+    def __init__(self):
+        self.rows = {}
+    def fill(self, n):
+        for i in range(n):
+            self.rows[i] = bytearray(100_000)
+    @staticmethod
+    def parse(texts):
+        def inner(text):
+            return json.loads(text)
+        return [inner(text) for text in texts]
+store = Store()
+store.fill(200)
+parsed = Store.parse(['"' + "x" * 900_000 + '"' for _ in range(20)])
+`;
+
+/** Measured by Tidemark in a process in which memray is already active, or becomes so. */
+const UNDER_MEMRAY = `import sys, tidemark, memray
+def fill():
+    return [bytearray(100_000) for _ in range(100)]
+def within():
+    with memray.Tracker(sys.argv[1]):
+        return fill()
+measured = tidemark.measure(within if len(sys.argv) > 1 else fill)
+print(measured.problem, measured.growth_bytes, measured.allocated_bytes)
+try:
+    tidemark.start()
+    print("started")
+except RuntimeError as error:
+    print(error)
+`;
+
 describe.skipIf(environment.packagesPython === null)("files of Python tools", () => {
   const python = present(environment.packagesPython);
+
+  test("diff lists a line once, whichever tool named its function and file", async () => {
+    writeFileSync(join(folder, "named.py"), NAMED);
+    const here = { cwd: folder };
+    const own = join(folder, "named.tidemark");
+    await run([tidemark, "run", "--python", python, "-o", own, "named.py"], here);
+    await run([tidemark, "export", own, "--format", "pprof"], here);
+    await run([python, "-m", "memray", "run", "-f", "-o", "named.bin", "named.py"], here);
+    await run([python, "-m", "scalene", "run", "-o", "named.json", "named.py"], here);
+    for (const file of ["named.bin", "named.json", "named.pb.gz"]) {
+      const { recording } = await importOf(folder, file);
+      const { sites } = await diffOf(recording, own);
+      const places = sites.filter(({ stack: [leaf] }) => leaf?.file.endsWith("named.py"));
+      const line = places.filter(({ stack: [leaf] }) => leaf?.line === 7);
+      const [filled] = line.toSorted((a, b) => b.liveBytesB - a.liveBytesB);
+      expect([file, filled?.stack[0]?.function]).toEqual([file, "Store.fill"]);
+      expect(filled?.liveBytesA).toBeGreaterThan(10e6);
+      expect(filled?.liveBytesB).toBeGreaterThan(10e6);
+      // No line of the program is listed under a bare name and a qualified one.
+      const names = new Map<number, Set<string>>();
+      for (const { stack } of sites) {
+        for (const frame of stack.filter(({ file }) => file.endsWith("named.py"))) {
+          names.set(frame.line, (names.get(frame.line) ?? new Set()).add(frame.function));
+        }
+      }
+      expect([...names.values()].filter(({ size }) => size > 1)).toEqual([]);
+    }
+    const { limits } = await diffOf(join(folder, "named.bin.tidemark"), own);
+    expect(limits.join()).not.toMatch(/different commands/);
+  });
+
+  test("under memray, measure and start report that they cannot see allocations, never 0 bytes", async () => {
+    const file = join(folder, "under.py");
+    writeFileSync(file, UNDER_MEMRAY);
+    const env = { PYTHONPATH: join(repository, "python") };
+    const out = join(folder, "under.bin");
+    const covered = /only RSS was measured: another tool \(such as memray\).* None None\n/;
+    for (const options of [[], ["--native"], ["--trace-python-allocators"]]) {
+      const memray = [python, "-m", "memray", "run", ...options, "-fqo", out, file];
+      const { stdout } = await run(memray, { env });
+      expect(stdout).toMatch(covered);
+      expect(stdout.split("\n")[1]).toMatch(/^another tool \(such as memray\)/);
+    }
+    const { stdout } = await run([python, file, join(folder, "within.bin")], { env });
+    expect(stdout).toMatch(covered);
+    expect(stdout).toMatch(/\nstarted\n/);
+  });
 
   test("tracemalloc: live bytes by line; the rest is unknown, and diff compares two snapshots", async () => {
     writeFileSync(join(folder, "traced.py"), TRACED);
@@ -147,7 +228,7 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
     const file = join(folder, "memray.speedscope.json");
     await run([python, "-m", "memray", "transform", "speedscope", "-f", "-o", file, bin]);
     const { status, stderr } = await execute([tidemark, "import", file]);
-    expect([status, stderr]).toEqual([2, expect.stringMatching(/--value live/)]);
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/--value live, peak or allocated/)]);
     const imported = await importOf(folder, "memray.speedscope.json", "--value", "peak");
     expect(rowAt(imported, "imported.py:14").liveBytesAtPeak).toBeGreaterThanOrEqual(120e6);
     expect(imported.summary.imported?.unknown).toContain("live");

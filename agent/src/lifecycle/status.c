@@ -6,6 +6,7 @@
 #include "core/system.h"
 #include "hooks/hooks.h"
 #include "lifecycle/arming.h"
+#include "sampling/lifecycle.h"
 #include "sampling/sampling.h"
 #include "slots/slots.h"
 
@@ -114,6 +115,7 @@ size_t tm_status(char *text, size_t capacity)
     uint32_t phase = __atomic_load_n(&tm_core.phase, __ATOMIC_ACQUIRE);
     const struct tm_pool_place *pool = &tm_settings.pool;
     const struct tm_segment_header *header = phase == TM_PHASE_ARMED || phase == TM_PHASE_OFF ? tm_core.header : NULL;
+    tm_check_covered(); /* nothing is sampled under another tool's hooks, so no sample checks it */
     struct tm_slot_counts slots = tm_slots_count();
     char own[64] = "";
     if (pool->kept_descriptor >= 0)
@@ -131,6 +133,7 @@ size_t tm_status(char *text, size_t capacity)
     put_number(&writer, ",\"slots\":", slots.slots);
     put_number(&writer, ",\"waiting\":", slots.waiting);
     put_figures(&writer, phase == TM_PHASE_ARMED);
+    put_text(&writer, header && header->limits & TM_LIMIT_COVERED ? ",\"covered\":true" : ",\"covered\":false");
     put_text(&writer, ",\"log\":");
     const char *log = header ? header->log : tm_settings.log;
     uint32_t length = header ? header->log_length : tm_settings.log_length;

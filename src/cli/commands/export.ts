@@ -3,7 +3,8 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { didYouMean } from "../../model/base/near_miss.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import type { OnProgress } from "../../model/base/units.js";
-import { badUsage } from "../../model/errors/errors.js";
+import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import { knowsValue } from "../../model/profile/imported.js";
 import type { SiteValue } from "../../model/profile/profile.js";
 import {
   EXPORTERS,
@@ -173,9 +174,28 @@ function encode(
   exporter: ProfileExporter,
   options: ExportCommandOptions,
 ): string | Uint8Array {
+  const { imported } = recording.meta;
+  requireKnown(recording, exporter, options);
   const profile = recording.profileAt(parseMoment(options.at, recording).moment);
   const title = recording.meta.command.join(" ");
-  return exporter.encode(profile, { value: options.value, title });
+  return exporter.encode(profile, { value: options.value, title, imported });
+}
+
+/** Throws TM-E014 if the format would contain nothing but values that the imported file lacks. */
+function requireKnown(
+  { path, meta: { imported } }: Recording,
+  { name, oneValue }: ProfileExporter,
+  { value }: ExportCommandOptions,
+): void {
+  const known = VALUES.filter((each) => knowsValue(imported, each));
+  if (known.length === 0 || (oneValue === true && !known.includes(value))) {
+    throw nothingThere(
+      `${path}, imported from ${imported?.tool}, contains no ${known.length === 0 ? "memory by stack" : value}`,
+      known.length === 0
+        ? `see what it contains: tidemark summary ${shellWord(path)}`
+        : `it contains ${known.join(", ")}: tidemark export ${shellWord(path)} --format ${name} --value ${known[0]}`,
+    );
+  }
 }
 
 function parseFormats(text: string): Exporter[] {

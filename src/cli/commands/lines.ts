@@ -94,6 +94,7 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
   const seen = seenAt(name, { atMs: document.atMs, startMs: recording.startMs });
   printLines(screenOf(process.stdout), rows, {
     imported: document.imported,
+    isWhole: recording.missing === null,
     recordedMs: recording.meta.startedMs,
     notes: seen === name ? notes : [`Figures at ${seen}.`, ...notes],
     moment: name,

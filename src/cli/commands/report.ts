@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { reportDocument } from "../../inspect/index.js";
+import { badUsage } from "../../model/errors/errors.js";
 import { ownKind } from "../files/own_files.js";
 import { openRecordingAt, sayMissing } from "../files/recordings.js";
 import { writeReport } from "../files/report_page.js";
@@ -48,6 +49,9 @@ export function buildCommand(): Command {
 }
 
 async function report(path: string, options: ReportOptions): Promise<void> {
+  if (options.output === "-") {
+    throw badUsage("report writes a page to a file, not to stdout", "name a file with -o");
+  }
   const recording = openRecordingAt(path);
   const output = options.output ?? `${path.replace(/\.tidemark$/, "")}.html`;
   requireOtherFile(output, path);

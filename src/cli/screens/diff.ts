@@ -143,11 +143,12 @@ function printAmounts<Row extends Growing>(
       ];
     }),
   );
-  for (const [index, line] of unmatched === undefined ? table.entries() : []) {
+  const none = unmatched ?? (rows.length === 0 && leftOut === 0 ? "no difference" : undefined);
+  for (const [index, line] of none === undefined ? table.entries() : []) {
     screen.line(rows[index - 1]?.isNoise === true ? paint.dim(line) : line);
   }
-  if (unmatched !== undefined) {
-    screen.line(paint.dim(`  ${unmatched}`));
+  if (none !== undefined) {
+    screen.line(paint.dim(`  ${none}`));
   }
   if (leftOut > 0) {
     screen.line(paint.dim(`  ${formatCount(leftOut)} more`));

@@ -18,6 +18,8 @@ interface LinesShown {
   readonly imported: LinesJson["imported"];
   /** Begin of the recording, ms since 1970: later changes of a file move its lines. */
   readonly recordedMs: TimeMs;
+  /** Whether nothing of an imported recording is missing. */
+  readonly isWhole: boolean;
   /** What the recording could not see. */
   readonly notes: readonly string[];
   readonly moment: string;
@@ -146,10 +148,20 @@ function changedMs(file: string): TimeMs {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-function noLines({ imported }: LinesShown): string {
-  return imported === undefined
-    ? "no allocation was sampled"
-    : `this recording, imported from ${imported.tool}, has no memory figures by line`;
+function noLines({ imported, isWhole, where }: LinesShown): string {
+  if (imported === undefined) {
+    return "no allocation was sampled";
+  }
+  const source = `this recording, imported from ${imported.tool},`;
+  if (!isWhole) {
+    return `${source} is incomplete: the memory figures by line are in the part that is missing`;
+  }
+  if (where?.includes("domain=") && isUnknown(imported, "python")) {
+    return `${source} does not contain which memory Python's allocators provided`;
+  }
+  return where === undefined
+    ? `${source} has no memory figures by line`
+    : `${source} has no memory with ${oneLine(where)}`;
 }
 
 /** The document does not contain which process ran the code; native code has no lines. */

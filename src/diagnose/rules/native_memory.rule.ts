@@ -9,7 +9,7 @@ const LEAST_HELD = 0.3;
 const ARRAY_LIBRARIES =
   /[/\\](?:numpy|torch|pandas|pyarrow|scipy|PIL|cv2|jax|jaxlib|polars|tensorflow)[/\\]/;
 
-/** Memory allocated by C, C++ or Rust grows, and no Python object holds it. */
+/** Memory grows that no Python object holds: C, C++ or Rust code allocated it, or does not release its Python objects. */
 export const nativeMemory: Rule = {
   name: "native-memory",
   judge(observations) {
@@ -23,16 +23,27 @@ export const nativeMemory: Rule = {
     if (slope < MOST_OF_GROWTH * all) {
       return silent("The growing memory was allocated by Python or is held by Python objects.");
     }
+    const ofPython = unheld.filter(({ site }) => site.domain === "python");
     const looked = unheld.some((suspect) => (observations.holderOf(suspect)?.looked ?? 0) > 0);
     return {
       says: "leak",
       kind: "native-leak",
       weight: looked ? 0.96 : 0.91,
-      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) was allocated by native code, and ${looked ? "no Python object refers to it" : "no loaded library has objects that would hold such memory"}.`,
+      detail: `${formatShare(slope / all)} of what sites keep (${formatSlopeBriefly(slope)}) ${allocatedBy(ofPython.length, unheld.length)}, and ${looked ? "no Python object refers to it" : "no loaded library has objects that would hold such memory"}.`,
       suspects: unheld,
     };
   },
 };
+
+/** Native code also allocates with Python's allocators, which CPython itself uses for objects. */
+function allocatedBy(ofPython: number, all: number): string {
+  if (ofPython === 0) {
+    return "was allocated by native code";
+  }
+  return ofPython === all
+    ? "comes from Python's own allocators"
+    : "was allocated by native code or comes from Python's own allocators";
+}
 
 function isUnheld(observations: Observations, suspect: SiteJudgement): boolean {
   const holder = observations.holderOf(suspect);

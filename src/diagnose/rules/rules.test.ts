@@ -121,6 +121,19 @@ describe("native-memory", () => {
     expect(found.verdict.confidence).toBeGreaterThan(0.9);
   });
 
+  test("Python's own allocators are not called native code", () => {
+    const detail = (sites: string) => {
+      const { evidence } = diagnose(evidenceOf(`anonRssBytes 40 + 1/s\n${sites}`));
+      return evidence.find(({ rule }) => rule === "native-memory")?.detail;
+    };
+    const python = "site encode keeps 1/s domain=python\nholder encode held=1";
+    expect(detail(python)).toMatch(/ comes from Python's own allocators, and no Python object/);
+    expect(detail(python)).not.toMatch(/native code/);
+    const native = "site copy keeps 1/s domain=native\nholder copy held=1";
+    expect(detail(native)).toMatch(/ was allocated by native code, and no Python object/);
+    expect(detail(`${python}\n${native}`)).toMatch(/native code or comes from Python's own/);
+  });
+
   test("looked up, and held: an array's buffer", () => {
     const held = `${growing}\nholder encode held=39 path=app>results type=list entries=70`;
     expect(verdict(held)).toBe("python-leak");

@@ -17,6 +17,7 @@ export const folded = {
   stdout: "always",
   mark: null,
   kind: "profile",
+  oneValue: true,
   encode: toFolded,
 } satisfies ProfileExporter;
 

@@ -15,14 +15,15 @@ import { float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base
 import type { FrameId, SiteIndex } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
-import { FrameKind, type Profile } from "../../model/profile/profile.js";
-import type { ProfileExporter } from "../format.js";
+import { isUnknown, knowsValue } from "../../model/profile/imported.js";
+import { FrameKind, type Profile, type SiteValue } from "../../model/profile/profile.js";
+import type { ExportOptions, ProfileExporter } from "../format.js";
 
 const SAMPLE_TYPES = [
-  ["alloc_objects", "count"],
-  ["alloc_space", "bytes"],
-  ["inuse_objects", "count"],
-  ["inuse_space", "bytes"],
+  ["alloc_objects", "count", "allocatedObjects"],
+  ["alloc_space", "bytes", "allocatedBytes"],
+  ["inuse_objects", "count", "liveObjects"],
+  ["inuse_space", "bytes", "liveBytes"],
 ] as const;
 /** What `go tool pprof -comments` shows. */
 const COMMENT = "written by Tidemark";
@@ -45,7 +46,8 @@ export const pprof = {
 } satisfies ProfileExporter;
 
 /** The profile, compressed. Figures are rounded to whole bytes and objects; rows of zeros are omitted. */
-function toPprof(profile: Profile): Uint8Array {
+function toPprof(profile: Profile, { imported }: Pick<ExportOptions, "imported"> = {}): Uint8Array {
+  const types = SAMPLE_TYPES.filter(([, , figure]) => knowsValue(imported, figure));
   const strings = new StringTable();
   const value = (type: string, unit: string) => ({
     type: strings.dedup(type),
@@ -54,14 +56,17 @@ function toPprof(profile: Profile): Uint8Array {
   const places = new Places(profile, strings);
   const encoded = new PprofProfile({
     stringTable: strings,
-    sampleType: SAMPLE_TYPES.map(([type, unit]) => value(type, unit)),
-    defaultSampleType: strings.dedup("inuse_space"),
+    sampleType: types.map(([type, unit]) => value(type, unit)),
+    defaultSampleType: strings.dedup(types.at(-1)?.[0] ?? ""),
     periodType: value("space", "bytes"),
     period: Math.max(0, ...profile.processes.map((process) => Math.round(process.periodBytes))),
     timeNanos: BigInt(Math.round(profile.timeMs)) * 1_000_000n,
     durationNanos: BigInt(Math.round(profile.durationMs)) * 1_000_000n,
     comment: [strings.dedup(COMMENT)],
-    sample: samplesOf(profile, places, strings),
+    sample: samplesOf(profile, places, strings, {
+      imported,
+      values: types.map(([, , figure]) => figure),
+    }),
     mapping: places.mappings,
     location: places.locations,
     function: places.functions,
@@ -69,23 +74,22 @@ function toPprof(profile: Profile): Uint8Array {
   return gzipSync(encoded.encode());
 }
 
-function samplesOf(profile: Profile, places: Places, strings: StringTable) {
+interface Chosen extends Pick<ExportOptions, "imported"> {
+  readonly values: readonly SiteValue[];
+}
+
+function samplesOf(profile: Profile, places: Places, strings: StringTable, chosen: Chosen) {
   const { sites } = profile;
   const samples = [];
   for (let site = 0; site < sites.length; site++) {
-    const values = [
-      float64At(sites.allocatedObjects, site),
-      float64At(sites.allocatedBytes, site),
-      float64At(sites.liveObjects, site),
-      float64At(sites.liveBytes, site),
-    ].map(Math.round);
+    const values = chosen.values.map((value) => Math.round(float64At(sites[value], site)));
     if (values.some((value) => value > 0)) {
       samples.push({
         locationId: framesOf(profile, uint32At(sites.stack, site)).map((frame) =>
           places.location(frame),
         ),
         value: values,
-        label: labelsOf(profile, site, strings),
+        label: labelsOf(profile, site, strings, chosen),
       });
     }
   }
@@ -93,7 +97,7 @@ function samplesOf(profile: Profile, places: Places, strings: StringTable) {
 }
 
 /** The site's labels, and who allocated. A label that the program sets takes precedence over one of our names. */
-function labelsOf(profile: Profile, site: SiteIndex, strings: StringTable) {
+function labelsOf(profile: Profile, site: SiteIndex, strings: StringTable, { imported }: Chosen) {
   const { sites, processes, threads } = profile;
   const process = itemAt(processes, uint16At(sites.process, site));
   const pairs = new Map([
@@ -104,7 +108,9 @@ function labelsOf(profile: Profile, site: SiteIndex, strings: StringTable) {
         .slice(0, 120),
     ],
     ["thread", threads[uint32At(sites.thread, site)]?.name ?? ""],
-    ["domain", DOMAIN_NAMES[uint8At(sites.domain, site)] ?? ""],
+    ...(isUnknown(imported, "python")
+      ? []
+      : [["domain", DOMAIN_NAMES[uint8At(sites.domain, site)] ?? ""] as const]),
     ...labelPairs(profile, uint32At(sites.label, site)),
   ]);
   return Array.from(pairs, ([key, text]) => ({

@@ -6,6 +6,7 @@
 import { addAt, float64At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { FrameId } from "../../model/base/units.js";
 import { frameName, framesOf } from "../../model/profile/frame_text.js";
+import { knowsValue } from "../../model/profile/imported.js";
 import type { Profile, SiteValue } from "../../model/profile/profile.js";
 import type { ExportOptions, ProfileExporter } from "../format.js";
 import { oneText } from "./one_text.js";
@@ -29,7 +30,10 @@ export const speedscope = {
 } satisfies ProfileExporter;
 
 /** The JSON text. Samples are ordered by stack, so that equal stacks are adjacent. */
-function toSpeedscope(profile: Profile, { title }: Pick<ExportOptions, "title">): string {
+function toSpeedscope(
+  profile: Profile,
+  { title, imported }: Pick<ExportOptions, "title" | "imported">,
+): string {
   const frames: { name: string; file: string; line?: number }[] = [];
   const frameIndexes = new Map<FrameId, number>();
   const indexOf = (frame: FrameId): number => {
@@ -42,7 +46,8 @@ function toSpeedscope(profile: Profile, { title }: Pick<ExportOptions, "title">)
     }
     return index;
   };
-  const profiles = VALUES.map(([value, name, unit]) => {
+  const known = VALUES.filter(([value]) => knowsValue(imported, value));
+  const profiles = known.map(([value, name, unit]) => {
     const own = new Float64Array(profile.stacks.length);
     const values = profile.sites[value];
     for (let site = 0; site < profile.sites.length; site++) {

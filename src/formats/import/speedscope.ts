@@ -58,7 +58,7 @@ function read(file: ForeignFile, { value }: ImportOptions): ForeignRecording {
         throw notOpened(
           file.path,
           "a speedscope profile in bytes, and its name does not show which bytes",
-          `name them: tidemark import ${shellWord(file.path)} --value live`,
+          `name them with --value live, peak or allocated: tidemark import ${shellWord(file.path)} --value live`,
         );
       }
       known.add(figure);

@@ -7,7 +7,9 @@ import type {
   SummaryJson,
   SummarySiteJson,
 } from "../../model/documents/documents.js";
+import { baseName } from "../../model/profile/frame_text.js";
 import { type ImportedFigure, isUnknown, type LineFigures } from "../../model/profile/imported.js";
+import { inCommonTerms } from "./rows/common_stacks.js";
 import { addUp } from "./rows/site_groups.js";
 import { type Figures, varianceBetween } from "./rows/variance_between.js";
 
@@ -38,7 +40,7 @@ export function bySignificance(
 /** Joins the sites of both sides by stack and domain. */
 export function diffDocument(one: DiffSide, other: DiffSide): DiffJson {
   const figure = comparedFigure(one, other);
-  const [a, b] = [withFigure(one, figure), withFigure(other, figure)];
+  const [a, b] = inTermsOfBoth(withFigure(one, figure), withFigure(other, figure));
   const sites = joinSites(a, b).sort(bySignificance);
   const total = addUp(sites, (site) => [site.growthBytes, site.standardErrorBytes]);
   return {
@@ -69,6 +71,18 @@ export function diffDocument(one: DiffSide, other: DiffSide): DiffJson {
       ]),
     ],
   };
+}
+
+/** Two moments of one recording already have the same terms. */
+function inTermsOfBoth(a: DiffSide, b: DiffSide): readonly [DiffSide, DiffSide] {
+  if (a.file === b.file) {
+    return [a, b];
+  }
+  const [ofA, ofB] = inCommonTerms(a.summary.sites, b.summary.sites);
+  return [
+    { ...a, summary: { ...a.summary, sites: ofA } },
+    { ...b, summary: { ...b.summary, sites: ofB } },
+  ];
 }
 
 function sideOf({ file, summary }: DiffSide): DiffJson["a"] {
@@ -144,12 +158,22 @@ function copiedSite({ file, line, function: name, copiedBytes }: LineFigures): S
 /** One sentence if the two sides are not of the same command. */
 function otherPrograms(a: DiffSide, b: DiffSide): string[] {
   const [left, right] = [a, b].map(({ summary }) => summary.target.command.join(" "));
-  // A file that was imported may not contain its command.
-  return left === right || left === "" || right === ""
+  // A file that was imported may not contain its command, or not the interpreter.
+  const [ofA, ofB] = [a, b].map(({ summary }) => programOf(summary.target.command).join(" "));
+  return ofA === ofB || ofA === "" || ofB === ""
     ? []
     : [
         `A and B ran different commands: ${left} and ${right}. Sites are matched only by their stacks.`,
       ];
+}
+
+const INTERPRETER = /^(?:.*\/)?python[\d.]*t?$/;
+
+/** "app.py --fast": a command without its interpreter and without the program's folder. */
+function programOf([first = "", ...words]: readonly string[]): readonly string[] {
+  const [program = "", ...rest] =
+    INTERPRETER.test(first) && words.length > 0 ? words : [first, ...words];
+  return program === "" ? rest : [baseName(program), ...rest];
 }
 
 function joinSites(a: DiffSide, b: DiffSide): DiffJson["sites"] {

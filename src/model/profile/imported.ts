@@ -1,5 +1,6 @@
 /** What is known of a recording that was imported from another tool's file. */
 import type { Bytes } from "../base/units.js";
+import type { SiteValue } from "./profile.js";
 
 /**
  * Figures that a source may lack: live bytes, bytes at the peak, allocated bytes, numbers of objects, RSS over
@@ -76,4 +77,21 @@ export function precisionText({
 
 export function isUnknown(source: ImportedSource | undefined, figure: ImportedFigure): boolean {
   return source?.unknown.includes(figure) === true;
+}
+
+const FIGURES: Readonly<Record<SiteValue, ImportedFigure>> = {
+  liveBytes: "live",
+  liveObjects: "live",
+  peakBytes: "peak",
+  peakObjects: "peak",
+  allocatedBytes: "allocated",
+  allocatedObjects: "allocated",
+};
+
+/** Whether the recording's source measured a value; what it did not measure is stored as 0. */
+export function knowsValue(imported: ImportedSource | undefined, value: SiteValue): boolean {
+  return (
+    !isUnknown(imported, FIGURES[value]) &&
+    !(value.endsWith("Objects") && isUnknown(imported, "objects"))
+  );
 }

@@ -1,5 +1,6 @@
 /** States of alerts: what begins, keeps, continues and ends them. */
 import { beforeEach, describe, expect, test } from "vitest";
+import type { AlertJson } from "../../model/documents/alert_document.js";
 import { AlertBook, MOST_ALERTS } from "./alert_book.js";
 import type { Finding } from "./findings.js";
 import { rulesOf } from "./rules.js";
@@ -74,7 +75,7 @@ describe("an alert that fires", () => {
   });
 
   test("begins again as the same alert, without its acknowledgement and with its silence", () => {
-    const [{ id }] = book.all(START) as [{ id: string }];
+    const [{ id }] = book.all(START) as [AlertJson];
     book.acknowledge(id, { atMs: START, by: "ann", note: "" });
     book.silence(id, { atMs: START, by: "", note: "", untilMs: START + 2 * DAY });
     at(HOUR);

@@ -95,7 +95,8 @@ export class FleetClient {
     patienceMs = PATIENCE_MS,
   ): Promise<Document> {
     const { url, token } = this.#destination;
-    const range = window === null ? {} : { from: String(window.startMs), to: String(window.endMs) };
+    const range: Record<string, string> =
+      window === null ? {} : { from: String(window.startMs), to: String(window.endMs) };
     const query = new URLSearchParams({ ...parameters, ...range });
     let status: number;
     let body: unknown;
