@@ -2,7 +2,7 @@
  * Alerts between two starts of a server: `alerts.json` in its folder. It is written beside and renamed, so a crash leaves
  * the last or the new one.
  */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { StoredAlert } from "./alert_book.js";
@@ -59,12 +59,7 @@ function parsed(text: string): AlertState | null {
 export function writeAlerts(folder: string, state: AlertState): void {
   const path = join(folder, ALERT_FILE);
   const beside = `${path}.part`;
-  const file = openSync(beside, "w", 0o600);
-  try {
-    writeSync(file, `${JSON.stringify({ form: FORM, ...state })}\n`);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+  const text = `${JSON.stringify({ form: FORM, ...state })}\n`;
+  writeFileSync(beside, text, { mode: 0o600, flush: true });
   renameSync(beside, path);
 }

@@ -183,6 +183,13 @@ describe("rules about processes", () => {
     ]);
   });
 
+  test("a host is silent for the services that the rule matches", () => {
+    const rule = ruleOf({ when: { silent: "10min" }, match: { service: "pay*" } });
+    const lives = [life({ host: "a", lastMs: 0 }), life({ host: "b", lastMs: 0, service: "pay" })];
+    const found = findingsOf([rule], { nowMs: NOW, diagnoses: [], lives });
+    expect(found.map(({ host }) => host)).toEqual(["b"]);
+  });
+
   test("a service is not heard if none of its open processes is", () => {
     const old = { lastMs: NOW - HOUR };
     const lives = [life(old), life({ ...old, service: "pay" }), life({ service: "pay" })];

@@ -71,14 +71,20 @@ export function findingsOf(rules: readonly AlertRule[], facts: FleetFacts): Find
         case "restarts":
           return restarting(rule, condition, facts);
         case "silence":
-          return silent(rule, condition.ms, facts);
+          return silent(rule, condition.ms, {
+            ...facts,
+            lives: facts.lives.filter(matches(match)),
+          });
       }
     })();
-    return found.filter(
-      ({ service, version }) =>
-        fits(service, match.service ?? "*") && fits(version, match.version ?? "*"),
-    );
+    // A silent host has no service; the processes that ran there matched.
+    return condition.kind === "silence" ? found : found.filter(matches(match));
   });
+}
+
+function matches({ service = "*", version = "*" }: AlertRule["match"]) {
+  return (about: { readonly service: string; readonly version: string }) =>
+    fits(about.service, service) && fits(about.version, version);
 }
 
 /** Services all of whose processes are silent for that long: nothing can be said about them. */

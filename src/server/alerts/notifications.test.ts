@@ -55,7 +55,7 @@ describe("webhooks", () => {
         {
           status: "firing",
           fingerprint: ID,
-          labels: { alertname: "TidemarkMemoryGrowth", service: "shop", version: "42" },
+          labels: { alertname: "TidemarkMemoryGrowth", service: "shop", severity: "warning" },
           annotations: { line: "keep (app.py:9)", holder: "module app → KEPT" },
           startsAt: "2026-11-20T11:00:00.000Z",
           endsAt: "0001-01-01T00:00:00Z",
@@ -94,6 +94,9 @@ describe("webhooks", () => {
     const critical = { ...WEBHOOK, severity: "critical" } as const;
     expect(bodies(critical, alert())).toEqual([]);
     expect(bodies(critical, alert({ severity: "critical" }))).toHaveLength(1);
+    // It was critical when it was sent: its end is sent, too.
+    const ended = alert({ state: "resolved", resolvedMs: NOW });
+    expect(bodies(critical, ended, { state: "firing", atMs: 0 })).toHaveLength(1);
   });
 });
 

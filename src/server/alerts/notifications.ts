@@ -49,10 +49,10 @@ export function notificationsFor(
   sent: Readonly<Record<string, Sent>>,
   moment: Moment,
 ): Notification[] {
-  const wanted = alerts.filter(
-    ({ severity, silenced }) =>
-      silenced === undefined && (receiver.severity === "warning" || severity === "critical"),
-  );
+  // An alert that was critical when it was sent is also followed to its end.
+  const isWanted = ({ id, severity }: AlertJson) =>
+    receiver.severity === "warning" || severity === "critical" || isOpen(sent[id]);
+  const wanted = alerts.filter((alert) => alert.silenced === undefined && isWanted(alert));
   return receiver.kind === "alertmanager"
     ? forAlertmanager(wanted, moment)
     : wanted.flatMap((alert) => {
@@ -88,20 +88,23 @@ function dueState(
   sent: Sent | undefined,
   nowMs: TimeMs,
 ): Sent["state"] | null {
-  const isOpen = sent !== undefined && sent.state !== "resolved";
   if (state === "resolved") {
-    return isOpen ? "resolved" : null;
+    return isOpen(sent) ? "resolved" : null;
   }
   if (state === "pending") {
     return null;
   }
-  if (!isOpen) {
+  if (!isOpen(sent)) {
     return acknowledged === undefined ? "firing" : null;
   }
   if (acknowledged !== undefined) {
     return kind === "pagerduty" && sent.state !== "acknowledged" ? "acknowledged" : null;
   }
   return nowMs - sent.atMs >= repeatMs ? "firing" : null;
+}
+
+function isOpen(sent: Sent | undefined): sent is Sent {
+  return sent !== undefined && sent.state !== "resolved";
 }
 
 function bodyOf(
@@ -177,17 +180,15 @@ function bodyOf(
   }
 }
 
-/** Labels identify an alert, so nothing that changes while it fires is among them. Empty ones are left out. */
-function labelsOf({ service, version, host, cause }: AlertJson): Record<string, string> {
-  return present({ alertname: `TidemarkMemory${nameOf(cause)}`, service, version, host, cause });
+/** Labels identify an alert and route it: to Alertmanager, one that becomes critical is another. Empty ones are left out. */
+function labelsOf({ service, version, host, cause, severity }: AlertJson): Record<string, string> {
+  const alertname = `TidemarkMemory${nameOf(cause)}`;
+  return present({ alertname, service, version, host, cause, severity });
 }
 
 function annotationsOf(alert: AlertJson, link: string): Record<string, string> {
   const { summary, line, holder, growth, time_to_limit: left, rules } = valuesOf(alert, link);
-  return present({
-    ...{ summary, line, holder, growth, time_to_limit: left, rules, link },
-    severity: alert.severity,
-  });
+  return present({ summary, line, holder, growth, time_to_limit: left, rules, link });
 }
 
 function present(values: Record<string, string>): Record<string, string> {
