@@ -56,7 +56,10 @@ afterEach(async () => {
 async function start(receivers: readonly string[], options: readonly string[] = []) {
   const config = join(folder, "serve.yaml");
   const lines = receivers.map((line) => `    - ${line}`).join("\n");
-  writeFileSync(config, `alerts:\n  every: 1s\n  receivers:\n${lines}\n`);
+  writeFileSync(
+    config,
+    `alerts:\n  every: 1s\n  rules: [{when: {silent: 2s}}]\n  receivers:\n${lines}\n`,
+  );
   server = await startServer(join(folder, "data"), { options: ["--config", config, ...options] });
   return server.url;
 }

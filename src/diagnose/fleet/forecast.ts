@@ -20,7 +20,8 @@ export function forecasts(
     )
     .map(({ instance, version, limitBytes, rss }) => {
       const left = Math.max(0, limitBytes - median(rss.values.slice(-LAST)));
-      const at = (slope: number) => (slope > 0 ? left / slope : 0);
+      // At its limit it has no time left; 0 would be "never".
+      const at = (slope: number) => (slope > 0 ? Math.max(1, left / slope) : 0);
       return { instance, version, msToLimit: at(rate), earliestMs: at(high), latestMs: at(low) };
     })
     .sort((a, b) => a.msToLimit - b.msToLimit);

@@ -108,10 +108,37 @@ describe("an alert that fires", () => {
     expect(states(book.all(START))).toEqual(["resolved"]);
   });
 
-  test("goes on after a restart of the server", () => {
-    const again = new AlertBook(JSON.parse(JSON.stringify(book.stored())));
-    again.advance([finding()], NOBODY, START + 6 * MINUTE);
+  test("goes on after a restart of the server, and has a whole time to clear", () => {
+    const again = new AlertBook(JSON.parse(JSON.stringify(book.stored())), book.evaluatedMs);
+    again.advance([], NOBODY, START + 2 * HOUR, 5 * MINUTE);
     expect(again.all(START)[0]).toMatchObject({ state: "firing", firingMs: START + 5 * MINUTE });
+    for (let minutes = 1; minutes <= 15; minutes++) {
+      again.advance([], NOBODY, START + 2 * HOUR + minutes * MINUTE, 5 * MINUTE);
+    }
+    expect(states(again.all(START))).toEqual(["resolved"]);
+  });
+
+  test("is resolved in time after a clock that jumped ahead and back", () => {
+    at(9 * HOUR, finding());
+    at(6 * MINUTE, finding());
+    expect(states(at(10 * MINUTE))).toEqual(["firing"]);
+    expect(states(at(22 * MINUTE))).toEqual(["resolved"]);
+  });
+
+  test("loses its acknowledgement when it becomes critical", () => {
+    const [{ id }] = book.all(START) as [AlertJson];
+    book.acknowledge(id, { atMs: START, by: "ann", note: "" });
+    expect(at(6 * MINUTE, finding())[0]).toHaveProperty("acknowledged");
+    const worse = at(7 * MINUTE, finding(), finding({ rule: growth }));
+    expect(worse).toMatchObject([{ id, severity: "critical" }]);
+    expect(worse[0]).not.toHaveProperty("acknowledged");
+  });
+
+  test("is not continued by another version's OOM kill", () => {
+    at(6 * MINUTE, finding(), finding({ cause: "oom-kill" }));
+    at(11 * MINUTE, finding(), finding({ cause: "oom-kill" }));
+    const alerts = at(13 * MINUTE, finding(), finding({ cause: "oom-kill", version: "43" }));
+    expect(alerts.filter(({ cause }) => cause === "oom-kill")).toHaveLength(2);
   });
 });
 
@@ -130,6 +157,16 @@ test("the number of alerts is bounded, and what was left out is counted", () => 
   const many = Array.from({ length: MOST_ALERTS + 7 }, (_, n) => finding({ service: `s${n}` }));
   expect(at(0, ...many)).toHaveLength(MOST_ALERTS);
   expect(book.leftOut).toBe(7);
+  for (let minutes = 1; minutes < 20; minutes++) {
+    at(minutes * MINUTE, ...(minutes < 6 ? many : []));
+  }
+  for (let minutes = 20; minutes < 40; minutes++) {
+    at(minutes * MINUTE);
+  }
+  // Resolved ones make room.
+  expect(at(41 * MINUTE, finding({ service: "new" })).map(({ service }) => service)).toContain(
+    "new",
+  );
 });
 
 test("unknown alerts cannot be acknowledged or silenced", () => {

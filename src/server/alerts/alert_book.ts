@@ -48,16 +48,25 @@ const RANK: Readonly<Record<Finding["rule"]["condition"]["kind"], number>> = {
 export class AlertBook {
   readonly #alerts = new Map<string, StoredAlert>();
   #leftOut = 0;
+  #evaluatedMs: TimeMs;
 
-  constructor(stored: readonly StoredAlert[] = []) {
+  /** `evaluatedMs`: of the last evaluation before. */
+  constructor(stored: readonly StoredAlert[] = [], evaluatedMs: TimeMs = 0) {
+    this.#evaluatedMs = evaluatedMs;
     for (const alert of stored) {
       this.#alerts.set(alert.id, alert);
     }
   }
 
-  /** `unheard`: services of which nothing is known now. */
-  advance(findings: readonly Finding[], unheard: ReadonlySet<string>, nowMs: TimeMs): void {
+  /** `unheard`: services of which nothing is known now. `gapMs`: a longer time since the last evaluation is a gap. */
+  advance(
+    findings: readonly Finding[],
+    unheard: ReadonlySet<string>,
+    nowMs: TimeMs,
+    gapMs: Millis = Number.POSITIVE_INFINITY,
+  ): void {
     this.#leftOut = 0;
+    this.#setTimes(nowMs, gapMs);
     const byAlert = this.#assigned(findings);
     for (const [id, own] of byAlert) {
       this.#hold(id, own, nowMs);
@@ -67,6 +76,33 @@ export class AlertBook {
         this.#clear(alert, unheard.has(alert.service), nowMs);
       }
     }
+  }
+
+  /**
+   * A clock that jumped back leaves no time in the future. After a gap, rules begin to hold again, and alerts have a whole
+   * time to clear.
+   */
+  #setTimes(nowMs: TimeMs, gapMs: Millis): void {
+    const isGap = this.#evaluatedMs > 0 && nowMs - this.#evaluatedMs > gapMs;
+    this.#evaluatedMs = nowMs;
+    const past = (timeMs: TimeMs) => Math.min(timeMs, nowMs);
+    for (const alert of this.#alerts.values()) {
+      const { firingMs, resolvedMs, holding } = alert;
+      this.#alerts.set(alert.id, {
+        ...alert,
+        sinceMs: past(alert.sinceMs),
+        lastMs: isGap && alert.state === "firing" ? nowMs : past(alert.lastMs),
+        ...(firingMs === undefined ? {} : { firingMs: past(firingMs) }),
+        ...(resolvedMs === undefined ? {} : { resolvedMs: past(resolvedMs) }),
+        holding: Object.fromEntries(
+          Object.entries(holding).map(([name, timeMs]) => [name, isGap ? nowMs : past(timeMs)]),
+        ),
+      });
+    }
+  }
+
+  get evaluatedMs(): TimeMs {
+    return this.#evaluatedMs;
   }
 
   /** Firing first, then pending, then resolved; within each the most severe first, then the newest. */
@@ -109,8 +145,8 @@ export class AlertBook {
   }
 
   /**
-   * By alert. A finding about another version continues the alert of its service and cause if nothing was found about that
-   * alert's own version: the estimate of the first version may change.
+   * By alert. A finding about growth since another version continues the alert of its service if nothing was found about
+   * that alert's own version: the estimate of the first version may change.
    */
   #assigned(findings: readonly Finding[]): Map<string, Finding[]> {
     const byAlert = new Map<string, Finding[]>();
@@ -132,8 +168,8 @@ export class AlertBook {
               this.#isOpen(alert.id) &&
               !exact.has(alert.id) &&
               alert.service === finding.service &&
-              alert.host === finding.host &&
-              alert.cause === finding.cause,
+              alert.cause === "growth" &&
+              finding.cause === "growth",
           );
       add(adopted?.id ?? id, finding);
     }
@@ -149,7 +185,8 @@ export class AlertBook {
     const before = this.#alerts.get(id);
     const isOpen = before !== undefined && before.state !== "resolved";
     const held = findings.filter(
-      ({ holds, rule }) => holds === "fully" || (isOpen && rule.name in before.holding),
+      ({ holds, rule }) =>
+        holds === "fully" || (isOpen && Object.hasOwn(before.holding, rule.name)),
     );
     const [main, ...others] = held.sort(
       (a, b) => RANK[a.rule.condition.kind] - RANK[b.rule.condition.kind],
@@ -160,16 +197,20 @@ export class AlertBook {
       }
       return;
     }
-    if (before === undefined && this.#alerts.size >= MOST_ALERTS) {
+    if (before === undefined && !this.#hasRoom()) {
       this.#leftOut++;
       return;
     }
     const all = [main, ...others];
-    const since = (name: string) => (isOpen ? (before.holding[name] ?? nowMs) : nowMs);
+    const since = (name: string) =>
+      isOpen && Object.hasOwn(before.holding, name) ? (before.holding[name] ?? nowMs) : nowMs;
     const holding = Object.fromEntries(all.map(({ rule }) => [rule.name, since(rule.name)]));
     const isDue = all.some(({ rule }) => nowMs - since(rule.name) >= rule.forMs);
     const firingMs = isOpen ? before.firingMs : undefined;
     const begins = isDue ? (firingMs ?? nowMs) : firingMs;
+    const severity = all.some(({ rule }) => rule.severity === "critical") ? "critical" : "warning";
+    const isWorse = severity === "critical" && before?.severity === "warning";
+    const { acknowledged } = isOpen && !isWorse ? before : {};
     this.#alerts.set(id, {
       id,
       ...(before === undefined
@@ -181,7 +222,7 @@ export class AlertBook {
             cause: before.cause,
           }),
       state: begins === undefined ? "pending" : "firing",
-      severity: all.some(({ rule }) => rule.severity === "critical") ? "critical" : "warning",
+      severity,
       rules: [...new Set(all.map(({ rule }) => rule.name))],
       summary: main.summary,
       ...known("line", all),
@@ -191,16 +232,28 @@ export class AlertBook {
       sinceMs: isOpen ? before.sinceMs : nowMs,
       ...(begins === undefined ? {} : { firingMs: begins }),
       lastMs: nowMs,
-      // Somebody who acknowledged an alert has not seen the next one.
-      ...(isOpen && before.acknowledged !== undefined ? { acknowledged: before.acknowledged } : {}),
+      // Somebody who acknowledged an alert has not seen the next one, nor that it became critical.
+      ...(acknowledged === undefined ? {} : { acknowledged }),
       ...(before?.silenced === undefined ? {} : { silenced: before.silenced }),
       holding,
     });
   }
 
+  /** The oldest resolved alert makes room for a new one. */
+  #hasRoom(): boolean {
+    if (this.#alerts.size >= MOST_ALERTS) {
+      const [oldest] = this.stored()
+        .filter(({ state }) => state === "resolved")
+        .sort((a, b) => (a.resolvedMs ?? 0) - (b.resolvedMs ?? 0));
+      this.#alerts.delete(oldest?.id ?? "");
+    }
+    return this.#alerts.size < MOST_ALERTS;
+  }
+
   #clear(alert: StoredAlert, isUnheard: boolean, nowMs: TimeMs): void {
     if (alert.state === "resolved") {
-      if (nowMs - (alert.resolvedMs ?? 0) > KEPT_MS) {
+      const isSilenced = (alert.silenced?.untilMs ?? 0) > nowMs;
+      if (!isSilenced && nowMs - (alert.resolvedMs ?? 0) > KEPT_MS) {
         this.#alerts.delete(alert.id);
       }
       return;

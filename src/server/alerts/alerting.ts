@@ -6,6 +6,7 @@
  * Failure modes:
  *   - the store fails, or an evaluation takes long: a warning; the next evaluation begins when this one has ended
  *   - a receiver fails: the others are notified; it is tried again after 1, 2, 4... evaluations, at most 15 minutes later
+ *   - a receiver refuses one alert: it gets the others
  *   - the server is killed: alerts.json has the last evaluation; a notification that was accepted just before may be repeated
  *   - alerts.json cannot be written: a warning; alerts go on
  */
@@ -22,10 +23,10 @@ import type { Store } from "../../store/index.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
 import { AlertBook, MOST_ALERTS } from "./alert_book.js";
 import { readAlerts, writeAlerts } from "./alert_file.js";
-import { findingsOf, unheard } from "./findings.js";
+import { type Finding, findingsOf, unheard } from "./findings.js";
 import { LevelLines } from "./level_lines.js";
-import { notificationsFor, type Sent } from "./notifications.js";
-import { postJson } from "./post_json.js";
+import { type Moment, notificationsFor, type Sent } from "./notifications.js";
+import { postJson, ReceiverRefusal } from "./post_json.js";
 import type { Receiver } from "./receivers.js";
 import { type AlertRule, USUAL_RULES } from "./rules.js";
 
@@ -58,8 +59,13 @@ interface AlertingParts {
 
 const HOUR_MS: Millis = 3_600_000;
 const DAY_MS: Millis = 24 * HOUR_MS;
+/** The rules were not evaluated for so long: the server was down. */
+const GAP_MS: Millis = 5 * 60_000;
+const GAP_EVALUATIONS = 3;
 const UNHEARD_MS: Millis = 5 * 60_000;
 const LONGEST_PAUSE_MS: Millis = 15 * 60_000;
+/** For all notifications to one receiver; the next evaluation sends what is left. */
+const DELIVERY_MS: Millis = 30_000;
 
 interface Delivery {
   acceptedMs: TimeMs | null;
@@ -72,36 +78,44 @@ interface Delivery {
 export class Alerting {
   readonly #parts: AlertingParts;
   readonly #book: AlertBook;
-  readonly #notified: Record<string, Record<string, Sent>>;
+  /** By key of a receiver, by alert. */
+  readonly #notified: Map<string, Map<string, Sent>>;
   readonly #deliveries = new Map<string, Delivery>();
   readonly #levels: LevelLines;
   #evaluatedMs: TimeMs = 0;
   #timer: NodeJS.Timeout | null = null;
   #working: Promise<void> = Promise.resolve();
-  #isStopped = false;
+  #willNotify = false;
+  readonly #listeningMs = Date.now();
+  readonly #stopped = new AbortController();
 
   constructor(parts: AlertingParts) {
     this.#parts = parts;
     this.#levels = new LevelLines(parts.store);
-    const { alerts, notified } = readAlerts(parts.folder, parts.warn);
-    this.#book = new AlertBook(alerts);
-    this.#notified = structuredClone(notified) as Record<string, Record<string, Sent>>;
+    const { alerts, notified, evaluatedMs } = readAlerts(parts.folder, parts.warn);
+    this.#book = new AlertBook(alerts, evaluatedMs);
+    this.#notified = new Map([...notified].map(([key, sent]) => [key, new Map(sent)]));
   }
 
   /** Evaluates now, and then repeatedly. */
   start(): void {
     this.#working = this.#working.then(() => this.#evaluate());
     void this.#working.then(() => {
-      if (!this.#isStopped) {
+      if (!this.#stopped.signal.aborted) {
         this.#timer = setTimeout(() => this.start(), this.#parts.settings().everyMs);
       }
     });
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
+    this.#stopped.abort();
     clearTimeout(this.#timer ?? undefined);
     await this.#working;
+  }
+
+  /** Of the server's pages as people reach them, perhaps behind a proxy; null: as the server listens. */
+  get externalUrl(): string | null {
+    return this.#parts.settings().externalUrl;
   }
 
   document(): AlertsJson {
@@ -133,7 +147,13 @@ export class Alerting {
   #changed(id: string): AlertJson | null {
     this.#save();
     this.#parts.changed();
-    this.#working = this.#working.then(() => this.#notify(Date.now()));
+    if (!this.#willNotify) {
+      this.#willNotify = true;
+      this.#working = this.#working.then(() => {
+        this.#willNotify = false;
+        return this.#notify(Date.now());
+      });
+    }
     return this.#book.all(Date.now()).find((alert) => alert.id === id) ?? null;
   }
 
@@ -144,17 +164,20 @@ export class Alerting {
       const window = { startMs: nowMs - DAY_MS, endMs: nowMs + 1 };
       const lives = await store.lives(window);
       const found = await diagnoses.in({ startMs: nowMs - HOUR_MS, endMs: nowMs }, undefined);
-      const facts = { nowMs, lives, diagnoses: found.diagnoses };
+      const facts = {
+        ...{ nowMs, lives, diagnoses: found.diagnoses },
+        listeningMs: Math.min(nowMs, this.#listeningMs),
+      };
       const before = JSON.stringify(this.#book.all(nowMs).map(({ id, state }) => [id, state]));
-      const findings = await Promise.all(
-        findingsOf(settings().rules, facts).map((finding) => {
-          const diagnosis = facts.diagnoses.find(({ service }) => service === finding.service);
-          return diagnosis === undefined
-            ? finding
-            : this.#levels.explain(finding, diagnosis, nowMs);
-        }),
-      );
-      this.#book.advance(findings, unheard(facts, UNHEARD_MS), nowMs);
+      const findings: Finding[] = [];
+      for (const finding of findingsOf(settings().rules, facts)) {
+        const diagnosis = facts.diagnoses.find(({ service }) => service === finding.service);
+        findings.push(
+          diagnosis === undefined ? finding : await this.#levels.explain(finding, diagnosis, nowMs),
+        );
+      }
+      const gapMs = Math.max(GAP_MS, GAP_EVALUATIONS * settings().everyMs);
+      this.#book.advance(findings, unheard(facts, UNHEARD_MS), nowMs, gapMs);
       this.#evaluatedMs = nowMs;
       this.#save();
       if (JSON.stringify(this.#book.all(nowMs).map(({ id, state }) => [id, state])) !== before) {
@@ -169,7 +192,10 @@ export class Alerting {
   #save(): void {
     const { folder, warn } = this.#parts;
     try {
-      writeAlerts(folder, { alerts: this.#book.stored(), notified: this.#notified });
+      const { evaluatedMs } = this.#book;
+      writeAlerts(folder, {
+        ...{ alerts: this.#book.stored(), notified: this.#notified, evaluatedMs },
+      });
     } catch (error) {
       warn(`the alerts could not be saved: ${reasonOf(error).message}`);
     }
@@ -184,56 +210,79 @@ export class Alerting {
   }
 
   async #deliver(receiver: Receiver, alerts: readonly AlertJson[], nowMs: TimeMs): Promise<void> {
-    const { settings, url, warn } = this.#parts;
-    const { everyMs, externalUrl } = settings();
+    const { settings, warn } = this.#parts;
     const delivery = this.#deliveryOf(receiver);
-    if (delivery.dueMs > nowMs) {
+    // After a clock that jumped back, too.
+    if (delivery.dueMs > nowMs && delivery.dueMs <= nowMs + LONGEST_PAUSE_MS) {
       return;
     }
+    const sent = this.#notified.get(receiver.key) ?? new Map<string, Sent>();
+    this.#notified.set(receiver.key, sent);
+    let refused: string | null = null;
+    try {
+      const secret = receiver.secretFile === null ? "" : secretIn(receiver.secretFile);
+      const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(DELIVERY_MS)]);
+      const to = { secret, isBearer: receiver.kind !== "pagerduty", signal };
+      const moment = this.#momentOf(nowMs, secret);
+      for (const { body, alerts: about } of notificationsFor(receiver, alerts, sent, moment)) {
+        try {
+          await postJson(addressOf(receiver), body, { ...to, allowsLocal: receiver.allowsLocal });
+        } catch (error) {
+          if (!(error instanceof ReceiverRefusal) || !error.isOfContent) {
+            throw error;
+          }
+          // The receiver takes others.
+          refused = error.message;
+          continue;
+        }
+        delivery.acceptedMs = nowMs;
+        for (const { id, state, severity } of about) {
+          sent.set(id, { state, severity, atMs: nowMs });
+        }
+      }
+    } catch (error) {
+      refused = reasonOf(error).message;
+    }
+    if (refused !== null && refused !== delivery.error && !this.#stopped.signal.aborted) {
+      warn(`the receiver ${receiver.name} takes no alerts: ${refused}`);
+    }
+    const { everyMs } = settings();
+    delivery.error = refused;
+    delivery.dueMs =
+      refused === null
+        ? 0
+        : nowMs + Math.min(LONGEST_PAUSE_MS, everyMs * (2 ** delivery.failures - 0.5));
+    delivery.failures = refused === null ? 0 : Math.min(delivery.failures + 1, 20);
+  }
+
+  #momentOf(nowMs: TimeMs, secret: string): Moment {
+    const { settings, url } = this.#parts;
+    const { everyMs, externalUrl } = settings();
     const base = (externalUrl ?? url()).replace(/\/+$/, "");
     const linkOf = ({ service }: AlertJson) =>
       service === "" ? `${base}/alerts` : `${base}/service?name=${encodeURIComponent(service)}`;
-    const sent = this.#notified[receiver.name] ?? {};
-    this.#notified[receiver.name] = sent;
-    try {
-      const secret = receiver.secretFile === null ? "" : secretIn(receiver.secretFile);
-      const moment = { nowMs, everyMs, linkOf, externalUrl: base, secret };
-      for (const { body, alerts: about } of notificationsFor(receiver, alerts, sent, moment)) {
-        const token = receiver.kind === "pagerduty" ? "" : secret;
-        await postJson(addressOf(receiver), body, { token, allowsLocal: receiver.allowsLocal });
-        delivery.acceptedMs = nowMs;
-        for (const { id, state } of about) {
-          sent[id] = { state, atMs: nowMs };
-        }
-      }
-      delivery.error = null;
-      delivery.failures = 0;
-    } catch (error) {
-      const { message } = reasonOf(error);
-      if (delivery.error !== message) {
-        warn(`the receiver ${receiver.name} takes no alerts: ${message}`);
-      }
-      delivery.error = message;
-      delivery.dueMs = nowMs + Math.min(LONGEST_PAUSE_MS, everyMs * (2 ** delivery.failures - 0.5));
-      delivery.failures = Math.min(delivery.failures + 1, 20);
-    }
+    return { nowMs, everyMs, linkOf, externalUrl: base, secret };
   }
 
   #forget(known: ReadonlySet<string>): void {
-    for (const sent of Object.values(this.#notified)) {
-      for (const id of Object.keys(sent)) {
+    const keys = new Set(this.#parts.settings().receivers.map(({ key }) => key));
+    for (const [key, sent] of this.#notified) {
+      if (!keys.has(key)) {
+        this.#notified.delete(key);
+      }
+      for (const id of sent.keys()) {
         if (!known.has(id)) {
-          delete sent[id];
+          sent.delete(id);
         }
       }
     }
   }
 
-  #deliveryOf({ name }: Receiver): Delivery {
-    const delivery = this.#deliveries.get(name) ?? {
+  #deliveryOf({ key }: Receiver): Delivery {
+    const delivery = this.#deliveries.get(key) ?? {
       ...{ acceptedMs: null, error: null, failures: 0, dueMs: 0 },
     };
-    this.#deliveries.set(name, delivery);
+    this.#deliveries.set(key, delivery);
     return delivery;
   }
 

@@ -58,10 +58,11 @@ function life(some: Partial<ProcessLife> = {}): ProcessLife {
   };
 }
 
+const AT = { nowMs: NOW, listeningMs: NOW - 24 * HOUR };
 const ofDiagnosis = (when: object, ...diagnoses: FleetDiagnosisJson[]) =>
-  findingsOf([ruleOf({ when })], { nowMs: NOW, diagnoses, lives: [] });
+  findingsOf([ruleOf({ when })], { ...AT, diagnoses, lives: [life({ version: "43" })] });
 const ofLives = (when: object, ...lives: ProcessLife[]) =>
-  findingsOf([ruleOf({ when })], { nowMs: NOW, diagnoses: [], lives });
+  findingsOf([ruleOf({ when })], { ...AT, diagnoses: [], lives });
 const holds = (found: ReturnType<typeof ofLives>) => found.map((each) => each.holds);
 
 describe("rules about growth", () => {
@@ -113,10 +114,23 @@ describe("rules about growth", () => {
     expect(ofDiagnosis({ regression: "growth" }, changed(0, "growth"))).toHaveLength(1);
   });
 
+  test("do not hold for a version that was rolled back", () => {
+    const gone = { ...diagnosis(), leak: { ...diagnosis().leak, runningInstances: 0 } };
+    const change = {
+      ...{ version: "44", against: "41", kind: "level" as const, levelBytes: 1, low: 1, high: 1 },
+      growth: { growthBytesPerHour: 0, low: 0, high: 0 },
+    };
+    const after = { ...gone, change: { ...change, low: 90 * MIB } } as FleetDiagnosisJson;
+    for (const when of [{ verdict: "*" }, { growth: "1MiB/h" }, { time_to_limit: "12h" }]) {
+      expect(ofDiagnosis(when, after)).toEqual([]);
+    }
+    expect(ofDiagnosis({ regression: "any" }, after)).toEqual([]);
+  });
+
   test("apply to the services and versions that they match", () => {
     const rule = ruleOf({ when: { verdict: "*" }, match: { service: "pay*" } });
     const facts = {
-      nowMs: NOW,
+      ...AT,
       lives: [],
       diagnoses: [diagnosis(), diagnosis({ service: "pay" })],
     };
@@ -178,22 +192,32 @@ describe("rules about processes", () => {
     const found = ofLives({ silent: "10min" }, quiet, ended, life({ host: "c" }));
     expect(found).toMatchObject([{ cause: "silence", host: "a", service: "" }]);
     expect(ofLives({ silent: "2h" }, quiet)).toEqual([]);
-    expect(ofLives({ silent: "10min" }, quiet, life({ host: "c", lastMs: 0 }))).toMatchObject([
-      { host: "", summary: expect.stringContaining("No host sends anything") },
+    const all = ofLives({ silent: "10min" }, quiet, ended, life({ host: "c", lastMs: 0 }));
+    expect(all.map((each) => [each.host, each.holds])).toEqual([
+      ["", "fully"],
+      ["a", "nearly"],
+      ["c", "nearly"],
     ]);
+    expect(all[0]?.summary).toContain("No host sends anything");
+  });
+
+  test("a host is not silent before the server has listened for as long", () => {
+    const lives = [life({ lastMs: NOW - HOUR })];
+    const facts = { nowMs: NOW, listeningMs: NOW - MINUTE, diagnoses: [], lives };
+    expect(holds(findingsOf([ruleOf({ when: { silent: "10min" } })], facts))).toEqual(["nearly"]);
   });
 
   test("a host is silent for the services that the rule matches", () => {
     const rule = ruleOf({ when: { silent: "10min" }, match: { service: "pay*" } });
     const lives = [life({ host: "a", lastMs: 0 }), life({ host: "b", lastMs: 0, service: "pay" })];
-    const found = findingsOf([rule], { nowMs: NOW, diagnoses: [], lives });
+    const found = findingsOf([rule], { ...AT, diagnoses: [], lives });
     expect(found.map(({ host }) => host)).toEqual(["b"]);
   });
 
   test("a service is not heard if none of its open processes is", () => {
     const old = { lastMs: NOW - HOUR };
     const lives = [life(old), life({ ...old, service: "pay" }), life({ service: "pay" })];
-    const facts = { nowMs: NOW, diagnoses: [], lives };
+    const facts = { ...AT, diagnoses: [], lives };
     expect([...unheard(facts, 10 * MINUTE)]).toEqual(["shop"]);
   });
 });

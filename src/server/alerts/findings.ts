@@ -9,7 +9,8 @@
  *   - a service without readings: no finding; unheard() names it, and its alerts keep their state
  *   - a job that a clock starts repeatedly: its starts are at equal distances, which is no restart loop
  *   - instances that ended without saying so (their host is gone): silent, until their last reading is a day old
- *   - the server itself was down: evaluation begins with its readings, so nothing is silent before
+ *   - the server itself was down: a host is silent only once the server has listened for as long
+ *   - a version that was rolled back: its leak is over for the alerts, although the diagnosis still compares it
  */
 import {
   formatBytes,
@@ -34,6 +35,8 @@ import type { AlertRule } from "./rules.js";
 export interface FleetFacts {
   readonly nowMs: TimeMs;
   readonly diagnoses: readonly FleetDiagnosisJson[];
+  /** Since when senders can reach the server. */
+  readonly listeningMs: TimeMs;
   /** Processes that reported within the last day. */
   readonly lives: readonly ProcessLife[];
 }
@@ -63,7 +66,7 @@ export function findingsOf(rules: readonly AlertRule[], facts: FleetFacts): Find
         case "time-to-limit":
         case "verdict":
         case "regression":
-          return facts.diagnoses.flatMap((diagnosis) => ofDiagnosis(rule, diagnosis));
+          return facts.diagnoses.flatMap((diagnosis) => ofDiagnosis(rule, diagnosis, facts));
         case "fragmentation":
           return fragmented(rule, condition.share, facts);
         case "oom-kills":
@@ -98,9 +101,16 @@ export function unheard({ lives, nowMs }: FleetFacts, ms: Millis): Set<string> {
   return new Set([...lastOf].filter(([, lastMs]) => lastMs < nowMs - ms).map(([name]) => name));
 }
 
-function ofDiagnosis(rule: AlertRule, diagnosis: FleetDiagnosisJson): Finding[] {
+function ofDiagnosis(
+  rule: AlertRule,
+  diagnosis: FleetDiagnosisJson,
+  { lives, nowMs }: FleetFacts,
+): Finding[] {
   const { condition } = rule;
   const { service, leak, verdict, change, forecast, versions } = diagnosis;
+  if (leak?.runningInstances === 0 && condition.kind !== "regression") {
+    return [];
+  }
   const about = (version: string) => ({ rule, service, version, host: "", ...memoryOf(diagnosis) });
   switch (condition.kind) {
     case "verdict":
@@ -137,7 +147,11 @@ function ofDiagnosis(rule: AlertRule, diagnosis: FleetDiagnosisJson): Finding[] 
     case "regression": {
       const wanted = condition.change === "any" || condition.change === change?.kind;
       const old = versions.find(({ version }) => version === change?.against)?.levelBytes ?? 0;
-      if (change === undefined || !wanted) {
+      const runs = lives.some(
+        (life) =>
+          life.service === service && life.version === change?.version && isRunning(life, nowMs),
+      );
+      if (change === undefined || !wanted || !runs) {
         return [];
       }
       const isLarge = change.kind === "growth" || change.low >= old * LEAST_RISE;
@@ -289,30 +303,40 @@ function restarting(
   });
 }
 
-/** Hosts of which no process is heard; one finding without a host if that is all of them. */
-function silent(rule: AlertRule, ms: Millis, { lives, nowMs }: FleetFacts): Finding[] {
-  const hosts = new Map<string, ProcessLife[]>();
+/**
+ * Hosts of which no process is heard. If that is all of several, one finding about all begins an alert; those of single
+ * hosts then only keep theirs.
+ */
+function silent(rule: AlertRule, ms: Millis, { lives, nowMs, listeningMs }: FleetFacts): Finding[] {
+  const open = new Map<string, ProcessLife[]>();
+  const lastOf = new Map<string, TimeMs>();
   for (const life of lives) {
-    const own = hosts.get(life.host) ?? [];
-    own.push(life);
-    hosts.set(life.host, own);
+    const host = life.host || "unknown host";
+    lastOf.set(host, Math.max(lastOf.get(host) ?? 0, life.lastMs));
+    if (life.endedMs === null) {
+      open.set(host, [...(open.get(host) ?? []), life]);
+    }
   }
-  const quiet = [...hosts].flatMap(([host, own]) => {
-    const open = own.filter(({ endedMs }) => endedMs === null);
-    const lastMs = Math.max(...own.map((life) => life.lastMs));
-    return open.length > 0 && lastMs < nowMs - ms ? [{ host, lastMs, processes: open.length }] : [];
+  const lastMsOf = (host: string) => lastOf.get(host) ?? 0;
+  const quiet = [...open.keys()].filter((host) => lastMsOf(host) < nowMs - ms);
+  const about = { rule, service: "", version: "", cause: "silence" } as const;
+  const listens = nowMs - listeningMs >= ms;
+  const isAll = quiet.length > 1 && quiet.length === open.size;
+  const ofHosts = quiet.map((host) => {
+    const processes = open.get(host)?.length ?? 0;
+    return {
+      ...about,
+      host,
+      holds: listens && !isAll ? "fully" : "nearly",
+      summary: `Host ${host} sends nothing since ${formatUtcTime(lastMsOf(host))}; ${processes === 1 ? "a process" : `${processes} processes`} ran there. Either its collector ended, or the host is gone.`,
+    } as const;
   });
-  const about = { rule, service: "", version: "", cause: "silence", holds: "fully" } as const;
-  if (quiet.length > 1 && quiet.length === hosts.size) {
-    const lastMs = Math.max(...quiet.map((each) => each.lastMs));
-    const summary = `No host sends anything since ${formatUtcTime(lastMs)}: ${quiet.length} hosts did before. Either the collectors cannot reach this server, or none of them runs.`;
-    return [{ ...about, host: "", summary }];
+  if (!isAll) {
+    return ofHosts;
   }
-  return quiet.map(({ host, lastMs, processes }) => ({
-    ...about,
-    host,
-    summary: `Host ${host || "(unknown)"} sends nothing since ${formatUtcTime(lastMs)}; ${processes === 1 ? "a process" : `${processes} processes`} ran there. Either its collector ended, or the host is gone.`,
-  }));
+  const lastMs = Math.max(...quiet.map(lastMsOf));
+  const summary = `No host sends anything since ${formatUtcTime(lastMs)}: ${quiet.length} hosts did before. Either the collectors cannot reach this server, or none of them runs.`;
+  return [{ ...about, host: "", holds: listens ? "fully" : "nearly", summary }, ...ofHosts];
 }
 
 function isRunning({ endedMs, lastMs }: ProcessLife, nowMs: TimeMs): boolean {

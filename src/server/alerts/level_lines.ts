@@ -33,7 +33,7 @@ export class LevelLines {
     this.#store = store;
   }
 
-  /** The finding with its line, if profiles of both versions name one. */
+  /** Never throws: an alert without its line is better than none. @returns the finding with its line, if profiles of both versions name one. */
   async explain(finding: Finding, diagnosis: FleetDiagnosisJson, nowMs: TimeMs): Promise<Finding> {
     const { change, window } = diagnosis;
     if (finding.cause !== "level" || change === undefined) {
@@ -44,7 +44,9 @@ export class LevelLines {
     const found =
       kept !== undefined && nowMs - kept.atMs < KEPT_MS
         ? kept
-        : await this.#find(finding.service, change, window, nowMs);
+        : await this.#find(finding.service, change, window, nowMs).catch(() => ({
+            ...{ atMs: nowMs, line: undefined, bytes: 0 },
+          }));
     if (found !== kept) {
       if (this.#kept.size >= MOST_KEPT) {
         this.#kept.clear();

@@ -40,8 +40,9 @@ function alert(some: Partial<AlertJson> = {}): AlertJson {
 }
 
 const ID = alert().id;
+const FIRING: Sent = { state: "firing", severity: "warning", atMs: NOW };
 const bodies = (to: Receiver, about: AlertJson, sent?: Sent) =>
-  notificationsFor(to, [about], sent === undefined ? {} : { [ID]: sent }, moment).map(
+  notificationsFor(to, [about], new Map(sent === undefined ? [] : [[ID, sent]]), moment).map(
     // The tests read single fields of what is sent as JSON.
     ({ body }) => JSON.parse(JSON.stringify(body)),
   );
@@ -74,20 +75,22 @@ describe("webhooks", () => {
   });
 
   test("get it again after four hours, unless somebody acknowledged it", () => {
-    const sent = (hours: number): Sent => ({ state: "firing", atMs: NOW - hours * HOUR });
+    const sent = (hours: number): Sent => ({ ...FIRING, atMs: NOW - hours * HOUR });
     expect(bodies(WEBHOOK, alert(), sent(3))).toEqual([]);
     expect(bodies(WEBHOOK, alert(), sent(4))).toHaveLength(1);
     const acknowledged = { atMs: NOW, by: "", note: "" };
     expect(bodies(WEBHOOK, alert({ acknowledged }), sent(9))).toEqual([]);
+    // What has become critical is sent at once.
+    expect(bodies(WEBHOOK, alert({ severity: "critical" }), sent(1))).toHaveLength(1);
   });
 
   test("get its end once, if they got its beginning", () => {
     const ended = alert({ state: "resolved", resolvedMs: NOW });
     expect(bodies(WEBHOOK, ended)).toEqual([]);
-    expect(bodies(WEBHOOK, ended, { state: "firing", atMs: 0 })).toMatchObject([
+    expect(bodies(WEBHOOK, ended, { ...FIRING, atMs: 0 })).toMatchObject([
       { status: "resolved", alerts: [{ endsAt: "2026-11-20T12:00:00.000Z" }] },
     ]);
-    expect(bodies(WEBHOOK, ended, { state: "resolved", atMs: 0 })).toEqual([]);
+    expect(bodies(WEBHOOK, ended, { ...FIRING, state: "resolved" })).toEqual([]);
   });
 
   test("that want critical alerts get no others", () => {
@@ -96,7 +99,7 @@ describe("webhooks", () => {
     expect(bodies(critical, alert({ severity: "critical" }))).toHaveLength(1);
     // It was critical when it was sent: its end is sent, too.
     const ended = alert({ state: "resolved", resolvedMs: NOW });
-    expect(bodies(critical, ended, { state: "firing", atMs: 0 })).toHaveLength(1);
+    expect(bodies(critical, ended, { ...FIRING, atMs: 0 })).toHaveLength(1);
   });
 });
 
@@ -106,11 +109,13 @@ test("Slack gets text without markup of the program's own", () => {
     "*firing, warning*: shop leaks &lt;fast&gt; &amp; long.\n<https://tidemark.internal/service?name=shop&amp;x=1|Open in Tidemark>",
   );
   const own = receiver({ slack: SLACK.url, template: "<!here> {service} {line} {growth}." });
+  const unknown = receiver({ slack: SLACK.url, template: "{growth}" });
+  expect(bodies(unknown, alert())[0].text).toContain("shop leaks");
   expect(bodies(own, alert())[0].text).toBe("<!here> shop keep (app.py:9) .");
 });
 
 test("PagerDuty gets one incident that is triggered, acknowledged and resolved", () => {
-  const firing: Sent = { state: "firing", atMs: NOW };
+  const firing = FIRING;
   const acknowledged = { atMs: NOW, by: "", note: "" };
   const events = [
     ...bodies(PAGERDUTY, alert()),
@@ -128,9 +133,9 @@ test("PagerDuty gets one incident that is triggered, acknowledged and resolved",
 });
 
 test("Alertmanager gets every firing alert again, which ends by itself if nothing follows", () => {
-  const sent: Sent = { state: "firing", atMs: NOW - 1 };
+  const sent = FIRING;
   const about = [alert(), alert({ id: "b", state: "pending" }), alert({ id: "c", host: "h" })];
-  const [all, ...others] = notificationsFor(ALERTMANAGER, about, { [ID]: sent }, moment);
+  const [all, ...others] = notificationsFor(ALERTMANAGER, about, new Map([[ID, sent]]), moment);
   expect(others).toEqual([]);
   expect(all?.body).toMatchObject([
     { labels: { service: "shop" }, endsAt: "2026-11-20T12:04:00.000Z" },

@@ -9,22 +9,23 @@
  * webhooks, and PagerDuty's Events API v2.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import type { AlertJson } from "../../model/documents/alert_document.js";
+import type { AlertJson, AlertSeverity } from "../../model/documents/alert_document.js";
 import type { Receiver } from "./receivers.js";
 import { filled, valuesOf } from "./template.js";
 
-/** What was sent last, by receiver and alert. */
-export type Notified = Readonly<Record<string, Readonly<Record<string, Sent>>>>;
+/** What was sent last: by key of a receiver, by alert. */
+export type Notified = ReadonlyMap<string, ReadonlyMap<string, Sent>>;
 
 export interface Sent {
   readonly state: "firing" | "acknowledged" | "resolved";
+  readonly severity: AlertSeverity;
   readonly atMs: TimeMs;
 }
 
 /** One request. `alerts`: what is noted once it is accepted. */
 export interface Notification {
   readonly body: object;
-  readonly alerts: readonly { readonly id: string; readonly state: Sent["state"] }[];
+  readonly alerts: readonly (Omit<Sent, "atMs"> & { readonly id: string })[];
 }
 
 export interface Moment {
@@ -41,25 +42,31 @@ export interface Moment {
 
 /** Evaluations after which Alertmanager takes an alert for resolved if it hears nothing. */
 const ALIVE_EVALUATIONS = 4;
+const SLACK_TEXT = "*{state}, {severity}*: {summary}\n<LINK|Open in Tidemark>";
 const RESOLVED_SENT_MS: Millis = 15 * 60_000;
 
 export function notificationsFor(
   receiver: Receiver,
   alerts: readonly AlertJson[],
-  sent: Readonly<Record<string, Sent>>,
+  sent: ReadonlyMap<string, Sent>,
   moment: Moment,
 ): Notification[] {
   // An alert that was critical when it was sent is also followed to its end.
   const isWanted = ({ id, severity }: AlertJson) =>
-    receiver.severity === "warning" || severity === "critical" || isOpen(sent[id]);
+    receiver.severity === "warning" || severity === "critical" || isOpen(sent.get(id));
   const wanted = alerts.filter((alert) => alert.silenced === undefined && isWanted(alert));
   return receiver.kind === "alertmanager"
     ? forAlertmanager(wanted, moment)
     : wanted.flatMap((alert) => {
-        const state = dueState(receiver, alert, sent[alert.id], moment.nowMs);
+        const state = dueState(receiver, alert, sent.get(alert.id), moment.nowMs);
         return state === null
           ? []
-          : [{ body: bodyOf(receiver, alert, state, moment), alerts: [{ id: alert.id, state }] }];
+          : [
+              {
+                body: bodyOf(receiver, alert, state, moment),
+                alerts: [{ id: alert.id, state, severity: alert.severity }],
+              },
+            ];
       });
 }
 
@@ -78,13 +85,20 @@ function forAlertmanager(alerts: readonly AlertJson[], moment: Moment): Notifica
   }));
   return body.length === 0
     ? []
-    : [{ body, alerts: current.map(({ id, state }) => ({ id, state: state as "firing" })) }];
+    : [
+        {
+          body,
+          alerts: current.map(({ id, state, severity }) => ({
+            ...{ id, severity, state: state === "resolved" ? "resolved" : "firing" },
+          })),
+        },
+      ];
 }
 
 /** null: nothing has to be sent. */
 function dueState(
   { kind, repeatMs }: Receiver,
-  { state, acknowledged }: AlertJson,
+  { state, acknowledged, severity }: AlertJson,
   sent: Sent | undefined,
   nowMs: TimeMs,
 ): Sent["state"] | null {
@@ -100,7 +114,8 @@ function dueState(
   if (acknowledged !== undefined) {
     return kind === "pagerduty" && sent.state !== "acknowledged" ? "acknowledged" : null;
   }
-  return nowMs - sent.atMs >= repeatMs ? "firing" : null;
+  const isWorse = severity === "critical" && sent.severity === "warning";
+  return isWorse || nowMs - sent.atMs >= repeatMs ? "firing" : null;
 }
 
 function isOpen(sent: Sent | undefined): sent is Sent {
@@ -115,18 +130,15 @@ function bodyOf(
 ): object {
   const link = moment.linkOf(alert);
   const values = valuesOf(alert, link);
-  const plain = template === null ? alert.summary : filled(template, values);
+  const own = (escaped?: (text: string) => string) =>
+    template === null ? "" : filled(template, values, escaped).trim();
+  // A template may have only names that are unknown for this alert.
+  const plain = own() || alert.summary;
   switch (kind) {
     case "slack":
       return {
         text:
-          template === null
-            ? filled(
-                `*{state}, {severity}*: {summary}\n<${slackUrl(link)}|Open in Tidemark>`,
-                values,
-                slackText,
-              )
-            : filled(template, values, slackText),
+          own(slackText) || filled(SLACK_TEXT.replace("LINK", slackUrl(link)), values, slackText),
       };
     case "pagerduty":
       return {

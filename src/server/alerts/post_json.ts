@@ -13,7 +13,7 @@ const PATIENCE_MS: Millis = 10_000;
 /** Of an answer, for its error. */
 const MOST_BYTES = 2_000;
 
-/** Loopback, link-local (cloud metadata among it), private and unspecified addresses (RFC 6890). */
+/** Loopback, link-local (cloud metadata among it), private, reserved and multicast addresses (RFC 6890). */
 const LOCAL = new BlockList();
 for (const [address, prefix] of [
   ["0.0.0.0", 8],
@@ -23,14 +23,19 @@ for (const [address, prefix] of [
   ["169.254.0.0", 16],
   ["172.16.0.0", 12],
   ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["224.0.0.0", 3],
 ] as const) {
   LOCAL.addSubnet(address, prefix, "ipv4");
 }
 for (const [address, prefix] of [
-  ["::", 128],
-  ["::1", 128],
+  // Addresses that contain an IPv4 address: compatible ones, NAT64, 6to4.
+  ["::", 96],
+  ["64:ff9b::", 96],
+  ["2002::", 16],
   ["fc00::", 7],
-  ["fe80::", 10],
+  ["fe80::", 9],
+  ["ff00::", 8],
 ] as const) {
   LOCAL.addSubnet(address, prefix, "ipv6");
 }
@@ -48,11 +53,31 @@ function localRefused(host: string, address: string): Error {
   );
 }
 
+/** An answer with another status than 2xx. */
+export class ReceiverRefusal extends Error {
+  /** Of this body, not of the sender or of everything now. */
+  readonly isOfContent: boolean;
+
+  constructor(status: number, said: string) {
+    super(`it answers ${status}${said === "" ? "" : `: ${said}`}`);
+    this.isOfContent = status >= 400 && status < 500 && ![401, 403, 404, 408, 429].includes(status);
+  }
+}
+
+interface PostOptions {
+  /** Never shown. */
+  readonly secret: string;
+  /** Whether the secret is sent as a bearer token. */
+  readonly isBearer: boolean;
+  readonly allowsLocal: boolean;
+  readonly signal: AbortSignal;
+}
+
 /** Throws an Error whose message is one line: no answer, a refusal, an address that is not allowed. */
 export function postJson(
   url: string,
   body: object,
-  { token, allowsLocal }: { readonly token: string; readonly allowsLocal: boolean },
+  { secret, isBearer, allowsLocal, signal }: PostOptions,
 ): Promise<void> {
   const target = new URL(url);
   const host = target.hostname.replace(/^\[|\]$/g, "");
@@ -82,12 +107,12 @@ export function postJson(
         method: "POST",
         agent: false,
         lookup: checked,
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)]),
         headers: {
           "content-type": "application/json",
           "content-length": Buffer.byteLength(text),
           "user-agent": "tidemark",
-          ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+          ...(isBearer && secret !== "" ? { authorization: `Bearer ${secret}` } : {}),
         },
       },
       (incoming) => {
@@ -102,8 +127,8 @@ export function postJson(
           if (status >= 200 && status < 300) {
             resolve();
           } else {
-            const said = answer.replace(/\s+/g, " ").trim().slice(0, 200);
-            reject(new Error(`it answers ${status}${said === "" ? "" : `: ${said}`}`));
+            const shown = secret === "" ? answer : answer.replaceAll(secret, "...");
+            reject(new ReceiverRefusal(status, shown.replace(/\s+/g, " ").trim().slice(0, 200)));
           }
         });
       },
@@ -111,7 +136,7 @@ export function postJson(
     outgoing.once("error", (error) => {
       reject(
         error.name === "AbortError" || error.name === "TimeoutError"
-          ? new Error(`no answer within ${PATIENCE_MS / 1000} s`)
+          ? new Error("no answer in time")
           : error,
       );
     });

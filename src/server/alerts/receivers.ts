@@ -7,6 +7,7 @@
  *       - {slack: "https://hooks.slack.com/services/...", template: "{state}: {summary} {link}"}
  *       - {pagerduty: "https://events.pagerduty.com/v2/enqueue", key_file: pagerduty.key, severity: critical}
  */
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Millis } from "../../model/base/units.js";
 import {
@@ -16,11 +17,14 @@ import {
 } from "../../model/documents/alert_document.js";
 import { duration } from "../../model/settings/settings_file.js";
 import { TEMPLATE_NAMES, unknownNameIn } from "./template.js";
+import { uniqueName } from "./unique_name.js";
 
 export const RECEIVER_KINDS = ["alertmanager", "webhook", "slack", "pagerduty"] as const;
 export type ReceiverKind = AlertReceiverJson["kind"];
 
 export interface Receiver {
+  /** Of its kind, address and severity: what was sent to it is remembered by this. */
+  readonly key: string;
   /** Unique among the receivers. */
   readonly name: string;
   readonly kind: ReceiverKind;
@@ -100,14 +104,15 @@ export function receiversOf(
   written: readonly z.infer<typeof RECEIVER>[],
   beside: (name: string) => string,
 ): Receiver[] {
-  const taken = new Map<string, number>();
+  const names = new Set<string>();
+  const keys = new Set<string>();
   return written.map((each) => {
-    const wanted = each.name ?? `${each.kind} ${new URL(each.url).host}`;
-    const times = (taken.get(wanted) ?? 0) + 1;
-    taken.set(wanted, times);
+    const identity = JSON.stringify([each.kind, each.url, each.severity ?? "warning"]);
+    const hash = createHash("sha256").update(identity).digest("hex").slice(0, 16);
     const secret = each.token_file ?? each.key_file;
     return {
-      name: times === 1 ? wanted : `${wanted} #${times}`,
+      key: uniqueName(hash, keys),
+      name: uniqueName(each.name ?? `${each.kind} ${new URL(each.url).host}`, names),
       kind: each.kind,
       url: each.url,
       secretFile: secret === undefined ? null : beside(secret),

@@ -25,6 +25,7 @@ import type { Millis } from "../../model/base/units.js";
 import { ALERT_SEVERITIES, type AlertSeverity } from "../../model/documents/alert_document.js";
 import { type Rate, rateIn, shareIn } from "../../model/settings/rate.js";
 import { duration, quantity } from "../../model/settings/settings_file.js";
+import { uniqueName } from "./unique_name.js";
 
 const REGRESSIONS = ["growth", "level", "any"] as const;
 
@@ -54,6 +55,8 @@ const CONDITIONS =
   "growth, time_to_limit, verdict, regression, gpu_fragmentation, oom_kills, restarts or silent";
 /** Longer windows would read the metrics of more than two days at each evaluation. */
 const LONGEST_WITHIN_MS: Millis = DAY_MS;
+/** A host is forgotten a day after its last reading. */
+const LONGEST_SILENCE_MS: Millis = 12 * HOUR_MS;
 
 const count = z.number().int().min(1).max(10_000);
 const pattern = z.string().min(1).max(1000);
@@ -113,6 +116,9 @@ function conditionOf({
   if (within !== undefined && within > LONGEST_WITHIN_MS) {
     return "expected at most 24h in within";
   }
+  if ((when.silent ?? 0) > LONGEST_SILENCE_MS) {
+    return "expected at most 12h in silent";
+  }
   if (counts !== undefined) {
     const kind = when.oom_kills === undefined ? "restarts" : "oom-kills";
     return { kind, count: counts, withinMs: within ?? HOUR_MS };
@@ -136,13 +142,10 @@ function conditionOf({
 
 /** Rules as the configuration gives them, with names: its own, or the condition in words. */
 export function rulesOf(written: readonly z.infer<typeof RULE>[]): AlertRule[] {
-  const taken = new Map<string, number>();
+  const taken = new Set<string>();
   return written.map(({ name, when, for: forMs = 0, match = {}, severity = "warning" }) => {
-    const wanted = name ?? conditionText(when);
-    const times = (taken.get(wanted) ?? 0) + 1;
-    taken.set(wanted, times);
     return {
-      name: times === 1 ? wanted : `${wanted} #${times}`,
+      name: uniqueName(name ?? conditionText(when), taken),
       condition: when,
       forMs,
       match,

@@ -1,5 +1,5 @@
 /** The alerts, and what people do about them. */
-import type { Context, Hono, MiddlewareHandler } from "hono";
+import type { Hono, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { z } from "zod";
 import type { Millis } from "../../model/base/units.js";
@@ -35,6 +35,7 @@ export function addAlerts(
     valuesIn(context.req.url, ALERTS.parameters);
     return context.json(alerting.document());
   });
+  const own = ownPagesOnly(() => alerting.externalUrl);
   const limit = bodyLimit({
     maxSize: MOST_BYTES,
     onError: (context) =>
@@ -45,7 +46,7 @@ export function addAlerts(
     form: Form,
     act: (id: string, given: z.infer<Form>) => AlertJson | null,
   ) => {
-    app.post(path.replace("{id}", ":id"), ownPagesOnly, allowed, limit, async (context) => {
+    app.post(path.replace("{id}", ":id"), own, allowed, limit, async (context) => {
       const parsed = form.safeParse(await context.req.json().catch(() => null));
       if (!parsed.success) {
         const [issue] = parsed.error.issues;
@@ -83,21 +84,27 @@ export function addAlerts(
 
 /**
  * A page of another site can make a browser post to a server on loopback, which needs no token. It cannot set this type
- * without asking first, and a browser names its origin.
+ * without asking first, and a browser names its origin. Behind a proxy the pages have the origin of `externalUrl`.
  */
-async function ownPagesOnly(
-  context: Context,
-  next: () => Promise<void>,
-): Promise<Response | undefined> {
-  const type = context.req.header("content-type") ?? "";
-  if (!/^application\/json(?:;|$)/i.test(type)) {
-    return refusal(context, 415, "the body must be application/json");
-  }
-  const origin = context.req.header("origin");
-  const host = context.req.header("host") ?? "";
-  if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)) {
-    return refusal(context, 403, "requests from pages of other sites are refused");
-  }
-  await next();
-  return undefined;
+function ownPagesOnly(externalUrl: () => string | null): MiddlewareHandler {
+  return async (context, next) => {
+    const type = context.req.header("content-type") ?? "";
+    if (!/^application\/json(?:;|$)/i.test(type)) {
+      return refusal(context, 415, "the body must be application/json");
+    }
+    const origin = context.req.header("origin");
+    const url = externalUrl();
+    const hosts = [context.req.header("host"), url === null ? undefined : new URL(url).host];
+    const isOwn =
+      origin === undefined || (URL.canParse(origin) && hosts.includes(new URL(origin).host));
+    if (!isOwn) {
+      return refusal(
+        context,
+        403,
+        "requests from pages of other sites are refused; behind a proxy, set alerts.url",
+      );
+    }
+    await next();
+    return undefined;
+  };
 }
