@@ -24,6 +24,8 @@ export default defineConfig({
     // asserts a time.
     testTimeout: isLong ? 7_200_000 : 120_000,
     hookTimeout: 120_000,
+    // By default a condition must come true within a second, which would assert a time.
+    expect: { poll: { timeout: 20_000 } },
     // Each worker is a process: tests change the environment and the working folder.
     pool: "forks",
     // Three for two cores: much of a recording's time is waiting.
