@@ -1,4 +1,4 @@
-/** Alerts of a real server: to a real Alertmanager and a webhook, on the page, and what people do about them. */
+/** Alerts of a real server: to a real Alertmanager and a webhook, on the page, and how people acknowledge and silence them. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -118,7 +118,7 @@ test("a receiver on this host needs allow_local, and its refusal is shown", asyn
     .poll(async () => (await execute([tidemark, "fleet", "alerts", "--server", url])).stdout, {
       timeout: 20_000,
     })
-    .toMatch(/the receiver pager takes no alerts: 127\.0\.0\.1 is an address of this host/);
+    .toMatch(/notifying pager failed: 127\.0\.0\.1 is an address of this host/);
   expect(hook.bodies).toEqual([]);
 });
 

@@ -55,7 +55,7 @@ export function printAlerts(
   }
   for (const { name, error } of receivers) {
     if (error !== undefined) {
-      screen.line(`  ${paint.yellow(oneLine(`the receiver ${name} takes no alerts: ${error}`))}`);
+      screen.line(`  ${paint.yellow(oneLine(`notifying ${name} failed: ${error}`))}`);
     }
   }
   if (receivers.length === 0 && options.quiet !== true) {

@@ -1,9 +1,9 @@
-/** What the server's alerts say: types of its API, of `tidemark fleet alerts --json` and of what receivers are sent. */
+/** The server's alerts: types of its API, of `tidemark fleet alerts --json` and of what receivers are sent. */
 import type { Millis, TimeMs } from "../base/units.js";
 import type { FrameJson } from "./documents.js";
 import type { FleetHolderJson, FleetRateJson } from "./fleet_diagnosis_document.js";
 
-/** What an alert is about. A service and version have at most one alert for each cause. */
+/** Causes of alerts. A service and version have at most one alert for each cause. */
 export const ALERT_CAUSES = [
   "growth",
   "level",
@@ -82,7 +82,7 @@ export interface AlertReceiverJson {
 /** `tidemark.alerts/1` */
 export interface AlertsJson {
   schema: "tidemark.alerts/1";
-  /** 0: the rules have not been evaluated since the server started. */
+  /** The last evaluation of the rules, also before a restart of the server; 0: there was none. */
   evaluatedMs: TimeMs;
   /** The rules that are evaluated, by name. */
   rules: string[];

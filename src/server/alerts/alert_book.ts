@@ -33,7 +33,7 @@ export interface StoredAlert extends AlertJson {
 
 type Silenced = NonNullable<AlertJson["silenced"]>;
 
-/** What is said about a cause in general comes after what names its line. */
+/** The summary of an alert is that of its first rule in this order: rules whose summaries name a line come first. */
 const RANK: Readonly<Record<Finding["rule"]["condition"]["kind"], number>> = {
   verdict: 0,
   "time-to-limit": 1,
@@ -50,7 +50,7 @@ export class AlertBook {
   #leftOut = 0;
   #evaluatedMs: TimeMs;
 
-  /** `evaluatedMs`: of the last evaluation before. */
+  /** `evaluatedMs`: the time of the last evaluation before. */
   constructor(stored: readonly StoredAlert[] = [], evaluatedMs: TimeMs = 0) {
     this.#evaluatedMs = evaluatedMs;
     for (const alert of stored) {

@@ -67,11 +67,11 @@ export function readAlerts(folder: string, warn: (text: string) => void): AlertS
     }
     const aside = `${path}.unreadable`;
     renameSync(path, aside);
-    warn(`the alerts of before cannot be read; they are kept in ${aside}`);
+    warn(`earlier alerts cannot be read; they are kept in ${aside}`);
   } catch (error) {
     const { code, message } = reasonOf(error);
     if (code !== "ENOENT") {
-      warn(`the alerts of before cannot be read: ${path}: ${message}`);
+      warn(`earlier alerts cannot be read: ${path}: ${message}`);
     }
   }
   return NONE;

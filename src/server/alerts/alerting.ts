@@ -59,7 +59,7 @@ interface AlertingParts {
 
 const HOUR_MS: Millis = 3_600_000;
 const DAY_MS: Millis = 24 * HOUR_MS;
-/** The rules were not evaluated for so long: the server was down. */
+/** If the rules were not evaluated for longer, the server was down. */
 const GAP_MS: Millis = 5 * 60_000;
 const GAP_EVALUATIONS = 3;
 const UNHEARD_MS: Millis = 5 * 60_000;
@@ -71,7 +71,7 @@ interface Delivery {
   acceptedMs: TimeMs | null;
   error: string | null;
   failures: number;
-  /** Not tried before. */
+  /** The next attempt is not made earlier. */
   dueMs: TimeMs;
 }
 
@@ -82,7 +82,6 @@ export class Alerting {
   readonly #notified: Map<string, Map<string, Sent>>;
   readonly #deliveries = new Map<string, Delivery>();
   readonly #levels: LevelLines;
-  #evaluatedMs: TimeMs = 0;
   #timer: NodeJS.Timeout | null = null;
   #working: Promise<void> = Promise.resolve();
   #willNotify = false;
@@ -120,10 +119,10 @@ export class Alerting {
 
   document(): AlertsJson {
     const { rules, receivers } = this.#parts.settings();
-    const { leftOut } = this.#book;
+    const { leftOut, evaluatedMs } = this.#book;
     return {
       schema: "tidemark.alerts/1",
-      evaluatedMs: this.#evaluatedMs,
+      evaluatedMs,
       rules: rules.map(({ name }) => name),
       receivers: receivers.map((receiver) => this.#receiverJson(receiver)),
       alerts: this.#book.all(Date.now()),
@@ -178,14 +177,13 @@ export class Alerting {
       }
       const gapMs = Math.max(GAP_MS, GAP_EVALUATIONS * settings().everyMs);
       this.#book.advance(findings, unheard(facts, UNHEARD_MS), nowMs, gapMs);
-      this.#evaluatedMs = nowMs;
       this.#save();
       if (JSON.stringify(this.#book.all(nowMs).map(({ id, state }) => [id, state])) !== before) {
         changed();
       }
       await this.#notify(nowMs);
     } catch (error) {
-      warn(`the alerts' rules could not be evaluated: ${reasonOf(error).message}`);
+      warn(`the rules of alerts could not be evaluated: ${reasonOf(error).message}`);
     }
   }
 
@@ -231,7 +229,7 @@ export class Alerting {
           if (!(error instanceof ReceiverRefusal) || !error.isOfContent) {
             throw error;
           }
-          // The receiver takes others.
+          // The receiver may accept the others.
           refused = error.message;
           continue;
         }
@@ -244,7 +242,7 @@ export class Alerting {
       refused = reasonOf(error).message;
     }
     if (refused !== null && refused !== delivery.error && !this.#stopped.signal.aborted) {
-      warn(`the receiver ${receiver.name} takes no alerts: ${refused}`);
+      warn(`notifying ${receiver.name} failed: ${refused}`);
     }
     const { everyMs } = settings();
     delivery.error = refused;

@@ -1,4 +1,4 @@
-/** What receivers are sent, when, and in which form. */
+/** Times and forms of notifications. */
 import { describe, expect, test } from "vitest";
 import type { AlertJson } from "../../model/documents/alert_document.js";
 import { type Moment, notificationsFor, type Sent } from "./notifications.js";
@@ -80,7 +80,7 @@ describe("webhooks", () => {
     expect(bodies(WEBHOOK, alert(), sent(4))).toHaveLength(1);
     const acknowledged = { atMs: NOW, by: "", note: "" };
     expect(bodies(WEBHOOK, alert({ acknowledged }), sent(9))).toEqual([]);
-    // What has become critical is sent at once.
+    // An alert that has become critical is sent at once.
     expect(bodies(WEBHOOK, alert({ severity: "critical" }), sent(1))).toHaveLength(1);
   });
 

@@ -1,5 +1,5 @@
 /**
- * What a receiver is sent, and when.
+ * Notifications: their times and their forms.
  *
  * Alertmanager gets every firing alert at each evaluation, with an end a few evaluations ahead, as it expects of a client,
  * and a resolved alert for a while longer. The others get an alert when it begins to fire, when it is acknowledged
@@ -195,15 +195,15 @@ function bodyOf(
 /** Labels identify an alert and route it: to Alertmanager, one that becomes critical is another. Empty ones are left out. */
 function labelsOf({ service, version, host, cause, severity }: AlertJson): Record<string, string> {
   const alertname = `TidemarkMemory${nameOf(cause)}`;
-  return present({ alertname, service, version, host, cause, severity });
+  return withoutEmpty({ alertname, service, version, host, cause, severity });
 }
 
 function annotationsOf(alert: AlertJson, link: string): Record<string, string> {
   const { summary, line, holder, growth, time_to_limit: left, rules } = valuesOf(alert, link);
-  return present({ summary, line, holder, growth, time_to_limit: left, rules, link });
+  return withoutEmpty({ summary, line, holder, growth, time_to_limit: left, rules, link });
 }
 
-function present(values: Record<string, string>): Record<string, string> {
+function withoutEmpty(values: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ""));
 }
 

@@ -39,7 +39,7 @@ export function filled(
   return template.replace(NAME, (_, name: string) => escaped(values[name as keyof Values]));
 }
 
-/** What is unknown is "". */
+/** Unknown values are "". */
 export function valuesOf(alert: AlertJson, link: string): Values {
   const { line, holder, growth, forecast } = alert;
   return {

@@ -1,4 +1,4 @@
-/** The alerts, and what people do about them. */
+/** The routes of alerts: to list, acknowledge and silence them. */
 import type { Hono, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { z } from "zod";
@@ -10,6 +10,7 @@ import { refusal } from "../answers/refusal.js";
 import { ACKNOWLEDGE, ALERTS, type ApiRoute, SILENCE } from "./api_routes.js";
 import { valuesIn } from "./parameters.js";
 
+/** A change that a person made, for the log. */
 export interface AuditLine {
   readonly did: "acknowledge" | "silence";
   readonly alert: string;

@@ -1404,7 +1404,8 @@ export const ANSWER_SCHEMAS = {
         },
         evaluatedMs: {
           $ref: "#/components/schemas/TimeMs",
-          description: "0: the rules have not been evaluated since the server started.",
+          description:
+            "The last evaluation of the rules, also before a restart of the server; 0: there was none.",
         },
         rules: {
           type: "array",

@@ -1,4 +1,4 @@
-/** The alerts: what fires, since when, in which line, who holds it; and what a person can do about each. */
+/** The alerts with line, holder and forecast, and the buttons that acknowledge and silence them. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useSearch } from "wouter";
 import type { AlertJson, AlertsJson } from "../../../src/model/documents/alert_document.js";
@@ -93,7 +93,7 @@ function Alerts({ document, nowMs }: { document: AlertsJson; nowMs: number }) {
 
 function receiverText({ name, acceptedMs, error }: AlertsJson["receivers"][number]): string {
   if (error !== undefined) {
-    return `${name} takes no alerts: ${error}`;
+    return `notifying ${name} failed: ${error}`;
   }
   const last =
     acceptedMs === undefined ? "nothing sent yet" : `last ${formatWallClock(acceptedMs, true)}`;
