@@ -31,7 +31,7 @@ export async function buildSources() {
 /** The program, its worker threads, and the process that a collector starts. */
 const programEntries = [
   "cli/main.js",
-  "collect/capture_process.js",
+  "collect/captures/capture_process.js",
   "cpython/heap/census/share_worker.js",
   "holders/holder_worker.js",
   "record/census/census_worker.js",

@@ -36,6 +36,13 @@ A program can also record and measure itself; nothing of this is loaded before i
 
     tidemark.enabled_by("PROFILE_MEMORY")  # start() if that variable is set; else all of it is off
 
+A program can name what it can do without when its memory runs short; ``tidemark watch`` calls it if its policy
+allows that::
+
+    @tidemark.on_pressure
+    def forget():
+        cache.clear()
+
 In IPython and Jupyter, ``%load_ext tidemark`` adds ``%%tidemark``, ``%tidemark_line`` and ``%tidemark_leaks``.
 """
 
@@ -44,6 +51,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
 if TYPE_CHECKING:
+    from ._pressure import on_pressure
     from ._profile import compare, enabled_by, measure, profile, snapshot, start, stop
 
 #: Looked up in _profile when first used.
@@ -54,6 +62,7 @@ __all__ = [
     "enabled_by",
     "label",
     "measure",
+    "on_pressure",
     "profile",
     "snapshot",
     "start",
@@ -151,6 +160,11 @@ def _expect_agent(path: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "on_pressure":
+        from ._pressure import on_pressure
+
+        globals()[name] = on_pressure
+        return on_pressure
     if name not in _MEASURING:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import _profile

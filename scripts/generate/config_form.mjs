@@ -4,7 +4,7 @@ import { formatted } from "./source_files.mjs";
 /** @returns {Promise<Map<string, string>>} path in the repository -> text */
 export async function configForm() {
   const { configSchema } = await import("../../dist/server/config.js");
-  const { policySchema } = await import("../../dist/collect/policy.js");
+  const { policySchema } = await import("../../dist/collect/policy/policy.js");
   const schemas = {
     "docs/serve-config.schema.json": { title: "tidemark serve --config", ...configSchema() },
     "docs/watch-config.schema.json": { title: "tidemark watch --config", ...policySchema() },

@@ -27,17 +27,17 @@ import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
 import { type MemoryEnd, memoryEndSentence } from "../model/profile/memory_end.js";
 import type { Destination } from "../recording/sender/post_connection.js";
-import { Artifacts } from "./artifacts.js";
-import { boundsOf } from "./bounds.js";
-import { Captures } from "./captures.js";
-import { chooseAgents } from "./choice.js";
-import { KeptRecordings } from "./kept_recordings.js";
-import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy.js";
-import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./programs.js";
-import { FIRST_RETRY_MS, type Growing, Recorders, type Watched, whyOf } from "./recorders.js";
-import { rssOf, Triggers } from "./triggers.js";
-import { type Judged, VerdictTurns } from "./verdicts.js";
-import type { WatchEvent } from "./watch_event.js";
+import { Artifacts } from "./kept/artifacts.js";
+import { boundsOf } from "./policy/bounds.js";
+import { Captures } from "./captures/captures.js";
+import { chooseAgents } from "./policy/choice.js";
+import { KeptRecordings } from "./kept/kept_recordings.js";
+import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
+import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./policy/programs.js";
+import { FIRST_RETRY_MS, type Growing, Recorders, type Watched, whyOf } from "./recordings/recorders.js";
+import { rssOf, Triggers } from "./captures/triggers.js";
+import { type Judged, VerdictTurns } from "./recordings/verdicts.js";
+import type { WatchEvent } from "./recordings/watch_event.js";
 
 export interface WatchOptions {
   /** The policy file, read again when it changes; null: the default policy. */

@@ -6,6 +6,6 @@
  *     watchDocument(policyPath); // reports what the policy would do, and attaches to nothing
  */
 export { Collector, type WatchOptions } from "./collector.js";
-export { readPolicy } from "./policy.js";
-export type { WatchEvent } from "./watch_event.js";
+export { readPolicy } from "./policy/policy.js";
+export type { WatchEvent } from "./recordings/watch_event.js";
 export { watchDocument } from "./watch_table.js";

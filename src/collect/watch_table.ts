@@ -3,11 +3,11 @@ import { PythonScan, userName } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { WatchJson, WatchRowJson } from "../model/documents/watch_document.js";
 import { otherRecorderOf } from "../record/index.js";
-import { boundsOf } from "./bounds.js";
-import { chooseAgents, isInShare } from "./choice.js";
-import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy.js";
-import { settingsOf, triggerText } from "./policy_text.js";
-import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./programs.js";
+import { boundsOf } from "./policy/bounds.js";
+import { chooseAgents, isInShare } from "./policy/choice.js";
+import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
+import { settingsOf, triggerText } from "./policy/policy_text.js";
+import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./policy/programs.js";
 
 interface Row {
   readonly program: Program;

@@ -15,25 +15,18 @@ import { readLedger } from "../../ledger/index.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";
-import { enterProcess } from "../process/enter_process.js";
-
-const COLLECT = `import gc
-return gc.collect()`;
-const TRIM = `import ctypes
-trim = ctypes.CDLL(None).malloc_trim
-trim.argtypes = [ctypes.c_size_t]
-return trim(0)`;
+import { collectGarbage, trimAllocator } from "../process/relief.js";
 
 /** Throws TidemarkError if the process cannot be entered (TM-E034, TM-E035, not permitted, ended). */
 export async function probeProcess(pid: Pid, options: RemoteExecOptions): Promise<ProbeEvidence> {
   const before = livingBytes(pid);
-  const { text } = await enterProcess(pid, COLLECT, options);
+  const collectedObjects = await collectGarbage(pid, options);
   const after = livingBytes(pid);
   const kept = residentBytes(pid);
   const refusal = await trim(pid, options);
   return {
     pid,
-    collectedObjects: Number(text) || 0,
+    collectedObjects,
     freedBytes: Math.max(0, before - after),
     returnedBytes: refusal === "" ? Math.max(0, kept - residentBytes(pid)) : null,
     refusal,
@@ -43,7 +36,7 @@ export async function probeProcess(pid: Pid, options: RemoteExecOptions): Promis
 /** Why it could not be called; "" if it was. */
 async function trim(pid: Pid, options: RemoteExecOptions): Promise<string> {
   try {
-    await enterProcess(pid, TRIM, options);
+    await trimAllocator(pid, options);
     return "";
   } catch (error) {
     if (error instanceof TidemarkError && error.id === "TM-E036") {

@@ -26,7 +26,7 @@ import { readAlerts, writeAlerts } from "./alert_file.js";
 import { type Finding, findingsOf, unheard } from "./findings.js";
 import { LevelLines } from "./level_lines.js";
 import { type Moment, notificationsFor, type Sent } from "./notifications.js";
-import { postJson, ReceiverRefusal } from "./post_json.js";
+import { postJson, ReceiverRefusal } from "../../recording/sender/post_json.js";
 import type { Receiver } from "./receivers.js";
 import { type AlertRule, USUAL_RULES } from "./rules.js";
 

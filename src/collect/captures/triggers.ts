@@ -7,11 +7,11 @@
  * meantime. Growth and a verdict may fire again after the trigger's cooldown. No trigger fires for the same program
  * twice within its cooldown.
  */
-import { findCgroup, readLimiting, readPressure, readStatus, roomOf } from "../linux/index.js";
-import type { Bytes, Millis, Pid } from "../model/base/units.js";
-import { type Condition, distanceOf, ProgramReadings, type Reading } from "./conditions.js";
-import type { Trigger } from "./policy.js";
-import type { Program } from "./programs.js";
+import { findCgroup, readLimiting, readPressure, readStatus, roomOf } from "../../linux/index.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
+import { type Condition, distanceOf, ProgramReadings, type Reading } from "../policy/conditions.js";
+import type { Trigger } from "../policy/policy.js";
+import type { Program } from "../policy/programs.js";
 
 export interface Triggered {
   readonly program: Program;

@@ -1,8 +1,8 @@
 /** Processes become programs, and the first rule that matches a program decides. */
 import { expect, test } from "vitest";
-import type { ScannedProcess } from "../linux/index.js";
-import { fits } from "../model/settings/pattern.js";
-import { identityOf } from "../model/wire/identity.js";
+import type { ScannedProcess } from "../../linux/index.js";
+import { fits } from "../../model/settings/pattern.js";
+import { identityOf } from "../../model/wire/identity.js";
 import { policyOf } from "./policy.js";
 import { isInWindow, programsOf, ruleFor } from "./programs.js";
 

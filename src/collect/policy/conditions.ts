@@ -9,12 +9,12 @@
  *     {verdict: "*leak"}              kind of the newest verdict
  *     {oom_kill: true}                the kernel killed a process of its control group for memory
  */
-import { assessGrowth } from "../diagnose/index.js";
-import { formatBytes, formatDuration, formatShare } from "../model/base/numbers.js";
-import { bytesIn } from "../model/base/quantities.js";
-import type { Bytes, Millis } from "../model/base/units.js";
-import { fits } from "../model/settings/pattern.js";
-import type { Rate } from "../model/settings/rate.js";
+import { assessGrowth } from "../../diagnose/index.js";
+import { formatBytes, formatDuration, formatShare } from "../../model/base/numbers.js";
+import { bytesIn } from "../../model/base/quantities.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { fits } from "../../model/settings/pattern.js";
+import type { Rate } from "../../model/settings/rate.js";
 
 const HOUR: Millis = 3_600_000;
 const GROWTH_WINDOW: Millis = 15 * 60_000;

@@ -1,11 +1,11 @@
 /** The recordings of `watch` on disk: bounded by age and by bytes, oldest first. */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readStat } from "../linux/index.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../model/base/units.js";
-import { badUsage, fileUnusable } from "../model/errors/errors.js";
-import { reasonOf } from "../model/errors/reason.js";
-import { makeFolder } from "../recording/frames/make_folder.js";
+import { readStat } from "../../linux/index.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import { badUsage, fileUnusable } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import { makeFolder } from "../../recording/frames/make_folder.js";
 
 const SUFFIX = ".tidemark";
 /** Names the collector that uses the folder: `PID START_TICKS`. */

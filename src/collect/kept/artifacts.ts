@@ -17,9 +17,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
-import type { Bytes, Millis, TimeMs } from "../model/base/units.js";
-import type { ArtifactJson } from "../model/documents/artifact_document.js";
-import { makeFolder } from "../recording/frames/make_folder.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { ArtifactJson } from "../../model/documents/artifact_document.js";
+import { makeFolder } from "../../recording/frames/make_folder.js";
 import { pathIn } from "./kept_recordings.js";
 
 const ABOUT = "about.json";

@@ -8,29 +8,21 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { hostname } from "node:os";
-import { isMappingNamed } from "../linux/index.js";
-import { monotonicMs } from "../linux/this_process/clock.js";
-import type { Millis } from "../model/base/units.js";
+import { isMappingNamed } from "../../linux/index.js";
+import { monotonicMs } from "../../linux/this_process/clock.js";
+import type { Millis } from "../../model/base/units.js";
 import type {
   ArtifactFileJson,
   ArtifactJson,
   Capture,
-} from "../model/documents/artifact_document.js";
-import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
-import { reasonOf } from "../model/errors/reason.js";
-import type { Artifacts } from "./artifacts.js";
+} from "../../model/documents/artifact_document.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import type { Artifacts } from "../kept/artifacts.js";
 import type { CaptureAnswer, CaptureRequest } from "./capture_process.js";
-import type { Program } from "./programs.js";
+import type { CaptureBounds } from "../policy/bounds.js";
+import type { Program } from "../policy/programs.js";
 import { rssOfProcess } from "./triggers.js";
-
-export interface CaptureBounds {
-  /** Captures of one service in an hour. */
-  readonly perHour: number;
-  /** Share of a core that captures may use in the long run. */
-  readonly cpu: number;
-  /** A program is not paused for longer. */
-  readonly maxPauseMs: Millis;
-}
 
 export interface WantedCapture {
   readonly program: Program;

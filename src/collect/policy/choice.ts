@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { hostname } from "node:os";
-import type { Millis } from "../model/base/units.js";
+import type { Millis } from "../../model/base/units.js";
 
 export interface Candidate {
   /** Of the program, unique while it runs. */

@@ -14,8 +14,8 @@
  * The first rule that matches a program decides; a program that no rule matches gets the defaults.
  */
 import { z } from "zod";
-import { CAPTURES } from "../model/documents/artifact_document.js";
-import { rateIn, shareIn } from "../model/settings/rate.js";
+import { CAPTURES } from "../../model/documents/artifact_document.js";
+import { rateIn, shareIn } from "../../model/settings/rate.js";
 import {
   duration,
   quantity,
@@ -23,7 +23,7 @@ import {
   settingsIn,
   settingsText,
   size,
-} from "../model/settings/settings_file.js";
+} from "../../model/settings/settings_file.js";
 import { conditionOf, levelIn } from "./conditions.js";
 
 function isUrl(text: string): boolean {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { ArtifactJson } from "../model/documents/artifact_document.js";
+import type { ArtifactJson } from "../../model/documents/artifact_document.js";
 import { Artifacts } from "./artifacts.js";
 
 const NOW = Date.UTC(2026, 10, 26, 12);
@@ -76,6 +76,6 @@ test("a capture without files leaves no folder", () => {
 });
 
 test("a service's name cannot lead out of the folder", () => {
-  const path = artifacts.begin(aboutOf("../../etc", NOW, []));
+  const path = artifacts.begin(aboutOf("../../../etc", NOW, []));
   expect(dirname(path)).toBe(join(folder, "artifacts"));
 });

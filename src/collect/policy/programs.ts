@@ -5,9 +5,9 @@
  *     supervisord ── shop (gunicorn) ── worker      two programs: supervisord alone, and shop with its workers
  *                                    └─ worker
  */
-import { type ScannedProcess, userName } from "../linux/index.js";
-import type { Bytes, Pid } from "../model/base/units.js";
-import { fits } from "../model/settings/pattern.js";
+import { type ScannedProcess, userName } from "../../linux/index.js";
+import type { Bytes, Pid } from "../../model/base/units.js";
+import { fits } from "../../model/settings/pattern.js";
 import {
   type DailyWindow,
   DEFAULT_TRIGGERS,

@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readStat } from "../linux/index.js";
-import { present } from "../model/base/present.js";
+import { readStat } from "../../linux/index.js";
+import { present } from "../../model/base/present.js";
 import { KeptRecordings } from "./kept_recordings.js";
 
 const NOW = Date.UTC(2026, 10, 25, 12);
@@ -67,7 +67,7 @@ test("a folder that a living collector uses is refused, and free again when that
   }
 });
 
-test.each(["../../etc/passwd", "..", "/abs", "", "a/b", "line\nbreak", "x".repeat(500), "日本"])(
+test.each(["../../../etc/passwd", "..", "/abs", "", "a/b", "line\nbreak", "x".repeat(500), "日本"])(
   "the service %j is a part of a file's name",
   (service) => {
     const path = kept.newPath(service, 7, NOW);

@@ -1,5 +1,5 @@
 /**
- * Requests of the server to addresses in its configuration. A name is resolved for the connection itself and each of its
+ * Requests to addresses that a configuration names. A name is resolved for the connection itself and each of its
  * addresses is checked then, so that a name which changes between a check and the request reaches nothing else. Redirects
  * are not followed.
  */

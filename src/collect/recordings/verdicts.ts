@@ -1,10 +1,10 @@
 /** Verdicts of a collector without a server: one at a time, on the program that grew most, at a bounded cost. */
-import { diagnoseRecording } from "../inspect/index.js";
-import { threadCpu } from "../linux/this_process/clock.js";
-import type { Bytes, Millis } from "../model/base/units.js";
-import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
-import { TidemarkError } from "../model/errors/errors.js";
-import { openRecording } from "../record/index.js";
+import { diagnoseRecording } from "../../inspect/index.js";
+import { threadCpu } from "../../linux/this_process/clock.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { openRecording } from "../../record/index.js";
 
 /** A recording in progress, with an agent. */
 export interface Judged {

@@ -1,8 +1,16 @@
 /** The bounds that a policy sets, with their defaults. */
-import type { Bytes, Millis } from "../model/base/units.js";
-import type { ArtifactBounds } from "./artifacts.js";
-import type { CaptureBounds } from "./captures.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
+import type { ArtifactBounds } from "../kept/artifacts.js";
 import type { Policy } from "./policy.js";
+
+export interface CaptureBounds {
+  /** Captures of one service in an hour. */
+  readonly perHour: number;
+  /** Share of a core that captures may use in the long run. */
+  readonly cpu: number;
+  /** A program is not paused for longer. */
+  readonly maxPauseMs: Millis;
+}
 
 export interface Bounds {
   readonly warmUpMs: Millis;

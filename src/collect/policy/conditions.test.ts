@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { rateIn } from "../model/settings/rate.js";
+import { rateIn } from "../../model/settings/rate.js";
 import { type Condition, conditionOf, levelIn, ProgramReadings } from "./conditions.js";
 
 const MIB = 2 ** 20;

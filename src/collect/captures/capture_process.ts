@@ -11,15 +11,15 @@ import {
   heapDocument,
   ledgerDocument,
   stacksDocument,
-} from "../inspect/index.js";
-import { processCpu } from "../linux/this_process/clock.js";
-import { raiseOomScore } from "../linux/this_process/out_of_memory.js";
-import type { Millis, Pid } from "../model/base/units.js";
-import type { ArtifactFileJson, Capture } from "../model/documents/artifact_document.js";
-import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
-import { TidemarkError } from "../model/errors/errors.js";
-import { reasonOf } from "../model/errors/reason.js";
-import { openRecording, readDeviceSnapshot } from "../record/index.js";
+} from "../../inspect/index.js";
+import { processCpu } from "../../linux/this_process/clock.js";
+import { raiseOomScore } from "../../linux/this_process/out_of_memory.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+import type { ArtifactFileJson, Capture } from "../../model/documents/artifact_document.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import { openRecording, readDeviceSnapshot } from "../../record/index.js";
 
 export interface CaptureRequest {
   readonly captures: readonly Capture[];

@@ -4,7 +4,7 @@ import {
   formatCount,
   formatDurationBriefly,
   formatShare,
-} from "../model/base/numbers.js";
+} from "../../model/base/numbers.js";
 import { boundsOf } from "./bounds.js";
 import type { Condition } from "./conditions.js";
 import type { Match, Policy, Rule, Trigger } from "./policy.js";

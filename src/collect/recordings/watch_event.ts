@@ -1,7 +1,7 @@
 /** What a collector reports while it runs, for a log that people read. */
-import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
-import type { CaptureEvent } from "./captures.js";
-import type { Program } from "./programs.js";
+import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import type { CaptureEvent } from "../captures/captures.js";
+import type { Program } from "../policy/programs.js";
 
 export type WatchEvent =
   | { readonly kind: "attached" | "left"; readonly program: Program; readonly path: string }

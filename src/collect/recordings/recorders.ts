@@ -6,16 +6,16 @@
  *        └── program ended ───┴──> the recording is complete; killed for memory: its last moment is kept
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { monotonicMs } from "../linux/this_process/clock.js";
-import type { Bytes, Millis } from "../model/base/units.js";
-import { processGone, TidemarkError } from "../model/errors/errors.js";
-import { reasonOf } from "../model/errors/reason.js";
-import type { MemoryEnd } from "../model/profile/memory_end.js";
-import { attachAndRecord, CpuBudget, OutsideRecording } from "../record/index.js";
-import type { Destination } from "../recording/sender/post_connection.js";
-import type { KeptRecordings } from "./kept_recordings.js";
-import type { Chosen, Program } from "./programs.js";
-import { rssOf } from "./triggers.js";
+import { monotonicMs } from "../../linux/this_process/clock.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { processGone, TidemarkError } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import type { MemoryEnd } from "../../model/profile/memory_end.js";
+import { attachAndRecord, CpuBudget, OutsideRecording } from "../../record/index.js";
+import type { Destination } from "../../recording/sender/post_connection.js";
+import type { KeptRecordings } from "../kept/kept_recordings.js";
+import type { Chosen, Program } from "../policy/programs.js";
+import { rssOf } from "../captures/triggers.js";
 import type { WatchEvent } from "./watch_event.js";
 
 /** How long a program may take to run Python code. */
