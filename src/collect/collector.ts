@@ -7,6 +7,7 @@
  *                                                  recordings, and the server   attach ... leave
  *
  *     every 10 s   programs with triggers ──condition holds──> capture, within its budgets ──> artifact
+ *                  programs with actions  ──condition holds──> evidence ──> action ──> log (actions/actions.ts)
  *
  * | what | outcome |
  * |---|---|
@@ -26,16 +27,25 @@ import { PythonScan, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
 import { type MemoryEnd, memoryEndSentence } from "../model/profile/memory_end.js";
+import { ActionLog } from "../recording/action_log.js";
 import type { Destination } from "../recording/sender/post_connection.js";
-import { Artifacts } from "./kept/artifacts.js";
-import { boundsOf } from "./policy/bounds.js";
+import { Actions } from "./actions/actions.js";
+import { Leases } from "./actions/leases.js";
 import { Captures } from "./captures/captures.js";
-import { chooseAgents } from "./policy/choice.js";
+import { rssOf, Triggers } from "./captures/triggers.js";
+import { Artifacts } from "./kept/artifacts.js";
 import { KeptRecordings } from "./kept/kept_recordings.js";
+import { boundsOf } from "./policy/bounds.js";
+import { chooseAgents } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
 import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./policy/programs.js";
-import { FIRST_RETRY_MS, type Growing, Recorders, type Watched, whyOf } from "./recordings/recorders.js";
-import { rssOf, Triggers } from "./captures/triggers.js";
+import {
+  FIRST_RETRY_MS,
+  type Growing,
+  Recorders,
+  type Watched,
+  whyOf,
+} from "./recordings/recorders.js";
 import { type Judged, VerdictTurns } from "./recordings/verdicts.js";
 import type { WatchEvent } from "./recordings/watch_event.js";
 
@@ -46,6 +56,8 @@ export interface WatchOptions {
   readonly folder: string;
   /** The server; null: verdicts are only reported to `onEvent`. */
   readonly to: Destination | null;
+  /** The same server with the token for actions; null: there is no server. */
+  readonly actionsTo: Destination | null;
   readonly until: AbortSignal;
   readonly onEvent: (event: WatchEvent) => void;
 }
@@ -65,6 +77,7 @@ export class Collector {
   readonly #triggers = new Triggers();
   readonly #artifacts: Artifacts;
   readonly #captures: Captures;
+  readonly #actions: Actions;
   readonly #watched = new Map<string, Watched>();
   #policy: Policy;
   #policyMs = 0;
@@ -89,6 +102,17 @@ export class Collector {
     });
     this.#artifacts = new Artifacts(options.folder);
     this.#captures = new Captures(this.#artifacts, options.onEvent);
+    this.#actions = new Actions({
+      log: new ActionLog(options.folder, (why) => options.onEvent({ kind: "log-failed", why })),
+      leases: options.actionsTo === null ? null : new Leases(options.actionsTo),
+      holds: (program, condition) => this.#triggers.holds(program, condition),
+      programs: () => [...this.#watched.values()].map(({ program }) => program),
+      capture: (wanted) => {
+        this.#captures.want(wanted, boundsOf(this.#policy).captures, monotonicMs());
+      },
+      recordingOf: ({ root }) => this.#watched.get(root.key)?.growing?.path ?? null,
+      onEvent: options.onEvent,
+    });
   }
 
   /** Runs until `until` is aborted; when it returns, it has detached from every program. */
@@ -112,7 +136,8 @@ export class Collector {
     for (const { stop } of growing) {
       stop.abort();
     }
-    await Promise.all([...growing.map(({ ended }) => ended), this.#captures.close()]);
+    const captured = this.#captures.close();
+    await Promise.all([...growing.map(({ ended }) => ended), captured, this.#actions.close()]);
     await this.#verdicts.settled();
     this.#kept.close();
   }
@@ -203,7 +228,11 @@ export class Collector {
   #trigger(seen: ReadonlySet<string>, nowMs: Millis): void {
     const living = [...this.#watched].filter(([key]) => seen.has(key)).map(([, one]) => one);
     const fired = this.#triggers.next(
-      living.map(({ program, rule }) => ({ program, triggers: rule.triggers })),
+      living.map(({ program, rule }) => ({
+        program,
+        triggers: rule.triggers,
+        also: rule.actions?.when ?? null,
+      })),
       nowMs,
     );
     for (const { program, trigger, reason } of fired) {
@@ -214,6 +243,11 @@ export class Collector {
         nowMs,
       );
     }
+    this.#actions.next(
+      living.map(({ program, rule }) => ({ program, actions: rule.actions })),
+      boundsOf(this.#policy).actions,
+      Date.now(),
+    );
   }
 
   /** If the program ran out of memory, its last moment is kept; otherwise its recording gets a last verdict. */
@@ -237,9 +271,13 @@ export class Collector {
     }
   }
 
-  /** Without a server, verdicts are made here; with one, only for the triggers that wait for them. */
-  #wantsVerdicts({ triggers }: Chosen): boolean {
-    return this.#options.to === null || triggers.some(({ when }) => when.kind === "verdict");
+  /** Without a server, verdicts are made here; with one, only for the triggers and actions that wait for them. */
+  #wantsVerdicts({ triggers, actions }: Chosen): boolean {
+    return (
+      this.#options.to === null ||
+      actions?.when.kind === "verdict" ||
+      triggers.some(({ when }) => when.kind === "verdict")
+    );
   }
 
   #judge(nowMs: Millis): void {

@@ -6,7 +6,7 @@ import { otherRecorderOf } from "../record/index.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
-import { settingsOf, triggerText } from "./policy/policy_text.js";
+import { actionsText, settingsOf, triggerText } from "./policy/policy_text.js";
 import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./policy/programs.js";
 
 interface Row {
@@ -104,5 +104,6 @@ function documentOf({ program, rule, ...row }: Row, turn: string): WatchRowJson 
     ...row,
     turn,
     triggers: rule.triggers.map(triggerText),
+    actions: rule.actions === null ? "" : actionsText(rule.actions),
   };
 }

@@ -61,6 +61,7 @@ export {
   runsUnderValgrind,
 } from "./process/permission.js";
 export {
+  catchesSignal,
   countOpenFiles,
   countSockets,
   hasEnded,

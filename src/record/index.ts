@@ -48,3 +48,10 @@ export { runUnderAgent } from "./launch/run.js";
 export type { RunResult } from "./launch/run_options.js";
 export { openRecording } from "./process/open_recording.js";
 export { growingRecordingOf } from "./process/recording_in_progress.js";
+export {
+  collectGarbage,
+  emptyDeviceCache,
+  type Relief,
+  runPressureHooks,
+  trimAllocator,
+} from "./process/relief.js";

@@ -7,11 +7,13 @@
  *     keep: 30d
  *     max_disk: 50GiB
  *     alerts: (alerts/rules.ts, alerts/receivers.ts)
+ *     actions: {service_limit: 4/h, fleet_limit: 20/h}
  */
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { addressIn } from "../model/base/quantities.js";
 import type { Bytes, Millis } from "../model/base/units.js";
+import { limitIn } from "../model/settings/limit.js";
 import {
   duration,
   quantity,
@@ -20,12 +22,14 @@ import {
   settingsText,
   size,
 } from "../model/settings/settings_file.js";
+import { type ActionLimits, USUAL_ACTION_LIMITS } from "./actions/action_limits.js";
 import { type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { RECEIVER, receiversOf } from "./alerts/receivers.js";
 import { RULE, rulesOf } from "./alerts/rules.js";
 
 const file = z.string().min(1).max(4096);
 
+const limit = quantity(limitIn, "a limit such as 4/h or 10/d");
 const MOST_RULES = 200;
 const SHORTEST_EVALUATION_MS: Millis = 1_000;
 
@@ -54,6 +58,9 @@ const CONFIG = z.strictObject({
   watch: z.boolean().optional(),
   policy: file.optional(),
   alerts: ALERTS.optional(),
+  actions: z
+    .strictObject({ service_limit: limit.optional(), fleet_limit: limit.optional() })
+    .optional(),
 });
 
 /** Options of `tidemark serve` by their names in the program; options that the file does not set are absent. */
@@ -68,6 +75,7 @@ export interface ServeConfig {
   readonly watch?: boolean;
   readonly policy?: string;
   readonly alerts?: AlertSettings;
+  readonly actions?: ActionLimits;
 }
 
 const KIND: SettingsKind = { name: "configuration", page: "docs/server.md" };
@@ -95,6 +103,13 @@ export function configOf(text: string, path: string): ServeConfig {
     watch: set.watch,
     policy: set.policy === undefined ? undefined : beside(set.policy),
     alerts: set.alerts === undefined ? undefined : alertsOf(set.alerts, beside),
+    actions:
+      set.actions === undefined
+        ? undefined
+        : {
+            service: set.actions.service_limit ?? USUAL_ACTION_LIMITS.service,
+            fleet: set.actions.fleet_limit ?? USUAL_ACTION_LIMITS.fleet,
+          },
   };
   const known = Object.entries(config).filter(([, value]) => value !== undefined);
   return Object.fromEntries(known) as ServeConfig;

@@ -15,6 +15,7 @@ import type { ServeConfig } from "./config.js";
 import type { ServeOptions } from "./serve.js";
 
 export { checkedUrl, type Destination } from "../recording/sender/post_connection.js";
+export { USUAL_ACTION_LIMITS } from "./actions/action_limits.js";
 export { FleetClient } from "./client/fleet_client.js";
 export type { ServeOptions } from "./serve.js";
 

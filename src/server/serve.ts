@@ -10,6 +10,8 @@ import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
 import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
+import { ActionBook } from "./actions/action_book.js";
+import type { ActionLimits } from "./actions/action_limits.js";
 import { Alerting, type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { Diagnoses } from "./answers/diagnoses.js";
 import { takeBackupRequests } from "./control.js";
@@ -54,6 +56,7 @@ export interface ServeLimits {
   readonly logLevel: "info" | "warn";
   /** null: the usual rules, and no receivers. */
   readonly alerts: AlertSettings | null;
+  readonly actions: ActionLimits;
 }
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -122,6 +125,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       store,
       diagnoses,
       alerting,
+      actions: new ActionBook(folder, warn),
+      actionLimits: () => limits.actions,
       ingest,
       senders,
       tokens,

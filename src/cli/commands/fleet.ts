@@ -15,6 +15,7 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { instanceText, printService, printServices, serviceText } from "../screens/fleet.js";
+import { printActions } from "../screens/fleet_actions.js";
 import { printAlerts } from "../screens/fleet_alerts.js";
 import { printDiagnoses, printDiagnosis } from "../screens/fleet_diagnosis.js";
 import {
@@ -41,6 +42,7 @@ const QUESTIONS = [
   "diff",
   "verdicts",
   "alerts",
+  "actions",
 ] as const;
 type Question = (typeof QUESTIONS)[number];
 /** How many names each question takes. */
@@ -52,6 +54,7 @@ const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> 
   diff: [1, 2],
   verdicts: [0, 1],
   alerts: [0, 0],
+  actions: [0, 1],
 };
 
 const VERDICTS_OF = ["service", "instance"] as const;
@@ -71,7 +74,8 @@ export function buildCommand(): Command {
     .description(
       "Query a server (tidemark serve): all services with their memory, growth and verdict; one service\n" +
         "with its instances; what grows in it; its memory by endpoint; which services leak, since which version and\n" +
-        "on how many instances; the alerts; or what differs between two versions, selections or times. The server shows services in the browser at its address.",
+        "on how many instances; the alerts; the actions of collectors; or what differs between two versions,\n" +
+        "selections or times. The server shows services in the browser at its address.",
     )
     .addArgument(new Argument("<question>", "what to ask").choices(QUESTIONS))
     .argument(
@@ -113,6 +117,7 @@ export function buildCommand(): Command {
     "tidemark fleet verdicts",
     "tidemark fleet verdicts checkout",
     "tidemark fleet alerts",
+    "tidemark fleet actions checkout",
     "tidemark fleet diff checkout@41 checkout@42",
     "tidemark fleet diff checkout --ago 24h",
     "tidemark fleet services --server https://tidemark.internal --token-file read.token --json",
@@ -160,6 +165,8 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
         : showDiagnoses(client, names[0], window, options);
     case "alerts":
       return show(await client.alerts(), options, printAlerts);
+    case "actions":
+      return show(await client.actions(names[0]), options, printActions);
     case "diff": {
       const ago = options.ago ?? 0;
       const left = { startMs: window.startMs - ago, endMs: window.endMs - ago };

@@ -11,6 +11,7 @@ import {
   restoreStore,
   serve as runServer,
   type ServeOptions,
+  USUAL_ACTION_LIMITS,
 } from "../../server/index.js";
 import { defaultDemoFolder, defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -39,6 +40,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly watch?: boolean;
   readonly policy?: string;
   readonly alerts?: NonNullable<ServeOptions["limits"]["alerts"]>;
+  readonly actions?: ServeOptions["limits"]["actions"];
   readonly backup?: string;
   readonly restore?: string;
 }
@@ -190,13 +192,20 @@ async function configured(given: ServeCommandOptions): Promise<ServeCommandOptio
   return options;
 }
 
-function limitsOf({ keep, maxDisk, log, alerts }: ServeCommandOptions): ServeOptions["limits"] {
+function limitsOf({
+  keep,
+  maxDisk,
+  log,
+  alerts,
+  actions,
+}: ServeCommandOptions): ServeOptions["limits"] {
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
   return {
     keepMs: keep ?? DEFAULT_KEEP_MS,
     mostBytes: maxDisk ?? DEFAULT_DISK,
     logLevel: (log ?? usualLog) === "requests" ? "info" : "warn",
     alerts: alerts ?? null,
+    actions: actions ?? USUAL_ACTION_LIMITS,
   };
 }
 

@@ -53,7 +53,7 @@ export function buildCommand(): Command {
 }
 
 /** Also with --quiet. */
-const IMPORTANT: ReadonlySet<string> = new Set(["verdict", "captured"]);
+const IMPORTANT: ReadonlySet<string> = new Set(["verdict", "captured", "action", "log-failed"]);
 
 async function watch(options: WatchCommandOptions): Promise<void> {
   requireLinux();
@@ -75,11 +75,14 @@ async function watch(options: WatchCommandOptions): Promise<void> {
   }
   const server = policyPath === null ? undefined : readPolicy(policyPath).server;
   const { to = server ? serverOf(server.url, server.token_file) : null } = destinationOf(options);
+  const actionToken = server?.action_token_file;
+  const actionsTo = to === null || actionToken === undefined ? to : serverOf(to.url, actionToken);
   await withInterrupt((until) =>
     new Collector({
       policyPath,
       folder: options.folder ?? defaultWatchFolder(),
       to,
+      actionsTo,
       until,
       onEvent(event) {
         if (options.quiet !== true || IMPORTANT.has(event.kind)) {

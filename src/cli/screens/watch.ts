@@ -3,6 +3,7 @@
 import type { WatchEvent } from "../../collect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
+import { actionText } from "../../model/documents/action_text.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
 import type { WatchJson, WatchRowJson } from "../../model/documents/watch_document.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
@@ -66,7 +67,7 @@ export function printWatchTable(
 }
 
 function remarksOn(
-  { reason, remedy, turn = "", triggers = [] }: WatchRowJson,
+  { reason, remedy, turn = "", triggers = [], actions = "" }: WatchRowJson,
   explains: boolean,
 ): string[] {
   const help = remedy === "" ? "" : `; ${remedy}`;
@@ -74,6 +75,7 @@ function remarksOn(
     ...(reason === "" ? [] : [`cannot be attached to: ${reason}${help}`]),
     ...(turn === "" ? [] : [`has the agent only some of the time: ${turn}`]),
     ...(explains ? triggers.map((trigger) => `is captured: ${trigger}`) : []),
+    ...(explains && actions !== "" ? [`is acted on: ${actions}`] : []),
   ];
 }
 
@@ -97,6 +99,10 @@ export function watchEventText(event: WatchEvent): string {
       return capturedText(event);
     case "not-captured":
       return `${nameOf(event)}: nothing captured: ${event.why}`;
+    case "action":
+      return `${nameOf(event)}: ${actionText(event.action)}`;
+    case "log-failed":
+      return event.why;
     case "policy":
       return event.why === ""
         ? "the policy was read again"

@@ -19,9 +19,9 @@ import type {
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { Artifacts } from "../kept/artifacts.js";
-import type { CaptureAnswer, CaptureRequest } from "./capture_process.js";
 import type { CaptureBounds } from "../policy/bounds.js";
 import type { Program } from "../policy/programs.js";
+import type { CaptureAnswer, CaptureRequest } from "./capture_process.js";
 import { rssOfProcess } from "./triggers.js";
 
 export interface WantedCapture {
@@ -33,6 +33,8 @@ export interface WantedCapture {
   readonly recording: string | null;
   /** The program has been killed for memory; its recording is kept as well. */
   readonly lastMoment: boolean;
+  /** An action waits for it: neither the limit of an hour nor the CPU budget delays it. Called once. */
+  readonly onDone?: (outcome: { readonly path: string } | { readonly why: string }) => void;
 }
 
 export type CaptureEvent =
@@ -77,8 +79,10 @@ export class Captures {
     const { program, reason, lastMoment } = wanted;
     const { service } = program.root.identity;
     const made = (this.#made.get(service) ?? []).filter((timeMs) => nowMs - timeMs < HOUR);
-    const refuse = (why: string) => this.#onEvent({ kind: "not-captured", program, why });
-    if (made.length >= perHour) {
+    const refuse = (why: string) => this.#refuse(wanted, why);
+    if (wanted.onDone !== undefined) {
+      this.#waiting = [wanted, ...this.#waiting];
+    } else if (made.length >= perHour) {
       refuse(`${reason}, but ${service} has had its ${perHour} captures of an hour`);
     } else if (this.#waiting.length >= MOST_WAITING) {
       refuse(`${reason}, but ${MOST_WAITING} captures are waiting`);
@@ -93,7 +97,8 @@ export class Captures {
     const earned = cpu * (nowMs - (this.#creditedMs ?? nowMs));
     this.#creditMs = Math.min(MOST_CREDIT_MS, this.#creditMs + earned);
     this.#creditedMs = nowMs;
-    if (this.#working !== null || this.#creditMs <= 0) {
+    const isUrgent = this.#waiting[0]?.onDone !== undefined;
+    if (this.#working !== null || (this.#creditMs <= 0 && !isUrgent)) {
       return;
     }
     const wanted = this.#waiting.shift();
@@ -106,6 +111,9 @@ export class Captures {
 
   /** Ends the running capture and drops those that wait. */
   async close(): Promise<void> {
+    for (const { onDone } of this.#waiting) {
+      onDone?.({ why: "watch ended" });
+    }
     this.#waiting = [];
     this.#stop.abort();
     await this.#working;
@@ -124,8 +132,7 @@ export class Captures {
       files: [],
       problems: ["watch ended before this capture was complete"],
     };
-    const refuse = (why: string) =>
-      this.#onEvent({ kind: "not-captured", program, why: `${reason}: ${why}` });
+    const refuse = (why: string) => this.#refuse(wanted, `${reason}: ${why}`);
     try {
       const path = this.#artifacts.begin(begun);
       const kept: ArtifactFileJson[] =
@@ -139,13 +146,21 @@ export class Captures {
       this.#creditMs -= answer.cpuMs;
       if (about.files.length === 0) {
         refuse(about.problems.join("; ") || `there is nothing to ${captures.join(", ")}`);
-      } else if (!this.#stop.signal.aborted) {
+        return;
+      }
+      wanted.onDone?.({ path });
+      if (!this.#stop.signal.aborted) {
         const { problems, verdict } = answer;
         this.#onEvent({ kind: "captured", program, reason, path, verdict, files, problems });
       }
     } catch (error) {
       refuse(reasonOf(error).message); // the disk is full, or the folder cannot be written
     }
+  }
+
+  #refuse({ program, onDone }: WantedCapture, why: string): void {
+    this.#onEvent({ kind: "not-captured", program, why });
+    onDone?.({ why });
   }
 
   /** Never rejects; if the process was killed, nothing was captured. */

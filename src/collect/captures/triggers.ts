@@ -33,14 +33,20 @@ export class Triggers {
 
   /** `all`: every running program. `nowMs`: from a clock that only moves forward. */
   next(
-    all: readonly { readonly program: Program; readonly triggers: readonly Trigger[] }[],
+    all: readonly {
+      readonly program: Program;
+      readonly triggers: readonly Trigger[];
+      /** Another condition that {@link holds} is asked about. */
+      readonly also: Condition | null;
+    }[],
     nowMs: Millis,
   ): Triggered[] {
     const before = this.#courses;
     this.#courses = new Map();
     const fired: Triggered[] = [];
-    for (const { program, triggers } of all) {
-      if (triggers.length > 0) {
+    for (const { program, triggers, also } of all) {
+      const conditions = [...triggers.map(({ when }) => when), ...(also === null ? [] : [also])];
+      if (conditions.length > 0) {
         const { key } = program.root;
         const course = before.get(key) ?? {
           readings: new ProgramReadings(),
@@ -50,13 +56,18 @@ export class Triggers {
         };
         this.#courses.set(key, course);
         if (nowMs >= course.nextMs) {
-          course.nextMs = nowMs + distanceOf(triggers.map(({ when }) => when));
-          course.readings.add(readingOf(program, course.pids, triggers, nowMs));
+          course.nextMs = nowMs + distanceOf(conditions);
+          course.readings.add(readingOf(program, course.pids, conditions, nowMs));
           fired.push(...firing(program, course, triggers, nowMs));
         }
       }
     }
     return fired;
+  }
+
+  /** A sentence with the figures if the condition held at the program's last reading, otherwise null. */
+  holds({ root }: Program, condition: Condition): string | null {
+    return this.#courses.get(root.key)?.readings.holds(condition) ?? null;
   }
 
   /** Takes a new verdict. */
@@ -96,14 +107,14 @@ function isLevel({ kind }: Condition): boolean {
   return kind === "rss" || kind === "limit" || kind === "pressure";
 }
 
-/** `pids`: the processes of the previous reading; replaced. Reads only what the triggers need. */
+/** `pids`: the processes of the previous reading; replaced. Reads only what the conditions need. */
 function readingOf(
   { root, processes }: Program,
   pids: Set<Pid>,
-  triggers: readonly Trigger[],
+  conditions: readonly Condition[],
   timeMs: Millis,
 ): Reading {
-  const kinds = new Set(triggers.map(({ when }) => when.kind));
+  const kinds = new Set(conditions.map(({ kind }) => kind));
   const wantsGroup = kinds.has("limit") || kinds.has("oom-kill") || kinds.has("pressure");
   const place = wantsGroup ? findCgroup(root.pid) : null;
   const group = place === null ? null : readLimiting(place);

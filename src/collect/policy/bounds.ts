@@ -1,5 +1,6 @@
 /** The bounds that a policy sets, with their defaults. */
 import type { Bytes, Millis } from "../../model/base/units.js";
+import type { Limit } from "../../model/settings/limit.js";
 import type { ArtifactBounds } from "../kept/artifacts.js";
 import type { Policy } from "./policy.js";
 
@@ -22,6 +23,8 @@ export interface Bounds {
   readonly mostBytes: Bytes;
   readonly artifacts: ArtifactBounds;
   readonly captures: CaptureBounds;
+  /** Of all programs of the host. */
+  readonly actions: Limit;
 }
 
 export function boundsOf({ defaults }: Policy): Bounds {
@@ -43,5 +46,6 @@ export function boundsOf({ defaults }: Policy): Bounds {
       cpu: artifacts.cpu ?? 0.01,
       maxPauseMs: artifacts.max_pause ?? 500,
     },
+    actions: defaults.actions ?? { count: 20, perMs: 3_600_000 },
   };
 }

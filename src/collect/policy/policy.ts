@@ -8,6 +8,7 @@
  *         agent: {share: 10%, most: 3}
  *         triggers:
  *           - {when: {growth: 20%/h, for: 15min}, do: [diagnose, census]}
+ *         actions: {mode: dry-run, allow: [gc_collect, malloc_trim]}
  *       - match: {command: "*celery beat*"}
  *         watch: never
  *
@@ -15,7 +16,6 @@
  */
 import { z } from "zod";
 import { CAPTURES } from "../../model/documents/artifact_document.js";
-import { rateIn, shareIn } from "../../model/settings/rate.js";
 import {
   duration,
   quantity,
@@ -24,13 +24,13 @@ import {
   settingsText,
   size,
 } from "../../model/settings/settings_file.js";
-import { conditionOf, levelIn } from "./conditions.js";
+import { ACTION_RULE, limit } from "./action_form.js";
+import { CONDITION, pattern, share } from "./condition_form.js";
 
 function isUrl(text: string): boolean {
   return /^https?:/i.test(text) && URL.canParse(text);
 }
 
-const share = quantity(shareIn, "a share such as 10%");
 /** The same every day, in local time. */
 export interface DailyWindow {
   readonly fromMinute: number;
@@ -47,7 +47,6 @@ function windowIn(text: string): DailyWindow | null {
     : null;
 }
 
-const pattern = z.string().min(1).max(1000);
 const count = z.number().int().min(0).max(10_000);
 
 const MATCHES = {
@@ -63,24 +62,7 @@ const MATCHES = {
 
 const TRIGGER = z
   .strictObject({
-    when: z
-      .strictObject({
-        growth: quantity(rateIn, "a rate such as 20%/h or 100MiB/h").optional(),
-        for: duration.optional(),
-        rss: quantity(levelIn, "a size such as 2GiB, or 500MiB above baseline").optional(),
-        limit: share.optional(),
-        pressure: share.optional(),
-        verdict: pattern.optional(),
-        oom_kill: z.literal(true).optional(),
-      })
-      .transform((when, context) => {
-        const condition = conditionOf(when);
-        if (typeof condition === "string") {
-          context.addIssue({ code: "custom", message: condition });
-          return z.NEVER;
-        }
-        return condition;
-      }),
+    when: CONDITION,
     do: z.array(z.enum(CAPTURES)).min(1),
     cooldown: duration.default(3_600_000),
   })
@@ -95,6 +77,7 @@ const POLICY = z.strictObject({
     .strictObject({
       url: z.string().refine(isUrl, { message: "expected an address such as https://host:7070" }),
       token_file: z.string().min(1).optional(),
+      action_token_file: z.string().min(1).optional(),
     })
     .optional(),
   defaults: z
@@ -116,6 +99,7 @@ const POLICY = z.strictObject({
         })
         .optional(),
       triggers: z.array(TRIGGER).optional(),
+      actions: limit.optional(),
     })
     .default({}),
   select: z
@@ -136,11 +120,18 @@ const POLICY = z.strictObject({
             })
             .optional(),
           triggers: z.array(TRIGGER).optional(),
+          actions: ACTION_RULE.optional(),
         })
-        .superRefine(({ watch, agent, triggers }, context) => {
-          const isIdle = watch === "never" && triggers !== undefined;
+        .superRefine(({ watch, agent, triggers, actions }, context) => {
+          const isIdle = watch === "never";
           const idle =
-            watch !== "agent" && agent !== undefined ? "agent" : isIdle ? "triggers" : "";
+            watch !== "agent" && agent !== undefined
+              ? "agent"
+              : isIdle && triggers !== undefined
+                ? "triggers"
+                : isIdle && actions !== undefined
+                  ? "actions"
+                  : "";
           if (idle !== "") {
             const message = `${idle} has no effect with watch: ${watch}`;
             context.addIssue({ code: "custom", message, path: [idle] });
@@ -177,7 +168,8 @@ const KIND: SettingsKind = {
     path
       .replace(/^select\.(\d+)/, numbered("rule"))
       .replace(/\btriggers\.(\d+)/, numbered("trigger"))
-      .replace(/(?<=rule \d+|trigger \d+)\./g, ", "),
+      .replace(/\ballow\.(\d+)/, numbered("action"))
+      .replace(/(?<=rule \d+|trigger \d+|actions)\./g, ", "),
 };
 
 /**

@@ -5,19 +5,25 @@ import {
   formatDurationBriefly,
   formatShare,
 } from "../../model/base/numbers.js";
+import { limitText } from "../../model/settings/limit.js";
+import type { ActionRule } from "./action_form.js";
 import { boundsOf } from "./bounds.js";
 import type { Condition } from "./conditions.js";
 import type { Match, Policy, Rule, Trigger } from "./policy.js";
 
 /** The settings for all programs, then one sentence for each rule. */
 export function settingsOf(policy: Policy): string[] {
-  const { agents, turnMs, warmUpMs, keepMs, mostBytes, artifacts, captures } = boundsOf(policy);
+  const { agents, turnMs, warmUpMs, keepMs, mostBytes, artifacts, captures, actions } =
+    boundsOf(policy);
   const { server, select } = policy;
   return [
     server === undefined ? "No server is named." : `Recordings are sent to ${server.url}.`,
     `At most ${formatCount(agents)} programs have the agent at a time, from an age of ${formatDurationBriefly(warmUpMs)}, in turns of ${formatDurationBriefly(turnMs)}.`,
     `Recordings stay for ${formatDurationBriefly(keepMs)} and take at most ${formatBytesBriefly(mostBytes)}.`,
     `Captures: at most ${formatCount(captures.perHour)} of a service in an hour, ${formatShare(captures.cpu)} of a core; the newest ${formatCount(artifacts.count)} of a service stay for ${formatDurationBriefly(artifacts.keepMs)} and take at most ${formatBytesBriefly(artifacts.mostBytes)}.`,
+    ...(select.some((rule) => (rule.actions ?? null) !== null)
+      ? [`Actions: at most ${limitText(actions)} on this host.`]
+      : []),
     ...select.map(
       (rule, index) => `Rule ${index + 1}: ${matchText(rule.match)}: ${ruleText(rule)}.`,
     ),
@@ -65,6 +71,13 @@ function timeText(minute: number): string {
 /** "RSS above 2 GiB: diagnose, ledger". */
 export function triggerText({ when, captures }: Trigger): string {
   return `${conditionText(when)}: ${captures.join(", ")}`;
+}
+
+/** "85 % of the memory limit in use: gc_collect, then malloc_trim; at most 4/h of an instance (dry run)". */
+export function actionsText({ when, allow, limit, serviceLimit, isDryRun }: ActionRule): string {
+  const tried = allow.map(({ key }) => key).join(", then ");
+  const limits = `at most ${limitText(limit)} of an instance and ${limitText(serviceLimit)} of its service on this host`;
+  return `${conditionText(when)}: ${tried}; ${limits}${isDryRun ? " (dry run: nothing is done)" : ""}`;
 }
 
 function conditionText(when: Condition): string {

@@ -8,6 +8,7 @@
 import { type ScannedProcess, userName } from "../../linux/index.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { fits } from "../../model/settings/pattern.js";
+import type { ActionRule } from "./action_form.js";
 import {
   type DailyWindow,
   DEFAULT_TRIGGERS,
@@ -91,6 +92,8 @@ export interface Chosen {
   /** Most programs of one service with the agent at a time. */
   readonly most: number;
   readonly triggers: readonly Trigger[];
+  /** null: none. */
+  readonly actions: ActionRule | null;
 }
 
 /** What the policy applies to a program: the first rule that matches. */
@@ -106,6 +109,7 @@ export function ruleFor({ root }: Program, { select, defaults }: Policy): Chosen
     window: rule?.agent?.window ?? null,
     most: rule?.agent?.most ?? Number.POSITIVE_INFINITY,
     triggers: watch === "never" ? [] : triggers,
+    actions: rule?.actions ?? null,
   };
 }
 

@@ -13,9 +13,9 @@ import { reasonOf } from "../../model/errors/reason.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import { attachAndRecord, CpuBudget, OutsideRecording } from "../../record/index.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
+import { rssOf } from "../captures/triggers.js";
 import type { KeptRecordings } from "../kept/kept_recordings.js";
 import type { Chosen, Program } from "../policy/programs.js";
-import { rssOf } from "../captures/triggers.js";
 import type { WatchEvent } from "./watch_event.js";
 
 /** How long a program may take to run Python code. */

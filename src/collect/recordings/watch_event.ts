@@ -1,5 +1,6 @@
 /** What a collector reports while it runs, for a log that people read. */
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import type { ActionEvent } from "../actions/actions.js";
 import type { CaptureEvent } from "../captures/captures.js";
 import type { Program } from "../policy/programs.js";
 
@@ -16,6 +17,9 @@ export type WatchEvent =
       readonly isFinal: boolean;
     }
   | CaptureEvent
+  | ActionEvent
+  /** The log of actions cannot be written. */
+  | { readonly kind: "log-failed"; readonly why: string }
   /** The policy was read again; `why`: the new one is invalid, and the old one remains in force. */
   | { readonly kind: "policy"; readonly why: string }
   /** The policy names another server now; it is used after a restart. */

@@ -67,6 +67,16 @@ const KERNEL_THREAD_FLAG = 0x00200000;
 /** USER_HZ is 100 on every architecture that Linux supports today. */
 const MS_PER_TICK = 10;
 
+/**
+ * Whether the process has a handler for a signal of this number (SigCgt of /proc/PID/status); without one, most signals
+ * end it. False if it has ended.
+ */
+export function catchesSignal(pid: Pid, number: number): boolean {
+  const [, mask] =
+    /^SigCgt:\s*([0-9a-f]{1,32})$/m.exec(readText(`/proc/${pid}/status`) ?? "") ?? [];
+  return mask !== undefined && ((BigInt(`0x${mask}`) >> BigInt(number - 1)) & 1n) === 1n;
+}
+
 export function readStatus(pid: Pid): ProcessStatus | null {
   const text = readText(`/proc/${pid}/status`);
   return text === null || text === "" ? null : parseStatus(text);

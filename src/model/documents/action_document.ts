@@ -1,22 +1,18 @@
 /** What `tidemark watch` does for a program that is short of memory: its action log, and the server's list of actions. */
 import type { Bytes, Pid, TimeMs } from "../base/units.js";
 
-/** In the program itself; nothing is lost. */
-export const GENTLE_ACTIONS = [
+/** The first four are done in the program itself, which loses nothing; the others end a process or leave the work to others. */
+export const ACTIONS = [
   "on_pressure",
   "gc_collect",
   "malloc_trim",
   "empty_cache",
-] as const;
-/** What the program was doing may be lost, or is left to others. */
-export const DRASTIC_ACTIONS = [
   "recycle_worker",
   "restart",
   "evict",
   "command",
   "webhook",
 ] as const;
-export const ACTIONS = [...GENTLE_ACTIONS, ...DRASTIC_ACTIONS] as const;
 export type ActionName = (typeof ACTIONS)[number];
 
 /**
@@ -38,6 +34,8 @@ export interface ActionJson {
   /** Of the program's first process. */
   pid: Pid;
   action: ActionName;
+  /** As the policy writes it: the action's name, or the command or address. */
+  what: string;
   state: ActionState;
   /** The condition that held, with its figures. */
   reason: string;

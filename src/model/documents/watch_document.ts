@@ -29,6 +29,8 @@ export interface WatchRowJson {
   turn?: string;
   /** What is captured when, one sentence for each trigger. */
   triggers?: string[];
+  /** What is done when its memory is short; "": nothing. */
+  actions?: string;
 }
 
 /** `tidemark.watch/1` */

@@ -22,6 +22,10 @@ export function limitText({ count, perMs }: Limit): string {
 }
 
 /** Whether one more at `nowMs` keeps the limit. `times`: of all others; those in the future count, too. */
-export function isWithin({ count, perMs }: Limit, times: readonly TimeMs[], nowMs: TimeMs): boolean {
+export function isWithin(
+  { count, perMs }: Limit,
+  times: readonly TimeMs[],
+  nowMs: TimeMs,
+): boolean {
   return times.filter((timeMs) => timeMs > nowMs - perMs).length < count;
 }

@@ -1,4 +1,5 @@
 /** The JSON answers of a server's API, by the names that its routes use. Their schemas are made from these types. */
+import type { ActionsJson } from "../documents/action_document.js";
 import type { AlertJson, AlertsJson } from "../documents/alert_document.js";
 import type { FleetDiagnosesJson } from "../documents/fleet_diagnosis_document.js";
 import type {
@@ -10,6 +11,7 @@ import type {
   ServiceJson,
   ServicesJson,
 } from "../documents/fleet_document.js";
+import type { LeaseAnswer } from "./actions.js";
 import type { FramesAnswer } from "./frames.js";
 import type { ProfileAnswer, SeriesAnswer } from "./services.js";
 
@@ -25,6 +27,8 @@ export interface ApiAnswers {
   diagnoses: FleetDiagnosesJson;
   alerts: AlertsJson;
   alert: AlertJson;
+  actions: ActionsJson;
+  lease: LeaseAnswer;
   instance: InstanceAnswer;
   frames: FramesAnswer;
   health: HealthAnswer;

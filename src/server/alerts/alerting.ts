@@ -19,6 +19,7 @@ import type {
   AlertsJson,
 } from "../../model/documents/alert_document.js";
 import { reasonOf } from "../../model/errors/reason.js";
+import { postJson, ReceiverRefusal } from "../../recording/sender/post_json.js";
 import type { Store } from "../../store/index.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
 import { AlertBook, MOST_ALERTS } from "./alert_book.js";
@@ -26,7 +27,6 @@ import { readAlerts, writeAlerts } from "./alert_file.js";
 import { type Finding, findingsOf, unheard } from "./findings.js";
 import { LevelLines } from "./level_lines.js";
 import { type Moment, notificationsFor, type Sent } from "./notifications.js";
-import { postJson, ReceiverRefusal } from "../../recording/sender/post_json.js";
 import type { Receiver } from "./receivers.js";
 import { type AlertRule, USUAL_RULES } from "./rules.js";
 

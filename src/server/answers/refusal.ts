@@ -2,7 +2,7 @@ import type { Context } from "hono";
 
 export const JSON_TYPE = "application/json; charset=UTF-8";
 
-export type RefusalStatus = 400 | 401 | 403 | 404 | 413 | 415 | 500 | 503;
+export type RefusalStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 500 | 503;
 
 export function refusal(context: Context, status: RefusalStatus, error: string): Response {
   return context.body(refusalText(error, CONNECT_CODES[status]), status, {
@@ -21,6 +21,7 @@ const CONNECT_CODES: Readonly<Record<RefusalStatus, string>> = {
   401: "unauthenticated",
   403: "permission_denied",
   404: "not_found",
+  409: "failed_precondition",
   413: "resource_exhausted",
   415: "invalid_argument",
   500: "internal",

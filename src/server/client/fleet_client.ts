@@ -1,4 +1,5 @@
 /** The client of a server: `tidemark fleet`. */
+import type { ActionsJson } from "../../model/documents/action_document.js";
 import type { AlertsJson } from "../../model/documents/alert_document.js";
 import type { FleetDiagnosesJson } from "../../model/documents/fleet_diagnosis_document.js";
 import type {
@@ -12,6 +13,7 @@ import type {
 import { nothingThere, oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
+import { ACTIONS_PATH } from "../../model/wire/actions.js";
 import {
   ALERTS_PATH,
   DIAGNOSES_PATH,
@@ -70,6 +72,11 @@ export class FleetClient {
   /** Throws TidemarkError. */
   alerts(): Promise<AlertsJson> {
     return this.#get<AlertsJson>(ALERTS_PATH, null, {});
+  }
+
+  /** `service`: only of this one. Throws TidemarkError. */
+  actions(service: string | undefined): Promise<ActionsJson> {
+    return this.#get<ActionsJson>(ACTIONS_PATH, null, service === undefined ? {} : { service });
   }
 
   /** Throws TidemarkError. */

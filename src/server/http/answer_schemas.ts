@@ -34,6 +34,12 @@ export const ANSWER_SCHEMAS = {
     alert: {
       $ref: "#/components/schemas/AlertJson",
     },
+    actions: {
+      $ref: "#/components/schemas/ActionsJson",
+    },
+    lease: {
+      $ref: "#/components/schemas/LeaseAnswer",
+    },
     instance: {
       $ref: "#/components/schemas/InstanceAnswer",
     },
@@ -1616,6 +1622,175 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["atMs", "by", "note"],
+    },
+    ActionsJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.actions/1",
+        },
+        actions: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/ActionJson",
+          },
+          description: "Newest first.",
+        },
+        limits: {
+          type: "object",
+          properties: {
+            service: {
+              type: "string",
+            },
+            fleet: {
+              type: "string",
+            },
+          },
+          required: ["service", "fleet"],
+          description: "What the server allows in an hour.",
+        },
+      },
+      required: ["schema", "actions", "limits"],
+      description: "`tidemark.actions/1`",
+    },
+    ActionJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.action/1",
+        },
+        id: {
+          type: "string",
+        },
+        timeMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        service: {
+          type: "string",
+        },
+        version: {
+          type: "string",
+          description: '"": unknown.',
+        },
+        host: {
+          type: "string",
+        },
+        pid: {
+          $ref: "#/components/schemas/Pid",
+          description: "Of the program's first process.",
+        },
+        action: {
+          $ref: "#/components/schemas/ActionName",
+        },
+        what: {
+          type: "string",
+          description: "As the policy writes it: the action's name, or the command or address.",
+        },
+        state: {
+          $ref: "#/components/schemas/ActionState",
+        },
+        reason: {
+          type: "string",
+          description: "The condition that held, with its figures.",
+        },
+        why: {
+          type: "string",
+          description: 'Why it was refused or failed; otherwise "".',
+        },
+        outcome: {
+          type: "string",
+          description: 'What was done, as reported; "" before.',
+        },
+        evidence: {
+          type: "string",
+          description: 'Folder on the host with what was captured before; "": nothing was.',
+        },
+        beforeBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description:
+            "RSS of the program, or of its service on this host for a restart: just before, once the effect was there, an hour later.",
+        },
+        afterBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        hourLaterBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        helped: {
+          type: "boolean",
+          description:
+            "Whether memory fell enough for the action to be repeated; absent until it is measured.",
+        },
+      },
+      required: [
+        "schema",
+        "id",
+        "timeMs",
+        "service",
+        "version",
+        "host",
+        "pid",
+        "action",
+        "what",
+        "state",
+        "reason",
+        "why",
+        "outcome",
+        "evidence",
+      ],
+      description:
+        "A line of `actions.jsonl`: `tidemark.action/1`. Of several lines with the same id, the last one counts.",
+    },
+    ActionName: {
+      type: "string",
+      enum: [
+        "on_pressure",
+        "gc_collect",
+        "malloc_trim",
+        "empty_cache",
+        "recycle_worker",
+        "restart",
+        "evict",
+        "command",
+        "webhook",
+      ],
+    },
+    ActionState: {
+      type: "string",
+      enum: ["refused", "would-act", "running", "done", "failed"],
+    },
+    LeaseAnswer: {
+      anyOf: [
+        {
+          type: "object",
+          properties: {
+            granted: {
+              type: "boolean",
+              const: true,
+            },
+            untilMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["granted", "untilMs"],
+        },
+        {
+          type: "object",
+          properties: {
+            granted: {
+              type: "boolean",
+              const: false,
+            },
+            why: {
+              type: "string",
+            },
+          },
+          required: ["granted", "why"],
+        },
+      ],
+      description: "Answer of `POST /api/v1/leases`.",
     },
     InstanceAnswer: {
       type: "object",

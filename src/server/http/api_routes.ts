@@ -2,6 +2,8 @@
  * Every route of the server except its pages, with parameters and answers. Requests are checked by these declarations,
  * and the OpenAPI document (openapi.ts) is made from them.
  */
+
+import { ACTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
 import type { ApiAnswers } from "../../model/wire/api_answers.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
 import {
@@ -205,6 +207,33 @@ export const SILENCE = route({
   summary:
     "Silences an alert for `forMs` (0 ends the silence; at most 30 days): `{forMs, by, note}`. Receivers are not notified, also if it is resolved and fires again.",
 });
+export const ACTIONS = route({
+  ...query,
+  path: ACTIONS_PATH,
+  summary: "What collectors did for services that were short of memory, the newest first.",
+  parameters: { service: text("Only of this service.") },
+  answer: { json: "actions" },
+});
+const acting = {
+  method: "post",
+  group: "sending",
+  scope: "act",
+  parameters: {},
+  body: ["application/json"],
+} as const;
+export const LEASES = route({
+  ...acting,
+  path: LEASES_PATH,
+  summary:
+    "A collector asks whether it may act: `tidemark.action/1`. Granted if no other action runs in the service and the limits are kept.",
+  answer: { json: "lease" },
+});
+export const REPORT = route({
+  ...acting,
+  path: ACTIONS_PATH,
+  summary: "A collector reports an action that was granted, or one that it did not carry out.",
+  answer: { type: "application/json" },
+});
 export const DIAGNOSES = route({
   ...query,
   path: DIAGNOSES_PATH,
@@ -282,6 +311,9 @@ export const API_ROUTES: readonly ApiRoute[] = [
   ALERTS,
   ACKNOWLEDGE,
   SILENCE,
+  ACTIONS,
+  LEASES,
+  REPORT,
   INSTANCE,
   INSTANCE_REPORT,
   {

@@ -3,8 +3,11 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
+import { ACTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
+import type { ActionBook } from "../actions/action_book.js";
+import type { ActionLimits } from "../actions/action_limits.js";
 import type { Alerting } from "../alerts/alerting.js";
 import { refusal } from "../answers/refusal.js";
 import { addGrafana } from "../grafana/routes.js";
@@ -14,9 +17,11 @@ import { fleetMetrics } from "../metrics/fleet_metrics.js";
 import { RequestCounts, serverMetrics } from "../metrics/server_metrics.js";
 import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
+import { type ActionAudit, addActions } from "./actions.js";
 import { type AuditLine, addAlerts } from "./alerts.js";
 import { FRAMES } from "./api_routes.js";
 import type { Changes } from "./changes.js";
+import { ownPagesOnly } from "./own_pages.js";
 import { addPages } from "./pages.js";
 import { valuesIn } from "./parameters.js";
 import { addQueries, type QueryParts } from "./queries.js";
@@ -27,14 +32,16 @@ export interface AppParts extends QueryParts {
   readonly senders: SenderStreams;
   readonly tokens: Tokens;
   readonly alerting: Alerting;
+  readonly actions: ActionBook;
+  readonly actionLimits: () => ActionLimits;
   readonly changes: Changes;
   /** Host names that a request may use; null if any is allowed. */
   readonly hosts: ReadonlySet<string> | null;
   /** The folder of the pages. */
   readonly pages: string;
   readonly log: (line: RequestLine) => void;
-  /** What a person changed. */
-  readonly audit: (line: AuditLine) => void;
+  /** What a person changed, and what a collector was allowed and did. */
+  readonly audit: (line: AuditLine | ActionAudit) => void;
   readonly fail: (error: unknown) => void;
 }
 
@@ -107,7 +114,16 @@ export function buildApp(parts: AppParts): Hono {
   });
   app.use("/api/v1/*", read);
   addQueries(app, parts);
-  addAlerts(app, parts.alerting, needs("admin", parts.tokens), parts.audit);
+  const own = ownPagesOnly(() => parts.alerting.externalUrl);
+  addAlerts(app, parts.alerting, needs("admin", parts.tokens), own, parts.audit);
+  addActions(app, {
+    book: parts.actions,
+    limits: parts.actionLimits,
+    allowed: needs("act", parts.tokens),
+    own,
+    audit: parts.audit,
+    changed: () => parts.changes.changed(),
+  });
   app.get(EVENTS_PATH, (context) => parts.changes.stream(context));
   app.all("/api/*", (context) => refusal(context, 404, "there is no such route"));
   addPages(app, parts.pages);
@@ -137,9 +153,17 @@ function addIngest(app: Hono, { ingest, tokens }: AppParts): void {
   });
 }
 
+/** Whether a route below /api/v1 has a scope of its own in place of read. */
+function isCollectors({ req }: Context): boolean {
+  const { path, method } = req;
+  return (
+    path === FRAMES_PATH || path === LEASES_PATH || (path === ACTIONS_PATH && method === "POST")
+  );
+}
+
 function needs(scope: Scope, tokens: Tokens) {
   return async (context: Context, next: () => Promise<void>) => {
-    if (context.req.path === FRAMES_PATH && scope !== "ingest") {
+    if (scope === "read" && isCollectors(context)) {
       return next();
     }
     if (!tokens.allow(scope, context.req.header("authorization"))) {

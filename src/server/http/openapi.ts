@@ -29,7 +29,7 @@ export function openApiDocument(): object {
           type: "http",
           scheme: "bearer",
           description:
-            "Needed if the server was started with a token file. Scopes: ingest, read, admin.",
+            "Needed if the server was started with a token file. Scopes: ingest, read, act, admin.",
         },
       },
     },

@@ -24,7 +24,14 @@ export function addPages(app: Hono, folder: string): void {
       );
     }
   }
-  for (const address of ["/", "/service", "/verdicts", "/alerts", "/instance/:stream"]) {
+  for (const address of [
+    "/",
+    "/service",
+    "/verdicts",
+    "/alerts",
+    "/actions",
+    "/instance/:stream",
+  ]) {
     app.get(address, (context) =>
       page === null
         ? context.text(

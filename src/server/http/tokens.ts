@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { badUsage, fileNotFound, fileUnusable } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 
-export const SCOPES = ["ingest", "read", "admin"] as const;
+export const SCOPES = ["ingest", "read", "act", "admin"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 const SHORTEST_TOKEN = 16;

@@ -3,6 +3,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Route, Switch, useSearch } from "wouter";
 import { useTheme } from "../theme/theme.js";
+import { ActionsPage } from "./ActionsPage.js";
 import { AlertsPage } from "./AlertsPage.js";
 import { TokenNeeded } from "./frame/api.js";
 import { NowContext, useLiveNow } from "./frame/live.js";
@@ -50,6 +51,9 @@ function Pages() {
         </Route>
         <Route path="/alerts">
           <AlertsPage {...shared} />
+        </Route>
+        <Route path="/actions">
+          <ActionsPage {...shared} />
         </Route>
         <Route path="/instance/:stream">
           {({ stream }) => <InstancePage key={stream} stream={stream} {...shared} />}

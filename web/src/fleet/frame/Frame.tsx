@@ -52,6 +52,7 @@ const PAGES = [
   ["Services", "/"],
   ["Verdicts", "/verdicts"],
   ["Alerts", "/alerts"],
+  ["Actions", "/actions"],
 ] as const;
 
 /** The pages that the path does not begin with; they keep the chosen time. */

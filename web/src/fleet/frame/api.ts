@@ -1,5 +1,6 @@
 /** Requests to the server of these pages. */
 
+import type { ActionsJson } from "../../../../src/model/documents/action_document.js";
 import type { AlertJson, AlertsJson } from "../../../../src/model/documents/alert_document.js";
 import { decodeColumns } from "../../../../src/model/documents/columns.js";
 import type { FleetDiagnosesJson } from "../../../../src/model/documents/fleet_diagnosis_document.js";
@@ -14,6 +15,7 @@ import type {
 } from "../../../../src/model/documents/fleet_document.js";
 import type { ReportDocument } from "../../../../src/model/documents/report_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../../src/model/profile/profile.js";
+import { ACTIONS_PATH } from "../../../../src/model/wire/actions.js";
 import {
   ACKNOWLEDGE_PATH,
   ALERTS_PATH,
@@ -126,6 +128,10 @@ export function askVerdicts(range: TimeRange): Promise<FleetVerdictsJson> {
 
 export function askAlerts(): Promise<AlertsJson> {
   return askJson(ALERTS_PATH, {});
+}
+
+export function askActions(): Promise<ActionsJson> {
+  return askJson(ACTIONS_PATH, {});
 }
 
 /** `undo`: takes the acknowledgement back. */

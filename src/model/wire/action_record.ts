@@ -1,0 +1,29 @@
+/** The form of an action as it is stored and sent, with limits on its texts. */
+import { z } from "zod";
+import { ACTION_STATES, ACTIONS } from "../documents/action_document.js";
+
+const bytes = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+const text = z.string().max(4_000);
+const timeMs = z
+  .number()
+  .int()
+  .min(0)
+  .max(Date.UTC(2200, 0, 1));
+
+export const ACTION_RECORD = z.strictObject({
+  schema: z.literal("tidemark.action/1"),
+  id: z.uuid(),
+  timeMs,
+  ...{ service: z.string().min(1).max(1_024), version: text, host: text },
+  pid: z
+    .number()
+    .int()
+    .min(0)
+    .max(2 ** 31),
+  ...{ action: z.enum(ACTIONS), what: text, state: z.enum(ACTION_STATES) },
+  ...{ reason: text, why: text, outcome: text, evidence: text },
+  beforeBytes: bytes.optional(),
+  afterBytes: bytes.optional(),
+  hourLaterBytes: bytes.optional(),
+  helped: z.boolean().optional(),
+});
