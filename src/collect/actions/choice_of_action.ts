@@ -47,7 +47,7 @@ export function chooseAction(
   if (action === null) {
     return {
       action,
-      forbidden: "no allowed action is left that has not been tried without success",
+      forbidden: "every allowed action has been tried already",
     };
   }
   // Dry runs count, so that a dry run shows what would be done as often as it would be.

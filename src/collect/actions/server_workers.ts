@@ -49,9 +49,7 @@ export function serverOf(command: readonly string[]): ServerName | null {
 }
 
 /** The master and its workers; null: no server that is known here, or it has no workers. @internal */
-export function serverIn(
-  processes: readonly ServerProcess[],
-): {
+export function serverIn(processes: readonly ServerProcess[]): {
   readonly name: ServerName;
   readonly master: ServerProcess;
   readonly workers: readonly ServerProcess[];
