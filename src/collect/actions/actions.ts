@@ -21,6 +21,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { descendantsOf } from "../../linux/index.js";
+import { formatDuration } from "../../model/base/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { ActionJson, ActionName } from "../../model/documents/action_document.js";
 import type { Capture } from "../../model/documents/artifact_document.js";
@@ -59,8 +60,7 @@ export interface ActionEvent {
 }
 
 /** Pages that are given back are no longer resident at once; a new worker needs time to load. */
-const SETTLE_MS: Millis = 10_000;
-const STARTED_MS: Millis = 60_000;
+const SETTLE_MS: Millis = 5_000;
 const HOUR: Millis = 3_600_000;
 /** A program that was refused is not considered again within this time. */
 const REST_MS: Millis = 60_000;
@@ -189,7 +189,8 @@ export class Actions {
         until: this.#stop.signal,
       });
       record = { ...record, outcome };
-      record = { ...record, ...(await this.#effect(program, action, record, before)) };
+      const effect = await this.#effect(program, action, { record, before, graceMs: rule.graceMs });
+      record = { ...record, ...effect };
       this.#put(program, record);
       if (record.state === "done") {
         this.#later.set(record.id, { program, action: record });
@@ -210,14 +211,22 @@ export class Actions {
   async #effect(
     program: Program,
     action: AllowedAction,
-    { beforeBytes = 0, outcome }: ActionJson,
-    before: ReadonlySet<string>,
+    {
+      record: { beforeBytes = 0, outcome },
+      before,
+      graceMs,
+    }: {
+      readonly record: ActionJson;
+      /** Keys of the programs that ran before. */
+      readonly before: ReadonlySet<string>;
+      readonly graceMs: Millis;
+    },
   ): Promise<Partial<ActionJson>> {
     const { signal } = this.#stop;
-    if (action.name === "restart" || action.name === "evict") {
+    if (action.name === "restart") {
       const started = () => this.#startedSince(program, before);
-      if (!(await comesTrue(() => started() !== undefined, STARTED_MS, signal))) {
-        const why = `${outcome}, and nothing has started it again on this host within a minute`;
+      if (!(await comesTrue(() => started() !== undefined, graceMs, signal))) {
+        const why = `${outcome}, and nothing has started it again on this host within ${formatDuration(graceMs)}`;
         return { state: "failed", why, helped: false };
       }
     }
@@ -236,7 +245,7 @@ export class Actions {
 
   /** Of its processes now; of a program that another one takes the place of, of its service here. */
   #bytesOf({ root }: Program, action: AllowedAction): Bytes {
-    if (action.name !== "restart" && action.name !== "evict") {
+    if (action.name !== "restart") {
       return descendantsOf(root.pid).reduce((sum, pid) => sum + rssOfProcess(pid), 0);
     }
     return this.#parts

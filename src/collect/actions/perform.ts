@@ -61,8 +61,6 @@ export async function perform(performance: Performance): Promise<string> {
       return await recycleWorker(program.processes, graceMs, until);
     case "restart":
       return await endProcess(program.root, graceMs, until);
-    case "evict":
-      throw new ActionFailed("not in Kubernetes", true);
     case "command":
       return await runCommand(action.command, performance);
     case "webhook":

@@ -70,7 +70,7 @@ export interface ActionRule {
   readonly allow: readonly AllowedAction[];
   readonly limit: Limit;
   readonly serviceLimit: Limit;
-  /** How long a program may take to end. */
+  /** How long a program may take to end, and to be started again. */
   readonly graceMs: Millis;
 }
 

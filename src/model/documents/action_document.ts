@@ -9,7 +9,6 @@ export const ACTIONS = [
   "empty_cache",
   "recycle_worker",
   "restart",
-  "evict",
   "command",
   "webhook",
 ] as const;

@@ -1752,7 +1752,6 @@ export const ANSWER_SCHEMAS = {
         "empty_cache",
         "recycle_worker",
         "restart",
-        "evict",
         "command",
         "webhook",
       ],
