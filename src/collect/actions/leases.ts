@@ -40,7 +40,7 @@ export class Leases {
       : `the server cannot be asked: ${oneLine(String(answer.error ?? `status ${status}`))}`;
   }
 
-  /** Sent by {@link next}, again and again until the server answers. */
+  /** Sent by {@link next} until the server answers. */
   report(action: ActionJson): void {
     this.#unsent.delete(action.id);
     this.#unsent.set(action.id, action);
