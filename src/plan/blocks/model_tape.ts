@@ -24,6 +24,7 @@ export interface StageChoice {
 }
 
 const INDEX_BYTES = 8;
+const WHOLE: StageChoice = { index: 0, count: 1 };
 
 export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoice): LayerBuilder {
   const build = new LayerBuilder(rules);
@@ -31,25 +32,56 @@ export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoi
   const towers = model.towers;
   for (const [index, tower] of towers.entries()) {
     const last = index === towers.length - 1;
-    const positions = tower.positions === "sequence" ? rules.sequence : tower.positions;
+    const positions = positionsOf(tower, rules);
     const output = towerTape(build, tower, {
       model,
       positions,
-      other: tower.layers.some(({ layer }) => layer.kind === "transformer" && layer.cross !== null)
-        ? other
-        : null,
+      other: readsEncoder(tower) ? other : null,
       stage,
       prompt: promptOf(build, tower),
     });
     other = { output, positions };
     if (last && stage.index === stage.count - 1) {
       build.tape.beginUnit("head", [output], false);
-      const rows = rules.training ? rules.batch * positions : rules.batch;
+      const rows = rules.headRows === "all" ? rules.batch * positions : rules.batch;
       headAndLoss(build, output, model.head, { hidden: tower.hidden, rows });
     }
   }
   build.tape.endUnit();
   return build;
+}
+
+/** The first token that a decoder writes, which reads what the encoder made of its text or speech. */
+export function firstTokenTape(model: ModelShape, rules: BlockRules): LayerBuilder {
+  const build = new LayerBuilder(rules);
+  const [source, tower] = model.towers.slice(-2) as [TowerShape, TowerShape];
+  const read = positionsOf(source, rules);
+  build.tape.beginUnit("encoded", [], false);
+  const encoded = build.tape.input(rules.batch * read * source.hidden, rules.computeBytes);
+  encoded.storage.held = true;
+  const output = towerTape(build, tower, {
+    model,
+    positions: positionsOf(tower, rules),
+    other: { output: encoded, positions: read },
+    stage: WHOLE,
+    prompt: null,
+  });
+  build.tape.beginUnit("head", [output], false);
+  headAndLoss(build, output, model.head, { hidden: tower.hidden, rows: rules.batch });
+  build.tape.endUnit();
+  return build;
+}
+
+/** Generation begins a decoder that reads an encoder with one token. */
+function positionsOf(tower: TowerShape, { training, sequence }: BlockRules): number {
+  if (tower.positions !== "sequence") {
+    return tower.positions;
+  }
+  return !training && readsEncoder(tower) ? 1 : sequence;
+}
+
+export function readsEncoder({ layers }: TowerShape): boolean {
+  return layers.some(({ layer }) => layer.kind === "transformer" && layer.cross !== null);
 }
 
 interface TowerPlace {
@@ -86,8 +118,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   }
   x = build.scatter(x);
   let prompt = promptRows(build, tower, place);
-  if (!rules.training) {
-    // Variables of the model's forward pass hold both until it ends; autograd keeps what it needs of them by itself.
+  if (rules.holdsInputs) {
     x.storage.held = true;
     holdMasks(build, tower, positions);
   }

@@ -49,6 +49,10 @@ export interface BlockRules {
   readonly cachesKeys: boolean;
   /** Keys and values are repeated for each head of their group even without a mask (libraries that call repeat_kv). */
   readonly repeatsGroups: boolean;
+  /** Rows of a prefill that get logits: the last one of each sequence, or all. */
+  readonly headRows: "last" | "all";
+  /** Variables of the model's forward pass hold the embeddings and the masks until it ends. */
+  readonly holdsInputs: boolean;
   readonly loss: LossImplementation;
   readonly compiled: boolean;
   /** The loss is part of what is compiled; layers that are compiled one by one leave it out (FSDP). */

@@ -4,6 +4,7 @@ import type { AttentionImplementation, LossImplementation } from "../blocks/rule
 import type { Gpu } from "../device/gpus.js";
 import type { DType, ModelShape } from "../shape/model_shape.js";
 import type { Checkpointing } from "../tape/simulate.js";
+import type { CacheType } from "./cache_types.js";
 import type { OptimizerName } from "./optimizers.js";
 
 export type Method = "full" | "lora" | "qlora";
@@ -86,7 +87,11 @@ export interface ServeOptions {
   readonly concurrency: number;
   readonly quantize: Quantization | null;
   readonly dtype: ComputeDType;
-  readonly kvDType: "auto" | "fp8" | "int8" | "fp16" | "bf16" | "fp32";
+  readonly kvDType: CacheType;
+  /** Of values, where it differs from that of keys (llama.cpp). */
+  readonly valueDType?: CacheType;
+  /** Layers that llama.cpp puts on the device, the output counted as one more; absent: all. */
+  readonly gpuLayers?: number;
   /** Share of the device that the engine takes. */
   readonly utilization: number;
   /** Tokens of one forward pass (chunked prefill). */

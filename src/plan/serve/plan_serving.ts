@@ -7,12 +7,12 @@
  * | vllm | all that is left of `gpu_memory_utilization` x device after weights, the profiled peak of one forward pass and CUDA graphs, in blocks of 16 tokens |
  * | sglang | all that is left of `mem_fraction_static` x device after weights; activations and graphs lie outside |
  * | tgi | 95 % of what weights and a prefill leave |
- * | llama.cpp | the whole context at start (`-c`), plus a compute buffer for `-ub` 512 tokens |
+ * | llama.cpp | the whole context of each sequence at start (`-c`), plus a compute buffer for `-ub` 512 tokens in fp32, with their logits |
  */
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
-import { modelTape } from "../blocks/model_tape.js";
+import { firstTokenTape, modelTape, readsEncoder } from "../blocks/model_tape.js";
 import type { BlockRules } from "../blocks/rules.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
 import {
@@ -24,12 +24,21 @@ import {
   type ServeOptions,
 } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
+import { NO_HEAD } from "../shape/parts.js";
 import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
 import { AllocationTrace } from "../tape/trace.js";
 import { masksOf } from "../train/block_rules.js";
 import { gapsOfPrefill } from "../train/replay.js";
-import { bytesOfNextToken, bytesOfSequence, cacheShape } from "./attention_cache.js";
+import {
+  bytesOfNextToken,
+  bytesOfSequence,
+  type CacheShape,
+  cacheFormat,
+  cacheShape,
+  MICRO_BATCH,
+} from "./attention_cache.js";
+import { placedWeights } from "./llama_cpp.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
   transformers: 1,
@@ -41,14 +50,16 @@ const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
 /** Sequences that the engines profile at once, and bytes of a sampled logit: fp32, probabilities, sorted copies. */
 const PROFILED_SEQUENCES = 256;
 const SAMPLED_LOGIT_BYTES = 16;
-/** Tokens of a compute batch of llama.cpp. */
-const MICRO_BATCH = 512;
 const UNKNOWN_FACTOR = 2.5;
 
 export interface ServingPlan {
   readonly tape: Tape;
   readonly parts: PlanPartJson[];
   readonly kvBytesPerToken: Bytes;
+  /** Of the cache, at any length. */
+  readonly bytesPerSequence: Bytes;
+  /** Weights that stay in host memory. */
+  readonly hostBytes: Bytes;
   /** Of an engine that gives its cache all that is left: what that holds. null for others, whose cache grows. */
   readonly room: CacheRoom | null;
   readonly parameters: number;
@@ -62,9 +73,57 @@ export interface CacheRoom {
 }
 
 export function planServing(model: ModelShape, options: ServeOptions): ServingPlan {
-  const { tape } = modelTape(model, servingRules(model, options), { index: 0, count: 1 });
+  const rules = servingRules(model, options);
+  const { tape } = modelTape(model, rules, { index: 0, count: 1 });
+  const pass = passOf(model, options, { rules, tape });
+  const stages = options.pipeline;
+  const factor = model.known ? 1 : UNKNOWN_FACTOR;
+  const isLlamaCpp = options.engine === "llama.cpp";
+  const placed = isLlamaCpp ? placedWeights(model, options, weightsTape(model, options)) : null;
+  const weights =
+    (placed?.device ??
+      fileBytes(model, options) ??
+      tape.parameters.reduce((sum, each) => sum + each.bytes, 0)) / stages;
+  const forward = pass.bytes + samplerBytes(model, options);
+  const parts = [
+    part("weights", weights, 0.006 * factor, {
+      formula: `${weightsFormula(model, options, tape)}${placed === null ? "" : `; ${placed.formula}`}`,
+      source: "the configuration's shapes; each matrix counted",
+    }),
+    part("temporaries", forward, 0.35 * factor, {
+      formula: `${pass.formula}${samplerBytes(model, options) > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      source: isLlamaCpp
+        ? "lifetimes of all tensors of a batch; llama.cpp's compute buffer"
+        : "lifetimes of all tensors of a prefill",
+    }),
+  ];
+  if (options.cudaGraphs && options.engine !== "transformers" && !isLlamaCpp) {
+    parts.push(
+      part("cuda graphs", graphBytes(model), 0.8, {
+        formula: "memory pools of the captured batch sizes: 180 MiB + 10 MiB per layer",
+        source: "vLLM's log: 0.5 to 1.3 GiB for 8 to 70e9 parameters",
+      }),
+    );
+  }
+  const replayed =
+    options.engine === "transformers"
+      ? replayedGaps(tape, pass.trace, options, pass.peakBytes)
+      : null;
+  const hostBytes = placed?.host ?? 0;
+  return { ...withCache(model, options, { parts, tape, replayed }), hostBytes };
+}
+
+interface Pass {
+  /** Beside weights and the cache. */
+  readonly bytes: Bytes;
+  readonly formula: string;
+  readonly trace: AllocationTrace;
+  readonly peakBytes: Bytes;
+}
+
+function simulated(tape: Tape): { trace: AllocationTrace; peakBytes: Bytes } {
   const trace = new AllocationTrace();
-  const simulation = simulateStep(
+  const { peak } = simulateStep(
     tape,
     {
       checkpointing: "none",
@@ -77,37 +136,84 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
     },
     trace,
   );
-  // Keys and values are a part of their own; those of layers with a window stay whole until the first token.
-  const peak = simulation.peak.bytes - tape.cachedBytes + outsideWindows(model, options);
-  const stages = options.pipeline;
-  const factor = model.known ? 1 : UNKNOWN_FACTOR;
-  const weights =
-    (fileBytes(model, options) ?? tape.parameters.reduce((sum, each) => sum + each.bytes, 0)) /
-    stages;
-  const forward = peak + samplerBytes(model, options);
-  const parts = [
-    part("weights", weights, 0.006 * factor, {
-      formula: weightsFormula(model, options, tape),
-      source: "the configuration's shapes; each matrix counted",
-    }),
-    part("temporaries", forward, 0.35 * factor, {
-      formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens${samplerBytes(model, options) > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
-      source: "lifetimes of all tensors of a prefill",
-    }),
-  ];
-  if (options.cudaGraphs && options.engine !== "transformers" && options.engine !== "llama.cpp") {
-    parts.push(
-      part("cuda graphs", graphBytes(model), 0.8, {
-        formula: "memory pools of the captured batch sizes: 180 MiB + 10 MiB per layer",
-        source: "vLLM's log: 0.5 to 1.3 GiB for 8 to 70e9 parameters",
-      }),
-    );
+  return { trace, peakBytes: peak.bytes };
+}
+
+function passOf(
+  model: ModelShape,
+  options: ServeOptions,
+  { rules, tape }: { rules: BlockRules; tape: Tape },
+): Pass {
+  const tower = model.towers.at(-1);
+  if (tower !== undefined && readsEncoder(tower) && model.towers.length > 1) {
+    return encodedPass(model, options, rules);
   }
-  const replayed =
+  const { trace, peakBytes } = simulated(tape);
+  return {
+    // Keys and values are a part of their own; those of layers with a window stay whole until the first token.
+    bytes: Math.max(
+      peakBytes - tape.cachedBytes + outsideWindows(model, options),
+      scoreBytes(model, options),
+    ),
+    formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens`,
+    trace,
+    peakBytes,
+  };
+}
+
+/** The encoder runs before anything is cached, then the decoder token by token. */
+function encodedPass(model: ModelShape, options: ServeOptions, rules: BlockRules): Pass {
+  const encoder: ModelShape = { ...model, towers: model.towers.slice(0, -1), head: NO_HEAD };
+  const encoding = simulated(modelTape(encoder, rules, { index: 0, count: 1 }).tape);
+  const { tape } = firstTokenTape(model, rules);
+  const decoding = simulated(tape);
+  const cache = cacheShape(model, cacheFormat(options));
+  // Of engines that allocate the cache at start, it exists beside the encoder's results.
+  const later =
     options.engine === "transformers"
-      ? replayedGaps(tape, trace, options, simulation.peak.bytes)
-      : null;
-  return withCache(model, options, { parts, tape, replayed });
+      ? options.concurrency * bytesOfSequence(cache, options.context)
+      : 0;
+  const first = decoding.peakBytes - tape.cachedBytes;
+  const isEncoder = encoding.peakBytes - later > first;
+  const read = model.towers.at(-2)?.positions;
+  const tokens = read === "sequence" ? tokensOfPass(options) : (read ?? 0) * rules.batch;
+  return {
+    bytes: Math.max(encoding.peakBytes - later, first),
+    formula: isEncoder
+      ? `intermediate results of the encoder over ${tokens} positions${later > 0 ? ", less the cache, which is made after them" : ""}`
+      : `the encoder's result of ${tokens} positions, and intermediate results of one token`,
+    ...(isEncoder ? encoding : decoding),
+  };
+}
+
+/**
+ * Without its flash attention, llama.cpp's compute buffer holds the scores of a batch, in fp32, beside six rows of the
+ * hidden size: residual, norm, queries, keys, values, result.
+ */
+function scoreBytes(model: ModelShape, options: ServeOptions): Bytes {
+  const tower = model.towers.at(-1);
+  if (options.engine !== "llama.cpp" || options.attention !== "eager" || tower === undefined) {
+    return 0;
+  }
+  const heads = Math.max(
+    0,
+    ...tower.layers.map(({ layer }) =>
+      layer.kind === "transformer" ? (layer.attention?.heads ?? 0) : 0,
+    ),
+  );
+  const row = (heads / options.tensor) * options.context + 6 * tower.hidden;
+  return row * tokensOfPass(options) * 4;
+}
+
+/** In the types of the file or the quantization: llama.cpp's activations are in fp32, whatever the weights are. */
+function weightsTape(model: ModelShape, options: ServeOptions): Tape {
+  const rules = servingRules(model, options);
+  const bytes = bytesOfCompute(options.dtype);
+  return modelTape(
+    model,
+    { ...rules, weightBytes: bytes, quantization: quantizationOf(model, options) },
+    { index: 0, count: 1 },
+  ).tape;
 }
 
 function replayedGaps(
@@ -128,7 +234,7 @@ function outsideWindows(model: ModelShape, options: ServeOptions): Bytes {
   if (engine !== "transformers") {
     return 0;
   }
-  const { windows } = cacheShape(model, kvItemBytes(options), options.tensor);
+  const { windows } = cacheShape(model, { ...cacheFormat(options), besideWindow: 0 });
   return windows.reduce(
     (sum, { window, bytesPerToken }) =>
       sum + concurrency * bytesPerToken * Math.max(0, context - window),
@@ -150,10 +256,9 @@ function withCache(
   model: ModelShape,
   options: ServeOptions,
   { parts, tape, replayed }: { parts: PlanPartJson[]; tape: Tape; replayed: number | null },
-): ServingPlan {
+): Omit<ServingPlan, "hostBytes"> {
   const { engine, gpu } = options;
-  // A cache of transformers holds one token less than a window: the next one completes it.
-  const cache = cacheShape(model, kvItemBytes(options), options.tensor, engine === "transformers");
+  const cache = cacheShape(model, cacheFormat(options));
   const block = BLOCK_TOKENS[engine];
   const oneSequence = bytesOfSequence(cache, options.context, block) / options.pipeline;
   const wanted = oneSequence * options.concurrency;
@@ -166,7 +271,7 @@ function withCache(
   const { bytes: room, formula: roomFormula } = roomOf(options, parts, fixed);
   const perToken = bytesOfNextToken(cache) / options.pipeline;
   const sketch: PartSketch = {
-    formula: `${counted(options.concurrency, "sequence")} x ${perToken > 0 ? `${options.context} tokens x ${Math.round(perToken)} B` : `${Math.round(oneSequence)} B of states, at any length`}${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`,
+    formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options)}`,
     source: "keys and values of each layer; one latent row with MLA",
   };
   const add = (name: PlanPartName, bytes: Bytes, how: PartSketch): void => {
@@ -201,6 +306,7 @@ function withCache(
     tape,
     parts: all,
     kvBytesPerToken: Math.round(perToken),
+    bytesPerSequence: Math.round(cache.bytesPerSequence / options.pipeline),
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     room: preallocates
       ? {
@@ -246,18 +352,18 @@ function roomOf(
 /** TGI_WIGGLE_ROOM of text-generation-inference: what it leaves of the free memory. */
 const TGI_CACHE_SHARE = 0.95;
 
-export function kvItemBytes({ kvDType, dtype }: ServeOptions): number {
-  switch (kvDType) {
-    case "fp8":
-    case "int8":
-      return 1;
-    case "fp32":
-      return 4;
-    case "auto":
-      return bytesOfCompute(dtype);
-    default:
-      return 2;
-  }
+/** "2048 tokens x 131072 B", with what windows, an encoder and states add. */
+function cacheWords(cache: CacheShape, { context, pipeline }: ServeOptions): string {
+  const perToken = bytesOfNextToken(cache) / pipeline;
+  const source = cache.bytesPerSourceToken / pipeline;
+  const state = cache.bytesPerSequence / pipeline;
+  const words = [
+    ...(perToken > 0 ? [`${context} tokens x ${Math.round(perToken)} B`] : []),
+    ...(source > 0 ? [`${context} tokens of the encoder x ${Math.round(source)} B`] : []),
+    ...(state > 0 ? [`${Math.round(state)} B at any length`] : []),
+  ];
+  const sum = words.length > 1 ? `(${words.join(" + ")})` : words.join("");
+  return `${sum}${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`;
 }
 
 function tokensOfPass({ engine, batchedTokens, context, concurrency }: ServeOptions): number {
@@ -298,7 +404,9 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
 function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
   const { engine, context, concurrency, tensor } = options;
   const whole = engine === "transformers";
-  const computeBytes = bytesOfCompute(options.dtype);
+  const isLlamaCpp = engine === "llama.cpp";
+  // ggml's activations are in fp32, and its products read quantized matrices as they are.
+  const computeBytes = isLlamaCpp ? 4 : bytesOfCompute(options.dtype);
   const attention = whole ? options.attention : "flash";
   return {
     training: false,
@@ -308,7 +416,7 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     computeBytes,
     weightBytes: computeBytes,
     autocast: false,
-    quantization: quantizationOf(model, options),
+    quantization: isLlamaCpp ? null : quantizationOf(model, options),
     trainBase: false,
     adapter: null,
     inputNeedsGradient: false,
@@ -317,6 +425,8 @@ function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
     repeatsGroups: false,
     fusesGroups: computeBytes < 4 && !options.gpu.old,
     cachesKeys: whole,
+    headRows: isLlamaCpp ? "all" : "last",
+    holdsInputs: !isLlamaCpp,
     loss: "full",
     compiled: false,
     lossCompiled: false,

@@ -279,6 +279,14 @@ export interface StoredWeights {
   readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
   /** Of a GGUF file: bytes of all its tensors, in their own types. Only inference engines use them as they are. */
   readonly fileBytes?: number;
+  readonly fileParts?: FileParts;
+}
+
+/** Bytes of a GGUF file that llama.cpp can leave in host memory. */
+export interface FileParts {
+  /** The table of tokens, which stays there. */
+  readonly embeddingBytes: number;
+  readonly layerBytes: readonly number[];
 }
 
 /** One tensor of a safetensors or GGUF header. */

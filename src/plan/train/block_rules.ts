@@ -64,6 +64,8 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     fusesGroups: computeBytes < 4 && !options.gpu.old,
     cachesKeys: false,
     repeatsGroups: !isTransformers && options.attention !== "flash",
+    headRows: "all",
+    holdsInputs: false,
     loss: options.loss,
     compiled: options.compiled,
     lossCompiled: options.compiled && (!sharded || options.library === "torchtune"),
