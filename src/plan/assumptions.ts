@@ -30,7 +30,7 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
         ? options.adapterTargets
         : options.adapterTargets.join(", ");
     sentences.push(
-      `adapters of rank ${options.adapterRank} on ${targets === "all" ? "all linear layers" : targets}`,
+      `adapters of rank ${options.adapterRank} on ${targets === "all" ? "all linear layers" : targets}${options.adapterDetails.modulesToSave.length > 0 ? `, and copies of ${options.adapterDetails.modulesToSave.join(", ")} trained whole` : ""}`,
     );
   }
   if (options.optimizer !== "none") {

@@ -141,10 +141,9 @@ describe("state spaces", () => {
 
   test("Mamba 2 convolves its groups' inputs, too", () => {
     const plan = served("mamba2-130m", { context: 2048, dtype: "bf16" });
-    const { hidden_size: hidden } = MODELS["mamba2-130m"]?.config as { hidden_size: number };
+    const sizes = (MODELS["mamba2-130m"]?.config ?? {}) as Record<string, number>;
+    const { hidden_size: hidden = 0, n_groups: groups = 8, state_size: state = 128 } = sizes;
     const inner = 2 * hidden;
-    const { n_groups: groups = 8, state_size: state = 128 } = MODELS["mamba2-130m"]
-      ?.config as Record<string, number>;
     const layer = (inner + 2 * groups * state) * 4 * 2 + inner * state * 4;
     expect(bytesOf(plan, "kv cache")).toBe(plan.model.layers * layer);
   });

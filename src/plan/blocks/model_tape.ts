@@ -7,6 +7,7 @@ import type {
   TowerShape,
 } from "../shape/model_shape.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
+import { isTokenTable } from "./adapter_names.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
 import { headAndLoss } from "./head.js";
 import { LayerBuilder } from "./layer_builder.js";
@@ -256,8 +257,11 @@ function embed(
     x = x === null || stem.output !== tower.hidden ? made : build.add(made, x);
   }
   if (tower.otherParameters > 0) {
+    const { otherBiases: biases = 0 } = tower;
+    const name = `${tower.name}.other`;
     tape.parameters.push(
-      build.parameter(`${tower.name}.other`, tower.otherParameters, "matrix", 1),
+      build.parameter(name, tower.otherParameters - biases, "matrix", 1),
+      ...(biases > 0 ? [build.parameter(`${name}.bias`, biases, "vector")] : []),
     );
   }
   if (tower.buffer !== undefined) {
@@ -296,6 +300,31 @@ function firstChannels({ layers }: TowerShape): { elements: number } {
   };
 }
 
+/** trainable_token_indices: the forward pass copies the table to put the trained rows in. */
+function trainsRows({ rules }: LayerBuilder, { name, shared }: EmbeddingShape): boolean {
+  return isTokenTable(name) && shared !== true && (rules.adapter?.details.tokens ?? 0) > 0;
+}
+
+/** Of a table of tokens that is a target itself, or of which some rows are trained. */
+function tableAdapters(build: LayerBuilder, table: EmbeddingShape): Parameter[] {
+  const { adapter } = build.rules;
+  if (adapter === null || !isTokenTable(table.name) || table.shared === true) {
+    return [];
+  }
+  const { targets, rank, details } = adapter;
+  const isTarget = typeof targets !== "string" && targets.some(isTokenTable);
+  const named = (part: string, elements: number, rows: number): Parameter =>
+    build.adapterParameter(`${table.name}.${part}`, elements, rows);
+  return [
+    ...(isTarget
+      ? [named("lora_A", table.rows * rank, rank), named("lora_B", table.width * rank, rank)]
+      : []),
+    ...(trainsRows(build, table)
+      ? [named("trainable_tokens_delta", details.tokens * table.width, details.tokens)]
+      : []),
+  ];
+}
+
 function addRows(
   build: LayerBuilder,
   x: Tensor | null,
@@ -304,16 +333,20 @@ function addRows(
 ): Tensor {
   const { tape, rules } = build;
   const tableRows = Math.ceil(table.rows / (rules.gathersLogits ? 1 : rules.tensorParallel));
+  const own = build.parameter(table.name, tableRows * table.width, "embedding", tableRows);
   const parameter: Parameter = {
-    ...build.parameter(table.name, tableRows * table.width, "embedding", tableRows),
-    ...(tied || table.shared === true ? { tied: true } : {}),
+    ...own,
+    ...((tied && own.originalBytes === undefined) || table.shared === true ? { tied: true } : {}),
   };
   const [made] = tape.op({
     name: table.name,
     inputs: [],
     makes: [{ elements: rows * table.width, itemBytes }],
     extraSaved: [rows * INDEX_BYTES],
-    parameters: [parameter],
+    parameters: [parameter, ...tableAdapters(build, table)],
+    ...(trainsRows(build, table)
+      ? { forwardTemporary: parameter.bytes, backwardTemporary: parameter.bytes }
+      : {}),
   });
   if (table.shared === true) {
     tape.parameters.pop();

@@ -1,4 +1,5 @@
 /** How a job runs a model: what every block needs to determine which tensors it makes and saves. */
+import type { AdapterDetails } from "../job/adapter_details.js";
 import type { DType } from "../shape/model_shape.js";
 
 export type AttentionImplementation = "eager" | "sdpa" | "flash";
@@ -12,6 +13,7 @@ export interface AdapterRules {
   readonly family: string;
   readonly itemBytes: number;
   readonly dropout: boolean;
+  readonly details: AdapterDetails;
   /**
    * Each adapter casts its input to its own type, and autocast to the compute type: it keeps a copy of its own where
    * others share one (peft.tuners.lora.layer, `_cast_input_dtype`).

@@ -4,6 +4,7 @@ import type { AttentionImplementation, LossImplementation } from "../blocks/rule
 import type { Gpu } from "../device/gpus.js";
 import type { DType, ModelShape } from "../shape/model_shape.js";
 import type { Checkpointing } from "../tape/simulate.js";
+import type { AdapterDetails } from "./adapter_details.js";
 import type { CacheType } from "./cache_types.js";
 import type { OptimizerName } from "./optimizers.js";
 
@@ -70,6 +71,7 @@ export interface TrainOptions {
   readonly adapterRank: number;
   readonly adapterTargets: "attention" | "all" | readonly string[];
   readonly adapterDropout: boolean;
+  readonly adapterDetails: AdapterDetails;
   readonly parallelism: Parallelism;
   readonly imbalance: number;
   readonly gpu: Gpu;

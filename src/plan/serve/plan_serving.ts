@@ -12,11 +12,9 @@
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
-import { firstTokenTape, modelTape, readsEncoder } from "../blocks/model_tape.js";
-import type { BlockRules } from "../blocks/rules.js";
+import { modelTape } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
 import {
-  bytesOfCompute,
   convertsFile,
   countedParameters,
   type Engine,
@@ -24,11 +22,8 @@ import {
   type ServeOptions,
 } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
-import { NO_HEAD } from "../shape/parts.js";
-import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
-import { AllocationTrace } from "../tape/trace.js";
-import { masksOf } from "../train/block_rules.js";
+import type { AllocationTrace } from "../tape/trace.js";
 import { gapsOfPrefill } from "../train/replay.js";
 import {
   bytesOfNextToken,
@@ -36,8 +31,8 @@ import {
   type CacheShape,
   cacheFormat,
   cacheShape,
-  MICRO_BATCH,
 } from "./attention_cache.js";
+import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
@@ -113,109 +108,6 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
   return { ...withCache(model, options, { parts, tape, replayed }), hostBytes };
 }
 
-interface Pass {
-  /** Beside weights and the cache. */
-  readonly bytes: Bytes;
-  readonly formula: string;
-  readonly trace: AllocationTrace;
-  readonly peakBytes: Bytes;
-}
-
-function simulated(tape: Tape): { trace: AllocationTrace; peakBytes: Bytes } {
-  const trace = new AllocationTrace();
-  const { peak } = simulateStep(
-    tape,
-    {
-      checkpointing: "none",
-      gradientBytesOf: () => 0,
-      gradientsStay: false,
-      gradientsConsumed: false,
-      offloadsInputs: false,
-      communicationOf: () => 0,
-      fsdpVersion: null,
-    },
-    trace,
-  );
-  return { trace, peakBytes: peak.bytes };
-}
-
-function passOf(
-  model: ModelShape,
-  options: ServeOptions,
-  { rules, tape }: { rules: BlockRules; tape: Tape },
-): Pass {
-  const tower = model.towers.at(-1);
-  if (tower !== undefined && readsEncoder(tower) && model.towers.length > 1) {
-    return encodedPass(model, options, rules);
-  }
-  const { trace, peakBytes } = simulated(tape);
-  return {
-    // Keys and values are a part of their own; those of layers with a window stay whole until the first token.
-    bytes: Math.max(
-      peakBytes - tape.cachedBytes + outsideWindows(model, options),
-      scoreBytes(model, options),
-    ),
-    formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens`,
-    trace,
-    peakBytes,
-  };
-}
-
-/** The encoder runs before anything is cached, then the decoder token by token. */
-function encodedPass(model: ModelShape, options: ServeOptions, rules: BlockRules): Pass {
-  const encoder: ModelShape = { ...model, towers: model.towers.slice(0, -1), head: NO_HEAD };
-  const encoding = simulated(modelTape(encoder, rules, { index: 0, count: 1 }).tape);
-  const { tape } = firstTokenTape(model, rules);
-  const decoding = simulated(tape);
-  const cache = cacheShape(model, cacheFormat(options));
-  // Of engines that allocate the cache at start, it exists beside the encoder's results.
-  const later =
-    options.engine === "transformers"
-      ? options.concurrency * bytesOfSequence(cache, options.context)
-      : 0;
-  const first = decoding.peakBytes - tape.cachedBytes;
-  const isEncoder = encoding.peakBytes - later > first;
-  const read = model.towers.at(-2)?.positions;
-  const tokens = read === "sequence" ? tokensOfPass(options) : (read ?? 0) * rules.batch;
-  return {
-    bytes: Math.max(encoding.peakBytes - later, first),
-    formula: isEncoder
-      ? `intermediate results of the encoder over ${tokens} positions${later > 0 ? ", less the cache, which is made after them" : ""}`
-      : `the encoder's result of ${tokens} positions, and intermediate results of one token`,
-    ...(isEncoder ? encoding : decoding),
-  };
-}
-
-/**
- * Without its flash attention, llama.cpp's compute buffer holds the scores of a batch, in fp32, beside six rows of the
- * hidden size: residual, norm, queries, keys, values, result.
- */
-function scoreBytes(model: ModelShape, options: ServeOptions): Bytes {
-  const tower = model.towers.at(-1);
-  if (options.engine !== "llama.cpp" || options.attention !== "eager" || tower === undefined) {
-    return 0;
-  }
-  const heads = Math.max(
-    0,
-    ...tower.layers.map(({ layer }) =>
-      layer.kind === "transformer" ? (layer.attention?.heads ?? 0) : 0,
-    ),
-  );
-  const row = (heads / options.tensor) * options.context + 6 * tower.hidden;
-  return row * tokensOfPass(options) * 4;
-}
-
-/** In the types of the file or the quantization: llama.cpp's activations are in fp32, whatever the weights are. */
-function weightsTape(model: ModelShape, options: ServeOptions): Tape {
-  const rules = servingRules(model, options);
-  const bytes = bytesOfCompute(options.dtype);
-  return modelTape(
-    model,
-    { ...rules, weightBytes: bytes, quantization: quantizationOf(model, options) },
-    { index: 0, count: 1 },
-  ).tape;
-}
-
 function replayedGaps(
   tape: Tape,
   trace: AllocationTrace,
@@ -226,20 +118,6 @@ function replayedGaps(
   const all = weights.reduce((sum, bytes) => sum + bytes, 0) + passBytes;
   const room = gpu.memoryBytes - gpu.contextBytes;
   return gapsOfPrefill(weights, trace, all < room ? room : Number.POSITIVE_INFINITY);
-}
-
-/** A slice of the prompt's keys keeps all of them alive: cached windows are whole until the first token is appended. */
-function outsideWindows(model: ModelShape, options: ServeOptions): Bytes {
-  const { engine, context, concurrency } = options;
-  if (engine !== "transformers") {
-    return 0;
-  }
-  const { windows } = cacheShape(model, { ...cacheFormat(options), besideWindow: 0 });
-  return windows.reduce(
-    (sum, { window, bytesPerToken }) =>
-      sum + concurrency * bytesPerToken * Math.max(0, context - window),
-    0,
-  );
 }
 
 /** Measured on vLLM's logs: a fixed share for the graphs themselves, and the buffers that they pin. */
@@ -366,13 +244,6 @@ function cacheWords(cache: CacheShape, { context, pipeline }: ServeOptions): str
   return `${sum}${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`;
 }
 
-function tokensOfPass({ engine, batchedTokens, context, concurrency }: ServeOptions): number {
-  if (engine === "transformers") {
-    return context * concurrency;
-  }
-  return engine === "llama.cpp" ? Math.min(context, MICRO_BATCH) : batchedTokens;
-}
-
 function samplerBytes({ head }: ModelShape, { engine }: ServeOptions): Bytes {
   return engine === "vllm" || engine === "sglang" || engine === "tgi"
     ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
@@ -400,50 +271,3 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
       : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of linear layers`;
   return `${countedParameters(elements)} parameters in ${words}`;
 }
-
-function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
-  const { engine, context, concurrency, tensor } = options;
-  const whole = engine === "transformers";
-  const isLlamaCpp = engine === "llama.cpp";
-  // ggml's activations are in fp32, and its products read quantized matrices as they are.
-  const computeBytes = isLlamaCpp ? 4 : bytesOfCompute(options.dtype);
-  const attention = whole ? options.attention : "flash";
-  return {
-    training: false,
-    batch: whole ? concurrency : 1,
-    sequence: whole ? context : Math.min(tokensOfPass(options), MOST_TOKENS),
-    context: whole ? context : 0,
-    computeBytes,
-    weightBytes: computeBytes,
-    autocast: false,
-    quantization: isLlamaCpp ? null : quantizationOf(model, options),
-    trainBase: false,
-    adapter: null,
-    inputNeedsGradient: false,
-    attention,
-    masks: masksOf({ attention, padded: options.padded, library: "transformers" }, concurrency),
-    repeatsGroups: false,
-    fusesGroups: computeBytes < 4 && !options.gpu.old,
-    cachesKeys: whole,
-    headRows: isLlamaCpp ? "all" : "last",
-    holdsInputs: !isLlamaCpp,
-    loss: "full",
-    compiled: false,
-    lossCompiled: false,
-    fusedGelu: engine !== "transformers",
-    fusedProjection: engine !== "transformers",
-    lossChunkRows: null,
-    holdsLogits: "made",
-    quantizedKeepsInput: false,
-    dropout: false,
-    tensorParallel: tensor,
-    castsInputs: false,
-    flatGradients: false,
-    gathersLogits: false,
-    sequenceParallel: false,
-    expertParallel: options.expert,
-    imbalance: 1,
-  };
-}
-
-const MOST_TOKENS = 2 ** 24;

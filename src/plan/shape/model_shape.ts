@@ -240,6 +240,8 @@ export interface TowerShape {
   readonly finalNorm: NormShape | null;
   /** Parameters that no layer describes (projections, poolers); small. */
   readonly otherParameters: number;
+  /** Of these, biases. */
+  readonly otherBiases?: number;
   /** Elements that lie with the weights without being parameters (SD3's table of positions). */
   readonly buffer?: number;
   /** An encoded prompt, of which one matrix (`linear`) or two make rows of the layers' width. */

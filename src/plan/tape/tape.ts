@@ -55,6 +55,8 @@ export interface Parameter {
   /** Rows and columns of a matrix, which factored optimizers and sharding need. */
   readonly rows: number;
   readonly unit: number;
+  /** A trained copy (modules_to_save of PEFT): bytes of the original, which stays beside it. */
+  readonly originalBytes?: Bytes;
   /** Its gradient is added to that of a tied matrix: only a temporary one is made. */
   readonly tied?: boolean;
 }

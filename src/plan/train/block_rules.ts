@@ -56,6 +56,7 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
           family: model.family,
           itemBytes: readsFp32Adapters ? 4 : computeBytes,
           dropout: options.adapterDropout,
+          details: options.adapterDetails,
           copiesInput: computeBytes < 4 && readsFp32Adapters,
         },
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
