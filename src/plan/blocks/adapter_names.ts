@@ -82,3 +82,35 @@ export function isSavedModule(
     return matchesTarget(last, module, place.family);
   });
 }
+
+const PARTS_OF_FUSED: Readonly<Record<string, readonly string[]>> = {
+  qkv_proj: ["q_proj", "k_proj", "v_proj"],
+  gate_up_proj: ["gate_proj", "up_proj"],
+};
+
+/** A matrix by the names that checkpoints give it, from the model's root. Towers before the last one read images. */
+export function modulePaths(
+  place: ModulePlace,
+  { name, group, isExpert }: { name: string; group: string; isExpert: boolean },
+): string[] {
+  const layer = layerOf(place);
+  const [tower = ""] = place.unit.split(".");
+  const roots =
+    tower === "decoder"
+      ? ["model.layers", "model.language_model.layers", "language_model.model.layers"]
+      : tower === "encoder"
+        ? ["model.encoder.layers", "encoder.layer"]
+        : ["visual.blocks", "vision_tower.layers", "vision_model.layers", "model.visual.blocks"];
+  const inside =
+    group === "attention"
+      ? ["self_attn", "attention"]
+      : isExpert
+        ? ["mlp.experts", "block_sparse_moe.experts", "feed_forward.experts"]
+        : ["mlp", "feed_forward"];
+  const names = [name, ...(PARTS_OF_FUSED[name] ?? [])];
+  return layer === null
+    ? names
+    : roots.flatMap((root) =>
+        inside.flatMap((part) => names.map((each) => `${root}.${layer}.${part}.${each}`)),
+      );
+}

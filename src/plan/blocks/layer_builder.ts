@@ -2,10 +2,11 @@
  * The operations that all blocks are made of, with what PyTorch saves of each for the backward pass
  * (PyTorch, tools/autograd/derivatives.yaml; torch/amp for what autocast copies).
  */
-import type { Activation } from "../shape/model_shape.js";
+import { isKept } from "../shape/kept_modules.js";
+import type { Activation, QuantizedWeights } from "../shape/model_shape.js";
 import { type Parameter, Tape, type Tensor } from "../tape/tape.js";
 import { withAdapter } from "./adapter.js";
-import { isNamed, isSavedModule, layerOf, type ModulePlace } from "./adapter_names.js";
+import { isNamed, isSavedModule, layerOf, type ModulePlace, modulePaths } from "./adapter_names.js";
 import type { BlockRules } from "./rules.js";
 import { matchesTarget } from "./target_names.js";
 
@@ -128,7 +129,10 @@ export class LayerBuilder {
     );
     const elements = inputs * outputs * experts;
     const quantizes =
-      rules.quantization !== null && sketch.group !== "other" && sketch.group !== "router";
+      rules.quantization !== null &&
+      sketch.group !== "other" &&
+      sketch.group !== "router" &&
+      !this.#isKept(sketch, rules.quantization);
     const role = sketch.experts === undefined ? "matrix" : "expert";
     const matrix: Parameter = {
       ...this.parameter(sketch.name, elements, role, outputs * experts),
@@ -148,6 +152,20 @@ export class LayerBuilder {
     const bias = this.parameter(`${sketch.name}.bias`, outputs * experts, "vector");
     const isTrained = rules.adapter?.details.bias === "lora_only" && this.#isTarget(sketch);
     return [stored, isTrained ? { ...bias, trainable: true } : bias];
+  }
+
+  /** Whether a quantized checkpoint has the matrix in its own type. */
+  #isKept({ name, group, experts }: LinearSketch, quantized: QuantizedWeights): boolean {
+    if (quantized.expertsAlone === true) {
+      return experts === undefined;
+    }
+    return (
+      quantized.kept !== undefined &&
+      isKept(
+        quantized.kept,
+        modulePaths(this.place, { name, group, isExpert: experts !== undefined }),
+      )
+    );
   }
 
   #isTarget({ name, group, experts }: LinearSketch): boolean {

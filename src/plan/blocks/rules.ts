@@ -1,6 +1,6 @@
 /** How a job runs a model: what every block needs to determine which tensors it makes and saves. */
 import type { AdapterDetails } from "../job/adapter_details.js";
-import type { DType } from "../shape/model_shape.js";
+import type { QuantizedWeights } from "../shape/model_shape.js";
 
 export type AttentionImplementation = "eager" | "sdpa" | "flash";
 export type LossImplementation = "full" | "chunked" | "fused";
@@ -34,7 +34,7 @@ export interface BlockRules {
   readonly weightBytes: 2 | 4;
   /** torch.autocast: products in the compute type copy an input or weight that is wider, norms compute in fp32. */
   readonly autocast: boolean;
-  readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
+  readonly quantization: QuantizedWeights | null;
   readonly trainBase: boolean;
   readonly adapter: AdapterRules | null;
   /** The embedding's output needs a gradient although nothing before it is trained (enable_input_require_grads). */

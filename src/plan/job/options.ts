@@ -2,7 +2,7 @@
 import type { Bytes } from "../../model/base/units.js";
 import type { AttentionImplementation, LossImplementation } from "../blocks/rules.js";
 import type { Gpu } from "../device/gpus.js";
-import type { DType, ModelShape } from "../shape/model_shape.js";
+import type { ModelShape, QuantizedWeights } from "../shape/model_shape.js";
 import type { Checkpointing } from "../tape/simulate.js";
 import type { AdapterDetails } from "./adapter_details.js";
 import type { CacheType } from "./cache_types.js";
@@ -135,7 +135,7 @@ export function quantizationOf(
     engine,
     ...options
   }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method; engine?: Engine },
-): { dtype: DType; bytesPerWeight: number } | null {
+): QuantizedWeights | null {
   if (quantize !== null) {
     const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
     return { dtype, bytesPerWeight: QUANTIZED_BYTES[quantize] };

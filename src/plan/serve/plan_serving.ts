@@ -268,6 +268,6 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
   const words =
     quantization === null
       ? options.dtype
-      : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of linear layers`;
+      : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
   return `${countedParameters(elements)} parameters in ${words}`;
 }

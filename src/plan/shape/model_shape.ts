@@ -6,6 +6,8 @@
  * list of layers in their order, run length encoded.
  */
 
+import type { KeptModules } from "./kept_modules.js";
+
 /** How attention is computed from the layer's input. */
 export interface AttentionShape {
   readonly heads: number;
@@ -274,11 +276,21 @@ export interface HeadShape {
 
 export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
+export interface QuantizedWeights {
+  readonly dtype: DType;
+  /** Scales and zero points included. */
+  readonly bytesPerWeight: number;
+  /** Nothing but the matrices of experts (mxfp4 of gpt-oss). */
+  readonly expertsAlone?: boolean;
+  /** Modules that are not quantized. */
+  readonly kept?: KeptModules;
+}
+
 /** How the checkpoint stores the weights of its linear layers. */
 export interface StoredWeights {
   /** Of everything that is not quantized; null if the configuration does not specify it. */
   readonly dtype: "fp32" | "bf16" | "fp16" | null;
-  readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
+  readonly quantization: QuantizedWeights | null;
   /** Of a GGUF file: bytes of all its tensors, in their own types. Only inference engines use them as they are. */
   readonly fileBytes?: number;
   readonly fileParts?: FileParts;
