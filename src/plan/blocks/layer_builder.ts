@@ -2,6 +2,7 @@
  * The operations that all blocks are made of, with what PyTorch saves of each for the backward pass
  * (PyTorch, tools/autograd/derivatives.yaml; torch/amp for what autocast copies).
  */
+import type { AdapterDetails } from "../job/adapter_details.js";
 import { isKept } from "../shape/kept_modules.js";
 import type { Activation, QuantizedWeights } from "../shape/model_shape.js";
 import { type Parameter, Tape, type Tensor } from "../tape/tape.js";
@@ -168,21 +169,28 @@ export class LayerBuilder {
     );
   }
 
+  /** By layers_to_transform and exclude_modules. */
+  #isLeftOut(name: string, { layers, exclude }: AdapterDetails): boolean {
+    if (layers !== null) {
+      const layer = layerOf(this.place);
+      if (layer === null || !layers.includes(layer)) {
+        return true;
+      }
+    }
+    return exclude.length > 0 && isNamed(exclude, name, this.place);
+  }
+
   #isTarget({ name, group, experts }: LinearSketch): boolean {
     const { adapter } = this.rules;
     if (adapter === null) {
       return false;
     }
     const { targets, details } = adapter;
-    if (experts !== undefined && isNamed(details.parameters, name, this.place)) {
+    const { parameters } = details;
+    if (experts !== undefined && parameters.length > 0 && isNamed(parameters, name, this.place)) {
       return true;
     }
-    const layer = layerOf(this.place);
-    if (
-      group === "router" ||
-      (details.layers !== null && (layer === null || !details.layers.includes(layer))) ||
-      isNamed(details.exclude, name, this.place)
-    ) {
+    if (group === "router" || this.#isLeftOut(name, details)) {
       return false;
     }
     if (targets === "all") {

@@ -1,4 +1,6 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
+
+import { NO_DETAILS } from "../job/adapter_details.js";
 import type {
   EmbeddingShape,
   LayerShape,
@@ -6,6 +8,7 @@ import type {
   PatchLayer,
   TowerShape,
 } from "../shape/model_shape.js";
+import { type RecordedUnit, recordUnit, repeatUnit } from "../tape/repeat.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
 import { isTokenTable } from "./adapter_names.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
@@ -128,9 +131,18 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   );
   const from = Math.floor((layers.length * stage.index) / stage.count);
   const to = Math.floor((layers.length * (stage.index + 1)) / stage.count);
+  const canRepeat = prompt === null && !variesByLayer(rules);
+  let recorded: { layer: LayerShape; unit: RecordedUnit } | null = null;
   for (const [index, layer] of layers.slice(from, to).entries()) {
     const inputs = prompt === null ? [x] : [x, prompt];
     tape.beginUnit(`${tower.name}.${from + index}`, inputs, true);
+    const repeated =
+      canRepeat && recorded?.layer === layer ? repeatUnit(tape, recorded.unit, x) : null;
+    if (repeated !== null) {
+      x = repeated;
+      continue;
+    }
+    const ended = recordUnit(tape, x);
     const input = rules.castsInputs ? build.cast(x, rules.computeBytes) : x;
     let made: Tensor;
     if (layer.kind === "patches") {
@@ -143,6 +155,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     if (input !== x) {
       build.release(input);
     }
+    recorded = { layer, unit: ended(made) };
     x = made;
   }
 
@@ -151,6 +164,11 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     x = normalized(build, x, tower.hidden, tower.finalNorm);
   }
   return build.gather(x);
+}
+
+/** Whether layers of one shape may have other adapters or types than each other. */
+function variesByLayer({ adapter, quantization }: BlockRules): boolean {
+  return (adapter !== null && adapter.details !== NO_DETAILS) || quantization?.kept !== undefined;
 }
 
 /** Masks of scores, one byte for each pair of positions: one for each window, and one for padding. */

@@ -150,6 +150,16 @@ export class Tape {
     return { id: this.#storages - 1, bytes, part: this.part, recomputedFrom, held: false };
   }
 
+  get storageCount(): number {
+    return this.#storages;
+  }
+
+  /** The same, of another tensor. */
+  copyOf({ bytes, part, held }: Storage, recomputedFrom: readonly Storage[] | null): Storage {
+    this.#storages += 1;
+    return { id: this.#storages - 1, bytes, part, recomputedFrom, held };
+  }
+
   /** A tensor that comes from outside: token ids, masks, another tower's output. */
   input(elements: number, itemBytes: number, needsGradient = false): Tensor {
     return { elements, itemBytes, needsGradient, storage: this.storage(elements * itemBytes) };

@@ -90,8 +90,8 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const paged = OPTIMIZER_FACTS[options.optimizer].paged || sharding.offload !== "none";
   const isAdded = (each: Parameter): boolean =>
     each.role === "adapter" || each.originalBytes !== undefined;
-  const originalOf = ({ originalBytes = 0, ...each }: Parameter): Bytes =>
-    originalBytes / over(each, divisors.weights);
+  const originalOf = (each: Parameter): Bytes =>
+    (each.originalBytes ?? 0) / over(each, divisors.weights);
   const weights = sum((each) => (isAdded(each) ? originalOf(each) : weightOf(each)));
   const offloadsAll = sharding.offload === "all";
   const largest = Math.max(
