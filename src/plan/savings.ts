@@ -262,7 +262,7 @@ export function savingsOf(
       const bytes = now.deviceBytes - after.deviceBytes;
       const row: PlanSavingJson = {
         technique,
-        bytes: Math.round(bytes),
+        bytes: Math.max(0, Math.round(bytes)),
         cost,
         change: `${flagsOf(chosen)}${replacedFlag(options, chosen)}`,
         program,

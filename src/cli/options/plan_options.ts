@@ -35,7 +35,14 @@ export function parseSize(text: string): number {
 }
 
 function parseCountOrZero(text: string): number {
-  return text === "0" ? 0 : parseSize(text);
+  if (text === "0") {
+    return 0;
+  }
+  try {
+    return parseSize(text);
+  } catch {
+    throw new InvalidArgumentError("a whole number from 0, such as 0 or 8");
+  }
 }
 
 /** A name ("h100", "4090") or a size ("24GiB"). */
