@@ -126,15 +126,18 @@ function groupsOf(
   peak: Profile | null,
   by: string | undefined,
 ): Pick<SummaryJson, "by" | "groups" | "steps"> {
-  if (by === undefined || now === null || peak === null) {
-    return by === undefined ? {} : { by, groups: [] };
+  if (by === undefined) {
+    return {};
   }
-  const steps = by === "step" ? stepsOf(recording.events, now) : null;
+  // Throws if the recording contains no profile.
+  const groupedNow = now ?? recording.profileAt("end");
+  const grouped = { now: groupedNow, peak: peak ?? recording.profileAt("peak") };
+  const steps = by === "step" ? stepsOf(recording.events, groupedNow) : null;
   if (steps !== null) {
     return { by, steps };
   }
-  checkKey(recording, now, by);
-  return { by, groups: rowGroups(recording, { now, peak }, by) };
+  checkKey(recording, groupedNow, by);
+  return { by, groups: rowGroups(recording, grouped, by) };
 }
 
 /** Since when and until when a peak may have been; null: at the time of a reading. */
