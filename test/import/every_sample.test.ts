@@ -64,10 +64,7 @@ async function checkExports(recording: string, { imported, sites }: SummaryJson)
 }
 
 /** A selection or a grouping by what the source lacks is refused in one line that names it. */
-async function checkSelections(
-  recording: string,
-  { imported, sites }: SummaryJson,
-): Promise<void> {
+async function checkSelections(recording: string, { imported, sites }: SummaryJson): Promise<void> {
   const hasDomains = imported?.unknown.includes("python") === false;
   const reason = /does not contain which memory|contains no memory by stack/;
   for (const args of [
@@ -83,7 +80,10 @@ async function checkSelections(
       expect([args, isRefused, reason.test(stderr)]).toEqual([args, true, true]);
     } else {
       // A domain may have no row.
-      expect([args, status === 0 || /nothing in .* has domain=/.test(stderr)]).toEqual([args, true]);
+      expect([args, status === 0 || /nothing in .* has domain=/.test(stderr)]).toEqual([
+        args,
+        true,
+      ]);
     }
   }
   const { status, stderr } = await commandHere("summary", recording, "--by", "threads");

@@ -2,7 +2,12 @@
 import { didYouMean } from "../../../model/base/near_miss.js";
 import { nothingThere, oneLine, type TidemarkError } from "../../../model/errors/errors.js";
 import { isUnknown } from "../../../model/profile/imported.js";
-import type { Profile, ProfileTables, SiteTable } from "../../../model/profile/profile.js";
+import {
+  Domain,
+  type Profile,
+  type ProfileTables,
+  type SiteTable,
+} from "../../../model/profile/profile.js";
 import {
   hasValue,
   labelKeys,
@@ -34,14 +39,21 @@ export function chosenRows(recording: Recording, where: readonly RowCondition[] 
   if (where.length === 0) {
     return recording;
   }
-  const tables = newestTables(recording);
+  const tables = recording.profileAt("end");
   for (const condition of where) {
-    checkKey(recording, tables, condition.key);
+    if (!isOfMappings(tables, condition)) {
+      checkKey(recording, tables, condition.key);
+    }
     if (!hasValue(tables, condition)) {
       throw unknownValue(recording, tables, condition);
     }
   }
   return new ChosenRows(recording, where);
+}
+
+/** A file may contain mappings without a distinction of the allocators (memray). */
+function isOfMappings({ sites }: Profile, { key, value }: RowCondition): boolean {
+  return key === "domain" && value === "mapped" && sites.domain.includes(Domain.mapped);
 }
 
 /** "thread=worker and label=ingest". @internal */
@@ -94,11 +106,6 @@ export function checkKey(recording: Recording, tables: ProfileTables, key: strin
         `the program of ${oneLine(path)} does not set a label '${oneLine(key)}'`,
         remedy,
       );
-}
-
-/** The dictionaries as of the last snapshot. @internal */
-export function newestTables(recording: Recording): ProfileTables {
-  return recording.profileAt("end");
 }
 
 function unknownValue(
