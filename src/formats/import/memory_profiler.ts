@@ -52,7 +52,7 @@ function read(file: ForeignFile): ForeignRecording {
       requireRoom(metrics.length, MOST_ROWS, "readings");
       // mprof reads 0 MiB once the process has ended.
       if (mib > 0) {
-        metrics.push({ metric: "rssBytes", timeMs: seconds * 1000, value: mib * MIB });
+        metrics.push({ metric: "rssBytes", timeMs: seconds * 1000, value: Math.round(mib * MIB) });
       }
     } else if (kind === "FUNC") {
       requireRoom(allCalls.length, MOST_ROWS, "calls");

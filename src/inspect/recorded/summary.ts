@@ -77,8 +77,12 @@ export function summarize(
             highest(series, "rssBytes").value,
             highest(series, "vmHwmBytes").value,
             rssWhenKilled(recording, process.pid),
+            // Of any process, so only if there is one.
+            recording.processes.length === 1 ? (recording.end?.maxRssBytes ?? 0) : 0,
           ) || null,
-        endRssBytes: lastReading(series, "rssBytes"),
+        endRssBytes:
+          Math.max(lastReading(series, "rssBytes") ?? 0, rssWhenKilled(recording, process.pid)) ||
+          null,
         profiled: process.profiled,
         ...(typeof process.rank === "number" ? { rank: process.rank } : {}),
       };
