@@ -149,7 +149,11 @@ test("import, summary, lines, report, diff and serve", async () => {
     expect(await runHere("lines", recording)).toContain(lines.length > 0 ? "PYTHON" : "no memory");
     expect(await runHere("diff", recording, copy)).toMatch(/^A .*\nB /);
     await runHere("report", recording);
-    const { status, stderr } = await commandHere("diagnose", recording);
+    const { status, stdout: verdict, stderr } = await commandHere("diagnose", recording);
+    // No agent was ever in an imported program.
+    expect([name, /agent/i.test(verdict + stderr + (await runHere("summary", recording)))]).toEqual(
+      [name, false],
+    );
     const hasRss = summary.imported?.unknown.includes("rss") === false;
     expect([name, status, /TM-E014.*no verdict/.test(stderr)]).toEqual([
       name,
