@@ -156,9 +156,6 @@ function noLines({ imported, isWhole, where }: LinesShown): string {
   if (!isWhole) {
     return `${source} is incomplete: the memory figures by line are in the part that is missing`;
   }
-  if (where?.includes("domain=") && isUnknown(imported, "python")) {
-    return `${source} does not contain which memory Python's allocators provided`;
-  }
   return where === undefined
     ? `${source} has no memory figures by line`
     : `${source} has no memory with ${oneLine(where)}`;
