@@ -305,6 +305,7 @@ export class Collector {
     if (nowMs >= this.#tidyMs) {
       this.#tidyMs = nowMs + TIDY_MS;
       const bounds = boundsOf(this.#policy);
+      this.#kept.renewLock();
       this.#kept.tidy(bounds, Date.now());
       this.#artifacts.tidy(bounds.artifacts, Date.now());
     }
