@@ -32,6 +32,7 @@ import { boundsOf } from "./bounds.js";
 import { Captures } from "./captures.js";
 import { chooseAgents } from "./choice.js";
 import { KeptRecordings } from "./kept_recordings.js";
+import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy.js";
 import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./programs.js";
 import { FIRST_RETRY_MS, type Growing, Recorders, type Watched, whyOf } from "./recorders.js";
@@ -66,6 +67,7 @@ export class Collector {
   readonly #artifacts: Artifacts;
   readonly #captures: Captures;
   readonly #watched = new Map<string, Watched>();
+  readonly #pods: PodIdentities;
   #policy: Policy;
   #policyMs = 0;
   #tidyMs = 0;
@@ -89,12 +91,18 @@ export class Collector {
     });
     this.#artifacts = new Artifacts(options.folder);
     this.#captures = new Captures(this.#artifacts, options.onEvent);
+    this.#pods = new PodIdentities({
+      environment: process.env,
+      until: options.until,
+      onTrouble: (why) => options.onEvent({ kind: "pods", why }),
+    });
   }
 
   /** Runs until `until` is aborted; when it returns, it has detached from every program. */
   async run(): Promise<void> {
     const { until } = this.#options;
     try {
+      await this.#pods.ready();
       while (!until.aborted) {
         this.#readPolicyAgain();
         this.#pollPrograms();
@@ -112,7 +120,11 @@ export class Collector {
     for (const { stop } of growing) {
       stop.abort();
     }
-    await Promise.all([...growing.map(({ ended }) => ended), this.#captures.close()]);
+    await Promise.all([
+      ...growing.map(({ ended }) => ended),
+      this.#captures.close(),
+      this.#pods.close(),
+    ]);
     await this.#verdicts.settled();
     this.#kept.close();
   }
@@ -120,7 +132,8 @@ export class Collector {
   #pollPrograms(): void {
     const nowMs = monotonicMs();
     const seen = new Set<string>();
-    for (const program of programsOf(this.#scan.read(nowMs))) {
+    const processes = this.#scan.read(nowMs).map((one) => this.#pods.identified(one));
+    for (const program of programsOf(processes)) {
       const { key } = program.root;
       seen.add(key);
       const rule = ruleFor(program, this.#policy);
@@ -167,6 +180,7 @@ export class Collector {
           program.root.attach.ok &&
           nowMs >= retryMs &&
           isInWindow(rule.window, now) &&
+          !this.#pods.isLate(program.root) &&
           ageMs(program.root) >= bounds.warmUpMs,
         sinceMs: growing?.kind === "agent" ? growing.sinceMs : null,
         leftMs,
@@ -193,6 +207,7 @@ export class Collector {
         growing === null &&
         nowMs >= one.brokenUntilMs &&
         rule.watch !== "never" &&
+        !this.#pods.isLate(one.program.root) &&
         ageMs(one.program.root) >= LEAST_AGE_MS
       ) {
         this.#recorders.recordOutside(one);

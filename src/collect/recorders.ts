@@ -112,6 +112,7 @@ export class Recorders {
     const { program } = one;
     const result = await attachAndRecord({
       pid: program.root.pid,
+      identity: program.root.identity,
       recordingPath,
       follow: !program.hasOthersBelow,
       ...(to === null ? {} : { to }),
@@ -136,6 +137,7 @@ export class Recorders {
     this.#begin(one, "outside", async (recordingPath, until) => {
       const recording = new OutsideRecording({
         pid: one.program.root.pid,
+        identity: one.program.root.identity,
         recordingPath,
         follow: !one.program.hasOthersBelow,
         ...(to === null ? {} : { to }),

@@ -38,7 +38,8 @@ export {
   readPageCache,
   roomOf,
 } from "./process/cgroup.js";
-export { readEnvironment } from "./process/environment.js";
+export type { ContainerPlace } from "./process/containers.js";
+export { readEnvironment, usualName } from "./process/environment.js";
 export { readInterpreter } from "./process/interpreter.js";
 export { type KernelKill, readKernelKills } from "./process/kernel_kills.js";
 export {

@@ -1,4 +1,6 @@
 import type { Pid } from "../../model/base/units.js";
+import { programName } from "../../model/profile/program_name.js";
+import { readGroups, unitOf } from "./containers.js";
 import { readText } from "./proc_files.js";
 
 /**
@@ -11,4 +13,9 @@ export function readEnvironment(pid: Pid): Record<string, string> {
     return at > 0 ? [[entry.slice(0, at), entry.slice(at + 1)] as const] : [];
   });
   return Object.fromEntries(entries);
+}
+
+/** The service of a process whose environment names none: its systemd unit, otherwise its script or module. */
+export function usualName(pid: Pid, command: readonly string[]): string {
+  return unitOf(readGroups(pid)) || programName(command);
 }

@@ -23,6 +23,12 @@ export function readNames(path: string): string[] | null {
   return orNull(() => readdirSync(path));
 }
 
+/** Names of the folders in a directory; empty if it has ended or is not readable. */
+export function readFolders(path: string): string[] {
+  const entries = orNull(() => readdirSync(path, { withFileTypes: true })) ?? [];
+  return entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+}
+
 /** The link's target, or null if it has ended or is not readable. */
 export function readLink(path: string): string | null {
   return orNull(() => readlinkSync(path));

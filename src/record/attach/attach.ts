@@ -37,7 +37,6 @@ import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached, recorderDied } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
-import type { Destination } from "../../recording/sender/post_connection.js";
 import type { Recording } from "../../recording/types.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { PoolReader } from "../../segment/pool.js";
@@ -52,7 +51,7 @@ import { PoolWatch } from "../process/pool_watch.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { type AgentStatus, type ArmOptions, armAgent, disarmAgent } from "./attached_agent.js";
 import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_children.js";
-import { beginRecording } from "./begun_recording.js";
+import { beginRecording, type RecordingStart } from "./begun_recording.js";
 import { leftAgentOf } from "./left_agent.js";
 
 /** Interval of the checks for the process's end and for `enough`. */
@@ -64,9 +63,7 @@ const LAST_LEASE_MS = 1_000;
 /** Kinds of memory that an agent records into: the recorder's, or its own in memory or in a folder. */
 const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
 
-export interface AttachOptions {
-  readonly pid: Pid;
-  readonly recordingPath: string;
+export interface AttachOptions extends RecordingStart {
   /** Full path of libtidemark.so, with tidemark-guard next to it; the default is this installation's. */
   readonly libraryPath?: string;
   readonly periodBytes?: Bytes;
@@ -78,8 +75,6 @@ export interface AttachOptions {
   readonly children?: ChildrenChoice;
   /** Watch the devices of its processes; if absent, no process is entered for this. */
   readonly devices?: DeviceWatchOptions;
-  /** A server that the recording is sent to while it grows; left out: none. */
-  readonly to?: Destination;
   /** Shared with the other recorders of this Node process; the default is a budget of its own. */
   readonly budget?: CpuBudget;
   /** How long to wait for the process to run Python code. */
@@ -279,7 +274,7 @@ async function record(
   const notes: string[] = [];
   const { runId, periodBytes } = place.pool.header();
   const pool = { runId, periodBytes, keeper: place.keeper };
-  const recording = beginRecording(pid, options.recordingPath, pool, options.to);
+  const recording = beginRecording(options, pool);
   const { path, writer, command, startedMs: beganMs } = recording;
   place.setOrphan(orphanPath(path));
   writer.limits(beganMs, notSeenOf(stood, options));
