@@ -19,11 +19,12 @@
  * | it starts other programs, or a child cannot be entered | watched only from outside; `limits` reports it |
  */
 
-import { closeSync, openSync } from "node:fs";
+import { closeSync, fstatSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { RemoteAnswer } from "../../cpython/entry/remote_exec.js";
 import {
   hasEnded,
+  isMapping,
   isMappingNamed,
   readArmPermission,
   readStat,
@@ -60,6 +61,8 @@ const CHECK_MS = 500;
 const LEAVE_MS = 10_000;
 const FIRST_LEASE_MS = 30_000;
 const LAST_LEASE_MS = 1_000;
+/** O_PATH of include/uapi/asm-generic/fcntl.h: only finds the file. */
+const OPEN_PATH = 0o10000000;
 /** Kinds of memory that an agent records into: the recorder's, or its own in memory or in a folder. */
 const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
 
@@ -141,8 +144,9 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
       ...(options.onWaiting ? { onWaiting: options.onWaiting } : {}),
       ...(options.until ? { signal: options.until } : {}),
     });
-    const place = openPool(pid, armed.status, armed.stood, keeper);
+    let place: PoolPlace | null = null;
     try {
+      place = openPool(pid, armed.status, armed.stood, keeper);
       const owner = armed.status.pool === keeper.path ? armOptions : null;
       return await record(options, place, { ...armed, owner, startTicks: stat.startTicks });
     } catch (error) {
@@ -151,7 +155,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
       }
       throw error;
     } finally {
-      place.close();
+      place?.close();
     }
   } finally {
     keeper.close();
@@ -204,10 +208,8 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
   const candidates =
     fd === undefined ? [`/proc/${pid}/root${status.pool}`] : [status.pool, `/proc/${pid}/fd/${fd}`];
   for (const path of candidates) {
-    let descriptor: number;
-    try {
-      descriptor = openSync(path, "r+");
-    } catch {
+    const descriptor = openMapped(pid, path);
+    if (descriptor === null) {
       continue;
     }
     try {
@@ -244,6 +246,26 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
   throw stood
     ? alreadyAttached(pid, "another recorder", `end it with: tidemark detach ${pid}`)
     : agentRefused(pid, `its memory cannot be opened from this process (${status.pool})`);
+}
+
+/**
+ * The process names the path, so it may be any: only a regular file that the process has mapped is used. Opening
+ * another file may have effects of its own (a device), or wait (a FIFO).
+ */
+function openMapped(pid: Pid, path: string): number | null {
+  let found: number | null = null;
+  try {
+    found = openSync(path, OPEN_PATH);
+    const { ino } = fstatSync(found);
+    const isPool = fstatSync(found).isFile() && isMapping(pid, "tidemark-pool", ino) === true;
+    return isPool ? openSync(`/proc/self/fd/${found}`, "r+") : null;
+  } catch {
+    return null;
+  } finally {
+    if (found !== null) {
+      closeSync(found);
+    }
+  }
 }
 
 interface Entered {
