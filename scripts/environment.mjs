@@ -19,7 +19,9 @@ import {
   interpretersIn,
   interpretersInChroot,
 } from "./environment/interpreters.mjs";
+import { makeApiServer, makeHelm } from "./environment/kubernetes.mjs";
 import {
+  makeKubernetesSchemas,
   makePackages,
   makePackagingTools,
   makeSenders,
@@ -46,6 +48,9 @@ import { root, setUp } from "./setup.mjs";
  * @property {string | null} tensorflowPython the same for test/requirements-tensorflow.txt
  * @property {string | null} sendersPython the same for test/requirements-senders.txt (profilers that
  *   send to a server)
+ * @property {string | null} schemasPython the same for test/requirements-kubernetes.txt (the API's schemas)
+ * @property {string | null} helm path of the program
+ * @property {string | null} kubernetes folder of the programs kube-apiserver and etcd
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
  * @property {string | null} allocators folder of the libraries of jemalloc, mimalloc and tcmalloc
  * @property {string | null} wheelhouse folder of wheels: test/requirements-wheelhouse.txt
@@ -125,6 +130,9 @@ export async function makeEnvironment({ long = false } = {}) {
   const torchPython = await orSkip("torch", () => makeTorch(local));
   const tensorflowPython = await orSkip("TensorFlow", () => makeTensorflow(local, long));
   const sendersPython = await orSkip("profilers that send", () => makeSenders(local));
+  const schemasPython = await orSkip("schemas of Kubernetes", () => makeKubernetesSchemas(local));
+  const helm = await orSkip("Helm", makeHelm);
+  const kubernetes = await orSkip("an API server of Kubernetes", () => makeApiServer(long));
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
   const allocators = await orSkip("jemalloc, mimalloc, tcmalloc", makeAllocators);
   const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
@@ -148,6 +156,9 @@ export async function makeEnvironment({ long = false } = {}) {
     torchPython,
     tensorflowPython,
     sendersPython,
+    schemasPython,
+    helm,
+    kubernetes,
     chroot,
     wheelhouse,
     allocators,

@@ -97,7 +97,7 @@ describe("summary --where", () => {
       /TM-E014 .*thread=serch; values that occur: search, .*ingest/,
     );
     const key = await commandHere("lines", recording, "--where", "enpoint=/search");
-    expect(errorLine(key)).toMatch(/TM-E014 .*'enpoint'; keys are endpoint, thread/);
+    expect(errorLine(key)).toMatch(/TM-E014 .*'enpoint'; did you mean endpoint\? keys are thread/);
     const rank = await commandHere("diagnose", recording, "--where", "rank=7");
     expect(errorLine(rank)).toMatch(/rank=7; values that occur: 0, 1/);
     const none = await commandHere("diff", `${recording}@2s`, recording, "--where", "thread");

@@ -103,6 +103,8 @@ class ModuleMemory:
         return rows
 
     def __repr__(self) -> str:
+        if not self.rows:
+            return "tidemark: no step is measured yet: by_module(model, step), or with by_module(model) as memory: ..."
         table = self._table()
         widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
 
@@ -113,6 +115,8 @@ class ModuleMemory:
         return "\n".join(map(line_of, table))
 
     def _repr_html_(self) -> str:
+        if not self.rows:
+            return f"<p>{escape(repr(self))}</p>"
         head, *body = self._table()
         cell = "text-align:{};padding:0 .8em;white-space:pre;background:none"
 

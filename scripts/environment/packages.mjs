@@ -72,6 +72,15 @@ export function makeSenders(interpreters) {
 }
 
 /**
+ * @param {Interpreter[]} interpreters
+ * @returns {Promise<string>} executable of the environment with test/requirements-kubernetes.txt
+ * @throws {Error} why it is unavailable
+ */
+export function makeKubernetesSchemas(interpreters) {
+  return makeVenv("kubernetes-schemas", "test/requirements-kubernetes.txt", interpreters);
+}
+
+/**
  * @param {string} name
  * @param {string} requirements path in the repository
  * @param {Interpreter[]} interpreters

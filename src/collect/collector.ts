@@ -35,6 +35,7 @@ import { Captures } from "./captures/captures.js";
 import { rssOf, Triggers } from "./captures/triggers.js";
 import { Artifacts } from "./kept/artifacts.js";
 import { KeptRecordings } from "./kept/kept_recordings.js";
+import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
@@ -79,6 +80,7 @@ export class Collector {
   readonly #captures: Captures;
   readonly #actions: Actions;
   readonly #watched = new Map<string, Watched>();
+  readonly #pods: PodIdentities;
   #policy: Policy;
   #policyMs = 0;
   #tidyMs = 0;
@@ -113,12 +115,18 @@ export class Collector {
       recordingOf: ({ root }) => this.#watched.get(root.key)?.growing?.path ?? null,
       onEvent: options.onEvent,
     });
+    this.#pods = new PodIdentities({
+      environment: process.env,
+      until: options.until,
+      onTrouble: (why) => options.onEvent({ kind: "pods", why }),
+    });
   }
 
   /** Runs until `until` is aborted; when it returns, it has detached from every program. */
   async run(): Promise<void> {
     const { until } = this.#options;
     try {
+      await this.#pods.ready();
       while (!until.aborted) {
         this.#readPolicyAgain();
         this.#pollPrograms();
@@ -137,7 +145,12 @@ export class Collector {
       stop.abort();
     }
     const captured = this.#captures.close();
-    await Promise.all([...growing.map(({ ended }) => ended), captured, this.#actions.close()]);
+    await Promise.all([
+      ...growing.map(({ ended }) => ended),
+      captured,
+      this.#actions.close(),
+      this.#pods.close(),
+    ]);
     await this.#verdicts.settled();
     this.#kept.close();
   }
@@ -145,7 +158,8 @@ export class Collector {
   #pollPrograms(): void {
     const nowMs = monotonicMs();
     const seen = new Set<string>();
-    for (const program of programsOf(this.#scan.read(nowMs))) {
+    const processes = this.#scan.read(nowMs).map((one) => this.#pods.identified(one));
+    for (const program of programsOf(processes)) {
       const { key } = program.root;
       seen.add(key);
       const rule = ruleFor(program, this.#policy);
@@ -192,6 +206,7 @@ export class Collector {
           program.root.attach.ok &&
           nowMs >= retryMs &&
           isInWindow(rule.window, now) &&
+          !this.#pods.isLate(program.root) &&
           ageMs(program.root) >= bounds.warmUpMs,
         sinceMs: growing?.kind === "agent" ? growing.sinceMs : null,
         leftMs,
@@ -218,6 +233,7 @@ export class Collector {
         growing === null &&
         nowMs >= one.brokenUntilMs &&
         rule.watch !== "never" &&
+        !this.#pods.isLate(one.program.root) &&
         ageMs(one.program.root) >= LEAST_AGE_MS
       ) {
         this.#recorders.recordOutside(one);
@@ -343,6 +359,7 @@ export class Collector {
     if (nowMs >= this.#tidyMs) {
       this.#tidyMs = nowMs + TIDY_MS;
       const bounds = boundsOf(this.#policy);
+      this.#kept.renewLock();
       this.#kept.tidy(bounds, Date.now());
       this.#artifacts.tidy(bounds.artifacts, Date.now());
     }

@@ -2,7 +2,9 @@
 import { PythonScan, userName } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { WatchJson, WatchRowJson } from "../model/documents/watch_document.js";
+import type { ServiceIdentity } from "../model/wire/identity.js";
 import { otherRecorderOf } from "../record/index.js";
+import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
@@ -17,12 +19,25 @@ interface Row {
   readonly remedy: string;
 }
 
-/** Largest RSS first. Throws TidemarkError for a policy that cannot be used. */
-export function watchDocument(policyPath: string | null): WatchJson {
+/**
+ * Largest RSS first. `onTrouble` receives the reason why names of pods are unavailable in a cluster. Rejects with
+ * TidemarkError for a policy that cannot be used.
+ */
+export async function watchDocument(
+  policyPath: string | null,
+  onTrouble: (why: string) => void,
+): Promise<WatchJson> {
   const policy = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
-  const rows = programsOf(new PythonScan().read(monotonicMs())).map((program) =>
-    rowOf(program, ruleFor(program, policy)),
-  );
+  const listing = new AbortController();
+  const pods = new PodIdentities({
+    environment: process.env,
+    until: listing.signal,
+    onTrouble,
+  });
+  await pods.ready();
+  listing.abort();
+  const processes = new PythonScan().read(monotonicMs()).map((one) => pods.identified(one));
+  const rows = programsOf(processes).map((program) => rowOf(program, ruleFor(program, policy)));
   const turns = turnsOf(rows, policy);
   const now = new Date();
   const turnOf = ({ program: { root }, rule, gets }: Row) =>
@@ -96,6 +111,7 @@ function documentOf({ program, rule, ...row }: Row, turn: string): WatchRowJson 
     env: root.identity.env,
     user: userName(root.uid),
     container: root.container,
+    ...namesOf(root.identity),
     python: root.interpreter.version,
     command: [...root.command],
     processes: processes.length,
@@ -106,4 +122,8 @@ function documentOf({ program, rule, ...row }: Row, turn: string): WatchRowJson 
     triggers: rule.triggers.map(triggerText),
     actions: rule.actions === null ? "" : actionsText(rule.actions),
   };
+}
+
+function namesOf({ namespace, pod, workload }: ServiceIdentity) {
+  return pod === "" ? {} : { namespace, pod, workload };
 }

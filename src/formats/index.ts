@@ -10,6 +10,7 @@ import type { ProfileExporter } from "./format.js";
 
 export type { ExportFormat, ProfileExporter } from "./format.js";
 export {
+  describeForeign,
   type ForeignRecording,
   type ImportOptions,
   type PlainValue,

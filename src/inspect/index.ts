@@ -16,7 +16,7 @@
  * `npm run generate` writes the index of each folder from the exports of its files.
  * An `onProgress` parameter reports progress. Everything here throws TidemarkError only.
  */
-export { type PlainValue, PROFILE_IMPORTERS } from "../formats/index.js";
+export { describeForeign, type PlainValue, PROFILE_IMPORTERS } from "../formats/index.js";
 export { compareSnapshots } from "../gpu/analysis/compare.js";
 export { diffPageDocument } from "../gpu/analysis/page_document.js";
 export { compareRanks } from "../gpu/analysis/ranks.js";

@@ -38,7 +38,8 @@ export {
   readPageCache,
   roomOf,
 } from "./process/cgroup.js";
-export { readEnvironment } from "./process/environment.js";
+export type { ContainerPlace } from "./process/containers.js";
+export { readEnvironment, usualName } from "./process/environment.js";
 export { readInterpreter } from "./process/interpreter.js";
 export { type KernelKill, readKernelKills } from "./process/kernel_kills.js";
 export {
@@ -79,6 +80,7 @@ export {
 export { type PythonProcess, readPythonProcesses } from "./process/python_processes.js";
 export { PythonScan, type ScannedProcess } from "./process/python_scan.js";
 export { readRank } from "./process/rank.js";
+export { openFileBelow, openFolderBelow } from "./process/root_files.js";
 export { readTasks, type Task, taskIds } from "./process/tasks.js";
 export { descendantsOf, listPids } from "./process/tree.js";
 export { userName } from "./process/users.js";

@@ -1,7 +1,7 @@
 /** Converts addresses of native frames to function names, using exactly the files that the process runs. */
 
-import { statSync } from "node:fs";
-import { mappedInodes } from "../linux/index.js";
+import { closeSync, statSync } from "node:fs";
+import { mappedInodes, openFileBelow } from "../linux/index.js";
 import { present } from "../model/base/present.js";
 import type { Address, Pid, TimeMs } from "../model/base/units.js";
 import { demangle } from "./demangle.js";
@@ -36,7 +36,9 @@ export class Symboliser {
   #fileOf(pid: Pid, startedMs: TimeMs, path: string): ObjectFile | null {
     const mapped = this.#mappedInodes(pid);
     if (mapped !== null) {
-      const file = statFile(`/proc/${pid}/root${path}`);
+      const root = `/proc/${pid}/root`;
+      // A path of the process that has become a link would lead to a file of ours.
+      const file = isFileBelow(root, path) ? statFile(`${root}${path}`) : null;
       return file !== null && mapped.has(file.inode) ? file : null;
     }
     // The process has ended, and nothing shows which file it had mapped. Only a file that is older than the
@@ -81,4 +83,12 @@ function statFile(path: string): ObjectFile | null {
   } catch {
     return null;
   }
+}
+
+function isFileBelow(root: string, path: string): boolean {
+  const descriptor = openFileBelow(root, path);
+  if (descriptor !== null) {
+    closeSync(descriptor);
+  }
+  return descriptor !== null;
 }

@@ -1,6 +1,7 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
 import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
+import { expertsOf } from "./divisible.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
@@ -12,12 +13,12 @@ export function assumptionsOf(model: ModelShape, options: PlanOptions): string[]
 
 function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   const { method, dtype, fp32Weights } = options;
+  const isWide = fp32Weights && dtype !== "fp32";
+  const hasMaster = isWide && options.parallelism.sharding.kind.startsWith("zero");
   const weights =
-    options.fp32Weights && dtype !== "fp32"
-      ? "fp32 weights, matrix products in"
-      : "weights and matrix products in";
+    isWide && !hasMaster ? "fp32 weights, matrix products in" : "weights and matrix products in";
   const sentences = [
-    `${weights} ${dtype}${fp32Weights || model.stored.dtype === null || model.stored.dtype === dtype ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
+    `${weights} ${dtype}${hasMaster ? ", master weights in fp32" : ""}${fp32Weights || model.stored.dtype === null || model.stored.dtype === dtype ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
     `${options.library} with ${options.attention} attention and ${options.loss} loss, ${options.compiled ? "with" : "without"} torch.compile, ${options.checkpointing === "none" ? "no" : options.checkpointing} checkpointing`,
     readsText(model)
       ? `${options.batch} ${options.batch === 1 ? "sequence" : "sequences"} of ${options.sequence} tokens on each device, without shorter ones`
@@ -29,7 +30,7 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
         ? options.adapterTargets
         : options.adapterTargets.join(", ");
     sentences.push(
-      `adapters of rank ${options.adapterRank} on ${targets === "all" ? "all linear layers" : targets}`,
+      `adapters of rank ${options.adapterRank} on ${targets === "all" ? "all linear layers" : targets}${options.adapterDetails.modulesToSave.length > 0 ? `, and copies of ${options.adapterDetails.modulesToSave.join(", ")} trained whole` : ""}`,
     );
   }
   if (options.optimizer !== "none") {
@@ -45,8 +46,13 @@ function ofServing(options: ServeOptions): string[] {
   const preallocates = engine !== "transformers" && engine !== "llama.cpp";
   return [
     `${engine}${preallocates ? `, which uses ${(utilization * 100).toFixed(0)} % of the device and computes ${batchedTokens} tokens per pass` : ""}`,
-    `${options.concurrency} ${options.concurrency === 1 ? "sequence" : "sequences"} of ${options.context} tokens; cache in ${options.kvDType === "auto" ? options.dtype : options.kvDType}`,
+    `${options.concurrency} ${options.concurrency === 1 ? "sequence" : "sequences"} of ${options.context} tokens; cache in ${cacheTypeWords(options)}`,
   ];
+}
+
+function cacheTypeWords({ kvDType, valueDType = kvDType, dtype }: ServeOptions): string {
+  const [keys, values] = [kvDType, valueDType].map((type) => (type === "auto" ? dtype : type));
+  return keys === values ? `${keys}` : `${keys} (keys) and ${values} (values)`;
 }
 
 /** What the reader must know before believing the plan: what the model was read from, and what no library would run. */
@@ -81,12 +87,25 @@ export function limitsOf(
       ? [`diffusers has no eager attention for this class: planned as --attention sdpa`]
       : []),
     ...withoutEffect(options, request),
+    ...unevenExperts(model, options),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
         ]
       : []),
   ];
+}
+
+/** vLLM's ranks have whole experts each; the plan is of one of those with most. */
+function unevenExperts(model: ModelShape, options: PlanOptions): string[] {
+  const expert = options.mode === "serve" ? options.expert : 1;
+  const counts = model.towers.flatMap(({ layers }) => layers.map(({ layer }) => expertsOf(layer)));
+  return [...new Set(counts)]
+    .filter((count) => count % expert !== 0)
+    .map(
+      (count) =>
+        `${count} experts are not a multiple of --ep ${expert}: the plan is of a rank with ${Math.ceil(count / expert)}, others have fewer`,
+    );
 }
 
 function isAlwaysFused({ layers }: TowerShape): boolean {

@@ -2,6 +2,7 @@
 import { badUsage } from "../model/errors/errors.js";
 import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
+import { NO_DETAILS } from "./job/adapter_details.js";
 import type {
   ComputeDType,
   Engine,
@@ -119,6 +120,7 @@ function trainOptions(
     adapterTargets: method === "qlora" ? "all" : "attention",
     // lora_dropout of litgpt is 0.05, that of the others 0.
     adapterDropout: library === "litgpt",
+    adapterDetails: NO_DETAILS,
     imbalance: 1.25,
     gpu,
     workers: 0,

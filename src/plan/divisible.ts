@@ -3,9 +3,16 @@
 import { badUsage } from "../model/errors/errors.js";
 import { cannotDivide } from "../model/errors/plan_errors.js";
 import { matchesTarget } from "./blocks/target_names.js";
-import type { PlanOptions, TrainOptions } from "./job/options.js";
+import type { Engine, PlanOptions, TrainOptions } from "./job/options.js";
 import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";
+
+const NO_EXPERT_PARALLELISM: ReadonlySet<Engine> = new Set<Engine>(["tgi", "llama.cpp"]);
+
+/** vLLM gives some ranks one expert more than others (determine_expert_map); other libraries refuse to start. */
+export function spreadsUnevenly(options: PlanOptions): boolean {
+  return options.mode === "serve" && options.engine === "vllm";
+}
 
 /** @throws TidemarkError TM-E086 */
 export function requireDivisible(model: ModelShape, options: PlanOptions): void {
@@ -19,12 +26,18 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   }
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);
-    if (options.mode === "train" && expertsOf(layer) % expert !== 0) {
+    if (!spreadsUnevenly(options) && expertsOf(layer) % expert !== 0) {
       throw cannotDivide(
         `${expertsOf(layer)} experts cannot be divided evenly over --ep ${expert}`,
         `use a divisor of ${expertsOf(layer)}`,
       );
     }
+  }
+  if (expert > 1 && options.mode === "serve" && NO_EXPERT_PARALLELISM.has(options.engine)) {
+    throw cannotDivide(
+      `${options.engine} has no expert parallelism`,
+      "leave --ep out, or name an engine that has it: transformers, vllm, sglang",
+    );
   }
   if (expert > 1 && !layers.some(({ layer }) => expertsOf(layer) > 0)) {
     throw cannotDivide("the model has no experts to divide", "leave --ep out");
@@ -70,7 +83,8 @@ function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
   }
 }
 
-function expertsOf(layer: LayerShape): number {
+/** Experts of each layer that has any; 0 for others. */
+export function expertsOf(layer: LayerShape): number {
   return layer.kind === "transformer" && layer.mlp !== null && isMoe(layer.mlp)
     ? layer.mlp.experts
     : 0;

@@ -23,11 +23,12 @@ export { GPUS, type Gpu, gpuNamed, gpuOfSize, USUAL_GPU } from "./device/gpus.js
 export { withJobConfigs } from "./files/job_config.js";
 export { readLog, readModel } from "./files/read_model.js";
 export { fitTable } from "./fit.js";
+export { CACHE_TYPES, LLAMA_CACHE_TYPES } from "./job/cache_types.js";
 export { OPTIMIZERS, type OptimizerName } from "./job/optimizers.js";
 export * from "./job/options.js";
 export type { PlanPageDocument } from "./page_document.js";
 export { planMemory } from "./plan.js";
 export { readVllmLog } from "./serve/vllm_log.js";
 export type { ModelShape } from "./shape/model_shape.js";
-export { largeCount, measuredAs } from "./wording.js";
+export { cacheWords, largeCount, measuredAs } from "./wording.js";
 export { type PlanWords, requestOf } from "./words.js";

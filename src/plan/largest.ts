@@ -4,7 +4,7 @@ export interface Search {
   readonly fits: (value: number) => boolean;
   /** About how much of the device a value takes, as a share of it: where the search starts. */
   readonly shareOf: (value: number) => number;
-  /** A row of a table, which has many: large numbers are rounded down to 6 bits, and fewer smaller ones are tried. */
+  /** A row of a table, which has many: large numbers are rounded down to 5 bits, and fewer smaller ones are tried. */
   readonly isRow: boolean;
 }
 
@@ -16,8 +16,8 @@ export function largest(limit: number, search: Search): number {
   return search.fits(1) ? withoutHoles(border(limit, search), search) : 0;
 }
 
-/** Of the steps of a row: 1 up to 63, 2 up to 127, 4 up to 255. */
-const ROW_STEPS = 32;
+/** Of the steps of a row: 1 up to 31, 2 up to 63, 4 up to 127. */
+const ROW_STEPS = 16;
 
 /** A number that fits next to one that does not. */
 function border(limit: number, { fits, shareOf, isRow }: Search): number {
@@ -58,7 +58,7 @@ const SURE_SHARE = 0.85;
 
 /** Smaller numbers that are tried below the border: all of them, if there are no more. */
 const TRIED = 64;
-const TRIED_OF_ROW = 4;
+const TRIED_OF_ROW = 2;
 
 function withoutHoles(found: number, { fits, shareOf, isRow }: Search): number {
   const tried = isRow ? TRIED_OF_ROW : TRIED;

@@ -3,8 +3,7 @@ import type { PlanJson } from "../model/documents/plan_document.js";
 import { modelTape } from "./blocks/model_tape.js";
 import type { BlockRules } from "./blocks/rules.js";
 import type { PlanOptions } from "./job/options.js";
-import { bytesOfNextToken, cacheShape } from "./serve/attention_cache.js";
-import { kvItemBytes } from "./serve/plan_serving.js";
+import { bytesOfNextToken, cacheFormat, cacheShape, plainFormat } from "./serve/attention_cache.js";
 import { isMoe, type ModelShape, readsText, type TransformerLayer } from "./shape/model_shape.js";
 
 /** One token on one device without gradients: enough to count parameters. */
@@ -25,6 +24,8 @@ const COUNTING: BlockRules = {
   repeatsGroups: false,
   fusesGroups: true,
   cachesKeys: false,
+  headRows: "last",
+  holdsInputs: false,
   loss: "full",
   compiled: false,
   lossCompiled: false,
@@ -79,7 +80,10 @@ export function describeModel(
       (layer): layer is TransformerLayer =>
         layer.kind === "transformer" && layer.attention !== null,
     )?.attention;
-  const itemBytes = options.mode === "serve" ? kvItemBytes(options) : 2;
+  const format =
+    options.mode === "serve"
+      ? cacheFormat({ ...options, tensor: 1, gpuLayers: Number.POSITIVE_INFINITY })
+      : plainFormat(2);
   return {
     name: model.name,
     family: model.family,
@@ -97,6 +101,6 @@ export function describeModel(
     vocabulary: model.head.kind === "language" ? model.head.outputs : 0,
     longestSequence: model.longestSequence,
     readsText: readsText(model),
-    kvBytesPerToken: bytesOfNextToken(cacheShape(model, itemBytes)),
+    kvBytesPerToken: bytesOfNextToken(cacheShape(model, format)),
   };
 }

@@ -93,7 +93,16 @@ function servingPlan(model: ModelShape, options: ServeOptions): ModePlan {
       devices: devicesOf(options, ""),
       savedActivations: [],
       peak: "prefill",
-      host: [],
+      host:
+        serving.hostBytes > 0
+          ? [
+              {
+                part: "weights",
+                bytes: Math.round(serving.hostBytes),
+                formula: "weights that are not on the device",
+              },
+            ]
+          : [],
       limits: [],
     },
     serving.parts,
@@ -107,7 +116,7 @@ function servingWith(
   model: ModelShape,
   request: PlanRequest,
   {
-    serving: { options, kvBytesPerToken, room },
+    serving: { options, kvBytesPerToken, bytesPerSequence, room },
     fits,
   }: { serving: NonNullable<ModePlan["serving"]>; fits: PlanJson["fits"] },
 ): NonNullable<PlanJson["serving"]> {
@@ -117,6 +126,7 @@ function servingWith(
   return {
     engine: options.engine,
     kvBytesPerToken,
+    ...(bytesPerSequence > 0 ? { bytesPerSequence } : {}),
     kvTokens: room?.tokens ?? Math.max(fits.maxBatch * options.context, longestContext),
     maxConcurrency: fits.maxBatch,
     longestContext,

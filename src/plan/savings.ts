@@ -6,6 +6,7 @@ import type { PlanSavingJson } from "../model/documents/plan_document.js";
 import { TidemarkError } from "../model/errors/errors.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
+import { isBlockType } from "./job/cache_types.js";
 import type { Engine, PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import type { ModelShape } from "./shape/model_shape.js";
 import { flagsOf, type PlanWords, requestOf } from "./words.js";
@@ -193,9 +194,9 @@ const SERVING: readonly Technique<ServeOptions>[] = [
     cost: "slightly lower quality in long contexts",
     program: ({ engine }) => ENGINE_OPTIONS[engine].cache,
     words: (job) =>
-      job.kvDType === "fp8" || job.kvDType === "int8"
+      job.kvDType === "fp8" || job.kvDType === "int8" || isBlockType(job.kvDType)
         ? null
-        : { kvDtype: isLlamaCpp(job) ? "int8" : "fp8" },
+        : { kvDtype: isLlamaCpp(job) ? "q8_0" : "fp8" },
   },
   {
     technique: "weights in fp8",
@@ -261,7 +262,7 @@ export function savingsOf(
       const bytes = now.deviceBytes - after.deviceBytes;
       const row: PlanSavingJson = {
         technique,
-        bytes: Math.round(bytes),
+        bytes: Math.max(0, Math.round(bytes)),
         cost,
         change: `${flagsOf(chosen)}${replacedFlag(options, chosen)}`,
         program,

@@ -1,5 +1,6 @@
 /** Options that change nothing in this job, or that its engine does not have: one sentence each. */
 import type { PlanRequest } from "./defaults.js";
+import { BLOCK_CACHE_TYPES, bytesOfCacheType, type CacheType } from "./job/cache_types.js";
 import type { Engine, PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 
 export function withoutEffect(options: PlanOptions, request: PlanRequest): string[] {
@@ -26,23 +27,30 @@ function ofTraining(options: TrainOptions, { train }: PlanRequest): string[] {
 }
 
 /** Types of a cache that an engine does not have. */
-const NO_CACHE_TYPE: Readonly<Record<Engine, readonly ServeOptions["kvDType"][]>> = {
-  transformers: [],
-  vllm: ["int8"],
-  sglang: ["int8"],
-  tgi: ["int8"],
-  "llama.cpp": ["fp8"],
+const NO_CACHE_TYPE: Readonly<Record<Engine, readonly CacheType[]>> = {
+  transformers: BLOCK_CACHE_TYPES,
+  vllm: ["int8", ...BLOCK_CACHE_TYPES],
+  sglang: ["int8", ...BLOCK_CACHE_TYPES],
+  tgi: ["int8", ...BLOCK_CACHE_TYPES],
+  "llama.cpp": ["fp8", "int8"],
 };
 
 function ofServing(options: ServeOptions, { serve }: PlanRequest): string[] {
-  const { engine, kvDType } = options;
+  const { engine, kvDType, valueDType = kvDType, gpuLayers } = options;
   const takesAsNeeded = engine === "transformers" || engine === "llama.cpp";
   return [
     ...(takesAsNeeded && serve?.utilization !== undefined
       ? [`--utilization has no effect: ${engine} allocates what it needs`]
       : []),
-    ...(NO_CACHE_TYPE[engine].includes(kvDType)
-      ? [`${engine} has no cache in ${kvDType}: the plan is of a cache with one byte per value`]
+    ...[...new Set([kvDType, valueDType])].flatMap((type) =>
+      NO_CACHE_TYPE[engine].includes(type)
+        ? [
+            `${engine} has no cache in ${type}: the plan is of a cache with ${bytesOfCacheType(type, 2)} B per value`,
+          ]
+        : [],
+    ),
+    ...(gpuLayers !== undefined && engine !== "llama.cpp"
+      ? [`--gpu-layers has no effect: ${engine} keeps all layers on the device`]
       : []),
   ];
 }

@@ -1,5 +1,5 @@
 /** Words of a plan that the screen and the page share. */
-import { formatExactCount } from "../model/base/numbers.js";
+import { formatBytes, formatExactCount, formatShare } from "../model/base/numbers.js";
 import type { PlanJson } from "../model/documents/plan_document.js";
 
 /** "8.03 billion", "124 million", of parameters. */
@@ -10,6 +10,32 @@ export function largeCount(count: number): string {
   }
   const billions = Number((count / 1e9).toPrecision(3));
   return `${billions < 1000 ? (count / 1e9).toPrecision(3) : formatExactCount(billions)} billion`;
+}
+
+/** "128 KiB per token", "2.81 MiB of states per sequence"; null if the model makes its output in one pass. */
+export function cacheWords({
+  kvBytesPerToken,
+  bytesPerSequence = 0,
+}: NonNullable<PlanJson["serving"]>): string | null {
+  const words = [
+    ...(kvBytesPerToken > 0 ? [`${formatBytes(kvBytesPerToken)} per token`] : []),
+    ...(bytesPerSequence > 0
+      ? [`${formatBytes(bytesPerSequence)} per sequence at any length`]
+      : []),
+  ];
+  return words.length === 0 ? null : words.join(" and ");
+}
+
+/** "58.5 GiB planned, 56.1 GiB measured": the first line of a comparison. */
+export function comparedWords({
+  kind,
+  plannedBytes,
+  measuredBytes,
+  error,
+  within,
+}: NonNullable<PlanJson["comparison"]>): string {
+  const sign = error < 0 ? "below" : "above";
+  return `${formatBytes(measuredBytes)} measured (${kind}), ${formatBytes(plannedBytes)} planned: ${formatShare(Math.abs(error))} ${sign} the measurement, ${within ? "within" : "outside"} the interval`;
 }
 
 /** Where each figure of a plan can be read while the job runs. llama.cpp has no caching allocator and no torch. */

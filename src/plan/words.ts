@@ -2,6 +2,7 @@
 import { badUsage } from "../model/errors/errors.js";
 import type { PlanRequest } from "./defaults.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
+import { type CacheType, cacheTypeOf, type LlamaCacheType } from "./job/cache_types.js";
 import type { OptimizerName } from "./job/optimizers.js";
 import type {
   ComputeDType,
@@ -55,7 +56,10 @@ export interface PlanWords {
   readonly engine?: Engine;
   readonly context?: number;
   readonly concurrency?: number;
-  readonly kvDtype?: "auto" | "fp8" | "int8" | "fp16" | "bf16" | "fp32";
+  readonly kvDtype?: CacheType;
+  readonly cacheTypeK?: LlamaCacheType;
+  readonly cacheTypeV?: LlamaCacheType;
+  readonly gpuLayers?: number;
   readonly utilization?: number;
   readonly batchedTokens?: number;
   readonly cudaGraphs?: boolean;
@@ -75,6 +79,9 @@ const ONLY_SERVING = [
   "context",
   "concurrency",
   "kvDtype",
+  "cacheTypeK",
+  "cacheTypeV",
+  "gpuLayers",
   "utilization",
   "batchedTokens",
 ] as const satisfies readonly (keyof PlanWords)[];
@@ -235,12 +242,27 @@ function shardingOf(words: PlanWords): PlanRequest["sharding"] {
   return rest;
 }
 
+/** @throws TidemarkError TM-E002 for two types of one cache */
 function servingOf(words: PlanWords): NonNullable<PlanRequest["serve"]> {
+  const { kvDtype, cacheTypeK, cacheTypeV } = words;
+  if (kvDtype !== undefined && (cacheTypeK !== undefined || cacheTypeV !== undefined)) {
+    throw badUsage(
+      "--kv-dtype and --cache-type-k or --cache-type-v name the same cache",
+      "use --kv-dtype alone if both have one type",
+    );
+  }
   return given({
     engine: words.engine,
     context: words.context,
     concurrency: words.concurrency,
-    kvDType: words.kvDtype,
+    kvDType: cacheTypeK === undefined ? kvDtype : cacheTypeOf(cacheTypeK),
+    valueDType:
+      cacheTypeV !== undefined
+        ? cacheTypeOf(cacheTypeV)
+        : cacheTypeK !== undefined
+          ? ("auto" as const)
+          : undefined,
+    gpuLayers: words.gpuLayers,
     utilization: words.utilization,
     batchedTokens: words.batchedTokens,
     cudaGraphs: words.cudaGraphs,

@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import { formatDuration } from "../model/base/numbers.js";
+import { shellWord } from "../model/base/shell_word.js";
 import type { TimeMs } from "../model/base/units.js";
 import { damagedInput, nothingThere, TidemarkError } from "../model/errors/errors.js";
 import {
@@ -187,11 +188,7 @@ export class OpenRecording implements Recording {
 
   profileAt(moment: Moment): Profile {
     if (this.snapshots.length === 0) {
-      throw nothingThere(
-        `${this.path} contains no profile`,
-        this.missing ??
-          "its summary and timeline still show the memory of the processes; the limits give the reason why no agent ran",
-      );
+      throw noProfile(this);
     }
     if (moment === "peak") {
       return peakProfile(this);
@@ -322,4 +319,18 @@ export class OpenRecording implements Recording {
       this.limits.push(...sentences);
     }
   }
+}
+
+function noProfile({ path, missing, meta: { imported } }: Recording): TidemarkError {
+  if (imported !== undefined) {
+    return nothingThere(
+      `${path}, imported from ${imported.tool}, contains no memory by stack`,
+      missing ?? `see what it contains: tidemark summary ${shellWord(path)}`,
+    );
+  }
+  return nothingThere(
+    `${path} contains no profile`,
+    missing ??
+      "its summary and timeline still show the memory of the processes; the limits give the reason why no agent ran",
+  );
 }

@@ -182,6 +182,11 @@ class ByModule(unittest.TestCase):
         self.assertNotIn("device", repr(memory))
         self.assertIn("<table", memory._repr_html_())
 
+    def test_without_a_step_the_text_names_what_is_missing(self):
+        memory = tidemark.torch.by_module(Net())
+        self.assertIn("no step is measured yet: by_module(model, step)", str(memory))
+        self.assertIn("no step is measured yet", memory._repr_html_())
+
     def test_wrong_arguments_are_named(self):
         for arguments, message in (((3,), "nn.Module, not int"), ((self.net, 3), "function as its step, not int")):
             with self.assertRaisesRegex(TypeError, message):

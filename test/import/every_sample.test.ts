@@ -2,6 +2,7 @@
 import { copyFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, expect, test } from "vitest";
 import type { DiffJson, LinesJson, SummaryJson } from "../../src/model/documents/documents.js";
 import { commandHere } from "../command_here.js";
@@ -62,6 +63,60 @@ async function checkExports(recording: string, { imported, sites }: SummaryJson)
   }
 }
 
+/** A selection or a grouping by what the source lacks is refused in one line that names it. */
+async function checkSelections(recording: string, { imported, sites }: SummaryJson): Promise<void> {
+  const hasDomains = imported?.unknown.includes("python") === false;
+  const reason = /does not contain which memory|contains no memory by stack/;
+  for (const args of [
+    ["summary", recording, "--where", "domain=native"],
+    ["lines", recording, "--where", "domain=python"],
+    ["diff", recording, `${recording}.copy`, "--where", "domain=native"],
+    ["summary", recording, "--by", "domain"],
+    ["lines", recording, "--by", "domain"],
+  ]) {
+    const { status, stdout, stderr } = await commandHere(...args);
+    const isRefused = status === 2 && stdout === "" && stderr.trim().split("\n").length === 1;
+    if (!hasDomains || sites.length === 0) {
+      expect([args, isRefused, reason.test(stderr)]).toEqual([args, true, true]);
+    } else {
+      // A domain may have no row.
+      expect([args, status === 0 || /nothing in .* has domain=/.test(stderr)]).toEqual([
+        args,
+        true,
+      ]);
+    }
+  }
+  const { status, stderr } = await commandHere("summary", recording, "--by", "threads");
+  const guess = sites.length > 0 ? /did you mean thread\?/ : /did you mean thread\?|by stack/;
+  expect([status, guess.test(stderr), /agent/.test(stderr)]).toEqual([2, true, false]);
+}
+
+/** Columns of the exported database that are NULL in every row: what the source does not know, and nothing else. */
+async function checkDatabase(recording: string, { imported, sites }: SummaryJson): Promise<void> {
+  const file = `${recording}.duckdb`;
+  await runHere("export", recording, "--format", "duckdb", "-o", file, "--force");
+  const instance = await DuckDBInstance.create(file);
+  const connection = await instance.connect();
+  try {
+    const columns = ["live_bytes", "peak_bytes", "allocated_bytes", "live_objects", "domain"];
+    const counts = columns.map((column) => `count(${column})`).join(", ");
+    const reader = await connection.runAndReadAll(`SELECT count(*), ${counts} FROM samples`);
+    const [[rows = 0, ...known] = []] = reader.getRowsJson().map((row) => row.map(Number));
+    const isUnknown = (...figures: string[]) =>
+      imported?.unknown.some((figure) => figures.includes(figure)) === true;
+    expect([recording, rows > 0]).toEqual([recording, sites.length > 0]);
+    expect([recording, ...known.map((count) => count === rows)]).toEqual([
+      recording,
+      ...[["live"], ["peak"], ["allocated"], ["live", "objects"], ["python"]].map(
+        (figures) => rows === 0 || !isUnknown(...figures),
+      ),
+    ]);
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
 test("import, summary, lines, report, diff and serve", async () => {
   const data = join(repository, "test/data/import");
   const names = readdirSync(data).filter((name) => !/\.(?:md|py|sh)$/.test(name));
@@ -94,7 +149,11 @@ test("import, summary, lines, report, diff and serve", async () => {
     expect(await runHere("lines", recording)).toContain(lines.length > 0 ? "PYTHON" : "no memory");
     expect(await runHere("diff", recording, copy)).toMatch(/^A .*\nB /);
     await runHere("report", recording);
-    const { status, stderr } = await commandHere("diagnose", recording);
+    const { status, stdout: verdict, stderr } = await commandHere("diagnose", recording);
+    // No agent was ever in an imported program.
+    expect([name, /agent/i.test(verdict + stderr + (await runHere("summary", recording)))]).toEqual(
+      [name, false],
+    );
     const hasRss = summary.imported?.unknown.includes("rss") === false;
     expect([name, status, /TM-E014.*no verdict/.test(stderr)]).toEqual([
       name,
@@ -102,9 +161,9 @@ test("import, summary, lines, report, diff and serve", async () => {
       !hasRss,
     ]);
     await checkExports(recording, summary);
+    await checkDatabase(recording, summary);
+    await checkSelections(recording, summary);
     if (name === "memray-13.bin") {
-      const python = await runHere("lines", recording, "--where", "domain=python");
-      expect(python).toContain("does not contain which memory Python's allocators provided");
       expect(await runHere("diff", recording, copy)).toContain("no difference");
       const page = await commandHere("report", recording, "-o", "-");
       expect([page.status, page.stderr]).toEqual([2, expect.stringMatching(/TM-E002.*stdout/)]);

@@ -14,6 +14,7 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
 import { decodeLz4 } from "../../src/formats/import/lz4.js";
 import { present } from "../../src/model/base/present.js";
+import { commandHere } from "../command_here.js";
 import { execute, repository, tidemark } from "../run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-import-"));
@@ -122,6 +123,36 @@ describe("files that no tool has written", () => {
     expect(await refusal("app.py", "import json\nprint(json.dumps([]))\n")).toMatch(
       /TM-E018.*: it is a Python script; run it: tidemark run/,
     );
+  });
+
+  test("text of other systems: UTF-16, a byte order mark, lines that end in CRLF", async () => {
+    const readings = "CMDLINE python app.py\nMEM 5.25 1795640055.1\nMEM 6.5 1795640056.1\n";
+    const crlf = readings.replaceAll("\n", "\r\n");
+    const bigEndian = Buffer.from(`\ufeff${crlf}`, "utf16le").swap16();
+    for (const content of [
+      crlf,
+      `\ufeff${readings}`,
+      Buffer.from(`\ufeff${crlf}`, "utf16le"),
+      bigEndian,
+    ]) {
+      const file = join(folder, "windows.dat");
+      writeFileSync(file, content);
+      expect((await commandHere("import", file, "-f")).status).toBe(0);
+      const { rss } = JSON.parse(
+        (await commandHere("summary", `${file}.tidemark`, "--json")).stdout,
+      );
+      expect([rss.peakBytes, rss.endBytes]).toEqual([6.5 * 2 ** 20, 6.5 * 2 ** 20]);
+    }
+  });
+
+  test("a link to a missing file", async () => {
+    const link = join(folder, "broken.bin");
+    symlinkSync("nowhere.bin", link);
+    const { status, stderr } = await commandHere("import", link);
+    expect([status, stderr]).toEqual([
+      2,
+      expect.stringMatching(/TM-E003.* a symbolic link to a file that/),
+    ]);
   });
 
   test("a pickle of plain values is sent to the command that reads it", async () => {

@@ -1,10 +1,11 @@
 /** Files of Valgrind and heaptrack, written by the tools themselves, and of pprof. */
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
 import type { LinesJson } from "../../src/model/documents/documents.js";
+import { commandHere } from "../command_here.js";
 import { environment } from "../environment.js";
 import { execute, programs, tidemark } from "../run.js";
 import { importOf, jsonOf, rowAt, run } from "./imported.js";
@@ -92,6 +93,21 @@ describe.skipIf(!cc || !valgrind)("files of Valgrind", () => {
     const [recording = ""] = readdirSync(place).filter((name) => name.endsWith(".tidemark"));
     const { lines } = await jsonOf<LinesJson>("lines", join(place, recording));
     expect(lines.find(({ line }) => line === 8)?.liveBytes).toBe(KEPT);
+  });
+});
+
+describe.skipIf(!valgrind)("text of Valgrind", () => {
+  test.each([
+    ["massif", "--massif-out-file=/dev/null", /massif or ms_print.*massif\.out\.PID/],
+    ["dhat", "--dhat-out-file=/dev/null", /Valgrind DHAT.*dhat\.out\.PID/],
+    ["memcheck", "--leak-check=full", /log of Valgrind memcheck.*--xml=yes/],
+    ["callgrind", "--callgrind-out-file=/dev/null", /callgrind.*not memory/],
+  ])("%s: what it is, and which file to import", async (tool, option, expected) => {
+    const { stderr } = await run(["valgrind", `--tool=${tool}`, option, "/bin/true"]);
+    const file = join(folder, `${tool}.txt`);
+    writeFileSync(file, stderr);
+    const refused = await commandHere("import", file, "-f");
+    expect([refused.status, refused.stderr]).toEqual([2, expect.stringMatching(expected)]);
   });
 });
 

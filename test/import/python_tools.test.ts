@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
 import { openRecording } from "../../src/record/index.js";
+import { commandHere } from "../command_here.js";
 import { environment } from "../environment.js";
 import { execute, programs, repository, tidemark } from "../run.js";
 import { diffOf, importOf, rowAt, run } from "./imported.js";
@@ -202,6 +203,50 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
     expect(imported.lines).toEqual([]);
     const { stdout } = await run([tidemark, "summary", imported.recording]);
     expect(stdout).toMatch(/Live +unknown/);
+    expect(stdout).toMatch(
+      /RSS changed during calls .*__main__\.load \+[\d.]+ [KM]?i?B \(1 call\)/,
+    );
+    // The same file again: mprof adds to it.
+    await run([mprof, "run", "-o", join(folder, "mprof.dat"), marked]);
+    const again = await importOf(folder, "mprof.dat");
+    expect(again.summary.window.startMs).toBeGreaterThan(imported.summary.window.endMs);
+    const limits = again.summary.limits.join("\n");
+    expect(limits).toMatch(/contains 2 runs, .*\n.*__main__\.load .* \(1 call\)/);
+  });
+
+  test("text and pages that tools print: one line with what they are and which file to import", async () => {
+    const file = (name: string) => join(folder, name);
+    const refused = async (name: string, content: string): Promise<string> => {
+      writeFileSync(file(name), content);
+      const { status, stderr } = await commandHere("import", file(name), "-f");
+      expect([name, status, stderr.trim().split("\n").length]).toEqual([name, 2, 1]);
+      return stderr;
+    };
+    writeFileSync(
+      file("table.py"),
+      "@profile\ndef load():\n    return bytearray(9_000_000)\nload()\n",
+    );
+    const table = await run([python, "-m", "memory_profiler", file("table.py")]);
+    expect(await refused("table.txt", table.stdout)).toMatch(
+      /that memory_profiler printed.*mprof run/,
+    );
+    await run([python, "-m", "memray", "run", "-q", "-f", "-o", file("text.bin"), program]);
+    for (const report of ["summary", "stats"]) {
+      const { stdout } = await run([python, "-m", "memray", report, file("text.bin")]);
+      expect(await refused(`${report}.txt`, stdout)).toMatch(/memray.*import .*\.bin/);
+    }
+    await run([python, "-m", "memray", "table", "-f", "-o", file("table.html"), file("text.bin")]);
+    const page = await commandHere("import", file("table.html"), "-f");
+    expect([page.status, page.stderr]).toEqual([
+      2,
+      expect.stringMatching(/a page that memray wrote/),
+    ]);
+    const statistics = `import tracemalloc\ntracemalloc.start()\nkept = [bytes(1000) for _ in range(99)]
+for each in tracemalloc.take_snapshot().statistics("lineno"): print(each)`;
+    const { stdout } = await run([python, "-c", statistics]);
+    expect(await refused("statistics.txt", stdout)).toMatch(/that tracemalloc printed.*dump\("app/);
+    const bin = await commandHere("summary", file("text.bin"));
+    expect(bin.stderr).toMatch(/TM-E007.* it is a file of memray; import it: tidemark import /);
   });
 
   test("scalene: allocated bytes, own peak and copied bytes by line; diff compares allocated bytes", async () => {

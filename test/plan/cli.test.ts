@@ -233,7 +233,9 @@ test("a Q4_K_M file with a type for each tensor", async () => {
   expect(served.limits).toEqual([]);
   const bytes = (plan: PlanJson, part: string) =>
     plan.parts.find((each) => each.part === part)?.bytes;
-  expect(bytes(served, "weights")).toBe(1_527_000);
+  // The table of tokens, 300 blocks of Q4_K, stays in host memory.
+  expect(served.host).toEqual([expect.objectContaining({ part: "weights", bytes: 300 * 144 })]);
+  expect(bytes(served, "weights")).toBe(1_527_000 - 300 * 144);
   // 2 x 4 layers x 2 heads x 64 x 2 B for each of 4096 tokens.
   expect(bytes(served, "kv cache")).toBe(8 * 2 * 64 * 2 * 4096);
   const trained = await planned("q4_k_m.gguf", "--method", "lora");
@@ -268,6 +270,23 @@ test("ZeRO: only what a stage divides is said to be divided", async () => {
         .join(" "),
     ).toBe(what);
   }
+});
+
+test("ZeRO's fp32 weights are master weights, and FSDP's are the weights themselves", async () => {
+  const assumed = async (...words: string[]) =>
+    (await planned("llama-3.1-8b", ...words)).assumptions[0];
+  expect(await assumed("--zero", "1")).toBe(
+    "weights and matrix products in bf16, master weights in fp32",
+  );
+  expect(await assumed("--fsdp", "8")).toBe("fp32 weights, matrix products in bf16");
+});
+
+test("the cache of a state space is one of each sequence, and a model without any is named", async () => {
+  const screen = async (name: string) => (await plan(name, "--serve")).stdout;
+  expect(await screen("mamba-130m")).toMatch(
+    /^ {2}cache: 2\.81 MiB per sequence at any length; room for [\d,]+ sequences$/m,
+  );
+  expect(await screen("bert-base")).toMatch(/^ {2}no cache: the model makes its output in one/m);
 });
 
 test("the figures of llama.cpp are not said to be those of torch", async () => {
@@ -402,7 +421,16 @@ describe("comparisons", () => {
 
 describe("a mistake gives one line", () => {
   test.each([
-    [["nowhere"], /TM-E003 no such model folder/],
+    [["nowhere"], /TM-E003 no such model folder or file: nowhere;/],
+    [
+      ["llama-3.1-8b", "--serve", "--engine", "vllm", "--check", "no.log"],
+      /TM-E003 no such file: no\.log;/,
+    ],
+    [["gpt2", "--config", "no.json"], /TM-E003 no such file: no\.json;/],
+    [
+      ["mixtral", "--serve", "--ep", "3"],
+      /TM-E086 8 experts cannot be divided evenly over --ep 3; use a divisor of 8/,
+    ],
     [["no-model"], /TM-E085 .*holds no config\.json/],
     [["/dev/null"], /TM-E085 .*not a regular file/],
     [["gpt2", "--train", "--serve"], /TM-E002 --train and --serve/],

@@ -189,7 +189,7 @@ num_processes: 4  # one for each GPU
     expect(smaller.model.trainableParameters).toBe(expected / 8);
   });
 
-  test("an adapter's settings that are left out are named", async () => {
+  test("an adapter's settings are counted, and an expression that is left out is named", async () => {
     const base = { peft_type: "LORA", r: 8, target_modules: ["q_proj"], exclude_modules: null };
     write("adapter_config.json", { ...base, use_dora: true, modules_to_save: ["lm_head"] });
     write("pattern.json", { ...base, target_modules: ".*(a+)+$", rank_pattern: {} });
@@ -199,7 +199,13 @@ num_processes: 4  # one for each GPU
         planned("llama-3.1-8b", "--config", file),
       ),
     );
-    expect(set?.limits.join()).toMatch(/leaves out: modules_to_save \(.*; use_dora \(/);
+    // Counted, and not left out.
+    expect(set?.limits).toEqual([]);
+    const bytes = (each: typeof set) =>
+      each?.parts.find(({ part }) => part === "adapters")?.bytes ?? 0;
+    const head = 128_256 * 4096 * 2;
+    const magnitudes = 32 * 4096 * 4;
+    expect(bytes(set) - bytes(plain)).toBe(head + magnitudes);
     expect(pattern?.limits.join()).toMatch(/leaves out: target_modules as a regular expression/);
     expect(plain?.limits).toEqual([]);
   });

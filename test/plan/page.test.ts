@@ -9,7 +9,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeReport } from "../../src/cli/files/report_page.js";
 import { withPlanOptions } from "../../src/cli/options/plan_options.js";
-import { planDocument, planPage } from "../../src/inspect/index.js";
+import { planComparedWithLog, planDocument, planPage } from "../../src/inspect/index.js";
 import { formatBytes, formatExactCount } from "../../src/model/base/numbers.js";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import type { PlanPageDocument } from "../../src/plan/page_document.js";
@@ -199,6 +199,32 @@ test.each(CASES)(
     await page.close();
   },
 );
+
+test("a comparison of the command line is on the page, and the sliders leave it as it is", async () => {
+  const first = planned("qwen2.5-7b", "--serve --engine vllm --gpu h100");
+  const log = join(folder, "vllm.log");
+  writeFileSync(log, "Model loading took 14.25 GiB\nAvailable KV cache memory: 52.7 GiB\n");
+  const plan = planComparedWithLog(first.plan, log);
+  const path = join(folder, "compared.html");
+  await writeReport(
+    planPage({ ...first, plan }),
+    path,
+    async () => undefined,
+    join(folder, "web/index.html"),
+  );
+  const page = await browser.newPage();
+  await page.goto(pathToFileURL(path).href);
+  const section = page.locator("[aria-label=Comparison]");
+  const before = await section.textContent();
+  expect(before).toContain(log);
+  expect(before).toMatch(/52\.7 GiB measured \(KV cache\), \d.* the interval/);
+  expect(await section.locator("th[scope=row]").allTextContents()).toEqual(["weights", "KV cache"]);
+  const figure = await page.locator(".figure .value").first().textContent();
+  await slide(page, "Tensor parallelism", 4);
+  await expect.poll(() => page.locator(".figure .value").first().textContent()).not.toBe(figure);
+  expect(await section.textContent()).toBe(before);
+  await page.close();
+});
 
 test("the table of GPUs is that of --fit", async () => {
   const { plan, ...first } = planned("bert-base", "--batch 2", true);

@@ -123,7 +123,10 @@ export class WatchTest {
     try {
       return open(path).snapshots.length > 0;
     } catch (error) {
-      if (error instanceof TidemarkError && error.message.includes("before its first frame")) {
+      if (
+        error instanceof TidemarkError &&
+        /before its first frame|it is empty/.test(error.message)
+      ) {
         return null;
       }
       throw error;

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { bySize, linesDocument, sourcePath } from "../../inspect/index.js";
+import { bySize, linesDocument, readSource, sourcePath } from "../../inspect/index.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import type { LinesJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
@@ -35,6 +35,8 @@ interface LinesOptions extends CommonOptions, ListOptions, WhereOption, ByOption
 type LineRow = LinesJson["lines"][number];
 
 const DEFAULT_LINES = 25;
+
+const LARGEST_SOURCE = 16 * 2 ** 20;
 
 export const about: CommandAbout = {
   group: "recordings",
@@ -104,5 +106,6 @@ function lines(path: string, file: string | undefined, options: LinesOptions): v
     where: document.where,
     by: document.by,
     pathOf: (file) => sourcePath(recording.meta, file),
+    readText: (path) => readSource(path, LARGEST_SOURCE)?.text,
   });
 }

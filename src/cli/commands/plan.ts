@@ -60,7 +60,10 @@ export function buildCommand(): Command {
     .option("--fit", "list the methods, batches and lengths that fit on --gpu, or on common GPUs")
     .option("--compare <file>", "compare the plan with an allocator snapshot or a recording")
     .option("--check <log>", "with --serve: compare the plan with a start-up log of vLLM")
-    .option("-o, --output <file>", "write a self-contained HTML page that recomputes plans");
+    .option(
+      "-o, --output <file>",
+      "write a self-contained HTML page that recomputes plans, instead of printing the plan;\nwith --json: print the name of the file",
+    );
   withForceOption(command);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -87,10 +90,10 @@ async function plan(path: string, options: PlanCommandOptions): Promise<void> {
     withFitTable: options.fit === true,
     configs: options.config ?? [],
   });
-  if (output !== undefined) {
-    return writePage(path, planned, output, options);
-  }
   const document = await compared(planned.plan, options);
+  if (output !== undefined) {
+    return writePage(path, { ...planned, plan: document }, output, options);
+  }
   if (options.json === true) {
     printJson(document);
   } else {

@@ -59,7 +59,9 @@ async function watch(options: WatchCommandOptions): Promise<void> {
   requireLinux();
   const policyPath = options.config ?? null;
   if (options.once === true || options.check === true) {
-    const document = watchDocument(policyPath);
+    const document = await watchDocument(policyPath, (why) =>
+      printNote(watchEventText({ kind: "pods", why })),
+    );
     if (options.json === true) {
       printJson(document);
     } else {

@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs";
 import type { Moment, Recording } from "../../inspect/index.js";
+import { didYouMean } from "../../model/base/near_miss.js";
 import { formatDuration } from "../../model/base/numbers.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
@@ -50,7 +51,11 @@ export function parseMoment(text: string, recording: Recording): NamedMoment {
   }
   const timeMs = parseTime(text, recording);
   if (timeMs === null) {
-    throw badUsage(`'${text}' is not a moment of a recording`, `use ${MOMENT_HELP}`);
+    const guess = didYouMean(text, ["peak", "end"]);
+    throw badUsage(
+      `'${text}' is not a moment of a recording`,
+      `${guess === "" ? "" : `${guess} `}use ${MOMENT_HELP}`,
+    );
   }
   // One second of tolerance, because people round.
   if (timeMs < recording.startMs - 1000 || timeMs > recording.endMs + 1000) {

@@ -58,13 +58,16 @@ export function guessOption(
   return other === undefined ? undefined : `tidemark ${other.name()} ${flag}`;
 }
 
-/** "did you mean DIR/NAME?" for a missing file; "" if its folder has no file with a similar name. */
+/** "did you mean DIR/NAME?" for a missing file; a note for a broken link; "" if its folder has no file with a similar name. */
 export function guessFile(path: string): string {
   let names: string[];
   try {
     names = readdirSync(dirname(path));
   } catch {
     return "";
+  }
+  if (names.includes(basename(path))) {
+    return "it is a symbolic link to a file that does not exist";
   }
   const [near] = nearNames(basename(path), names);
   return near === undefined

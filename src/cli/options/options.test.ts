@@ -44,9 +44,10 @@ describe("parseDuration", () => {
 });
 
 describe("parseCount", () => {
-  it("accepts only whole numbers", () => {
+  it("accepts only whole numbers, however large", () => {
     expect(parseCount("0")).toBe(0);
-    for (const text of ["", "-1", "1.5", "x", "99999999999999999999"]) {
+    expect(parseCount("99999999999999999999")).toBe(Number.MAX_SAFE_INTEGER);
+    for (const text of ["", "-1", "1.5", "1e9", "x"]) {
       expect(() => parseCount(text)).toThrow(/whole number/);
     }
   });

@@ -108,13 +108,12 @@ export function parseInterval(text: string): Millis {
   return ms;
 }
 
-/** A whole number of 0 or more. */
+/** A whole number of 0 or more; one beyond 2^53 is no more than that. */
 export function parseCount(text: string): number {
-  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(count)) {
+  if (!/^\d+$/.test(text)) {
     throw new InvalidArgumentError("a whole number such as 20");
   }
-  return count;
+  return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
 }
 
 export interface SelectedRows<Row> {

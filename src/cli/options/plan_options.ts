@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { didYouMean } from "../../model/base/near_miss.js";
 import {
+  CACHE_TYPES,
   COMPUTE_DTYPES,
   ENGINES,
   GPUS,
@@ -9,6 +10,7 @@ import {
   gpuNamed,
   gpuOfSize,
   LIBRARIES,
+  LLAMA_CACHE_TYPES,
   METHODS,
   OPTIMIZERS,
   QUANTIZATIONS,
@@ -33,7 +35,14 @@ export function parseSize(text: string): number {
 }
 
 function parseCountOrZero(text: string): number {
-  return text === "0" ? 0 : parseSize(text);
+  if (text === "0") {
+    return 0;
+  }
+  try {
+    return parseSize(text);
+  } catch {
+    throw new InvalidArgumentError("a whole number from 0, such as 0 or 8");
+  }
 }
 
 /** A name ("h100", "4090") or a size ("24GiB"). */
@@ -178,15 +187,23 @@ export function withPlanOptions(command: Command): void {
   command
     .option("--context <n>", "with --serve: tokens of one sequence (default: 2048)", parseSize)
     .option("--concurrency <n>", "with --serve: sequences at once (default: 1)", parseSize);
-  choice("--kv-dtype <type>", "with --serve: type of the cache (default: auto)", [
-    "auto",
-    "fp8",
-    "int8",
-    "fp16",
-    "bf16",
-    "fp32",
-  ]);
+  choice("--kv-dtype <type>", "with --serve: type of the cache (default: auto)", CACHE_TYPES);
+  choice(
+    "--cache-type-k <type>",
+    "with --serve --engine llama.cpp: type of the keys (default: f16)",
+    LLAMA_CACHE_TYPES,
+  );
+  choice(
+    "--cache-type-v <type>",
+    "with --serve --engine llama.cpp: type of the values (default: f16)",
+    LLAMA_CACHE_TYPES,
+  );
   command
+    .option(
+      "--gpu-layers <n>",
+      "with --serve --engine llama.cpp: layers on the device, the output as one more (default: all)",
+      parseCountOrZero,
+    )
     .option(
       "--utilization <share>",
       "with --serve: share of the device that the engine uses (default: the engine's)",

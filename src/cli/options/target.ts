@@ -13,7 +13,12 @@
  * Files are recognized by their content. For every other file, one line names the program that opens it.
  */
 
-import { type FileKind, identifyFile, openRecordingAt } from "../../inspect/index.js";
+import {
+  describeForeign,
+  type FileKind,
+  identifyFile,
+  openRecordingAt,
+} from "../../inspect/index.js";
 import { nearNames } from "../../model/base/near_miss.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import { badUsage, fileNotFound, oneLine, TidemarkError } from "../../model/errors/errors.js";
@@ -42,7 +47,7 @@ export function withCommand(words: readonly string[], commands: readonly string[
         return ["heap", "diff", ...words];
       }
   }
-  throw notOpened(first, ...remedyOf(kind, shellWord(first)));
+  throw notOpened(first, ...remedyOf(kind, first));
 }
 
 function kindOf(word: string, commands: readonly string[]): FileKind {
@@ -126,7 +131,7 @@ export function otherFileText(path: string): string | undefined {
     return undefined;
   }
   const word = shellWord(path);
-  const [what, next] = readerOf(kind, word) ?? remedyOf(kind, word);
+  const [what, next] = readerOf(kind, word) ?? remedyOf(kind, path);
   return oneLine([what, next].filter((part) => part !== "").join("; "));
 }
 
@@ -150,7 +155,8 @@ function readerOf(kind: FileKind, word: string): [what: string, next: string] | 
 }
 
 /** What the file is, and what opens it. */
-function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
+function remedyOf(kind: FileKind, path: string): [what: string, next: string] {
+  const word = shellWord(path);
   switch (kind) {
     case "saved heap":
       return ["a saved heap", `compare two: tidemark heap diff ${word} LATER`];
@@ -166,8 +172,6 @@ function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
       return ["a Python script", `run it: tidemark run ${word}`];
     case "zip":
       return ["a zip archive", `if it is a Python program: tidemark run ${word}`];
-    case "text":
-      return ["text", `if another profiler wrote it: tidemark import ${word}`];
     case "empty":
       return ["empty", "the program that created it was stopped before writing"];
     case "cut off":
@@ -176,12 +180,19 @@ function remedyOf(kind: FileKind, word: string): [what: string, next: string] {
       return ["a folder", `a program with __main__.py: tidemark run ${word}`];
     case "special":
       return ["not a regular file", ""];
-    case "unknown":
-      return [
-        "of a kind that Tidemark does not know",
-        `if another profiler wrote it: tidemark import ${word}`,
-      ];
-    default:
-      return [`a ${kind} file`, `if another profiler wrote it: tidemark import ${word}`];
+    default: {
+      const foreign = describeForeign(path);
+      return foreign === undefined
+        ? [
+            KIND_TEXTS[kind] ?? `a ${kind} file`,
+            `if another profiler wrote it: tidemark import ${word}`,
+          ]
+        : [foreign.what, foreign.next];
+    }
   }
 }
+
+const KIND_TEXTS: Readonly<Partial<Record<FileKind, string>>> = {
+  text: "text",
+  unknown: "of a kind that Tidemark does not know",
+};

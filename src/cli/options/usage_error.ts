@@ -6,6 +6,7 @@
  *   missing required argument 'pid'                  -> detach needs <pid>, as in: tidemark detach 4242
  */
 import { type Command, type CommanderError, InvalidArgumentError, type Option } from "commander";
+import { didYouMean } from "../../model/base/near_miss.js";
 import { badUsage, oneLine, type TidemarkError } from "../../model/errors/errors.js";
 import { guessOption } from "./guess.js";
 import { exampleOf } from "./options.js";
@@ -91,7 +92,9 @@ function nameOf(flags: string): string {
 function notValue(wanted: string, value: string): string {
   const choices = /^Allowed choices are (.*)\.$/s.exec(wanted)?.[1];
   const phrase = choices === undefined ? wanted.replace(/\.$/, "") : `one of ${choices}`;
-  return /\bnot '/.test(phrase) ? phrase : `${phrase}, not '${value}'`;
+  const guess = choices === undefined ? "" : didYouMean(value, choices.split(", "));
+  const near = guess === "" ? "" : ` (${guess})`;
+  return /\bnot '/.test(phrase) ? phrase : `${phrase}, not '${value}'${near}`;
 }
 
 /** The value that the option's parser expects, from its error message for an empty value. */

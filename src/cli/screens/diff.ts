@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatSignedBytes } from "../../model/base/nu
 import type { Bytes } from "../../model/base/units.js";
 import type { DiffJson, FrameJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { hasErrors, isUnknown } from "../../model/profile/imported.js";
+import { hasErrors, isUnknown, sharesDomains } from "../../model/profile/imported.js";
 import { inOrderOf, type ListOptions, selectRows } from "../options/options.js";
 import { type Column, formatTable, type Screen } from "../text/output.js";
 import { groupName } from "./row_groups.js";
@@ -194,8 +194,7 @@ export function growthOver(document: DiffJson, limitBytes: Bytes): string | null
 
 function groupRows(document: DiffJson): Row[] {
   const rows = new Map<string, Row>();
-  const sides = [document.a, document.b];
-  const hasDomains = !sides.some(({ imported }) => isUnknown(imported, "python"));
+  const hasDomains = sharesDomains(document.a.imported, document.b.imported);
   // The document leaves out names that one side does not know.
   const named = (frame: FrameJson) =>
     [functionOf(frame), placeOf(frame)].filter((part) => part !== "").join(" ");

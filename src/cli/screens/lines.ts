@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { FrameJson, LinesJson } from "../../model/documents/documents.js";
@@ -33,6 +33,8 @@ interface LinesShown {
   readonly by: string | undefined;
   /** Where a source file is on this machine. */
   readonly pathOf: PathOf;
+  /** The text of a source file on this machine; undefined if there is none. */
+  readonly readText: (path: string) => string | undefined;
 }
 
 type PathOf = (file: string) => string;
@@ -92,7 +94,7 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
         {
           title: "SOURCE",
           flexible: "cutEnd",
-          text: (row) => sourceOf(row, sources, shown.pathOf),
+          text: (row) => sourceOf(row, sources, shown),
         },
       ]
     : [
@@ -156,9 +158,6 @@ function noLines({ imported, isWhole, where }: LinesShown): string {
   if (!isWhole) {
     return `${source} is incomplete: the memory figures by line are in the part that is missing`;
   }
-  if (where?.includes("domain=") && isUnknown(imported, "python")) {
-    return `${source} does not contain which memory Python's allocators provided`;
-  }
   return where === undefined
     ? `${source} has no memory figures by line`
     : `${source} has no memory with ${oneLine(where)}`;
@@ -170,15 +169,15 @@ function frameOf(row: Row): FrameJson {
 }
 
 /** The source text of the line if the file exists here, otherwise the function's name. */
-function sourceOf(row: Row, sources: Map<string, string[]>, pathOf: PathOf): string {
+function sourceOf(
+  row: Row,
+  sources: Map<string, string[]>,
+  { pathOf, readText }: Pick<LinesShown, "pathOf" | "readText">,
+): string {
   const path = pathOf(row.file);
   let text = sources.get(path);
   if (text === undefined) {
-    try {
-      text = readFileSync(path, "utf8").split("\n");
-    } catch {
-      text = [];
-    }
+    text = readText(path)?.split("\n") ?? [];
     sources.set(path, text);
   }
   const line = text[row.line - 1]?.trim();

@@ -33,11 +33,18 @@ export function printRowGroups(
   const { paint } = screen;
   const known = (figure: ImportedFigure) => !isUnknown(imported, figure);
   const ifLive = (text: string) => (known("live") ? text : "unknown");
+  const hasLive = known("live") || known("peak");
+  const sizeOf = (row: RowGroupJson) => {
+    if (!hasLive) {
+      return row.allocatedBytes;
+    }
+    return known("live") ? row.liveBytes : row.liveBytesAtPeak;
+  };
   const { rows, leftOut, unmatched } = selectRows(
-    groups.filter((group) => group.liveBytes + group.liveBytesAtPeak > 0),
+    groups.filter((group) => !hasLive || group.liveBytes + group.liveBytesAtPeak > 0),
     options,
     DEFAULT_GROUPS,
-    (row) => (known("live") ? row.liveBytes : row.liveBytesAtPeak),
+    sizeOf,
     (row) => groupName(row.group),
   );
   const table = formatTable(
@@ -47,6 +54,7 @@ export function printRowGroups(
       { title: "±", align: "right", paint: paint.dim },
       { title: "SHARE", align: "right" },
       { title: "AT PEAK", align: "right" },
+      ...(hasLive ? [] : [{ title: "ALLOCATED", align: "right" as const }]),
       { title: "GROWTH", align: "right" },
       { title: "±", align: "right", paint: paint.dim },
       { title: "SITES", align: "right" },
@@ -57,6 +65,7 @@ export function printRowGroups(
       ifLive(hasErrors(imported) ? formatBytes(row.standardErrorBytes) : "unknown"),
       ifLive(formatShare(row.share)),
       known("peak") ? formatBytes(row.liveBytesAtPeak) : "unknown",
+      ...(hasLive ? [] : [formatBytes(row.allocatedBytes)]),
       ...growthCells(row),
       ifLive(formatCount(row.sites)),
       groupName(row.group),

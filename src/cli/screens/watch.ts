@@ -31,10 +31,12 @@ export function printWatchTable(
     screen.line(screen.paint.dim("no Python program is running here"));
     return;
   }
+  const inPods = programs.some(({ pod = "" }) => pod !== "");
   const columns: Column[] = [
     { title: "PID", align: "right" },
     { title: "SERVICE", paint: screen.paint.bold },
     { title: "VERSION" },
+    ...(inPods ? [{ title: "POD" }] : []),
     { title: "PYTHON" },
     { title: "PROCESSES", align: "right" },
     { title: "RSS", align: "right" },
@@ -46,6 +48,9 @@ export function printWatchTable(
     String(row.pid),
     row.service,
     row.version || "-",
+    ...(inPods
+      ? [[row.namespace ?? "", row.pod ?? ""].filter((name) => name !== "").join("/") || "-"]
+      : []),
     row.python || "?",
     formatCount(row.processes),
     formatBytes(row.rssBytes),
@@ -107,6 +112,10 @@ export function watchEventText(event: WatchEvent): string {
       return event.why === ""
         ? "the policy was read again"
         : `the policy was not changed, because the new one is invalid: ${event.why}`;
+    case "pods":
+      return event.why === ""
+        ? "names of pods are available again"
+        : `names of pods are unavailable, so programs keep the names that their environment gives them: ${event.why}`;
     case "server-changed":
       return "the policy names another server: it is used after a restart of tidemark watch";
     case "watching": {

@@ -18,9 +18,9 @@
  * that anyone sends, starts an action.
  */
 import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { descendantsOf } from "../../linux/index.js";
+import { hostName } from "../../linux/this_process/host_name.js";
 import { formatDuration } from "../../model/base/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { ActionJson, ActionName } from "../../model/documents/action_document.js";
@@ -320,7 +320,7 @@ function begun(
   const { service, version } = root.identity;
   return {
     schema: "tidemark.action/1",
-    ...{ id: randomUUID(), timeMs, service, version, host: hostname(), pid: root.pid },
+    ...{ id: randomUUID(), timeMs, service, version, host: hostName(), pid: root.pid },
     ...{ action: name, what: key, state: "running", reason },
     ...{ why: "", outcome: "", evidence: "" },
   };

@@ -7,9 +7,9 @@
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { hostname } from "node:os";
 import { isMappingNamed } from "../../linux/index.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
+import { hostName } from "../../linux/this_process/host_name.js";
 import type { Millis } from "../../model/base/units.js";
 import type {
   ArtifactFileJson,
@@ -126,7 +126,7 @@ export class Captures {
     const begun: ArtifactJson = {
       schema: "tidemark.artifact/1",
       ...{ service, version, env, pid, reason, lastMoment },
-      host: hostname(),
+      host: hostName(),
       command: [...command],
       timeMs: Date.now(),
       files: [],

@@ -1,5 +1,13 @@
 /** The recordings of `watch` on disk: bounded by age and by bytes, oldest first. */
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { readStat } from "../../linux/index.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
@@ -32,6 +40,16 @@ export class KeptRecordings {
       writeFileSync(this.#lock, `${process.pid} ${readStat(process.pid)?.startTicks ?? 0}\n`);
     } catch (error) {
       throw fileUnusable(this.#lock, "write", reasonOf(error).message);
+    }
+  }
+
+  /** Sets the time of the lock file to now: the probe of the Helm chart reads it. */
+  renewLock(): void {
+    const now = new Date();
+    try {
+      utimesSync(this.#lock, now, now);
+    } catch {
+      // The folder was removed; the next recording creates it again.
     }
   }
 

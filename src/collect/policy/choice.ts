@@ -3,7 +3,7 @@
  * turn of a program is over and another one waits, its agent is removed, and the program that waited longest is next.
  */
 import { createHash } from "node:crypto";
-import { hostname } from "node:os";
+import { hostName } from "../../linux/this_process/host_name.js";
 import type { Millis } from "../../model/base/units.js";
 
 export interface Candidate {
@@ -92,6 +92,6 @@ export function isInShare({ key, share }: Pick<Candidate, "key" | "share">): boo
 
 /** 0 to 1, uniform over programs. */
 function place(key: string): number {
-  const digest = createHash("sha256").update(`${hostname()} ${key}`).digest();
+  const digest = createHash("sha256").update(`${hostName()} ${key}`).digest();
   return digest.readUInt32LE(0) / 2 ** 32;
 }

@@ -138,22 +138,27 @@ export function isInWindow(window: DailyWindow | null, now: Date): boolean {
     : minute >= fromMinute || minute < untilMinute;
 }
 
-function matches(root: ScannedProcess, { labels = {}, ...match }: Match): boolean {
+function matches(root: ScannedProcess, { labels = {}, container, ...match }: Match): boolean {
   const { identity } = root;
+  const isInContainer =
+    container === undefined ||
+    fits(root.container, container) ||
+    (identity.container !== "" && fits(identity.container, container));
   const values: Record<keyof typeof match, string> = {
     service: identity.service,
     version: identity.version,
     env: identity.env,
     namespace: identity.namespace,
     workload: identity.workload,
-    container: root.container || identity.container,
     user: userName(root.uid),
     command: root.command.join(" "),
   };
   return (
+    isInContainer &&
     Object.entries(match).every(
       ([key, pattern]) =>
         pattern === undefined || fits(values[key as keyof typeof values], pattern),
-    ) && hasLabels(identity.labels, labels)
+    ) &&
+    hasLabels(identity.labels, labels)
   );
 }

@@ -20,6 +20,8 @@ import type { WatchEvent } from "./watch_event.js";
 
 /** How long a program may take to run Python code. */
 const WAIT_MS: Millis = 60_000;
+/** A program that takes longer only waits, and costs nothing more. */
+const ENTERING_MS: Millis = 5_000;
 /** Programs that are attached to at the same time. */
 const MOST_ENTERED = 2;
 export const FIRST_RETRY_MS: Millis = 60_000;
@@ -79,7 +81,10 @@ export class Recorders {
     const entered = () => {
       this.#entering -= isEntering ? 1 : 0;
       isEntering = false;
+      clearTimeout(late);
     };
+    // Programs that do not answer must not keep others waiting.
+    const late = setTimeout(entered, ENTERING_MS);
     const before = one.growing;
     before?.stop.abort();
     this.#begin(one, "agent", async (recordingPath, until) => {
@@ -112,6 +117,7 @@ export class Recorders {
     const { program } = one;
     const result = await attachAndRecord({
       pid: program.root.pid,
+      identity: program.root.identity,
       recordingPath,
       follow: !program.hasOthersBelow,
       ...(to === null ? {} : { to }),
@@ -136,6 +142,7 @@ export class Recorders {
     this.#begin(one, "outside", async (recordingPath, until) => {
       const recording = new OutsideRecording({
         pid: one.program.root.pid,
+        identity: one.program.root.identity,
         recordingPath,
         follow: !one.program.hasOthersBelow,
         ...(to === null ? {} : { to }),

@@ -22,6 +22,8 @@ export type WatchEvent =
   | { readonly kind: "log-failed"; readonly why: string }
   /** The policy was read again; `why`: the new one is invalid, and the old one remains in force. */
   | { readonly kind: "policy"; readonly why: string }
+  /** Names of pods are unavailable, and why; "": they are available again. */
+  | { readonly kind: "pods"; readonly why: string }
   /** The policy names another server now; it is used after a restart. */
   | { readonly kind: "server-changed" }
   | {

@@ -13,20 +13,12 @@
  * Both are removed when the exchange is closed, whatever has happened. If the process runs the script later, it
  * finds no file and does nothing.
  */
-import {
-  appendFileSync,
-  closeSync,
-  constants,
-  fchmodSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
-import type { Pid } from "../../model/base/units.js";
+import { closeSync, fstatSync, readSync, writeSync } from "node:fs";
+import type { Bytes, Pid } from "../../model/base/units.js";
 import { noFolder, ProgramFolder } from "./program_folder.js";
 
 const WITHDRAWN = "withdrawn\n";
+const LONGEST_ANSWER: Bytes = 64 * 2 ** 20;
 
 type Answer =
   | { readonly state: "waiting" }
@@ -38,6 +30,8 @@ type Answer =
 
 export class Exchange {
   readonly #folder: ProgramFolder;
+  /** The answer's file. */
+  #answer: number | null = null;
 
   private constructor(folder: ProgramFolder) {
     this.#folder = folder;
@@ -51,8 +45,8 @@ export class Exchange {
     for (const folder of ProgramFolder.of(pid)) {
       const exchange = new Exchange(folder);
       try {
-        put(folder, "", "");
-        put(folder, ".py", scriptOf(work, folder.there("")));
+        exchange.#answer = folder.create("", "");
+        closeSync(folder.create(".py", scriptOf(work, folder.there(""))));
         return exchange;
       } catch {
         exchange.close();
@@ -72,12 +66,7 @@ export class Exchange {
   }
 
   read(): Answer {
-    let text: string;
-    try {
-      text = readFileSync(this.#folder.here(""), "utf8");
-    } catch {
-      return { state: "waiting" }; // another process removed it
-    }
+    const text = this.#answer === null ? "" : readStart(this.#answer);
     const match = /^taken\n(?:withdrawn\n)?(?:(done|raised)\n([\s\S]*)\n\.\n)?/.exec(text);
     if (match === null) {
       return { state: "waiting" };
@@ -92,34 +81,28 @@ export class Exchange {
    * @returns false if it has begun; it then runs to its end and answers
    */
   withdraw(): boolean {
-    try {
-      appendFileSync(this.#folder.here(""), WITHDRAWN);
-    } catch {
-      return true; // another process removed the file, and without it nothing begins
+    if (this.#answer !== null) {
+      writeSync(this.#answer, WITHDRAWN);
     }
     return this.read().state === "waiting";
   }
 
   close(): void {
-    rmSync(this.#folder.here(".py"), { force: true });
-    rmSync(this.#folder.here(""), { force: true });
+    this.#folder.remove(".py");
+    this.#folder.remove("");
+    if (this.#answer !== null) {
+      closeSync(this.#answer);
+      this.#answer = null;
+    }
     this.#folder.close();
   }
 }
 
-function put(folder: ProgramFolder, suffix: string, text: string): void {
-  const descriptor = openSync(
-    folder.here(suffix),
-    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-    0o600,
-  );
-  try {
-    fchmodSync(descriptor, 0o600);
-    writeSync(descriptor, text);
-  } finally {
-    closeSync(descriptor);
-  }
-  folder.handOver(suffix);
+/** The program may write any amount into its answer. */
+function readStart(descriptor: number): string {
+  const { size } = fstatSync(descriptor);
+  const bytes = Buffer.alloc(Math.min(size, LONGEST_ANSWER));
+  return bytes.toString("utf8", 0, readSync(descriptor, bytes, 0, bytes.length, 0));
 }
 
 function scriptOf(work: string, answer: string): string {

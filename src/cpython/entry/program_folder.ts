@@ -4,10 +4,23 @@
  *   in the program   /tmp/.tidemark-<pid>-<random>.py
  *   from here              /proc/self/fd/N/.tidemark-<pid>-<random>.py
  *
- * It is kept open, because /proc/PID/root disappears when the process ends.
+ * It is kept open, because /proc/PID/root disappears when the process ends. The program may replace every file in it, so
+ * files are used by their descriptors.
  */
 import { randomBytes } from "node:crypto";
-import { chownSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  lchownSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { openFolderBelow } from "../../linux/index.js";
 import type { Pid } from "../../model/base/units.js";
 import { targetUnknown } from "../../model/errors/attach_errors.js";
 import { processGone, type TidemarkError } from "../../model/errors/errors.js";
@@ -31,13 +44,10 @@ export class ProgramFolder {
   static *of(pid: Pid): Generator<ProgramFolder> {
     const name = `.tidemark-${pid}-${randomBytes(6).toString("hex")}`;
     for (const place of FOLDERS) {
-      let folder: number;
-      try {
-        folder = openSync(`/proc/${pid}/root${place}`, constants.O_RDONLY | constants.O_DIRECTORY);
-      } catch {
-        continue;
+      const folder = openFolderBelow(`/proc/${pid}/root`, place);
+      if (folder !== null) {
+        yield new ProgramFolder(pid, place === "/" ? "" : place, folder, name);
       }
-      yield new ProgramFolder(pid, place === "/" ? "" : place, folder, name);
     }
   }
 
@@ -51,11 +61,43 @@ export class ProgramFolder {
     return `/proc/self/fd/${this.#folder}/${this.#name}${suffix}`;
   }
 
-  /** Changes the owner of a file there to the program's user. */
+  /**
+   * Creates a file with this content that only the program's user may open.
+   * @returns its descriptor, for reading and appending
+   */
+  create(suffix: string, content: string | Uint8Array): number {
+    const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+    const flags = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW;
+    const descriptor = openSync(this.here(suffix), flags, 0o600);
+    try {
+      fchmodSync(descriptor, 0o600);
+      writeFileSync(descriptor, content);
+      const { uid, gid } = statSync(`/proc/${this.#pid}`);
+      if (process.getuid?.() !== uid) {
+        fchownSync(descriptor, uid, gid);
+      }
+      return descriptor;
+    } catch (error) {
+      closeSync(descriptor);
+      this.remove(suffix);
+      throw error;
+    }
+  }
+
+  /** Changes the owner of a socket there to the program's user. */
   handOver(suffix: string): void {
     const { uid, gid } = statSync(`/proc/${this.#pid}`);
     if (process.getuid?.() !== uid) {
-      chownSync(this.here(suffix), uid, gid);
+      lchownSync(this.here(suffix), uid, gid);
+    }
+  }
+
+  /** Whatever the program has put in its place. */
+  remove(suffix: string): void {
+    try {
+      rmSync(this.here(suffix), { force: true });
+    } catch {
+      // A folder of that name, or a file system that became read-only.
     }
   }
 

@@ -134,6 +134,8 @@ export interface Evidence {
   readonly memoryEnds?: readonly MemoryEndEvidence[];
   /** Whether the source of an imported recording does not know which memory native code allocated. */
   readonly allocatorsUnknown?: true;
+  /** The tool whose file the recording was imported from: "memory_profiler". */
+  readonly importedFrom?: string;
   /** Set if only some rows of the profiles are selected. */
   readonly selection?: Selection;
   /** Sentences about missing evidence and the reasons. */

@@ -78,10 +78,10 @@ function isOpen({ evidence, windowMs, total }: Observations): boolean {
   );
 }
 
-function undecided({ total, windowMs }: Observations): Finding {
+function undecided({ total, windowMs, evidence }: Observations): Finding {
   const neededMs = Math.max(SHORT_WITHOUT_AGENT_MS, windowMs * 1.5);
   return open(
-    `No agent ran, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${settledBy(neededMs)}.`,
+    `${evidence.importedFrom === undefined ? "No agent ran" : "There are no allocation sites"}, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${settledBy(neededMs)}.`,
     0.5,
     neededMs,
   );
@@ -97,7 +97,7 @@ function grows({ total, suspects, evidence }: Observations): Finding {
         says: "leak",
         kind: "insufficient-evidence",
         weight: 0.55,
-        detail: `${detail}; an agent or a ledger is needed to show which part grows.`,
+        detail: `${detail}; ${evidence.importedFrom === undefined ? "an agent or a ledger is needed to show" : "the file does not contain"} which part grows.`,
         growth: total,
       };
 }

@@ -1,7 +1,13 @@
 import type { Evidence } from "../evidence/evidence.js";
 
 /** Evidence that is missing, as sentences for the reader. */
-export function missingEvidence({ sites, holders = [], processes, snapshots }: Evidence): string[] {
+export function missingEvidence({
+  sites,
+  holders = [],
+  processes,
+  snapshots,
+  importedFrom,
+}: Evidence): string[] {
   const isPolled = processes.some(({ series }) => series.timesMs.length > 0);
   if (snapshots && !isPolled) {
     return []; // a snapshot alone does not show the host's memory
@@ -9,11 +15,19 @@ export function missingEvidence({ sites, holders = [], processes, snapshots }: E
   const hasLedger = processes[0]?.series.values.has("ledger.malloc.used") ?? false;
   const isSplit = processes[0]?.series.values.has("anonRssBytes") ?? false;
   return [
-    ...(sites ? [] : ["No agent ran, so allocation sites are not known."]),
+    ...(sites
+      ? []
+      : [
+          importedFrom === undefined
+            ? "No agent ran, so allocation sites are not known."
+            : `The file of ${importedFrom} contains no allocation sites.`,
+        ]),
     ...(holders.length > 0
       ? []
       : [
-          "The objects that keep the memory are unknown: holders were not looked up, or the lookup found none.",
+          importedFrom === undefined
+            ? "The objects that keep the memory are unknown: holders were not looked up, or the lookup found none."
+            : `The objects that keep the memory are unknown: files of ${importedFrom} do not contain them.`,
         ]),
     ...(hasLedger || !isSplit
       ? []

@@ -164,9 +164,9 @@ export class ImportedSites {
     };
   }
 
-  /** The one of formats without threads. */
+  /** The one of formats without threads; not the main thread, which `thread=main` would select. */
   #onlyThread(): ThreadIndex {
-    return this.thread(this.#pid, "unknown", true);
+    return this.thread(this.#pid, "unknown");
   }
 
   tables(): ProfileTables {

@@ -1,6 +1,7 @@
 /** The importers: to add one, write its file in this folder and add it to the list. */
+import { shellWord } from "../../model/base/shell_word.js";
 import { damagedInput, tooLarge } from "../../model/errors/errors.js";
-import { notImportable } from "../../model/errors/file_errors.js";
+import { notImportable, reportOfTool } from "../../model/errors/file_errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { folded } from "./folded.js";
 import { heaptrack } from "./heaptrack.js";
@@ -21,6 +22,7 @@ import { scalene } from "./scalene.js";
 import { speedscope } from "./speedscope.js";
 import { tensorflowMemory } from "./tensorflow/memory_profile.js";
 import { tensorflowTrace } from "./tensorflow/profiler_trace.js";
+import { type ToolReport, toolReport } from "./tool_reports.js";
 import { torchTimeline } from "./torch/memory_timeline.js";
 import { torchTrace } from "./torch/profiler_trace.js";
 import { tracemalloc } from "./tracemalloc/tracemalloc.js";
@@ -58,6 +60,10 @@ export function readForeign(path: string, options: ImportOptions): ForeignRecord
   try {
     const file = readForeignFile(path);
     const importer = PROFILE_IMPORTERS.find((candidate) => candidate.recognizes(file));
+    const report = importer === undefined ? toolReport(file) : undefined;
+    if (report !== undefined) {
+      throw reportOfTool(path, report.what, report.next);
+    }
     if (importer === undefined) {
       throw notImportable(path, file.bytes.length === 0, unpackCommand(file));
     }
@@ -66,6 +72,22 @@ export function readForeign(path: string, options: ImportOptions): ForeignRecord
     return recording;
   } catch (error) {
     throw readable(error, path);
+  }
+}
+
+/** What a file of another tool is, and what to do with it; undefined for other files and for those that cannot be read. */
+export function describeForeign(path: string): ToolReport | undefined {
+  try {
+    const file = readForeignFile(path);
+    const importer = PROFILE_IMPORTERS.find((candidate) => candidate.recognizes(file));
+    return importer === undefined
+      ? toolReport(file)
+      : {
+          what: `a file of ${importer.name}`,
+          next: `import it: tidemark import ${shellWord(path)}`,
+        };
+  } catch {
+    return undefined;
   }
 }
 

@@ -4,7 +4,13 @@ import { gunzipSync } from "node:zlib";
 import { Decompress } from "fzstd";
 import { fileNotFound, fileUnusable, tooLarge } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { ForeignFault, type ForeignFile, MOST_CONTENT_BYTES, type Packing } from "./importer.js";
+import {
+  ForeignFault,
+  type ForeignFile,
+  MOST_CONTENT_BYTES,
+  MOST_JSON_BYTES,
+  type Packing,
+} from "./importer.js";
 import { decodeLz4 } from "./lz4.js";
 
 const HEAD_BYTES = 1 << 16;
@@ -26,6 +32,7 @@ export function readForeignFile(path: string): ForeignFile {
     packings.push(packing);
     content = unpack(path, content, packing);
   }
+  content = plainText(content);
   return {
     path,
     bytes: content,
@@ -66,6 +73,31 @@ function readWhole(path: string): { bytes: Buffer; writtenMs: number } {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/**
+ * Text as the tools write it on Linux: UTF-8 without a byte order mark, lines that end in LF. A shell of Windows and some
+ * editors store UTF-16, a mark, or CRLF. Other content stays as it is.
+ */
+function plainText(content: Buffer): Buffer {
+  if (content.length > MOST_JSON_BYTES) {
+    return content;
+  }
+  const isBigEndian = content[0] === 0xfe && content[1] === 0xff;
+  if (isBigEndian || (content[0] === 0xff && content[1] === 0xfe)) {
+    const encoding = isBigEndian ? "utf-16be" : "utf-16le";
+    return withLineFeeds(Buffer.from(new TextDecoder(encoding).decode(content)));
+  }
+  const hasMark = content[0] === 0xef && content[1] === 0xbb && content[2] === 0xbf;
+  return withLineFeeds(hasMark ? content.subarray(3) : content);
+}
+
+/** Only if every line of the first bytes ends in CRLF and they are text. */
+function withLineFeeds(content: Buffer): Buffer {
+  const head = content.toString("latin1", 0, HEAD_BYTES);
+  return !head.includes("\r\n") || head.includes("\0") || /(?:^|[^\r])\n/.test(head)
+    ? content
+    : Buffer.from(content.toString("latin1").replaceAll("\r\n", "\n"), "latin1");
 }
 
 function packingOf(bytes: Buffer): Packing | null {

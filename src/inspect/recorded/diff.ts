@@ -8,7 +8,12 @@ import type {
   SummarySiteJson,
 } from "../../model/documents/documents.js";
 import { baseName } from "../../model/profile/frame_text.js";
-import { type ImportedFigure, isUnknown, type LineFigures } from "../../model/profile/imported.js";
+import {
+  type ImportedFigure,
+  isUnknown,
+  type LineFigures,
+  sharesDomains,
+} from "../../model/profile/imported.js";
 import { inCommonTerms } from "./rows/common_stacks.js";
 import { addUp } from "./rows/site_groups.js";
 import { type Figures, varianceBetween } from "./rows/variance_between.js";
@@ -177,7 +182,7 @@ function programOf([first = "", ...words]: readonly string[]): readonly string[]
 }
 
 function joinSites(a: DiffSide, b: DiffSide): DiffJson["sites"] {
-  const identity = identityOf([a, b]);
+  const identity = identityOf(a, b);
   const [before, after] = [sitesById(a, identity), sitesById(b, identity)];
   return [...new Set([...before.keys(), ...after.keys()])].map((id) => {
     const [was = NO_SITE, is = NO_SITE] = [before.get(id), after.get(id)];
@@ -251,18 +256,18 @@ function addFigures(
 }
 
 /**
- * What both sides know of a site: a file may contain neither the allocator nor the names of Python functions. Names that
- * one side does not know are left out of the comparison.
+ * What both sides know of a site: a file may contain neither the allocator nor the names of Python functions, and tools
+ * distinguish allocators differently. Names that one side does not know are left out of the comparison.
  */
 interface Identity {
   readonly hasDomains: boolean;
   readonly hasFunctions: boolean;
 }
 
-function identityOf(sides: readonly DiffSide[]): Identity {
+function identityOf(a: DiffSide, b: DiffSide): Identity {
   return {
-    hasDomains: !sides.some(({ summary }) => isUnknown(summary.imported, "python")),
-    hasFunctions: sides.every(
+    hasDomains: sharesDomains(a.summary.imported, b.summary.imported),
+    hasFunctions: [a, b].every(
       ({ summary: { sites, imported } }) =>
         imported === undefined ||
         sites.some(({ stack }) => stack.some((frame) => frame.function !== "")),

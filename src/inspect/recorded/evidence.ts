@@ -64,6 +64,9 @@ async function evidenceIn(recording: Recording, onProgress: OnProgress): Promise
     ...holderEvidenceOf(recording.holderLookups, (stack) => framesIn(recording, stack)),
     ...(snapshots.length === 0 ? {} : { snapshots }),
     ...(isUnknown(recording.meta.imported, "python") ? { allocatorsUnknown: true as const } : {}),
+    ...(recording.meta.imported === undefined
+      ? {}
+      : { importedFrom: recording.meta.imported.tool }),
     limits: [...recording.limits, ...limits],
   };
 }

@@ -22,7 +22,7 @@ export {
   planPage,
 } from "./plan.js";
 export { buildReport, reportDocument } from "./report.js";
-export { noSourceText, sourcePath, sourcesOf } from "./report_sources.js";
+export { noSourceText, readSource, sourcePath, sourcesOf } from "./report_sources.js";
 export type { RowChoice } from "./rows/chosen_rows.js";
 export {
   addUp,

@@ -35,7 +35,7 @@ export function linesDocument(
     ...(summary.where === undefined ? {} : { where: summary.where }),
     ...(by === undefined ? {} : { by }),
     lines:
-      by === undefined || recording.snapshots.length === 0
+      by === undefined
         ? withLineFigures(
             collectLines(summary.sites, file),
             chosenRows(recording, where),

@@ -132,7 +132,13 @@ export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
   return { ...plan, comparison, limits: [...plan.limits, ...otherJob(comparison)] };
 }
 
-export function planPage({ model, request }: Planned): PlanPageDocument {
+export function planPage({ model, request, plan: { comparison } }: Planned): PlanPageDocument {
   const name = model.name === "" ? model.family : basename(model.name);
-  return { schema: "tidemark.planPage/1", title: `plan ${name}`, model, request };
+  return {
+    schema: "tidemark.planPage/1",
+    title: `plan ${name}`,
+    model,
+    request,
+    ...(comparison === undefined ? {} : { comparison }),
+  };
 }

@@ -1,5 +1,5 @@
 /** The source text of a report page, so that it can show bytes beside the lines. */
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync } from "node:fs";
 import { hostname } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import { uint32At } from "../../model/base/columns.js";
@@ -111,8 +111,14 @@ function rowsOf(
   return Array.from({ length }, (_, row) => ({ stack: uint32At(stack, row), bytes: bytesOf(row) }));
 }
 
-/** undefined if it is not a text file, not readable, or too large. */
-function readSource(
+/** Kinds of files that contain source text. */
+const SOURCE = /\.(?:pyw?|pyx|pxd|pxi|c|cc|cpp|cxx|cu|h|hpp|rs)$/;
+
+/**
+ * undefined if it is no file of source text, not readable, or too large. A recording may name any path, also that of a
+ * link: the name that counts is that of the file which was opened.
+ */
+export function readSource(
   path: string,
   most: Bytes,
 ): { readonly text: string; readonly changedMs: number } | undefined {
@@ -120,7 +126,8 @@ function readSource(
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const stats = fstatSync(descriptor);
-    if (!stats.isFile() || stats.size > most) {
+    const name = readlinkSync(`/proc/self/fd/${descriptor}`);
+    if (!stats.isFile() || stats.size > most || !SOURCE.test(name)) {
       return undefined;
     }
     const bytes = Buffer.alloc(stats.size);

@@ -109,6 +109,9 @@ function growthOf(
   times: readonly TimeMs[],
   figures: readonly Figures[],
 ): Pick<RowGroupJson, "growthBytesPerHour" | "growthLowBytesPerHour" | "growthHighBytesPerHour"> {
+  if ((times.at(-1) ?? 0) - (times[0] ?? 0) < SHORTEST_SPAN_MS) {
+    return {};
+  }
   const measured = assessGrowth({ times, values: figures.map(({ live }) => live) });
   const growth = measured.shape === "short" ? betweenTwo(times, figures) : measured;
   return growth === null

@@ -77,8 +77,12 @@ export function summarize(
             highest(series, "rssBytes").value,
             highest(series, "vmHwmBytes").value,
             rssWhenKilled(recording, process.pid),
+            // Of any process, so only if there is one.
+            recording.processes.length === 1 ? (recording.end?.maxRssBytes ?? 0) : 0,
           ) || null,
-        endRssBytes: lastReading(series, "rssBytes"),
+        endRssBytes:
+          Math.max(lastReading(series, "rssBytes") ?? 0, rssWhenKilled(recording, process.pid)) ||
+          null,
         profiled: process.profiled,
         ...(typeof process.rank === "number" ? { rank: process.rank } : {}),
       };
@@ -126,15 +130,18 @@ function groupsOf(
   peak: Profile | null,
   by: string | undefined,
 ): Pick<SummaryJson, "by" | "groups" | "steps"> {
-  if (by === undefined || now === null || peak === null) {
-    return by === undefined ? {} : { by, groups: [] };
+  if (by === undefined) {
+    return {};
   }
-  const steps = by === "step" ? stepsOf(recording.events, now) : null;
+  // Throws if the recording contains no profile.
+  const groupedNow = now ?? recording.profileAt("end");
+  const grouped = { now: groupedNow, peak: peak ?? recording.profileAt("peak") };
+  const steps = by === "step" ? stepsOf(recording.events, groupedNow) : null;
   if (steps !== null) {
     return { by, steps };
   }
-  checkKey(recording, now, by);
-  return { by, groups: rowGroups(recording, { now, peak }, by) };
+  checkKey(recording, groupedNow, by);
+  return { by, groups: rowGroups(recording, grouped, by) };
 }
 
 /** Since when and until when a peak may have been; null: at the time of a reading. */

@@ -26,6 +26,7 @@ import { notPermitted, processGone } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { isKernelThread, readAttachPermission } from "../process/permission.js";
 import { readNames } from "../process/proc_files.js";
+import { openFileBelow } from "../process/root_files.js";
 import { findMapping, parseMaps } from "./maps.js";
 import type { AddressRange, Mapping, Memory } from "./memory.js";
 import { appendPresent, clip } from "./pagemap.js";
@@ -223,12 +224,12 @@ class ProcessMemory implements Memory {
     // if the name still leads to the same file; it goes through the process's own root, because in a container
     // the path may mean another file here.
     const candidates = [
-      `${this.place}/map_files/${start.toString(16)}-${end.toString(16)}`,
-      `${this.place}/exe`,
-      ...(mapping.deleted ? [] : [`${this.place}/root${path}`]),
+      () => openOrNull(`${this.place}/map_files/${start.toString(16)}-${end.toString(16)}`),
+      () => openOrNull(`${this.place}/exe`),
+      () => (mapping.deleted ? null : openFileBelow(`${this.place}/root`, path)),
     ];
-    for (const candidate of candidates) {
-      const descriptor = openOrNull(candidate);
+    for (const open of candidates) {
+      const descriptor = open();
       if (descriptor !== null) {
         const status = fstatSync(descriptor);
         if (status.isFile() && status.ino === mapping.inode) {

@@ -1,8 +1,11 @@
 /** The C library of a process and the version in its file. */
-import { readFileSync } from "node:fs";
+import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
+import { openFileBelow } from "./root_files.js";
+
+const LARGEST_FILE = 64 * 2 ** 20;
 
 export interface CLibrary {
   readonly kind: "glibc" | "musl";
@@ -21,7 +24,7 @@ export function readCLibrary(pid: Pid): CLibrary | null {
     }
     if (/^libc(?:\.so\.6|-2\.\d+\.so)$/.test(name)) {
       // Through the process's own root, because in a container the path may mean another file here.
-      return { kind: "glibc", version: versionIn(`/proc/${pid}/root${path}`) };
+      return { kind: "glibc", version: versionIn(pid, path) };
     }
   }
   return null;
@@ -31,13 +34,20 @@ export function readCLibrary(pid: Pid): CLibrary | null {
  * In the text that `libc.so.6` prints when it is run: "GNU C Library (Debian GLIBC 2.36-9) stable release
  * version 2.36."
  */
-function versionIn(path: string): string {
+function versionIn(pid: Pid, path: string): string {
+  const descriptor = openFileBelow(`/proc/${pid}/root`, path);
+  if (descriptor === null) {
+    return "";
+  }
   try {
-    const file = readFileSync(path);
+    const file =
+      fstatSync(descriptor).size > LARGEST_FILE ? Buffer.alloc(0) : readFileSync(descriptor);
     const at = file.indexOf("GNU C Library");
     const text = at < 0 ? "" : file.toString("latin1", at, at + 200);
     return /release version (\d+\.\d+)/.exec(text)?.[1] ?? "";
   } catch {
     return "";
+  } finally {
+    closeSync(descriptor);
   }
 }

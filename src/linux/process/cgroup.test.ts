@@ -3,14 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { itemAt } from "../../model/base/columns.js";
-import {
-  containerOf,
-  findCgroup,
-  parseLimit,
-  placeOf,
-  readContainer,
-  readLimiting,
-} from "./cgroup.js";
+import { findCgroup, parseLimit, placeOf, readLimiting } from "./cgroup.js";
 
 const MOUNTS_V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
 const MOUNTS_V1 = `33 32 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct
@@ -55,6 +48,25 @@ describe("the control group of a process", () => {
     expect(placeOf("0::/../../outside\n", MOUNTS_V2)?.directories[0]).toBe(
       "/sys/fs/cgroup/outside",
     );
+  });
+
+  test("a private cgroup namespace with the host's tree: the names between come from our own group", () => {
+    const mounts = "30 23 0:26 /../../.. /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n";
+    const own = () => "/kubepods.slice/kubepods-podA.slice/cri-containerd-a.scope";
+    const first = (path: string) => placeOf(`0::${path}\n`, mounts, own)?.directories[0];
+    expect(first("/../../kubepods-podB.slice/cri-containerd-b.scope")).toBe(
+      "/sys/fs/cgroup/kubepods.slice/kubepods-podB.slice/cri-containerd-b.scope",
+    );
+    expect(first("/../cri-containerd-c.scope")).toBe(
+      "/sys/fs/cgroup/kubepods.slice/kubepods-podA.slice/cri-containerd-c.scope",
+    );
+    expect(first("/../../../system.slice/shop.service")).toBe(
+      "/sys/fs/cgroup/system.slice/shop.service",
+    );
+    expect(first("/")).toBe(
+      "/sys/fs/cgroup/kubepods.slice/kubepods-podA.slice/cri-containerd-a.scope",
+    );
+    expect(first("/..x")).toMatch(/a\.scope\/\.\.x$/);
   });
 
   test("a mount point with a space", () => {
@@ -162,35 +174,6 @@ describe("this process", () => {
       const usage = Number(readFileSync(join(memory.directory, name), "utf8"));
       expect(Math.abs(usage - memory.usageBytes)).toBeLessThan(2 ** 30);
     }
-    expect(typeof readContainer(process.pid)).toBe("string");
     expect(findCgroup(2 ** 22 + 1)).toBeNull();
-  });
-});
-
-describe("containers", () => {
-  const id = "0123456789abcdef".repeat(4);
-  test.each([
-    [`5:memory:/docker/${id}\n`, id],
-    [`0::/system.slice/docker-${id}.scope\n`, id],
-    [
-      `0::/kubepods.slice/kubepods-podaaaaaaaa_bbbb_cccc_dddd_eeeeeeeeeeee.slice/cri-containerd-${id}.scope\n`,
-      id,
-    ],
-    [`0::/kubepods/besteffort/pod11111111-2222-3333-4444-555555555555/${id}\n`, id],
-    [
-      "0::/kubepods/pod11111111-2222-3333-4444-555555555555\n",
-      "11111111-2222-3333-4444-555555555555",
-    ],
-    [
-      "0::/kubepods-podaaaaaaaa_bbbb_cccc_dddd_eeeeeeeeeeee.slice\n",
-      "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee",
-    ],
-    ["0::/lxc.payload.web1/init.scope\n", "web1"],
-    ["0::/machine.slice/machine-web2.scope\n", "web2"],
-    ["0::/user.slice/user-1000.slice/session-2.scope\n", ""],
-    [`0::/build/${"f".repeat(63)}\n`, ""],
-    ["", ""],
-  ])("%j", (text, expected) => {
-    expect(containerOf(text)).toBe(expected);
   });
 });

@@ -1,11 +1,11 @@
 /**
  * Memory control groups, versions 1 and 2 (Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst). The
  * effective limit is the smallest one among the process's group and its ancestors. The nearest group with that
- * limit also has the relevant usage and events. This file also finds the container of a process's group.
+ * limit also has the relevant usage and events.
  */
 import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
-import { readText } from "./proc_files.js";
+import { readFolders, readText } from "./proc_files.js";
 
 export interface CgroupMemory {
   /** Directory of the group with the effective limit, or of the process's own group if there is no limit. */
@@ -33,27 +33,87 @@ export interface CgroupPlace {
 export function findCgroup(pid: Pid): CgroupPlace | null {
   const membership = readText(`/proc/${pid}/cgroup`);
   const mounts = readText("/proc/self/mountinfo");
-  return membership === null || mounts === null ? null : placeOf(membership, mounts);
+  return membership === null || mounts === null
+    ? null
+    : placeOf(membership, mounts, (point) => ownGroupBelow(point));
 }
 
-/** From the texts of /proc/PID/cgroup and mountinfo. */
-export function placeOf(membership: string, mounts: string): CgroupPlace | null {
+/**
+ * From the texts of /proc/PID/cgroup and mountinfo. With a private cgroup namespace, both paths are relative to this
+ * process's group: "/../pod2/app" is below its parent. If the host's tree is mounted, `ownBelow` finds this process's
+ * group in it: its path below a mount point, or null.
+ */
+export function placeOf(
+  membership: string,
+  mounts: string,
+  ownBelow: (point: string) => string | null = () => null,
+): CgroupPlace | null {
   const groups = parseMembership(membership);
   for (const version of [1, 2] as const) {
     const path = version === 1 ? groups.get("memory") : groups.get("");
     const mount = path === undefined ? null : findMount(mounts, version);
     if (path !== undefined && mount !== null) {
-      const inside = path.startsWith(mount.root === "/" ? "/" : `${mount.root}/`)
-        ? path.slice(mount.root === "/" ? 0 : mount.root.length)
-        : path === mount.root
-          ? "/"
-          : null;
-      // The path is outside the mount, as in a container that sees only its own group: the root of the mount is
-      // our group.
-      return { version, directories: upwards(mount.point, inside ?? "/") };
+      return { version, directories: upwards(mount.point, insideOf(path, mount, ownBelow)) };
     }
   }
   return null;
+}
+
+/** The path below the mount point. */
+function insideOf(
+  path: string,
+  { root, point }: { readonly root: string; readonly point: string },
+  ownBelow: (point: string) => string | null,
+): string {
+  const [up, rest] = aboveOwn(path);
+  const [mountUp, mountRest] = aboveOwn(root);
+  if (mountUp > 0 && mountRest === "") {
+    // The mount begins that many groups above ours. What lies between it and the process's path has no name here.
+    const between = mountUp - up;
+    if (between <= 0) {
+      return rest;
+    }
+    const own = ownBelow(point)?.split("/").slice(1) ?? [];
+    return `/${own.slice(0, between).join("/")}${rest}`;
+  }
+  if (path.startsWith(root === "/" ? "/" : `${root}/`)) {
+    return path.slice(root === "/" ? 0 : root.length);
+  }
+  // The path is outside the mount, as in a container that sees only its own group: the root of the mount is our group.
+  return "/";
+}
+
+/** How many groups above ours a path begins, and its rest: "/../../a" is 2 and "/a". */
+function aboveOwn(path: string): readonly [up: number, rest: string] {
+  const dots = /^(?:\/\.\.)*(?=\/|$)/.exec(path)?.[0] ?? "";
+  return [dots.length / 3, path.slice(dots.length)];
+}
+
+/** Groups that are searched for this process's. */
+const MOST_GROUPS = 20_000;
+/** By mount point. */
+const ownGroups = new Map<string, string | null>();
+
+/** Path of this process's group below a mount point of the host's tree; null if none of its groups lists this process. */
+function ownGroupBelow(point: string): string | null {
+  const known = ownGroups.get(point);
+  if (known !== undefined) {
+    return known;
+  }
+  const pid = new RegExp(`^${process.pid}$`, "m");
+  const folders = [""];
+  let found: string | null = null;
+  for (let n = 0; n < folders.length && n < MOST_GROUPS && found === null; n++) {
+    const folder = folders[n] as string;
+    if (pid.test(readText(`${point}${folder}/cgroup.procs`) ?? "")) {
+      found = folder;
+    }
+    for (const name of readFolders(`${point}${folder}`)) {
+      folders.push(`${folder}/${name}`);
+    }
+  }
+  ownGroups.set(point, found);
+  return found;
 }
 
 /** Controller -> path; "" stands for the single hierarchy of version 2. */
@@ -196,30 +256,4 @@ export function readPageCache(directory: string): Bytes | null {
   const text = readText(`${directory}/memory.stat`) ?? "";
   const found = /^(?:file|total_cache) (\d+)$/m.exec(text);
   return found ? Number(found[1]) : null;
-}
-
-/** The container's id, otherwise the pod's uid, from a process's cgroup; "" if it is in no container or has ended. */
-export function readContainer(pid: Pid): string {
-  return containerOf(readText(`/proc/${pid}/cgroup`) ?? "");
-}
-
-/**
- * From the text of /proc/PID/cgroup. Container runtimes put 64 hex digits in the path
- * (docker-<id>.scope, cri-containerd-<id>.scope, /docker/<id>, /kubepods/.../<id>), Kubernetes the
- * pod's uid (pod<uid>, with _ for - under systemd), LXC and systemd-nspawn a name.
- */
-export function containerOf(cgroup: string): string {
-  const id = /(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:$|\/)/m.exec(cgroup)?.[1];
-  if (id !== undefined) {
-    return id;
-  }
-  const pod = /pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})/.exec(cgroup)?.[1];
-  if (pod !== undefined) {
-    return pod.replaceAll("_", "-");
-  }
-  return (
-    /\/(?:lxc(?:\.payload)?[./]|machine-)([^/\n]+?)(?:\.(?:scope|service))?(?:$|\/)/m.exec(
-      cgroup,
-    )?.[1] ?? ""
-  );
 }

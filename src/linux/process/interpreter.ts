@@ -6,6 +6,7 @@ import { present } from "../../model/base/present.js";
 import type { Pid } from "../../model/base/units.js";
 import { readText } from "./proc_files.js";
 import { readCommand, readExecutable } from "./process.js";
+import { openFileBelow } from "./root_files.js";
 
 /** The interpreter of a process. */
 export interface Interpreter {
@@ -25,11 +26,12 @@ export function readInterpreter(pid: Pid): Interpreter | null {
   const library = executable === null ? null : findLibrary(readText(`/proc/${pid}/maps`) ?? "");
   if (library !== null) {
     // Through the process's own root, because in a container the path may mean another file here.
-    return { linking: "shared", ...readFile(`/proc/${pid}/root${library}`, library) };
+    const descriptor = openFileBelow(`/proc/${pid}/root`, library);
+    return { linking: "shared", ...readFile(descriptor, library) };
   }
   if (executable !== null) {
     return isPythonName(executable)
-      ? { linking: "static", ...readFile(`/proc/${pid}/exe`, executable) }
+      ? { linking: "static", ...readFile(openOrNull(`/proc/${pid}/exe`), executable) }
       : null;
   }
   // A process of another user: only its command line is readable by all.
@@ -86,10 +88,10 @@ const LARGEST_FILE = 512 * 2 ** 20;
 /** Part of the text that Py_GetVersion prints; builds with the GIL do not contain it. */
 const FREE_THREADED = "free-threading build (";
 
-/** `name`: the file's name, used for facts that are not in its contents. */
-function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
+/** Closes the file. `name`: its name, used for facts that are not in its contents. */
+function readFile(descriptor: number | null, name: string): Omit<Interpreter, "linking"> {
   const build = buildOf(name);
-  const contents = readBuild(path, minorOf(name));
+  const contents = descriptor === null ? null : readBuild(descriptor, minorOf(name));
   return {
     version: contents?.version ?? minorOf(name),
     debug: build.debug,
@@ -97,14 +99,16 @@ function readFile(path: string, name: string): Omit<Interpreter, "linking"> {
   };
 }
 
-/** null if the file cannot be read. */
-function readBuild(path: string, minor: string): Build | null {
-  let descriptor: number;
+function openOrNull(path: string): number | null {
   try {
-    descriptor = openSync(path, "r");
+    return openSync(path, "r");
   } catch {
     return null;
   }
+}
+
+/** null if the file cannot be read. */
+function readBuild(descriptor: number, minor: string): Build | null {
   try {
     const stats = fstatSync(descriptor);
     const key = `${stats.dev}:${stats.ino}:${stats.mtimeMs}`;

@@ -3,7 +3,7 @@
  * or is not readable, the result is null; nothing here throws.
  */
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
-import { readLink, readNames, readSize, readText } from "./proc_files.js";
+import { readLink, readNames, readSize, readText, readTextStart } from "./proc_files.js";
 
 /** From /proc/PID/status; the memory figures are 0 for a kernel thread or a zombie. */
 interface ProcessStatus {
@@ -194,9 +194,12 @@ export function countSockets(pid: Pid): number | null {
   return descriptors && [...descriptors.values()].filter(isSocket).length;
 }
 
+/** The kernel starts no program with a longer one, but a program can move the place where its own is read. */
+const LONGEST_COMMAND: Bytes = 2 * 2 ** 20;
+
 /** argv; empty for a kernel thread or a zombie. */
 export function readCommand(pid: Pid): string[] | null {
-  const text = readText(`/proc/${pid}/cmdline`);
+  const text = readTextStart(`/proc/${pid}/cmdline`, LONGEST_COMMAND);
   if (text === null) {
     return null;
   }

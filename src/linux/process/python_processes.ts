@@ -1,7 +1,7 @@
 /** The Python processes of the host, as far as /proc may be read. */
 import { NEWEST_PYTHON_MINOR, OLDEST_PYTHON_MINOR } from "../../model/base/python_versions.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
-import { readContainer } from "./cgroup.js";
+import { type ContainerPlace, containerOf, containersIn, readGroups } from "./containers.js";
 import { type Interpreter, readInterpreter } from "./interpreter.js";
 import { type AttachAnswer, readArmPermission } from "./permission.js";
 import { hasEnded, readCommand, readRollup, readStat, readStatus } from "./process.js";
@@ -16,6 +16,8 @@ export interface PythonProcess {
   readonly command: readonly string[];
   /** Container or pod id; "" outside one. */
   readonly container: string;
+  /** Outermost first. */
+  readonly containers: readonly ContainerPlace[];
   readonly rssBytes: Bytes;
   /** 0 if not readable or not requested. */
   readonly pssBytes: Bytes;
@@ -60,6 +62,7 @@ export function readPythonProcess(
   if (interpreter === null || stat === null || status === null) {
     return null;
   }
+  const groups = readGroups(pid);
   const rollup = shares ? readRollup(pid) : null;
   return {
     pid,
@@ -67,7 +70,8 @@ export function readPythonProcess(
     uid: status.uid,
     interpreter,
     command: readCommand(pid) ?? [],
-    container: readContainer(pid),
+    container: containerOf(groups),
+    containers: containersIn(groups),
     rssBytes: status.rssBytes,
     pssBytes: rollup?.pssBytes ?? 0,
     ussBytes: rollup?.ussBytes ?? 0,

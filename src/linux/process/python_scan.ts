@@ -4,10 +4,9 @@
  */
 
 import type { Pid, TimeMs } from "../../model/base/units.js";
-import { programName } from "../../model/profile/program_name.js";
 import type { ServiceIdentity } from "../../model/wire/identity.js";
-import { identityOf } from "../../model/wire/identity.js";
-import { readEnvironment } from "./environment.js";
+import { declaredIdentity, joinedIdentity } from "../../model/wire/identity.js";
+import { readEnvironment, usualName } from "./environment.js";
 import { hasEnded, readStat, startTimeMs } from "./process.js";
 import { type PythonProcess, readPythonProcess } from "./python_processes.js";
 import { listPids } from "./tree.js";
@@ -16,6 +15,9 @@ export interface ScannedProcess extends Omit<PythonProcess, "children"> {
   /** Distinguishes it from a later process with the same pid, and from the program before an exec. */
   readonly key: string;
   readonly identity: ServiceIdentity;
+  /** What its environment names, and the name that it gets otherwise. */
+  readonly declared: ServiceIdentity;
+  readonly name: string;
   readonly startedMs: TimeMs;
 }
 
@@ -71,11 +73,13 @@ function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number
     const distanceMs = Math.min(LAST_AGAIN_MS, (before?.distanceMs ?? FIRST_AGAIN_MS / 2) * 2);
     return { key, found: null, dueMs: nowMs + distanceMs, distanceMs, checkMs: 0 };
   }
-  const identity =
-    before?.found?.identity ?? identityOf(readEnvironment(pid), programName(python.command));
+  const declared = before?.found?.declared ?? declaredIdentity(readEnvironment(pid));
+  const name = before?.found?.name ?? usualName(pid, python.command);
+  const identity = joinedIdentity([declared, { service: name }]);
+  const startedMs = startTimeMs(python.startTicks);
   return {
     key,
-    found: { ...python, key, identity, startedMs: startTimeMs(python.startTicks) },
+    found: { ...python, key, identity, declared, name, startedMs },
     dueMs: nowMs + REFRESH_MS,
     distanceMs: REFRESH_MS,
     checkMs: 0,

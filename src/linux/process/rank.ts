@@ -1,6 +1,6 @@
 /** A process's rank in a distributed job, from the environment variables that its launcher set. */
 import type { Pid } from "../../model/base/units.js";
-import { readText } from "./proc_files.js";
+import { environmentText } from "./environment.js";
 
 /**
  * torchrun, deepspeed and accelerate set RANK, and LOCAL_RANK for the ranks of one host; Open MPI and MPICH
@@ -13,7 +13,7 @@ const VARIABLES = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK"];
  * started with, so variables that the process sets later are not included.
  */
 export function readRank(pid: Pid): number | null {
-  return rankIn(readText(`/proc/${pid}/environ`) ?? "");
+  return rankIn(environmentText(pid));
 }
 
 /** `environment`: NAME=VALUE, each followed by a NUL. */

@@ -145,6 +145,8 @@ export interface PlanJson {
   serving?: {
     engine: string;
     kvBytesPerToken: Bytes;
+    /** Cache of each sequence at any length: states of state-space layers, keys and values of an encoder. */
+    bytesPerSequence?: Bytes;
     kvTokens: number;
     maxConcurrency: number;
     longestContext: number;

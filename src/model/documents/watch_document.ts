@@ -11,6 +11,10 @@ export interface WatchRowJson {
   env: string;
   user: string;
   container: string;
+  /** In Kubernetes, if the API server or the environment names them. */
+  namespace?: string;
+  pod?: string;
+  workload?: string;
   /** Version of its Python; "" if unknown. */
   python: string;
   command: string[];

@@ -19,6 +19,18 @@ export function notOpened(path: string, what: string, next: string): TidemarkErr
   return new TidemarkError("TM-E016", 2, `${oneLine(path)} is ${what}`, "", whole);
 }
 
+/** TM-E018: text or a page that a tool wrote for people; `next` names the file that can be imported. */
+export function reportOfTool(path: string, what: string, next: string): TidemarkError {
+  const whole = oneLine(next, Number.POSITIVE_INFINITY);
+  return new TidemarkError(
+    "TM-E018",
+    2,
+    `${oneLine(path)} is ${what}`,
+    "tidemark import reads the files that tools write for programs",
+    whole,
+  );
+}
+
 /** TM-E018: a file that no importer recognizes. `unpack`, such as "xz -dk", unpacks a compression that is not read. */
 export function notImportable(
   path: string,

@@ -79,6 +79,19 @@ export function isUnknown(source: ImportedSource | undefined, figure: ImportedFi
   return source?.unknown.includes(figure) === true;
 }
 
+type Source = Pick<ImportedSource, "tool" | "unknown">;
+
+/**
+ * Whether two recordings distinguish the allocators alike: memray counts PyMem_RawMalloc as Python's, for example, and
+ * tracemalloc counts NumPy's arrays as native.
+ */
+export function sharesDomains(a: Source | undefined, b: Source | undefined): boolean {
+  // "memray (format 13)"
+  const nameOf = (source: Source | undefined) => source?.tool.replace(/ \(.*\)$/, "");
+  const known = [a, b].every((source) => source?.unknown.includes("python") !== true);
+  return known && nameOf(a) === nameOf(b);
+}
+
 const FIGURES: Readonly<Record<SiteValue, ImportedFigure>> = {
   liveBytes: "live",
   liveObjects: "live",

@@ -43,27 +43,51 @@ const VARIABLES = {
 } as const;
 const DATADOG_VARIABLES = { service: "DD_SERVICE", version: "DD_VERSION", env: "DD_ENV" } as const;
 
-/** The identity from the program's environment variables; `programName` if they name no service. */
+/** The identity from the program's environment variables; `name` if they name no service. */
 export function identityOf(
   environment: Readonly<Record<string, string | undefined>>,
-  programName: string,
+  name: string,
+): ServiceIdentity {
+  return joinedIdentity([declaredIdentity(environment), { service: name }]);
+}
+
+/** What the program's environment variables name. */
+export function declaredIdentity(
+  environment: Readonly<Record<string, string | undefined>>,
 ): ServiceIdentity {
   const { parts, labels } = resourceAttributes(environment.OTEL_RESOURCE_ATTRIBUTES ?? "");
   const part = (name: keyof typeof VARIABLES) =>
-    bounded(
-      VARIABLES[name].map((variable) => environment[variable]).find(isSet) ??
-        parts[name] ??
-        environment[DATADOG_VARIABLES[name]] ??
-        "",
-    );
+    VARIABLES[name].map((variable) => environment[variable]).find(isSet) ??
+    parts[name] ??
+    environment[DATADOG_VARIABLES[name]] ??
+    "";
+  return joinedIdentity([
+    { ...parts, service: part("service"), version: part("version"), env: part("env"), labels },
+  ]);
+}
+
+/** Each part from the first source that knows it; labels of all. */
+export function joinedIdentity(sources: readonly Partial<ServiceIdentity>[]): ServiceIdentity {
+  const part = (name: Exclude<keyof ServiceIdentity, "labels">) =>
+    bounded(sources.map((source) => source[name]).find(isSet) ?? "");
+  const labels: Record<string, string> = {};
+  for (const [name, value] of sources.flatMap((source) => Object.entries(source.labels ?? {}))) {
+    if (
+      !Object.hasOwn(labels, name) &&
+      name.length <= LONGEST_LABEL_NAME &&
+      Object.keys(labels).length < MOST_LABELS
+    ) {
+      labels[name] = bounded(value);
+    }
+  }
   return {
-    service: part("service") || bounded(programName),
+    service: part("service"),
     version: part("version"),
     env: part("env"),
-    namespace: parts.namespace ?? "",
-    workload: parts.workload ?? "",
-    pod: parts.pod ?? "",
-    container: parts.container ?? "",
+    namespace: part("namespace"),
+    workload: part("workload"),
+    pod: part("pod"),
+    container: part("container"),
     labels,
   };
 }
@@ -85,9 +109,9 @@ function resourceAttributes(text: string) {
     }
     const part = Object.hasOwn(ATTRIBUTES, key) ? ATTRIBUTES[key] : undefined;
     if (part !== undefined) {
-      parts[part] ??= bounded(value);
-    } else if (Object.keys(labels).length < MOST_LABELS && key.length <= LONGEST_LABEL_NAME) {
-      labels[key] = bounded(value);
+      parts[part] ??= value;
+    } else {
+      labels[key] = value;
     }
   }
   return { parts, labels };

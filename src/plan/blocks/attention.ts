@@ -5,6 +5,9 @@ import { type AttentionPlace, type Heads, kernel } from "./attention_kernels.js"
 import type { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
 
+/** Before the names of the matrices of attention to another tower's output. */
+export const CROSS = "cross_";
+
 export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace): Tensor {
   const { shape } = place;
   const isVision = isFusedVision(place);
@@ -12,7 +15,7 @@ export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace)
   build.tape.part = "attention";
   const made = shape.latent
     ? latentHeads(build, x, place)
-    : cachedHeads(build, plainHeads(build, x, place), shape);
+    : cachedHeads(build, plainHeads(build, x, place), place);
   const mixed = kernel(build, made, place);
   const out =
     place.projects === false
@@ -153,8 +156,13 @@ function cached(build: LayerBuilder, x: Tensor): Tensor {
   return copy;
 }
 
-function cachedHeads(build: LayerBuilder, made: Heads, { bidirectional }: AttentionShape): Heads {
-  return bidirectional || !build.rules.cachesKeys
+function cachedHeads(
+  build: LayerBuilder,
+  made: Heads,
+  { shape, prefix }: Pick<AttentionPlace, "shape" | "prefix">,
+): Heads {
+  const stays = !shape.bidirectional || prefix === CROSS;
+  return !stays || !build.rules.cachesKeys
     ? made
     : { ...made, key: cached(build, made.key), value: cached(build, made.value) };
 }

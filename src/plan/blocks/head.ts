@@ -144,10 +144,14 @@ function project(
   if (!counted && head.bias) {
     build.tape.parameters.pop();
   }
-  if (!counted || head.tied) {
+  const last = build.tape.parameters.findLastIndex(({ name }) => name === "lm_head");
+  const own = build.tape.parameters[last];
+  if (!counted || (head.tied && own?.originalBytes === undefined)) {
     // The matrix is the embedding's or was counted with the first chunk.
-    const last = build.tape.parameters.findLastIndex(({ name }) => name === "lm_head");
     build.tape.parameters.splice(last, 1);
+  } else if (head.tied && own !== undefined) {
+    // A trained copy of a tied matrix, whose original is the embedding's.
+    build.tape.parameters[last] = { ...own, originalBytes: 0 };
   }
   return logits;
 }
@@ -216,7 +220,7 @@ function fusedLoss(build: LayerBuilder, x: Tensor, head: HeadShape, width: numbe
     parameters: [weight],
     forwardTemporary: chunk * head.outputs * (x.itemBytes + FP32),
   });
-  if (head.tied) {
+  if (head.tied && weight.originalBytes === undefined) {
     tape.parameters.pop();
   }
 }

@@ -2,8 +2,12 @@
  * The operations that all blocks are made of, with what PyTorch saves of each for the backward pass
  * (PyTorch, tools/autograd/derivatives.yaml; torch/amp for what autocast copies).
  */
-import type { Activation } from "../shape/model_shape.js";
+import type { AdapterDetails } from "../job/adapter_details.js";
+import { isKept } from "../shape/kept_modules.js";
+import type { Activation, QuantizedWeights } from "../shape/model_shape.js";
 import { type Parameter, Tape, type Tensor } from "../tape/tape.js";
+import { withAdapter } from "./adapter.js";
+import { isNamed, isSavedModule, layerOf, type ModulePlace, modulePaths } from "./adapter_names.js";
 import type { BlockRules } from "./rules.js";
 import { matchesTarget } from "./target_names.js";
 
@@ -34,17 +38,44 @@ export class LayerBuilder {
   }
 
   parameter(name: string, elements: number, role: Parameter["role"], rows = 0): Parameter {
-    const trainable = this.rules.training && this.rules.trainBase;
+    const bytes = elements * this.rules.weightBytes;
+    const isSaved = this.#isSaved(name, role);
     return {
       name,
       elements,
-      bytes: elements * this.rules.weightBytes,
-      trainable,
+      bytes,
+      trainable: this.rules.training && (this.rules.trainBase || isSaved || this.#trainsBias(name)),
       quantized: false,
       role,
       rows,
       unit: this.tape.unit,
+      ...(isSaved ? { originalBytes: bytes } : {}),
     };
+  }
+
+  /** Where the module is that is being built. */
+  get place(): ModulePlace {
+    return {
+      family: this.rules.adapter?.family ?? "",
+      unit: this.tape.units.at(-1)?.name ?? "",
+    };
+  }
+
+  /** Whether PEFT trains a copy of it (modules_to_save). */
+  #isSaved(name: string, role: Parameter["role"]): boolean {
+    const saved = this.rules.adapter?.details.modulesToSave ?? [];
+    if (saved.length === 0) {
+      return false;
+    }
+    const unit = this.tape.unit;
+    const norms = this.tape.parameters.filter(
+      (each) => each.unit === unit && each.name === "norm.weight",
+    ).length;
+    return isSavedModule(saved, { name, role }, this.place, norms);
+  }
+
+  #trainsBias(name: string): boolean {
+    return this.rules.adapter?.details.bias === "all" && name.endsWith(".bias");
   }
 
   /** y = x W + b, with its adapter where the job trains one. */
@@ -88,7 +119,7 @@ export class LayerBuilder {
       expensive: "matmul",
     });
     return this.#isTarget(sketch)
-      ? this.#withAdapter(x, y as Tensor, sketch, inputs, outputs)
+      ? withAdapter(this, [x, y as Tensor], sketch, { inputs, outputs })
       : (y as Tensor);
   }
 
@@ -99,7 +130,10 @@ export class LayerBuilder {
     );
     const elements = inputs * outputs * experts;
     const quantizes =
-      rules.quantization !== null && sketch.group !== "other" && sketch.group !== "router";
+      rules.quantization !== null &&
+      sketch.group !== "other" &&
+      sketch.group !== "router" &&
+      !this.#isKept(sketch, rules.quantization);
     const role = sketch.experts === undefined ? "matrix" : "expert";
     const matrix: Parameter = {
       ...this.parameter(sketch.name, elements, role, outputs * experts),
@@ -113,14 +147,50 @@ export class LayerBuilder {
           quantized: true,
         }
       : matrix;
-    return sketch.bias === true
-      ? [stored, this.parameter(`${sketch.name}.bias`, outputs * experts, "vector")]
-      : [stored];
+    if (sketch.bias !== true) {
+      return [stored];
+    }
+    const bias = this.parameter(`${sketch.name}.bias`, outputs * experts, "vector");
+    const isTrained = rules.adapter?.details.bias === "lora_only" && this.#isTarget(sketch);
+    return [stored, isTrained ? { ...bias, trainable: true } : bias];
+  }
+
+  /** Whether a quantized checkpoint has the matrix in its own type. */
+  #isKept({ name, group, experts }: LinearSketch, quantized: QuantizedWeights): boolean {
+    if (quantized.expertsAlone === true) {
+      return experts === undefined;
+    }
+    return (
+      quantized.kept !== undefined &&
+      isKept(
+        quantized.kept,
+        modulePaths(this.place, { name, group, isExpert: experts !== undefined }),
+      )
+    );
+  }
+
+  /** By layers_to_transform and exclude_modules. */
+  #isLeftOut(name: string, { layers, exclude }: AdapterDetails): boolean {
+    if (layers !== null) {
+      const layer = layerOf(this.place);
+      if (layer === null || !layers.includes(layer)) {
+        return true;
+      }
+    }
+    return exclude.length > 0 && isNamed(exclude, name, this.place);
   }
 
   #isTarget({ name, group, experts }: LinearSketch): boolean {
-    const targets = this.rules.adapter?.targets;
-    if (targets === undefined || group === "router") {
+    const { adapter } = this.rules;
+    if (adapter === null) {
+      return false;
+    }
+    const { targets, details } = adapter;
+    const { parameters } = details;
+    if (experts !== undefined && parameters.length > 0 && isNamed(parameters, name, this.place)) {
+      return true;
+    }
+    if (group === "router" || this.#isLeftOut(name, details)) {
       return false;
     }
     if (targets === "all") {
@@ -129,57 +199,21 @@ export class LayerBuilder {
     }
     return targets === "attention"
       ? group === "attention" && !VISION_NAMES.has(name)
-      : targets.some((target) => matchesTarget(target, name, this.rules.adapter?.family ?? ""));
+      : targets.some((target) => matchesTarget(target, name, adapter.family));
   }
 
-  #withAdapter(
-    x: Tensor,
-    y: Tensor,
-    sketch: LinearSketch,
-    inputs: number,
-    outputs: number,
-  ): Tensor {
-    const { adapter } = this.rules;
-    if (adapter === null) {
-      return y;
-    }
-    const experts = Math.ceil(
-      (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : this.rules.expertParallel),
-    );
-    const weight = (part: string, elements: number): Parameter => ({
-      name: `${sketch.name}.${part}`,
-      elements: elements * experts,
-      bytes: elements * experts * adapter.itemBytes,
+  /** @param rows of a matrix, which factored optimizers need; 0: a vector */
+  adapterParameter(name: string, elements: number, rows: number): Parameter {
+    return {
+      name,
+      elements,
+      bytes: elements * (this.rules.adapter?.itemBytes ?? 0),
       trainable: true,
       quantized: false,
       role: "adapter",
-      rows: adapter.rank,
+      rows,
       unit: this.tape.unit,
-    });
-    const tokens = x.elements / inputs;
-    const source = adapter.dropout ? this.dropout(x) : x;
-    const itemBytes = adapter.copiesInput ? this.rules.computeBytes : y.itemBytes;
-    const [low] = this.tape.op({
-      name: `${sketch.name}.lora_A`,
-      inputs: [source],
-      makes: [{ elements: tokens * adapter.rank, itemBytes }],
-      saves: adapter.copiesInput ? [] : [source],
-      extraSaved: adapter.copiesInput ? [source.elements * itemBytes] : [],
-      forwardTemporary: adapter.copiesInput ? source.elements * adapter.itemBytes : 0,
-      backwardTemporary: adapter.copiesInput ? source.elements * adapter.itemBytes : 0,
-      parameters: [weight("lora_A", inputs * adapter.rank)],
-      expensive: "matmul",
-    });
-    const [high] = this.tape.op({
-      name: `${sketch.name}.lora_B`,
-      inputs: [low as Tensor],
-      makes: [{ elements: tokens * outputs, itemBytes }],
-      saves: [low as Tensor],
-      parameters: [weight("lora_B", outputs * adapter.rank)],
-      expensive: "matmul",
-    });
-    const scaled = this.pointwise("scale", [high as Tensor], []);
-    return this.add(y, scaled);
+    };
   }
 
   /** Makes a tensor like the first input. */

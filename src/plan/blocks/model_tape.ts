@@ -1,4 +1,6 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
+
+import { NO_DETAILS } from "../job/adapter_details.js";
 import type {
   EmbeddingShape,
   LayerShape,
@@ -6,7 +8,9 @@ import type {
   PatchLayer,
   TowerShape,
 } from "../shape/model_shape.js";
+import { type RecordedUnit, recordUnit, repeatUnit } from "../tape/repeat.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
+import { isTokenTable } from "./adapter_names.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
 import { headAndLoss } from "./head.js";
 import { LayerBuilder } from "./layer_builder.js";
@@ -24,6 +28,7 @@ export interface StageChoice {
 }
 
 const INDEX_BYTES = 8;
+const WHOLE: StageChoice = { index: 0, count: 1 };
 
 export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoice): LayerBuilder {
   const build = new LayerBuilder(rules);
@@ -31,25 +36,56 @@ export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoi
   const towers = model.towers;
   for (const [index, tower] of towers.entries()) {
     const last = index === towers.length - 1;
-    const positions = tower.positions === "sequence" ? rules.sequence : tower.positions;
+    const positions = positionsOf(tower, rules);
     const output = towerTape(build, tower, {
       model,
       positions,
-      other: tower.layers.some(({ layer }) => layer.kind === "transformer" && layer.cross !== null)
-        ? other
-        : null,
+      other: readsEncoder(tower) ? other : null,
       stage,
       prompt: promptOf(build, tower),
     });
     other = { output, positions };
     if (last && stage.index === stage.count - 1) {
       build.tape.beginUnit("head", [output], false);
-      const rows = rules.training ? rules.batch * positions : rules.batch;
+      const rows = rules.headRows === "all" ? rules.batch * positions : rules.batch;
       headAndLoss(build, output, model.head, { hidden: tower.hidden, rows });
     }
   }
   build.tape.endUnit();
   return build;
+}
+
+/** The first token that a decoder writes, which reads what the encoder made of its text or speech. */
+export function firstTokenTape(model: ModelShape, rules: BlockRules): LayerBuilder {
+  const build = new LayerBuilder(rules);
+  const [source, tower] = model.towers.slice(-2) as [TowerShape, TowerShape];
+  const read = positionsOf(source, rules);
+  build.tape.beginUnit("encoded", [], false);
+  const encoded = build.tape.input(rules.batch * read * source.hidden, rules.computeBytes);
+  encoded.storage.held = true;
+  const output = towerTape(build, tower, {
+    model,
+    positions: positionsOf(tower, rules),
+    other: { output: encoded, positions: read },
+    stage: WHOLE,
+    prompt: null,
+  });
+  build.tape.beginUnit("head", [output], false);
+  headAndLoss(build, output, model.head, { hidden: tower.hidden, rows: rules.batch });
+  build.tape.endUnit();
+  return build;
+}
+
+/** Generation begins a decoder that reads an encoder with one token. */
+function positionsOf(tower: TowerShape, { training, sequence }: BlockRules): number {
+  if (tower.positions !== "sequence") {
+    return tower.positions;
+  }
+  return !training && readsEncoder(tower) ? 1 : sequence;
+}
+
+export function readsEncoder({ layers }: TowerShape): boolean {
+  return layers.some(({ layer }) => layer.kind === "transformer" && layer.cross !== null);
 }
 
 interface TowerPlace {
@@ -86,8 +122,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   }
   x = build.scatter(x);
   let prompt = promptRows(build, tower, place);
-  if (!rules.training) {
-    // Variables of the model's forward pass hold both until it ends; autograd keeps what it needs of them by itself.
+  if (rules.holdsInputs) {
     x.storage.held = true;
     holdMasks(build, tower, positions);
   }
@@ -96,9 +131,18 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   );
   const from = Math.floor((layers.length * stage.index) / stage.count);
   const to = Math.floor((layers.length * (stage.index + 1)) / stage.count);
+  const canRepeat = prompt === null && !variesByLayer(rules);
+  let recorded: { layer: LayerShape; unit: RecordedUnit } | null = null;
   for (const [index, layer] of layers.slice(from, to).entries()) {
     const inputs = prompt === null ? [x] : [x, prompt];
     tape.beginUnit(`${tower.name}.${from + index}`, inputs, true);
+    const repeated =
+      canRepeat && recorded?.layer === layer ? repeatUnit(tape, recorded.unit, x) : null;
+    if (repeated !== null) {
+      x = repeated;
+      continue;
+    }
+    const ended = recordUnit(tape, x);
     const input = rules.castsInputs ? build.cast(x, rules.computeBytes) : x;
     let made: Tensor;
     if (layer.kind === "patches") {
@@ -111,6 +155,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     if (input !== x) {
       build.release(input);
     }
+    recorded = { layer, unit: ended(made) };
     x = made;
   }
 
@@ -119,6 +164,11 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     x = normalized(build, x, tower.hidden, tower.finalNorm);
   }
   return build.gather(x);
+}
+
+/** Whether layers of one shape may have other adapters or types than each other. */
+function variesByLayer({ adapter, quantization }: BlockRules): boolean {
+  return (adapter !== null && adapter.details !== NO_DETAILS) || quantization?.kept !== undefined;
 }
 
 /** Masks of scores, one byte for each pair of positions: one for each window, and one for padding. */
@@ -225,8 +275,11 @@ function embed(
     x = x === null || stem.output !== tower.hidden ? made : build.add(made, x);
   }
   if (tower.otherParameters > 0) {
+    const { otherBiases: biases = 0 } = tower;
+    const name = `${tower.name}.other`;
     tape.parameters.push(
-      build.parameter(`${tower.name}.other`, tower.otherParameters, "matrix", 1),
+      build.parameter(name, tower.otherParameters - biases, "matrix", 1),
+      ...(biases > 0 ? [build.parameter(`${name}.bias`, biases, "vector")] : []),
     );
   }
   if (tower.buffer !== undefined) {
@@ -265,6 +318,31 @@ function firstChannels({ layers }: TowerShape): { elements: number } {
   };
 }
 
+/** trainable_token_indices: the forward pass copies the table to put the trained rows in. */
+function trainsRows({ rules }: LayerBuilder, { name, shared }: EmbeddingShape): boolean {
+  return isTokenTable(name) && shared !== true && (rules.adapter?.details.tokens ?? 0) > 0;
+}
+
+/** Of a table of tokens that is a target itself, or of which some rows are trained. */
+function tableAdapters(build: LayerBuilder, table: EmbeddingShape): Parameter[] {
+  const { adapter } = build.rules;
+  if (adapter === null || !isTokenTable(table.name) || table.shared === true) {
+    return [];
+  }
+  const { targets, rank, details } = adapter;
+  const isTarget = typeof targets !== "string" && targets.some(isTokenTable);
+  const named = (part: string, elements: number, rows: number): Parameter =>
+    build.adapterParameter(`${table.name}.${part}`, elements, rows);
+  return [
+    ...(isTarget
+      ? [named("lora_A", table.rows * rank, rank), named("lora_B", table.width * rank, rank)]
+      : []),
+    ...(trainsRows(build, table)
+      ? [named("trainable_tokens_delta", details.tokens * table.width, details.tokens)]
+      : []),
+  ];
+}
+
 function addRows(
   build: LayerBuilder,
   x: Tensor | null,
@@ -273,16 +351,20 @@ function addRows(
 ): Tensor {
   const { tape, rules } = build;
   const tableRows = Math.ceil(table.rows / (rules.gathersLogits ? 1 : rules.tensorParallel));
+  const own = build.parameter(table.name, tableRows * table.width, "embedding", tableRows);
   const parameter: Parameter = {
-    ...build.parameter(table.name, tableRows * table.width, "embedding", tableRows),
-    ...(tied || table.shared === true ? { tied: true } : {}),
+    ...own,
+    ...((tied && own.originalBytes === undefined) || table.shared === true ? { tied: true } : {}),
   };
   const [made] = tape.op({
     name: table.name,
     inputs: [],
     makes: [{ elements: rows * table.width, itemBytes }],
     extraSaved: [rows * INDEX_BYTES],
-    parameters: [parameter],
+    parameters: [parameter, ...tableAdapters(build, table)],
+    ...(trainsRows(build, table)
+      ? { forwardTemporary: parameter.bytes, backwardTemporary: parameter.bytes }
+      : {}),
   });
   if (table.shared === true) {
     tape.parameters.pop();

@@ -1,5 +1,6 @@
 /** How a job runs a model: what every block needs to determine which tensors it makes and saves. */
-import type { DType } from "../shape/model_shape.js";
+import type { AdapterDetails } from "../job/adapter_details.js";
+import type { QuantizedWeights } from "../shape/model_shape.js";
 
 export type AttentionImplementation = "eager" | "sdpa" | "flash";
 export type LossImplementation = "full" | "chunked" | "fused";
@@ -12,6 +13,7 @@ export interface AdapterRules {
   readonly family: string;
   readonly itemBytes: number;
   readonly dropout: boolean;
+  readonly details: AdapterDetails;
   /**
    * Each adapter casts its input to its own type, and autocast to the compute type: it keeps a copy of its own where
    * others share one (peft.tuners.lora.layer, `_cast_input_dtype`).
@@ -32,7 +34,7 @@ export interface BlockRules {
   readonly weightBytes: 2 | 4;
   /** torch.autocast: products in the compute type copy an input or weight that is wider, norms compute in fp32. */
   readonly autocast: boolean;
-  readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
+  readonly quantization: QuantizedWeights | null;
   readonly trainBase: boolean;
   readonly adapter: AdapterRules | null;
   /** The embedding's output needs a gradient although nothing before it is trained (enable_input_require_grads). */
@@ -49,6 +51,10 @@ export interface BlockRules {
   readonly cachesKeys: boolean;
   /** Keys and values are repeated for each head of their group even without a mask (libraries that call repeat_kv). */
   readonly repeatsGroups: boolean;
+  /** Rows of a prefill that get logits: the last one of each sequence, or all. */
+  readonly headRows: "last" | "all";
+  /** Variables of the model's forward pass hold the embeddings and the masks until it ends. */
+  readonly holdsInputs: boolean;
   readonly loss: LossImplementation;
   readonly compiled: boolean;
   /** The loss is part of what is compiled; layers that are compiled one by one leave it out (FSDP). */

@@ -1,7 +1,7 @@
 /** One layer of a transformer in its variants: norm before, after or around; attention and MLP in series or parallel. */
 import type { AttentionShape, TransformerLayer } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
-import { attention } from "./attention.js";
+import { attention, CROSS } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { feedForward } from "./mlp.js";
 import { learnsCondition, modulate } from "./modulation.js";
@@ -62,7 +62,7 @@ function attend(
     keys: other?.positions ?? context,
     dropout: build.rules.dropout && layer.attentionDropout,
     maskable: isText,
-    prefix: other === null ? "" : "cross_",
+    prefix: other === null ? "" : CROSS,
   });
 }
 

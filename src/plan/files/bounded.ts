@@ -8,14 +8,14 @@ import type { JsonObject } from "../shape/config.js";
 /** Largest configuration that is read: real ones have less than 1 MiB, an index of shards a few. */
 const LARGEST_CONFIG = 64 * 2 ** 20;
 
-/** @throws TidemarkError TM-E003, TM-E004 */
-export function statOf(path: string): Stats {
+/** @param kind what the user named, for the error. @throws TidemarkError TM-E003, TM-E004 */
+export function statOf(path: string, kind = "file"): Stats {
   try {
     return statSync(path);
   } catch (error) {
     const { code, message } = reasonOf(error);
     throw code === "ENOENT" || code === "ENOTDIR" || path === ""
-      ? fileNotFound(path, "model folder")
+      ? fileNotFound(path, kind)
       : fileUnusable(path, "read", message);
   }
 }

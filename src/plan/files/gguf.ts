@@ -8,6 +8,7 @@
  */
 import { notAModel } from "../../model/errors/plan_errors.js";
 import type { JsonObject } from "../shape/config.js";
+import type { FileParts } from "../shape/model_shape.js";
 import { readPiece } from "./bounded.js";
 
 /** Headers hold whole vocabularies. */
@@ -54,6 +55,7 @@ export interface GgufHeader {
   readonly config: JsonObject;
   readonly parameters: number;
   readonly bytes: number;
+  readonly parts: FileParts;
 }
 
 /** @throws TidemarkError TM-E004, TM-E085 */
@@ -77,12 +79,21 @@ export function ggufHeader(path: string): GgufHeader {
   let bytes = 0;
   let vocabulary = 0;
   let hasOutput = false;
+  let embeddingBytes = 0;
+  const layerBytes: number[] = [];
   for (let tensor = 0; tensor < tensors; tensor++) {
     const { name, sizes, type } = reader.tensor();
     const elements = sizes.reduce((product, size) => product * size, 1);
     const [blockBytes, weights] = TYPES[type] ?? [2, 1];
     parameters += elements;
-    bytes += (elements / weights) * blockBytes;
+    const own = Math.ceil(elements / weights) * blockBytes;
+    bytes += own;
+    const [, layer] = /^blk\.(\d{1,4})\./.exec(name) ?? [];
+    if (layer !== undefined) {
+      layerBytes[Number(layer)] = (layerBytes[Number(layer)] ?? 0) + own;
+    } else if (/^(?:per_layer_)?token_embd\./.test(name)) {
+      embeddingBytes += own;
+    }
     if (name === "token_embd.weight") {
       vocabulary = sizes[1] ?? 0;
     }
@@ -94,7 +105,8 @@ export function ggufHeader(path: string): GgufHeader {
   return {
     config: configOf(path, values, { vocabulary, hasOutput }),
     parameters,
-    bytes: Math.round(bytes),
+    bytes,
+    parts: { embeddingBytes, layerBytes: Array.from(layerBytes, (each) => each ?? 0) },
   };
 }
 

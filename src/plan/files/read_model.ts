@@ -18,7 +18,7 @@ import { shapeOfTensors } from "./tensor_shape.js";
 /** @param path a folder, a config.json, a .safetensors or a .gguf file. @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085 */
 export function readModel(path: string): ModelShape {
   const name = basename(resolve(path));
-  if (statOf(path).isDirectory()) {
+  if (statOf(path, "model folder or file").isDirectory()) {
     return readFolder(path, name);
   }
   if (path.endsWith(".gguf")) {
@@ -140,7 +140,7 @@ function readable(model: ModelShape, source: string): ModelShape {
 }
 
 function readGguf(path: string, name: string): ModelShape {
-  const { config, parameters, bytes } = ggufHeader(path);
+  const { config, parameters, bytes, parts } = ggufHeader(path);
   const model = readShape(config, name, path);
   return corrected(
     {
@@ -155,6 +155,7 @@ function readGguf(path: string, name: string): ModelShape {
               }
             : null,
         fileBytes: bytes,
+        fileParts: parts,
       },
       weightFiles: { parameters, bytes },
     },

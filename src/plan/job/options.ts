@@ -2,8 +2,10 @@
 import type { Bytes } from "../../model/base/units.js";
 import type { AttentionImplementation, LossImplementation } from "../blocks/rules.js";
 import type { Gpu } from "../device/gpus.js";
-import type { DType, ModelShape } from "../shape/model_shape.js";
+import type { ModelShape, QuantizedWeights } from "../shape/model_shape.js";
 import type { Checkpointing } from "../tape/simulate.js";
+import type { AdapterDetails } from "./adapter_details.js";
+import type { CacheType } from "./cache_types.js";
 import type { OptimizerName } from "./optimizers.js";
 
 export type Method = "full" | "lora" | "qlora";
@@ -69,6 +71,7 @@ export interface TrainOptions {
   readonly adapterRank: number;
   readonly adapterTargets: "attention" | "all" | readonly string[];
   readonly adapterDropout: boolean;
+  readonly adapterDetails: AdapterDetails;
   readonly parallelism: Parallelism;
   readonly imbalance: number;
   readonly gpu: Gpu;
@@ -86,7 +89,11 @@ export interface ServeOptions {
   readonly concurrency: number;
   readonly quantize: Quantization | null;
   readonly dtype: ComputeDType;
-  readonly kvDType: "auto" | "fp8" | "int8" | "fp16" | "bf16" | "fp32";
+  readonly kvDType: CacheType;
+  /** Of values, where it differs from that of keys (llama.cpp). */
+  readonly valueDType?: CacheType;
+  /** Layers that llama.cpp puts on the device, the output counted as one more; absent: all. */
+  readonly gpuLayers?: number;
   /** Share of the device that the engine takes. */
   readonly utilization: number;
   /** Tokens of one forward pass (chunked prefill). */
@@ -128,7 +135,7 @@ export function quantizationOf(
     engine,
     ...options
   }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method; engine?: Engine },
-): { dtype: DType; bytesPerWeight: number } | null {
+): QuantizedWeights | null {
   if (quantize !== null) {
     const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
     return { dtype, bytesPerWeight: QUANTIZED_BYTES[quantize] };

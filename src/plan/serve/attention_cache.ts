@@ -3,12 +3,15 @@
  *
  * | attention | bytes of one token in one layer |
  * |---|---|
- * | heads (MHA, GQA, MQA) | 2 x kv_heads x head_size x bytes |
+ * | heads (MHA, GQA, MQA) | kv_heads x (head_size x bytes of a key + value_head_size x bytes of a value) |
  * | latent (MLA) | (kv_rank + rotary_size) x bytes: one row for keys and values, no factor of 2 |
  * | window | as heads, of at most `window` tokens |
+ * | to an encoder (T5, Whisper) | as heads, of each position that the encoder read |
  * | state space | none; a state of fixed size for each sequence |
  */
 import type { Bytes } from "../../model/base/units.js";
+import { bytesOfCacheType } from "../job/cache_types.js";
+import { bytesOfCompute, type ServeOptions } from "../job/options.js";
 import type { AttentionShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
 
 export interface CacheShape {
@@ -16,38 +19,96 @@ export interface CacheShape {
   readonly bytesPerToken: Bytes;
   /** Layers with a window: bytes of one token, and the window. */
   readonly windows: readonly { readonly bytesPerToken: Bytes; readonly window: number }[];
-  /** Of one sequence, however long: states, keys and values of an encoder. */
+  /** Keys and values of one token that the encoder read, if the job decides how many these are (T5). */
+  readonly bytesPerSourceToken: Bytes;
+  /** Of one sequence, however long: states; keys and values of an encoder whose positions the model fixes (Whisper). */
   readonly bytesPerSequence: Bytes;
 }
 
+/** How an engine stores the cache on one device. */
+export interface CacheFormat {
+  readonly keyBytes: number;
+  readonly valueBytes: number;
+  /** Of the last inputs of a convolution, and how many columns fewer than its width are kept. */
+  readonly convolutionBytes: number;
+  readonly convolutionLess: number;
+  readonly tensorParallel: number;
+  /** Tokens that a layer with a window keeps beside it. */
+  readonly besideWindow: number;
+  /** Layers of the last tower whose cache is on the device, counted from the end. */
+  readonly layersOnDevice: number;
+}
+
+/** Of values of so many bytes, before any division. */
+export function plainFormat(itemBytes: number): CacheFormat {
+  return {
+    keyBytes: itemBytes,
+    valueBytes: itemBytes,
+    convolutionBytes: itemBytes,
+    convolutionLess: 0,
+    tensorParallel: 1,
+    besideWindow: 0,
+    layersOnDevice: Number.POSITIVE_INFINITY,
+  };
+}
+
+/** Tokens of a compute batch of llama.cpp, `n_ubatch`. */
+export const MICRO_BATCH = 512;
+
+export function cacheFormat(options: ServeOptions): CacheFormat {
+  const { engine, kvDType, valueDType = kvDType, tensor, gpuLayers } = options;
+  const computeBytes = bytesOfCompute(options.dtype);
+  const isLlamaCpp = engine === "llama.cpp";
+  return {
+    ...plainFormat(bytesOfCacheType(kvDType, computeBytes)),
+    valueBytes: bytesOfCacheType(valueDType, computeBytes),
+    // llama.cpp keeps recurrent states and convolutions in fp32 (llama_memory_recurrent: R (f32), S (f32)).
+    convolutionBytes: isLlamaCpp ? 4 : computeBytes,
+    // transformers keeps as many columns as the convolution is wide; engines leave out the newest one.
+    convolutionLess: engine === "transformers" ? 0 : 1,
+    tensorParallel: tensor,
+    // A cache of transformers holds one token less than a window: the next one completes it. llama.cpp adds the tokens
+    // of a compute batch (llama-kv-cache-iswa.cpp: n_swa + n_ubatch).
+    besideWindow: engine === "transformers" ? -1 : isLlamaCpp ? MICRO_BATCH : 0,
+    ...(gpuLayers === undefined || !isLlamaCpp ? {} : { layersOnDevice: gpuLayers }),
+  };
+}
+
 /** Of one device: keys of fewer heads than devices are on several of them; a latent row is on all. */
-export function cacheShape(
-  model: ModelShape,
-  itemBytes: number,
-  tensorParallel = 1,
-  leavesOneOut = false,
-): CacheShape {
+export function cacheShape(model: ModelShape, format: CacheFormat): CacheShape {
   const windows = new Map<number, Bytes>();
   let bytesPerToken = 0;
+  let bytesPerSourceToken = 0;
   let bytesPerSequence = 0;
   const tower = cachedTower(model);
-  const encoder = model.towers.length > 1 ? model.towers.at(-2) : undefined;
-  for (const { count, layer } of tower?.layers ?? []) {
+  const source = (model.towers.length > 1 ? model.towers.at(-2) : undefined)?.positions ?? 0;
+  const all = (tower?.layers ?? []).reduce((sum, { count }) => sum + count, 0);
+  let skipped = Math.max(0, all - format.layersOnDevice);
+  for (const { count: runLength, layer } of tower?.layers ?? []) {
+    const count = Math.max(0, runLength - skipped);
+    skipped = Math.max(0, skipped - runLength);
     const own = layer.kind === "transformer" ? layer.attention : null;
     if (own !== null) {
-      const bytes = count * bytesOfToken(own, itemBytes, tensorParallel);
+      const bytes = count * bytesOfToken(own, format);
       if (own.window > 0) {
-        const window = own.window - (leavesOneOut ? 1 : 0);
+        const window = own.window + format.besideWindow;
         windows.set(window, (windows.get(window) ?? 0) + bytes);
       } else {
         bytesPerToken += bytes;
       }
     }
-    bytesPerSequence += count * perSequence(layer, encoder, itemBytes, tensorParallel);
+    const cross = layer.kind === "transformer" ? layer.cross : null;
+    if (cross !== null) {
+      const bytes = count * bytesOfToken(cross, format);
+      bytesPerSourceToken += source === "sequence" ? bytes : 0;
+      bytesPerSequence += source === "sequence" ? 0 : source * bytes;
+    }
+    bytesPerSequence += count * stateOf(layer, format);
   }
   return {
     bytesPerToken,
     windows: [...windows].map(([window, bytes]) => ({ window, bytesPerToken: bytes })),
+    bytesPerSourceToken,
     bytesPerSequence,
   };
 }
@@ -63,42 +124,40 @@ function cachedTower({ towers, head }: ModelShape): TowerShape | undefined {
   return head.kind === "language" && isCausal === true ? last : undefined;
 }
 
-function bytesOfToken(shape: AttentionShape, itemBytes: number, tensorParallel: number): Bytes {
+function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
   if (shape.latent) {
-    return (shape.latent.kvRank + shape.latent.rotarySize) * itemBytes;
+    return (shape.latent.kvRank + shape.latent.rotarySize) * format.keyBytes;
   }
-  const heads = Math.max(1, shape.kvHeads / tensorParallel);
-  return heads * (shape.headSize + (shape.valueHeadSize ?? shape.headSize)) * itemBytes;
+  const heads = Math.max(1, shape.kvHeads / format.tensorParallel);
+  const valueSize = shape.valueHeadSize ?? shape.headSize;
+  return heads * (shape.headSize * format.keyBytes + valueSize * format.valueBytes);
 }
 
 const STATE_BYTES = 4;
 
-function perSequence(
-  layer: LayerShape,
-  encoder: TowerShape | undefined,
-  itemBytes: number,
-  tensorParallel: number,
-): Bytes {
-  if (layer.kind === "state-space") {
-    const { inner, state, convolution, groups, version } = layer.mixer;
-    const convolved = (inner + (version === 2 ? 2 * groups * state : 0)) * convolution * itemBytes;
-    return (inner * state * STATE_BYTES + convolved) / tensorParallel;
-  }
-  if (layer.kind !== "transformer" || layer.cross === null) {
+function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
+  if (layer.kind !== "state-space") {
     return 0;
   }
-  const positions = typeof encoder?.positions === "number" ? encoder.positions : 0;
-  return positions * bytesOfToken(layer.cross, itemBytes, tensorParallel);
+  const { inner, state, convolution, groups, version } = layer.mixer;
+  const columns = Math.max(0, convolution - format.convolutionLess);
+  const convolved =
+    (inner + (version === 2 ? 2 * groups * state : 0)) * columns * format.convolutionBytes;
+  return (inner * state * STATE_BYTES + convolved) / format.tensorParallel;
 }
 
-/** Of one sequence of `tokens`, in whole blocks. */
+/** Of one sequence of `tokens`, read and written, in whole blocks. */
 export function bytesOfSequence(cache: CacheShape, tokens: number, block = 1): Bytes {
   const whole = (count: number): number => Math.ceil(count / block) * block;
   const windowed = cache.windows.reduce(
     (sum, { window, bytesPerToken }) => sum + bytesPerToken * whole(Math.min(tokens, window)),
     0,
   );
-  return cache.bytesPerToken * whole(tokens) + windowed + cache.bytesPerSequence;
+  return (
+    (cache.bytesPerToken + cache.bytesPerSourceToken) * whole(tokens) +
+    windowed +
+    cache.bytesPerSequence
+  );
 }
 
 /** Of one more token while all windows are open: what libraries print. */

@@ -7,16 +7,14 @@
  * | vllm | all that is left of `gpu_memory_utilization` x device after weights, the profiled peak of one forward pass and CUDA graphs, in blocks of 16 tokens |
  * | sglang | all that is left of `mem_fraction_static` x device after weights; activations and graphs lie outside |
  * | tgi | 95 % of what weights and a prefill leave |
- * | llama.cpp | the whole context at start (`-c`), plus a compute buffer for `-ub` 512 tokens |
+ * | llama.cpp | the whole context of each sequence at start (`-c`), plus a compute buffer for `-ub` 512 tokens in fp32, with their logits |
  */
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
 import { modelTape } from "../blocks/model_tape.js";
-import type { BlockRules } from "../blocks/rules.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
 import {
-  bytesOfCompute,
   convertsFile,
   countedParameters,
   type Engine,
@@ -24,12 +22,18 @@ import {
   type ServeOptions,
 } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
-import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
-import { AllocationTrace } from "../tape/trace.js";
-import { masksOf } from "../train/block_rules.js";
+import type { AllocationTrace } from "../tape/trace.js";
 import { gapsOfPrefill } from "../train/replay.js";
-import { bytesOfNextToken, bytesOfSequence, cacheShape } from "./attention_cache.js";
+import {
+  bytesOfNextToken,
+  bytesOfSequence,
+  type CacheShape,
+  cacheFormat,
+  cacheShape,
+} from "./attention_cache.js";
+import { passOf, servingRules, weightsTape } from "./forward_pass.js";
+import { placedWeights } from "./llama_cpp.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
   transformers: 1,
@@ -41,14 +45,16 @@ const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
 /** Sequences that the engines profile at once, and bytes of a sampled logit: fp32, probabilities, sorted copies. */
 const PROFILED_SEQUENCES = 256;
 const SAMPLED_LOGIT_BYTES = 16;
-/** Tokens of a compute batch of llama.cpp. */
-const MICRO_BATCH = 512;
 const UNKNOWN_FACTOR = 2.5;
 
 export interface ServingPlan {
   readonly tape: Tape;
   readonly parts: PlanPartJson[];
   readonly kvBytesPerToken: Bytes;
+  /** Of the cache, at any length. */
+  readonly bytesPerSequence: Bytes;
+  /** Weights that stay in host memory. */
+  readonly hostBytes: Bytes;
   /** Of an engine that gives its cache all that is left: what that holds. null for others, whose cache grows. */
   readonly room: CacheRoom | null;
   readonly parameters: number;
@@ -62,40 +68,31 @@ export interface CacheRoom {
 }
 
 export function planServing(model: ModelShape, options: ServeOptions): ServingPlan {
-  const { tape } = modelTape(model, servingRules(model, options), { index: 0, count: 1 });
-  const trace = new AllocationTrace();
-  const simulation = simulateStep(
-    tape,
-    {
-      checkpointing: "none",
-      gradientBytesOf: () => 0,
-      gradientsStay: false,
-      gradientsConsumed: false,
-      offloadsInputs: false,
-      communicationOf: () => 0,
-      fsdpVersion: null,
-    },
-    trace,
-  );
-  // Keys and values are a part of their own; those of layers with a window stay whole until the first token.
-  const peak = simulation.peak.bytes - tape.cachedBytes + outsideWindows(model, options);
+  const rules = servingRules(model, options);
+  const { tape } = modelTape(model, rules, { index: 0, count: 1 });
+  const pass = passOf(model, options, { rules, tape });
   const stages = options.pipeline;
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
+  const isLlamaCpp = options.engine === "llama.cpp";
+  const placed = isLlamaCpp ? placedWeights(model, options, weightsTape(model, options)) : null;
   const weights =
-    (fileBytes(model, options) ?? tape.parameters.reduce((sum, each) => sum + each.bytes, 0)) /
-    stages;
-  const forward = peak + samplerBytes(model, options);
+    (placed?.device ??
+      fileBytes(model, options) ??
+      tape.parameters.reduce((sum, each) => sum + each.bytes, 0)) / stages;
+  const forward = pass.bytes + samplerBytes(model, options);
   const parts = [
     part("weights", weights, 0.006 * factor, {
-      formula: weightsFormula(model, options, tape),
+      formula: `${weightsFormula(model, options, tape)}${placed === null ? "" : `; ${placed.formula}`}`,
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
-      formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens${samplerBytes(model, options) > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
-      source: "lifetimes of all tensors of a prefill",
+      formula: `${pass.formula}${samplerBytes(model, options) > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      source: isLlamaCpp
+        ? "lifetimes of all tensors of a batch; llama.cpp's compute buffer"
+        : "lifetimes of all tensors of a prefill",
     }),
   ];
-  if (options.cudaGraphs && options.engine !== "transformers" && options.engine !== "llama.cpp") {
+  if (options.cudaGraphs && options.engine !== "transformers" && !isLlamaCpp) {
     parts.push(
       part("cuda graphs", graphBytes(model), 0.8, {
         formula: "memory pools of the captured batch sizes: 180 MiB + 10 MiB per layer",
@@ -105,9 +102,10 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
   }
   const replayed =
     options.engine === "transformers"
-      ? replayedGaps(tape, trace, options, simulation.peak.bytes)
+      ? replayedGaps(tape, pass.trace, options, pass.peakBytes)
       : null;
-  return withCache(model, options, { parts, tape, replayed });
+  const hostBytes = placed?.host ?? 0;
+  return { ...withCache(model, options, { parts, tape, replayed }), hostBytes };
 }
 
 function replayedGaps(
@@ -120,20 +118,6 @@ function replayedGaps(
   const all = weights.reduce((sum, bytes) => sum + bytes, 0) + passBytes;
   const room = gpu.memoryBytes - gpu.contextBytes;
   return gapsOfPrefill(weights, trace, all < room ? room : Number.POSITIVE_INFINITY);
-}
-
-/** A slice of the prompt's keys keeps all of them alive: cached windows are whole until the first token is appended. */
-function outsideWindows(model: ModelShape, options: ServeOptions): Bytes {
-  const { engine, context, concurrency } = options;
-  if (engine !== "transformers") {
-    return 0;
-  }
-  const { windows } = cacheShape(model, kvItemBytes(options), options.tensor);
-  return windows.reduce(
-    (sum, { window, bytesPerToken }) =>
-      sum + concurrency * bytesPerToken * Math.max(0, context - window),
-    0,
-  );
 }
 
 /** Measured on vLLM's logs: a fixed share for the graphs themselves, and the buffers that they pin. */
@@ -150,10 +134,9 @@ function withCache(
   model: ModelShape,
   options: ServeOptions,
   { parts, tape, replayed }: { parts: PlanPartJson[]; tape: Tape; replayed: number | null },
-): ServingPlan {
+): Omit<ServingPlan, "hostBytes"> {
   const { engine, gpu } = options;
-  // A cache of transformers holds one token less than a window: the next one completes it.
-  const cache = cacheShape(model, kvItemBytes(options), options.tensor, engine === "transformers");
+  const cache = cacheShape(model, cacheFormat(options));
   const block = BLOCK_TOKENS[engine];
   const oneSequence = bytesOfSequence(cache, options.context, block) / options.pipeline;
   const wanted = oneSequence * options.concurrency;
@@ -166,7 +149,7 @@ function withCache(
   const { bytes: room, formula: roomFormula } = roomOf(options, parts, fixed);
   const perToken = bytesOfNextToken(cache) / options.pipeline;
   const sketch: PartSketch = {
-    formula: `${counted(options.concurrency, "sequence")} x ${perToken > 0 ? `${options.context} tokens x ${Math.round(perToken)} B` : `${Math.round(oneSequence)} B of states, at any length`}${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`,
+    formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options)}`,
     source: "keys and values of each layer; one latent row with MLA",
   };
   const add = (name: PlanPartName, bytes: Bytes, how: PartSketch): void => {
@@ -201,6 +184,7 @@ function withCache(
     tape,
     parts: all,
     kvBytesPerToken: Math.round(perToken),
+    bytesPerSequence: Math.round(cache.bytesPerSequence / options.pipeline),
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     room: preallocates
       ? {
@@ -246,25 +230,18 @@ function roomOf(
 /** TGI_WIGGLE_ROOM of text-generation-inference: what it leaves of the free memory. */
 const TGI_CACHE_SHARE = 0.95;
 
-export function kvItemBytes({ kvDType, dtype }: ServeOptions): number {
-  switch (kvDType) {
-    case "fp8":
-    case "int8":
-      return 1;
-    case "fp32":
-      return 4;
-    case "auto":
-      return bytesOfCompute(dtype);
-    default:
-      return 2;
-  }
-}
-
-function tokensOfPass({ engine, batchedTokens, context, concurrency }: ServeOptions): number {
-  if (engine === "transformers") {
-    return context * concurrency;
-  }
-  return engine === "llama.cpp" ? Math.min(context, MICRO_BATCH) : batchedTokens;
+/** "2048 tokens x 131072 B", with what windows, an encoder and states add. */
+function cacheWords(cache: CacheShape, { context, pipeline }: ServeOptions): string {
+  const perToken = bytesOfNextToken(cache) / pipeline;
+  const source = cache.bytesPerSourceToken / pipeline;
+  const state = cache.bytesPerSequence / pipeline;
+  const words = [
+    ...(perToken > 0 ? [`${context} tokens x ${Math.round(perToken)} B`] : []),
+    ...(source > 0 ? [`${context} tokens of the encoder x ${Math.round(source)} B`] : []),
+    ...(state > 0 ? [`${Math.round(state)} B at any length`] : []),
+  ];
+  const sum = words.length > 1 ? `(${words.join(" + ")})` : words.join("");
+  return `${sum}${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`;
 }
 
 function samplerBytes({ head }: ModelShape, { engine }: ServeOptions): Bytes {
@@ -291,49 +268,6 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
   const words =
     quantization === null
       ? options.dtype
-      : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of linear layers`;
+      : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
   return `${countedParameters(elements)} parameters in ${words}`;
 }
-
-function servingRules(model: ModelShape, options: ServeOptions): BlockRules {
-  const { engine, context, concurrency, tensor } = options;
-  const whole = engine === "transformers";
-  const computeBytes = bytesOfCompute(options.dtype);
-  const attention = whole ? options.attention : "flash";
-  return {
-    training: false,
-    batch: whole ? concurrency : 1,
-    sequence: whole ? context : Math.min(tokensOfPass(options), MOST_TOKENS),
-    context: whole ? context : 0,
-    computeBytes,
-    weightBytes: computeBytes,
-    autocast: false,
-    quantization: quantizationOf(model, options),
-    trainBase: false,
-    adapter: null,
-    inputNeedsGradient: false,
-    attention,
-    masks: masksOf({ attention, padded: options.padded, library: "transformers" }, concurrency),
-    repeatsGroups: false,
-    fusesGroups: computeBytes < 4 && !options.gpu.old,
-    cachesKeys: whole,
-    loss: "full",
-    compiled: false,
-    lossCompiled: false,
-    fusedGelu: engine !== "transformers",
-    fusedProjection: engine !== "transformers",
-    lossChunkRows: null,
-    holdsLogits: "made",
-    quantizedKeepsInput: false,
-    dropout: false,
-    tensorParallel: tensor,
-    castsInputs: false,
-    flatGradients: false,
-    gathersLogits: false,
-    sequenceParallel: false,
-    expertParallel: options.expert,
-    imbalance: 1,
-  };
-}
-
-const MOST_TOKENS = 2 ** 24;

@@ -134,6 +134,7 @@ export function readEncoder(config: ModelConfig): EncoderRead {
       otherParameters:
         poolerOf(config, hidden) +
         (relative > 0 ? relativeParameters(config, { hidden, layers, relative }) : 0),
+      ...(poolerOf(config, hidden) > 0 ? { otherBiases: hidden } : {}),
     },
     head: headOf(config, embedded === hidden ? null : embedded),
     longest,

@@ -6,6 +6,8 @@
  * list of layers in their order, run length encoded.
  */
 
+import type { KeptModules } from "./kept_modules.js";
+
 /** How attention is computed from the layer's input. */
 export interface AttentionShape {
   readonly heads: number;
@@ -240,6 +242,8 @@ export interface TowerShape {
   readonly finalNorm: NormShape | null;
   /** Parameters that no layer describes (projections, poolers); small. */
   readonly otherParameters: number;
+  /** Of these, biases. */
+  readonly otherBiases?: number;
   /** Elements that lie with the weights without being parameters (SD3's table of positions). */
   readonly buffer?: number;
   /** An encoded prompt, of which one matrix (`linear`) or two make rows of the layers' width. */
@@ -272,13 +276,31 @@ export interface HeadShape {
 
 export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
+export interface QuantizedWeights {
+  readonly dtype: DType;
+  /** Scales and zero points included. */
+  readonly bytesPerWeight: number;
+  /** Nothing but the matrices of experts (mxfp4 of gpt-oss). */
+  readonly expertsAlone?: boolean;
+  /** Modules that are not quantized. */
+  readonly kept?: KeptModules;
+}
+
 /** How the checkpoint stores the weights of its linear layers. */
 export interface StoredWeights {
   /** Of everything that is not quantized; null if the configuration does not specify it. */
   readonly dtype: "fp32" | "bf16" | "fp16" | null;
-  readonly quantization: { readonly dtype: DType; readonly bytesPerWeight: number } | null;
+  readonly quantization: QuantizedWeights | null;
   /** Of a GGUF file: bytes of all its tensors, in their own types. Only inference engines use them as they are. */
   readonly fileBytes?: number;
+  readonly fileParts?: FileParts;
+}
+
+/** Bytes of a GGUF file that llama.cpp can leave in host memory. */
+export interface FileParts {
+  /** The table of tokens, which stays there. */
+  readonly embeddingBytes: number;
+  readonly layerBytes: readonly number[];
 }
 
 /** One tensor of a safetensors or GGUF header. */

@@ -55,6 +55,8 @@ export interface Parameter {
   /** Rows and columns of a matrix, which factored optimizers and sharding need. */
   readonly rows: number;
   readonly unit: number;
+  /** A trained copy (modules_to_save of PEFT): bytes of the original, which stays beside it. */
+  readonly originalBytes?: Bytes;
   /** Its gradient is added to that of a tied matrix: only a temporary one is made. */
   readonly tied?: boolean;
 }
@@ -146,6 +148,16 @@ export class Tape {
   storage(bytes: Bytes, recomputedFrom: readonly Storage[] | null = null): Storage {
     this.#storages += 1;
     return { id: this.#storages - 1, bytes, part: this.part, recomputedFrom, held: false };
+  }
+
+  get storageCount(): number {
+    return this.#storages;
+  }
+
+  /** The same, of another tensor. */
+  copyOf({ bytes, part, held }: Storage, recomputedFrom: readonly Storage[] | null): Storage {
+    this.#storages += 1;
+    return { id: this.#storages - 1, bytes, part, recomputedFrom, held };
   }
 
   /** A tensor that comes from outside: token ids, masks, another tower's output. */

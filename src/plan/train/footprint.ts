@@ -9,7 +9,7 @@ import type { TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { DevicePeak } from "./device_peak.js";
 import { allParts, tensorParts } from "./parts.js";
-import { trainingPeak } from "./plan_training.js";
+import { type KnownStates, trainingPeak } from "./plan_training.js";
 import { type Replay, replayed, roomOf } from "./replay.js";
 
 interface Footprint {
@@ -27,6 +27,9 @@ export type KnownFootprints = Map<string, Footprint>;
 export class Footprints {
   /** The step of the latest job: it is too large to keep for all. */
   #latest: { readonly key: string; readonly peak: DevicePeak } | null = null;
+
+  /** By what the device changes. */
+  readonly #states = new Map<string, KnownStates>();
 
   constructor(
     readonly model: ModelShape,
@@ -70,7 +73,12 @@ export class Footprints {
 
   #peakOf(job: TrainOptions): DevicePeak {
     const key = keyOf(job);
-    const peak = this.#latest?.key === key ? this.#latest.peak : trainingPeak(this.model, job);
+    if (this.#latest?.key === key) {
+      return this.#latest.peak;
+    }
+    const states = this.#states.get(job.dtype) ?? new Map();
+    this.#states.set(job.dtype, states);
+    const peak = trainingPeak(this.model, job, states);
     this.#latest = { key, peak };
     return peak;
   }

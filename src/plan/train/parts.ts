@@ -43,7 +43,7 @@ export function tensorParts(
     source: "the configuration's shapes; each matrix counted",
   });
   add("adapters", states.adapters, WIDTHS.weights, {
-    formula: `rank ${options.adapterRank} x (inputs + outputs) of each target: ${countedParameters(states.counts.trainable)} parameters`,
+    formula: adaptersFormula(peak, options),
     source: "Hu et al., LoRA (2021), section 4.1",
   });
   const gradients = peak.stepIsPeak
@@ -143,6 +143,21 @@ function weightsFormula({ states }: DevicePeak, options: TrainOptions): string {
   const words = quantized > 0 ? `, of which ${countedParameters(quantized)} are quantized` : "";
   const rank = options.parallelism.pipeline * options.parallelism.tensor > 1 ? " on this rank" : "";
   return `${countedParameters(parameters)} parameters${rank}${words}${divided(options, "weights")}`;
+}
+
+function adaptersFormula(
+  { states }: DevicePeak,
+  { adapterRank, adapterDetails }: TrainOptions,
+): string {
+  const { trainable, saved } = states.counts;
+  const { ranks, dora, tokens } = adapterDetails;
+  const words = [
+    `rank ${adapterRank} x (inputs + outputs) of each target${ranks.length > 0 ? ", other ranks as in rank_pattern" : ""}${dora ? ", and a magnitude for each output (DoRA)" : ""}${tokens > 0 ? `, and ${tokens} rows of the embedding` : ""}: ${countedParameters(trainable - saved)} parameters`,
+    ...(saved > 0
+      ? [`${countedParameters(saved)} of modules_to_save, beside their originals`]
+      : []),
+  ];
+  return words.join("; ");
 }
 
 function optimizerSketch({ states }: DevicePeak, options: TrainOptions): PartSketch {

@@ -10,7 +10,7 @@ import { communicationOf, ncclBytes } from "./communication.js";
 import type { DevicePeak } from "./device_peak.js";
 import { allParts, tensorParts } from "./parts.js";
 import { replayed } from "./replay.js";
-import { statesOf } from "./states.js";
+import { type States, statesOf } from "./states.js";
 
 export interface TrainingPlan {
   readonly peak: DevicePeak;
@@ -24,21 +24,34 @@ export function planTraining(model: ModelShape, options: TrainOptions): Training
   return { peak, parts: allParts(tensorParts(peak, options, model), options, { ncclBytes, gaps }) };
 }
 
+/** States of each pipeline stage, which depend on neither batch nor length: searches for what fits share them. */
+export type KnownStates = Map<number, States>;
+
 /** The peak of the device that needs most. */
-export function trainingPeak(model: ModelShape, options: TrainOptions): DevicePeak {
+export function trainingPeak(
+  model: ModelShape,
+  options: TrainOptions,
+  known: KnownStates = new Map(),
+): DevicePeak {
   const stages = options.parallelism.pipeline;
   // In 1F1B the first stage has the most microbatches in flight, and the last one the head.
   const candidates =
     stages === 1 ? [0] : [...new Set([0, 1, stages - 1])].filter((index) => index < stages);
   return candidates
-    .map((index) => devicePeak(model, options, { index, count: stages }))
+    .map((index) => devicePeak(model, options, { index, count: stages }, known))
     .reduce((worst, each) => (each.allocatedBytes > worst.allocatedBytes ? each : worst));
 }
 
-function devicePeak(model: ModelShape, options: TrainOptions, stage: StageChoice): DevicePeak {
+function devicePeak(
+  model: ModelShape,
+  options: TrainOptions,
+  stage: StageChoice,
+  known: KnownStates,
+): DevicePeak {
   const { sharding } = options.parallelism;
   const { tape } = modelTape(model, trainingRules(model, options), stage);
-  const states = statesOf(tape, options);
+  const states = known.get(stage.index) ?? statesOf(tape, options);
+  known.set(stage.index, states);
   const communication = communicationOf(tape, options);
   const trace = new AllocationTrace();
   const simulation = simulateStep(

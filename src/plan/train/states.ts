@@ -31,6 +31,8 @@ export interface States {
   readonly counts: {
     readonly parameters: number;
     readonly trainable: number;
+    /** Of the trainable ones: copies of whole modules beside their originals. */
+    readonly saved: number;
     readonly quantized: number;
   };
   /** Bytes of the gradient of one parameter as the simulation sees it, after division. */
@@ -86,7 +88,11 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const states = trained(stateOf);
   const master = trained(masterOf);
   const paged = OPTIMIZER_FACTS[options.optimizer].paged || sharding.offload !== "none";
-  const weights = sum((each) => (each.role === "adapter" ? 0 : weightOf(each)));
+  const isAdded = (each: Parameter): boolean =>
+    each.role === "adapter" || each.originalBytes !== undefined;
+  const originalOf = (each: Parameter): Bytes =>
+    (each.originalBytes ?? 0) / over(each, divisors.weights);
+  const weights = sum((each) => (isAdded(each) ? originalOf(each) : weightOf(each)));
   const offloadsAll = sharding.offload === "all";
   const largest = Math.max(
     0,
@@ -102,7 +108,7 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
       );
   return {
     weights: offloadsAll ? 0 : weights,
-    adapters: sum((each) => (each.role === "adapter" ? weightOf(each) : 0)),
+    adapters: sum((each) => (isAdded(each) ? weightOf(each) : 0)),
     gradients: trained(gradientBytesOf),
     optimizer: paged ? 0 : states,
     master: sharding.offload === "none" ? master : 0,
@@ -114,11 +120,12 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     counts: {
       parameters: sum((each) => (each.role === "adapter" ? 0 : each.elements)),
       trainable: trained(({ elements }) => elements),
+      saved: sum(({ elements, originalBytes }) => (originalBytes === undefined ? 0 : elements)),
       quantized: sum((each) => (each.quantized ? each.elements : 0)),
     },
     gradientBytesOf,
     tensors: tensorsOf(tape, options, {
-      weight: (each) => (offloadsAll ? 0 : weightOf(each)),
+      weights: (each) => (offloadsAll ? [] : [weightOf(each), originalOf(each)]),
       state: (each) => (paged ? 0 : stateOf(each)),
       master: (each) => (sharding.offload === "none" ? masterOf(each) : 0),
       temporary,
@@ -127,7 +134,8 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
 }
 
 interface TensorBytes {
-  readonly weight: (each: Parameter) => Bytes;
+  /** Of a trained copy: itself and its original. */
+  readonly weights: (each: Parameter) => readonly Bytes[];
   readonly state: (each: Parameter) => Bytes;
   readonly master: (each: Parameter) => Bytes;
   /** Beside states, while the optimizer steps. */
@@ -137,14 +145,14 @@ interface TensorBytes {
 function tensorsOf(
   tape: Tape,
   { optimizer }: TrainOptions,
-  { weight, state, master, temporary }: TensorBytes,
+  { weights, state, master, temporary }: TensorBytes,
 ): States["tensors"] {
   const trained = tape.parameters.filter((each) => each.trainable);
   const elements = trained.reduce((sum, each) => sum + each.elements, 0);
   const { foreach = false, moments = 1 } = OPTIMIZER_FACTS[optimizer];
   const existing = (sizes: readonly Bytes[]): Bytes[] => sizes.filter((bytes) => bytes > 0);
   return {
-    weights: existing([...tape.parameters.map(weight), ...trained.map(master)]),
+    weights: existing([...tape.parameters.flatMap(weights), ...trained.map(master)]),
     states: existing(
       trained.flatMap((each) => Array.from({ length: moments }, () => state(each) / moments)),
     ),

@@ -19,11 +19,12 @@
  * | it starts other programs, or a child cannot be entered | watched only from outside; `limits` reports it |
  */
 
-import { closeSync, openSync } from "node:fs";
+import { closeSync, fstatSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { RemoteAnswer } from "../../cpython/entry/remote_exec.js";
 import {
   hasEnded,
+  isMapping,
   isMappingNamed,
   readArmPermission,
   readStat,
@@ -37,7 +38,6 @@ import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached, recorderDied } from "../../model/errors/attach_errors.js";
 import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
-import type { Destination } from "../../recording/sender/post_connection.js";
 import type { Recording } from "../../recording/types.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { PoolReader } from "../../segment/pool.js";
@@ -52,7 +52,7 @@ import { PoolWatch } from "../process/pool_watch.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { type AgentStatus, type ArmOptions, armAgent, disarmAgent } from "./attached_agent.js";
 import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_children.js";
-import { beginRecording } from "./begun_recording.js";
+import { beginRecording, type RecordingStart } from "./begun_recording.js";
 import { leftAgentOf } from "./left_agent.js";
 
 /** Interval of the checks for the process's end and for `enough`. */
@@ -61,12 +61,12 @@ const CHECK_MS = 500;
 const LEAVE_MS = 10_000;
 const FIRST_LEASE_MS = 30_000;
 const LAST_LEASE_MS = 1_000;
+/** O_PATH of include/uapi/asm-generic/fcntl.h: only finds the file. */
+const OPEN_PATH = 0o10000000;
 /** Kinds of memory that an agent records into: the recorder's, or its own in memory or in a folder. */
 const POOL_NAMES = /^tidemark-(?:pool|\d+\.pool)\b/;
 
-export interface AttachOptions {
-  readonly pid: Pid;
-  readonly recordingPath: string;
+export interface AttachOptions extends RecordingStart {
   /** Full path of libtidemark.so, with tidemark-guard next to it; the default is this installation's. */
   readonly libraryPath?: string;
   readonly periodBytes?: Bytes;
@@ -78,8 +78,6 @@ export interface AttachOptions {
   readonly children?: ChildrenChoice;
   /** Watch the devices of its processes; if absent, no process is entered for this. */
   readonly devices?: DeviceWatchOptions;
-  /** A server that the recording is sent to while it grows; left out: none. */
-  readonly to?: Destination;
   /** Shared with the other recorders of this Node process; the default is a budget of its own. */
   readonly budget?: CpuBudget;
   /** How long to wait for the process to run Python code. */
@@ -146,8 +144,9 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
       ...(options.onWaiting ? { onWaiting: options.onWaiting } : {}),
       ...(options.until ? { signal: options.until } : {}),
     });
-    const place = openPool(pid, armed.status, armed.stood, keeper);
+    let place: PoolPlace | null = null;
     try {
+      place = openPool(pid, armed.status, armed.stood, keeper);
       const owner = armed.status.pool === keeper.path ? armOptions : null;
       return await record(options, place, { ...armed, owner, startTicks: stat.startTicks });
     } catch (error) {
@@ -156,7 +155,7 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
       }
       throw error;
     } finally {
-      place.close();
+      place?.close();
     }
   } finally {
     keeper.close();
@@ -209,10 +208,8 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
   const candidates =
     fd === undefined ? [`/proc/${pid}/root${status.pool}`] : [status.pool, `/proc/${pid}/fd/${fd}`];
   for (const path of candidates) {
-    let descriptor: number;
-    try {
-      descriptor = openSync(path, "r+");
-    } catch {
+    const descriptor = openMapped(pid, path);
+    if (descriptor === null) {
       continue;
     }
     try {
@@ -251,6 +248,26 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
     : agentRefused(pid, `its memory cannot be opened from this process (${status.pool})`);
 }
 
+/**
+ * The process names the path, so it may be any: only a regular file that the process has mapped is used. Opening
+ * another file may have effects of its own (a device), or wait (a FIFO).
+ */
+function openMapped(pid: Pid, path: string): number | null {
+  let found: number | null = null;
+  try {
+    found = openSync(path, OPEN_PATH);
+    const { ino } = fstatSync(found);
+    const isPool = fstatSync(found).isFile() && isMapping(pid, "tidemark-pool", ino) === true;
+    return isPool ? openSync(`/proc/self/fd/${found}`, "r+") : null;
+  } catch {
+    return null;
+  } finally {
+    if (found !== null) {
+      closeSync(found);
+    }
+  }
+}
+
 interface Entered {
   readonly entered: RemoteAnswer;
   readonly stood: boolean;
@@ -279,7 +296,7 @@ async function record(
   const notes: string[] = [];
   const { runId, periodBytes } = place.pool.header();
   const pool = { runId, periodBytes, keeper: place.keeper };
-  const recording = beginRecording(pid, options.recordingPath, pool, options.to);
+  const recording = beginRecording(options, pool);
   const { path, writer, command, startedMs: beganMs } = recording;
   place.setOrphan(orphanPath(path));
   writer.limits(beganMs, notSeenOf(stood, options));

@@ -3,9 +3,9 @@
  * runs (agent/README.md, "Attaching to a running interpreter").
  */
 
-import { randomBytes } from "node:crypto";
-import { chmodSync, chownSync, copyFileSync, rmSync, statSync } from "node:fs";
+import { closeSync, readFileSync, statSync } from "node:fs";
 import { pythonText } from "../../cpython/entry/exchange.js";
+import { ProgramFolder } from "../../cpython/entry/program_folder.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
 import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
@@ -192,6 +192,8 @@ function parseStatus(pid: Pid, text: string): AgentStatus {
   }
 }
 
+const COPY = ".so";
+
 /** The installed library if the process sees the same file, otherwise a copy in its own file system. */
 function visibleLibrary(pid: Pid, path: string) {
   const root = `/proc/${pid}/root`;
@@ -202,17 +204,16 @@ function visibleLibrary(pid: Pid, path: string) {
   if (same && (owner.uid === process.getuid?.() || readableByAll(path))) {
     return { path, copied: false, remove() {} };
   }
-  for (const folder of ["/tmp", "/var/tmp", "/dev/shm", "/run"]) {
-    const copy = `${folder}/.tidemark-${pid}-${randomBytes(6).toString("hex")}.so`;
+  for (const folder of ProgramFolder.of(pid)) {
     try {
-      copyFileSync(path, `${root}${copy}`);
-      chmodSync(`${root}${copy}`, 0o600);
-      if (process.getuid?.() !== owner.uid) {
-        chownSync(`${root}${copy}`, owner.uid, owner.gid);
-      }
-      return { path: copy, copied: true, remove: () => rmSync(`${root}${copy}`, { force: true }) };
+      closeSync(folder.create(COPY, readFileSync(path)));
+      const remove = () => {
+        folder.remove(COPY);
+        folder.close();
+      };
+      return { path: folder.there(COPY), copied: true, remove };
     } catch {
-      rmSync(`${root}${copy}`, { force: true });
+      folder.close();
     }
   }
   throw agentRefused(pid, "none of its folders is writable, so the library cannot be copied to it");

@@ -1,12 +1,12 @@
 /** The recording of a program that already runs: its file, the server that it is sent to, and its first frame. */
-import { hostname, release } from "node:os";
+import { release } from "node:os";
 import { resolve } from "node:path";
-import { readCommand, readEnvironment, readStat } from "../../linux/index.js";
+import { readCommand, readEnvironment, readStat, usualName } from "../../linux/index.js";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import { nowMs } from "../../linux/this_process/clock.js";
+import { hostName } from "../../linux/this_process/host_name.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
-import { programName } from "../../model/profile/program_name.js";
-import { identityOf } from "../../model/wire/identity.js";
+import { identityOf, type ServiceIdentity } from "../../model/wire/identity.js";
 import { FileSink } from "../../recording/frames/file_sink.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
 import { SentSink } from "../../recording/sender/sent_sink.js";
@@ -23,19 +23,26 @@ export interface BegunRecording {
   sendRest(): Promise<string | undefined>;
 }
 
-/** Of the agent's pool; null without an agent. */
+/** Of the agent's pool. */
 interface PoolAbout {
   readonly runId: string;
   readonly periodBytes: Bytes;
   readonly keeper: { readonly pid: Pid; readonly fd: number };
 }
 
-/** Throws TidemarkError if the file cannot be opened. */
+export interface RecordingStart {
+  readonly pid: Pid;
+  readonly recordingPath: string;
+  /** A server that the recording is sent to while it grows; left out: none. */
+  readonly to?: Destination;
+  /** The program's; left out: what its environment and its files in /proc name. */
+  readonly identity?: ServiceIdentity;
+}
+
+/** `pool`: null without an agent. Throws TidemarkError if the file cannot be opened. */
 export function beginRecording(
-  pid: Pid,
-  recordingPath: string,
+  { pid, recordingPath, to, identity }: RecordingStart,
   pool: PoolAbout | null,
-  to: Destination | undefined,
 ): BegunRecording {
   const path = resolve(recordingPath);
   const sender = to ? new StreamSender(to) : null;
@@ -52,13 +59,13 @@ export function beginRecording(
     command,
     pid,
     startedMs,
-    host: hostname(),
+    host: hostName(),
     kernel: release(),
     runId: pool?.runId ?? "",
     periodBytes: pool?.periodBytes ?? 0,
     keeper: pool === null ? null : withTicks(pool.keeper),
     recorder: withTicks({ pid: process.pid }),
-    identity: identityOf(readEnvironment(pid), programName(command)),
+    identity: identity ?? identityOf(readEnvironment(pid), usualName(pid, command)),
   });
   return {
     path,

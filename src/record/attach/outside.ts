@@ -7,18 +7,14 @@ import { nowMs } from "../../linux/this_process/clock.js";
 import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { processGone } from "../../model/errors/errors.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
-import type { Destination } from "../../recording/sender/post_connection.js";
 import type { MetricRow } from "../../recording/writer.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import { ProcessTree, type TreePoll } from "../process/process_tree.js";
-import { type BegunRecording, beginRecording } from "./begun_recording.js";
+import { type BegunRecording, beginRecording, type RecordingStart } from "./begun_recording.js";
 
-interface OutsideOptions {
-  readonly pid: Pid;
-  readonly recordingPath: string;
+interface OutsideOptions extends RecordingStart {
   /** Record its child processes, too. */
   readonly follow: boolean;
-  readonly to?: Destination;
 }
 
 /** PSS walks every page, so it is read only every this many polls. */
@@ -39,13 +35,14 @@ export class OutsideRecording {
   #writtenMs: TimeMs = 0;
 
   /** Throws TidemarkError if there is no such process, or the file cannot be opened. */
-  constructor({ pid, recordingPath, follow, to }: OutsideOptions) {
+  constructor(options: OutsideOptions) {
+    const { pid, follow } = options;
     const stat = readStat(pid);
     if (stat === null || hasEnded(stat)) {
       throw processGone(pid);
     }
     this.#pid = pid;
-    this.#recording = beginRecording(pid, recordingPath, null, to);
+    this.#recording = beginRecording(options, null);
     const { writer, command, startedMs } = this.#recording;
     writer.limits(startedMs, [
       "Recorded from outside: there are no allocation sites, because the program has no agent.",

@@ -8,7 +8,7 @@
  * It is read through its descriptor, so no path from the program is opened. Once unlinked, it disappears when
  * both sides have closed it, even if one is killed.
  */
-import { closeSync, constants, openSync, rmSync } from "node:fs";
+import { closeSync } from "node:fs";
 import { noFolder, ProgramFolder } from "../../cpython/entry/program_folder.js";
 import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
 import { type FrameworkFigures, parseFigures } from "../../gpu/devices/device_figures.js";
@@ -69,29 +69,18 @@ interface OpenFile {
 /** An empty file owned by the program's user, in the first of its folders that is writable. */
 function fileIn(pid: Pid): OpenFile {
   for (const folder of ProgramFolder.of(pid)) {
-    const made = folder.here(PICKLE);
-    const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-    let file: number;
     try {
-      file = openSync(made, flags, 0o600);
-    } catch {
-      folder.close();
-      continue;
-    }
-    try {
-      folder.handOver(PICKLE);
+      const file = folder.create(PICKLE, "");
       return {
         address: folder.there(PICKLE),
         path: `/proc/self/fd/${file}`,
         close: () => {
-          rmSync(made, { force: true });
+          folder.remove(PICKLE);
           closeSync(file);
           folder.close();
         },
       };
     } catch {
-      rmSync(made, { force: true });
-      closeSync(file);
       folder.close();
     }
   }

@@ -15,6 +15,7 @@ import { addRecording } from "./recording_rows.js";
 import { SampleChunks } from "./sample_chunks.js";
 import { type AddRow, TABLE_NAMES, TABLES, type TableName, WRITER_MARK } from "./schema.js";
 import { storedValue } from "./stored_value.js";
+import { unknownColumns } from "./unknown_columns.js";
 
 /** Fills a new database file. Throws TidemarkError. */
 export async function writeDuckdb(
@@ -122,5 +123,9 @@ async function fill(
   for (const { appender, writer } of tables.values()) {
     writer.flush();
     appender.closeSync();
+  }
+  for (const [table, columns] of unknownColumns(recording.meta.imported)) {
+    const nulls = columns.map((column) => `${column} = NULL`).join(", ");
+    await connection.run(`UPDATE ${table} SET ${nulls}`);
   }
 }

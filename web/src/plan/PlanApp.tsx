@@ -9,9 +9,10 @@ import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
 import { readsText } from "../../../src/plan/shape/model_shape.js";
-import { largeCount, measuredAs } from "../../../src/plan/wording.js";
+import { cacheWords, largeCount, measuredAs } from "../../../src/plan/wording.js";
 import { formatBytes, formatCount, formatExactCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
+import { Comparison } from "./Comparison.js";
 import { FitTable } from "./FitTable.js";
 import { PartBars } from "./PartBars.js";
 import { PlanControls } from "./PlanControls.js";
@@ -53,6 +54,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
         {made.plan !== undefined ? (
           <>
             <Notes plan={made.plan} />
+            {page.comparison !== undefined && <Comparison comparison={page.comparison} />}
             <PartBars plan={made.plan} />
             <SavingsTable plan={made.plan} />
           </>
@@ -149,10 +151,14 @@ function Notes({
           </>
         )}
       </p>
-      {serving !== undefined && serving.kvBytesPerToken > 0 && (
+      {serving !== undefined && cacheWords(serving) !== null && (
         <p>
-          Cache: {formatBytes(serving.kvBytesPerToken)} per token, room for{" "}
-          <b>{formatExactCount(serving.kvTokens)}</b> tokens
+          Cache: {cacheWords(serving)}
+          {serving.kvBytesPerToken > 0 && (
+            <>
+              , room for <b>{formatExactCount(serving.kvTokens)}</b> tokens
+            </>
+          )}
         </p>
       )}
       <p>Assumed: {assumptions.join("; ")}</p>

@@ -1,6 +1,7 @@
 /** Sliders and choices of a plan. */
 import type { PlanRequest } from "../../../src/plan/defaults.js";
 import { GPUS } from "../../../src/plan/device/gpus.js";
+import { BLOCK_CACHE_TYPES } from "../../../src/plan/job/cache_types.js";
 import { OPTIMIZERS, type OptimizerName } from "../../../src/plan/job/optimizers.js";
 import {
   METHODS,
@@ -146,8 +147,17 @@ function ServeControls({ options, longest, onChoose }: ModeProps<ServeOptions>) 
       <Choice
         name="Cache"
         value={options.kvDType}
-        values={["auto", "fp8", "fp16", "bf16", "fp32"]}
-        onChoose={(value) => change({ kvDType: value as ServeOptions["kvDType"] })}
+        values={[
+          "auto",
+          "fp16",
+          "bf16",
+          "fp32",
+          ...(options.engine === "llama.cpp" ? BLOCK_CACHE_TYPES : ["fp8"]),
+        ]}
+        onChoose={(value) => {
+          const type = value as ServeOptions["kvDType"];
+          change({ kvDType: type, valueDType: type });
+        }}
       />
     </>
   );

@@ -1,7 +1,13 @@
 /** A recording restricted to some of its rows: `--where thread=worker`. */
-import { nearNames } from "../../../model/base/near_miss.js";
-import { nothingThere, oneLine } from "../../../model/errors/errors.js";
-import type { Profile, ProfileTables, SiteTable } from "../../../model/profile/profile.js";
+import { didYouMean } from "../../../model/base/near_miss.js";
+import { nothingThere, oneLine, type TidemarkError } from "../../../model/errors/errors.js";
+import { isUnknown } from "../../../model/profile/imported.js";
+import {
+  Domain,
+  type Profile,
+  type ProfileTables,
+  type SiteTable,
+} from "../../../model/profile/profile.js";
 import {
   hasValue,
   labelKeys,
@@ -33,9 +39,11 @@ export function chosenRows(recording: Recording, where: readonly RowCondition[] 
   if (where.length === 0) {
     return recording;
   }
-  const tables = newestTables(recording);
+  const tables = recording.profileAt("end");
   for (const condition of where) {
-    checkKey(recording, tables, condition.key);
+    if (!isOfMappings(tables, condition)) {
+      checkKey(recording, tables, condition.key);
+    }
     if (!hasValue(tables, condition)) {
       throw unknownValue(recording, tables, condition);
     }
@@ -43,41 +51,81 @@ export function chosenRows(recording: Recording, where: readonly RowCondition[] 
   return new ChosenRows(recording, where);
 }
 
+/** A file may contain mappings without a distinction of the allocators (memray). */
+function isOfMappings({ sites }: Profile, { key, value }: RowCondition): boolean {
+  return key === "domain" && value === "mapped" && sites.domain.includes(Domain.mapped);
+}
+
 /** "thread=worker and label=ingest". @internal */
 export function conditionText(where: readonly RowCondition[]): string {
   return where.map(({ key, value }) => `${key}=${value}`).join(" and ");
 }
 
-/** Throws TidemarkError (TM-E014) for a key that no row has. @internal */
+/** What other tools call a key. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  allocator: "domain",
+  pid: "process",
+  command: "process",
+  tid: "thread",
+  tag: "label",
+};
+
+/** Throws TidemarkError (TM-E014) for a key that no row has, and for one that an imported file lacks. @internal */
 export function checkKey(recording: Recording, tables: ProfileTables, key: string): void {
+  const { path, meta } = recording;
+  const { imported } = meta;
   const known: readonly string[] = [...ROW_KEYS, ...labelKeys(tables)];
-  if (!known.includes(key)) {
-    const nearestFirst = [...new Set([...nearNames(key, known), ...known])];
+  const hasDomains = !isUnknown(imported, "python");
+  if (key === "domain" && !hasDomains) {
     throw nothingThere(
-      key === "step"
-        ? `the program of ${oneLine(recording.path)} does not mark steps`
-        : `the program of ${oneLine(recording.path)} does not set a label '${oneLine(key)}'`,
-      key === "step"
-        ? 'mark them: with tidemark.step("train"): around the body of the loop'
-        : `keys are ${nearestFirst.map((name) => oneLine(name)).join(", ")}`,
+      `${oneLine(path)}, imported from ${imported?.tool}, does not contain which memory Python's allocators provided`,
+      "leave out domain: the figures are those of all allocators together",
     );
   }
+  if (known.includes(key)) {
+    return;
+  }
+  const offered = known.filter((name) => hasDomains || name !== "domain");
+  const keys = `keys are ${offered.map((name) => oneLine(name)).join(", ")}`;
+  const other = OTHER_NAMES[key.toLowerCase().replace(/s$/, "")];
+  const guess = other === undefined ? didYouMean(key, known) : `did you mean ${other}?`;
+  const remedy = guess === "" ? keys : `${oneLine(guess)} ${keys}`;
+  if (imported !== undefined) {
+    const what = key === "step" ? "memory by step" : `label '${oneLine(key)}'`;
+    throw nothingThere(
+      `${oneLine(path)}, imported from ${imported.tool}, contains no ${what}`,
+      remedy,
+    );
+  }
+  throw key === "step"
+    ? nothingThere(
+        `the program of ${oneLine(path)} does not mark steps`,
+        'mark them: with tidemark.step("train"): around the body of the loop',
+      )
+    : nothingThere(
+        `the program of ${oneLine(path)} does not set a label '${oneLine(key)}'`,
+        remedy,
+      );
 }
 
-/** The dictionaries as of the last snapshot. @internal */
-export function newestTables(recording: Recording): ProfileTables {
-  return recording.profileAt("end");
-}
-
-function unknownValue(recording: Recording, tables: ProfileTables, condition: RowCondition) {
+function unknownValue(
+  recording: Recording,
+  tables: ProfileTables,
+  condition: RowCondition,
+): TidemarkError {
   const { key, value } = condition;
   const choices = valueChoices(tables, condition);
   const shown = choices.slice(0, MOST_CHOICES).map((choice) => oneLine(choice));
   const more = choices.length - shown.length;
   const listed = `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const { imported } = recording.meta;
+  const none =
+    imported === undefined
+      ? (NONE_AT_ALL[key] ?? "")
+      : `the file that ${imported.tool} wrote contains no ${key}s`;
   return nothingThere(
     `nothing in ${oneLine(recording.path)} has ${oneLine(key)}=${oneLine(value)}`,
-    choices.length === 0 ? (NONE_AT_ALL[key] ?? "") : `values that occur: ${listed}`,
+    choices.length === 0 ? none : `values that occur: ${listed}`,
   );
 }
 

@@ -1,0 +1,88 @@
+/** A LoRA adapter beside a matrix, with DoRA's magnitudes (peft/tuners/lora/layer.py and dora.py). */
+import type { Parameter, Tensor } from "../tape/tape.js";
+import { isAt } from "./adapter_names.js";
+import type { LayerBuilder, LinearSketch } from "./layer_builder.js";
+
+const FP32 = 4;
+
+/** Of the matrix on this device. */
+interface Sizes {
+  readonly inputs: number;
+  readonly outputs: number;
+}
+
+/** @param streams the matrix's input and its result */
+export function withAdapter(
+  build: LayerBuilder,
+  [x, y]: readonly [Tensor, Tensor],
+  sketch: LinearSketch,
+  { inputs, outputs }: Sizes,
+): Tensor {
+  const { rules, tape } = build;
+  const { adapter } = rules;
+  if (adapter === null) {
+    return y;
+  }
+  const experts = Math.ceil(
+    (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.expertParallel),
+  );
+  const { details } = adapter;
+  const rank =
+    details.ranks.find(({ path }) => isAt(path, sketch.name, build.place))?.rank ?? adapter.rank;
+  const weight = (part: string, elements: number, rows = rank): Parameter =>
+    build.adapterParameter(`${sketch.name}.${part}`, elements * experts, rows);
+  const tokens = x.elements / inputs;
+  const source = adapter.dropout ? build.dropout(x) : x;
+  const itemBytes = adapter.copiesInput ? rules.computeBytes : y.itemBytes;
+  const [low] = tape.op({
+    name: `${sketch.name}.lora_A`,
+    inputs: [source],
+    makes: [{ elements: tokens * rank, itemBytes }],
+    saves: adapter.copiesInput ? [] : [source],
+    extraSaved: adapter.copiesInput ? [source.elements * itemBytes] : [],
+    forwardTemporary: adapter.copiesInput ? source.elements * adapter.itemBytes : 0,
+    backwardTemporary: adapter.copiesInput ? source.elements * adapter.itemBytes : 0,
+    parameters: [weight("lora_A", inputs * rank)],
+    expensive: "matmul",
+  });
+  const [high] = tape.op({
+    name: `${sketch.name}.lora_B`,
+    inputs: [low as Tensor],
+    makes: [{ elements: tokens * outputs, itemBytes }],
+    saves: [low as Tensor],
+    parameters: [
+      weight("lora_B", outputs * rank),
+      ...(details.adapterBias ? [weight("lora_B.bias", outputs, 0)] : []),
+    ],
+    expensive: "matmul",
+  });
+  if (details.dora && sketch.experts === undefined) {
+    const magnitude = weight("lora_magnitude_vector", outputs, 0);
+    return withMagnitude(build, [y, high as Tensor], magnitude, { inputs, outputs });
+  }
+  return build.add(y, build.pointwise("scale", [high as Tensor], []));
+}
+
+/**
+ * (m / |W + BA| - 1) * base + m / |W + BA| * adapter (Liu et al., DoRA, 2024). The norm needs the product BA of an identity
+ * matrix, and a copy of the weights; it has no gradient.
+ */
+function withMagnitude(
+  build: LayerBuilder,
+  [base, made]: readonly [Tensor, Tensor],
+  magnitude: Parameter,
+  { inputs, outputs }: Sizes,
+): Tensor {
+  const [scaledBase] = build.tape.op({
+    name: "dora.base",
+    inputs: [base],
+    makes: [{ elements: base.elements, itemBytes: base.itemBytes }],
+    saves: [base],
+    extraSaved: [outputs * FP32],
+    parameters: [magnitude],
+    forwardTemporary: inputs * (inputs + 3 * outputs) * build.rules.computeBytes,
+  });
+  const scaledMade = build.pointwise("dora.adapter", [made], [made]);
+  const sum = build.add(scaledBase as Tensor, build.pointwise("scale", [scaledMade], []));
+  return build.add(base, sum);
+}

@@ -1,0 +1,133 @@
+/** Bytes of quantized checkpoints, with the modules that they keep in 16 bits. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { planMemory } from "../../src/plan/plan.js";
+import { readShape } from "../../src/plan/shape/read_shape.js";
+import { repository } from "../run.js";
+
+const MODELS = JSON.parse(
+  readFileSync(join(repository, "test/data/plan/models.json"), "utf8"),
+) as Record<string, { config: Record<string, unknown> }>;
+
+function planned(name: string, quantization: object | null, changes: object = {}) {
+  const values = {
+    ...MODELS[name]?.config,
+    torch_dtype: "bfloat16",
+    ...(quantization === null ? {} : { quantization_config: quantization }),
+    ...changes,
+  };
+  const plan = planMemory(readShape(values, name, name), { mode: "serve" });
+  const weights = plan.parts.find(({ part }) => part === "weights");
+  return { weights: weights?.bytes ?? 0, limits: plan.limits, formula: weights?.formula ?? "" };
+}
+
+describe("mxfp4 of gpt-oss: experts alone, blocks of 32 with a scale of 8 bits", () => {
+  /** `total_size` of the published checkpoints, in model.safetensors.index.json. */
+  test.each([
+    [24, 32, 13_761_264_768],
+    [36, 128, 65_248_815_744],
+  ])("%i layers of %i experts", (layers, experts, total) => {
+    const sizes = {
+      num_hidden_layers: layers,
+      num_local_experts: experts,
+      layer_types: undefined,
+    };
+    const { weights, formula } = planned("gpt-oss-20b", null, {
+      ...sizes,
+      quantization_config: MODELS["gpt-oss-20b"]?.config.quantization_config,
+    });
+    expect(weights).toBe(total);
+    expect(formula).toMatch(/0\.531 B a weight of the experts/);
+  });
+});
+
+/** Of one layer of Llama 3.1 8B. */
+const ATTENTION = 4096 * (4096 + 1024) * 2;
+const MLP = 3 * 4096 * 14_336;
+const ALL = 32 * (ATTENTION + MLP);
+const REST = 8_030_261_248 - ALL;
+
+describe("modules that stay in 16 bits", () => {
+  const nf4 = { load_in_4bit: true, quant_method: "bitsandbytes" };
+  const nf4Bytes = (kept: number) => (ALL - kept) * (0.5 + 4 / 64) + (REST + kept) * 2;
+  test.each([
+    ["none", undefined, 0],
+    ["the head, which is kept anyway", ["lm_head"], 0],
+    ["MLPs of two layers", ["lm_head", "model.layers.1.mlp", "model.layers.31.mlp"], 2 * MLP],
+    ["a matrix in all layers", ["down_proj"], 32 * (MLP / 3)],
+    ["attention by a wildcard", ["model.layers.*.self_attn"], 32 * ATTENTION],
+    ["a layer of another number", ["model.layers.1"], ATTENTION + MLP],
+  ])("bitsandbytes: %s", (_, skip, kept) => {
+    const { weights } = planned("llama-3.1-8b", { ...nf4, llm_int8_skip_modules: skip ?? null });
+    expect(weights).toBe(nf4Bytes(kept));
+  });
+
+  const packed = (weights: object, ignore: readonly string[]) => ({
+    quant_method: "compressed-tensors",
+    config_groups: { group_0: { targets: ["Linear"], weights } },
+    ignore,
+  });
+  const w4 = { num_bits: 4, type: "int", group_size: 128, strategy: "group", symmetric: true };
+  test.each([
+    ["lm_head", 0],
+    ["re:.*self_attn.*", 32 * ATTENTION],
+    ["re:.*\\.layers\\.0\\..*", ATTENTION + MLP],
+    ["re:.*down_proj$", 32 * (MLP / 3)],
+    ["model.layers.3.mlp.up_proj", MLP / 3],
+    ["re:model\\.layers\\.\\d+\\.mlp\\.gate$", 0],
+  ])("compressed-tensors in 4 bits, ignore %s", (ignored, kept) => {
+    const { weights, limits } = planned("llama-3.1-8b", packed(w4, ["lm_head", ignored]));
+    expect(weights).toBe((ALL - kept) * (0.5 + 2 / 128) + (REST + kept) * 2);
+    expect(limits).toEqual([]);
+  });
+
+  test.each([
+    [{ num_bits: 8, type: "float", strategy: "tensor" }, 1],
+    [{ num_bits: 8, type: "int", strategy: "channel" }, 1 + 2 / 4096],
+    [{ num_bits: 4, type: "float", group_size: 16, strategy: "tensor_group" }, 0.5 + 1 / 16],
+    [{ ...w4, symmetric: false }, 0.5 + 2.5 / 128],
+  ])("compressed-tensors %j", (weights, each) => {
+    expect(planned("llama-3.1-8b", packed(weights, [])).weights).toBeCloseTo(
+      ALL * each + REST * 2,
+      0,
+    );
+  });
+
+  test("fp8 and AWQ keep what they list", () => {
+    const fp8 = { quant_method: "fp8", modules_to_not_convert: ["model.layers.0"] };
+    const kept = ATTENTION + MLP;
+    expect(planned("llama-3.1-8b", fp8).weights).toBeCloseTo(
+      (ALL - kept) * (1 + 4 / 16_384) + (REST + kept) * 2,
+      0,
+    );
+    const awq = {
+      quant_method: "awq",
+      bits: 4,
+      group_size: 128,
+      modules_to_not_convert: ["o_proj"],
+    };
+    const output = 32 * 4096 * 4096;
+    expect(planned("llama-3.1-8b", awq).weights).toBe(
+      (ALL - output) * (0.5 + 2.5 / 128) + (REST + output) * 2,
+    );
+  });
+
+  test("a group of -1 is a row", () => {
+    const gptq = { quant_method: "gptq", bits: 4, group_size: -1 };
+    expect(planned("llama-3.1-8b", gptq).weights).toBeCloseTo(
+      ALL * (0.5 + 2.5 / 4096) + REST * 2,
+      0,
+    );
+  });
+
+  test("expressions that are not read are a caution, and endless lists end", () => {
+    const hostile = [
+      `re:(${"a|".repeat(30)}a)+$`,
+      ...Array.from({ length: 100_000 }, (_, i) => `x.${i}`),
+    ];
+    const { limits, weights } = planned("llama-3.1-8b", packed(w4, hostile));
+    expect(limits.join()).toMatch(/keeps modules by expressions that are not read/);
+    expect(weights).toBe(ALL * (0.5 + 2 / 128) + REST * 2);
+  });
+});
