@@ -1,8 +1,8 @@
 /** Defaults for everything that the command line, a page or a job's own files do not set. */
 import { badUsage } from "../model/errors/errors.js";
+import { NO_DETAILS } from "./blocks/adapter_details.js";
 import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
-import { NO_DETAILS } from "./job/adapter_details.js";
 import type {
   ComputeDType,
   Engine,

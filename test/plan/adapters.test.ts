@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { modulePath } from "../../src/plan/blocks/adapter_details.js";
 import { planOptions } from "../../src/plan/defaults.js";
 import { ofAdapter } from "../../src/plan/files/adapter_config.js";
-import { modulePath } from "../../src/plan/job/adapter_details.js";
 import type { TrainOptions } from "../../src/plan/job/options.js";
 import { planMemory } from "../../src/plan/plan.js";
 import { type JsonObject, ModelConfig } from "../../src/plan/shape/config.js";
@@ -86,7 +86,7 @@ describe("what an adapter adds to a plan", () => {
     expect(modulePath("(q|k)_proj")).toBeNull();
   });
 
-  test("a rank that is no number ends in one line", () => {
+  test("a rank that is not a number ends in one line", () => {
     expect(() => planned({ rank_pattern: { q_proj: "x" } })).toThrow(/TM-E085|not a whole number/);
   });
 });

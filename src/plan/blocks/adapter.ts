@@ -1,9 +1,20 @@
 /** A LoRA adapter beside a matrix, with DoRA's magnitudes (peft/tuners/lora/layer.py and dora.py). */
-import type { Parameter, Tensor } from "../tape/tape.js";
-import { isAt } from "./adapter_names.js";
-import type { LayerBuilder, LinearSketch } from "./layer_builder.js";
+import type { Parameter, Tape, Tensor } from "../tape/tape.js";
+import { isAt, type ModulePlace } from "./adapter_names.js";
+import type { BlockRules } from "./rules.js";
 
 const FP32 = 4;
+
+/** What an adapter needs of the builder of its layer. */
+interface Builder {
+  readonly rules: BlockRules;
+  readonly tape: Tape;
+  readonly place: ModulePlace;
+  adapterParameter(name: string, elements: number, rows: number): Parameter;
+  dropout(x: Tensor): Tensor;
+  pointwise(name: string, inputs: readonly Tensor[], saves: readonly Tensor[]): Tensor;
+  add(a: Tensor, b: Tensor): Tensor;
+}
 
 /** Of the matrix on this device. */
 interface Sizes {
@@ -13,9 +24,9 @@ interface Sizes {
 
 /** @param streams the matrix's input and its result */
 export function withAdapter(
-  build: LayerBuilder,
+  build: Builder,
   [x, y]: readonly [Tensor, Tensor],
-  sketch: LinearSketch,
+  sketch: { readonly name: string; readonly experts?: number },
   { inputs, outputs }: Sizes,
 ): Tensor {
   const { rules, tape } = build;
@@ -68,7 +79,7 @@ export function withAdapter(
  * matrix, and a copy of the weights; it has no gradient.
  */
 function withMagnitude(
-  build: LayerBuilder,
+  build: Builder,
   [base, made]: readonly [Tensor, Tensor],
   magnitude: Parameter,
   { inputs, outputs }: Sizes,

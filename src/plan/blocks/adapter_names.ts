@@ -1,6 +1,7 @@
 /** Which modules of a layer the details of an adapter name. */
-import type { ModulePath } from "../job/adapter_details.js";
+
 import type { Parameter } from "../tape/tape.js";
+import type { ModulePath } from "./adapter_details.js";
 import { matchesTarget } from "./target_names.js";
 
 /** Where a module is: "decoder.12", "encoder.embedding". */

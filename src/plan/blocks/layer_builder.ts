@@ -2,11 +2,12 @@
  * The operations that all blocks are made of, with what PyTorch saves of each for the backward pass
  * (PyTorch, tools/autograd/derivatives.yaml; torch/amp for what autocast copies).
  */
-import type { AdapterDetails } from "../job/adapter_details.js";
+
 import { isKept } from "../shape/kept_modules.js";
 import type { Activation, QuantizedWeights } from "../shape/model_shape.js";
 import { type Parameter, Tape, type Tensor } from "../tape/tape.js";
 import { withAdapter } from "./adapter.js";
+import type { AdapterDetails } from "./adapter_details.js";
 import { isNamed, isSavedModule, layerOf, type ModulePlace, modulePaths } from "./adapter_names.js";
 import type { BlockRules } from "./rules.js";
 import { matchesTarget } from "./target_names.js";

@@ -1,6 +1,5 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
 
-import { NO_DETAILS } from "../job/adapter_details.js";
 import type {
   EmbeddingShape,
   LayerShape,
@@ -10,6 +9,7 @@ import type {
 } from "../shape/model_shape.js";
 import { type RecordedUnit, recordUnit, repeatUnit } from "../tape/repeat.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
+import { NO_DETAILS } from "./adapter_details.js";
 import { isTokenTable } from "./adapter_names.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
 import { headAndLoss } from "./head.js";

@@ -1,6 +1,7 @@
 /** How a job runs a model: what every block needs to determine which tensors it makes and saves. */
-import type { AdapterDetails } from "../job/adapter_details.js";
+
 import type { QuantizedWeights } from "../shape/model_shape.js";
+import type { AdapterDetails } from "./adapter_details.js";
 
 export type AttentionImplementation = "eager" | "sdpa" | "flash";
 export type LossImplementation = "full" | "chunked" | "fused";

@@ -1,7 +1,7 @@
 /** PEFT's adapter_config.json. */
 import { notAModel } from "../../model/errors/plan_errors.js";
+import { type AdapterDetails, type ModulePath, modulePath } from "../blocks/adapter_details.js";
 import type { PlanRequest } from "../defaults.js";
-import { type AdapterDetails, type ModulePath, modulePath } from "../job/adapter_details.js";
 import type { ModelConfig } from "../shape/config.js";
 
 /** @throws TidemarkError TM-E085 for an adapter that is not LoRA */

@@ -1,10 +1,10 @@
 /** The complete options of a plan, from the command line or the page. */
 import type { Bytes } from "../../model/base/units.js";
+import type { AdapterDetails } from "../blocks/adapter_details.js";
 import type { AttentionImplementation, LossImplementation } from "../blocks/rules.js";
 import type { Gpu } from "../device/gpus.js";
 import type { ModelShape, QuantizedWeights } from "../shape/model_shape.js";
 import type { Checkpointing } from "../tape/simulate.js";
-import type { AdapterDetails } from "./adapter_details.js";
 import type { CacheType } from "./cache_types.js";
 import type { OptimizerName } from "./optimizers.js";
 
