@@ -11,6 +11,7 @@ import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { agentRefused, targetRaised } from "../../model/errors/attach_errors.js";
 import { TidemarkError } from "../../model/errors/errors.js";
+import { CONSTANTS } from "../../segment/layout.js";
 import { enterProcess } from "../process/enter_process.js";
 
 /** What the agent reports about itself. */
@@ -93,7 +94,16 @@ async function loadAndArm(
   const words = `${options.native ? ",native" : ""}${options.copies ? ",copies" : ""}`;
   const common = `period=${options.periodBytes}${words}`;
   const own = `${common}${options.follow ? "" : ",nofollow"}`;
-  const work = `${FIND}if agent is None:
+  const work = `${FIND}def version_of(agent):
+    return int(agent.status().replace(" ", "").split('"version":', 1)[1].split(",", 1)[0])
+wanted = ${CONSTANTS.TM_SEGMENT_VERSION}
+is_older = agent is not None and version_of(agent) < wanted
+if agent is not None and version_of(agent) != wanted:
+    status = agent.status()
+    if not is_older or '"state":"inert"' not in status.replace(" ", ""):
+        return "other " + status
+    agent = None
+if agent is None:
     import os
     def load_memory(path):
         held = os.memfd_create("libtidemark.so", os.MFD_CLOEXEC)
@@ -102,15 +112,18 @@ async function loadAndArm(
                 text = copy.read()
             while text:
                 text = text[os.write(held, text):]
-            return load("/proc/self/fd/%d" % held), "/proc/self/fd/%d" % held
+            # The loader knows libraries by their names: each version has one of its own.
+            name = "/proc/self/%sfd/%d" % ("./" * wanted, held)
+            return load(name), name
         finally:
             os.close(held)
     path = ${pythonText(library.path)}
     try:
-        agent = load(path)
+        # The older library may have been at the same path before it was replaced.
+        agent, path = load_memory(path) if is_older else (load(path), path)
     except ImportError as error:
         # Memory may be mapped executable even if the file system is mounted noexec.
-        if "failed to map" not in str(error):
+        if is_older or "failed to map" not in str(error):
             raise
         agent, path = load_memory(path)
     # The loader knows the library by this name, whether or not the file still exists later.
@@ -131,6 +144,9 @@ except RuntimeError as error:
     return "fresh " + agent.arm(${pythonText(own)})`;
   try {
     const entered = await enterProcess(pid, work, exec);
+    if (entered.text.startsWith("other ")) {
+      throw otherVersion(pid, entered.text.slice(6));
+    }
     const stood = entered.text.startsWith("stood ");
     return { status: parseStatus(pid, entered.text.slice(6)), stood, entered };
   } catch (error) {
@@ -165,6 +181,18 @@ return ("armed " if '"state":"armed"' in was.replace(" ", "") else "inert ") + a
   } catch (error) {
     throw plainer(pid, error);
   }
+}
+
+/** An agent that another version of Tidemark loaded: an older one that still records, or a newer one. */
+function otherVersion(pid: Pid, status: string): TidemarkError {
+  const version = Number(/"version":\s*(\d+)/.exec(status)?.[1] ?? 0);
+  const both = `agent ${version}, this version has ${CONSTANTS.TM_SEGMENT_VERSION}`;
+  return agentRefused(
+    pid,
+    version > CONSTANTS.TM_SEGMENT_VERSION
+      ? `a newer version of Tidemark has loaded its agent (${both}), which is left alone; use that version, or restart the program`
+      : `an older version of Tidemark records it (${both}); when that recording has ended, its agent is replaced`,
+  );
 }
 
 /** "RuntimeError: ID: sentence" is the agent's refusal, in its own words. */
