@@ -97,12 +97,8 @@ async function loadAndArm(
   const work = `${FIND}def version_of(agent):
     return int(agent.status().replace(" ", "").split('"version":', 1)[1].split(",", 1)[0])
 wanted = ${CONSTANTS.TM_SEGMENT_VERSION}
-is_older = agent is not None and version_of(agent) < wanted
 if agent is not None and version_of(agent) != wanted:
-    status = agent.status()
-    if not is_older or '"state":"inert"' not in status.replace(" ", ""):
-        return "other " + status
-    agent = None
+    return "other " + agent.status()
 if agent is None:
     import os
     def load_memory(path):
@@ -112,18 +108,15 @@ if agent is None:
                 text = copy.read()
             while text:
                 text = text[os.write(held, text):]
-            # The loader knows libraries by their names: each version has one of its own.
-            name = "/proc/self/%sfd/%d" % ("./" * wanted, held)
-            return load(name), name
+            return load("/proc/self/fd/%d" % held), "/proc/self/fd/%d" % held
         finally:
             os.close(held)
     path = ${pythonText(library.path)}
     try:
-        # The older library may have been at the same path before it was replaced.
-        agent, path = load_memory(path) if is_older else (load(path), path)
+        agent = load(path)
     except ImportError as error:
         # Memory may be mapped executable even if the file system is mounted noexec.
-        if is_older or "failed to map" not in str(error):
+        if "failed to map" not in str(error):
             raise
         agent, path = load_memory(path)
     # The loader knows the library by this name, whether or not the file still exists later.
@@ -183,15 +176,16 @@ return ("armed " if '"state":"armed"' in was.replace(" ", "") else "inert ") + a
   }
 }
 
-/** An agent that another version of Tidemark loaded: an older one that still records, or a newer one. */
+/** An agent that another version of Tidemark loaded. A library cannot be replaced in a running process. */
 function otherVersion(pid: Pid, status: string): TidemarkError {
   const version = Number(/"version":\s*(\d+)/.exec(status)?.[1] ?? 0);
-  const both = `agent ${version}, this version has ${CONSTANTS.TM_SEGMENT_VERSION}`;
+  const age = version > CONSTANTS.TM_SEGMENT_VERSION ? "a newer" : "an older";
+  const rest = /"state":\s*"armed"/.test(status)
+    ? "it ends by itself when its recorder has ended"
+    : "it does not record";
   return agentRefused(
     pid,
-    version > CONSTANTS.TM_SEGMENT_VERSION
-      ? `a newer version of Tidemark has loaded its agent (${both}), which is left alone; use that version, or restart the program`
-      : `an older version of Tidemark records it (${both}); when that recording has ended, its agent is replaced`,
+    `${age} version of Tidemark has loaded its agent (${version}, this version has ${CONSTANTS.TM_SEGMENT_VERSION}); ${rest}, and a restart of the program removes it`,
   );
 }
 
