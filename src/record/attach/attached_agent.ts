@@ -11,6 +11,7 @@ import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { agentRefused, targetRaised } from "../../model/errors/attach_errors.js";
 import { TidemarkError } from "../../model/errors/errors.js";
+import { CONSTANTS } from "../../segment/layout.js";
 import { enterProcess } from "../process/enter_process.js";
 
 /** What the agent reports about itself. */
@@ -93,7 +94,12 @@ async function loadAndArm(
   const words = `${options.native ? ",native" : ""}${options.copies ? ",copies" : ""}`;
   const common = `period=${options.periodBytes}${words}`;
   const own = `${common}${options.follow ? "" : ",nofollow"}`;
-  const work = `${FIND}if agent is None:
+  const work = `${FIND}def version_of(agent):
+    return int(agent.status().replace(" ", "").split('"version":', 1)[1].split(",", 1)[0])
+wanted = ${CONSTANTS.TM_SEGMENT_VERSION}
+if agent is not None and version_of(agent) != wanted:
+    return "other " + agent.status()
+if agent is None:
     import os
     def load_memory(path):
         held = os.memfd_create("libtidemark.so", os.MFD_CLOEXEC)
@@ -131,6 +137,9 @@ except RuntimeError as error:
     return "fresh " + agent.arm(${pythonText(own)})`;
   try {
     const entered = await enterProcess(pid, work, exec);
+    if (entered.text.startsWith("other ")) {
+      throw otherVersion(pid, entered.text.slice(6));
+    }
     const stood = entered.text.startsWith("stood ");
     return { status: parseStatus(pid, entered.text.slice(6)), stood, entered };
   } catch (error) {
@@ -165,6 +174,19 @@ return ("armed " if '"state":"armed"' in was.replace(" ", "") else "inert ") + a
   } catch (error) {
     throw plainer(pid, error);
   }
+}
+
+/** An agent that another version of Tidemark loaded. A library cannot be replaced in a running process. */
+function otherVersion(pid: Pid, status: string): TidemarkError {
+  const version = Number(/"version":\s*(\d+)/.exec(status)?.[1] ?? 0);
+  const age = version > CONSTANTS.TM_SEGMENT_VERSION ? "a newer" : "an older";
+  const rest = /"state":\s*"armed"/.test(status)
+    ? "it ends by itself when its recorder has ended"
+    : "it does not record";
+  return agentRefused(
+    pid,
+    `${age} version of Tidemark has loaded its agent (${version}, this version has ${CONSTANTS.TM_SEGMENT_VERSION}); ${rest}, and a restart of the program removes it`,
+  );
 }
 
 /** "RuntimeError: ID: sentence" is the agent's refusal, in its own words. */
