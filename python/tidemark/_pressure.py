@@ -42,7 +42,7 @@ def _run() -> None:
     for hook in hooks:
         try:
             hook()
-        except Exception as error:  # the program's own; the others are still called
+        except BaseException as error:  # the program's own, SystemExit among them; the others are still called
             name = getattr(hook, "__qualname__", repr(hook))
             errors.append(f"{name}: {type(error).__name__}: {error}"[:200])
     _last.update(called=len(hooks), errors=errors)

@@ -11,18 +11,25 @@ import { ACTION_RECORD } from "../model/wire/action_record.js";
 
 const NAME = "actions.jsonl";
 /** When the file is larger, only the newest actions are kept. */
-const MOST_BYTES: Bytes = 4 << 20;
-const MOST_ACTIONS = 1_000;
+const MOST_BYTES: Bytes = 16 << 20;
+/** Newest actions that were carried out, or tried: they are what limits and the choice of actions rest on. */
+const MOST_DONE = 2_000;
+/** Newest refusals and dry runs. */
+const MOST_IDLE = 500;
 
 export class ActionLog {
   readonly #path: string;
   readonly #byId = new Map<string, ActionJson>();
   readonly #warn: (text: string) => void;
+  /** The last line of the file may be cut off. */
+  #isTorn = false;
 
   constructor(folder: string, warn: (text: string) => void) {
     this.#path = join(folder, NAME);
     this.#warn = warn;
-    for (const line of this.#lines()) {
+    const lines = this.#lines();
+    this.#isTorn = lines.length > 0 && lines.at(-1) !== "";
+    for (const line of lines) {
       const action = actionIn(line);
       if (action !== null) {
         this.#remember(action);
@@ -49,18 +56,26 @@ export class ActionLog {
         writeFileSync(`${this.#path}.new`, all, { mode: 0o600, flush: true });
         renameSync(`${this.#path}.new`, this.#path);
       } else {
-        appendFileSync(this.#path, `${JSON.stringify(action)}\n`, { mode: 0o600, flush: true });
+        const start = this.#isTorn ? "\n" : "";
+        const line = `${start}${JSON.stringify(action)}\n`;
+        appendFileSync(this.#path, line, { mode: 0o600, flush: true });
       }
+      this.#isTorn = false;
     } catch (error) {
+      this.#isTorn = true;
       this.#warn(`actions cannot be written to ${this.#path}: ${reasonOf(error).message}`);
     }
   }
 
   #remember(action: ActionJson): void {
     this.#byId.set(action.id, action);
-    if (this.#byId.size > MOST_ACTIONS) {
-      const [oldest = ""] = this.#byId.keys();
-      this.#byId.delete(oldest);
+    const isAlike = isIdle(action)
+      ? isIdle
+      : (one: ActionJson) => !isIdle(one) && one.state !== "running";
+    const alike = this.all.filter(isAlike);
+    const [oldest] = alike;
+    if (oldest !== undefined && alike.length > (isIdle(action) ? MOST_IDLE : MOST_DONE)) {
+      this.#byId.delete(oldest.id);
     }
   }
 
@@ -75,6 +90,10 @@ export class ActionLog {
       return [];
     }
   }
+}
+
+function isIdle({ state }: ActionJson): boolean {
+  return state === "refused" || state === "would-act";
 }
 
 function actionIn(line: string): ActionJson | null {

@@ -8,18 +8,20 @@
  *
  * | what | outcome |
  * |---|---|
- * | the condition holds no longer once the evidence is there, or the program has ended | nothing is done |
+ * | once the evidence is there, the condition holds no longer, the program has ended or the policy forbids it | nothing is done |
+ * | the program ends during an action that should not end it | a failure |
  * | no evidence can be captured, or the server does not answer or refuses | nothing is done; tried again after a while |
  * | memory does not fall by a twentieth | the action is not repeated on this version of the service |
  * | the collector ends | the running action is ended and is a failure; the server's lease lapses |
  * | the collector is started again | limits and failures are known from the log |
  *
- * Conditions are measured here, by the kernel's figures of the program itself: nothing that a server says, and no profile
+ * Conditions are measured here, by the kernel's figures of the program and its control group: nothing that a server says, and no profile
  * that anyone sends, starts an action.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { descendantsOf } from "../../linux/index.js";
+import { isDeepStrictEqual } from "node:util";
+import { hasEnded, readStat, type ScannedProcess } from "../../linux/index.js";
 import { hostName } from "../../linux/this_process/host_name.js";
 import { formatDuration } from "../../model/base/numbers.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
@@ -27,9 +29,10 @@ import type { ActionJson, ActionName } from "../../model/documents/action_docume
 import type { Capture } from "../../model/documents/artifact_document.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { Limit } from "../../model/settings/limit.js";
+import { LONGEST_ACTION_TEXT } from "../../model/wire/action_record.js";
 import type { ActionLog } from "../../recording/action_log.js";
 import type { WantedCapture } from "../captures/captures.js";
-import { rssOf, rssOfProcess } from "../captures/triggers.js";
+import { rssOf } from "../captures/triggers.js";
 import type { ActionRule, AllowedAction } from "../policy/action_form.js";
 import type { Condition } from "../policy/conditions.js";
 import type { Program } from "../policy/programs.js";
@@ -45,6 +48,10 @@ export interface ActionParts {
   readonly leases: Leases | null;
   /** A sentence if the condition holds for the program now. */
   readonly holds: (program: Program, condition: Condition) => string | null;
+  /** The same from a reading that is made now. */
+  readonly holdsNow: (program: Program, condition: Condition) => string | null;
+  /** What the policy allows now. */
+  readonly ruleOf: (program: Program) => ActionRule | null;
   /** The programs that run now. */
   readonly programs: () => readonly Program[];
   readonly capture: (wanted: WantedCapture) => void;
@@ -64,6 +71,11 @@ const SETTLE_MS: Millis = 5_000;
 const HOUR: Millis = 3_600_000;
 /** A program that was refused is not considered again within this time. */
 const REST_MS: Millis = 60_000;
+/** The same if evidence was captured and nothing was done: a condition may hold on and off. */
+const RELENTED_MS: Millis = 15 * 60_000;
+/** Evidence and action together; the server's lease is longer. */
+const LONGEST_MS: Millis = 75 * 60_000;
+const ENDED = "tidemark watch ended";
 /** The share of its memory that a program must release for an action to have helped. */
 const HELP = 0.05;
 const EVIDENCE: readonly Capture[] = ["diagnose", "ledger", "census"];
@@ -74,13 +86,21 @@ export class Actions {
   readonly #parts: ActionParts;
   /** Services that are acted on now. */
   readonly #busy = new Map<string, Promise<void>>();
-  /** By program: why it was refused last, when, and when that was last written to the log. */
+  /** By program: why it was refused last, when that was last written to the log, and until when it is left alone. */
   readonly #said = new Map<
     string,
-    { readonly why: string; readonly timeMs: TimeMs; readonly writtenMs: TimeMs }
+    { readonly why: string; readonly writtenMs: TimeMs; readonly restsUntilMs: TimeMs }
   >();
-  /** Done less than an hour ago, with the figure that is measured then. */
-  readonly #later = new Map<string, { readonly program: Program; readonly action: ActionJson }>();
+  /** Done less than an hour ago: its memory is measured once more at `dueMs`. */
+  readonly #later = new Map<
+    string,
+    {
+      readonly program: Program;
+      readonly action: AllowedAction;
+      readonly record: ActionJson;
+      readonly dueMs: TimeMs;
+    }
+  >();
   readonly #stop = new AbortController();
 
   /** What was running when an earlier collector ended is a failure. */
@@ -125,8 +145,9 @@ export class Actions {
 
   #consider(program: Program, rule: ActionRule, hostLimit: Limit, nowMs: TimeMs): void {
     const reason = this.#parts.holds(program, rule.when);
-    const said = this.#said.get(program.root.key);
-    if (reason === null || (said !== undefined && nowMs - said.timeMs < REST_MS)) {
+    const restMs = (this.#said.get(program.root.key)?.restsUntilMs ?? 0) - nowMs;
+    // A longer rest than any is a clock that was set back.
+    if (reason === null || (restMs > 0 && restMs <= RELENTED_MS)) {
       return;
     }
     const { identity, pid, startedMs } = program.root;
@@ -142,13 +163,13 @@ export class Actions {
     if (action === null) {
       const first = rule.allow[0];
       if (forbidden !== "" && first !== undefined) {
-        this.#refuse(program, begun(program, first, reason, nowMs), forbidden);
+        this.#refuse(program, begun(program, first, reason, nowMs), forbidden, REST_MS);
       }
       return;
     }
     const wanted = begun(program, action, reason, nowMs);
     if (forbidden !== "") {
-      this.#refuse(program, wanted, forbidden);
+      this.#refuse(program, wanted, forbidden, REST_MS);
     } else if (rule.isDryRun) {
       this.#put(program, { ...wanted, state: "would-act" });
     } else {
@@ -167,47 +188,72 @@ export class Actions {
     wanted: ActionJson,
   ): Promise<void> {
     let record: ActionJson = wanted;
+    const { signal } = this.#stop;
+    const until = AbortSignal.any([signal, AbortSignal.timeout(LONGEST_MS)]);
     try {
-      const denied = (await this.#parts.leases?.ask(wanted)) ?? "";
-      if (denied !== "") {
-        this.#refuse(program, wanted, denied);
+      const lease = await this.#parts.leases?.ask(wanted);
+      if (lease !== undefined && lease.why !== "") {
+        this.#refuse(program, wanted, lease.why, REST_MS);
+        if (lease.mayBeHeld) {
+          this.#parts.leases?.report({ ...wanted, state: "refused", why: clipped(lease.why) });
+        }
         return;
       }
-      const evidence = await this.#evidence(program, wanted);
+      const evidence = signal.aborted ? "" : await this.#evidence(program, wanted);
       record = { ...wanted, evidence };
-      const reason = this.#parts.holds(program, rule.when);
-      if (reason === null || this.#stop.signal.aborted) {
-        const why = reason === null ? "the condition holds no longer" : "tidemark watch ended";
-        this.#put(program, { ...record, state: "refused", why });
+      const now = this.#checked(program, rule, action, until);
+      if (typeof now === "string") {
+        this.#refuse(program, record, now, RELENTED_MS);
         return;
       }
-      record = { ...record, reason, beforeBytes: this.#bytesOf(program, action) };
+      const { current, reason } = now;
+      record = { ...record, reason, beforeBytes: this.#bytesOf(current, action) ?? 0 };
       this.#put(program, record);
       const before = new Set(this.#parts.programs().map(({ root }) => root.key));
       const outcome = await perform({
-        ...{ program, action, record, graceMs: rule.graceMs },
-        until: this.#stop.signal,
+        ...{ program: current, action, record, graceMs: rule.graceMs, until },
       });
       record = { ...record, outcome };
-      const effect = await this.#effect(program, action, { record, before, graceMs: rule.graceMs });
+      const effect = await this.#effect(current, action, { record, before, graceMs: rule.graceMs });
       record = { ...record, ...effect };
       this.#put(program, record);
       if (record.state === "done") {
-        this.#later.set(record.id, { program, action: record });
+        const dueMs = Date.now() + HOUR;
+        this.#later.set(record.id, { program: current, action, record, dueMs });
       }
     } catch (error) {
-      const isAction = error instanceof ActionFailed;
-      const why = isAction ? error.message : reasonOf(error).message;
-      const isFinal = isAction && error.isFinal;
-      this.#put(program, {
-        ...record,
-        state: "failed",
-        why,
-        ...(isFinal ? { helped: false } : {}),
-      });
+      const isFinal = error instanceof ActionFailed && error.isFinal && !signal.aborted;
+      const why = signal.aborted ? ENDED : reasonOf(error).message;
+      const helped = isFinal ? { helped: false } : {};
+      this.#put(program, { ...record, state: "failed", why, ...helped });
     }
   }
 
+  /** The program as it is now and the reason, if the action may still be taken; otherwise why not. */
+  #checked(
+    { root }: Program,
+    { when }: ActionRule,
+    { key }: AllowedAction,
+    until: AbortSignal,
+  ): string | { readonly current: Program; readonly reason: string } {
+    if (until.aborted) {
+      return this.#stop.signal.aborted ? ENDED : "the evidence took too long";
+    }
+    const current = this.#parts.programs().find((one) => one.root.key === root.key);
+    if (current === undefined || !isAlive(root)) {
+      return "the program has ended";
+    }
+    const rule = this.#parts.ruleOf(current);
+    if (rule === null || rule.isDryRun || !rule.allow.some((allowed) => allowed.key === key)) {
+      return "the policy does not allow it any more";
+    }
+    const reason = isDeepStrictEqual(rule.when, when)
+      ? this.#parts.holdsNow(current, rule.when)
+      : null;
+    return reason === null ? "the condition holds no longer" : { current, reason };
+  }
+
+  /** Throws ActionFailed if the program ended although it should not have, or `tidemark watch` ends. */
   async #effect(
     program: Program,
     action: AllowedAction,
@@ -223,35 +269,45 @@ export class Actions {
     },
   ): Promise<Partial<ActionJson>> {
     const { signal } = this.#stop;
-    if (action.name === "restart") {
-      const started = () => this.#startedSince(program, before);
-      if (!(await comesTrue(() => started() !== undefined, graceMs, signal))) {
-        const why = `${outcome}, and nothing has started it again on this host within ${formatDuration(graceMs)}`;
-        return { state: "failed", why, helped: false };
-      }
-    }
+    const started = () => this.#startedSince(program, before) !== undefined;
+    const hasStarted = action.name !== "restart" || (await comesTrue(started, graceMs, signal));
     await sleep(SETTLE_MS, undefined, { signal });
+    if (action.name === "restart" && !(hasStarted && started())) {
+      const why = `${outcome}, and nothing has started it again on this host within ${formatDuration(graceMs)}`;
+      throw new ActionFailed(why, true);
+    }
     const afterBytes = this.#bytesOf(program, action);
-    return { state: "done", afterBytes, helped: beforeBytes - afterBytes >= HELP * beforeBytes };
+    if (afterBytes === null) {
+      throw new ActionFailed(`${outcome}, and the program ended`, true);
+    }
+    const fell = beforeBytes - afterBytes;
+    return { state: "done", afterBytes, helped: fell > 0 && fell >= HELP * beforeBytes };
   }
 
   #startedSince({ root }: Program, before: ReadonlySet<string>): Program | undefined {
     return this.#parts
       .programs()
       .find(
-        (one) => !before.has(one.root.key) && one.root.identity.service === root.identity.service,
+        (one) =>
+          !before.has(one.root.key) &&
+          one.root.identity.service === root.identity.service &&
+          isAlive(one.root),
       );
   }
 
-  /** Of its processes now; of a program that another one takes the place of, of its service here. */
-  #bytesOf({ root }: Program, action: AllowedAction): Bytes {
-    if (action.name !== "restart") {
-      return descendantsOf(root.pid).reduce((sum, pid) => sum + rssOfProcess(pid), 0);
+  /** Of its processes now, null if it has ended; for a restart, of all programs of its service here. */
+  #bytesOf({ root }: Program, { name }: { readonly name: ActionName }): Bytes | null {
+    const all = this.#parts.programs();
+    if (name === "restart") {
+      return all
+        .filter((one) => one.root.identity.service === root.identity.service)
+        .reduce((sum, { processes }) => sum + rssOf(processes), 0);
     }
-    return this.#parts
-      .programs()
-      .filter((one) => one.root.identity.service === root.identity.service)
-      .reduce((sum, { processes }) => sum + rssOf(processes), 0);
+    // Not by its key, which changes when celery executes itself again.
+    const same = all.find(
+      (one) => one.root.pid === root.pid && one.root.startTicks === root.startTicks,
+    );
+    return same === undefined || !isAlive(root) ? null : rssOf(same.processes);
   }
 
   /** The folder with what was captured. Throws ActionFailed: without evidence nothing is done. */
@@ -274,41 +330,53 @@ export class Actions {
   }
 
   #measureLater(nowMs: TimeMs): void {
-    for (const [id, { program, action }] of this.#later) {
-      if (nowMs - action.timeMs < HOUR) {
+    for (const [id, { program, action, record, dueMs }] of this.#later) {
+      if (nowMs < dueMs) {
         continue;
       }
       this.#later.delete(id);
-      const hourLaterBytes = this.#bytesOf(program, {
-        name: action.action,
-        key: "",
-      } as AllowedAction);
+      const hourLaterBytes = this.#bytesOf(program, action) ?? 0;
       if (hourLaterBytes > 0) {
-        this.#put(program, { ...action, hourLaterBytes });
+        this.#put(program, { ...record, hourLaterBytes });
       }
     }
   }
 
-  /** The same refusal is written once an hour. */
-  #refuse(program: Program, action: ActionJson, why: string): void {
+  /** The same refusal is written once an hour. `restMs`: the program is not considered again before. */
+  #refuse(program: Program, action: ActionJson, why: string, restMs: Millis): void {
     const { key } = program.root;
     const said = this.#said.get(key);
-    const isNews = said?.why !== why || action.timeMs - said.writtenMs >= HOUR;
-    if (isNews) {
+    const nowMs = Date.now();
+    const isNews = said?.why !== why || Math.abs(nowMs - said.writtenMs) >= HOUR;
+    if (isNews || action.evidence !== "") {
       this.#put(program, { ...action, state: "refused", why });
     }
-    this.#said.set(key, {
-      why,
-      timeMs: action.timeMs,
-      writtenMs: isNews ? action.timeMs : said.writtenMs,
-    });
+    const writtenMs = isNews ? nowMs : said.writtenMs;
+    this.#said.set(key, { why, writtenMs, restsUntilMs: nowMs + restMs });
   }
 
   #put(program: Program, action: ActionJson): void {
-    this.#parts.log.put(action);
-    this.#parts.leases?.report(action);
-    this.#parts.onEvent({ kind: "action", program, action });
+    const bounded: ActionJson = {
+      ...action,
+      service: clipped(action.service),
+      version: clipped(action.version),
+      reason: clipped(action.reason),
+      why: clipped(action.why),
+      outcome: clipped(action.outcome),
+    };
+    this.#parts.log.put(bounded);
+    this.#parts.leases?.report(bounded);
+    this.#parts.onEvent({ kind: "action", program, action: bounded });
   }
+}
+
+function isAlive({ pid, startTicks }: ScannedProcess): boolean {
+  const stat = readStat(pid);
+  return stat !== null && !hasEnded(stat) && stat.startTicks === startTicks;
+}
+
+function clipped(text: string): string {
+  return text.slice(0, LONGEST_ACTION_TEXT);
 }
 
 function begun(

@@ -19,6 +19,10 @@ interface Subject {
 
 /** An action that never helped a version is not tried again on it for that long. */
 const USELESS_MS: Millis = 7 * 86_400_000;
+/** The same where the version is unknown, and a deploy cannot be noticed. */
+const USELESS_UNKNOWN_MS: Millis = 86_400_000;
+/** They interrupt a service, so they are repeated on none of its instances within {@link AGAIN_MS}. */
+const INTERRUPTING: ReadonlySet<string> = new Set(["restart", "recycle_worker"]);
 /** One that helped before, or could not be carried out. */
 const REST_MS: Millis = 3_600_000;
 /** One that helped: the others get their turn first. */
@@ -50,8 +54,10 @@ export function chooseAction(
       forbidden: "every allowed action has been tried already",
     };
   }
-  // Dry runs count, so that a dry run shows what would be done as often as it would be.
-  const acted = log.filter(({ state }) => state !== "refused");
+  // For a dry run those before count as if they had been carried out.
+  const acted = log.filter(
+    ({ state }) => state !== "refused" && (rule.isDryRun || state !== "would-act"),
+  );
   const ofService = acted.filter(({ service }) => service === subject.service);
   const ofProgram = ofService.filter((one) => isOfProgram(one, subject));
   const limits: readonly [Limit, readonly ActionJson[], string][] = [
@@ -91,13 +97,15 @@ function isSkipped(
   const hasHelped = tried.some(({ helped }) => helped === true);
   const restMs =
     last.helped === true
-      ? isOfProgram(last, subject)
+      ? isOfProgram(last, subject) || INTERRUPTING.has(last.action)
         ? AGAIN_MS
         : 0
       : last.helped === false && !hasHelped
-        ? USELESS_MS
+        ? subject.version === ""
+          ? USELESS_UNKNOWN_MS
+          : USELESS_MS
         : REST_MS;
-  return nowMs - last.timeMs < restMs;
+  return Math.abs(nowMs - last.timeMs) < restMs;
 }
 
 function isOfProgram({ service, pid, timeMs }: ActionJson, subject: Subject): boolean {

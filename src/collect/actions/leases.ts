@@ -15,6 +15,13 @@ const PATIENCE_MS: Millis = 10_000;
 /** Reports that the server has not taken yet; older ones are dropped. */
 const MOST_UNSENT = 200;
 
+export interface Lease {
+  /** "": it is granted. */
+  readonly why: string;
+  /** The server may have granted it, even if its answer was lost. */
+  readonly mayBeHeld: boolean;
+}
+
 export class Leases {
   readonly #server: Destination;
   /** By action: its newest state. */
@@ -25,19 +32,22 @@ export class Leases {
     this.#server = server;
   }
 
-  /** "" if it is granted; otherwise the reason why not. */
-  async ask(action: ActionJson): Promise<string> {
+  /** The reason if it is not granted. */
+  async ask(action: ActionJson): Promise<Lease> {
     const { status, body } = await this.#post(LEASES_PATH, action);
     const answer = body as Partial<LeaseAnswer & { error: string; why: string }>;
     if (status === 200 && answer.granted === true) {
-      return "";
+      return { why: "", mayBeHeld: true };
     }
     if (status === 401 || status === 403) {
-      return "the server refuses the token: actions need one of scope act (server.action_token_file)";
+      const why =
+        "the server refuses the token: actions need one of scope act (server.action_token_file)";
+      return { why, mayBeHeld: false };
     }
+    const said = oneLine(String(status === 200 ? answer.why : (answer.error ?? `status ${status}`)));
     return status === 200
-      ? `the server: ${oneLine(String(answer.why ?? "no reason"))}`
-      : `the server cannot be asked: ${oneLine(String(answer.error ?? `status ${status}`))}`;
+      ? { why: `the server: ${said}`, mayBeHeld: false }
+      : { why: `the server cannot be asked: ${said}`, mayBeHeld: true };
   }
 
   /** Sent by {@link next} until the server answers. */
@@ -66,8 +76,8 @@ export class Leases {
   async #send(): Promise<void> {
     for (const [id, action] of [...this.#unsent]) {
       const { status } = await this.#post(ACTIONS_PATH, action);
-      // 4xx: it would be refused again.
-      const isTaken = status >= 200 && status < 500 && status !== 401 && status !== 403;
+      // With these it would be refused again.
+      const isTaken = status === 200 || status === 400 || status === 409 || status === 413;
       if (isTaken && this.#unsent.get(id) === action) {
         this.#unsent.delete(id);
       } else if (!isTaken) {

@@ -1,6 +1,7 @@
 /** Carries out one action on one program. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readStat } from "../../linux/index.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { ActionJson } from "../../model/documents/action_document.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -74,15 +75,19 @@ async function inProcesses(
   work: (pid: number) => Promise<Relief>,
 ): Promise<string> {
   const sized = program.processes
-    .map(({ pid }) => ({ pid, bytes: rssOfProcess(pid) }))
+    .map(({ pid, startTicks }) => ({ pid, startTicks, bytes: rssOfProcess(pid) }))
     .filter(({ bytes }) => bytes >= LEAST_BYTES)
     .sort((a, b) => b.bytes - a.bytes)
     .slice(0, MOST_ENTERED);
   const done: string[] = [];
   const refused: string[] = [];
-  for (const { pid } of sized) {
+  let isFinal = true;
+  for (const { pid, startTicks } of sized) {
     if (until.aborted) {
       break;
+    }
+    if (readStat(pid)?.startTicks !== startTicks) {
+      continue; // it has ended, and another process may have its pid
     }
     try {
       const relief = await work(pid);
@@ -92,11 +97,12 @@ async function inProcesses(
         refused.push(relief.refused);
       }
     } catch (error) {
+      isFinal = false;
       refused.push(error instanceof TidemarkError ? error.what : reasonOf(error).message);
     }
   }
   if (done.length === 0) {
-    throw new ActionFailed(refused[0] ?? "no process of the program could be entered", false);
+    throw new ActionFailed(refused[0] ?? "no process of the program could be entered", isFinal && refused.length > 0);
   }
   return done.join("; ");
 }
@@ -121,9 +127,11 @@ async function runCommand(
       TIDEMARK_EVIDENCE: record.evidence,
     },
   });
+  const exit = once(child, "close");
+  exit.catch(() => {}); // it is awaited below
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk: Buffer) => {
+    stream?.on("data", (chunk: Buffer) => {
       output = (output + chunk.toString()).slice(-LONGEST_OUTPUT);
     });
   }
@@ -139,7 +147,7 @@ async function runCommand(
   const timer = setTimeout(kill, graceMs);
   until.addEventListener("abort", kill, { once: true });
   try {
-    const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
+    const [code, signal] = (await exit) as [number | null, string | null];
     const last = output.trim().split("\n").at(-1)?.slice(0, 200) ?? "";
     const said = last === "" ? "" : `: ${last}`;
     if (code !== 0) {
@@ -157,8 +165,6 @@ async function runCommand(
   } finally {
     clearTimeout(timer);
     until.removeEventListener("abort", kill);
-    child.stdout.destroy();
-    child.stderr.destroy();
   }
 }
 

@@ -10,6 +10,7 @@ test.each([
   [["/venv/bin/celery", "-A", "tasks", "worker"], "celery"],
   [["/venv/bin/celery", "-A", "tasks", "beat"], null],
   [["python", "gunicorn_conf_check.py"], null],
+  [["python", "tool.py", "--service", "gunicorn"], null],
   [[], null],
 ])("%j is %s", (command, name) => {
   expect(serverOf(command)).toBe(name);

@@ -9,14 +9,21 @@
  */
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { catchesSignal, descendantsOf, hasEnded, readStat } from "../../linux/index.js";
+import {
+  catchesSignal,
+  descendantsOf,
+  hasEnded,
+  readCommand,
+  readStat,
+} from "../../linux/index.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import { formatBytes, formatDuration } from "../../model/base/numbers.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import { rssOfProcess } from "../captures/triggers.js";
 import { ActionFailed } from "./action_failed.js";
 
-type ServerName = "gunicorn" | "uvicorn" | "celery";
+const SERVERS = ["gunicorn", "uvicorn", "celery"] as const;
+type ServerName = (typeof SERVERS)[number];
 
 /** A process as far as this file needs it. */
 export interface ServerProcess {
@@ -31,8 +38,8 @@ const SIGTERM = 15;
 /** How long a master may take to start another worker. */
 const REPLACED_MS: Millis = 30_000;
 const LOOK_MS: Millis = 100;
-/** Options of the interpreter and of tools such as `env` and `poetry run` before the server's own name. */
-const MOST_WORDS_BEFORE = 8;
+/** Options of Python that take the next word. */
+const WITH_VALUE = new Set(["-W", "-X", "--check-hash-based-pycs"]);
 const NO_WORKERS = /resource_tracker|forkserver/;
 
 /** @internal The server that a command line starts; null: none of these. */
@@ -41,11 +48,28 @@ export function serverOf(command: readonly string[]): ServerName | null {
   if (/^gunicorn: (?:master|arbiter)/.test(title)) {
     return "gunicorn";
   }
-  const names = command.slice(0, MOST_WORDS_BEFORE).map((word) => basename(word));
-  const found = names.find(
-    (name) => name === "gunicorn" || name === "uvicorn" || name === "celery",
-  );
-  return found === "celery" && !command.includes("worker") ? null : ((found as ServerName) ?? null);
+  const name = basename(startedBy(command));
+  const found = SERVERS.find((server) => server === name);
+  return found === undefined || (found === "celery" && !command.includes("worker")) ? null : found;
+}
+
+/** The script or the module of `-m`; if the first word is no Python, that. */
+function startedBy(command: readonly string[]): string {
+  const [program = ""] = command;
+  if (!/^python[\d.]*$/.test(basename(program))) {
+    return program;
+  }
+  for (let index = 1; index < command.length; index++) {
+    const word = command[index] ?? "";
+    if (word === "-m") {
+      return command[index + 1] ?? "";
+    }
+    if (!word.startsWith("-") || word === "-") {
+      return word;
+    }
+    index += WITH_VALUE.has(word) ? 1 : 0;
+  }
+  return "";
 }
 
 /** The master and its workers; null: no server that is known here, or it has no workers. @internal */
@@ -56,6 +80,10 @@ export function serverIn(processes: readonly ServerProcess[]): {
 } | null {
   for (const master of processes) {
     const name = serverOf(master.command);
+    const parent = processes.find(({ pid }) => pid === master.parentPid);
+    if (parent !== undefined && serverOf(parent.command) === name) {
+      continue; // a worker, which has its master's command line
+    }
     const workers = processes.filter(
       ({ parentPid, command }) => parentPid === master.pid && !NO_WORKERS.test(command.join(" ")),
     );
@@ -103,7 +131,12 @@ export async function recycleWorker(
   let next: Pid | undefined;
   await comesTrue(
     () => {
-      next = descendantsOf(master.pid).find((pid) => !before.has(pid));
+      next = descendantsOf(master.pid).find(
+        (pid) =>
+          !before.has(pid) &&
+          readStat(pid)?.parentPid === master.pid &&
+          !NO_WORKERS.test((readCommand(pid) ?? []).join(" ")),
+      );
       return next !== undefined;
     },
     REPLACED_MS,

@@ -80,8 +80,12 @@ export class Captures {
     const { service } = program.root.identity;
     const made = (this.#made.get(service) ?? []).filter((timeMs) => nowMs - timeMs < HOUR);
     const refuse = (why: string) => this.#refuse(wanted, why);
-    if (wanted.onDone !== undefined) {
-      this.#waiting = [wanted, ...this.#waiting];
+    if (this.#stop.signal.aborted) {
+      wanted.onDone?.({ why: "watch ended" });
+    } else if (wanted.onDone !== undefined) {
+      // After the others that an action waits for, before all that nothing waits for.
+      const place = this.#waiting.findIndex(({ onDone }) => onDone === undefined);
+      this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, wanted);
     } else if (made.length >= perHour) {
       refuse(`${reason}, but ${service} has had its ${perHour} captures of an hour`);
     } else if (this.#waiting.length >= MOST_WAITING) {

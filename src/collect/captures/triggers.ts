@@ -7,6 +7,7 @@
  * meantime. Growth and a verdict may fire again after the trigger's cooldown. No trigger fires for the same program
  * twice within its cooldown.
  */
+import { isDeepStrictEqual } from "node:util";
 import { findCgroup, readLimiting, readPressure, readStatus, roomOf } from "../../linux/index.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { type Condition, distanceOf, ProgramReadings, type Reading } from "../policy/conditions.js";
@@ -24,6 +25,8 @@ interface Course {
   readonly readings: ProgramReadings;
   readonly pids: Set<Pid>;
   nextMs: Millis;
+  /** What its readings must show. */
+  conditions: readonly Condition[];
   /** By index of the trigger: when it may fire again; infinite until its condition is false. */
   readonly restsUntilMs: Map<string, Millis>;
 }
@@ -52,8 +55,10 @@ export class Triggers {
           readings: new ProgramReadings(),
           pids: new Set<Pid>(),
           nextMs: 0,
+          conditions: [],
           restsUntilMs: new Map<string, Millis>(),
         };
+        course.conditions = conditions;
         this.#courses.set(key, course);
         if (nowMs >= course.nextMs) {
           course.nextMs = nowMs + distanceOf(conditions);
@@ -68,6 +73,16 @@ export class Triggers {
   /** A sentence with the figures if the condition held at the program's last reading, otherwise null. */
   holds({ root }: Program, condition: Condition): string | null {
     return this.#courses.get(root.key)?.readings.holds(condition) ?? null;
+  }
+
+  /** The same from a reading that is made now. */
+  holdsNow(program: Program, condition: Condition, nowMs: Millis): string | null {
+    const course = this.#courses.get(program.root.key);
+    if (course === undefined || !course.conditions.some((known) => isDeepStrictEqual(known, condition))) {
+      return null;
+    }
+    course.readings.add(readingOf(program, course.pids, course.conditions, nowMs));
+    return course.readings.holds(condition);
   }
 
   /** Takes a new verdict. */

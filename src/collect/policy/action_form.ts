@@ -4,12 +4,14 @@
  *     actions:
  *       mode: dry-run                            off (default), dry-run or on
  *       when: {limit: 85%}                       the condition in which they are tried
- *       allow: [on_pressure, gc_collect, malloc_trim, recycle_worker, {command: [/usr/local/bin/relieve, "{pid}"]}]
+ *       allow: [on_pressure, gc_collect, malloc_trim, recycle_worker, {command: [/usr/local/bin/relieve]}]
  *       limit: 4/h                               of each instance
  *       service_limit: 4/h                       of each service on this host
  *
  * They are tried in the order of `allow`.
  */
+import { createHash } from "node:crypto";
+import { basename } from "node:path";
 import { z } from "zod";
 import type { Millis } from "../../model/base/units.js";
 import { ACTIONS, type ActionName } from "../../model/documents/action_document.js";
@@ -30,7 +32,7 @@ const ACTION = z.union(
     z.strictObject({ command: z.array(z.string().min(1).max(4096)).min(1).max(100) }).transform(
       ({ command }): AllowedAction => ({
         name: "command",
-        key: `command ${JSON.stringify(command)}`,
+        key: `command ${basename(command[0] ?? "")} ${tag(JSON.stringify(command))}`,
         command,
       }),
     ),
@@ -42,7 +44,7 @@ const ACTION = z.union(
       .transform(
         ({ webhook, allow_local }): AllowedAction => ({
           name: "webhook",
-          key: `webhook ${webhook}`,
+          key: `webhook ${new URL(webhook).host} ${tag(webhook)}`,
           url: webhook,
           allowsLocal: allow_local,
         }),
@@ -53,8 +55,13 @@ const ACTION = z.union(
   },
 );
 
+/** Tells two commands or addresses apart without their text, which may hold a secret. */
+function tag(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 6);
+}
+
 export type AllowedAction =
-  /** `key` tells two actions of a rule apart. */
+  /** `key` names the action in the log. */
   | { readonly key: string; readonly name: Exclude<ActionName, "command" | "webhook"> }
   | { readonly key: string; readonly name: "command"; readonly command: readonly string[] }
   | {

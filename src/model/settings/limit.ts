@@ -21,11 +21,11 @@ export function limitText({ count, perMs }: Limit): string {
   return `${count}/${unit}`;
 }
 
-/** Whether one more at `nowMs` keeps the limit. `times`: of all others; those in the future count, too. */
+/** Whether one more at `nowMs` keeps the limit. `times`: of all others; a little in the future count, too, for clocks that differ. */
 export function isWithin(
   { count, perMs }: Limit,
   times: readonly TimeMs[],
   nowMs: TimeMs,
 ): boolean {
-  return times.filter((timeMs) => timeMs > nowMs - perMs).length < count;
+  return times.filter((timeMs) => Math.abs(timeMs - nowMs) < perMs).length < count;
 }

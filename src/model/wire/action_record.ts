@@ -2,8 +2,11 @@
 import { z } from "zod";
 import { ACTION_STATES, ACTIONS } from "../documents/action_document.js";
 
+/** Of each text of an action, the service among them. */
+export const LONGEST_ACTION_TEXT = 2_048;
+
 const bytes = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
-const text = z.string().max(4_000);
+const text = z.string().max(LONGEST_ACTION_TEXT);
 const timeMs = z
   .number()
   .int()
@@ -14,7 +17,7 @@ export const ACTION_RECORD = z.strictObject({
   schema: z.literal("tidemark.action/1"),
   id: z.uuid(),
   timeMs,
-  ...{ service: z.string().min(1).max(1_024), version: text, host: text },
+  ...{ service: text.min(1), version: text, host: text },
   pid: z
     .number()
     .int()

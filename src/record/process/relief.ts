@@ -12,6 +12,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
+import { formatBytes } from "../../model/base/numbers.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import { enterProcess } from "./enter_process.js";
 
@@ -61,15 +62,22 @@ if register is None:
 else:
     state["handle"] = register(empty)
 return "begun"`;
-const SEE_EMPTYING = (now: boolean) => `import sys
+const SEE_EMPTYING = (next: "look" | "empty" | "forget") => `import sys
 state = sys.modules["_tidemark_emptying"]
-if ${now ? "True" : "False"}:
+if "${next}" == "empty":
     state["empty"]()
+if "${next}" == "forget" and state["handle"] is not None:
+    state["handle"].remove()
+    del sys.modules["_tidemark_emptying"]
+    return "waiting"
 if state["freed"] is None:
     return "waiting"
 del sys.modules["_tidemark_emptying"]
 return state["freed"]`;
 const STEP_MS: Millis = 30_000;
+const AT_ONCE: RemoteExecOptions = { waitMs: 5_000 };
+/** Errors of a program's functions that are named. */
+const MOST_ERRORS = 5;
 const LOOK_MS: Millis = 500;
 
 /** A tensor in use is not touched. */
@@ -81,11 +89,18 @@ export async function emptyDeviceCache(pid: Pid, options: RemoteExecOptions): Pr
   const untilMs = monotonicMs() + STEP_MS;
   for (;;) {
     await sleep(LOOK_MS);
-    const isLate = monotonicMs() >= untilMs || options.signal?.aborted === true;
-    const { text } = await enterProcess(pid, SEE_EMPTYING(isLate), options);
+    const isAborted = options.signal?.aborted === true;
+    const isLate = monotonicMs() >= untilMs;
+    const next = isAborted ? "forget" : isLate ? "empty" : "look";
+    // Also if the wait is over: nothing of this stays in the program.
+    const { text } = await enterProcess(pid, SEE_EMPTYING(next), isAborted ? AT_ONCE : options);
     if (text !== "waiting") {
       const when = isLate ? "no step ended in time" : "after a step";
-      return { outcome: `emptied torch's cache of device memory (${when}): ${text} bytes` };
+      const freed = formatBytes(Number(text) || 0);
+      return { outcome: `emptied torch's cache of device memory (${when}): ${freed}` };
+    }
+    if (isAborted || isLate) {
+      return { refused: "torch's cache was not emptied in time" };
     }
   }
 }
@@ -134,7 +149,7 @@ function hookStateIn(text: string): HookState {
     return {
       registered: typeof registered === "number" ? registered : 0,
       ...(typeof called === "number" ? { called } : {}),
-      errors: Array.isArray(errors) ? errors.map((error) => String(error).slice(0, 200)) : [],
+      errors: Array.isArray(errors) ? errors.slice(0, MOST_ERRORS).map((error) => String(error).slice(0, 200)) : [],
     };
   } catch {
     return { registered: 0 };

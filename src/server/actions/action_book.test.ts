@@ -43,7 +43,7 @@ test("one action at a time in a service, until it is reported to be over or its 
   expect(ask(wanted({ service: "other" }))).toBe("");
   expect(book.report({ ...first, state: "done", helped: true })).toBe("");
   expect(ask(wanted({ host: "b" }))).toBe("");
-  const later = NOW + 46 * MINUTE;
+  const later = NOW + 91 * MINUTE;
   expect(ask(wanted({ host: "c", timeMs: later }), later)).toBe("");
   const { actions } = book.document(USUAL_ACTION_LIMITS, "shop", later);
   expect(actions.map(({ state, host }) => [state, host])).toEqual([

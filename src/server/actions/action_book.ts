@@ -16,8 +16,8 @@ import type { LeaseAnswer } from "../../model/wire/actions.js";
 import { ActionLog } from "../../recording/action_log.js";
 import type { ActionLimits } from "./action_limits.js";
 
-/** Longer than evidence, the longest grace and the measurement together. */
-const LEASE_MS: Millis = 45 * 60_000;
+/** Longer than a collector takes for evidence and action. */
+const LEASE_MS: Millis = 90 * 60_000;
 /** An older request is a replayed one, or comes from a host whose clock is wrong. */
 const MOST_SKEW_MS: Millis = 5 * 60_000;
 const SAME = ["service", "version", "host", "pid", "action", "what", "timeMs"] as const;
