@@ -1,5 +1,5 @@
 /**
- * Programs that lie, destroy and end at the worst moment: the collector neither fails nor waits for them, says nothing
+ * Programs that lie, destroy and end at the worst moment: the collector neither fails nor waits for them, reports nothing
  * wrong about other programs, and opens no file outside of their own.
  */
 import { execFileSync, spawn } from "node:child_process";

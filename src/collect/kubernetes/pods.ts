@@ -59,7 +59,7 @@ interface KnownPod {
   deletedMs: Millis | null;
 }
 
-/** Labels that controllers add to distinguish pods; they say nothing about the program. */
+/** Labels that controllers add to distinguish pods; they do not describe the program. */
 const OF_CONTROLLERS =
   /^(?:pod-template-hash|controller-revision-hash|pod-template-generation|controller-uid|job-name|(?:batch|statefulset|apps)\.kubernetes\.io\/.*)$/;
 /** A deleted pod stays known for this time, because its last moment may still be diagnosed. */

@@ -115,7 +115,7 @@ function rowsOf(
 const SOURCE = /\.(?:pyw?|pyx|pxd|pxi|c|cc|cpp|cxx|cu|h|hpp|rs)$/;
 
 /**
- * undefined if it is no file of source text, not readable, or too large. A recording may name any path, also that of a
+ * undefined if it is not a file of source text, not readable, or too large. A recording may name any path, also that of a
  * link: the name that counts is that of the file which was opened.
  */
 export function readSource(

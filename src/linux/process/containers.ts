@@ -85,7 +85,7 @@ export function containerOf(groups: string): string {
   return "";
 }
 
-/** Units that run other people's programs: the name of such a unit says nothing about the program. */
+/** Units that run other people's programs: the name of such a unit does not describe the program. */
 const HOSTS =
   /^(?:user|getty|serial-getty|ssh|sshd|cron|crond|atd|supervisor|supervisord|docker|containerd|crio|kubelet|k3s|podman|lxc|libvirtd|display-manager|gdm|init)(?:@.*)?$/;
 
