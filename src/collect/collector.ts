@@ -108,8 +108,7 @@ export class Collector {
       log: new ActionLog(options.folder, (why) => options.onEvent({ kind: "log-failed", why })),
       leases: options.actionsTo === null ? null : new Leases(options.actionsTo),
       holds: (program, condition) => this.#triggers.holds(program, condition),
-      holdsNow: (program, condition) =>
-        this.#triggers.holdsNow(program, condition, monotonicMs()),
+      holdsNow: (program, condition) => this.#triggers.holdsNow(program, condition, monotonicMs()),
       ruleOf: ({ root }) => this.#watched.get(root.key)?.rule.actions ?? null,
       programs: () => [...this.#watched.values()].map(({ program }) => program),
       capture: (wanted) => {

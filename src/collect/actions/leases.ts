@@ -44,7 +44,9 @@ export class Leases {
         "the server refuses the token: actions need one of scope act (server.action_token_file)";
       return { why, mayBeHeld: false };
     }
-    const said = oneLine(String(status === 200 ? answer.why : (answer.error ?? `status ${status}`)));
+    const said = oneLine(
+      String(status === 200 ? answer.why : (answer.error ?? `status ${status}`)),
+    );
     return status === 200
       ? { why: `the server: ${said}`, mayBeHeld: false }
       : { why: `the server cannot be asked: ${said}`, mayBeHeld: true };

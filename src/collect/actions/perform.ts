@@ -102,7 +102,10 @@ async function inProcesses(
     }
   }
   if (done.length === 0) {
-    throw new ActionFailed(refused[0] ?? "no process of the program could be entered", isFinal && refused.length > 0);
+    throw new ActionFailed(
+      refused[0] ?? "no process of the program could be entered",
+      isFinal && refused.length > 0,
+    );
   }
   return done.join("; ");
 }

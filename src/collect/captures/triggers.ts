@@ -78,7 +78,10 @@ export class Triggers {
   /** The same from a reading that is made now. */
   holdsNow(program: Program, condition: Condition, nowMs: Millis): string | null {
     const course = this.#courses.get(program.root.key);
-    if (course === undefined || !course.conditions.some((known) => isDeepStrictEqual(known, condition))) {
+    if (
+      course === undefined ||
+      !course.conditions.some((known) => isDeepStrictEqual(known, condition))
+    ) {
       return null;
     }
     course.readings.add(readingOf(program, course.pids, course.conditions, nowMs));

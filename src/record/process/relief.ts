@@ -149,7 +149,9 @@ function hookStateIn(text: string): HookState {
     return {
       registered: typeof registered === "number" ? registered : 0,
       ...(typeof called === "number" ? { called } : {}),
-      errors: Array.isArray(errors) ? errors.slice(0, MOST_ERRORS).map((error) => String(error).slice(0, 200)) : [],
+      errors: Array.isArray(errors)
+        ? errors.slice(0, MOST_ERRORS).map((error) => String(error).slice(0, 200))
+        : [],
     };
   } catch {
     return { registered: 0 };
