@@ -45,12 +45,13 @@ for option, value in ((9, at + size - 1), (8, at), (11, at + size - 1), (10, at)
 print("moved", flush=True)
 while True: time.sleep(0.1)
 `;
-/** Detaches itself and forks all the time; the children end at once, or after they have detached, too. */
+/** Detaches itself and forks for a minute, because nothing can end it; the children end at once, or after they have detached, too. */
 const FORKER = `import os, time
+end = time.monotonic() + 60
 if os.fork() > 0: os._exit(0)
 os.setsid()
 if os.fork() > 0: os._exit(0)
-while True:
+while time.monotonic() < end:
     pid = os.fork()
     if pid == 0:
         os.setsid()
