@@ -19,7 +19,7 @@ export function notOpened(path: string, what: string, next: string): TidemarkErr
   return new TidemarkError("TM-E016", 2, `${oneLine(path)} is ${what}`, "", whole);
 }
 
-/** TM-E018: text or a page that a tool wrote for people; `next` names the file that can be imported. */
+/** For text or a page that a tool wrote for people, with the id of {@link notImportable}; `next` names the file to import. */
 export function reportOfTool(path: string, what: string, next: string): TidemarkError {
   const whole = oneLine(next, Number.POSITIVE_INFINITY);
   return new TidemarkError(
