@@ -44,9 +44,9 @@ describe("parseDuration", () => {
 });
 
 describe("parseCount", () => {
-  it("accepts only whole numbers, however large", () => {
+  it("accepts only whole numbers up to 2^53", () => {
     expect(parseCount("0")).toBe(0);
-    expect(parseCount("99999999999999999999")).toBe(Number.MAX_SAFE_INTEGER);
+    expect(() => parseCount("99999999999999999999")).toThrow("a whole number such as 20");
     for (const text of ["", "-1", "1.5", "1e9", "x"]) {
       expect(() => parseCount(text)).toThrow(/whole number/);
     }

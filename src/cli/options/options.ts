@@ -108,12 +108,13 @@ export function parseInterval(text: string): Millis {
   return ms;
 }
 
-/** A whole number of 0 or more; one beyond 2^53 is no more than that. */
+/** A whole number of 0 or more. */
 export function parseCount(text: string): number {
-  if (!/^\d+$/.test(text)) {
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(count)) {
     throw new InvalidArgumentError("a whole number such as 20");
   }
-  return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
+  return count;
 }
 
 export interface SelectedRows<Row> {
