@@ -103,7 +103,7 @@ export class Actions {
   >();
   readonly #stop = new AbortController();
 
-  /** What was running when an earlier collector ended is a failure. */
+  /** An action that was running when an earlier collector ended counts as failed. */
   constructor(parts: ActionParts) {
     this.#parts = parts;
     const { log, leases } = parts;

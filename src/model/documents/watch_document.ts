@@ -33,7 +33,7 @@ export interface WatchRowJson {
   turn?: string;
   /** What is captured when, one sentence for each trigger. */
   triggers?: string[];
-  /** What is done when its memory is short; "": nothing. */
+  /** The actions that its rule allows, and when; "": none. */
   actions?: string;
 }
 
