@@ -136,6 +136,11 @@ static void somebodys_free(void *address)
     free(address);
 }
 
+static void *somebodys_malloc(size_t bytes)
+{
+    return malloc(bytes);
+}
+
 /* It calls the C library's own function, so our samples are freed without our seeing it. */
 static void samples_end_when_another_tool_covers(void)
 {
@@ -176,6 +181,36 @@ static void samples_end_when_another_tool_covers(void)
     disarm();
     use_unseen(&object);
 }
+/* A tool that was there first calls ours by chance, so it does not cover us; the pointers it restores are the C
+ * library's, in slots where we have never been. */
+static void slots_are_taken_when_a_tool_leaves_that_was_there_first(void)
+{
+    struct object object = open_object("norelro");
+    void *(**take)(size_t) = find_slot("norelro", malloc);
+    void *(**give)(size_t) = find_slot("norelro", (void *)free);
+    CHECK(take && give);
+    *take = somebody_elses;
+    *give = (void *)somebodys_free;
+    arm("period=1");
+    no_controller();
+    CHECK(*take == somebody_elses && !tm_covered());
+    *take = malloc;
+    *give = (void *)free;
+    tm_check_covered();
+    CHECK(*take == tidemark_test_malloc && *give == (void *)tidemark_test_free);
+    use(&object);
+    disarm();
+
+    *take = somebodys_malloc; /* calls none of ours: known as soon as the agent is armed */
+    *give = (void *)somebodys_free;
+    arm("period=1");
+    CHECK(tm_covered() && tm_settings.limits & TM_LIMIT_COVERED);
+    *take = malloc;
+    *give = (void *)free;
+    disarm();
+    use_unseen(&object);
+}
+
 /* Tools that patch slots leave pages writable that the loader had made read-only. Such an object cannot be
  * distinguished from one that is being loaded, until it has been in that state for a while. */
 static int open_guarded(struct dl_phdr_info *info, size_t size, void *data)
@@ -230,6 +265,7 @@ int main(int count, char **arguments)
     RUN(objects_opened_later_take_part);
     RUN(another_tools_slots_are_left_alone);
     RUN(samples_end_when_another_tool_covers);
+    RUN(slots_are_taken_when_a_tool_leaves_that_was_there_first);
     RUN(objects_that_stay_writable_wait);
     return end_tests();
 }

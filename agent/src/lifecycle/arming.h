@@ -30,6 +30,8 @@ void tm_update_slots(int objects_changed);
 void tm_rewrite_slots(void);
 /* When attaching late: finds the slots that show whether another tool has replaced our functions. */
 void tm_cover_begin(void);
+/* At the end of an arming: whether another tool's functions have stayed in the place of ours. */
+void tm_cover_end(void);
 /* Writes one JSON document; returns its length. */
 size_t tm_status(char *text, size_t capacity);
 

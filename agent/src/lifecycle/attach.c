@@ -204,6 +204,7 @@ static int come_on(const struct tm_options *options, const struct refusal *refus
     tm_begin_sampling();
     if ((why = write_slots(refusal, TM_SLOTS_BEGINNINGS)) != 0 || (why = write_slots(refusal, TM_SLOTS_COPIES)) != 0)
         return why;
+    tm_cover_end();
     tm_python_attach();
     return 0;
 }

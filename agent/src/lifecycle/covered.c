@@ -6,8 +6,9 @@
  * figures would only grow. The slots through which the interpreter itself calls malloc() and free() show which:
  *
  *   ours              we see the calls
- *   the program's     the other tool has left: every slot is searched and rewritten; where there was no other
- *                     tool, the loader has resolved the slot over ours
+ *   the program's     if ours was there, the loader has resolved the slot over it, and only known slots are
+ *                     written again. Otherwise another tool has left, which may have been there before us:
+ *                     every slot is searched and rewritten
  *   anything else     is called once: does the call reach us? If not, we are covered: nothing is sampled, and
  *                     the live samples end here
  *
@@ -31,6 +32,7 @@ static struct {
     uintptr_t *malloc, *free; /* its slots; NULL: it has none */
     uintptr_t judged;    /* (atomic) a stranger in its slot of free, called before */
     uint32_t is_covered; /* (atomic) */
+    uint32_t was_ours;   /* (atomic) its slot of free has contained ours, and no tool has covered us since */
 } watched;
 
 static int find_slots(const struct tm_object *object, void *unused)
@@ -49,6 +51,7 @@ void tm_cover_begin(void)
     watched.malloc = watched.free = NULL;
     __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&watched.was_ours, 0, __ATOMIC_RELAXED);
     if (tm_is_loaded_late())
         tm_each_object(find_slots, NULL);
 }
@@ -75,8 +78,8 @@ static int read_slots(const struct tm_object *object, void *data)
     return 1;
 }
 
-/* As the interpreter would call it at this point. */
-static int reaches_us(const struct reading *reading)
+/* As the interpreter would call them at this point. */
+static int call_reaches_us(const struct reading *reading)
 {
     uint64_t left = tm_own_thread.countdown;
     tm_own_thread.countdown = TM_HELD;
@@ -85,6 +88,15 @@ static int reaches_us(const struct reading *reading)
     ((void (*)(void *))reading->free)(block);
     tm_own_thread.countdown = left;
     return reached;
+}
+
+/* A tool that goes around us may still reach us once, for a buffer of its own. */
+static int reaches_us(const struct reading *reading)
+{
+    for (int calls = 0; calls < 3; calls++)
+        if (!call_reaches_us(reading))
+            return 0;
+    return 1;
 }
 
 static void end_all(void)
@@ -105,32 +117,46 @@ static void judge(const struct reading *reading)
     if (__atomic_exchange_n(&watched.judged, reading->free, __ATOMIC_RELAXED) == reading->free || reaches_us(reading))
         return;
     __atomic_store_n(&watched.is_covered, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&watched.was_ours, 0, __ATOMIC_RELAXED);
     tm_set_limit(TM_LIMIT_COVERED);
     end_all();
 }
 
-void tm_check_covered(void)
+/* The caller is inside the agent. */
+static void check(void)
 {
     const struct tm_hook *hook = &tm_hooks[TM_HOOK_FREE];
     struct reading reading;
-    if (!watched.malloc || !watched.free || tm_own_thread.inside || !tm_armed() || !tm_loader_is_safe())
-        return;
-    tm_own_thread.inside++;
     int is_read = tm_each_object(read_slots, &reading);
     int has_left = is_read && (reading.free == (uintptr_t)hook->real || reading.is_stub);
-    if (has_left && tm_covered()) {
+    if (has_left && __atomic_load_n(&watched.was_ours, __ATOMIC_RELAXED)) {
+        tm_update_slots(1); /* the loader resolved it */
+    } else if (has_left) {
         tm_rewrite_slots();
         is_read = tm_each_object(read_slots, &reading);
-    } else if (has_left) {
-        tm_update_slots(1); /* the loader resolved it */
     }
     if (!is_read) {
         watched.free = NULL; /* unloaded */
     } else if (reading.free == (uintptr_t)hook->ours) {
         __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&watched.was_ours, 1, __ATOMIC_RELAXED);
     } else if (!has_left) {
         judge(&reading);
     }
+}
+
+void tm_cover_end(void)
+{
+    if (watched.malloc && watched.free)
+        check();
+}
+
+void tm_check_covered(void)
+{
+    if (!watched.malloc || !watched.free || tm_own_thread.inside || !tm_armed() || !tm_loader_is_safe())
+        return;
+    tm_own_thread.inside++;
+    check();
     tm_own_thread.inside--;
 }
