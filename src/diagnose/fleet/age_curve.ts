@@ -125,13 +125,15 @@ function readIn(levels: Levels): number {
   return levels.reduce((count, level) => count + Number(!Number.isNaN(level)), 0);
 }
 
-/** From the first reading in the window to its end. */
+/** Of the readings in the window of the process that has most of it. */
 function lengthOf(processes: readonly Unloaded[], { startMs, endMs }: Window): Millis {
-  let first = endMs;
+  let longest = 0;
   for (const { rss } of processes) {
-    first = Math.min(first, rss.times[firstFrom(rss.times, startMs)] ?? endMs);
+    const first = rss.times[firstFrom(rss.times, startMs)] ?? endMs;
+    const last = rss.times[firstFrom(rss.times, endMs + 1) - 1] ?? startMs;
+    longest = Math.max(longest, last - first);
   }
-  return endMs - first;
+  return longest;
 }
 
 /** Least squares of offset + curve by alternating means. The curve's mean level is that of the processes. */

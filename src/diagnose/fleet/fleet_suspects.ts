@@ -21,20 +21,8 @@ export function fleetSuspects(
   rate: number,
   { endMs, z }: { readonly endMs: number; readonly z: number },
 ): FleetSuspectJson[] {
-  const lines = new Map<string, { line: FrameJson; rows: [FleetProcess, SiteReadings][] }>();
-  for (const process of processes) {
-    for (const site of process.sites) {
-      const line = ownFrame(site.stack) ?? site.stack[0];
-      if (line !== undefined) {
-        const key = `${line.file}\n${line.line}\n${line.function}`;
-        const known = lines.get(key) ?? { line, rows: [] };
-        known.rows.push([process, site]);
-        lines.set(key, known);
-      }
-    }
-  }
   const window = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
-  const grown = [...lines.values()].flatMap(({ line, rows }) => {
+  const grown = linesOf(processes).flatMap(({ line, rows }) => {
     const curve = ageCurve(
       rows.map(([process, site]) => ({ process, rss: site.live, work: null })),
       window,
@@ -53,7 +41,9 @@ export function fleetSuspects(
       },
     ];
   });
-  grown.sort((a, b) => b.growth.rate - a.growth.rate);
+  // What certainly grows comes before what may be a filling cache.
+  const isSure = ({ growth }: { growth: { low: number } }) => Number(growth.low > 0);
+  grown.sort((a, b) => isSure(b) - isSure(a) || b.growth.rate - a.growth.rate);
   return grown.slice(0, MOST_SUSPECTS).map(({ line, stack, liveBytes, growth }, at) => ({
     ...holderOf(processes, line),
     rank: at + 1,
@@ -65,6 +55,28 @@ export function fleetSuspects(
     stack,
     line,
   }));
+}
+
+interface LineOfSites {
+  readonly line: FrameJson;
+  readonly rows: (readonly [FleetProcess, SiteReadings])[];
+}
+
+/** The sites of processes by their own line of code. */
+export function linesOf(processes: readonly FleetProcess[]): LineOfSites[] {
+  const lines = new Map<string, LineOfSites>();
+  for (const process of processes) {
+    for (const site of process.sites) {
+      const line = ownFrame(site.stack) ?? site.stack[0];
+      if (line !== undefined) {
+        const key = `${line.file}\n${line.line}\n${line.function}`;
+        const known = lines.get(key) ?? { line, rows: [] };
+        known.rows.push([process, site]);
+        lines.set(key, known);
+      }
+    }
+  }
+  return [...lines.values()];
 }
 
 /** What the diagnosis of most of the processes names for this line. */

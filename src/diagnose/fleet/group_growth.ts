@@ -13,7 +13,7 @@ import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
-import type { Unloaded } from "./load_removal.js";
+import { loadRange, type Unloaded } from "./load_removal.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -22,6 +22,7 @@ export const WINDOWS_MS: readonly Millis[] = [7 * DAY_MS, DAY_MS, 6 * HOUR_MS, H
 const START_UP_MS = 10 * 60_000;
 /** Smallest rise over a part of a longer window, as a share of the level. */
 const LEAST_OF_PART = 0.04;
+const LEAST_OF_LEVEL = 0.03;
 /** What is significant for a single process counts up to this length; over a longer one the mean of many days is known more
  * exactly, and a smaller rise counts, down to a share of it. */
 const USUAL_LENGTH_MS = 2 * DAY_MS;
@@ -29,12 +30,17 @@ const LEAST_SHARE = 0.3;
 /** A version that ran for less than this share of a window is judged in a shorter one. */
 const LEAST_USED = 0.3;
 /** Within a day most caches fill, and the load has not been seen whole. */
-const LEAST_LASTING_MS = 20 * HOUR_MS;
+export const LEAST_LASTING_MS = 20 * HOUR_MS;
+/** The same for growth that is straight while the requests are known. */
+const LEAST_SURE_MS = 8 * HOUR_MS;
 /** A shorter curve shows a leak if a cache that filled within a day would need more than the limit: the share of its
  * estimated size that is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
+/** Over less than a week: what the strength of a day leaves of the load looks like growth of this share of its range. */
+const LEAST_OF_LOAD = 0.4;
+const WEEK_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count. */
 const MOST_REST = 0.15;
 const LEAST_FATAL = 0.08;
@@ -43,6 +49,8 @@ export interface GroupGrowth extends LastingGrowth {
   /** Whether it follows the number of requests more closely than time. */
   readonly isByWork: boolean;
   readonly shape: FleetShape;
+  /** Whether even the level that a filling cache would approach is above the limit. */
+  readonly isFatal: boolean;
   readonly windowMs: Millis;
   readonly curve: AgeCurve;
   readonly level: Bytes;
@@ -88,34 +96,36 @@ function growthIn(
     return null;
   }
   const byTime = whole.axis === "age" ? withoutStartUp(whole) : whole;
-  const byWork = byTime.workTimes === null ? null : { ...byTime, times: byTime.workTimes };
-  const [ofTime, ofWork] = [lastingGrowth(byTime, z), byWork && lastingGrowth(byWork, z)];
-  // Growth by request is a straight line over the requests, and follows the load over time.
-  const isByWork = ofTime !== null && ofWork !== null && ofWork.squares < ofTime.squares;
-  const [curve, lasting] = isByWork && byWork !== null ? [byWork, ofWork] : [byTime, ofTime];
+  const best = lastingByBest(byTime, z);
+  const { curve, lasting, isByWork } = best ?? { curve: byTime, lasting: null, isByWork: false };
   const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
   const level = levelOf(processes, endMs);
   const limit = Math.min(...processes.map(({ process }) => process.limitBytes));
   const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level };
   if (lasting === null) {
-    return { ...NOTHING, ...about, isByWork, shape: "short" };
+    return { ...NOTHING, ...about, isByWork, isFatal: false, shape: "short" };
   }
   const assessed = assessGrowth(curve);
   const usual = smallestRise(lengthMs, level);
-  const scale = Math.max(LEAST_SHARE, Math.min(1, USUAL_LENGTH_MS / lengthMs));
-  const least = isPart ? Math.max(usual, LEAST_OF_PART * level) : usual * scale;
+  const least = isPart
+    ? Math.max(usual, LEAST_OF_PART * level)
+    : Math.max(usual * leastScale(lengthMs), LEAST_OF_LEVEL * level);
   const leastRate = least / lengthMs;
-  const grows = assessed.shape === "growing" && lasting.high > leastRate;
+  const isStraight =
+    lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
+  const grows = (assessed.shape === "growing" || isStraight) && lasting.high > leastRate;
   // Even the level that a filling cache would approach is above the limit.
   const isFatal =
     limit > 0 &&
     Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
     assessed.rise > LEAST_FATAL * limit;
-  const lasts =
-    (lengthMs >= LEAST_LASTING_MS && lasting.low > 0 && lasting.rate > leastRate) || isFatal;
-  const isStraight =
-    lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
+  const leastLength = isStraight && curve.workTimes !== null ? LEAST_SURE_MS : LEAST_LASTING_MS;
+  const lasts = (lengthMs >= leastLength && lasting.low > 0 && lasting.rate > leastRate) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
+  const follows =
+    lengthMs < WEEK_MS &&
+    !isFatal &&
+    lasting.rate * lengthMs < LEAST_OF_LOAD * loadRange(processes);
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST * lasting.fillBytes &&
@@ -125,7 +135,7 @@ function growthIn(
       return "short";
     }
     if (grows && lasts) {
-      return mayBeLoad ? "undecided" : "leaking";
+      return mayBeLoad || follows ? "undecided" : "leaking";
     }
     if (hasFilled) {
       return "filling";
@@ -137,7 +147,30 @@ function growthIn(
   })();
   // Whether it may fill is then irrelevant.
   const interval = isFatal && lasting.low <= 0 ? lasting.straight : {};
-  return { ...lasting, ...interval, ...about, isByWork, shape };
+  return { ...lasting, ...interval, ...about, isByWork, isFatal, shape };
+}
+
+/** Over time, or over the requests if growth follows them more closely. null: too few points. */
+export function lastingByBest(
+  byTime: AgeCurve,
+  z: number,
+): {
+  readonly curve: AgeCurve;
+  readonly lasting: LastingGrowth;
+  readonly isByWork: boolean;
+} | null {
+  const byWork = byTime.workTimes === null ? null : { ...byTime, times: byTime.workTimes };
+  const [ofTime, ofWork] = [lastingGrowth(byTime, z), byWork && lastingGrowth(byWork, z, false)];
+  // Growth by request is a straight line over the requests, and follows the load over time.
+  if (byWork !== null && ofTime !== null && ofWork !== null && ofWork.squares < ofTime.squares) {
+    return { curve: byWork, lasting: ofWork, isByWork: true };
+  }
+  return ofTime === null ? null : { curve: byTime, lasting: ofTime, isByWork: false };
+}
+
+/** Share of the smallest rise that counts over a curve of this length. */
+function leastScale(lengthMs: Millis): number {
+  return Math.max(LEAST_SHARE, Math.min(1, USUAL_LENGTH_MS / lengthMs));
 }
 
 const NOTHING = {

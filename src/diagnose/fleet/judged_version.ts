@@ -3,6 +3,7 @@ import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
+import { withSites } from "./site_growth.js";
 
 /** An odd instance that grows by this factor faster explains the leak. */
 const MUCH_FASTER = 4;
@@ -51,7 +52,8 @@ export function judged(
   const odd = oddInstances(version.processes, own);
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
-  return { ...version, odd, growth: groupGrowth(others, own) };
+  const growth = groupGrowth(others, own);
+  return { ...version, odd, growth: growth === null ? null : withSites(growth, others, own) };
 }
 
 export function accusedProcesses(version: JudgedVersion): FleetProcess[] {

@@ -22,7 +22,7 @@ export interface LastingGrowth {
   /** What the filling part adds over the curve, and its duration, in the best fit. */
   readonly fillBytes: number;
   readonly fillMs: Millis;
-  /** What a cache that fills within a day and explains the rise would still add. */
+  /** The least that the fits which are nearly as good as the best one add within a week. */
   readonly toCome: number;
   /** The interval of a straight line through the curve, which assumes that nothing fills. */
   readonly straight: { readonly rate: number; readonly low: number; readonly high: number };
@@ -37,7 +37,10 @@ const DURATIONS = [
 ];
 /** Keys that become rarer fill a cache by the logarithm of age over these shares of the curve's length. */
 const SLOWING = [0.03, 0.1, 0.3, 1];
-const LONGEST_MS: Millis = 24 * 3_600_000;
+const DAY_MS: Millis = 24 * 3_600_000;
+const LONGEST_MS = DAY_MS;
+/** A shorter curve does not show the wave of a day. */
+const LEAST_OF_DAY = 1.5;
 const FEWEST_POINTS = 8;
 /** Fewer independent readings determine no interval. */
 const FEWEST_INDEPENDENT = 5;
@@ -51,10 +54,16 @@ interface Candidate {
   readonly rate: number;
   readonly error: number;
   readonly fillBytes: number;
+  readonly toCome: number;
 }
 
-/** `z`: half the width of the interval in standard errors. null: too few points. */
-export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null {
+/** `z`: half the width of the interval in standard errors. `followsDays`: whether what is left may follow the days. null: too
+ * few points. */
+export function lastingGrowth(
+  curve: Pick<AgeCurve, "times" | "values" | "weights">,
+  z: number,
+  followsDays = true,
+): LastingGrowth | null {
   const { times } = curve;
   const [values, weights] = [new Float64Array(curve.values), new Float64Array(curve.weights)];
   const first = times[0] ?? 0;
@@ -64,15 +73,24 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
   }
   const ages = Float64Array.from(times, (time) => (time - first) / lengthMs);
   const ones = new Float64Array(ages.length).fill(1);
-  const straight = leastSquares([ones, ages], values, weights);
+  const line = [ones, ages, ...(followsDays ? waves(times, lengthMs) : [])];
+  const level = line.filter((column) => column !== ages);
+  const straight = leastSquares(line, values, weights);
   const fits: Candidate[] = [];
-  const add = (fit: Fit | null, filledAt: number, about: Omit<Candidate, "fit" | "fillBytes">) => {
+  const week = 1 + (7 * DAY_MS) / lengthMs;
+  const add = (
+    fit: Fit | null,
+    filledAt: (age: number) => number,
+    about: Omit<Candidate, "fit" | "fillBytes" | "toCome">,
+  ) => {
     if (fit !== null) {
-      fits.push({ fit, ...about, fillBytes: filledAt * (fit.factors.at(-1) as number) });
+      const fill = fit.factors.at(-1) as number;
+      const toCome = fill * (filledAt(week) - filledAt(1)) + about.rate * (week - 1);
+      fits.push({ fit, ...about, fillBytes: fill * filledAt(1), toCome });
     }
   };
-  add(straight, 0, {
-    ...{ share: 0, columns: [ones, ages] },
+  add(straight, () => 0, {
+    ...{ share: 0, columns: line },
     ...{ rate: straight?.factors[1] ?? 0, error: straight?.errors[1] ?? 0 },
   });
   const shares = [...DURATIONS, 2, LONGEST_MS / lengthMs].filter(
@@ -84,15 +102,16 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
   ];
   for (const { share, at: filledAt } of shapes) {
     const filled = ages.map((age) => filledAt(age));
-    const both = leastSquares([ones, ages, filled], values, weights);
-    if (both !== null && (both.factors[2] as number) > 0) {
+    const both = leastSquares([...line, filled], values, weights);
+    if (both !== null && (both.factors.at(-1) as number) > 0) {
       const error = both.errors[1] as number;
       if ((both.factors[1] as number) >= 0) {
         const rate = both.factors[1] as number;
-        add(both, filledAt(1), { share, columns: [ones, ages, filled], rate, error });
+        add(both, filledAt, { share, columns: [...line, filled], rate, error });
       } else {
-        const fill = leastSquares([ones, filled], values, weights);
-        add(fill, filledAt(1), { share, columns: [ones, filled], rate: 0, error });
+        const columns = [...level, filled];
+        const fill = leastSquares(columns, values, weights);
+        add(fill, filledAt, { share, columns, rate: 0, error });
       }
     }
   }
@@ -122,8 +141,15 @@ export function lastingGrowth(curve: AgeCurve, z: number): LastingGrowth | null 
       high: ((straight?.factors[1] ?? 0) + width(straight?.errors[1] ?? 0)) / lengthMs,
     },
     squares: best.fit.squares,
-    toCome: (straight?.factors[1] ?? 0) / (Math.exp(lengthMs / LONGEST_MS) - 1),
+    toCome: Math.min(...good.map(({ toCome }) => toCome)),
   };
+}
+
+/** The wave of a day, for what is left of the daily load and for growth that follows it. */
+function waves(times: readonly number[], lengthMs: Millis): Float64Array[] {
+  const at = (wave: (angle: number) => number) =>
+    Float64Array.from(times, (time) => wave((2 * Math.PI * time) / DAY_MS));
+  return lengthMs < LEAST_OF_DAY * DAY_MS ? [] : [at(Math.sin), at(Math.cos)];
 }
 
 /** The number of independent readings, by the correlation of neighbours. */

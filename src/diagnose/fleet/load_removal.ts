@@ -10,9 +10,11 @@
  * reports it ({@link WithoutLoad.by}).
  */
 
+import type { Bytes } from "../../model/base/units.js";
 import { dailyLoad, hourly, slopeOf } from "../series/daily_load.js";
 import { firstFrom } from "../series/medians.js";
 import type { Readings } from "../series/readings.js";
+import { median } from "../series/trend.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { leastSquares } from "./least_squares.js";
 
@@ -25,12 +27,26 @@ const FEWEST_OF_SHARE = 12;
 /** Hours from which a process has its own memory per request. */
 const FEWEST_OF_OWN = 48;
 const MOST_SHARE = 4;
+/** Share of the readings that may lie outside the range of the load, at either end. */
+const RARE = 0.05;
 
 export interface Unloaded {
   readonly process: FleetProcess;
   readonly rss: Readings;
   /** Requests since its start, at the times of `rss`; null: unknown. */
   readonly work: readonly number[] | null;
+}
+
+/** How far the load that was removed rises and falls, as a median over processes; 0: none was. */
+export function loadRange(processes: readonly Unloaded[]): Bytes {
+  return median(
+    processes.map(({ process, rss }) => {
+      const removed = rss.values.map((rest, at) => (process.rss.values[at] as number) - rest);
+      removed.sort((a, b) => a - b);
+      const at = (share: number) => removed[Math.floor(share * (removed.length - 1))] ?? 0;
+      return at(1 - RARE) - at(RARE);
+    }),
+  );
 }
 
 export interface WithoutLoad {

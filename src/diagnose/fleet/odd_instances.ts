@@ -1,13 +1,26 @@
 /** Instances that grow unlike their siblings: one shard, one rank, one host. */
+
+import { smallestRise } from "../series/growth.js";
 import { medianOf } from "../series/medians.js";
 import { median, theilSen } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
 import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
-import type { Unloaded } from "./load_removal.js";
+import { loadRange, type Unloaded } from "./load_removal.js";
+import { withoutSiblings } from "./sibling_course.js";
+import { withSites } from "./site_growth.js";
 
 /** Distance from the siblings' median in robust standard deviations. */
 const FAR = 5;
 const FEWEST_SIBLINGS = 3;
+const FEW = 4;
+/** The same for the later half of the curve, which is less exact. */
+const FAR_LATE = 2.5;
+/** What fills on one instance alone slows down: the later half's growth as a share of the whole. */
+const STEADY = 0.5;
+/** What shares leave of the load looks like growth of this share of its range. */
+const LEAST_OF_LOAD = 0.3;
+const LEAST_LENGTH_MS = 12 * 3_600_000;
+const FEWEST_POINTS = 8;
 /** Odd ones are a minority. */
 const MOST_SHARE = 0.4;
 
@@ -22,32 +35,61 @@ export function oddInstances(
   processes: readonly Unloaded[],
   judging: Judging,
 ): readonly OddInstance[] {
+  if (new Set(processes.map(({ process }) => process.instance)).size < FEWEST_SIBLINGS) {
+    return [];
+  }
+  const window = windowOf(processes, judging.endMs);
   const instances = new Map<string, Unloaded[]>();
-  for (const each of processes) {
+  for (const each of withoutSiblings(processes, window)) {
     instances.set(each.process.instance, [...(instances.get(each.process.instance) ?? []), each]);
   }
-  if (instances.size < FEWEST_SIBLINGS) {
-    return [];
-  }
-  const rates = [...instances].flatMap(([instance, own]) => {
-    const window = { startMs: judging.endMs - (WINDOWS_MS[0] as number), endMs: judging.endMs };
+  const courses = [...instances].flatMap(([instance, own]) => {
     const curve = ageCurve(own, window);
-    return curve === null || curve.times.length < 8
-      ? []
-      : [{ instance, own, rate: theilSen(...thinned(curve.times, curve.values)).slope }];
+    if (curve === null || curve.times.length < FEWEST_POINTS) {
+      return [];
+    }
+    const [times, values] = thinned(curve.times, curve.values);
+    const half = times.length >> 1;
+    const rate = theilSen(times, values).slope;
+    const late = theilSen(times.slice(half), values.slice(half)).slope;
+    const lengthMs = (times.at(-1) as number) - (times[0] as number);
+    return [{ instance, own, rate, late, lengthMs }];
   });
-  const middle = median(rates.map(({ rate }) => rate));
-  const spread = 1.4826 * median(rates.map(({ rate }) => Math.abs(rate - middle)));
-  const far = rates.filter(({ rate }) => rate - middle > FAR * spread);
-  if (far.length > MOST_SHARE * instances.size) {
-    return [];
-  }
-  return far.flatMap(({ instance, own }) => {
-    const growth = groupGrowth(own, judging);
-    return growth?.shape === "leaking" && growth.low > middle + 2 * spread
-      ? [{ instance, growth, processes: own }]
-      : [];
+  const odd = courses.flatMap(({ instance, own, rate, late, lengthMs }) => {
+    const alike = courses.filter((each) => each.lengthMs >= lengthMs / 2);
+    // What is left of siblings moves by as much in a long life as in a short one.
+    const spread = spreadOf(alike.map((each) => each.rate * each.lengthMs)) / lengthMs;
+    const lateSpread = spreadOf(alike.map((each) => each.late * each.lengthMs)) / lengthMs;
+    const isFar = rate > FAR * spread && late > FAR_LATE * lateSpread;
+    const isSteady = late > STEADY * rate && lengthMs >= LEAST_LENGTH_MS;
+    if (alike.length < FEWEST_SIBLINGS || !isFar || !isSteady) {
+      return [];
+    }
+    const growth = groupGrowth(own, { ...judging, isLoadKnown: true });
+    const least = Math.max(
+      smallestRise(lengthMs, growth?.level ?? 0),
+      LEAST_OF_LOAD * loadRange(processes),
+    );
+    if (growth === null || rate * lengthMs < least) {
+      return [];
+    }
+    const interval = { rate, low: rate - 2 * spread, high: rate + 2 * spread };
+    const alone: GroupGrowth = { ...growth, ...interval, isFatal: false, shape: "leaking" };
+    const judged = withSites(alone, own, judging);
+    return judged.shape === "leaking" ? [{ instance, growth: judged, processes: own }] : [];
   });
+  return odd.length > MOST_SHARE * instances.size ? [] : odd;
+}
+
+/** The spread of rates around those of most instances, which are zero; of a few, it may be small by chance. */
+function spreadOf(rates: readonly number[]): number {
+  return 1.4826 * median(rates.map(Math.abs)) * (1 + FEW / rates.length);
+}
+
+/** The longest window, or what the processes lived of it. */
+function windowOf(processes: readonly Unloaded[], endMs: number) {
+  const first = Math.min(...processes.map(({ process }) => process.startedMs));
+  return { startMs: Math.max(first, endMs - (WINDOWS_MS[0] as number)), endMs };
 }
 
 const MOST_POINTS = 32;

@@ -43,7 +43,8 @@ export function changeBetween(
     high: level + spread,
   };
   // Of growth that reaches the limit soon, the interval may include zero.
-  const isFaster = now.low > 0 ? now.low > before.rate : now.rate > before.high;
+  const isCalm = before.shape !== "leaking" && before.shape !== "undecided";
+  const isFaster = isCalm || (now.low > 0 ? now.low > before.rate : now.rate > before.high);
   if (first !== null && isFaster) {
     return { ...about, kind: "growth" };
   }

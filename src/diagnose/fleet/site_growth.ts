@@ -1,0 +1,104 @@
+/**
+ * Whether one allocation site keeps growing, where an agent ran. RSS mixes leaks with caches, load and noise; a site has
+ * only its own memory, so it shows a slow leak that RSS hides:
+ *
+ *   RSS    ▃▅▄▆▅▆▅▇▆▇      site of the leak  ▁▂▃▄▅▆▇█      site of a cache  ▁▄▆▇▇███      site of load  ▃█▂▇▃█▂▇
+ *
+ * What is freed again is load, whatever its trend: a site counts only if it gives back little of what it gained.
+ */
+import type { Bytes } from "../../model/base/units.js";
+import { assessGrowth, smallestRise } from "../series/growth.js";
+import { firstFrom } from "../series/medians.js";
+import { median } from "../series/trend.js";
+import { type AgeCurve, ageCurve } from "./age_curve.js";
+import { linesOf } from "./fleet_suspects.js";
+import type { GroupGrowth, Judging } from "./group_growth.js";
+import { LEAST_LASTING_MS, lastingByBest, WINDOWS_MS } from "./group_growth.js";
+import type { LastingGrowth } from "./lasting_growth.js";
+import type { Unloaded } from "./load_removal.js";
+
+/** Largest decrease of a growing site as a share of its rise. */
+const MOST_GIVEN_BACK = 0.2;
+/** RSS that certainly grows by less than this share of a site's rate contradicts it. */
+const LEAST_IN_RSS = 0.5;
+/** Sites that grow by less than this share of RSS do not explain it. */
+const LEAST_EXPLAINED = 0.4;
+/** What no site explains is a leak only if it lasts: the allocator may keep memory, or load may rise. */
+const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
+/** A site is measured without what other sites do, so less than usual is significant. */
+const LEAST_OF_SITE = 0.3;
+/** A cache that fills within a day has slowed down after three: the last third's growth as a share of the whole. */
+const LEAST_STEADY_MS = 3 * 24 * 3_600_000;
+const STEADY = 0.5;
+/** Readings whose median is one level. */
+const SMOOTHED = 5;
+
+/** The growth of a version, with what its sites say: a leak that RSS hides, or a rise of RSS that is in no site. */
+export function withSites(
+  growth: GroupGrowth,
+  processes: readonly Unloaded[],
+  { endMs, z }: Judging,
+): GroupGrowth {
+  const window = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
+  const unloaded = new Map(processes.map((each) => [each.process, each]));
+  const sites = linesOf([...unloaded.keys()]).flatMap(({ rows }) => {
+    const curve = ageCurve(
+      rows.map(([process, { live }]) => ({
+        process,
+        rss: live,
+        work: workAt(live.times, unloaded.get(process) as Unloaded),
+      })),
+      window,
+    );
+    const found = curve === null ? null : lastingByBest(curve, z);
+    return curve === null || found === null ? [] : [{ curve, ...found.lasting }];
+  });
+  if (growth.shape === "leaking") {
+    const explained = sites.some(({ rate }) => rate > LEAST_EXPLAINED * growth.rate);
+    const isOpen = growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS;
+    return sites.length === 0 || explained || isOpen ? growth : { ...growth, shape: "undecided" };
+  }
+  const [fastest] = sites
+    .flatMap(({ curve, ...lasting }) => lastingSite(curve, lasting, growth.level))
+    .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
+    .sort((a, b) => b.rate - a.rate);
+  return fastest === undefined ? growth : { ...growth, ...fastest, shape: "leaking" };
+}
+
+/** The growth of a site that lasts; otherwise nothing. */
+function lastingSite(curve: AgeCurve, lasting: LastingGrowth, level: Bytes): LastingGrowth[] {
+  const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
+  const { shape, lastThird } = assessGrowth(curve);
+  if (lengthMs < LEAST_LASTING_MS || shape !== "growing" || !keeps(curve)) {
+    return [];
+  }
+  // Growth by requests follows the load, which leaves no exact interval; but a cache would slow down.
+  const isSteady = lengthMs >= LEAST_STEADY_MS && lastThird >= STEADY;
+  const { rate } = lasting.straight;
+  const found =
+    lasting.low <= 0 && isSteady
+      ? { ...lasting, rate, low: rate * STEADY, high: rate * (2 - STEADY) }
+      : lasting;
+  const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
+  return found.low > 0 && isEnough ? [found] : [];
+}
+
+/** The requests that a process had served at these times; null: unknown. */
+function workAt(times: readonly number[], { rss, work }: Unloaded): readonly number[] | null {
+  return work === null || work.length === 0
+    ? null
+    : times.map((time) => work[Math.min(work.length - 1, firstFrom(rss.times, time))] as number);
+}
+
+/** Whether what was gained is not given back. */
+function keeps({ values }: AgeCurve): boolean {
+  const levels = values
+    .slice(0, 1 - SMOOTHED)
+    .map((_, at) => median(values.slice(at, at + SMOOTHED)));
+  let [highest, given] = [Number.NEGATIVE_INFINITY, 0];
+  for (const level of levels) {
+    highest = Math.max(highest, level);
+    given = Math.max(given, highest - level);
+  }
+  return given <= MOST_GIVEN_BACK * ((levels.at(-1) ?? 0) - (levels[0] ?? 0));
+}
