@@ -16,6 +16,8 @@ interface Life {
   /** MiB at an age in hours. */
   readonly mib: (hours: number) => number;
   readonly withSites?: boolean;
+  /** What the agent sees at its only site, if it is not `mib`. */
+  readonly siteMib?: (hours: number) => number;
 }
 
 /** Readings every 10 minutes, with a daily load of 40 MiB and noise of 2 MiB. */
@@ -26,6 +28,7 @@ function processOf({
   toDaysAgo,
   mib,
   withSites,
+  siteMib = mib,
 }: Life): FleetProcess {
   const startedMs = END - fromDaysAgo * DAY;
   const endedMs = toDaysAgo === undefined ? null : END - toDaysAgo * DAY;
@@ -37,7 +40,7 @@ function processOf({
     const load = 20 * (1 - Math.cos((2 * Math.PI * time) / DAY));
     times.push(time);
     values.push(MIB * (300 + 5 * instance + load + grown + 2 * noise(time / 6e4 + instance)));
-    live.push(MIB * grown);
+    live.push(MIB * siteMib((time - startedMs) / HOUR));
   }
   const stack = [
     { function: "remember", file: "/srv/app/state.py", line: 41, kind: "python" as const },
@@ -138,6 +141,76 @@ test("one shard that leaks is named, and its siblings are not accused", () => {
   expect(found.verdict.kind).toBe("python-leak");
   expect(found.oddInstances.map(({ instance }) => instance)).toEqual(["app-2"]);
   expect(found.forecast.map(({ instance }) => instance)).toEqual(["app-2"]);
+});
+
+/** Restarted every day at the same hour, so that age and the hour of the day are the same. */
+const daily = (life: Omit<Life, "fromDaysAgo">) =>
+  [4, 3, 2, 1].map((fromDaysAgo) => ({
+    ...life,
+    fromDaysAgo,
+    ...(fromDaysAgo === 1 ? {} : { toDaysAgo: fromDaysAgo - 1 }),
+  }));
+
+test("one shard that leaks is named although all restart daily and fill a cache", () => {
+  const fills = (hours: number) => 80 * (1 - Math.exp(-hours / 6));
+  const found = diagnosisOf(
+    Array.from({ length: 6 }, (_, instance) =>
+      daily({
+        instance,
+        version: "1.0",
+        mib: (hours) => fills(hours) + (instance === 2 ? 1.5 * hours : 0),
+      }),
+    ).flat(),
+  );
+  expect(found.oddInstances.map(({ instance }) => instance)).toEqual(["app-2"]);
+  expect((found.oddInstances[0]?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(1.5, 0);
+});
+
+test("a leak that restarts and a cache hide in RSS is shown by its site", () => {
+  const life = {
+    version: "1.0",
+    mib: (hours: number) => 80 * (1 - Math.exp(-hours / 6)) + 0.5 * hours,
+    withSites: true,
+  };
+  const lives = (siteMib: (hours: number) => number) =>
+    [0, 1, 2].flatMap((instance) => daily({ ...life, instance, siteMib }));
+  const shown = diagnosisOf(lives((hours) => 0.5 * hours));
+  expect(shown.verdict.kind).toBe("python-leak");
+  expect(shown.suspects[0]?.line.function).toBe("remember");
+  expect(shown.suspects[0]?.low).toBeGreaterThan(0);
+  // The site of the cache slows down, and that of the load gives everything back.
+  for (const innocent of [
+    (hours: number) => 80 * (1 - Math.exp(-hours / 6)),
+    (hours: number) => hours + 20 * (1 - Math.cos((2 * Math.PI * hours) / 6)),
+  ]) {
+    expect(diagnosisOf(lives(innocent)).verdict.kind).not.toBe("python-leak");
+  }
+});
+
+test("a rise that no site shows is not decided within days", () => {
+  const found = diagnosisOf([
+    ...OLD,
+    ...three({
+      version: "1.1",
+      fromDaysAgo: 3,
+      mib: (hours) => 2 * hours,
+      siteMib: () => 30,
+      withSites: true,
+    }),
+  ]);
+  expect(found.verdict.kind).toBe("insufficient-evidence");
+});
+
+test("a leak that follows the unknown requests is found", () => {
+  // Nine tenths of it by day.
+  const byRequests = (hours: number) =>
+    2 * (hours - (0.8 * DAY * Math.sin((2 * Math.PI * hours) / 24)) / (2 * Math.PI * HOUR));
+  const found = diagnosisOf([
+    ...OLD,
+    ...three({ version: "1.1", fromDaysAgo: 3, mib: byRequests }),
+  ]);
+  expect(found.verdict.kind).toBe("python-leak");
+  expect((found.leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(2, 0);
 });
 
 test("without readings nothing is decided", () => {

@@ -51,6 +51,7 @@ const ERROR = 0.05;
 const INTERVALS_OF_A_SERVICE = 6;
 /** Share of the rate of the version that leaks. */
 const ALIKE = 0.5;
+const NEARLY = 0.3;
 
 /** `services`: how many are judged together; intervals are widened for it. */
 export function diagnoseService(evidence: ServiceEvidence, services: number): FleetDiagnosisJson {
@@ -118,23 +119,35 @@ function stillRuns({ processes }: JudgedVersion, endMs: number): boolean {
   return processes.some(({ process }) => (process.endedMs ?? endMs) >= endMs);
 }
 
-/** The first of the versions without a gap that leak, up to the accused one. */
+/** The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap. */
 function firstLeaking(versions: readonly JudgedVersion[], accused: JudgedVersion): JudgedVersion {
   const { rate } = rateOf(accused);
-  let at = versions.indexOf(accused);
-  while (at > 0 && mayLeak(versions[at - 1] as JudgedVersion, accused, rate)) {
-    at--;
+  const isEverywhere = leaksEverywhere(accused);
+  let first = accused;
+  for (const version of versions.slice(0, versions.indexOf(accused)).reverse()) {
+    const leaksAlike = isLeaking(version) && leaksEverywhere(version) === isEverywhere;
+    if (leaksAlike || growsAlike(version, rate)) {
+      first = version;
+    } else if (!mayLeak(version, rate)) {
+      break;
+    }
   }
-  return versions[at] as JudgedVersion;
+  return first;
 }
 
-/** Whether it leaks as the accused version does, or has run too short and grew alike. */
-function mayLeak(version: JudgedVersion, accused: JudgedVersion, rate: number): boolean {
-  const { growth } = version;
-  if (isLeaking(version)) {
-    return leaksEverywhere(version) === leaksEverywhere(accused);
-  }
-  return growth?.shape === "undecided" && growth.rate > ALIKE * rate && growth.high > rate;
+/** Whether it ran too short for a decision, and grew as fast. */
+function growsAlike({ growth }: JudgedVersion, rate: number): boolean {
+  return (
+    growth?.shape === "undecided" &&
+    growth.high > rate &&
+    growth.rate > rate * (1 - NEARLY) &&
+    growth.rate < rate * (1 + NEARLY)
+  );
+}
+
+/** Whether its interval does not exclude that it grows as the accused version does. */
+function mayLeak({ growth }: JudgedVersion, rate: number): boolean {
+  return growth === null || (growth.low <= rate && growth.high >= rate * ALIKE);
 }
 
 /** The kind that the processes' own diagnoses name most often, otherwise that of Python objects. */

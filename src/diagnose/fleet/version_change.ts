@@ -3,7 +3,7 @@ import type { FleetDiagnosisJson } from "../../model/documents/fleet_diagnosis_d
 import { median } from "../series/trend.js";
 import type { AgeCurve } from "./age_curve.js";
 import type { GroupGrowth } from "./group_growth.js";
-import { type JudgedVersion, leaksEverywhere } from "./judged_version.js";
+import { isLeaking, type JudgedVersion, leaksEverywhere } from "./judged_version.js";
 
 const HOUR_MS = 3_600_000;
 /** A smaller change of the level is no step. */
@@ -43,8 +43,9 @@ export function changeBetween(
     high: level + spread,
   };
   // Of growth that reaches the limit soon, the interval may include zero.
-  const isCalm = before.shape !== "leaking" && before.shape !== "undecided";
-  const isFaster = isCalm || (now.low > 0 ? now.low > before.rate : now.rate > before.high);
+  const isFaster = leaksEverywhere(version)
+    ? !isLeaking(against) || (now.low > 0 ? now.low > before.rate : now.rate > before.high)
+    : against.odd.length === 0;
   if (first !== null && isFaster) {
     return { ...about, kind: "growth" };
   }
