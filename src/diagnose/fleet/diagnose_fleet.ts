@@ -3,10 +3,10 @@
  *
  * Data flow:
  *
- *   ServiceEvidence ─ load_removal ─┬─ by version ── odd_instances ─ the others ─ group_growth ─┬─ verdict, change
- *   (fleet_evidence)                │                     │                                     ├─ forecast
- *                                   │                     └──────── leaks of single instances ──┤
- *                                   └─ sites of what leaks ─────────────────── fleet_suspects ──┘
+ *   ServiceEvidence ─ load_removal ─┬─ by version ── odd_instances ─ the others ─ group_growth ─ site_growth ─┬─ verdict, change
+ *   (fleet_evidence)                │                     │  (sibling_course)                                 ├─ forecast
+ *                                   │                     └──────────────────────── leaks of single instances ┤
+ *                                   └─ sites of what leaks ──────────────────────────────── fleet_suspects ───┘
  *
  * Whether a curve grows is decided by ../series/growth.ts, as for a single process; a fleet adds that the growth must last
  * (lasting_growth.ts), because a version's first hours are full of filling caches.
@@ -18,6 +18,7 @@
  *   - all old processes ended before the window: no comparison of versions, with a limit
  *   - a cache that needs more than twice the observed time to fill cannot be distinguished from a leak by RSS alone
  *   - no agent on what leaks: no suspects, with a limit
+ *   - agents, but no site that grows: undecided for four days
  */
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {

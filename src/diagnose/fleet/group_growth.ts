@@ -122,7 +122,7 @@ function growthIn(
   const leastLength = isStraight && curve.workTimes !== null ? LEAST_SURE_MS : LEAST_LASTING_MS;
   const lasts = (lengthMs >= leastLength && lasting.low > 0 && lasting.rate > leastRate) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
-  const follows =
+  const mayFollowLoad = () =>
     lengthMs < WEEK_MS &&
     !isFatal &&
     lasting.rate * lengthMs < LEAST_OF_LOAD * loadRange(processes);
@@ -135,7 +135,7 @@ function growthIn(
       return "short";
     }
     if (grows && lasts) {
-      return mayBeLoad || follows ? "undecided" : "leaking";
+      return mayBeLoad || mayFollowLoad() ? "undecided" : "leaking";
     }
     if (hasFilled) {
       return "filling";

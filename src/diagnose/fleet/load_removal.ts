@@ -41,8 +41,10 @@ export interface Unloaded {
 export function loadRange(processes: readonly Unloaded[]): Bytes {
   return median(
     processes.map(({ process, rss }) => {
-      const removed = rss.values.map((rest, at) => (process.rss.values[at] as number) - rest);
-      removed.sort((a, b) => a - b);
+      const removed = Float64Array.from(
+        rss.values,
+        (rest, at) => (process.rss.values[at] as number) - rest,
+      ).sort();
       const at = (share: number) => removed[Math.floor(share * (removed.length - 1))] ?? 0;
       return at(1 - RARE) - at(RARE);
     }),

@@ -7,8 +7,7 @@
  * different times separate time from age; where all processes started together, either course may take up both.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import { binnedMedians } from "../series/medians.js";
-import { median } from "../series/trend.js";
+import { binnedMedians, medianOf } from "../series/medians.js";
 import type { Unloaded } from "./load_removal.js";
 
 const BINS = 192;
@@ -22,7 +21,7 @@ interface Course {
   readonly firstAge: number;
 }
 
-/** In a window. The mean levels stay. */
+/** In a window, by bins of it. The mean levels stay; requests are left out. */
 export function withoutSiblings(
   processes: readonly Unloaded[],
   { startMs, endMs }: { readonly startMs: TimeMs; readonly endMs: TimeMs },
@@ -39,22 +38,27 @@ export function withoutSiblings(
   const offsets = new Float64Array(courses.length);
   for (let round = 0; round < ROUNDS; round++) {
     courses.forEach((course, at) => {
-      offsets[at] = median(restsOf(course, byTime, byAge, 0));
+      const rests = restsOf(course, byTime, byAge);
+      offsets[at] = rests.length === 0 ? 0 : medianOf(rests, 0, rests.length);
     });
     refine(courses, offsets, byTime, byAge, byTime, ({ firstTime }) => firstTime);
     refine(courses, offsets, byTime, byAge, byAge, ({ firstAge }) => firstAge);
   }
   const shares = sharesOf(processes, courses, byTime, byAge);
-  return processes.map(({ process, rss, work }, at) => {
-    const { firstTime, firstAge } = courses[at] as Course;
-    const shift = firstAge - firstTime;
+  return processes.map(({ process }, at) => {
+    const { levels, firstTime, firstAge } = courses[at] as Course;
     const share = shares.get(process.instance) ?? 1;
-    const { times, values } = rss;
-    const rest = values.map((value, index) => {
-      const bin = ((times[index] as number) - startMs) / binMs - 0.5;
-      return value - share * between(byTime, bin) - between(byAge, bin + shift);
-    });
-    return { process, rss: { times, values: rest }, work };
+    const times: number[] = [];
+    const values: number[] = [];
+    for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
+      const level = levels[bin] as number;
+      if (!Number.isNaN(level)) {
+        const age = bin - firstTime + firstAge;
+        times.push(startMs + (bin + 0.5) * binMs);
+        values.push(level - share * (byTime[bin] as number) - (byAge[age] as number));
+      }
+    }
+    return { process, rss: { times, values }, work: null };
   });
 }
 
@@ -94,14 +98,13 @@ function restsOf(
   { levels, firstTime, firstAge }: Course,
   byTime: Float64Array,
   byAge: Float64Array,
-  offset: number,
 ): number[] {
   const rests: number[] = [];
   for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
     const level = levels[bin] as number;
     if (!Number.isNaN(level)) {
       const age = bin - firstTime + firstAge;
-      rests.push(level - offset - (byTime[bin] as number) - (byAge[age] as number));
+      rests.push(level - (byTime[bin] as number) - (byAge[age] as number));
     }
   }
   return rests;
@@ -132,15 +135,7 @@ function refine(
   });
   rests.forEach((at, bin) => {
     if (at.length > 0) {
-      course[bin] = (course[bin] as number) + median(at);
+      course[bin] = (course[bin] as number) + medianOf(at, 0, at.length);
     }
   });
-}
-
-/** Linear between the middles of two bins. */
-function between(course: Float64Array, bin: number): number {
-  const low = Math.min(course.length - 1, Math.max(0, Math.floor(bin)));
-  const high = Math.min(course.length - 1, low + 1);
-  const share = Math.min(1, Math.max(0, bin - low));
-  return (1 - share) * (course[low] as number) + share * (course[high] as number);
 }
