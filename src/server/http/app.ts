@@ -3,7 +3,6 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
-import { ACTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
 import type { ActionBook } from "../actions/action_book.js";
@@ -19,7 +18,7 @@ import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
 import { type ActionAudit, addActions } from "./actions.js";
 import { type AuditLine, addAlerts } from "./alerts.js";
-import { FRAMES } from "./api_routes.js";
+import { API_ROUTES, FRAMES } from "./api_routes.js";
 import type { Changes } from "./changes.js";
 import { ownPagesOnly } from "./own_pages.js";
 import { addPages } from "./pages.js";
@@ -153,12 +152,16 @@ function addIngest(app: Hono, { ingest, tokens }: AppParts): void {
   });
 }
 
-/** Whether a route below /api/v1 has a scope of its own in place of read. */
+/** Routes below /api/v1 that collectors use: they have a scope of their own in place of read. */
+const COLLECTORS = API_ROUTES.filter(({ scope }) => scope === "ingest" || scope === "act").map(
+  ({ method, path }) => ({
+    method: method.toUpperCase(),
+    form: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+  }),
+);
+
 function isCollectors({ req }: Context): boolean {
-  const { path, method } = req;
-  return (
-    path === FRAMES_PATH || path === LEASES_PATH || (path === ACTIONS_PATH && method === "POST")
-  );
+  return COLLECTORS.some(({ method, form }) => method === req.method && form.test(req.path));
 }
 
 function needs(scope: Scope, tokens: Tokens) {
