@@ -5,6 +5,7 @@
  *     store: duckdb:/var/lib/tidemark
  *     token_file: /etc/tidemark/tokens
  *     keep: 30d
+ *     tiers: {raw: 48h, 10m: 14d, 1h: 90d}
  *     max_disk: 50GiB
  *     alerts: (alerts/rules.ts, alerts/receivers.ts)
  *     actions: {service_limit: 4/h, fleet_limit: 20/h}
@@ -22,6 +23,7 @@ import {
   settingsText,
   size,
 } from "../model/settings/settings_file.js";
+import type { Retention } from "../store/index.js";
 import { type ActionLimits, USUAL_ACTION_LIMITS } from "./actions/action_limits.js";
 import { type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { RECEIVER, receiversOf } from "./alerts/receivers.js";
@@ -53,6 +55,14 @@ const CONFIG = z.strictObject({
   load: z.array(file).optional(),
   token_file: file.optional(),
   keep: duration.optional(),
+  keep_recordings: duration.optional(),
+  tiers: z
+    .strictObject({
+      raw: duration.optional(),
+      "10m": duration.optional(),
+      "1h": duration.optional(),
+    })
+    .optional(),
   max_disk: size.optional(),
   log: z.enum(["requests", "warnings"]).optional(),
   watch: z.boolean().optional(),
@@ -70,6 +80,8 @@ export interface ServeConfig {
   readonly load?: string[];
   readonly tokenFile?: string;
   readonly keep?: Millis;
+  readonly keepRecordings?: Millis;
+  readonly tiers?: Partial<Retention["tiers"]>;
   readonly maxDisk?: Bytes;
   readonly log?: "requests" | "warnings";
   readonly watch?: boolean;
@@ -98,6 +110,8 @@ export function configOf(text: string, path: string): ServeConfig {
     load: set.load?.map(beside),
     tokenFile: set.token_file === undefined ? undefined : beside(set.token_file),
     keep: set.keep,
+    keepRecordings: set.keep_recordings,
+    tiers: set.tiers as ServeConfig["tiers"],
     maxDisk: set.max_disk,
     log: set.log,
     watch: set.watch,

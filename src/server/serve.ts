@@ -9,7 +9,7 @@ import { badUsage, nothingThere } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
-import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
+import { backUp, openStore, type Retention, type Store, StreamFiles } from "../store/index.js";
 import { ActionBook } from "./actions/action_book.js";
 import type { ActionLimits } from "./actions/action_limits.js";
 import { Alerting, type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
@@ -50,7 +50,10 @@ export interface ServeOptions {
 
 /** What can change while the server runs. */
 export interface ServeLimits {
+  /** Of everything. */
   readonly keepMs: Millis;
+  readonly keepRecordingsMs: Millis;
+  readonly tiers: Retention["tiers"];
   readonly mostBytes: Bytes;
   /** "info": a line for each request. */
   readonly logLevel: "info" | "warn";
@@ -148,7 +151,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy(store, files, () => limits, warn);
+    const retaining = keepTidy(store, files, () => limits, {
+      warn,
+      info: (text) => log.info(text),
+    });
     const endControl = await takeBackupRequests(
       folder,
       async (target) => {
@@ -199,24 +205,29 @@ function keepTidy(
   store: Store,
   files: StreamFiles,
   limits: () => ServeLimits,
-  warn: (text: string) => void,
+  { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
 ): NodeJS.Timeout {
   const tidy = async () => {
-    const { keepMs, mostBytes } = limits();
+    const { keepMs, keepRecordingsMs, tiers, mostBytes } = limits();
     try {
       const nowMs = Date.now();
       const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);
       let bytes = streams.reduce((sum, file) => sum + file.bytes, 0);
       for (const file of streams) {
         // Half of the limit is for the recordings, half for the database.
-        if (file.changedMs < nowMs - keepMs || bytes > mostBytes / 2) {
+        if (file.changedMs < nowMs - Math.min(keepMs, keepRecordingsMs) || bytes > mostBytes / 2) {
           files.remove(file.stream);
           bytes -= file.bytes;
         }
       }
-      const days = await store.retain({ keepMs, mostBytes: mostBytes / 2 }, nowMs);
-      if (days.length > 0) {
-        warn(`removed the rows of ${days.join(", ")} by retention`);
+      const retention = { keepMs, mostBytes: mostBytes / 2, tiers };
+      const { removed, rolled } = await store.retain(retention, nowMs);
+      if (removed.length > 0) {
+        warn(`removed the rows of ${removed.join(", ")} by retention`);
+      }
+      if (rolled.length > 0) {
+        const days = rolled.map(({ day, tier }) => `${day} to ${tier}`);
+        info(`rolled up ${days.join(", ")}`);
       }
     } catch (error) {
       warn(`retention failed: ${reasonOf(error).message}`);

@@ -313,9 +313,15 @@ describe.each(STORES)("the store $name", ({ open }) => {
     ] as const) {
       await give({ service: "shop", pid, startedMs, rss: [[0, MIB]] });
     }
-    const much = Number.MAX_SAFE_INTEGER;
-    expect(await store.retain({ keepMs: 2 * day, mostBytes: much }, START)).toEqual(["2026-11-17"]);
-    expect(await store.retain({ keepMs: 2 * day, mostBytes: 1 }, START)).toEqual(["2026-11-19"]);
+    const retain = async (mostBytes: number) =>
+      (
+        await store.retain(
+          { keepMs: 2 * day, mostBytes, tiers: { raw: day, "10m": day, "1h": day } },
+          START,
+        )
+      ).removed;
+    expect(await retain(Number.MAX_SAFE_INTEGER)).toEqual(["2026-11-17"]);
+    expect(await retain(1)).toEqual(["2026-11-19"]);
     const { services } = await store.services(
       { startMs: START - 4 * day, endMs: START + MINUTE },
       4,

@@ -35,6 +35,8 @@ interface ServeCommandOptions extends CommonOptions {
   readonly load?: string[];
   readonly tokenFile?: string;
   readonly keep?: Millis;
+  readonly keepRecordings?: Millis;
+  readonly tiers?: Partial<ServeOptions["limits"]["tiers"]>;
   readonly maxDisk?: Bytes;
   readonly log?: "requests" | "warnings";
   readonly watch?: boolean;
@@ -46,7 +48,11 @@ interface ServeCommandOptions extends CommonOptions {
 }
 
 const DEFAULT_LISTEN = { host: "127.0.0.1", port: 7070 };
-const DEFAULT_KEEP_MS: Millis = 30 * 86_400_000;
+const DAY_MS: Millis = 86_400_000;
+const DEFAULT_KEEP_MS: Millis = 730 * DAY_MS;
+const DEFAULT_KEEP_RECORDINGS_MS: Millis = 30 * DAY_MS;
+/** How old a day may be in each tier. */
+const DEFAULT_TIERS = { raw: 2 * DAY_MS, "10m": 14 * DAY_MS, "1h": 90 * DAY_MS };
 const DEFAULT_DISK: Bytes = 10 * 2 ** 30;
 
 export const about: CommandAbout = {
@@ -87,7 +93,7 @@ export function buildCommand(): Command {
     )
     .option(
       "--keep <time>",
-      `remove data that is older (default: ${formatDurationBriefly(DEFAULT_KEEP_MS)})`,
+      `remove data that is older (default: ${formatDurationBriefly(DEFAULT_KEEP_MS)}; recordings: ${formatDurationBriefly(DEFAULT_KEEP_RECORDINGS_MS)})`,
       parseDuration,
     )
     .option(
@@ -194,6 +200,8 @@ async function configured(given: ServeCommandOptions): Promise<ServeCommandOptio
 
 function limitsOf({
   keep,
+  keepRecordings,
+  tiers,
   maxDisk,
   log,
   alerts,
@@ -202,6 +210,8 @@ function limitsOf({
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
   return {
     keepMs: keep ?? DEFAULT_KEEP_MS,
+    keepRecordingsMs: keepRecordings ?? DEFAULT_KEEP_RECORDINGS_MS,
+    tiers: { ...DEFAULT_TIERS, ...tiers },
     mostBytes: maxDisk ?? DEFAULT_DISK,
     logLevel: (log ?? usualLog) === "requests" ? "info" : "warn",
     alerts: alerts ?? null,

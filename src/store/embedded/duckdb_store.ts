@@ -3,7 +3,7 @@ import type { TimeMs } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
-import { type Day, dayNamed, rowsOf, StoreDatabase, schemaOf } from "../duckdb/database.js";
+import { type Day, dayNamed, rowsOf, StoreDatabase } from "../duckdb/database.js";
 import { DayWriter } from "../duckdb/day_writer.js";
 import { MetaStaging } from "../duckdb/meta_staging.js";
 import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
@@ -23,6 +23,7 @@ import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
   ProfileQuery,
+  Retained,
   Retention,
   SeriesQuery,
   Store,
@@ -31,6 +32,7 @@ import type {
   VerdictRow,
 } from "../interface/store.js";
 import type { Window } from "../interface/window.js";
+import { bytesOf, retainDays } from "./retention.js";
 
 /** Discards rows that are already in the database; only the state of their stream must still be updated. */
 const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
@@ -41,6 +43,7 @@ export class DuckdbStore implements Store {
   readonly #meta: MetaStaging;
   readonly #streams = new Map<string, StreamRows>();
   #lastWrite: Promise<unknown> = Promise.resolve();
+  #lastRetain: Promise<unknown> = Promise.resolve();
 
   private constructor(database: StoreDatabase) {
     this.#database = database;
@@ -133,7 +136,7 @@ samples without their stack would be lost, but a stack without samples is harmle
       for (const { stream, endOffset } of parts) {
         if (endOffset > (applied.get(stream) ?? 0)) {
           await writer.run(
-            `INSERT OR REPLACE INTO ${schemaOf(day)}.applied VALUES ($stream, $end)`,
+            `INSERT OR REPLACE INTO ${this.#database.schemaOf(day)}.applied VALUES ($stream, $end)`,
             { stream, end: BigInt(endOffset) },
           );
         }
@@ -151,7 +154,7 @@ samples without their stack would be lost, but a stack without samples is harmle
     for (const { stream } of parts) {
       const [row] = await rowsOf(
         this.#database.writer,
-        `SELECT end_offset FROM ${schemaOf(day)}.applied WHERE stream = $stream`,
+        `SELECT end_offset FROM ${this.#database.schemaOf(day)}.applied WHERE stream = $stream`,
         { stream },
       );
       applied.set(stream, Number(row?.end_offset ?? 0));
@@ -247,37 +250,30 @@ samples without their stack would be lost, but a stack without samples is harmle
     });
   }
 
-  retain({ keepMs, mostBytes }: Retention, nowMs: TimeMs): Promise<string[]> {
-    return this.#oneByOne(async () => {
-      const removed: Day[] = [];
-      const oldest = dayNamed(nowMs - keepMs);
-      for (const day of this.#database.days) {
-        const isNewest = day === this.#database.days.at(-1);
-        if (day < oldest || (!isNewest && this.#bytes() > mostBytes)) {
-          await this.#database.remove(day);
-          removed.push(day);
-        }
-      }
-      return removed;
-    });
+  retain(retention: Retention, nowMs: TimeMs): Promise<Retained> {
+    const result = this.#lastRetain.then(() =>
+      retainDays(this.#database, (work) => this.#oneByOne(work), retention, nowMs),
+    );
+    this.#lastRetain = result.catch(() => {});
+    return result;
   }
 
   async use(): Promise<StoreUse> {
     const [first] = this.#database.days;
-    return { bytes: this.#bytes(), oldestMs: first === undefined ? null : Date.parse(first) };
+    return {
+      bytes: bytesOf(this.#database),
+      oldestMs: first === undefined ? null : Date.parse(first),
+    };
   }
 
   copyTo(folder: string): Promise<void> {
     return this.#oneByOne(() => this.#database.copyTo(folder));
   }
 
-  close(): Promise<void> {
-    return this.#oneByOne(async () => this.#database.close());
-  }
-
-  #bytes(): number {
-    const { days, metaBytes } = this.#database;
-    return days.reduce((sum, day) => sum + this.#database.bytesOf(day), metaBytes);
+  async close(): Promise<void> {
+    this.#database.endBuilds();
+    await this.#lastRetain;
+    await this.#oneByOne(async () => this.#database.close());
   }
 
   #oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {

@@ -122,8 +122,18 @@ export interface VersionGauges {
 export interface Retention {
   /** Days with older rows are removed. */
   readonly keepMs: Millis;
-  /** Limit on all files of the store; the oldest days are removed first. */
+  /** Limit on all files of the store. Beyond it, days move to coarser tiers early, the finest first; once all are in the
+   * coarsest, the oldest are removed. */
   readonly mostBytes: Bytes;
+  /** How old a day may be in each tier but the last one, before it moves to the next: means of 10 minutes, an hour, a day. */
+  readonly tiers: Readonly<Record<"raw" | "10m" | "1h", Millis>>;
+}
+
+/** What retention did. Days are named as "2026-11-25". */
+export interface Retained {
+  readonly removed: readonly string[];
+  /** Days that moved to this tier. */
+  readonly rolled: readonly { readonly day: string; readonly tier: string }[];
 }
 
 export interface StoreUse {
@@ -170,8 +180,8 @@ export interface Store {
   figureSeries(query: FigureSeriesQuery): Promise<FigureSeries[]>;
   versionGauges(nowMs: TimeMs): Promise<VersionGauges[]>;
   putVerdict(verdict: VerdictRow): Promise<void>;
-  /** @returns the days that were removed, as "2026-11-25". */
-  retain(retention: Retention, nowMs: TimeMs): Promise<string[]>;
+  /** Moves days to coarser tiers, and removes them. After an error, each day is in one tier, whole. */
+  retain(retention: Retention, nowMs: TimeMs): Promise<Retained>;
   use(): Promise<StoreUse>;
   /** Copies the database's files to a folder, in a state between two writes. Throws TidemarkError. */
   copyTo(folder: string): Promise<void>;
