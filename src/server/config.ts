@@ -56,6 +56,7 @@ const CONFIG = z.strictObject({
   token_file: file.optional(),
   keep: duration.optional(),
   keep_recordings: duration.optional(),
+  label_values: z.number().int().min(1).max(100_000).optional(),
   tiers: z
     .strictObject({
       raw: duration.optional(),
@@ -81,6 +82,7 @@ export interface ServeConfig {
   readonly tokenFile?: string;
   readonly keep?: Millis;
   readonly keepRecordings?: Millis;
+  readonly labelValues?: number;
   readonly tiers?: Partial<Retention["tiers"]>;
   readonly maxDisk?: Bytes;
   readonly log?: "requests" | "warnings";
@@ -111,6 +113,7 @@ export function configOf(text: string, path: string): ServeConfig {
     tokenFile: set.token_file === undefined ? undefined : beside(set.token_file),
     keep: set.keep,
     keepRecordings: set.keep_recordings,
+    labelValues: set.label_values,
     tiers: set.tiers as ServeConfig["tiers"],
     maxDisk: set.max_disk,
     log: set.log,

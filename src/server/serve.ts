@@ -29,6 +29,8 @@ export interface ServeOptions {
   readonly listen: { readonly host: string; readonly port: number };
   /** "duckdb:FOLDER" */
   readonly store: string;
+  /** Values that each label of a service may have; undefined: the usual number. */
+  readonly labelValues?: number;
   /** Fill the store, which must be new, with a made-up fleet. */
   readonly demo: boolean;
   /** Recordings to load before listening. */
@@ -87,7 +89,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   if (options.demo) {
     await makeDemoRoom(options.store);
   }
-  const { store, folder } = await openStore(options.store);
+  const { store, folder } = await openStore(
+    options.store,
+    options.labelValues === undefined ? {} : { labelValues: options.labelValues },
+  );
   if (!options.demo) {
     keepFromDemo(folder);
   }

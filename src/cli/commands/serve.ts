@@ -36,6 +36,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly tokenFile?: string;
   readonly keep?: Millis;
   readonly keepRecordings?: Millis;
+  readonly labelValues?: number;
   readonly tiers?: Partial<ServeOptions["limits"]["tiers"]>;
   readonly maxDisk?: Bytes;
   readonly log?: "requests" | "warnings";
@@ -154,6 +155,7 @@ async function serve(given: ServeCommandOptions): Promise<void> {
       await runServer({
         listen: options.listen ?? DEFAULT_LISTEN,
         store,
+        ...(options.labelValues === undefined ? {} : { labelValues: options.labelValues }),
         demo: options.demo === true,
         load: options.load ?? [],
         tokenFile: options.tokenFile ?? null,
@@ -254,7 +256,7 @@ function reloading(
 }
 
 /** Settings that a running server cannot change. */
-const AT_START = ["listen", "store", "load", "watch", "policy"] as const;
+const AT_START = ["listen", "store", "labelValues", "load", "watch", "policy"] as const;
 
 async function copyStore(
   store: string,

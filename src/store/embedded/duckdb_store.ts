@@ -5,6 +5,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
 import { type Day, dayNamed, rowsOf, StoreDatabase } from "../duckdb/database.js";
 import { DayWriter } from "../duckdb/day_writer.js";
+import { LabelBudget } from "../duckdb/label_budget.js";
 import { MetaStaging } from "../duckdb/meta_staging.js";
 import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
@@ -22,11 +23,13 @@ import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
 import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
+  LabelUse,
   ProfileQuery,
   Retained,
   Retention,
   SeriesQuery,
   Store,
+  StoreSettings,
   StoreUse,
   StreamPart,
   VerdictRow,
@@ -41,18 +44,26 @@ const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
 export class DuckdbStore implements Store {
   readonly #database: StoreDatabase;
   readonly #meta: MetaStaging;
+  readonly #labels: LabelBudget;
   readonly #streams = new Map<string, StreamRows>();
   #lastWrite: Promise<unknown> = Promise.resolve();
   #lastRetain: Promise<unknown> = Promise.resolve();
 
-  private constructor(database: StoreDatabase) {
+  private constructor(database: StoreDatabase, labels: LabelBudget) {
     this.#database = database;
+    this.#labels = labels;
     this.#meta = new MetaStaging(database);
   }
 
   /** Throws TidemarkError. */
-  static async open(folder: string): Promise<DuckdbStore> {
-    return new DuckdbStore(await StoreDatabase.open(folder));
+  static async open(folder: string, { labelValues }: StoreSettings): Promise<DuckdbStore> {
+    const database = await StoreDatabase.open(folder);
+    try {
+      return new DuckdbStore(database, await LabelBudget.open(database, labelValues));
+    } catch (error) {
+      database.close();
+      throw fileUnusable(folder, "write", reasonOf(error).message);
+    }
   }
 
   knows(stream: string): boolean {
@@ -94,6 +105,7 @@ export class DuckdbStore implements Store {
         await this.#writeDay(day, partsOfDay);
       }
     }
+    await this.#labels.commit(this.#database);
     await this.#meta.commit();
     for (const { stream, endOffset } of parts) {
       await this.#database.metaWriter.run("INSERT OR REPLACE INTO streams VALUES ($stream, $end)", {
@@ -109,7 +121,7 @@ export class DuckdbStore implements Store {
       if (items[0]?.kind !== "meta") {
         throw new Error(`stream ${stream} is not given from its start`);
       }
-      rows = new StreamRows(stream, NOWHERE);
+      rows = new StreamRows(stream, NOWHERE, (...label) => this.#labels.accepted(...label));
       this.#streams.set(stream, rows);
     }
     return rows;
@@ -133,6 +145,7 @@ samples without their stack would be lost, but a stack without samples is harmle
         }
       }
       target.close();
+      await this.#labels.commit(this.#database);
       for (const { stream, endOffset } of parts) {
         if (endOffset > (applied.get(stream) ?? 0)) {
           await writer.run(
@@ -264,6 +277,10 @@ samples without their stack would be lost, but a stack without samples is harmle
       bytes: bytesOf(this.#database),
       oldestMs: first === undefined ? null : Date.parse(first),
     };
+  }
+
+  async labelUse(): Promise<LabelUse[]> {
+    return this.#labels.uses();
   }
 
   copyTo(folder: string): Promise<void> {

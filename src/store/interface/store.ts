@@ -136,6 +136,21 @@ export interface Retained {
   readonly rolled: readonly { readonly day: string; readonly tier: string }[];
 }
 
+export interface StoreSettings {
+  /** Values of each label of a service; further ones are stored as `__overflow__`. */
+  readonly labelValues: number;
+}
+
+/** One label of a service. */
+export interface LabelUse {
+  readonly service: string;
+  readonly label: string;
+  /** Values that are stored. */
+  readonly values: number;
+  /** Different values that were replaced by `__overflow__` since the start, at most 10,000. */
+  readonly overflowed: number;
+}
+
 export interface StoreUse {
   readonly bytes: Bytes;
   readonly oldestMs: TimeMs | null;
@@ -183,6 +198,8 @@ export interface Store {
   /** Moves days to coarser tiers, and removes them. After an error, each day is in one tier, whole. */
   retain(retention: Retention, nowMs: TimeMs): Promise<Retained>;
   use(): Promise<StoreUse>;
+  /** Labels with values of their own, by service. */
+  labelUse(): Promise<LabelUse[]>;
   /** Copies the database's files to a folder, in a state between two writes. Throws TidemarkError. */
   copyTo(folder: string): Promise<void>;
   close(): Promise<void>;
