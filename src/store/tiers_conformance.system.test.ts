@@ -78,7 +78,7 @@ const PLANS: readonly StreamPlan[] = [
     service: "shop",
     version: "42",
     pid: 2,
-    startedMs: START + 20 * HOUR,
+    startedMs: START + 20 * HOUR + 7 * MINUTE,
     rss: Array.from({ length: 500 }, (_, n) => [n * MINUTE, 70 * MIB + n] as const),
     profiles: Array.from(
       { length: 30 },

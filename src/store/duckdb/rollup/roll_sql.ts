@@ -91,12 +91,14 @@ function piecesSql(table: string, { bucketMs, isMerged }: RollParts): string {
     FROM (SELECT *, unnest(${parts}) AS part FROM ${table} WHERE until_ms > ts_ms)`;
 }
 
+/** The days before and after a midnight may each have a row of the bucket after it. */
+const bucketId = (day: string) => `md5_number_lower(concat('bucket ${day} ', owner, ' ', bucket))`;
+
 /** The rows of each series stay its own. */
-function ownStatements({ from, to }: RollParts): string[] {
-  const id = "md5_number_lower(concat('bucket ', owner, ' ', bucket))";
+function ownStatements({ from, to, day }: RollParts): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE buckets AS
-      SELECT owner, bucket, ${id} AS profile_id, min(a) AS ts_ms, sum(ms) AS covered, sum(live * ms) AS live,
+      SELECT owner, bucket, ${bucketId(day)} AS profile_id, min(a) AS ts_ms, sum(ms) AS covered, sum(live * ms) AS live,
         sum(allocated) AS allocated, sum(duration) AS duration, max(period) AS period, any_value(kind) AS kind,
         sum(weighed) AS weighed
       FROM (
@@ -115,10 +117,9 @@ function ownStatements({ from, to }: RollParts): string[] {
 }
 
 function mergedStatements({ from, to, bucketMs, day }: RollParts): string[] {
-  const id = "md5_number_lower(concat('bucket ', owner, ' ', bucket))";
   return [
     `CREATE OR REPLACE TEMP TABLE buckets AS
-      SELECT owner, bucket, ${id} AS profile_id, bucket AS ts_ms, ${bucketMs} AS covered, sum(live) AS live,
+      SELECT owner, bucket, ${bucketId(day)} AS profile_id, bucket AS ts_ms, ${bucketMs} AS covered, sum(live) AS live,
         sum(allocated) AS allocated, max(duration) AS duration, max(period) AS period, any_value(kind) AS kind
       FROM (
         SELECT owner, piece_bucket AS bucket, live_bytes * ms AS live, 0 AS allocated, 0 AS duration,
