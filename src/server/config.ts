@@ -9,6 +9,7 @@
  *     max_disk: 50GiB
  *     alerts: (alerts/rules.ts, alerts/receivers.ts)
  *     actions: {service_limit: 4/h, fleet_limit: 20/h}
+ *     artifacts: {keep: 14d, count: 1000, max_disk: 10GiB, max_size: 1GiB}
  */
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
@@ -28,6 +29,7 @@ import { type ActionLimits, USUAL_ACTION_LIMITS } from "./actions/action_limits.
 import { type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { RECEIVER, receiversOf } from "./alerts/receivers.js";
 import { RULE, rulesOf } from "./alerts/rules.js";
+import { type ArtifactLimits, USUAL_ARTIFACT_LIMITS } from "./artifacts/artifact_files.js";
 
 const file = z.string().min(1).max(4096);
 
@@ -72,6 +74,14 @@ const CONFIG = z.strictObject({
   actions: z
     .strictObject({ service_limit: limit.optional(), fleet_limit: limit.optional() })
     .optional(),
+  artifacts: z
+    .strictObject({
+      keep: duration.optional(),
+      count: z.number().int().min(1).max(100_000).optional(),
+      max_disk: size.optional(),
+      max_size: size.optional(),
+    })
+    .optional(),
 });
 
 /** Options of `tidemark serve` by their names in the program; options that the file does not set are absent. */
@@ -90,6 +100,7 @@ export interface ServeConfig {
   readonly policy?: string;
   readonly alerts?: AlertSettings;
   readonly actions?: ActionLimits;
+  readonly artifacts?: ArtifactLimits;
 }
 
 const KIND: SettingsKind = { name: "configuration", page: "docs/server.md" };
@@ -126,6 +137,15 @@ export function configOf(text: string, path: string): ServeConfig {
         : {
             service: set.actions.service_limit ?? USUAL_ACTION_LIMITS.service,
             fleet: set.actions.fleet_limit ?? USUAL_ACTION_LIMITS.fleet,
+          },
+    artifacts:
+      set.artifacts === undefined
+        ? undefined
+        : {
+            keepMs: set.artifacts.keep ?? USUAL_ARTIFACT_LIMITS.keepMs,
+            count: set.artifacts.count ?? USUAL_ARTIFACT_LIMITS.count,
+            mostBytes: set.artifacts.max_disk ?? USUAL_ARTIFACT_LIMITS.mostBytes,
+            mostArtifactBytes: set.artifacts.max_size ?? USUAL_ARTIFACT_LIMITS.mostArtifactBytes,
           },
   };
   const known = Object.entries(config).filter(([, value]) => value !== undefined);

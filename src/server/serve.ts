@@ -1,5 +1,5 @@
 /** Runs the server: opens the store, recovers after a crash, listens, and shuts down in order. */
-import type { Server } from "node:http";
+import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
 import pino from "pino";
@@ -14,12 +14,15 @@ import { ActionBook } from "./actions/action_book.js";
 import type { ActionLimits } from "./actions/action_limits.js";
 import { Alerting, type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { Diagnoses } from "./answers/diagnoses.js";
+import { IngestAnswers } from "./answers/ingest.js";
+import { ArtifactFiles, type ArtifactLimits } from "./artifacts/artifact_files.js";
 import { takeBackupRequests } from "./control.js";
 import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
 import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
+import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
 import { loadRecording } from "./load.js";
 import { SenderStreams } from "./senders/sender_streams.js";
@@ -62,6 +65,7 @@ export interface ServeLimits {
   /** null: the usual rules, and no receivers. */
   readonly alerts: AlertSettings | null;
   readonly actions: ActionLimits;
+  readonly artifacts: ArtifactLimits;
 }
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -89,6 +93,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   if (options.demo) {
     await makeDemoRoom(options.store);
   }
+  // Before the store is opened: recovery and diagnoses of a server that cannot listen would be work for nothing.
+  await checkAddress(listen);
   const { store, folder } = await openStore(
     options.store,
     options.labelValues === undefined ? {} : { labelValues: options.labelValues },
@@ -99,12 +105,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     const files = new StreamFiles(join(folder, "streams"));
     const changes = new Changes();
+    const deliveries = new Deliveries();
     const verdicts = new Verdicts(store, files, warn);
     const ingest = new Ingest({
       store,
       files,
       keepMs: () => limits.keepMs,
       warn,
+      received: (stream, bytes, error) => deliveries.received(stream, bytes, error, Date.now()),
       written(parts) {
         verdicts.written(parts);
         changes.changed();
@@ -122,6 +130,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     }
     await ingest.flush();
     const diagnoses = new Diagnoses(store);
+    const artifacts = new ArtifactFiles(folder, () => limits.artifacts);
     let url = "";
     const alerting = new Alerting({
       ...{ store, diagnoses, folder, warn },
@@ -133,6 +142,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       store,
       diagnoses,
       alerting,
+      deliveries,
+      ingestAnswers: new IngestAnswers({
+        ...{ store, files, deliveries },
+        retention: () => limits,
+      }),
+      artifacts,
+      recordings: files,
+      reportOfFile,
       actions: new ActionBook(folder, warn),
       actionLimits: () => limits.actions,
       ingest,
@@ -156,7 +173,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy(store, files, () => limits, {
+    const retaining = keepTidy({ store, files, artifacts }, () => limits, {
       warn,
       info: (text) => log.info(text),
     });
@@ -197,18 +214,21 @@ async function reportOf(files: StreamFiles, stream: string): Promise<object> {
       "its figures are part of its service",
     );
   }
-  const recording = openRecording(files.pathOf(stream), () => true);
+  return reportOfFile(files.pathOf(stream), stream);
+}
+
+async function reportOfFile(path: string, title: string): Promise<object> {
+  const recording = openRecording(path, () => true);
   const report = await reportDocument(
     recording,
     () => new Promise((resume) => setImmediate(resume)),
     { source: false },
   );
-  return { ...report, title: stream };
+  return { ...report, title };
 }
 
 function keepTidy(
-  store: Store,
-  files: StreamFiles,
+  { store, files, artifacts }: { store: Store; files: StreamFiles; artifacts: ArtifactFiles },
   limits: () => ServeLimits,
   { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
 ): NodeJS.Timeout {
@@ -216,6 +236,7 @@ function keepTidy(
     const { keepMs, keepRecordingsMs, tiers, mostBytes } = limits();
     try {
       const nowMs = Date.now();
+      artifacts.tidy(nowMs);
       const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);
       let bytes = streams.reduce((sum, file) => sum + file.bytes, 0);
       for (const file of streams) {
@@ -240,6 +261,13 @@ function keepTidy(
   };
   void tidy();
   return setInterval(() => void tidy(), RETAIN_MS);
+}
+
+/** Throws TidemarkError if the address cannot be used. */
+async function checkAddress(listen: ServeOptions["listen"]): Promise<void> {
+  const server = createServer();
+  await startListening(server, listen);
+  await new Promise((resolve) => server.close(resolve));
 }
 
 /** @returns the address with its port. */

@@ -12,6 +12,7 @@ import {
   serve as runServer,
   type ServeOptions,
   USUAL_ACTION_LIMITS,
+  USUAL_ARTIFACT_LIMITS,
 } from "../../server/index.js";
 import { defaultDemoFolder, defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -44,6 +45,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly policy?: string;
   readonly alerts?: NonNullable<ServeOptions["limits"]["alerts"]>;
   readonly actions?: ServeOptions["limits"]["actions"];
+  readonly artifacts?: ServeOptions["limits"]["artifacts"];
   readonly backup?: string;
   readonly restore?: string;
 }
@@ -208,6 +210,7 @@ function limitsOf({
   log,
   alerts,
   actions,
+  artifacts,
 }: ServeCommandOptions): ServeOptions["limits"] {
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
   return {
@@ -218,6 +221,7 @@ function limitsOf({
     logLevel: (log ?? usualLog) === "requests" ? "info" : "warn",
     alerts: alerts ?? null,
     actions: actions ?? USUAL_ACTION_LIMITS,
+    artifacts: artifacts ?? USUAL_ARTIFACT_LIMITS,
   };
 }
 

@@ -18,6 +18,7 @@ import {
   servicesDocument,
   verdictsDocument,
 } from "../duckdb/queries/services.js";
+import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
 import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
@@ -28,6 +29,7 @@ import type {
   Retained,
   Retention,
   SeriesQuery,
+  StorageUse,
   Store,
   StoreSettings,
   StoreUse,
@@ -277,6 +279,14 @@ samples without their stack would be lost, but a stack without samples is harmle
       bytes: bytesOf(this.#database),
       oldestMs: first === undefined ? null : Date.parse(first),
     };
+  }
+
+  storage(): Promise<StorageUse> {
+    return storageUse(this.#database);
+  }
+
+  about(streams: readonly string[]) {
+    return streamsAbout(this.#database, streams);
   }
 
   async labelUse(): Promise<LabelUse[]> {

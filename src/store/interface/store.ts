@@ -141,6 +141,33 @@ export interface StoreSettings {
   readonly labelValues: number;
 }
 
+/** What the files hold. */
+export interface StorageUse {
+  readonly tiers: readonly {
+    readonly tier: string;
+    readonly days: number;
+    readonly bytes: Bytes;
+    readonly fromMs: TimeMs;
+    readonly toMs: TimeMs;
+  }[];
+  readonly dictionariesBytes: Bytes;
+  /** `bytes`: the share of the days' files, by rows. */
+  readonly services: readonly {
+    readonly service: string;
+    readonly processes: number;
+    readonly rows: number;
+    readonly bytes: Bytes;
+  }[];
+}
+
+/** Whose a stream is. `source`: "" for a recording. */
+export interface StreamAbout {
+  readonly service: string;
+  readonly version: string;
+  readonly host: string;
+  readonly source: string;
+}
+
 /** One label of a service. */
 export interface LabelUse {
   readonly service: string;
@@ -198,6 +225,9 @@ export interface Store {
   /** Moves days to coarser tiers, and removes them. After an error, each day is in one tier, whole. */
   retain(retention: Retention, nowMs: TimeMs): Promise<Retained>;
   use(): Promise<StoreUse>;
+  storage(): Promise<StorageUse>;
+  /** By stream, of those that are known. */
+  about(streams: readonly string[]): Promise<ReadonlyMap<string, StreamAbout>>;
   /** Labels with values of their own, by service. */
   labelUse(): Promise<LabelUse[]>;
   /** Copies the database's files to a folder, in a state between two writes. Throws TidemarkError. */
