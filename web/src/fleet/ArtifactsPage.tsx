@@ -7,7 +7,7 @@ import type {
   StoredArtifactFileJson,
   StoredArtifactJson,
 } from "../../../src/model/documents/artifact_document.js";
-import { formatBytes, formatCount, formatDuration, formatWallClock } from "../format/numbers.js";
+import { formatBytes, formatCount, formatWallClock } from "../format/numbers.js";
 import { ReportApp } from "../report/ReportApp.js";
 import { askArtifactReport, askArtifacts, saveArtifact } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
@@ -64,7 +64,7 @@ function Artifacts({
         />
         <span className="note">
           {formatCount(shown.length)} {shown.length === 1 ? "artifact" : "artifacts"},{" "}
-          {formatBytes(bytes)}; kept for {formatDuration(limits.keepMs)}, at most{" "}
+          {formatBytes(bytes)}; kept for {Math.round(limits.keepMs / 86_400_000)} days, at most{" "}
           {formatCount(limits.count)} and {formatBytes(limits.bytes)}
         </span>
       </div>

@@ -182,6 +182,11 @@ function Refused({ rows }: { rows: IngestJson["refused"] }) {
   );
 }
 
+function daysOf(ms: number): string {
+  const days = ms / 86_400_000;
+  return days < 1 ? formatDuration(ms) : `${formatCount(Math.round(days))} days`;
+}
+
 const TIERS: Readonly<Record<string, string>> = {
   raw: "as sent",
   "10m": "means of 10 minutes",
@@ -204,7 +209,7 @@ function Storage({ document: { storage, retention } }: { document: IngestJson })
         <span className="note">
           database {formatBytes(used)} of {formatBytes(retention.bytes / 2)}; recordings{" "}
           {formatBytes(storage.recordings.bytes)} of {formatBytes(retention.bytes / 2)}, kept for{" "}
-          {formatDuration(retention.keepRecordingsMs)}
+          {daysOf(retention.keepRecordingsMs)}
         </span>
       </div>
       <table className="fleet-plain">
@@ -224,7 +229,7 @@ function Storage({ document: { storage, retention } }: { document: IngestJson })
               <td>{formatCount(days)}</td>
               <td>{formatBytes(bytes)}</td>
               <td>{fromMs === undefined ? "–" : formatWallClock(fromMs, true)}</td>
-              <td>{formatDuration(untilOf(tier))} old</td>
+              <td>{daysOf(untilOf(tier))} old</td>
             </tr>
           ))}
         </tbody>
