@@ -200,6 +200,9 @@ describe.each(STORES)("the tiers of the store $name", ({ open }) => {
     for (const [at, window] of windows.entries()) {
       expect(await answers(window, stepMs)).toEqual(like(before[at]));
     }
+    expect((await store.service("shop", ALL, 4))?.limits).toEqual([
+      expect.stringMatching(/^Until 2026-09-11, figures are means of (10 minutes|an hour|a day)/),
+    ]);
     // Nothing is left to do, and a restart changes nothing.
     expect((await store.retain(retention(tier), later)).rolled).toEqual([]);
     await store.close();

@@ -54,6 +54,7 @@ function Artifacts({
   return (
     <section className="panel" aria-label="Artifacts">
       <div className="toolbar">
+        <b>Artifacts</b>
         <input
           type="search"
           className="search"

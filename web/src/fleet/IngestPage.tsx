@@ -195,6 +195,7 @@ const TIERS: Readonly<Record<string, string>> = {
 };
 
 function Storage({ document: { storage, retention } }: { document: IngestJson }) {
+  const [, go] = useLocation();
   const used = storage.dictionariesBytes + storage.tiers.reduce((sum, { bytes }) => sum + bytes, 0);
   const untilOf = (tier: string) =>
     retention.tiers.find((each) => each.tier === tier)?.untilMs ?? retention.keepMs;
@@ -241,6 +242,7 @@ function Storage({ document: { storage, retention } }: { document: IngestJson })
           columns={SERVICES}
           keyOf={(row) => row.service}
           sortedBy="bytes"
+          open={(row) => go(serviceAddress(row.service))}
           empty=""
         />
       )}
@@ -253,7 +255,7 @@ const SERVICES: readonly Column<IngestJson["storage"]["services"][number]>[] = [
     id: "service",
     name: "Service",
     track: "minmax(140px, 2fr)",
-    cell: (row) => <a href={serviceAddress(row.service)}>{row.service}</a>,
+    cell: (row) => <b>{row.service}</b>,
     order: (row) => row.service,
   },
   {

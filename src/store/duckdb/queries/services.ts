@@ -8,6 +8,7 @@ import type {
 } from "../../../model/documents/fleet_document.js";
 import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
+import { MERGED_TIER, TIERS, type Tier } from "../rollup/tiers.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, readingsSql, stepsSql, windowValues } from "./gauge.js";
 import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
@@ -73,7 +74,7 @@ export async function serviceDocument(
     summary: serviceRow(service, instances, sparklines.get(service) ?? []),
     instances: rows.map(({ row }) => row),
     events: await eventsOf(database, service, window),
-    limits: limitsOf(instances),
+    limits: [...limitsOf(instances), ...tierLimits(database, window)],
   };
 }
 
@@ -127,6 +128,27 @@ function limitsOf(instances: readonly Instance[]): string[] {
         `Instances whose source is ${source} have no RSS: it, its parts, ages and holders are unknown, and so is what the source does not measure.`,
     );
 }
+
+/** What is coarser in the window than it was sent. */
+function tierLimits(database: StoreDatabase, { startMs, endMs }: Window): string[] {
+  const days = database.daysIn(startMs, endMs);
+  const coarse = TIERS.flatMap((tier) => {
+    const day =
+      tier === "raw" ? undefined : days.findLast((each) => database.tierOf(each) === tier);
+    const rest = tier === MERGED_TIER ? "; single instances have no flame graph" : "";
+    return day === undefined
+      ? []
+      : [`Until ${day}, figures are means of ${TIER_TEXT[tier]}${rest}.`];
+  });
+  return coarse.reverse();
+}
+
+const TIER_TEXT: Readonly<Record<Tier, string>> = {
+  raw: "",
+  "10m": "10 minutes",
+  "1h": "an hour",
+  "1d": "a day",
+};
 
 /** Recorded programs that reported within the window. */
 async function instancesIn(
