@@ -4,7 +4,7 @@
  *     FOLDER/meta.duckdb             series, frames, stacks, labels, verdicts, and how far each stream is written
  *     FOLDER/days/2026-11-25.duckdb  metrics, profiles, samples and events of one day (UTC), and `applied`: how far each
  *                                    stream's rows of that day are written
- *     FOLDER/days/2026-10-25.1h.duckdb  a day of a coarser tier (rollup/tiers.ts): the same tables, and those of ROLLED
+ *     FOLDER/days/2026-10-25.1h.duckdb  a day of a coarser tier (interface/tiers.ts): the same tables, and those of ROLLED
  *
  * A transaction of DuckDB writes to one file, so each day's file records what it contains. A day's file of a coarser tier
  * is complete once it has its name; then the finer one is removed.
@@ -19,7 +19,7 @@ import { fileUnusable, TidemarkError, unknownVersion } from "../../model/errors/
 import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { isCoarser, MERGED_TIER, TIERS, type Tier } from "./rollup/tiers.js";
+import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
 import { TABLES, type TableName } from "./schema.js";
 
 /** Raised with every change to a table. */

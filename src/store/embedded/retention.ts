@@ -4,9 +4,9 @@
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import { type Day, dayNamed, rowsOf, type StoreDatabase } from "../duckdb/database.js";
-import { rollStatements } from "../duckdb/rollup/roll_sql.js";
-import { isCoarser, MERGED_TIER, nextTier, TIER_MS, type Tier } from "../duckdb/rollup/tiers.js";
+import { rollStatements } from "../duckdb/queries/roll_sql.js";
 import type { Retained, Retention } from "../interface/store.js";
+import { isCoarser, MERGED_TIER, nextTier, TIER_MS, type Tier } from "../interface/tiers.js";
 
 const DAY_MS: Millis = 86_400_000;
 

@@ -6,9 +6,9 @@ import type {
   ServiceRowJson,
   ServicesJson,
 } from "../../../model/documents/fleet_document.js";
+import { MERGED_TIER, TIERS, type Tier } from "../../interface/tiers.js";
 import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
-import { MERGED_TIER, TIERS, type Tier } from "../rollup/tiers.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, readingsSql, stepsSql, windowValues } from "./gauge.js";
 import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";

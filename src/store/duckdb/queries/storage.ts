@@ -1,7 +1,7 @@
 /** What the database's files hold, by service and tier; and what streams are about. */
 import type { StorageUse, StreamAbout } from "../../interface/store.js";
+import { TIERS } from "../../interface/tiers.js";
 import type { StoreDatabase } from "../database.js";
-import { TIERS } from "../rollup/tiers.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 
 const MS_PER_DAY = 86_400_000;

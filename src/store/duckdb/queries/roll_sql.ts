@@ -11,8 +11,8 @@
  * In the merged tier, a row holds for a whole bucket and is the sum over the series of a group.
  */
 import type { Millis } from "../../../model/base/units.js";
-import { carrySql } from "../queries/gauge.js";
 import { SOURCE_LABEL } from "../series_rows.js";
+import { carrySql } from "./gauge.js";
 
 const FOREVER = "9007199254740991";
 /** Free labels that merged series keep. */

@@ -1,5 +1,5 @@
 /** The tiers of a store, from fine to coarse. A day is in one of them, and moves to the next one as it gets older. */
-import type { Millis } from "../../../model/base/units.js";
+import type { Millis } from "../../model/base/units.js";
 
 export const TIERS = ["raw", "10m", "1h", "1d"] as const;
 export type Tier = (typeof TIERS)[number];
