@@ -1,13 +1,19 @@
 /**
  * A server's ingestion and query speed: `npm run bench -- server [--processes 200] [--stacks 2000] [--seconds 60]`
  *
+ * `--history 30`: another server gets the profiles of one process for that many days, `--history-stacks` (200) stacks every
+ * ten minutes; it restarts and moves the days to coarser tiers. The disk before and after, and the flame graph of all days,
+ * are measured.
+ *
+ * The full size: `--processes 1000 --stacks 2000 --seconds 300 --history 30 --history-stacks 2000`.
+ *
  * `--processes` senders push a profile of `--stacks` stacks a minute (Pyroscope's push API), evenly spread over
  * `--seconds`, while one client queries. Then only queries run: services, a flame graph, a diff, label values. One
  * server and one client process share the machine.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -23,10 +29,12 @@ const { values: options } = parseArgs({
     processes: { type: "string", default: "200" },
     stacks: { type: "string", default: "2000" },
     seconds: { type: "string", default: "60" },
+    history: { type: "string", default: "0" },
+    "history-stacks": { type: "string", default: "200" },
   },
 });
 const processes = Number(options.processes);
-const stacks = Number(options.stacks);
+let stacks = Number(options.stacks);
 const seconds = Number(options.seconds);
 const tidemark = fileURLToPath(new URL("../bin/tidemark", import.meta.url));
 const QUERIES = 20;
@@ -97,14 +105,21 @@ try {
     ],
   );
   const queryTable = markdownTable(["query", "p50", "p99"], queries);
-  console.log(`${ingestTable}\n\n${queryTable}`);
+  const peakMiB = Math.round(rssOf(/** @type {number} */ (child.pid), "VmHWM") / 2 ** 20);
+  const rate = Math.round(rows / seconds).toLocaleString("en");
+  const rateLine = `${rate} rows of samples a second were sent; the server's RSS was at most ${peakMiB} MiB.`;
+  const sent = stacks;
+  const historyTable = Number(options.history) > 0 ? await history() : "";
+  console.log(`${ingestTable}\n\n${rateLine}\n\n${queryTable}\n\n${historyTable}`);
   writeResults(
     "server",
     [
       "## The server",
-      `\`npm run bench -- server\` on ${describeMachine("python3")}. ${processes} senders push a profile of ${stacks} stacks a minute, for ${seconds} s, from the same machine.`,
+      `\`npm run bench -- server\` on ${describeMachine("python3")}. ${processes} senders push a profile of ${sent} stacks a minute, for ${seconds} s, from the same machine.`,
       ingestTable,
+      rateLine,
       queryTable,
+      historyTable,
     ].join("\n\n"),
   );
 } finally {
@@ -114,9 +129,78 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
+/** One process over many days: disk and query before and after its days have moved. */
+async function history() {
+  const days = Number(options.history);
+  stacks = Number(options["history-stacks"]);
+  const data = mkdtempSync(join(tmpdir(), "tidemark-bench-history-"));
+  const endMs = Date.now() - 600_000;
+  const count = days * 144;
+  let server = await startServer(data, "tiers: {raw: 1000d}\n");
+  const ask = async () => {
+    const times = [];
+    for (let at = 0; at < QUERIES; at++) {
+      const begun = performance.now();
+      const path = `/api/v1/profile?service=service-0&from=${endMs - days * 86_400_000}&to=${Date.now()}`;
+      await (await fetch(`${server.url}${path}`)).arrayBuffer();
+      times.push(performance.now() - begun);
+    }
+    return times;
+  };
+  try {
+    for (let at = 0; at < count; at++) {
+      const timeMs = endMs - (count - 1 - at) * 600_000;
+      const response = await fetch(`${server.url}/push.v1.PusherService/Push`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: pushed(0, at, timeMs),
+      });
+      if (!response.ok) {
+        throw new Error(`push: status ${response.status}`);
+      }
+    }
+    await pause(3000);
+    const measured = async (/** @type {string} */ name) => {
+      const times = await ask();
+      await stopped(server.child);
+      const monthly = ((bytesBelow(join(data, "days")) * 30) / days / 1e6).toFixed(1);
+      return [name, `${monthly} MB`, ms(quantile(times, 0.5)), ms(quantile(times, 0.99))];
+    };
+    const before = await measured("as sent");
+    server = await startServer(data, "tiers: {}\n");
+    const isRaw = (/** @type {string} */ name) => /^\d{4}-\d\d-\d\d\.duckdb$/.test(name);
+    for (let left = 300; left > 0; left--) {
+      if (readdirSync(join(data, "days")).filter(isRaw).length <= 4) {
+        break;
+      }
+      await pause(1000);
+    }
+    const after = await measured("raw for 2 days, then means of 10 minutes and an hour");
+    return `One process that sends ${stacks} stacks every 10 minutes for ${days} days:\n\n${markdownTable(
+      ["tiers", "database for a process and month", "flame graph of all days, p50", "p99"],
+      [before, after],
+    )}`;
+  } finally {
+    await stopped(server.child);
+    rmSync(data, { recursive: true, force: true });
+  }
+}
+
+/** @param {import("node:child_process").ChildProcess} server */
+async function stopped(server) {
+  if (server.exitCode === null && server.signalCode === null) {
+    const exit = once(server, "exit");
+    server.kill("SIGTERM");
+    await exit;
+  }
+}
+
 /** @returns {Promise<{url: string, child: import("node:child_process").ChildProcess}>} */
-async function startServer() {
-  const words = ["serve", "--listen", "127.0.0.1:0", "--store", `duckdb:${folder}`, "--json"];
+async function startServer(data = folder, config = "") {
+  const file = join(data, "serve.yaml");
+  writeFileSync(file, config);
+  const words = ["serve", "--listen", "127.0.0.1:0", "--store", `duckdb:${data}`, "--json"];
+  words.push("--config", file);
   const server = spawn(tidemark, [...words, "--log", "warnings"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -168,7 +252,7 @@ async function ingest() {
 }
 
 /** A request of the push API. @param {number} process @param {number} round @returns {string} */
-function pushed(process, round) {
+function pushed(process, round, timeMs = Date.now()) {
   const strings = new StringTable();
   const text = (/** @type {string} */ value) => strings.dedup(value);
   const types = ["inuse_space", "inuse_objects", "alloc_space"];
@@ -197,7 +281,7 @@ function pushed(process, round) {
         }),
     ),
     stringTable: strings,
-    timeNanos: BigInt(Date.now()) * 1_000_000n,
+    timeNanos: BigInt(timeMs) * 1_000_000n,
     durationNanos: 60_000_000_000n,
   });
   const labels = { service_name: `service-${process % 20}`, version: "1", pod: `pod-${process}` };
@@ -225,8 +309,9 @@ function ms(value) {
 }
 
 /** RSS of the server: bin/tidemark has become Node by exec. @param {number} pid */
-function rssOf(pid) {
-  const [, kib = "0"] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+function rssOf(pid, field = "VmRSS") {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const [, kib = "0"] = new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(status) ?? [];
   return Number(kib) * 1024;
 }
 

@@ -89,6 +89,8 @@ function formOf({ type, enum: choices, minimum, maximum, default: usual, pattern
         ? `whole number, ${minimum} to ${maximum}`
         : pattern !== undefined
           ? `\`${pattern}\``
-          : `text, at most ${maxLength} characters`;
+          : maxLength === undefined
+            ? "text"
+            : `text, at most ${maxLength} characters`;
   return usual === undefined ? form : `${form}; default \`${usual}\``;
 }

@@ -18,6 +18,8 @@ export interface StreamPlan {
   readonly startedMs: TimeMs;
   /** Distinguishes programs of one service. */
   readonly pid: number;
+  /** Free labels. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** RSS in bytes at so many ms after the start. */
   readonly rss?: readonly (readonly [number, number])[];
   /** Profiles (profile.fixture.ts) at so many ms after the start. */
@@ -51,7 +53,7 @@ export function streamBytes(plan: StreamPlan): Buffer {
     workload: "",
     pod: "",
     container: "",
-    labels: {},
+    labels: { ...plan.labels },
   };
   writer.begin({
     tidemarkVersion: "0",

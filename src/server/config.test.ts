@@ -13,7 +13,11 @@ store: duckdb:data
 load: [old.tidemark, /srv/new.tidemark]
 token_file: tokens
 keep: 7d
+keep_recordings: 30d
+tiers: {raw: 12h, 1h: 730d}
 max_disk: 50GiB
+label_values: 50
+artifacts: {max_size: 2GiB}
 log: warnings
 watch: true
 policy: ../policy.yaml
@@ -24,7 +28,14 @@ policy: ../policy.yaml
     load: ["/etc/tidemark/old.tidemark", "/srv/new.tidemark"],
     tokenFile: "/etc/tidemark/tokens",
     keep: 7 * 86_400_000,
+    keepRecordings: 30 * 86_400_000,
+    tiers: { raw: 12 * 3_600_000, "1h": 730 * 86_400_000 },
     maxDisk: 50 * 2 ** 30,
+    labelValues: 50,
+    artifacts: {
+      ...{ keepMs: 14 * 86_400_000, count: 1000 },
+      ...{ mostBytes: 10 * 2 ** 30, mostArtifactBytes: 2 ** 31 },
+    },
     log: "warnings",
     watch: true,
     policy: "/etc/policy.yaml",
@@ -108,7 +119,7 @@ test.each([
 test("the example of the documentation follows the form", () => {
   const page = readFileSync(new URL("../../docs/server.md", import.meta.url), "utf8");
   const [, example = ""] = /```yaml\n(# yaml-language-server[^`]*)```/.exec(page) ?? [];
-  expect(Object.keys(read(example))).toHaveLength(11);
+  expect(Object.keys(read(example))).toHaveLength(15);
 });
 
 test("an editor's schema takes what is read, and no other setting", () => {

@@ -5,9 +5,11 @@
  *     store: duckdb:/var/lib/tidemark
  *     token_file: /etc/tidemark/tokens
  *     keep: 30d
+ *     tiers: {raw: 48h, 10m: 14d, 1h: 90d}
  *     max_disk: 50GiB
  *     alerts: (alerts/rules.ts, alerts/receivers.ts)
  *     actions: {service_limit: 4/h, fleet_limit: 20/h}
+ *     artifacts: {keep: 14d, count: 1000, max_disk: 10GiB, max_size: 1GiB}
  */
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
@@ -22,10 +24,12 @@ import {
   settingsText,
   size,
 } from "../model/settings/settings_file.js";
+import type { Retention } from "../store/index.js";
 import { type ActionLimits, USUAL_ACTION_LIMITS } from "./actions/action_limits.js";
 import { type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { RECEIVER, receiversOf } from "./alerts/receivers.js";
 import { RULE, rulesOf } from "./alerts/rules.js";
+import { type ArtifactLimits, USUAL_ARTIFACT_LIMITS } from "./artifacts/artifact_files.js";
 
 const file = z.string().min(1).max(4096);
 
@@ -53,6 +57,15 @@ const CONFIG = z.strictObject({
   load: z.array(file).optional(),
   token_file: file.optional(),
   keep: duration.optional(),
+  keep_recordings: duration.optional(),
+  label_values: z.number().int().min(1).max(100_000).optional(),
+  tiers: z
+    .strictObject({
+      raw: duration.optional(),
+      "10m": duration.optional(),
+      "1h": duration.optional(),
+    })
+    .optional(),
   max_disk: size.optional(),
   log: z.enum(["requests", "warnings"]).optional(),
   watch: z.boolean().optional(),
@@ -60,6 +73,14 @@ const CONFIG = z.strictObject({
   alerts: ALERTS.optional(),
   actions: z
     .strictObject({ service_limit: limit.optional(), fleet_limit: limit.optional() })
+    .optional(),
+  artifacts: z
+    .strictObject({
+      keep: duration.optional(),
+      count: z.number().int().min(1).max(100_000).optional(),
+      max_disk: size.optional(),
+      max_size: size.optional(),
+    })
     .optional(),
 });
 
@@ -70,12 +91,16 @@ export interface ServeConfig {
   readonly load?: string[];
   readonly tokenFile?: string;
   readonly keep?: Millis;
+  readonly keepRecordings?: Millis;
+  readonly labelValues?: number;
+  readonly tiers?: Partial<Retention["tiers"]>;
   readonly maxDisk?: Bytes;
   readonly log?: "requests" | "warnings";
   readonly watch?: boolean;
   readonly policy?: string;
   readonly alerts?: AlertSettings;
   readonly actions?: ActionLimits;
+  readonly artifacts?: ArtifactLimits;
 }
 
 const KIND: SettingsKind = { name: "configuration", page: "docs/server.md" };
@@ -98,6 +123,9 @@ export function configOf(text: string, path: string): ServeConfig {
     load: set.load?.map(beside),
     tokenFile: set.token_file === undefined ? undefined : beside(set.token_file),
     keep: set.keep,
+    keepRecordings: set.keep_recordings,
+    labelValues: set.label_values,
+    tiers: set.tiers as ServeConfig["tiers"],
     maxDisk: set.max_disk,
     log: set.log,
     watch: set.watch,
@@ -109,6 +137,15 @@ export function configOf(text: string, path: string): ServeConfig {
         : {
             service: set.actions.service_limit ?? USUAL_ACTION_LIMITS.service,
             fleet: set.actions.fleet_limit ?? USUAL_ACTION_LIMITS.fleet,
+          },
+    artifacts:
+      set.artifacts === undefined
+        ? undefined
+        : {
+            keepMs: set.artifacts.keep ?? USUAL_ARTIFACT_LIMITS.keepMs,
+            count: set.artifacts.count ?? USUAL_ARTIFACT_LIMITS.count,
+            mostBytes: set.artifacts.max_disk ?? USUAL_ARTIFACT_LIMITS.mostBytes,
+            mostArtifactBytes: set.artifacts.max_size ?? USUAL_ARTIFACT_LIMITS.mostArtifactBytes,
           },
   };
   const known = Object.entries(config).filter(([, value]) => value !== undefined);

@@ -1,5 +1,5 @@
 /** Runs the server: opens the store, recovers after a crash, listens, and shuts down in order. */
-import type { Server } from "node:http";
+import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
 import pino from "pino";
@@ -9,17 +9,20 @@ import { badUsage, nothingThere } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
-import { backUp, openStore, type Store, StreamFiles } from "../store/index.js";
+import { backUp, openStore, type Retention, type Store, StreamFiles } from "../store/index.js";
 import { ActionBook } from "./actions/action_book.js";
 import type { ActionLimits } from "./actions/action_limits.js";
 import { Alerting, type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { Diagnoses } from "./answers/diagnoses.js";
+import { IngestAnswers } from "./answers/ingest.js";
+import { ArtifactFiles, type ArtifactLimits } from "./artifacts/artifact_files.js";
 import { takeBackupRequests } from "./control.js";
 import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
 import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
+import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
 import { loadRecording } from "./load.js";
 import { SenderStreams } from "./senders/sender_streams.js";
@@ -29,6 +32,8 @@ export interface ServeOptions {
   readonly listen: { readonly host: string; readonly port: number };
   /** "duckdb:FOLDER" */
   readonly store: string;
+  /** Values that each label of a service may have; undefined: the usual number. */
+  readonly labelValues?: number;
   /** Fill the store, which must be new, with a made-up fleet. */
   readonly demo: boolean;
   /** Recordings to load before listening. */
@@ -50,13 +55,17 @@ export interface ServeOptions {
 
 /** What can change while the server runs. */
 export interface ServeLimits {
+  /** Of everything. */
   readonly keepMs: Millis;
+  readonly keepRecordingsMs: Millis;
+  readonly tiers: Retention["tiers"];
   readonly mostBytes: Bytes;
   /** "info": a line for each request. */
   readonly logLevel: "info" | "warn";
   /** null: the usual rules, and no receivers. */
   readonly alerts: AlertSettings | null;
   readonly actions: ActionLimits;
+  readonly artifacts: ArtifactLimits;
 }
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -84,19 +93,26 @@ export async function serve(options: ServeOptions): Promise<void> {
   if (options.demo) {
     await makeDemoRoom(options.store);
   }
-  const { store, folder } = await openStore(options.store);
+  // Before the store is opened: recovery and diagnoses of a server that cannot listen would be work for nothing.
+  await checkAddress(listen);
+  const { store, folder } = await openStore(
+    options.store,
+    options.labelValues === undefined ? {} : { labelValues: options.labelValues },
+  );
   if (!options.demo) {
     keepFromDemo(folder);
   }
   try {
     const files = new StreamFiles(join(folder, "streams"));
     const changes = new Changes();
+    const deliveries = new Deliveries();
     const verdicts = new Verdicts(store, files, warn);
     const ingest = new Ingest({
       store,
       files,
       keepMs: () => limits.keepMs,
       warn,
+      received: (stream, bytes, error) => deliveries.received(stream, bytes, error, Date.now()),
       written(parts) {
         verdicts.written(parts);
         changes.changed();
@@ -114,6 +130,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     }
     await ingest.flush();
     const diagnoses = new Diagnoses(store);
+    const artifacts = new ArtifactFiles(folder, () => limits.artifacts);
     let url = "";
     const alerting = new Alerting({
       ...{ store, diagnoses, folder, warn },
@@ -125,6 +142,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       store,
       diagnoses,
       alerting,
+      deliveries,
+      ingestAnswers: new IngestAnswers({
+        ...{ store, files, deliveries },
+        retention: () => limits,
+      }),
+      artifacts,
+      recordings: files,
+      reportOfFile,
       actions: new ActionBook(folder, warn),
       actionLimits: () => limits.actions,
       ingest,
@@ -148,7 +173,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy(store, files, () => limits, warn);
+    const retaining = keepTidy({ store, files, artifacts }, () => limits, {
+      warn,
+      info: (text) => log.info(text),
+    });
     const endControl = await takeBackupRequests(
       folder,
       async (target) => {
@@ -186,37 +214,46 @@ async function reportOf(files: StreamFiles, stream: string): Promise<object> {
       "its figures are part of its service",
     );
   }
-  const recording = openRecording(files.pathOf(stream), () => true);
+  return reportOfFile(files.pathOf(stream), stream);
+}
+
+async function reportOfFile(path: string, title: string): Promise<object> {
+  const recording = openRecording(path, () => true);
   const report = await reportDocument(
     recording,
     () => new Promise((resume) => setImmediate(resume)),
     { source: false },
   );
-  return { ...report, title: stream };
+  return { ...report, title };
 }
 
 function keepTidy(
-  store: Store,
-  files: StreamFiles,
+  { store, files, artifacts }: { store: Store; files: StreamFiles; artifacts: ArtifactFiles },
   limits: () => ServeLimits,
-  warn: (text: string) => void,
+  { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
 ): NodeJS.Timeout {
   const tidy = async () => {
-    const { keepMs, mostBytes } = limits();
+    const { keepMs, keepRecordingsMs, tiers, mostBytes } = limits();
     try {
       const nowMs = Date.now();
+      artifacts.tidy(nowMs);
       const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);
       let bytes = streams.reduce((sum, file) => sum + file.bytes, 0);
       for (const file of streams) {
         // Half of the limit is for the recordings, half for the database.
-        if (file.changedMs < nowMs - keepMs || bytes > mostBytes / 2) {
+        if (file.changedMs < nowMs - Math.min(keepMs, keepRecordingsMs) || bytes > mostBytes / 2) {
           files.remove(file.stream);
           bytes -= file.bytes;
         }
       }
-      const days = await store.retain({ keepMs, mostBytes: mostBytes / 2 }, nowMs);
-      if (days.length > 0) {
-        warn(`removed the rows of ${days.join(", ")} by retention`);
+      const retention = { keepMs, mostBytes: mostBytes / 2, tiers };
+      const { removed, rolled } = await store.retain(retention, nowMs);
+      if (removed.length > 0) {
+        warn(`removed the rows of ${removed.join(", ")} by retention`);
+      }
+      if (rolled.length > 0) {
+        const days = rolled.map(({ day, tier }) => `${day} to ${tier}`);
+        info(`rolled up ${days.join(", ")}`);
       }
     } catch (error) {
       warn(`retention failed: ${reasonOf(error).message}`);
@@ -224,6 +261,13 @@ function keepTidy(
   };
   void tidy();
   return setInterval(() => void tidy(), RETAIN_MS);
+}
+
+/** Throws TidemarkError if the address cannot be used. */
+async function checkAddress(listen: ServeOptions["listen"]): Promise<void> {
+  const server = createServer();
+  await startListening(server, listen);
+  await new Promise((resolve) => server.close(resolve));
 }
 
 /** @returns the address with its port. */

@@ -18,6 +18,7 @@ export {
 } from "./interface/labels.js";
 export type {
   ProcessLife,
+  Retention,
   Selection,
   ServiceSpan,
   Store,

@@ -1,8 +1,10 @@
 import { resolve } from "node:path";
 import { badUsage } from "../model/errors/errors.js";
 import { refuseUnfinished } from "./backup/backup.js";
-import type { Store } from "./interface/store.js";
+import type { Store, StoreSettings } from "./interface/store.js";
 import { importWithDuckdb } from "./with_duckdb.js";
+
+const USUAL_LABEL_VALUES = 1_000;
 
 /** The folder that "duckdb:FOLDER" names. Throws TidemarkError. */
 export function storeFolder(name: string): string {
@@ -17,12 +19,15 @@ export function storeFolder(name: string): string {
 }
 
 /** Opens "duckdb:FOLDER". @returns the store, and the folder for other files. Throws TidemarkError. */
-export async function openStore(name: string): Promise<{ store: Store; folder: string }> {
+export async function openStore(
+  name: string,
+  { labelValues = USUAL_LABEL_VALUES }: Partial<StoreSettings> = {},
+): Promise<{ store: Store; folder: string }> {
   const folder = storeFolder(name);
   refuseUnfinished(folder);
   const { DuckdbStore } = await importWithDuckdb(
     "the server's embedded store",
     () => import("./embedded/duckdb_store.js"),
   );
-  return { store: await DuckdbStore.open(folder), folder };
+  return { store: await DuckdbStore.open(folder, { labelValues }), folder };
 }

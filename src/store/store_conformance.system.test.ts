@@ -11,7 +11,11 @@ import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import { openStore, type Store, type WindowProfile } from "./index.js";
 
 const STORES = [
-  { name: "duckdb", open: async (folder: string) => (await openStore(`duckdb:${folder}`)).store },
+  {
+    name: "duckdb",
+    open: async (folder: string, settings = {}) =>
+      (await openStore(`duckdb:${folder}`, settings)).store,
+  },
 ];
 
 const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
@@ -313,9 +317,15 @@ describe.each(STORES)("the store $name", ({ open }) => {
     ] as const) {
       await give({ service: "shop", pid, startedMs, rss: [[0, MIB]] });
     }
-    const much = Number.MAX_SAFE_INTEGER;
-    expect(await store.retain({ keepMs: 2 * day, mostBytes: much }, START)).toEqual(["2026-11-17"]);
-    expect(await store.retain({ keepMs: 2 * day, mostBytes: 1 }, START)).toEqual(["2026-11-19"]);
+    const retain = async (mostBytes: number) =>
+      (
+        await store.retain(
+          { keepMs: 2 * day, mostBytes, tiers: { raw: day, "10m": day, "1h": day } },
+          START,
+        )
+      ).removed;
+    expect(await retain(Number.MAX_SAFE_INTEGER)).toEqual(["2026-11-17"]);
+    expect(await retain(1)).toEqual(["2026-11-19"]);
     const { services } = await store.services(
       { startMs: START - 4 * day, endMs: START + MINUTE },
       4,
@@ -354,6 +364,52 @@ describe.each(STORES)("the store $name", ({ open }) => {
     const graph = await store.service("graph", window, 4);
     expect(graph?.instances).toMatchObject([{ source: "objgraph" }]);
     expect(graph?.instances[0]).not.toHaveProperty("liveBytes");
+  });
+
+  it("keeps the first values of a label, and counts the rest as one", async () => {
+    await store.close();
+    store = await open(folder, { labelValues: 3 });
+    const request = (pid: number, service = "shop") => ({
+      ...{ service, pid, startedMs: START, labels: { request: `r${pid}`, team: "a" } },
+      profiles: [[0, `main;load ${MIB} variance=1 label=user:u${pid}`]] as const,
+    });
+    for (const pid of [1, 2, 3, 4, 5]) {
+      await give(request(pid));
+    }
+    const all = { ...window, matchers: [] };
+    const by = async (name: string) =>
+      (
+        await store.figureSeries({
+          ...{ ...all, figure: "liveBytes", groupBy: [name], stepMs: HOUR },
+        })
+      ).map(({ group, values }) => [group[0], (values[0] ?? 0) / MIB]);
+    const held = 10 / 60;
+    const close = (n: number) => expect.closeTo(n * held, 6);
+    const first = [
+      ["__overflow__", close(2)],
+      ["r1", close(1)],
+      ["r2", close(1)],
+      ["r3", close(1)],
+    ];
+    expect(await by("request")).toEqual(first);
+    expect(await by("team")).toEqual([["a", close(5)]]);
+    expect((await store.labelUse()).sort((a, b) => (a.label < b.label ? -1 : 1))).toEqual([
+      { service: "shop", label: "request", values: 3, overflowed: 2 },
+      { service: "shop", label: "team", values: 1, overflowed: 0 },
+      { service: "shop", label: "user", values: 3, overflowed: 2 },
+    ]);
+    // A restart keeps the values that were first; another service has a budget of its own.
+    await store.close();
+    store = await open(folder, { labelValues: 3 });
+    await give(request(6));
+    await give(request(2));
+    await give(request(7, "other"));
+    expect(await by("request")).toEqual([
+      ["__overflow__", close(3)],
+      ...first.slice(1),
+      ["r7", close(1)],
+    ]);
+    expect(total(await profile("shop"), "liveBytes") / MIB).toBeCloseTo(6 * held, 6);
   });
 
   it("keeps the newest verdict of a stream", async () => {

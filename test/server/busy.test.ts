@@ -116,8 +116,10 @@ test("regular expressions are bounded", async () => {
     return [status, body] as [number, { names?: string[]; message?: string }];
   };
   expect(await values("sh.p", "(s|h|o|p){4}")).toEqual([200, { names: ["shop"] }]);
-  expect((await values("(.*a.*){900}"))[0]).toBe(200);
+  expect(await values("(s|h|o|p|[a-z]){1,100}")).toEqual([200, { names: ["shop"] }]);
   for (const many of [
+    ["(.*a.*){900}"],
+    ["\\p{L}{90}"],
     Array.from({ length: 100 }, () => "(.*a.*){900}"),
     ["((a{100}){100}){100}"],
     ["((.{1,30}){1,30}x){1,20}"],

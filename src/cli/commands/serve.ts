@@ -12,6 +12,7 @@ import {
   serve as runServer,
   type ServeOptions,
   USUAL_ACTION_LIMITS,
+  USUAL_ARTIFACT_LIMITS,
 } from "../../server/index.js";
 import { defaultDemoFolder, defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -35,18 +36,26 @@ interface ServeCommandOptions extends CommonOptions {
   readonly load?: string[];
   readonly tokenFile?: string;
   readonly keep?: Millis;
+  readonly keepRecordings?: Millis;
+  readonly labelValues?: number;
+  readonly tiers?: Partial<ServeOptions["limits"]["tiers"]>;
   readonly maxDisk?: Bytes;
   readonly log?: "requests" | "warnings";
   readonly watch?: boolean;
   readonly policy?: string;
   readonly alerts?: NonNullable<ServeOptions["limits"]["alerts"]>;
   readonly actions?: ServeOptions["limits"]["actions"];
+  readonly artifacts?: ServeOptions["limits"]["artifacts"];
   readonly backup?: string;
   readonly restore?: string;
 }
 
 const DEFAULT_LISTEN = { host: "127.0.0.1", port: 7070 };
-const DEFAULT_KEEP_MS: Millis = 30 * 86_400_000;
+const DAY_MS: Millis = 86_400_000;
+const DEFAULT_KEEP_MS: Millis = 730 * DAY_MS;
+const DEFAULT_KEEP_RECORDINGS_MS: Millis = 30 * DAY_MS;
+/** How old a day may be in each tier. */
+const DEFAULT_TIERS = { raw: 2 * DAY_MS, "10m": 14 * DAY_MS, "1h": 90 * DAY_MS };
 const DEFAULT_DISK: Bytes = 10 * 2 ** 30;
 
 export const about: CommandAbout = {
@@ -87,7 +96,7 @@ export function buildCommand(): Command {
     )
     .option(
       "--keep <time>",
-      `remove data that is older (default: ${formatDurationBriefly(DEFAULT_KEEP_MS)})`,
+      `remove data that is older (default: ${formatDurationBriefly(DEFAULT_KEEP_MS)}; recordings: ${formatDurationBriefly(DEFAULT_KEEP_RECORDINGS_MS)})`,
       parseDuration,
     )
     .option(
@@ -148,6 +157,7 @@ async function serve(given: ServeCommandOptions): Promise<void> {
       await runServer({
         listen: options.listen ?? DEFAULT_LISTEN,
         store,
+        ...(options.labelValues === undefined ? {} : { labelValues: options.labelValues }),
         demo: options.demo === true,
         load: options.load ?? [],
         tokenFile: options.tokenFile ?? null,
@@ -194,18 +204,24 @@ async function configured(given: ServeCommandOptions): Promise<ServeCommandOptio
 
 function limitsOf({
   keep,
+  keepRecordings,
+  tiers,
   maxDisk,
   log,
   alerts,
   actions,
+  artifacts,
 }: ServeCommandOptions): ServeOptions["limits"] {
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
   return {
     keepMs: keep ?? DEFAULT_KEEP_MS,
+    keepRecordingsMs: keepRecordings ?? DEFAULT_KEEP_RECORDINGS_MS,
+    tiers: { ...DEFAULT_TIERS, ...tiers },
     mostBytes: maxDisk ?? DEFAULT_DISK,
     logLevel: (log ?? usualLog) === "requests" ? "info" : "warn",
     alerts: alerts ?? null,
     actions: actions ?? USUAL_ACTION_LIMITS,
+    artifacts: artifacts ?? USUAL_ARTIFACT_LIMITS,
   };
 }
 
@@ -244,7 +260,7 @@ function reloading(
 }
 
 /** Settings that a running server cannot change. */
-const AT_START = ["listen", "store", "load", "watch", "policy"] as const;
+const AT_START = ["listen", "store", "labelValues", "load", "watch", "policy"] as const;
 
 async function copyStore(
   store: string,

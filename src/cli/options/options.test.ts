@@ -35,7 +35,7 @@ describe("parseDuration", () => {
     expect(parseDuration(text)).toBe(ms);
   });
 
-  it.each(["", "0", "0s", "-1s", "soon", "1e3s", "400d", "9".repeat(30)])(
+  it.each(["", "0", "0s", "-1s", "soon", "1e3s", "4000d", "9".repeat(30)])(
     "refuses '%s'",
     (text) => {
       expect(() => parseDuration(text)).toThrow(/a duration such as/);

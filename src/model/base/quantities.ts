@@ -13,8 +13,8 @@ const DURATION_UNITS: Record<string, Millis> = {
   d: 86_400_000,
 };
 
-/** Longest accepted duration; no recording is longer. */
-const LONGEST_DURATION: Millis = 365 * 86_400_000;
+/** Longest accepted duration: servers keep history for years. */
+const LONGEST_DURATION: Millis = 3_653 * 86_400_000;
 
 /** "4096", "64K" and "64KiB" of 1024 B, "10MB" of 10^6 B (IEC 80000-13); null for anything else. */
 export function bytesIn(text: string): Bytes | null {
@@ -28,7 +28,7 @@ export function bytesIn(text: string): Bytes | null {
   return Number.isSafeInteger(bytes) ? bytes : null;
 }
 
-/** "30s", "5min", "2h"; a plain number is in seconds; null for anything else, and for more than a year. */
+/** "30s", "5min", "2h"; a plain number is in seconds; null for anything else, and for more than ten years. */
 export function durationIn(text: string): Millis | null {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|)$/i.exec(text.trim());
   const unit = match ? DURATION_UNITS[(match[2] ?? "").toLowerCase()] : undefined;

@@ -1,5 +1,5 @@
 /** What a collector captures when a trigger fires, and how it is described on disk. */
-import type { Pid, TimeMs } from "../base/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../base/units.js";
 
 /**
  * `diagnose`: the verdict on its recording. `ledger`: every part of the memory of each process. `census`:
@@ -36,4 +36,49 @@ export interface ArtifactJson {
   files: ArtifactFileJson[];
   /** What could not be captured, and why. */
   problems: string[];
+}
+
+/** One file of an artifact that a server has. */
+export interface StoredArtifactFileJson extends ArtifactFileJson {
+  bytes: Bytes;
+  /** Whether the server's pages can open it; every file can be downloaded. */
+  opens: boolean;
+}
+
+/** An artifact that a server has. */
+export interface StoredArtifactJson {
+  /** Part of the addresses of its files. */
+  id: string;
+  service: string;
+  version: string;
+  env: string;
+  host: string;
+  pid: Pid;
+  command: string[];
+  timeMs: TimeMs;
+  receivedMs: TimeMs;
+  reason: string;
+  lastMoment: boolean;
+  bytes: Bytes;
+  files: StoredArtifactFileJson[];
+  problems: string[];
+}
+
+/** What a server has of artifacts: `tidemark.artifacts/1`. */
+export interface ArtifactsJson {
+  schema: "tidemark.artifacts/1";
+  /** The newest first. */
+  artifacts: StoredArtifactJson[];
+  /** Of all files of artifacts, those that are still being received included. */
+  bytes: Bytes;
+  /** The oldest artifacts beyond these are removed. */
+  limits: {
+    count: number;
+    keepMs: Millis;
+    bytes: Bytes;
+    /** Of one artifact. */
+    artifactBytes: Bytes;
+  };
+  /** Recordings that programs sent; each is the report of an instance. */
+  recordings: { streams: number; bytes: Bytes };
 }

@@ -1,6 +1,7 @@
 /** The JSON answers of a server's API, by the names that its routes use. Their schemas are made from these types. */
 import type { ActionsJson } from "../documents/action_document.js";
 import type { AlertJson, AlertsJson } from "../documents/alert_document.js";
+import type { ArtifactsJson } from "../documents/artifact_document.js";
 import type { FleetDiagnosesJson } from "../documents/fleet_diagnosis_document.js";
 import type {
   EndpointsJson,
@@ -11,7 +12,9 @@ import type {
   ServiceJson,
   ServicesJson,
 } from "../documents/fleet_document.js";
+import type { IngestJson } from "../documents/ingest_document.js";
 import type { LeaseAnswer } from "./actions.js";
+import type { ArtifactAnswer } from "./artifacts.js";
 import type { FramesAnswer } from "./frames.js";
 import type { ProfileAnswer, SeriesAnswer } from "./services.js";
 
@@ -28,6 +31,9 @@ export interface ApiAnswers {
   alerts: AlertsJson;
   alert: AlertJson;
   actions: ActionsJson;
+  ingest: IngestJson;
+  artifacts: ArtifactsJson;
+  artifact: ArtifactAnswer;
   lease: LeaseAnswer;
   instance: InstanceAnswer;
   frames: FramesAnswer;

@@ -18,6 +18,7 @@ export const ACKNOWLEDGE_PATH = "/api/v1/alerts/{id}/acknowledge";
 export const SILENCE_PATH = "/api/v1/alerts/{id}/silence";
 export const INSTANCE_PATH = "/api/v1/instance";
 export const INSTANCE_REPORT_PATH = "/api/v1/instance/report";
+export const INGEST_PATH = "/api/v1/ingest";
 export const EVENTS_PATH = "/api/v1/events";
 
 /** The metrics of a series: RSS of the whole program, its PSS, live bytes by the agent's samples, or the ledger. */

@@ -2,9 +2,13 @@ import type { Context } from "hono";
 
 export const JSON_TYPE = "application/json; charset=UTF-8";
 
+/** The variable of a request's context that has the reason of its refusal. */
+export const REFUSED = "refused";
+
 export type RefusalStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 500 | 503;
 
 export function refusal(context: Context, status: RefusalStatus, error: string): Response {
+  context.set(REFUSED, error);
   return context.body(refusalText(error, CONNECT_CODES[status]), status, {
     "content-type": JSON_TYPE,
   });

@@ -42,14 +42,14 @@ export function addActions(
     onError: (context) =>
       refusal(context, 413, `the body is too large: the limit is ${MOST_BYTES >> 10} KiB`),
   });
-  app.post(LEASES.path, own, allowed, limit, async (context) => {
+  app.post(LEASES.path, allowed, own, limit, async (context) => {
     const wanted = await actionIn(context);
     const answer = book.lease(wanted, limits(), Date.now());
     audit({ did: "lease", ...detailsOf(wanted), ...answer });
     changed();
     return context.json(answer);
   });
-  app.post(REPORT.path, own, allowed, limit, async (context) => {
+  app.post(REPORT.path, allowed, own, limit, async (context) => {
     const action = await actionIn(context);
     const why = book.report(action);
     audit({ did: "action", ...detailsOf(action), ...(why === "" ? {} : { refused: why }) });

@@ -47,7 +47,7 @@ export function addAlerts(
     form: Form,
     act: (id: string, given: z.infer<Form>) => AlertJson | null,
   ) => {
-    app.post(path.replace("{id}", ":id"), own, allowed, limit, async (context) => {
+    app.post(path.replace("{id}", ":id"), allowed, own, limit, async (context) => {
       const parsed = form.safeParse(await context.req.json().catch(() => null));
       if (!parsed.success) {
         const [issue] = parsed.error.issues;

@@ -37,6 +37,15 @@ export const ANSWER_SCHEMAS = {
     actions: {
       $ref: "#/components/schemas/ActionsJson",
     },
+    ingest: {
+      $ref: "#/components/schemas/IngestJson",
+    },
+    artifacts: {
+      $ref: "#/components/schemas/ArtifactsJson",
+    },
+    artifact: {
+      $ref: "#/components/schemas/ArtifactAnswer",
+    },
     lease: {
       $ref: "#/components/schemas/LeaseAnswer",
     },
@@ -1759,6 +1768,416 @@ export const ANSWER_SCHEMAS = {
     ActionState: {
       type: "string",
       enum: ["refused", "would-act", "running", "done", "failed"],
+    },
+    IngestJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.ingest/1",
+        },
+        streams: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/IngestStreamJson",
+          },
+          description: "Those that sent last come first.",
+        },
+        otherStreams: {
+          type: "number",
+          description: "Streams that are not listed.",
+        },
+        refused: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              path: {
+                type: "string",
+              },
+              requests: {
+                type: "number",
+              },
+              lastMs: {
+                $ref: "#/components/schemas/TimeMs",
+              },
+              lastError: {
+                type: "string",
+              },
+            },
+            required: ["path", "requests", "lastMs", "lastError"],
+          },
+          description: "Requests that were refused since the server's start, by address.",
+        },
+        labels: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              service: {
+                type: "string",
+              },
+              label: {
+                type: "string",
+              },
+              values: {
+                type: "number",
+              },
+              overflowed: {
+                type: "number",
+              },
+            },
+            required: ["service", "label", "values", "overflowed"],
+          },
+          description:
+            "Values of the labels of each service; the largest first. `overflowed` values are stored as `__overflow__`.",
+        },
+        storage: {
+          type: "object",
+          properties: {
+            services: {
+              type: "array",
+              items: {
+                type: "object",
+                properties: {
+                  service: {
+                    type: "string",
+                  },
+                  processes: {
+                    type: "number",
+                  },
+                  rows: {
+                    type: "number",
+                  },
+                  bytes: {
+                    $ref: "#/components/schemas/Bytes",
+                  },
+                },
+                required: ["service", "processes", "rows", "bytes"],
+              },
+              description: "Rows of samples and metrics. `bytes`: the share of the days' files.",
+            },
+            tiers: {
+              type: "array",
+              items: {
+                type: "object",
+                properties: {
+                  tier: {
+                    type: "string",
+                  },
+                  days: {
+                    type: "number",
+                  },
+                  bytes: {
+                    $ref: "#/components/schemas/Bytes",
+                  },
+                  fromMs: {
+                    $ref: "#/components/schemas/TimeMs",
+                  },
+                  toMs: {
+                    $ref: "#/components/schemas/TimeMs",
+                  },
+                },
+                required: ["tier", "days", "bytes", "fromMs", "toMs"],
+              },
+            },
+            dictionariesBytes: {
+              $ref: "#/components/schemas/Bytes",
+              description: "Functions, stacks, processes, labels.",
+            },
+            recordings: {
+              type: "object",
+              properties: {
+                streams: {
+                  type: "number",
+                },
+                bytes: {
+                  $ref: "#/components/schemas/Bytes",
+                },
+              },
+              required: ["streams", "bytes"],
+            },
+          },
+          required: ["services", "tiers", "dictionariesBytes", "recordings"],
+        },
+        retention: {
+          type: "object",
+          properties: {
+            keepMs: {
+              $ref: "#/components/schemas/Millis",
+            },
+            keepRecordingsMs: {
+              $ref: "#/components/schemas/Millis",
+            },
+            bytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            tiers: {
+              type: "array",
+              items: {
+                type: "object",
+                properties: {
+                  tier: {
+                    type: "string",
+                  },
+                  untilMs: {
+                    $ref: "#/components/schemas/Millis",
+                  },
+                },
+                required: ["tier", "untilMs"],
+              },
+              description: "The age at which a day leaves this tier.",
+            },
+          },
+          required: ["keepMs", "keepRecordingsMs", "bytes", "tiers"],
+        },
+      },
+      required: ["schema", "streams", "otherStreams", "refused", "labels", "storage", "retention"],
+    },
+    IngestStreamJson: {
+      type: "object",
+      properties: {
+        stream: {
+          type: "string",
+        },
+        service: {
+          type: "string",
+          description:
+            '"": its first frames are not in the database yet; also `version` and `host`.',
+        },
+        version: {
+          type: "string",
+        },
+        host: {
+          type: "string",
+        },
+        source: {
+          type: "string",
+          description: '"tidemark", or the name of the other profiler.',
+        },
+        bytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        lastMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        bytesPerMinute: {
+          type: "number",
+          description: "Over the last five minutes.",
+        },
+        refused: {
+          type: "number",
+          description: "Refused requests since the server's start.",
+        },
+        lastError: {
+          type: "string",
+          description: "Why the last one was refused.",
+        },
+      },
+      required: [
+        "stream",
+        "service",
+        "version",
+        "host",
+        "source",
+        "bytes",
+        "lastMs",
+        "bytesPerMinute",
+        "refused",
+      ],
+      description:
+        "One sender: a recording that is sent while it grows, or the profiles of another profiler with one set of labels.",
+    },
+    ArtifactsJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.artifacts/1",
+        },
+        artifacts: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/StoredArtifactJson",
+          },
+          description: "The newest first.",
+        },
+        bytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Of all files of artifacts, those that are still being received included.",
+        },
+        limits: {
+          type: "object",
+          properties: {
+            count: {
+              type: "number",
+            },
+            keepMs: {
+              $ref: "#/components/schemas/Millis",
+            },
+            bytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+            artifactBytes: {
+              $ref: "#/components/schemas/Bytes",
+              description: "Of one artifact.",
+            },
+          },
+          required: ["count", "keepMs", "bytes", "artifactBytes"],
+          description: "The oldest artifacts beyond these are removed.",
+        },
+        recordings: {
+          type: "object",
+          properties: {
+            streams: {
+              type: "number",
+            },
+            bytes: {
+              $ref: "#/components/schemas/Bytes",
+            },
+          },
+          required: ["streams", "bytes"],
+          description: "Recordings that programs sent; each is the report of an instance.",
+        },
+      },
+      required: ["schema", "artifacts", "bytes", "limits", "recordings"],
+      description: "What a server has of artifacts: `tidemark.artifacts/1`.",
+    },
+    StoredArtifactJson: {
+      type: "object",
+      properties: {
+        id: {
+          type: "string",
+          description: "Part of the addresses of its files.",
+        },
+        service: {
+          type: "string",
+        },
+        version: {
+          type: "string",
+        },
+        env: {
+          type: "string",
+        },
+        host: {
+          type: "string",
+        },
+        pid: {
+          $ref: "#/components/schemas/Pid",
+        },
+        command: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+        },
+        timeMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        receivedMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        reason: {
+          type: "string",
+        },
+        lastMoment: {
+          type: "boolean",
+        },
+        bytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        files: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/StoredArtifactFileJson",
+          },
+        },
+        problems: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+        },
+      },
+      required: [
+        "id",
+        "service",
+        "version",
+        "env",
+        "host",
+        "pid",
+        "command",
+        "timeMs",
+        "receivedMs",
+        "reason",
+        "lastMoment",
+        "bytes",
+        "files",
+        "problems",
+      ],
+      description: "An artifact that a server has.",
+    },
+    StoredArtifactFileJson: {
+      type: "object",
+      properties: {
+        name: {
+          type: "string",
+          description: "Of the file beside `about.json`.",
+        },
+        capture: {
+          anyOf: [
+            {
+              $ref: "#/components/schemas/Capture",
+            },
+            {
+              type: "string",
+              const: "recording",
+            },
+          ],
+        },
+        pid: {
+          $ref: "#/components/schemas/Pid",
+          description: "0: of the whole program.",
+        },
+        bytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        opens: {
+          type: "boolean",
+          description: "Whether the server's pages can open it; every file can be downloaded.",
+        },
+      },
+      required: ["bytes", "capture", "name", "opens", "pid"],
+      description: "One file of an artifact that a server has.",
+    },
+    Capture: {
+      type: "string",
+      enum: ["diagnose", "ledger", "census", "snapshot", "stacks", "gpu"],
+    },
+    ArtifactAnswer: {
+      type: "object",
+      properties: {
+        nextOffset: {
+          type: "number",
+          description:
+            "The offset from which the sender continues; absent if it must not continue.",
+        },
+        complete: {
+          type: "boolean",
+        },
+        missing: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "Files that must be sent before `about.json`.",
+        },
+        error: {
+          type: "string",
+          description: "One line for people.",
+        },
+      },
+      description: "Answer of `PUT /api/v1/artifacts/ID/NAME`.",
     },
     LeaseAnswer: {
       anyOf: [

@@ -5,6 +5,12 @@
 
 import { ACTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
 import type { ApiAnswers } from "../../model/wire/api_answers.js";
+import {
+  ARTIFACT_FILE_PATH,
+  ARTIFACT_REPORT_PATH,
+  ARTIFACTS_PATH,
+  MOST_PIECE_BYTES,
+} from "../../model/wire/artifacts.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
 import {
   ACKNOWLEDGE_PATH,
@@ -16,6 +22,7 @@ import {
   ENDPOINTS_PATH,
   EVENTS_PATH,
   GROWING_PATH,
+  INGEST_PATH,
   INSTANCE_PATH,
   INSTANCE_REPORT_PATH,
   PROFILE_PATH,
@@ -31,6 +38,7 @@ import {
   matching,
   moment,
   needed,
+  neededWhole,
   oneOf,
   type Parameters,
   text,
@@ -43,7 +51,7 @@ import type { Scope } from "./tokens.js";
 type Answer = { readonly json: keyof ApiAnswers } | { readonly type: string };
 
 export interface ApiRoute {
-  readonly method: "get" | "post";
+  readonly method: "get" | "post" | "put";
   readonly path: string;
   readonly group: "services" | "sending" | "grafana" | "operation";
   readonly summary: string;
@@ -234,6 +242,53 @@ export const REPORT = route({
   summary: "A collector reports an action that was granted, or one that it did not carry out.",
   answer: { type: "application/json" },
 });
+export const ARTIFACTS = route({
+  ...query,
+  path: ARTIFACTS_PATH,
+  summary: "Captures and last moments of programs that collectors sent, the newest first.",
+  parameters: { service: text("Only of this service.") },
+  answer: { json: "artifacts" },
+});
+export const INGEST_STATE = route({
+  ...query,
+  path: INGEST_PATH,
+  summary:
+    "Who sends what: streams, refused requests, values of labels; storage by service and tier, and retention.",
+  parameters: {},
+  answer: { json: "ingest" },
+});
+export const ARTIFACT_FILE = route({
+  ...query,
+  path: ARTIFACT_FILE_PATH,
+  summary: "One file of an artifact, to download; `about.json` describes the artifact.",
+  parameters: {},
+  answer: { type: "application/octet-stream" },
+});
+export const ARTIFACT_REPORT = route({
+  ...query,
+  path: ARTIFACT_REPORT_PATH,
+  summary: "The report of a recording in an artifact, for its page.",
+  parameters: {},
+  answer: { type: COLUMNS_TYPE },
+});
+export const PUT_ARTIFACT = route({
+  method: "put",
+  path: ARTIFACT_FILE_PATH,
+  group: "sending",
+  scope: "ingest",
+  summary: `A collector uploads a file of an artifact, in pieces of at most ${MOST_PIECE_BYTES >> 20} MiB, and last \`about.json\`, whose SHA-256 begins with the id. The answer names the next offset.`,
+  parameters: {
+    sha256: matching("Of the whole file.", /^[0-9a-f]{64}$/, "a SHA-256, 64 hex digits"),
+    bytes: neededWhole("Size of the whole file.", { least: 1, most: Number.MAX_SAFE_INTEGER }),
+    offset: whole("Offset of the body in the file.", {
+      least: 0,
+      most: Number.MAX_SAFE_INTEGER,
+      usual: 0,
+    }),
+  },
+  body: ["application/octet-stream"],
+  answer: { json: "artifact" },
+});
 export const DIAGNOSES = route({
   ...query,
   path: DIAGNOSES_PATH,
@@ -312,6 +367,11 @@ export const API_ROUTES: readonly ApiRoute[] = [
   ACKNOWLEDGE,
   SILENCE,
   ACTIONS,
+  ARTIFACTS,
+  INGEST_STATE,
+  ARTIFACT_FILE,
+  ARTIFACT_REPORT,
+  PUT_ARTIFACT,
   LEASES,
   REPORT,
   INSTANCE,

@@ -3,14 +3,17 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
-import { ACTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
+import type { StreamFiles } from "../../store/index.js";
 import type { ActionBook } from "../actions/action_book.js";
 import type { ActionLimits } from "../actions/action_limits.js";
 import type { Alerting } from "../alerts/alerting.js";
-import { refusal } from "../answers/refusal.js";
+import type { IngestAnswers } from "../answers/ingest.js";
+import { REFUSED, refusal } from "../answers/refusal.js";
+import type { ArtifactFiles } from "../artifacts/artifact_files.js";
 import { addGrafana } from "../grafana/routes.js";
+import type { Deliveries } from "../ingest/deliveries.js";
 import type { Ingest } from "../ingest/ingest.js";
 import { EXPOSITION_TYPE, expositionOf } from "../metrics/exposition.js";
 import { fleetMetrics } from "../metrics/fleet_metrics.js";
@@ -19,7 +22,8 @@ import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
 import { type ActionAudit, addActions } from "./actions.js";
 import { type AuditLine, addAlerts } from "./alerts.js";
-import { FRAMES } from "./api_routes.js";
+import { API_ROUTES, FRAMES, INGEST_STATE } from "./api_routes.js";
+import { type ArtifactRoutes, addArtifacts } from "./artifacts.js";
 import type { Changes } from "./changes.js";
 import { ownPagesOnly } from "./own_pages.js";
 import { addPages } from "./pages.js";
@@ -34,6 +38,11 @@ export interface AppParts extends QueryParts {
   readonly alerting: Alerting;
   readonly actions: ActionBook;
   readonly actionLimits: () => ActionLimits;
+  readonly deliveries: Deliveries;
+  readonly ingestAnswers: IngestAnswers;
+  readonly artifacts: ArtifactFiles;
+  readonly recordings: Pick<StreamFiles, "list">;
+  readonly reportOfFile: ArtifactRoutes["report"];
   readonly changes: Changes;
   /** Host names that a request may use; null if any is allowed. */
   readonly hosts: ReadonlySet<string> | null;
@@ -67,6 +76,10 @@ export function buildApp(parts: AppParts): Hono {
     const { method, path } = context.req;
     const ms = Math.round((performance.now() - begun) * 10) / 10;
     counts.count(context.res.status, ms);
+    const refused: unknown = context.get(REFUSED as never);
+    if (typeof refused === "string" && isCollectors(context)) {
+      parts.deliveries.refused(path, refused, Date.now());
+    }
     parts.log({ method, path, status: context.res.status, ms });
   });
   app.use(
@@ -124,6 +137,17 @@ export function buildApp(parts: AppParts): Hono {
     audit: parts.audit,
     changed: () => parts.changes.changed(),
   });
+  app.get(INGEST_STATE.path, async (context) => {
+    valuesIn(context.req.url, INGEST_STATE.parameters);
+    return context.json(await parts.ingestAnswers.document(Date.now()));
+  });
+  addArtifacts(app, {
+    artifacts: parts.artifacts,
+    recordings: parts.recordings,
+    allowed: needs("ingest", parts.tokens),
+    report: parts.reportOfFile,
+    changed: () => parts.changes.changed(),
+  });
   app.get(EVENTS_PATH, (context) => parts.changes.stream(context));
   app.all("/api/*", (context) => refusal(context, 404, "there is no such route"));
   addPages(app, parts.pages);
@@ -153,12 +177,16 @@ function addIngest(app: Hono, { ingest, tokens }: AppParts): void {
   });
 }
 
-/** Whether a route below /api/v1 has a scope of its own in place of read. */
+/** Routes below /api/v1 that collectors use: they have a scope of their own in place of read. */
+const COLLECTORS = API_ROUTES.filter(({ scope }) => scope === "ingest" || scope === "act").map(
+  ({ method, path }) => ({
+    method: method.toUpperCase(),
+    form: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+  }),
+);
+
 function isCollectors({ req }: Context): boolean {
-  const { path, method } = req;
-  return (
-    path === FRAMES_PATH || path === LEASES_PATH || (path === ACTIONS_PATH && method === "POST")
-  );
+  return COLLECTORS.some(({ method, form }) => method === req.method && form.test(req.path));
 }
 
 function needs(scope: Scope, tokens: Tokens) {

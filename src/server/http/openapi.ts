@@ -48,6 +48,7 @@ function operationOf({ summary, group, scope, parameters, body, answer, path, me
     parameters: [
       ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
         ...{ name, in: "path", required: true, schema: { type: "string" } },
+        description: "Part of the address.",
       })),
       ...Object.entries(parameters).map(([name, { says, isRequired, schema: form }]) => ({
         name,

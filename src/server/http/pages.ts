@@ -30,6 +30,9 @@ export function addPages(app: Hono, folder: string): void {
     "/verdicts",
     "/alerts",
     "/actions",
+    "/artifacts",
+    "/artifacts/:id/:name",
+    "/ingest",
     "/instance/:stream",
   ]) {
     app.get(address, (context) =>

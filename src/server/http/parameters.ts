@@ -134,6 +134,18 @@ export function whole<Usual extends number | undefined>(
   };
 }
 
+export function neededWhole(
+  says: string,
+  limits: { least: number; most: number },
+): Parameter<number> {
+  const optional = whole(says, { ...limits, usual: undefined });
+  return {
+    ...optional,
+    isRequired: true,
+    read: (value, name) => optional.read(value, name) ?? missing(name),
+  };
+}
+
 function missing(name: string): never {
   throw badUsage(`the parameter ${name} is missing`, "");
 }

@@ -1,10 +1,7 @@
 /** The queries that the store answers, and the report of one instance. */
 
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
-import type { Context, Hono } from "hono";
+import type { Hono } from "hono";
 import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
-import { encodeColumns } from "../../model/documents/columns.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import { framesOf } from "../../model/profile/frame_text.js";
 import { Domain } from "../../model/profile/profile.js";
@@ -27,6 +24,7 @@ import {
   SERVICES,
   VERDICTS,
 } from "./api_routes.js";
+import { columns } from "./columns.js";
 import { openApiDocument } from "./openapi.js";
 import { valuesIn, windowOf } from "./parameters.js";
 
@@ -39,7 +37,6 @@ export interface QueryParts {
   readonly report: (stream: string) => Promise<object>;
 }
 
-const zipped = promisify(gzip);
 const MOST_STACKS = 8_192;
 const USUAL_STACKS = 100;
 
@@ -143,17 +140,6 @@ function selectionIn({
     ...(version === undefined ? {} : { version }),
     ...(instance === undefined ? {} : { stream: instance }),
   };
-}
-
-/** Typed arrays in the encoding of src/model/documents/columns.ts. */
-async function columns(context: Context, document: object): Promise<Response> {
-  const plain = encodeColumns(document);
-  const accepts = /\bgzip\b/.test(context.req.header("accept-encoding") ?? "");
-  const bytes = accepts ? await zipped(plain, { level: 1 }) : plain;
-  return context.body(new Uint8Array(bytes), 200, {
-    "content-type": "application/vnd.tidemark.columns",
-    ...(accepts ? { "content-encoding": "gzip" } : {}),
-  });
 }
 
 const DOMAIN_NAMES = Object.keys(Domain) as (keyof typeof Domain)[];

@@ -40,6 +40,8 @@ export interface IngestOptions {
   /** Rows older than this are left out of the store. */
   readonly keepMs: () => Millis;
   readonly warn: (text: string) => void;
+  /** Called after each request. `error`: why it was refused. */
+  readonly received: (stream: string, bytes: Bytes, error: string | undefined) => void;
   /** Called after frames are in the store. */
   readonly written: (parts: readonly StreamPart[]) => void;
 }
@@ -98,8 +100,10 @@ export class Ingest {
   }
 
   /** Accepts frames of a stream from an offset. `stream` has the form of a stream's name. */
-  accept(stream: string, offset: Bytes, body: Buffer): Promise<Accepted> {
-    return this.#inTurn(stream, () => this.#accept(stream, offset, body));
+  async accept(stream: string, offset: Bytes, body: Buffer): Promise<Accepted> {
+    const accepted = await this.#inTurn(stream, () => this.#accept(stream, offset, body));
+    this.#options.received(stream, body.length, accepted.answer.error);
+    return accepted;
   }
 
   async #accept(stream: string, offset: Bytes, body: Buffer): Promise<Accepted> {

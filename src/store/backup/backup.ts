@@ -1,7 +1,7 @@
 /**
  * Copies everything that a server keeps while it runs, and restores it.
  *
- *     FOLDER/meta.duckdb, days/, streams/ ── backUp ──► BACKUP/data/... and, last, BACKUP/backup.json (names, sizes, SHA-256)
+ *     FOLDER/meta.duckdb, days/, streams/, artifacts/, alerts.json, actions.jsonl ── backUp ──► BACKUP/data/... and, last, BACKUP/backup.json (names, sizes, SHA-256)
  *     FOLDER ◄── restore: checks every file against backup.json ───────────── BACKUP
  *
  * The database is copied before the streams. A stream only grows, so the copy of a stream holds at least the frames that
@@ -34,7 +34,10 @@ const FORM = 1;
 /** A restore writes to this folder; when all files are there, it moves them into place. */
 const UNFINISHED = "restoring";
 const NAME =
-  /^(meta\.duckdb(\.wal)?|days\/\d{4}-\d\d-\d\d\.duckdb(\.wal)?|streams\/[0-9a-f]{32}\.tidemark)$/;
+  /^(meta\.duckdb(\.wal)?|days\/\d{4}-\d\d-\d\d(\.(10m|1h|1d))?\.duckdb(\.wal)?|streams\/[0-9a-f]{32}\.tidemark|alerts\.json|actions\.jsonl|artifacts\/[\w-][\w.-]*\/[\w-][\w.-]*)$/;
+/** Files beside the database and the streams, each of which is replaced or appended to as a whole. */
+const BESIDE = ["alerts.json", "actions.jsonl"];
+const ARTIFACTS = "artifacts";
 
 interface BackupFile {
   readonly name: string;
@@ -82,6 +85,10 @@ export async function backUp(
     for (const { stream } of files.list()) {
       await copyStream(files, stream, join(data, "streams"));
     }
+    for (const name of BESIDE) {
+      await copyIfThere(join(source, name), join(data, name));
+    }
+    await copyArtifacts(join(source, ARTIFACTS), join(data, ARTIFACTS));
     const copied: BackupFile[] = [];
     for (const name of filesBelow(data)) {
       copied.push({ name, ...(await syncedSum(join(data, name))) });
@@ -137,6 +144,29 @@ export function refuseUnfinished(folder: string): void {
       `a restore into ${folder} did not finish`,
       "empty the folder, and restore the backup again",
     );
+  }
+}
+
+/** Complete artifacts. One that retention removes meanwhile is left out. */
+async function copyArtifacts(from: string, to: string): Promise<void> {
+  for (const id of existsSync(from) ? readdirSync(from) : []) {
+    const about = join(from, id, "about.json");
+    if (NAME.test(`${ARTIFACTS}/${id}/about.json`) && existsSync(about)) {
+      makeFolder(join(to, id));
+      for (const name of readdirSync(join(from, id)).filter((each) => !each.startsWith("."))) {
+        await copyIfThere(join(from, id, name), join(to, id, name));
+      }
+    }
+  }
+}
+
+async function copyIfThere(from: string, to: string): Promise<void> {
+  try {
+    await copyFile(from, to);
+  } catch (error) {
+    if (reasonOf(error).code !== "ENOENT") {
+      throw error;
+    }
   }
 }
 

@@ -4,11 +4,13 @@
  *     FOLDER/meta.duckdb             series, frames, stacks, labels, verdicts, and how far each stream is written
  *     FOLDER/days/2026-11-25.duckdb  metrics, profiles, samples and events of one day (UTC), and `applied`: how far each
  *                                    stream's rows of that day are written
+ *     FOLDER/days/2026-10-25.1h.duckdb  a day of a coarser tier (interface/tiers.ts): the same tables, and those of ROLLED
  *
- * A transaction of DuckDB writes to one file, so each day's file records what it contains.
+ * A transaction of DuckDB writes to one file, so each day's file records what it contains. A day's file of a coarser tier
+ * is complete once it has its name; then the finer one is removed.
  */
 import { execFile } from "node:child_process";
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
@@ -17,13 +19,17 @@ import { fileUnusable, TidemarkError, unknownVersion } from "../../model/errors/
 import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
+import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
 import { TABLES, type TableName } from "./schema.js";
 
 /** Raised with every change to a table. */
-const STORE_VERSION = 1;
+const STORE_VERSION = 2;
+/** It has no coarser tiers; its files are used as they are. */
+const OLDEST_VERSION = 1;
 const MS_PER_DAY = 86_400_000;
 const LONGEST_QUERY_MS = 20_000;
-const DAY_FILE = /^(\d{4}-\d\d-\d\d)\.duckdb$/;
+const DAY_FILE = /^(\d{4}-\d\d-\d\d)(?:\.(10m|1h|1d))?\.duckdb$/;
+const UNFINISHED = ".unfinished";
 
 export const DAY_TABLES = [
   "metrics",
@@ -32,6 +38,15 @@ export const DAY_TABLES = [
   "events",
 ] as const satisfies TableName[];
 export const META_TABLES = ["series", "frames", "stacks", "labels"] as const satisfies TableName[];
+
+/** Tables of a day of a coarser tier. `carry_ms`: how long a row holds. `instances`: those that a merged profile is the sum
+ * of, a mean over its bucket. */
+const ROLLED: Readonly<Record<string, string>> = {
+  rolled_metrics:
+    "series_id UBIGINT, ts_ms BIGINT, name VARCHAR, value DOUBLE, carry_ms BIGINT, most DOUBLE",
+  rolled_counts: "series_id UBIGINT, ts_ms BIGINT, instances DOUBLE",
+  rolled_series: columnsOf("series"),
+};
 
 const execute = promisify(execFile);
 
@@ -53,7 +68,11 @@ export function isOn(day: Day): (timeMs: TimeMs) => boolean {
 export class StoreDatabase {
   readonly #folder: string;
   readonly #instance: DuckDBInstance;
-  readonly #days = new Set<Day>();
+  readonly #days = new Map<Day, Tier>();
+  /** Schemas of files that have been replaced; queries that began before may still read them. */
+  #retired: string[] = [];
+  #building: DuckDBConnection | null = null;
+  #isEnding = false;
   /** The connection that writes days; only one write runs at a time. */
   readonly writer: DuckDBConnection;
   /** The connection that writes meta.duckdb at the same time. */
@@ -91,7 +110,7 @@ export class StoreDatabase {
     await writer.run("CREATE TABLE IF NOT EXISTS about (version INTEGER)");
     const [about] = await rowsOf(writer, "SELECT version FROM about");
     const version = about === undefined ? null : Number(about.version);
-    if (version !== null && version !== STORE_VERSION) {
+    if (version !== null && (version < OLDEST_VERSION || version > STORE_VERSION)) {
       throw unknownVersion(this.#folder, version, STORE_VERSION);
     }
     for (const table of META_TABLES) {
@@ -110,13 +129,34 @@ export class StoreDatabase {
     );
     if (version === null) {
       await writer.run(`INSERT INTO about VALUES (${STORE_VERSION})`);
+    } else if (version < STORE_VERSION) {
+      await writer.run(`UPDATE about SET version = ${STORE_VERSION}`);
     }
-    for (const name of readdirSync(join(this.#folder, "days")).sort()) {
-      const [, day] = DAY_FILE.exec(name) ?? [];
-      if (day !== undefined) {
-        await this.attach(day);
+    for (const [day, tier] of this.#foundDays()) {
+      await this.#attach(day, tier);
+    }
+  }
+
+  /** The tier of each day. A crash may leave the finer file of a day that has been rolled up, and unfinished files. */
+  #foundDays(): Map<Day, Tier> {
+    const found = new Map<Day, Tier>();
+    const folder = join(this.#folder, "days");
+    for (const name of readdirSync(folder)) {
+      const [, day, tier = "raw"] = DAY_FILE.exec(name) ?? [];
+      if (day !== undefined && isCoarser(tier as Tier, found.get(day) ?? "raw")) {
+        found.set(day, tier as Tier);
+      } else if (day !== undefined && !found.has(day)) {
+        found.set(day, "raw");
+      } else if (name.includes(UNFINISHED)) {
+        rmSync(join(folder, name), { force: true });
       }
     }
+    for (const [day, tier] of found) {
+      for (const finer of TIERS.slice(0, TIERS.indexOf(tier))) {
+        removeFile(this.#fileOf(day, finer));
+      }
+    }
+    return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   get folder(): string {
@@ -125,7 +165,17 @@ export class StoreDatabase {
 
   /** Days that have a file, ascending. */
   get days(): Day[] {
-    return [...this.#days].sort();
+    return [...this.#days.keys()].sort();
+  }
+
+  /** The day must have a file. */
+  tierOf(day: Day): Tier {
+    return this.#days.get(day) ?? "raw";
+  }
+
+  /** Name under which the file of a day is attached. */
+  schemaOf(day: Day): string {
+    return schemaNamed(day, this.tierOf(day));
   }
 
   /** The days that overlap a window. */
@@ -136,41 +186,130 @@ export class StoreDatabase {
 
   /** Creates the file of a day if there is none. */
   async attach(day: Day): Promise<void> {
-    if (this.#days.has(day)) {
-      return;
+    if (!this.#days.has(day)) {
+      await this.#attach(day, "raw");
     }
+  }
+
+  async #attach(day: Day, tier: Tier): Promise<void> {
+    const schema = schemaNamed(day, tier);
     await this.metaWriter.run(
-      `ATTACH IF NOT EXISTS '${quoted(this.#fileOf(day))}' AS ${schemaOf(day)}`,
+      `ATTACH IF NOT EXISTS '${quoted(this.#fileOf(day, tier))}' AS ${schema}`,
     );
-    for (const table of DAY_TABLES) {
+    await createDay(this.metaWriter, schema, tier);
+    if (tier === MERGED_TIER) {
       await this.metaWriter.run(
-        `CREATE TABLE IF NOT EXISTS ${schemaOf(day)}.${table} (${columnsOf(table)})`,
+        `INSERT INTO series SELECT * FROM ${schema}.rolled_series WHERE series_id NOT IN (SELECT series_id FROM series)`,
       );
     }
-    await this.metaWriter.run(
-      `CREATE TABLE IF NOT EXISTS ${schemaOf(day)}.applied (stream VARCHAR PRIMARY KEY, end_offset BIGINT)`,
-    );
-    this.#days.add(day);
+    this.#days.set(day, tier);
   }
 
   async remove(day: Day): Promise<void> {
+    const [schema, file] = [this.schemaOf(day), this.#fileOf(day, this.tierOf(day))];
     this.#days.delete(day);
-    await this.metaWriter.run(`DETACH ${schemaOf(day)}`);
-    for (const suffix of ["", ".wal"]) {
-      rmSync(`${this.#fileOf(day)}${suffix}`, { force: true });
+    await this.metaWriter.run(`DETACH ${schema}`);
+    removeFile(file);
+  }
+
+  /**
+   * Fills a new file of a coarser tier by `fill`, which gets a connection and the new file's schema, next to all that
+   * happens meanwhile. {@link replace} puts it in place. Throws if the disk is full.
+   */
+  async build(
+    day: Day,
+    tier: Tier,
+    fill: (connection: DuckDBConnection, schema: string) => Promise<void>,
+  ): Promise<void> {
+    const path = this.#unfinishedOf(day, tier);
+    const schema = `${schemaNamed(day, tier)}_new`;
+    removeFile(path);
+    const connection = await this.#instance.connect();
+    this.#building = connection;
+    try {
+      await connection.run(`ATTACH '${quoted(path)}' AS ${schema}`);
+      try {
+        await createDay(connection, schema, tier);
+        if (this.#isEnding) {
+          throw new Error("the store is closing");
+        }
+        await fill(connection, schema);
+        await connection.run(`CHECKPOINT ${schema}`);
+      } finally {
+        await connection.run(`DETACH ${schema}`);
+      }
+    } catch (error) {
+      removeFile(path);
+      throw error;
+    } finally {
+      this.#building = null;
+      connection.closeSync();
     }
   }
 
-  /** A table of several days as one, for a FROM clause; an empty table for no days. */
+  /** Interrupts what is being built, now and later. */
+  endBuilds(): void {
+    this.#isEnding = true;
+    this.#building?.interrupt();
+  }
+
+  /** Puts a built file in place of the day's own; nothing may be written to the day meanwhile. */
+  async replace(day: Day, tier: Tier): Promise<void> {
+    const before = { schema: this.schemaOf(day), file: this.#fileOf(day, this.tierOf(day)) };
+    const path = this.#unfinishedOf(day, tier);
+    syncFile(path);
+    renameSync(path, this.#fileOf(day, tier));
+    syncFile(join(this.#folder, "days"));
+    await this.#attach(day, tier);
+    this.#retired.push(before.schema);
+    removeFile(before.file);
+  }
+
+  discard(day: Day, tier: Tier): void {
+    removeFile(this.#unfinishedOf(day, tier));
+  }
+
+  /** Closes files that were replaced long enough ago that no query reads them. */
+  async closeRetired(): Promise<void> {
+    const retired = this.#retired;
+    this.#retired = [];
+    for (const schema of retired) {
+      await this.metaWriter.run(`DETACH ${schema}`);
+    }
+  }
+
+  /**
+   * A table of several days as one, for a FROM clause; an empty table for no days. Metrics have two more columns:
+   * `carry_ms`, how long a reading of a coarser tier holds (0: a raw one), and `most`, the largest reading that it stands
+   * for.
+   */
   union(table: (typeof DAY_TABLES)[number], days: readonly Day[]): string {
+    const more = table === "metrics" ? ", 0::BIGINT AS carry_ms, value AS most" : "";
     if (days.length === 0) {
       const columns = Object.entries(TABLES[table]).map(
         ([name, type]) => `CAST(NULL AS ${type}) AS "${name}"`,
       );
-      return `(SELECT ${columns.join(", ")} WHERE false)`;
+      return `(SELECT *${more} FROM (SELECT ${columns.join(", ")}) WHERE false)`;
     }
-    const parts = days.map((day) => `SELECT * FROM ${schemaOf(day)}.${table}`);
+    const parts = days.flatMap((day) => [
+      `SELECT *${more} FROM ${this.schemaOf(day)}.${table}`,
+      ...(table === "metrics" && this.tierOf(day) !== "raw"
+        ? [
+            `SELECT series_id, ts_ms, name, value, carry_ms, most FROM ${this.schemaOf(day)}.rolled_metrics`,
+          ]
+        : []),
+    ]);
     return `(${parts.join(" UNION ALL ")})`;
+  }
+
+  /** How many instances the merged profiles of these days are sums of: columns series_id, ts_ms, instances. */
+  rolledCounts(days: readonly Day[]): string {
+    const parts = days
+      .filter((day) => this.tierOf(day) !== "raw")
+      .map((day) => `SELECT * FROM ${this.schemaOf(day)}.rolled_counts`);
+    return parts.length === 0
+      ? "(SELECT 0::UBIGINT AS series_id, 0::BIGINT AS ts_ms, 0::DOUBLE AS instances WHERE false)"
+      : `(${parts.join(" UNION ALL ")})`;
   }
 
   /** Reads, also during a write. A query that takes too long ends with an error. */
@@ -190,7 +329,8 @@ export class StoreDatabase {
   }
 
   bytesOf(day: Day): Bytes {
-    return sizeOf(this.#fileOf(day)) + sizeOf(`${this.#fileOf(day)}.wal`);
+    const path = this.#fileOf(day, this.tierOf(day));
+    return sizeOf(path) + sizeOf(`${path}.wal`);
   }
 
   get metaBytes(): Bytes {
@@ -205,8 +345,8 @@ export class StoreDatabase {
     await this.writer.run("CHECKPOINT");
     await copied(join(this.#folder, "meta.duckdb"), folder);
     for (const day of this.days) {
-      await this.writer.run(`CHECKPOINT ${schemaOf(day)}`);
-      await copied(this.#fileOf(day), join(folder, "days"));
+      await this.writer.run(`CHECKPOINT ${this.schemaOf(day)}`);
+      await copied(this.#fileOf(day, this.tierOf(day)), join(folder, "days"));
     }
   }
 
@@ -217,8 +357,12 @@ export class StoreDatabase {
     this.#instance.closeSync();
   }
 
-  #fileOf(day: Day): string {
-    return join(this.#folder, "days", `${day}.duckdb`);
+  #fileOf(day: Day, tier: Tier): string {
+    return join(this.#folder, "days", `${day}${tier === "raw" ? "" : `.${tier}`}.duckdb`);
+  }
+
+  #unfinishedOf(day: Day, tier: Tier): string {
+    return join(this.#folder, "days", `${day}.${tier}${UNFINISHED}`);
   }
 }
 
@@ -257,9 +401,35 @@ export async function rowsOf(
   return reader.getRowObjects() as Rows;
 }
 
-/** Name under which the file of a day is attached. */
-export function schemaOf(day: Day): string {
-  return `day_${day.replaceAll("-", "_")}`;
+function schemaNamed(day: Day, tier: Tier): string {
+  return `day_${day.replaceAll("-", "_")}${tier === "raw" ? "" : `_${tier}`}`;
+}
+
+async function createDay(connection: DuckDBConnection, schema: string, tier: Tier): Promise<void> {
+  const tables = DAY_TABLES.map((table) => [table, columnsOf(table)] as const);
+  for (const [table, columns] of [...tables, ...(tier === "raw" ? [] : Object.entries(ROLLED))]) {
+    await connection.run(`CREATE TABLE IF NOT EXISTS ${schema}.${table} (${columns})`);
+  }
+  await connection.run(
+    `CREATE TABLE IF NOT EXISTS ${schema}.applied (stream VARCHAR PRIMARY KEY, end_offset BIGINT)`,
+  );
+}
+
+/** And its log. */
+function removeFile(path: string): void {
+  for (const suffix of ["", ".wal"]) {
+    rmSync(`${path}${suffix}`, { force: true });
+  }
+}
+
+/** A file or a folder. */
+function syncFile(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 function columnsOf(table: TableName): string {

@@ -1,6 +1,6 @@
 /** Appends rows to the tables of one day within a transaction. */
 import { type DuckDBAppender, DuckDBDataChunkWriter } from "@duckdb/node-api";
-import { DAY_TABLES, type Day, type StoreDatabase, schemaOf } from "./database.js";
+import { DAY_TABLES, type Day, type StoreDatabase } from "./database.js";
 import type { MetaStaging } from "./meta_staging.js";
 import { SampleChunks } from "./sample_chunks.js";
 import { type AddRow, type ColumnValue, TABLES } from "./schema.js";
@@ -29,7 +29,7 @@ export class DayWriter implements RowSink {
   static async open(database: StoreDatabase, day: Day, meta: MetaStaging): Promise<DayWriter> {
     const appenders = new Map<string, DuckDBAppender>();
     for (const table of DAY_TABLES) {
-      const appender = await database.writer.createAppender(table, "main", schemaOf(day));
+      const appender = await database.writer.createAppender(table, "main", database.schemaOf(day));
       appenders.set(table, appender);
     }
     return new DayWriter(appenders, meta);

@@ -13,6 +13,7 @@ const KIND_NAMES = ["python", "native", "mark"] as const;
 /** For one recording, whose dictionaries only grow, so an id stays valid. */
 export class DictionaryRows {
   readonly #add: AddRow;
+  readonly #labelValue: (name: string, value: string) => string;
   /** Ids whose row exists: different rows of a dictionary may have the same content. */
   readonly #written = new Set<bigint>();
   readonly #frameIds: bigint[] = [];
@@ -21,8 +22,10 @@ export class DictionaryRows {
   #stackSeen = new Uint8Array(0);
   readonly #labelIds: bigint[] = [];
 
-  constructor(add: AddRow) {
+  /** `labelValue`: the value under which a label's value is stored. */
+  constructor(add: AddRow, labelValue: (name: string, value: string) => string) {
     this.#add = add;
+    this.#labelValue = labelValue;
   }
 
   /** Must be called with the tables before ids of their rows are requested. */
@@ -72,7 +75,10 @@ export class DictionaryRows {
   labelId(tables: ProfileTables, label: LabelId): bigint {
     let id = this.#labelIds[label];
     if (id === undefined) {
-      const pairs = [...labelPairs(tables, label)];
+      const pairs = Array.from(
+        labelPairs(tables, label),
+        ([key, value]) => [key, this.#labelValue(key, value)] as const,
+      );
       id = contentId("label", ...pairs.flat());
       this.#labelIds[label] = id;
       if (this.isNew(id)) {

@@ -83,7 +83,7 @@ export class SampleRows {
     this.#series = series;
     this.#add = add;
     this.#samples = samples;
-    this.#dictionaries = new DictionaryRows(add);
+    this.#dictionaries = new DictionaryRows(add, (name, value) => series.label(name, value));
   }
 
   addProfile(profile: Profile): void {

@@ -1,7 +1,7 @@
 import type { Pid, TimeMs } from "../../model/base/units.js";
 import { isUnknown } from "../../model/profile/imported.js";
 import { programName } from "../../model/profile/program_name.js";
-import { identityOf } from "../../model/wire/identity.js";
+import { identityOf, type ServiceIdentity } from "../../model/wire/identity.js";
 import type { Recording } from "../../recording/types.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";
@@ -18,18 +18,28 @@ const LARGEST_PID = 2 ** 31 - 1;
 /** The part of a recording that is read; while the recording grows, `processes` grows, too. */
 type RecordedSeries = Pick<Recording, "meta" | "processes">;
 
+/** The value under which a label's value is stored (label_budget.ts). */
+export type AcceptLabel = (service: string, label: string, value: string) => string;
+
 /** One series per process. */
 export class SeriesRows {
   readonly #recording: RecordedSeries;
   readonly #stream: string;
   readonly #add: AddRow;
+  readonly #accepted: AcceptLabel;
   readonly #ids = new Map<string, bigint>();
   readonly rootId: bigint;
 
   /** `stream`: "" in an export. */
-  constructor(recording: RecordedSeries, add: AddRow, stream = "") {
+  constructor(
+    recording: RecordedSeries,
+    add: AddRow,
+    stream = "",
+    accepted: AcceptLabel = (_service, _label, value) => value,
+  ) {
     this.#recording = recording;
     this.#add = add;
+    this.#accepted = accepted;
     this.#stream = stream;
     const { pid, startedMs } = recording.processes[0] ?? recording.meta;
     this.rootId = this.#idOf(pid, startedMs);
@@ -41,6 +51,16 @@ export class SeriesRows {
   /** Whether another profiler made the profiles. */
   get isReceived(): boolean {
     return this.#recording.meta.sender !== undefined;
+  }
+
+  /** The value of one of its labels as it is stored. */
+  label(name: string, value: string): string {
+    return this.#accepted(this.#identity.service, name, value);
+  }
+
+  get #identity(): ServiceIdentity {
+    const { meta } = this.#recording;
+    return meta.identity ?? identityOf({}, programName(meta.command));
   }
 
   /** When the recording began. */
@@ -78,9 +98,13 @@ export class SeriesRows {
     }
     const id = this.#idOf(pid, startedMs);
     this.#ids.set(key, id);
-    const identity = meta.identity ?? identityOf({}, programName(meta.command));
+    const identity = this.#identity;
+    const free = Object.entries(identity.labels).map(([name, value]) => [
+      name,
+      this.label(name, value),
+    ]);
     const labels = Object.entries({
-      ...identity.labels,
+      ...(Object.fromEntries(free) as Record<string, string>),
       command: command.join(" "),
       python,
       [SOURCE_LABEL]: sourceOf(meta),

@@ -7,7 +7,7 @@ import { type Day, dayNamed, isOn } from "./database.js";
 import type { SampleTarget } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
-import { SeriesRows, whole } from "./series_rows.js";
+import { type AcceptLabel, SeriesRows, whole } from "./series_rows.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
@@ -49,14 +49,16 @@ function daysNamed(times: ArrayLike<TimeMs>): Day[] {
 export class StreamRows {
   readonly #stream: string;
   #sink: RowSink;
+  readonly #accepted: AcceptLabel;
   #meta: MetaBatch | null = null;
   readonly #processes: SeriesRow[] = [];
   #series: SeriesRows | null = null;
   #samples: SampleRows | null = null;
 
-  constructor(stream: string, sink: RowSink) {
+  constructor(stream: string, sink: RowSink, accepted: AcceptLabel) {
     this.#stream = stream;
     this.#sink = sink;
+    this.#accepted = accepted;
   }
 
   /** Stores a stream's description of its processes. */
@@ -131,6 +133,7 @@ export class StreamRows {
       { meta: { ...meta, formatVersion: 0 }, processes: this.#processes },
       (...row) => this.#sink.add(...row),
       this.#stream,
+      this.#accepted,
     );
     return this.#series;
   }

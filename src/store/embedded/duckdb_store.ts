@@ -3,8 +3,9 @@ import type { TimeMs } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
-import { type Day, dayNamed, rowsOf, StoreDatabase, schemaOf } from "../duckdb/database.js";
+import { type Day, dayNamed, rowsOf, StoreDatabase } from "../duckdb/database.js";
 import { DayWriter } from "../duckdb/day_writer.js";
+import { LabelBudget } from "../duckdb/label_budget.js";
 import { MetaStaging } from "../duckdb/meta_staging.js";
 import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
@@ -17,20 +18,26 @@ import {
   servicesDocument,
   verdictsDocument,
 } from "../duckdb/queries/services.js";
+import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
 import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
+  LabelUse,
   ProfileQuery,
+  Retained,
   Retention,
   SeriesQuery,
+  StorageUse,
   Store,
+  StoreSettings,
   StoreUse,
   StreamPart,
   VerdictRow,
 } from "../interface/store.js";
 import type { Window } from "../interface/window.js";
+import { bytesOf, retainDays } from "./retention.js";
 
 /** Discards rows that are already in the database; only the state of their stream must still be updated. */
 const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
@@ -39,17 +46,26 @@ const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
 export class DuckdbStore implements Store {
   readonly #database: StoreDatabase;
   readonly #meta: MetaStaging;
+  readonly #labels: LabelBudget;
   readonly #streams = new Map<string, StreamRows>();
   #lastWrite: Promise<unknown> = Promise.resolve();
+  #lastRetain: Promise<unknown> = Promise.resolve();
 
-  private constructor(database: StoreDatabase) {
+  private constructor(database: StoreDatabase, labels: LabelBudget) {
     this.#database = database;
+    this.#labels = labels;
     this.#meta = new MetaStaging(database);
   }
 
   /** Throws TidemarkError. */
-  static async open(folder: string): Promise<DuckdbStore> {
-    return new DuckdbStore(await StoreDatabase.open(folder));
+  static async open(folder: string, { labelValues }: StoreSettings): Promise<DuckdbStore> {
+    const database = await StoreDatabase.open(folder);
+    try {
+      return new DuckdbStore(database, await LabelBudget.open(database, labelValues));
+    } catch (error) {
+      database.close();
+      throw fileUnusable(folder, "write", reasonOf(error).message);
+    }
   }
 
   knows(stream: string): boolean {
@@ -91,6 +107,7 @@ export class DuckdbStore implements Store {
         await this.#writeDay(day, partsOfDay);
       }
     }
+    await this.#labels.commit(this.#database);
     await this.#meta.commit();
     for (const { stream, endOffset } of parts) {
       await this.#database.metaWriter.run("INSERT OR REPLACE INTO streams VALUES ($stream, $end)", {
@@ -106,7 +123,7 @@ export class DuckdbStore implements Store {
       if (items[0]?.kind !== "meta") {
         throw new Error(`stream ${stream} is not given from its start`);
       }
-      rows = new StreamRows(stream, NOWHERE);
+      rows = new StreamRows(stream, NOWHERE, (...label) => this.#labels.accepted(...label));
       this.#streams.set(stream, rows);
     }
     return rows;
@@ -130,10 +147,11 @@ samples without their stack would be lost, but a stack without samples is harmle
         }
       }
       target.close();
+      await this.#labels.commit(this.#database);
       for (const { stream, endOffset } of parts) {
         if (endOffset > (applied.get(stream) ?? 0)) {
           await writer.run(
-            `INSERT OR REPLACE INTO ${schemaOf(day)}.applied VALUES ($stream, $end)`,
+            `INSERT OR REPLACE INTO ${this.#database.schemaOf(day)}.applied VALUES ($stream, $end)`,
             { stream, end: BigInt(endOffset) },
           );
         }
@@ -151,7 +169,7 @@ samples without their stack would be lost, but a stack without samples is harmle
     for (const { stream } of parts) {
       const [row] = await rowsOf(
         this.#database.writer,
-        `SELECT end_offset FROM ${schemaOf(day)}.applied WHERE stream = $stream`,
+        `SELECT end_offset FROM ${this.#database.schemaOf(day)}.applied WHERE stream = $stream`,
         { stream },
       );
       applied.set(stream, Number(row?.end_offset ?? 0));
@@ -247,37 +265,42 @@ samples without their stack would be lost, but a stack without samples is harmle
     });
   }
 
-  retain({ keepMs, mostBytes }: Retention, nowMs: TimeMs): Promise<string[]> {
-    return this.#oneByOne(async () => {
-      const removed: Day[] = [];
-      const oldest = dayNamed(nowMs - keepMs);
-      for (const day of this.#database.days) {
-        const isNewest = day === this.#database.days.at(-1);
-        if (day < oldest || (!isNewest && this.#bytes() > mostBytes)) {
-          await this.#database.remove(day);
-          removed.push(day);
-        }
-      }
-      return removed;
-    });
+  retain(retention: Retention, nowMs: TimeMs): Promise<Retained> {
+    const result = this.#lastRetain.then(() =>
+      retainDays(this.#database, (work) => this.#oneByOne(work), retention, nowMs),
+    );
+    this.#lastRetain = result.catch(() => {});
+    return result;
   }
 
   async use(): Promise<StoreUse> {
     const [first] = this.#database.days;
-    return { bytes: this.#bytes(), oldestMs: first === undefined ? null : Date.parse(first) };
+    return {
+      bytes: bytesOf(this.#database),
+      oldestMs: first === undefined ? null : Date.parse(first),
+    };
+  }
+
+  storage(): Promise<StorageUse> {
+    return storageUse(this.#database);
+  }
+
+  about(streams: readonly string[]) {
+    return streamsAbout(this.#database, streams);
+  }
+
+  async labelUse(): Promise<LabelUse[]> {
+    return this.#labels.uses();
   }
 
   copyTo(folder: string): Promise<void> {
     return this.#oneByOne(() => this.#database.copyTo(folder));
   }
 
-  close(): Promise<void> {
-    return this.#oneByOne(async () => this.#database.close());
-  }
-
-  #bytes(): number {
-    const { days, metaBytes } = this.#database;
-    return days.reduce((sum, day) => sum + this.#database.bytesOf(day), metaBytes);
+  async close(): Promise<void> {
+    this.#database.endBuilds();
+    await this.#lastRetain;
+    await this.#oneByOne(async () => this.#database.close());
   }
 
   #oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {

@@ -122,8 +122,60 @@ export interface VersionGauges {
 export interface Retention {
   /** Days with older rows are removed. */
   readonly keepMs: Millis;
-  /** Limit on all files of the store; the oldest days are removed first. */
+  /** Limit on all files of the store. Beyond it, days move to coarser tiers early, the finest first; once all are in the
+   * coarsest, the oldest are removed. */
   readonly mostBytes: Bytes;
+  /** How old a day may be in each tier but the last one, before it moves to the next: means of 10 minutes, an hour, a day. */
+  readonly tiers: Readonly<Record<"raw" | "10m" | "1h", Millis>>;
+}
+
+/** What retention did. Days are named as "2026-11-25". */
+export interface Retained {
+  readonly removed: readonly string[];
+  /** Days that moved to this tier. */
+  readonly rolled: readonly { readonly day: string; readonly tier: string }[];
+}
+
+export interface StoreSettings {
+  /** Values of each label of a service; further ones are stored as `__overflow__`. */
+  readonly labelValues: number;
+}
+
+/** What the files hold. */
+export interface StorageUse {
+  readonly tiers: readonly {
+    readonly tier: string;
+    readonly days: number;
+    readonly bytes: Bytes;
+    readonly fromMs: TimeMs;
+    readonly toMs: TimeMs;
+  }[];
+  readonly dictionariesBytes: Bytes;
+  /** `bytes`: the share of the days' files, by rows. */
+  readonly services: readonly {
+    readonly service: string;
+    readonly processes: number;
+    readonly rows: number;
+    readonly bytes: Bytes;
+  }[];
+}
+
+/** Whose a stream is. `source`: "" for a recording. */
+export interface StreamAbout {
+  readonly service: string;
+  readonly version: string;
+  readonly host: string;
+  readonly source: string;
+}
+
+/** One label of a service. */
+export interface LabelUse {
+  readonly service: string;
+  readonly label: string;
+  /** Values that are stored. */
+  readonly values: number;
+  /** Different values that were replaced by `__overflow__` since the start, at most 10,000. */
+  readonly overflowed: number;
 }
 
 export interface StoreUse {
@@ -170,9 +222,14 @@ export interface Store {
   figureSeries(query: FigureSeriesQuery): Promise<FigureSeries[]>;
   versionGauges(nowMs: TimeMs): Promise<VersionGauges[]>;
   putVerdict(verdict: VerdictRow): Promise<void>;
-  /** @returns the days that were removed, as "2026-11-25". */
-  retain(retention: Retention, nowMs: TimeMs): Promise<string[]>;
+  /** Moves days to coarser tiers, and removes them. After an error, each day is in one tier, whole. */
+  retain(retention: Retention, nowMs: TimeMs): Promise<Retained>;
   use(): Promise<StoreUse>;
+  storage(): Promise<StorageUse>;
+  /** By stream, of those that are known. */
+  about(streams: readonly string[]): Promise<ReadonlyMap<string, StreamAbout>>;
+  /** Labels with values of their own, by service. */
+  labelUse(): Promise<LabelUse[]>;
   /** Copies the database's files to a folder, in a state between two writes. Throws TidemarkError. */
   copyTo(folder: string): Promise<void>;
   close(): Promise<void>;

@@ -5,8 +5,10 @@ import { Route, Switch, useSearch } from "wouter";
 import { useTheme } from "../theme/theme.js";
 import { ActionsPage } from "./ActionsPage.js";
 import { AlertsPage } from "./AlertsPage.js";
+import { ArtifactPage, ArtifactsPage } from "./ArtifactsPage.js";
 import { TokenNeeded } from "./frame/api.js";
 import { NowContext, useLiveNow } from "./frame/live.js";
+import { IngestPage } from "./IngestPage.js";
 import { InstancePage } from "./InstancePage.js";
 import { ServicePage } from "./ServicePage.js";
 import { ServicesPage } from "./ServicesPage.js";
@@ -54,6 +56,15 @@ function Pages() {
         </Route>
         <Route path="/actions">
           <ActionsPage {...shared} />
+        </Route>
+        <Route path="/artifacts">
+          <ArtifactsPage {...shared} />
+        </Route>
+        <Route path="/artifacts/:id/:name">
+          {({ id, name }) => <ArtifactPage key={`${id}/${name}`} id={id} name={name} {...shared} />}
+        </Route>
+        <Route path="/ingest">
+          <IngestPage {...shared} />
         </Route>
         <Route path="/instance/:stream">
           {({ stream }) => <InstancePage key={stream} stream={stream} {...shared} />}

@@ -23,9 +23,14 @@ const SOURCES: Readonly<
   ledger: { condition: "m.name LIKE 'ledger.%'", ofRoot: false, carry: RARE_CARRY },
 };
 
+/** How long a raw reading of any metric is valid, of the readings `m` and their series `s`. */
+export function carrySql(name: string): string {
+  return `CASE WHEN ${name} IN ('treeRssBytes', 'liveBytes') THEN ${CARRY_MS} ELSE ${RARE_CARRY} END`;
+}
+
 /**
  * Readings that are valid within the window, each with the time until which it is valid. `metrics`: a table of the
- * FROM clause; `where`: further conditions on `s`, the series. Columns: grp, series_id, ts_ms, until_ms, value.
+ * FROM clause, whose rows of coarser tiers say how long they are valid; `where`: further conditions on `s`, the series. Columns: grp, series_id, ts_ms, until_ms, value.
  */
 export function readingsSql(
   name: SeriesName,
@@ -35,7 +40,7 @@ export function readingsSql(
   return `SELECT ${group} AS grp, m.series_id, m.ts_ms, m.value,
       least(
         coalesce(lead(m.ts_ms) OVER (PARTITION BY m.series_id, m.name ORDER BY m.ts_ms), 9007199254740991),
-        m.ts_ms + CAST(${carry} AS BIGINT),
+        m.ts_ms + CASE WHEN m.carry_ms > 0 THEN m.carry_ms ELSE CAST(${carry} AS BIGINT) END,
         CASE WHEN s.ended_ms > 0 THEN s.ended_ms ELSE 9007199254740991 END
       ) AS until_ms
     FROM ${metrics} m JOIN series s USING (series_id)

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { expandedSize } from "./patterns.js";
+import { batchesOf, expandedSize } from "./patterns.js";
 
 test.each([
   ["", 0],
@@ -16,8 +16,21 @@ test.each([
   ["((a{1000}){1000}){1000}", 1e9],
   ["(((", 3],
   [")))", 3],
+  ["\\p{Greek}{3}x", 301],
+  ["\\pLx", 101],
+  ["[a\\pL]{2}", 200],
 ])("%s", (pattern, least) => {
   const size = expandedSize(pattern);
   expect(size).toBeGreaterThanOrEqual(least);
   expect(size).toBeLessThanOrEqual(least * 1.7 + 4);
+});
+
+test("values are divided into batches, and none is left out", () => {
+  expect(batchesOf([], 10)).toEqual([[]]);
+  expect(batchesOf(["aaaa", "bbbb", "c", "long long long", "d"], 10)).toEqual([
+    ["aaaa", "bbbb"],
+    ["c"],
+    ["long long long"],
+    ["d"],
+  ]);
 });

@@ -14,7 +14,7 @@ completely if the profile is in the window. */
 const HELD_SQL = (profiles: string, condition: string) => `
   WITH chosen AS (SELECT s.series_id, s.root_id, s.ended_ms FROM series s WHERE ${condition}),
     held AS (
-      SELECT p.profile_id, p.samples_id, p.ts_ms, chosen.root_id,
+      SELECT p.profile_id, p.samples_id, p.series_id, p.ts_ms, chosen.root_id,
         least(
           coalesce(lead(p.ts_ms) OVER (PARTITION BY p.series_id ORDER BY p.ts_ms), 9007199254740991),
           p.ts_ms + p.carry_ms,
@@ -43,12 +43,19 @@ const SAMPLES_SQL = (profiles: string, samples: string, condition: string, ages:
   GROUP BY x.stack_id, x.domain
   ORDER BY live_bytes DESC, allocated_bytes DESC, x.stack_id`;
 
-/** An instance counts from the first to the last moment at which one of its processes has a profile. */
-const INSTANCES_SQL = (profiles: string, condition: string) => `
-  ${HELD_SQL(profiles, condition)}
+/**
+ * An instance counts from the first to the last moment at which one of its processes has a profile. A merged profile, of
+ * no root, counts for those that it is the sum of.
+ */
+const INSTANCES_SQL = (profiles: string, counts: string, condition: string) => `
+  ${HELD_SQL(profiles, condition)},
+    valid AS (
+      SELECT *, greatest(ts_ms, $start_ms) AS from_ms FROM held WHERE until_ms > greatest(ts_ms, $start_ms))
   SELECT coalesce(sum(span), 0) / ($end_ms - $start_ms) AS instances FROM (
-    SELECT max(until_ms) - min(greatest(ts_ms, $start_ms)) AS span FROM held
-    WHERE until_ms > greatest(ts_ms, $start_ms) GROUP BY root_id)`;
+    SELECT max(until_ms) - min(from_ms) AS span FROM valid WHERE root_id <> 0 GROUP BY root_id
+    UNION ALL
+    SELECT (v.until_ms - v.from_ms) * c.instances
+    FROM valid v JOIN ${counts} c ON c.series_id = v.series_id AND c.ts_ms = v.ts_ms WHERE v.root_id = 0)`;
 
 /** Class b has ages of 2^(b-1) to 2^b ms. */
 function agesSql({ ages }: ProfileQuery): string {
@@ -75,7 +82,10 @@ export async function windowProfile(
   const values = { ...windowValues(query), ...condition.values };
   const sql = SAMPLES_SQL(profiles, samples, condition.sql, agesSql(query));
   const rows = await database.query(sql, values);
-  const [count] = await database.query(INSTANCES_SQL(profiles, condition.sql), values);
+  const [count] = await database.query(
+    INSTANCES_SQL(profiles, database.rolledCounts(days), condition.sql),
+    values,
+  );
   const live = rows.filter((row) => Number(row.live_bytes) > 0 || Number(row.allocated_bytes) > 0);
   const shown = live.slice(0, query.mostStacks);
   const rest = live.slice(query.mostStacks);

@@ -57,9 +57,9 @@ function liveBytesIn(database: StoreDatabase, window: Window): string {
     "profiles",
     database.daysIn(window.startMs - MS_PER_DAY, window.endMs),
   );
-  return `(SELECT series_id, ts_ms, name, value FROM ${metricsIn(database, window)}
+  return `(SELECT series_id, ts_ms, name, value, carry_ms FROM ${metricsIn(database, window)}
     UNION ALL
-    SELECT p.series_id, p.ts_ms, 'liveBytes', p.live_bytes
+    SELECT p.series_id, p.ts_ms, 'liveBytes', p.live_bytes, p.carry_ms
     FROM ${profiles} p JOIN series r ON r.series_id = p.series_id
     WHERE list_contains(r.label_keys, '${SOURCE_LABEL}'))`;
 }

@@ -6,12 +6,14 @@ import type {
   ServiceRowJson,
   ServicesJson,
 } from "../../../model/documents/fleet_document.js";
+import { MERGED_TIER, TIERS, type Tier } from "../../interface/tiers.js";
 import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, readingsSql, stepsSql, windowValues } from "./gauge.js";
 import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
 
+const MS_PER_DAY = 86_400_000;
 const MOST_EVENTS = 200;
 /** A time after every stored day. */
 const FAR_MS = Date.UTC(9999, 0, 1);
@@ -72,7 +74,7 @@ export async function serviceDocument(
     summary: serviceRow(service, instances, sparklines.get(service) ?? []),
     instances: rows.map(({ row }) => row),
     events: await eventsOf(database, service, window),
-    limits: limitsOf(instances),
+    limits: [...limitsOf(instances), ...tierLimits(database, window)],
   };
 }
 
@@ -127,6 +129,27 @@ function limitsOf(instances: readonly Instance[]): string[] {
     );
 }
 
+/** What is coarser in the window than it was sent. */
+function tierLimits(database: StoreDatabase, { startMs, endMs }: Window): string[] {
+  const days = database.daysIn(startMs, endMs);
+  const coarse = TIERS.flatMap((tier) => {
+    const day =
+      tier === "raw" ? undefined : days.findLast((each) => database.tierOf(each) === tier);
+    const rest = tier === MERGED_TIER ? "; single instances have no flame graph" : "";
+    return day === undefined
+      ? []
+      : [`Until ${day}, figures are means of ${TIER_TEXT[tier]}${rest}.`];
+  });
+  return coarse.reverse();
+}
+
+const TIER_TEXT: Readonly<Record<Tier, string>> = {
+  raw: "",
+  "10m": "10 minutes",
+  "1h": "an hour",
+  "1d": "a day",
+};
+
 /** Recorded programs that reported within the window. */
 async function instancesIn(
   database: StoreDatabase,
@@ -134,7 +157,8 @@ async function instancesIn(
   condition: string,
   values: Record<string, string>,
 ): Promise<Instance[]> {
-  const days = database.daysIn(window.startMs, window.endMs);
+  // A row of a coarser tier holds until a later moment.
+  const days = database.daysIn(window.startMs - MS_PER_DAY, window.endMs);
   const metrics = database.union("metrics", days);
   const profiles = database.union("profiles", days);
   const rows = await database.query(
@@ -142,13 +166,13 @@ async function instancesIn(
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
       reported AS (
         SELECT m.series_id,
-          max(m.ts_ms) AS last_ms,
+          max(m.ts_ms + m.carry_ms) AS last_ms,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'treeRssBytes') AS rss,
-          max(m.value) FILTER (m.name = 'treeRssBytes') AS peak,
+          max(m.most) FILTER (m.name = 'treeRssBytes') AS peak,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes,
           NULL AS live
         FROM ${metrics} m JOIN root USING (series_id)
-        WHERE m.ts_ms >= $start_ms AND m.ts_ms < $end_ms
+        WHERE m.ts_ms + m.carry_ms >= $start_ms AND m.ts_ms < $end_ms
         GROUP BY m.series_id
         UNION ALL
         SELECT p.series_id, max(p.ts_ms), NULL, NULL, NULL, arg_max(p.live_bytes, p.ts_ms)

@@ -53,6 +53,8 @@ const PAGES = [
   ["Verdicts", "/verdicts"],
   ["Alerts", "/alerts"],
   ["Actions", "/actions"],
+  ["Artifacts", "/artifacts"],
+  ["Ingest", "/ingest"],
 ] as const;
 
 /** The pages that the path does not begin with; they keep the chosen time. */

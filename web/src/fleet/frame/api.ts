@@ -2,6 +2,7 @@
 
 import type { ActionsJson } from "../../../../src/model/documents/action_document.js";
 import type { AlertJson, AlertsJson } from "../../../../src/model/documents/alert_document.js";
+import type { ArtifactsJson } from "../../../../src/model/documents/artifact_document.js";
 import { decodeColumns } from "../../../../src/model/documents/columns.js";
 import type { FleetDiagnosesJson } from "../../../../src/model/documents/fleet_diagnosis_document.js";
 import type {
@@ -13,9 +14,15 @@ import type {
   ServiceJson,
   ServicesJson,
 } from "../../../../src/model/documents/fleet_document.js";
+import type { IngestJson } from "../../../../src/model/documents/ingest_document.js";
 import type { ReportDocument } from "../../../../src/model/documents/report_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../../src/model/profile/profile.js";
 import { ACTIONS_PATH } from "../../../../src/model/wire/actions.js";
+import {
+  ARTIFACT_FILE_PATH,
+  ARTIFACT_REPORT_PATH,
+  ARTIFACTS_PATH,
+} from "../../../../src/model/wire/artifacts.js";
 import {
   ACKNOWLEDGE_PATH,
   ALERTS_PATH,
@@ -24,6 +31,7 @@ import {
   type DiffFigure,
   ENDPOINTS_PATH,
   GROWING_PATH,
+  INGEST_PATH,
   INSTANCE_PATH,
   INSTANCE_REPORT_PATH,
   PROFILE_PATH,
@@ -132,6 +140,31 @@ export function askAlerts(): Promise<AlertsJson> {
 
 export function askActions(): Promise<ActionsJson> {
   return askJson(ACTIONS_PATH, {});
+}
+
+export function askIngest(): Promise<IngestJson> {
+  return askJson(INGEST_PATH, {});
+}
+
+export function askArtifacts(): Promise<ArtifactsJson> {
+  return askJson(ARTIFACTS_PATH, {});
+}
+
+export async function askArtifactReport(id: string, name: string): Promise<ReportDocument> {
+  const path = ARTIFACT_REPORT_PATH.replace("{id}", id).replace("{name}", name);
+  return (await askColumns(path, {})) as ReportDocument;
+}
+
+/** Downloads a file of an artifact. A link cannot send a token, so with one the page fetches the file. */
+export async function saveArtifact(id: string, name: string): Promise<void> {
+  const path = ARTIFACT_FILE_PATH.replace("{id}", id).replace("{name}", name);
+  const link = document.createElement("a");
+  link.download = name;
+  link.href = token === "" ? path : URL.createObjectURL(await (await ask(path, {})).blob());
+  link.click();
+  if (token !== "") {
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  }
 }
 
 /** `undo`: takes the acknowledgement back. */

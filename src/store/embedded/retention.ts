@@ -1,0 +1,151 @@
+/**
+ * Keeps a store within its age and size: days move to coarser tiers as they get older; beyond the size, the finest tier
+ * shrinks first, and only then the oldest day goes.
+ */
+import type { Millis, TimeMs } from "../../model/base/units.js";
+import { type Day, dayNamed, rowsOf, type StoreDatabase } from "../duckdb/database.js";
+import { rollStatements } from "../duckdb/queries/roll_sql.js";
+import type { Retained, Retention } from "../interface/store.js";
+import { isCoarser, MERGED_TIER, nextTier, TIER_MS, type Tier } from "../interface/tiers.js";
+
+const DAY_MS: Millis = 86_400_000;
+
+/** Profiles of runs that are longer than 50 days hold for longer; rows that are that late are rare. */
+const LONGEST_CARRY_DAYS = 8;
+
+/** Runs work while nothing else is written. */
+type Alone = <Result>(work: () => Promise<Result>) => Promise<Result>;
+
+export async function retainDays(
+  database: StoreDatabase,
+  alone: Alone,
+  { keepMs, mostBytes, tiers }: Retention,
+  nowMs: TimeMs,
+): Promise<Retained> {
+  const removed: Day[] = [];
+  const rolled: { day: Day; tier: Tier }[] = [];
+  const remove = async (day: Day) => {
+    await alone(() => database.remove(day));
+    removed.push(day);
+  };
+  const roll = async (day: Day, tier: Tier) => {
+    const isDone = await rollDay(database, alone, day, tier);
+    if (isDone) {
+      rolled.push({ day, tier });
+    }
+    return isDone;
+  };
+  await alone(() => database.closeRetired());
+  const oldest = dayNamed(nowMs - keepMs);
+  for (const day of database.days) {
+    if (day < oldest) {
+      await remove(day);
+    }
+  }
+  for (const day of database.days) {
+    const tier = tierAt(nowMs - Date.parse(day) - DAY_MS, tiers);
+    if (isCoarser(tier, database.tierOf(day))) {
+      await roll(day, tier);
+    }
+  }
+  while (bytesOf(database) > mostBytes && database.days.length > 1) {
+    const older = database.days.slice(0, -1);
+    const fine = finest(database, older);
+    const tier = fine === undefined ? null : nextTier(database.tierOf(fine));
+    // A disk that is full has no room for the coarser file.
+    const isSmaller =
+      fine !== undefined && tier !== null && (await roll(fine, tier).catch(() => false));
+    if (!isSmaller) {
+      await remove(older[0] as Day);
+    }
+  }
+  return { removed, rolled };
+}
+
+export function bytesOf(database: StoreDatabase): number {
+  return database.days.reduce((sum, day) => sum + database.bytesOf(day), database.metaBytes);
+}
+
+/** `ageMs`: since the end of a day. */
+function tierAt(ageMs: Millis, tiers: Retention["tiers"]): Tier {
+  let tier: Tier = "raw";
+  for (let next: Tier | null = tier; next !== null && next !== "1d" && ageMs > tiers[next]; ) {
+    next = nextTier(next);
+    tier = next ?? tier;
+  }
+  return tier;
+}
+
+/** The oldest day of the finest tier; undefined if all are in the coarsest. */
+function finest(database: StoreDatabase, days: readonly Day[]): Day | undefined {
+  return days
+    .filter((day) => nextTier(database.tierOf(day)) !== null)
+    .reduce<Day | undefined>(
+      (best, day) =>
+        best === undefined || isCoarser(database.tierOf(best), database.tierOf(day)) ? day : best,
+      undefined,
+    );
+}
+
+/** @returns false if rows of the day arrived meanwhile; the day is as before, and is rolled up another time. */
+async function rollDay(
+  database: StoreDatabase,
+  alone: Alone,
+  day: Day,
+  tier: Tier,
+): Promise<boolean> {
+  if (tier === MERGED_TIER) {
+    await alone(() => endLateRows(database, day));
+  }
+  const before = await writtenTo(database, day);
+  const later = database.days.filter((other) => other > day);
+  await database.build(day, tier, async (connection, to) => {
+    const statements = rollStatements({
+      from: database.schemaOf(day),
+      to,
+      day,
+      bucketMs: TIER_MS[tier],
+      isMerged: tier === MERGED_TIER,
+      isRolled: database.tierOf(day) !== "raw",
+      laterProfiles: database.union("profiles", later),
+      laterMetrics: database.union("metrics", later.slice(0, 1)),
+    });
+    for (const statement of statements) {
+      await connection.run(statement);
+    }
+  });
+  return alone(async () => {
+    if ((await writtenTo(database, day)) !== before) {
+      database.discard(day, tier);
+      return false;
+    }
+    await database.replace(day, tier);
+    return true;
+  });
+}
+
+/**
+ * Profiles that arrived late for days that were merged before hold until those of `day`, whose series end with the merger:
+ * the time is written down while it is known.
+ */
+async function endLateRows(database: StoreDatabase, day: Day): Promise<void> {
+  const schema = database.schemaOf(day);
+  for (const earlier of database.days.filter((other) => other < day).slice(-LONGEST_CARRY_DAYS)) {
+    if (database.tierOf(earlier) === MERGED_TIER) {
+      await database.writer.run(
+        `UPDATE ${database.schemaOf(earlier)}.profiles p SET carry_ms = greatest(0, n.ts_ms - p.ts_ms)
+          FROM (SELECT series_id, min(ts_ms) AS ts_ms FROM ${schema}.profiles GROUP BY series_id) n
+          WHERE p.series_id = n.series_id AND p.ts_ms + p.carry_ms > n.ts_ms`,
+      );
+    }
+  }
+}
+
+/** Changes with every write to a day. */
+async function writtenTo(database: StoreDatabase, day: Day): Promise<string> {
+  const [row] = await rowsOf(
+    database.writer,
+    `SELECT count(*) AS streams, sum(end_offset) AS offsets FROM ${database.schemaOf(day)}.applied`,
+  );
+  return `${row?.streams} ${row?.offsets}`;
+}

@@ -1,0 +1,336 @@
+/** Coarser tiers give the same answers as the raw data did, within what their buckets mean. A new store is added to STORES. */
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DuckDBInstance } from "@duckdb/node-api";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { present } from "../model/base/present.js";
+import { frameName, framesOf } from "../model/profile/frame_text.js";
+import { streamName } from "../recording/sender/stream_name.js";
+import { StreamReader } from "../recording/stream_reader.js";
+import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
+import { openStore, type Retention, type Store } from "./index.js";
+
+const STORES = [
+  { name: "duckdb", open: async (folder: string) => (await openStore(`duckdb:${folder}`)).store },
+];
+
+const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+/** Midnight. */
+const START = Date.UTC(2026, 8, 10);
+const MIB = 2 ** 20;
+const MUCH = Number.MAX_SAFE_INTEGER;
+const ALL = { startMs: START - DAY, endMs: START + 3 * DAY };
+
+/** All days older than two days are of this tier. */
+function retention(tier: "raw" | "10m" | "1h" | "1d", some: Partial<Retention> = {}): Retention {
+  const order = ["raw", "10m", "1h"] as const;
+  const at = order.indexOf(tier as (typeof order)[number]);
+  const ages = order.map((name, n) => [name, at < 0 || n < at ? 2 * DAY : MUCH] as const);
+  return {
+    keepMs: 4000 * DAY,
+    mostBytes: MUCH,
+    tiers: Object.fromEntries(ages) as Retention["tiers"],
+    ...some,
+  };
+}
+
+/** An expectation of the same, but for rounding. `digits` of instances. */
+function like(value: unknown, digits = 3): unknown {
+  if (typeof value === "number") {
+    return expect.closeTo(value, Math.abs(value) > 1e6 ? 0 : 3);
+  }
+  if (Array.isArray(value)) {
+    return value.map((each) => like(each));
+  }
+  return typeof value === "object" && value !== null
+    ? Object.fromEntries(
+        Object.entries(value).map(([key, each]) => [
+          key,
+          key === "instances" ? expect.closeTo(each as number, digits) : like(each, digits),
+        ]),
+      )
+    : value;
+}
+
+/** Three programs: one grows, one changes little and crosses midnight, one lives for 7 minutes. */
+const PLANS: readonly StreamPlan[] = [
+  {
+    service: "shop",
+    version: "41",
+    pid: 1,
+    startedMs: START + 5 * HOUR + 3 * MINUTE,
+    rss: Array.from({ length: 300 }, (_, n) => [n * 2 * MINUTE, (100 + n) * MIB] as const),
+    profiles: Array.from(
+      { length: 40 },
+      (_, n) =>
+        [
+          n * 13 * MINUTE + 17_000,
+          `main;load ${(10 + n) * MIB} allocated=${(11 + 2 * n) * MIB} variance=1\nmain;f${n % 3} ${MIB} allocated=${(n + 1) * MIB} variance=1`,
+        ] as const,
+    ),
+    endedAfterMs: 10 * HOUR + 30_000,
+  },
+  {
+    service: "shop",
+    version: "42",
+    pid: 2,
+    startedMs: START + 20 * HOUR + 7 * MINUTE,
+    rss: Array.from({ length: 500 }, (_, n) => [n * MINUTE, 70 * MIB + n] as const),
+    profiles: Array.from(
+      { length: 30 },
+      (_, n) =>
+        [
+          n * 16 * MINUTE,
+          `main;keep ${20 * MIB + n} allocated=${30 * MIB + n * 1000} variance=1000000000000`,
+        ] as const,
+    ),
+  },
+  {
+    service: "shop",
+    version: "42",
+    pid: 3,
+    startedMs: START + 7 * HOUR + 1,
+    rss: [
+      [0, 5 * MIB],
+      [3 * MINUTE, 900 * MIB],
+      [4 * MINUTE, 6 * MIB],
+    ],
+    profiles: [[90_001, `main;brief ${3 * MIB} allocated=${4 * MIB} variance=1`]],
+    endedAfterMs: 7 * MINUTE,
+  },
+];
+
+describe.each(STORES)("the tiers of the store $name", ({ open }) => {
+  let folder: string;
+  let store: Store;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "tidemark-tiers-"));
+    store = await open(folder);
+  });
+  afterEach(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const give = async (plan: StreamPlan, until = MUCH): Promise<string> => {
+    const bytes = streamBytes(plan);
+    const stream = streamName(bytes);
+    const all = new StreamReader("it", LIMITS).take(bytes);
+    const items = all.slice(0, until);
+    await store.write([{ stream, items, endOffset: present(items.at(-1)).endOffset }], 0);
+    return stream;
+  };
+
+  /** Everything that does not depend on the tier, over a window. */
+  const answers = async (window: { startMs: number; endMs: number }, stepMs: number) => {
+    const stacks = async (version?: string) => {
+      const of = { service: "shop", ...(version === undefined ? {} : { version }) };
+      const { tables, snapshot, instances } = await store.profile({
+        ...window,
+        of,
+        mostStacks: 1000,
+      });
+      const rows = Array.from(snapshot.sites.stack, (stack, row) => [
+        frameName(tables, present(framesOf(tables, stack)[0])),
+        snapshot.sites.liveBytes[row] ?? 0,
+        snapshot.sites.allocatedBytes[row] ?? 0,
+      ]);
+      return { rows: rows.sort(), instances };
+    };
+    const series = async (name: "rssBytes", by: "none" | "version" | "instance") => {
+      const query = { ...window, service: "shop", name, by, stepMs };
+      const { groups } = await store.series(query);
+      return groups.map(({ group, values }) => [group, values]);
+    };
+    const figures = async (figure: "liveBytes" | "allocatedBytes" | "allocatedObjects") => {
+      const query = { ...window, matchers: [], figure, groupBy: ["version"], stepMs };
+      const groups = await store.figureSeries(query);
+      return groups.map(({ group, values }) => [
+        group,
+        // A step without a reading, and one whose readings are 0.
+        values.map((value) => value ?? 0),
+      ]);
+    };
+    const { services } = await store.services(window, 4);
+    return {
+      all: await stacks(),
+      of41: await stacks("41"),
+      rss: await series("rssBytes", "none"),
+      rssByVersion: await series("rssBytes", "version"),
+      rssByInstance: await series("rssBytes", "instance"),
+      live: await figures("liveBytes"),
+      allocated: await figures("allocatedBytes"),
+      allocatedObjects: await figures("allocatedObjects"),
+      services: services.map(({ service, instances, endedInstances }) => [
+        service,
+        instances + endedInstances,
+      ]),
+      peaks: (await store.service("shop", window, 4))?.instances
+        .map(({ peakRssBytes }) => peakRssBytes)
+        .sort(),
+    };
+  };
+
+  const later = START + 6 * DAY;
+  const names = () => readdirSync(join(folder, "days")).filter((name) => !name.endsWith(".wal"));
+
+  it.each([
+    ["10m", 10 * MINUTE],
+    ["1h", HOUR],
+    ["1d", DAY],
+  ] as const)("of %s give the answers of raw data", async (tier, stepMs) => {
+    for (const plan of PLANS) {
+      await give(plan);
+    }
+    const windows = [ALL, { startMs: START, endMs: START + DAY }];
+    const before = [];
+    for (const window of windows) {
+      before.push(await answers(window, stepMs));
+    }
+    const { rolled, removed } = await store.retain(retention(tier), later);
+    expect(removed).toEqual([]);
+    expect(rolled).toEqual([
+      { day: "2026-09-10", tier },
+      { day: "2026-09-11", tier },
+    ]);
+    for (const [at, window] of windows.entries()) {
+      expect(await answers(window, stepMs)).toEqual(like(before[at]));
+    }
+    expect((await store.service("shop", ALL, 4))?.limits).toEqual([
+      expect.stringMatching(/^Until 2026-09-11, figures are means of (10 minutes|an hour|a day)/),
+    ]);
+    // Nothing is left to do, and a restart changes nothing.
+    expect((await store.retain(retention(tier), later)).rolled).toEqual([]);
+    await store.close();
+    store = await open(folder);
+    expect(names()).toEqual([`2026-09-10.${tier}.duckdb`, `2026-09-11.${tier}.duckdb`]);
+    for (const [at, window] of windows.entries()) {
+      expect(await answers(window, stepMs)).toEqual(like(before[at]));
+    }
+  });
+
+  it("move from one to the next without a change", async () => {
+    for (const plan of PLANS) {
+      await give(plan);
+    }
+    const before = await answers(ALL, DAY);
+    for (const tier of ["10m", "1h", "1d"] as const) {
+      expect((await store.retain(retention(tier), later)).rolled).toHaveLength(2);
+      expect(await answers(ALL, DAY)).toEqual(like(before));
+    }
+  });
+
+  it.each(["10m", "1h", "1d"] as const)("of %s take data that arrives late", async (tier) => {
+    const whole = await (async () => {
+      for (const plan of PLANS) {
+        await give(plan);
+      }
+      const result = await answers(ALL, DAY);
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+      store = await open(folder);
+      return result;
+    })();
+    await give(present(PLANS[0]));
+    await give(present(PLANS[1]), 12);
+    await store.retain(retention(tier), later);
+    await give(present(PLANS[1]));
+    await give(present(PLANS[2]));
+    // The time between the merged and the late part of a program is not part of either.
+    expect(await answers(ALL, DAY)).toEqual(like(whole, 2));
+    // It moves on with the rest.
+    await store.retain(retention("1d"), later);
+    expect(await answers(ALL, DAY)).toEqual(like(whole, 2));
+  });
+
+  it("shrink from the finest when the disk is short, and the oldest day goes last", async () => {
+    const stacks = Array.from({ length: 400 }, (_, at) => at);
+    for (const [pid, day] of [0, 1, 2].entries()) {
+      await give({
+        service: "shop",
+        pid: pid + 1,
+        startedMs: START + day * DAY,
+        profiles: Array.from(
+          { length: 120 },
+          (_, n) =>
+            [
+              n * MINUTE,
+              stacks
+                .map((at) => `main;f${at} ${(at * 7919 + n * 104729) % 1e6} variance=1`)
+                .join("\n"),
+            ] as const,
+        ),
+      });
+    }
+    const tiers = () => names().map((name) => name.split(".").at(-2));
+    const total = async () => {
+      const { snapshot } = await store.profile({ ...ALL, of: [], mostStacks: 1000 });
+      return snapshot.sites.liveBytes.reduce((sum, value) => sum + value, 0);
+    };
+    await store.retain(retention("raw"), START + 4 * DAY);
+    const [{ bytes }, before] = [await store.use(), await total()];
+    const step = await store.retain(retention("raw", { mostBytes: bytes - 1 }), START + 2 * DAY);
+    expect(step).toEqual({ removed: [], rolled: [{ day: "2026-09-10", tier: "10m" }] });
+    expect((await store.use()).bytes).toBeLessThan(bytes);
+    expect(await total()).toBeCloseTo(before, 0);
+    const much = await store.retain(retention("raw", { mostBytes: 1 }), START + 2 * DAY);
+    expect(much.rolled.map(({ day, tier }) => `${day} ${tier}`)).toEqual([
+      "2026-09-11 10m",
+      "2026-09-10 1h",
+      "2026-09-11 1h",
+      "2026-09-10 1d",
+      "2026-09-11 1d",
+    ]);
+    expect(much.removed).toEqual(["2026-09-10", "2026-09-11"]);
+    // The newest day is not touched.
+    expect(tiers()).toEqual(["2026-09-12"]);
+  });
+
+  it("use what a crash left, once", async () => {
+    for (const plan of PLANS) {
+      await give(plan);
+    }
+    await store.close();
+    const raw = join(folder, "days", "2026-09-10.duckdb");
+    const copy = join(folder, "copy");
+    copyFileSync(raw, copy);
+    store = await open(folder);
+    const before = await answers(ALL, DAY);
+    await store.retain(retention("1h"), later);
+    await store.close();
+    // The crash came after the coarser file was complete, and another one while a file was being made.
+    copyFileSync(copy, raw);
+    writeFileSync(join(folder, "days", "2026-09-11.1d.unfinished"), "half");
+    store = await open(folder);
+    expect(names()).toEqual(["2026-09-10.1h.duckdb", "2026-09-11.1h.duckdb"]);
+    expect(await answers(ALL, DAY)).toEqual(like(before));
+  });
+
+  it("are added to a folder of the version without them", async () => {
+    for (const plan of PLANS) {
+      await give(plan);
+    }
+    const before = await answers(ALL, DAY);
+    await store.close();
+    const version = async (sql: string) => {
+      const instance = await DuckDBInstance.create(join(folder, "meta.duckdb"));
+      const connection = await instance.connect();
+      const [row] = (await connection.runAndReadAll(sql)).getRows();
+      connection.closeSync();
+      instance.closeSync();
+      return row?.[0];
+    };
+    await version("UPDATE about SET version = 1");
+    store = await open(folder);
+    expect(await answers(ALL, DAY)).toEqual(like(before));
+    await store.retain(retention("10m"), later);
+    expect(await answers(ALL, DAY)).toEqual(like(before));
+    await store.close();
+    expect(await version("SELECT version FROM about")).toBe(2);
+    store = await open(folder);
+  });
+});

@@ -1,0 +1,173 @@
+/** The pages Ingest and Artifacts in a real browser. */
+import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { streamName } from "../../src/recording/sender/stream_name.js";
+import { streamBytes } from "../../src/recording/streams.fixture.js";
+import { launchBrowser } from "../browser.js";
+import { removeScratch, scratch } from "../run.js";
+import { pprofOf, pushMessage } from "./profiles.js";
+import { ask, post, type RunningServer, startServer } from "./running_server.js";
+
+const EVIL = `"><img src=x onerror="throw 1"><script>throw 2</script>`;
+const sum = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+
+let browser: Browser;
+let server: RunningServer;
+let page: Page;
+let complaints: string[];
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  await browser.close();
+  removeScratch();
+});
+beforeEach(async () => {
+  const config = join(scratch(), "serve.yaml");
+  writeFileSync(config, "label_values: 2\n");
+  server = await startServer(scratch(), { options: ["--config", config] });
+  page = await browser.newPage({ reducedMotion: "reduce", viewport: { width: 1280, height: 900 } });
+  complaints = [];
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) {
+      complaints.push(message.text());
+    }
+  });
+});
+afterEach(async () => {
+  await page.close();
+  await server.kill();
+});
+
+const words = async (selector: string) =>
+  (await page.locator(selector).innerText()).replace(/\s+/g, " ").trim();
+/** For people who look at the pages: TIDEMARK_SHOTS=FOLDER. */
+const shot = async (name: string) => {
+  const folder = process.env.TIDEMARK_SHOTS;
+  if (folder !== undefined) {
+    await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+  }
+};
+
+const recording = (pid: number, service = "checkout") =>
+  streamBytes({
+    ...{ service, version: "41", pid, startedMs: Date.now() - 600_000 },
+    labels: { request: `r${pid}` },
+    rss: Array.from({ length: 10 }, (_, n) => [n * 60_000, (100 + n * pid) * 2 ** 20] as const),
+    profiles: [[60_000, `main;load ${2 ** 20 * 50} variance=1`]],
+  });
+
+async function upload(service: string, reason: string): Promise<string> {
+  const files = { "recording.tidemark": recording(9), "heap-9.json": Buffer.from('{"a": 1}') };
+  const about = Buffer.from(
+    JSON.stringify({
+      ...{ schema: "tidemark.artifact/1", service, version: "41", env: "", host: "web-1", pid: 9 },
+      ...{ command: ["python"], timeMs: Date.now(), reason, lastMoment: true, problems: [] },
+      files: [
+        { name: "recording.tidemark", capture: "recording", pid: 0 },
+        { name: "heap-9.json", capture: "snapshot", pid: 9 },
+      ],
+    }),
+  );
+  const id = sum(about).slice(0, 32);
+  for (const [name, bytes] of Object.entries({ ...files, "about.json": about })) {
+    const { status } = await ask(
+      `${server.url}/api/v1/artifacts/${id}/${name}?sha256=${sum(bytes)}&bytes=${bytes.length}`,
+      {
+        method: "PUT",
+        headers: { "content-type": "application/octet-stream" },
+        body: new Uint8Array(bytes),
+      },
+    );
+    expect(status).toBe(200);
+  }
+  return id;
+}
+
+test("Ingest shows senders, refused requests, storage and labels, and what fills it", async () => {
+  await page.goto(`${server.url}/ingest`);
+  await expect.poll(() => words("main")).toContain(`tidemark run --to ${server.url} app.py`);
+  const streams = [1, 2, 3].map((pid) => recording(pid));
+  for (const bytes of streams) {
+    expect((await post(server.url, bytes)).status).toBe(200);
+  }
+  await ask(`${server.url}/push.v1.PusherService/Push`, {
+    method: "POST",
+    headers: { "content-type": "application/proto" },
+    body: new Uint8Array(
+      pushMessage({ service_name: EVIL, pod: "p" }, pprofOf({ inuse_space: 4096 }), "1"),
+    ),
+  });
+  const broken = await ask(`${server.url}/v1development/profiles`, {
+    method: "POST",
+    headers: { "content-type": "application/x-protobuf" },
+    body: "garbage",
+  });
+  expect(broken.status).toBe(400);
+  await expect
+    .poll(() => words("[aria-label='Storage'][class=panel]"), { timeout: 60_000, interval: 500 })
+    .toMatch(/as sent 1 [\d.]+ .iB .* 2 days old.*means of 10 minutes 0.*checkout \d+ \d+/);
+  await expect.poll(() => words("[aria-label='Labels'][class=panel]")).toMatch(/request 2 1/);
+  const senders = await words("[aria-label='Senders'][class=panel]");
+  expect(senders).toMatch(/checkout .*tidemark/);
+  expect(senders).toContain("pyroscope");
+  expect(senders).toContain(EVIL.replace(/\s+/g, " "));
+  expect(await words("[aria-label='Refused requests']")).toContain("/v1development/profiles");
+  await shot("ingest");
+  await page.getByRole("button", { name: "Dark colours" }).click();
+  await shot("ingest-dark");
+  await page.setViewportSize({ width: 390, height: 800 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  await shot("ingest-phone");
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.getByRole("searchbox", { name: "Search senders" }).fill("checkout");
+  await expect.poll(() => words("[aria-label='Senders'][class=panel]")).toContain("3 streams");
+  expect(page.url()).toContain("q=checkout");
+  // With the keyboard.
+  await page.getByRole("grid", { name: "Senders" }).focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => new URL(page.url()).pathname).toMatch(/^\/instance\/[0-9a-f]{32}$/);
+  expect(streams.map(streamName)).toContain(
+    new URL(page.url()).pathname.slice("/instance/".length),
+  );
+  expect(complaints).toEqual([]);
+});
+
+test("Artifacts lists what collectors sent, opens recordings and downloads files", async () => {
+  await page.goto(`${server.url}/artifacts`);
+  await expect.poll(() => words("main")).toContain("tidemark watch");
+  await shot("artifacts-empty");
+  const id = await upload("checkout", "RSS was 512 MiB above its baseline");
+  await upload(EVIL, EVIL);
+  await expect
+    .poll(() => words("main"), { timeout: 20_000 })
+    .toContain("RSS was 512 MiB above its baseline");
+  expect(await words("main")).toMatch(/last moment checkout version 41 .* process 9 on web-1/);
+  await shot("artifacts");
+  const checkout = page.getByRole("article", { name: /^checkout/ });
+  const saving = page.waitForEvent("download");
+  await checkout.getByRole("button", { name: "Download heap-9.json" }).click();
+  expect((await saving).suggestedFilename()).toBe("heap-9.json");
+  await page.getByRole("button", { name: "Dark colours" }).click();
+  await shot("artifacts-dark");
+  await page.setViewportSize({ width: 390, height: 800 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.getByRole("searchbox", { name: "Search artifacts" }).fill("baseline");
+  await expect.poll(() => page.getByRole("article").count()).toBe(1);
+  await checkout.getByRole("link", { name: "Open" }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("[data-testid=flame][data-frames]");
+  expect(new URL(page.url()).pathname).toBe(`/artifacts/${id}/recording.tidemark`);
+  // The address alone opens it, too.
+  await page.reload();
+  await page.waitForSelector("[data-testid=flame][data-frames]");
+  await page.getByRole("link", { name: "Artifacts" }).first().click();
+  await expect.poll(() => page.getByRole("article").count()).toBe(2);
+  expect(complaints).toEqual([]);
+});
