@@ -81,13 +81,13 @@ const MODELS = JSON.parse(
 ) as Record<string, { config: object }>;
 
 /** What `tidemark plan MODEL WORDS` computes, and with `--json` prints. */
-function planned(name: string, words: string, withFitTable = false) {
+function planned(name: string, words: string) {
   const path = join(folder, `${name}.json`);
   writeFileSync(path, JSON.stringify(MODELS[name]?.config));
   const command = new Command().exitOverride();
   withPlanOptions(command);
   command.parse(words.split(" "), { from: "user" });
-  return planDocument(path, requestOf(command.opts()), { withFitTable, configs: [] });
+  return planDocument(path, requestOf(command.opts()), { configs: [] });
 }
 
 /** The figures of the page as text, each by its place. */
