@@ -9,7 +9,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeReport } from "../../src/cli/files/report_page.js";
 import { withPlanOptions } from "../../src/cli/options/plan_options.js";
-import { planComparedWithLog, planDocument, planPage } from "../../src/inspect/index.js";
+import { planComparedWithLog, planDocument, planPage, planWithFitTable } from "../../src/inspect/index.js";
 import { formatBytes, formatExactCount } from "../../src/model/base/numbers.js";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import type { PlanPageDocument } from "../../src/plan/page_document.js";
@@ -227,10 +227,11 @@ test("a comparison of the command line is on the page, and the sliders leave it 
 });
 
 test("the table of GPUs is that of --fit", async () => {
-  const { plan, ...first } = planned("bert-base", "--batch 2", true);
+  const first = planned("bert-base", "--batch 2");
+  const plan = await planWithFitTable(first, async () => undefined);
   const path = join(folder, "fit.html");
   await writeReport(
-    planPage({ plan, ...first }),
+    planPage({ ...first, plan }),
     path,
     async () => undefined,
     join(folder, "web/index.html"),
