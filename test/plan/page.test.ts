@@ -9,7 +9,12 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeReport } from "../../src/cli/files/report_page.js";
 import { withPlanOptions } from "../../src/cli/options/plan_options.js";
-import { planComparedWithLog, planDocument, planPage, planWithFitTable } from "../../src/inspect/index.js";
+import {
+  planComparedWithLog,
+  planDocument,
+  planPage,
+  planWithFitTable,
+} from "../../src/inspect/index.js";
 import { formatBytes, formatExactCount } from "../../src/model/base/numbers.js";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import type { PlanPageDocument } from "../../src/plan/page_document.js";
