@@ -186,7 +186,7 @@ def nbytes(tensors):
 
 
 class Saved:
-    """Storages that autograd saves in a forward pass, without parameters, buffers and inputs."""
+    """Storages that autograd saves in a forward pass, without parameters and buffers."""
 
     def __init__(self, own):
         self.own, self.bytes, self.kinds, self.kept = own, {}, {}, []
@@ -225,7 +225,6 @@ def measure(path, attention, batch, sequence, lora):
         for name, value in inputs_of(config, batch, sequence).items()
     }
     own = {tensor.untyped_storage().data_ptr() for tensor in [*model.parameters(), *model.buffers()]}
-    own |= {tensor.untyped_storage().data_ptr() for tensor in inputs.values() if isinstance(tensor, torch.Tensor)}
     saved = Saved(own)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, fused=True)

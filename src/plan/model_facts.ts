@@ -22,6 +22,7 @@ const COUNTING: BlockRules = {
   attention: "flash",
   masks: "none",
   repeatsGroups: false,
+  onCpu: false,
   fusesGroups: true,
   cachesKeys: false,
   headRows: "last",

@@ -9,7 +9,12 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeReport } from "../../src/cli/files/report_page.js";
 import { withPlanOptions } from "../../src/cli/options/plan_options.js";
-import { planComparedWithLog, planDocument, planPage } from "../../src/inspect/index.js";
+import {
+  planComparedWithLog,
+  planDocument,
+  planPage,
+  planWithFitTable,
+} from "../../src/inspect/index.js";
 import { formatBytes, formatExactCount } from "../../src/model/base/numbers.js";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import type { PlanPageDocument } from "../../src/plan/page_document.js";
@@ -81,13 +86,13 @@ const MODELS = JSON.parse(
 ) as Record<string, { config: object }>;
 
 /** What `tidemark plan MODEL WORDS` computes, and with `--json` prints. */
-function planned(name: string, words: string, withFitTable = false) {
+function planned(name: string, words: string) {
   const path = join(folder, `${name}.json`);
   writeFileSync(path, JSON.stringify(MODELS[name]?.config));
   const command = new Command().exitOverride();
   withPlanOptions(command);
   command.parse(words.split(" "), { from: "user" });
-  return planDocument(path, requestOf(command.opts()), { withFitTable, configs: [] });
+  return planDocument(path, requestOf(command.opts()), { configs: [] });
 }
 
 /** The figures of the page as text, each by its place. */
@@ -227,10 +232,11 @@ test("a comparison of the command line is on the page, and the sliders leave it 
 });
 
 test("the table of GPUs is that of --fit", async () => {
-  const { plan, ...first } = planned("bert-base", "--batch 2", true);
+  const first = planned("bert-base", "--batch 2");
+  const plan = await planWithFitTable(first, async () => undefined);
   const path = join(folder, "fit.html");
   await writeReport(
-    planPage({ plan, ...first }),
+    planPage({ ...first, plan }),
     path,
     async () => undefined,
     join(folder, "web/index.html"),

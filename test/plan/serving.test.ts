@@ -166,3 +166,18 @@ describe("experts", () => {
     expect(bytesOf(uneven, "weights") - bytesOf(even, "weights")).toBe(expert);
   });
 });
+
+/** DynamicCache of transformers 5.24: keys of (1, 8, 10, 32) for 2 heads of keys. */
+test("transformers repeats the keys of Falcon before they are cached", () => {
+  const path = join(repository, "test/data/plan/library/falcon_new.json");
+  const model = readShape(JSON.parse(readFileSync(path, "utf8")), "falcon", path);
+  const cached = (engine: string): number =>
+    bytesOf(
+      planMemory(
+        model,
+        requestOf({ serve: true, engine, context: 10, dtype: "bf16" } as PlanWords),
+      ),
+      "kv cache",
+    );
+  expect(cached("transformers")).toBe(3 * 2 * 8 * 10 * 32 * 2);
+});

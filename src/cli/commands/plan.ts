@@ -8,6 +8,7 @@ import {
   planComparedWithSnapshot,
   planDocument,
   planPage,
+  planWithFitTable,
 } from "../../inspect/index.js";
 import type { PlanJson } from "../../model/documents/plan_document.js";
 import { badUsage } from "../../model/errors/errors.js";
@@ -87,10 +88,15 @@ async function plan(path: string, options: PlanCommandOptions): Promise<void> {
     throw badUsage("--check reads the log of vLLM", "add --serve --engine vllm");
   }
   const planned = planDocument(path, requestOf(options), {
-    withFitTable: options.fit === true,
     configs: options.config ?? [],
   });
-  const document = await compared(planned.plan, options);
+  const fitted =
+    options.fit === true
+      ? await withProgress(path, "devices", options, (onProgress) =>
+          planWithFitTable(planned, onProgress),
+        )
+      : planned.plan;
+  const document = await compared(fitted, options);
   if (output !== undefined) {
     return writePage(path, { ...planned, plan: document }, output, options);
   }

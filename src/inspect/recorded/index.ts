@@ -20,6 +20,7 @@ export {
   planComparedWithSnapshot,
   planDocument,
   planPage,
+  planWithFitTable,
 } from "./plan.js";
 export { buildReport, reportDocument } from "./report.js";
 export { noSourceText, readSource, sourcePath, sourcesOf } from "./report_sources.js";

@@ -36,17 +36,26 @@ export interface Planned {
 export function planDocument(
   path: string,
   words: PlanRequest,
-  { withFitTable, configs }: { withFitTable: boolean; configs: readonly string[] },
+  { configs }: { configs: readonly string[] },
 ): Planned {
   const model = readModel(path);
   const request = withJobConfigs(words, configs);
-  const plan = planMemory(model, request);
+  return { model, request, plan: planMemory(model, request) };
+}
+
+/** With what fits on the request's device, or on all common ones. `onProgress` counts devices. */
+export async function planWithFitTable(
+  { model, request, plan }: Planned,
+  onProgress: OnProgress,
+): Promise<PlanJson> {
   const gpus = request.gpu === undefined ? GPUS : [request.gpu];
-  return {
-    model,
-    request,
-    plan: withFitTable ? { ...plan, fitTable: fitTable(model, request, gpus) } : plan,
-  };
+  const shared: Parameters<typeof fitTable>[3] = new Map();
+  const rows = [];
+  for (const [index, gpu] of gpus.entries()) {
+    await onProgress(index, gpus.length);
+    rows.push(...fitTable(model, request, [gpu], shared));
+  }
+  return { ...plan, fitTable: rows };
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Attention as libraries run it: queries, keys and values, rotation, the kernel (attention_kernels.ts), the output. */
 import type { AttentionShape } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
-import { type AttentionPlace, type Heads, kernel } from "./attention_kernels.js";
+import { type AttentionPlace, type Heads, isFusedVision, kernel } from "./attention_kernels.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
 
@@ -92,9 +92,6 @@ export function jointAttention(
   return { image: made[0] as Tensor, prompt: made[1] ?? null };
 }
 
-const isFusedVision = ({ shape, maskable, prefix }: AttentionPlace): boolean =>
-  shape.fused && !maskable && prefix === "";
-
 function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Heads {
   const { shape, hidden, source, prefix } = place;
   const isVision = isFusedVision(place);
@@ -114,6 +111,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   const queryWidth = heads * shape.headSize;
   const kvWidth = kvHeads * shape.headSize;
   const rows = x.elements / hidden;
+  const expanded = shape.expandsGroups === true && source === x;
   let query: Tensor;
   let key: Tensor;
   let value: Tensor;
@@ -123,18 +121,24 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     key = build.tape.slice(all, rows * kvWidth);
     value = build.tape.slice(all, rows * kvWidth);
     value = shape.copiesValues === true ? build.copy(value) : value;
+    if (expanded) {
+      key = build.copy(key, rows * queryWidth);
+      value = build.copy(value, rows * queryWidth);
+    }
   } else {
     query = project(x, "q_proj", queryWidth);
     key = project(source, "k_proj", kvWidth, shape.keyBias ?? shape.bias);
     value = project(source, "v_proj", kvWidth);
   }
   if (shape.queryKeyNorm !== "none") {
+    // torch.nn.RMSNorm is one kernel on a GPU, and one for each operation in fp32 on the CPU.
+    const isOneKernel = shape.normKernel === "torch" && !build.rules.onCpu;
     const norm = {
-      kind: shape.normKernel === "torch" ? "layer" : "rms",
+      kind: isOneKernel ? "layer" : "rms",
       keepsInput: shape.normKernel === "diffusers",
       bias: false,
       affine: true,
-      wide: shape.wideNorm === true,
+      wide: shape.wideNorm === true || shape.normKernel === "torch",
     } as const;
     const perHead = shape.queryKeyNorm === "head";
     query = normalized(build, query, perHead ? shape.headSize : queryWidth, norm, "q_norm");
@@ -145,7 +149,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     key = rotate(build, key, shape.rotaryShare);
   }
   const joined = shape.contiguous === true || (shape.rotary && shape.rotaryShare < 1);
-  return { query, key, value, heads, kvHeads, joined };
+  return { query, key, value, heads, kvHeads: expanded ? heads : kvHeads, joined };
 }
 
 /** Generation keeps keys and values of causal layers as copies of their own (DynamicCache of transformers). */

@@ -6,6 +6,10 @@
  * | flash, sdpa | log-sum-exp, 4 B for each head and position (Dao, "FlashAttention-2", 2023) |
  * | eager | scores after softmax in fp32, and their copy in the compute type: heads × positions² |
  *
+ * On the CPU `sdpa` is fused in every type and for heads of every size, and reads groups in fp32, too; but with dropout,
+ * with values of another size than the keys (MLA), or with a mask that has a gradient (T5) it computes scores in fp32 like
+ * `eager`, from scaled copies (torch, sdp_utils_cpp.cpp: use_flash_attention_cpp).
+ *
  * With a mask (a padded batch, a window) `sdpa` gets keys and values repeated for each head (`repeat_kv` and
  * `use_gqa_in_sdpa` of transformers), and keeps the mask in the compute type; without one, and with `flash`, kernels read
  * the groups as they are.
@@ -46,29 +50,51 @@ export interface AttentionPlace {
   readonly projects?: boolean;
 }
 
-/** Which kernel runs: additive biases rule the fused ones out, scores beside those of keys those of torch. */
-function kernelOf(shape: AttentionShape, wanted: AttentionImplementation): AttentionImplementation {
-  if (wanted === "eager" && shape.alwaysFused === true) {
-    return "sdpa";
+/**
+ * Which kernel runs: additive biases rule the fused ones out, scores beside those of keys those of torch. `math` is what
+ * scaled_dot_product_attention runs where no fused kernel fits.
+ */
+function kernelOf(
+  build: LayerBuilder,
+  { shape, dropout }: AttentionPlace,
+): AttentionImplementation | "math" {
+  const { attention: wanted, onCpu } = build.rules;
+  if (wanted === "eager" && shape.alwaysFused !== true) {
+    return "eager";
+  }
+  if (onCpu && wanted !== "flash" && shape.sinks !== true && shape.relativeRows === undefined) {
+    const sameSize = (shape.valueHeadSize ?? shape.headSize) === shape.headSize;
+    return sameSize && shape.scoreBias === "none" && !dropout ? "sdpa" : "math";
   }
   const fits = shape.scoreBias === "none" && shape.headSize <= LARGEST_FUSED_HEAD;
-  return fits && !(shape.sinks === true && wanted === "sdpa") ? wanted : "eager";
+  return fits && !(shape.sinks === true && wanted === "sdpa")
+    ? wanted === "eager"
+      ? "sdpa"
+      : wanted
+    : "eager";
 }
+
+/** Images of Qwen-VL, whose queries, keys and values come from one matrix. */
+export const isFusedVision = ({ shape, maskable, prefix }: AttentionPlace): boolean =>
+  shape.fused && !maskable && prefix === "";
 
 export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace): Tensor {
   const { shape } = place;
-  const implementation = kernelOf(shape, build.rules.attention);
+  const implementation = kernelOf(build, place);
   const groups = made.heads / made.kvHeads;
   // autocast gives the kernels the compute type, whatever type the projections return.
   const narrow = (x: Tensor): Tensor =>
     build.rules.autocast ? build.cast(x, build.rules.computeBytes) : x;
   const query = narrow(made.query);
-  const { masks, repeatsGroups, fusesGroups } = build.rules;
-  const masked =
+  const { masks, repeatsGroups, fusesGroups, onCpu } = build.rules;
+  const padded =
     implementation === "sdpa" &&
     ((masks === "all" && place.maskable) ||
       (masks !== "none" && shape.window > 0 && shape.window < place.keys));
-  const repeats = groups > 1 && (implementation === "eager" || masked || repeatsGroups);
+  const masked = padded || (implementation === "sdpa" && shape.alwaysMasked === true);
+  const repeats =
+    groups > 1 &&
+    (implementation === "eager" || (padded && shape.alwaysMasked !== true) || repeatsGroups);
   // One head is expanded without a copy, which fused kernels read as it is.
   const expands = made.kvHeads === 1 && implementation === "sdpa";
   const grouped = (x: Tensor): Tensor =>
@@ -86,7 +112,8 @@ export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace):
     return eager(build, { ...made, query, key, value }, place, out);
   }
   const grouping = groups > 1 && !repeats;
-  if (implementation === "sdpa" && grouping && (!fusesGroups || shape.copiesValues === true)) {
+  const isSplit = grouping && !onCpu && (!fusesGroups || shape.copiesValues === true);
+  if (implementation === "math" || (implementation === "sdpa" && isSplit)) {
     return math(build, { ...made, query, key, value }, place, out);
   }
   const [mixed] = build.tape.op({
@@ -103,7 +130,9 @@ export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace):
     parameters: sinksOf(build, made.heads, shape),
     expensive: "attention",
   });
-  return made.joined ? build.copy(mixed as Tensor) : (mixed as Tensor);
+  // The results of several images of Qwen-VL are joined.
+  const isJoined = made.joined || (implementation === "sdpa" && isFusedVision(place));
+  return isJoined ? build.copy(mixed as Tensor) : (mixed as Tensor);
 }
 
 /**
@@ -140,23 +169,29 @@ function sinksOf(build: LayerBuilder, heads: number, { sinks }: AttentionShape):
 function eager(
   build: LayerBuilder,
   { query, key, value, heads }: Heads,
-  { shape, queries, keys, dropout }: AttentionPlace,
+  place: AttentionPlace,
   out: { elements: number; itemBytes: number },
 ): Tensor {
+  const { shape, queries, keys, dropout } = place;
   const sequences = query.elements / (heads * shape.headSize) / queries;
   const elements = sequences * heads * queries * Math.min(keys, shape.blockRows ?? keys);
   const itemBytes = query.itemBytes;
-  // A batched product reads whole tensors: slices are copied, and the copies are kept in place of the fused product.
+  // A product of several sequences reads whole tensors: slices are copied, and the copies are kept in place of the fused
+  // product. One sequence, and each image of Qwen-VL, is read as a view of it.
+  const isView = sequences === 1 || isFusedVision(place);
   const whole = (x: Tensor): Tensor =>
-    x.elements * x.itemBytes < x.storage.bytes ? build.copy(x) : x;
+    !isView && x.elements * x.itemBytes < x.storage.bytes ? build.copy(x) : x;
   const wholeQuery = whole(query);
   const wholeKey = whole(key);
   const wholeValue = whole(value);
+  // DeBERTa's second version scales the keys, and multiplies them as they were with the distances.
+  const isScaled = shape.relativeRows !== undefined && !shape.fused;
+  const scoredKey = isScaled ? build.pointwise("scale", [wholeKey], []) : wholeKey;
   const [product] = build.tape.op({
     name: "scores",
-    inputs: [wholeQuery, wholeKey],
+    inputs: [wholeQuery, scoredKey],
     makes: [{ elements, itemBytes }],
-    saves: [wholeQuery, wholeKey],
+    saves: [wholeQuery, scoredKey],
     expensive: "matmul",
   });
   let scores = build.pointwise("scale", [product as Tensor], []);
@@ -177,6 +212,8 @@ function eager(
     name: "mask",
     inputs: [scores],
     makes: [{ elements, itemBytes }],
+    // masked_fill with a mask that the model makes even of a batch without padding.
+    extraSaved: shape.relativeRows === undefined ? [] : [sequences * queries * keys],
     pointwise: true,
     passesGradient: true,
   });

@@ -29,9 +29,10 @@ export function headAndLoss(
 ): void {
   const { tape, rules } = build;
   tape.part = "head and loss";
-  if (head.kind === "none") {
+  if (head.kind === "none" || head.kind === "pairs") {
     if (rules.training) {
-      loss(build, x);
+      const rows = head.kind === "none" ? x : pooledRows(build, x, rules.batch * place.hidden);
+      loss(build, rows);
     }
     return;
   }
@@ -61,8 +62,18 @@ export function headAndLoss(
     logits = build.pointwise("scale", [capped], []);
   }
   if (rules.training) {
-    loss(build, logits);
+    loss(build, logits, head.narrowLoss);
   }
+}
+
+/** One row of each sample. */
+function pooledRows(build: LayerBuilder, x: Tensor, elements: number): Tensor {
+  const [rows] = build.tape.op({
+    name: "gather",
+    inputs: [x],
+    makes: [{ elements, itemBytes: x.itemBytes }],
+  });
+  return rows as Tensor;
 }
 
 /** norm_out, the factors of the condition, and a matrix: diffusers' DiT, PixArt, SD3 and Flux. */
@@ -168,8 +179,11 @@ function gatherLogits(build: LayerBuilder, made: Tensor): Tensor {
   return whole as Tensor;
 }
 
-/** cross_entropy(logits.float(), labels): log_softmax keeps its output; a compiled loss reads the logits again. */
-function loss(build: LayerBuilder, logits: Tensor): void {
+/**
+ * cross_entropy(logits.float(), labels): log_softmax keeps its output; a compiled loss reads the logits again.
+ * @param isNarrow without float(); autocast computes it in fp32 all the same
+ */
+function loss(build: LayerBuilder, logits: Tensor, isNarrow = false): void {
   const { tape, rules } = build;
   const scalar = { elements: 1, itemBytes: FP32 };
   logits.storage.held = rules.holdsLogits === "made";
@@ -186,7 +200,7 @@ function loss(build: LayerBuilder, logits: Tensor): void {
     });
     return;
   }
-  const wide = build.cast(logits, FP32);
+  const wide = isNarrow && !rules.autocast ? logits : build.cast(logits, FP32);
   wide.storage.held ||= rules.holdsLogits === "fp32";
   const [logged] = tape.op({
     name: "log_softmax",

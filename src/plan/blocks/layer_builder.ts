@@ -328,13 +328,13 @@ export class LayerBuilder {
     this.tape.op({ name: "release", inputs: [x], makes: [] });
   }
 
-  /** native_dropout keeps one byte an element. */
+  /** native_dropout keeps one byte an element; on the CPU, the factors have the input's type. */
   dropout(x: Tensor): Tensor {
     const [made] = this.tape.op({
       name: "dropout",
       inputs: [x],
       makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
-      extraSaved: this.rules.compiled ? [] : [x.elements],
+      extraSaved: this.rules.compiled ? [] : [x.elements * (this.rules.onCpu ? x.itemBytes : 1)],
       pointwise: true,
     });
     return made as Tensor;

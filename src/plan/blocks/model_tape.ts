@@ -251,7 +251,7 @@ function oneLayer(
 function embed(
   build: LayerBuilder,
   tower: TowerShape,
-  { model, positions }: TowerPlace,
+  { model, positions, other }: TowerPlace,
   rows: number,
 ): Tensor {
   const { tape, rules } = build;
@@ -277,10 +277,15 @@ function embed(
   if (tower.otherParameters > 0) {
     const { otherBiases: biases = 0 } = tower;
     const name = `${tower.name}.other`;
-    tape.parameters.push(
+    const others = [
       build.parameter(name, tower.otherParameters - biases, "matrix", 1),
       ...(biases > 0 ? [build.parameter(`${name}.bias`, biases, "vector")] : []),
-    );
+    ];
+    const extraSaved = [
+      ...biasOfPositions(build, tower, positions, other),
+      rules.batch * (tower.otherSaved ?? 0) * rules.computeBytes,
+    ];
+    tape.op({ name, inputs: [], makes: [], extraSaved, parameters: others });
   }
   if (tower.buffer !== undefined) {
     tape.parameters.push({
@@ -308,6 +313,27 @@ function embed(
         bias: tower.embeddingProjection.bias,
         group: "other",
       });
+}
+
+/**
+ * T5 looks up a bias of each pair of positions once for all layers, and keeps the indices. `sdpa` gets a mask of zeros for
+ * each head where the decoder reads the encoder.
+ */
+function biasOfPositions(
+  { rules }: LayerBuilder,
+  { layers }: TowerShape,
+  positions: number,
+  other: TowerPlace["other"],
+): number[] {
+  const [first] = layers;
+  const shape = first?.layer.kind === "transformer" ? first.layer : null;
+  const own = shape?.attention;
+  if (own?.scoreBias !== "relative" || own.relativeRows !== undefined) {
+    return [];
+  }
+  const reads = shape?.cross !== null && other !== null && rules.attention === "sdpa";
+  const zeros = own.heads * positions * (reads ? other.positions : 0) * rules.computeBytes;
+  return [positions ** 2 * INDEX_BYTES, zeros];
 }
 
 function firstChannels({ layers }: TowerShape): { elements: number } {

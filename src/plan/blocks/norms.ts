@@ -59,7 +59,10 @@ function rmsNorm(
   return weights.length === 0 ? narrow : weighted(build, narrow, norm);
 }
 
-/** torch.layer_norm: one kernel that keeps its input and two figures a row; fp32 under autocast. */
+/**
+ * torch.layer_norm: one kernel that keeps its input and two figures a row, in fp32 or, on the CPU, in the input's type;
+ * fp32 under autocast.
+ */
 function layerNorm(build: LayerBuilder, { x, width, weights }: Normed): Tensor {
   const input = build.rules.autocast ? build.cast(x, FP32) : x;
   const [made] = build.tape.op({
@@ -67,7 +70,7 @@ function layerNorm(build: LayerBuilder, { x, width, weights }: Normed): Tensor {
     inputs: [input],
     makes: [{ elements: x.elements, itemBytes: input.itemBytes }],
     saves: [input],
-    extraSaved: [(x.elements / width) * FP32 * 2],
+    extraSaved: [(x.elements / width) * (build.rules.onCpu ? input.itemBytes : FP32) * 2],
     parameters: weights,
     pointwise: true,
   });

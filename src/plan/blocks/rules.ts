@@ -46,6 +46,8 @@ export interface BlockRules {
    * lengths and windows as parameters).
    */
   readonly masks: "all" | "windows" | "none";
+  /** torch's kernels for the CPU: others are fused, and others keep more (attention_kernels.ts). */
+  readonly onCpu: boolean;
   /** Fused kernels read groups of keys: FlashAttention, which needs 16 bit and an Ampere device. */
   readonly fusesGroups: boolean;
   /** Key and value tensors of causal layers stay, as copies (generation). */

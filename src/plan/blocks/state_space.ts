@@ -1,12 +1,14 @@
 /**
  * State-space layers through the fused kernels of `mamba_ssm`: the scan keeps its inputs and one state for each chunk
  * of the sequence; what lies between the projection and the scan is computed again in the backward pass
- * (Gu and Dao, "Mamba", 2023, section 3.3; `mamba_inner_fn` with `checkpoint_lvl=1`).
+ * (Gu and Dao, "Mamba", 2023, section 3.3; `mamba_inner_fn` with `checkpoint_lvl=1`). With `--attention eager`, and on the
+ * CPU, through the reference code.
  */
 import type { StateSpaceLayer } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
+import { referenceTemporary, savedByReference } from "./state_space_reference.js";
 
 const FP32 = 4;
 /** Positions between two states that the kernels keep. */
@@ -55,18 +57,28 @@ export function stateSpaceLayer(
         ];
   const chunks = rules.batch * Math.ceil(rules.sequence / (version === 1 ? CHUNK_1 : CHUNK_2));
   const out = (tokens * inner) / parallel;
+  const fused = [
+    tokens * (version === 1 ? timeRank + 2 * state : heads / parallel) * all.itemBytes,
+    chunks * (inner / parallel) * state * FP32,
+  ];
+  const place = {
+    batch: rules.batch,
+    sequence: tokens / rules.batch,
+    inner: inner / parallel,
+    heads: heads / parallel,
+    itemBytes: all.itemBytes,
+  };
+  const isReference = rules.training && (rules.onCpu || rules.attention === "eager");
+  const temporary = isReference ? referenceTemporary(mixer, place) : 0;
   const [scanned] = tape.op({
     name: "scan",
     inputs: [all],
     makes: [{ elements: out, itemBytes: all.itemBytes }],
     saves: [all, "output"],
-    extraSaved: [
-      tokens * (version === 1 ? timeRank + 2 * state : heads / parallel) * all.itemBytes,
-      chunks * (inner / parallel) * state * FP32,
-    ],
+    extraSaved: isReference ? savedByReference(mixer, place) : fused,
     parameters: [...convolution, ...own],
-    forwardTemporary: 2 * out * all.itemBytes,
-    backwardTemporary: 3 * out * all.itemBytes,
+    forwardTemporary: Math.max(temporary, 2 * out * all.itemBytes),
+    backwardTemporary: Math.max(temporary, 3 * out * all.itemBytes),
     expensive: "attention",
   });
   const made = build.linear(scanned as Tensor, {

@@ -17,6 +17,8 @@ export interface Gpu {
   readonly contextMeasured?: boolean;
   /** No kernels of FlashAttention-2, nor bf16. */
   readonly old: boolean;
+  /** torch's kernels for the CPU run, on which bench/plan.mjs and the tests compare saved tensors. */
+  readonly isCpu?: boolean;
 }
 
 const MIB = 2 ** 20;

@@ -33,6 +33,8 @@ export interface CacheFormat {
   readonly convolutionBytes: number;
   readonly convolutionLess: number;
   readonly tensorParallel: number;
+  /** Keys and values as the model gives them to its kernel: repeated for each head where it does so itself (Falcon). */
+  readonly expandsGroups: boolean;
   /** Tokens that a layer with a window keeps beside it. */
   readonly besideWindow: number;
   /** Layers of the last tower whose cache is on the device, counted from the end. */
@@ -47,6 +49,7 @@ export function plainFormat(itemBytes: number): CacheFormat {
     convolutionBytes: itemBytes,
     convolutionLess: 0,
     tensorParallel: 1,
+    expandsGroups: false,
     besideWindow: 0,
     layersOnDevice: Number.POSITIVE_INFINITY,
   };
@@ -67,6 +70,7 @@ export function cacheFormat(options: ServeOptions): CacheFormat {
     // transformers keeps as many columns as the convolution is wide; engines leave out the newest one.
     convolutionLess: engine === "transformers" ? 0 : 1,
     tensorParallel: tensor,
+    expandsGroups: engine === "transformers",
     // A cache of transformers holds one token less than a window: the next one completes it. llama.cpp adds the tokens
     // of a compute batch (llama-kv-cache-iswa.cpp: n_swa + n_ubatch).
     besideWindow: engine === "transformers" ? -1 : isLlamaCpp ? MICRO_BATCH : 0,
@@ -128,7 +132,8 @@ function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
   if (shape.latent) {
     return (shape.latent.kvRank + shape.latent.rotarySize) * format.keyBytes;
   }
-  const heads = Math.max(1, shape.kvHeads / format.tensorParallel);
+  const isExpanded = format.expandsGroups && shape.expandsGroups === true;
+  const heads = Math.max(1, (isExpanded ? shape.heads : shape.kvHeads) / format.tensorParallel);
   const valueSize = shape.valueHeadSize ?? shape.headSize;
   return heads * (shape.headSize * format.keyBytes + valueSize * format.valueBytes);
 }

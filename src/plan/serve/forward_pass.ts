@@ -159,6 +159,7 @@ export function servingRules(model: ModelShape, options: ServeOptions): BlockRul
     attention,
     masks: masksOf({ attention, padded: options.padded, library: "transformers" }, concurrency),
     repeatsGroups: false,
+    onCpu: false,
     fusesGroups: computeBytes < 4 && !options.gpu.old,
     cachesKeys: whole,
     headRows: isLlamaCpp ? "all" : "last",

@@ -26,6 +26,7 @@ export interface FamilyFacts {
   readonly contiguous?: true;
   readonly narrowSoftmax?: true;
   readonly wideNorm?: true;
+  readonly alwaysMasked?: true;
 }
 
 const GPT2: FamilyFacts = {
@@ -144,6 +145,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   },
   falcon: {
     narrowSoftmax: true,
+    alwaysMasked: true,
     norm: "layer",
     parallel: 1,
     plainMlp: true,

@@ -43,6 +43,8 @@ export function attentionOf(
     ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),
     ...(facts.contiguous === true ? { contiguous: true } : {}),
     ...(isOneHead(config) ? { copiesValues: true } : {}),
+    ...(config.flag(false, "new_decoder_architecture") ? { expandsGroups: true } : {}),
+    ...(facts.alwaysMasked === true ? { alwaysMasked: true } : {}),
   } as const;
   if (latentRank === undefined) {
     return { ...base, headSize };

@@ -54,7 +54,7 @@ class UnetLayers {
 
   all(): LayerRun[] {
     const config = this.#config;
-    const side = config.count(64, "sample_size");
+    const side = config.optionalSize("sample_size") ?? 64;
     const [first = 1] = this.#channels;
     const inputs = config.count(4, "in_channels");
     this.#convolve("resample", inputs, first, side);

@@ -202,12 +202,13 @@ function headOf(config: ModelConfig, projected: number | null): HeadShape {
       kind: "language",
       outputs: config.size("vocab_size"),
       tied: config.flag(true, "tie_word_embeddings"),
+      narrowLoss: !/CausalLM|LMHead/.test(architecture) && config.family !== "modernbert",
       transform: true,
       ...(projected === null ? {} : { transformWidth: projected }),
     };
   }
   if (/TokenClassification|QuestionAnswering/.test(architecture)) {
-    return { ...base, kind: "language", outputs: labelsOf(config, 2) };
+    return { ...base, kind: "language", outputs: labelsOf(config, 2), narrowLoss: true };
   }
   return { ...base, kind: "class", outputs: labelsOf(config, 2) };
 }

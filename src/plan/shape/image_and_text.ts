@@ -95,6 +95,10 @@ function readProjected(config: ModelConfig): ImageAndTextShape {
         ...image,
         embeddingNorm: isClip ? LAYER_NORM : null,
         otherParameters: pooler + family.projector(image.hidden, decoder.tower.hidden, config),
+        // The input of the projector, and of two layers the input and the result of the activation.
+        otherSaved:
+          (typeof image.positions === "number" ? image.positions : 0) *
+          (image.hidden + (config.family.startsWith("llava") ? 2 * decoder.tower.hidden : 0)),
       },
       decoder.tower,
     ],
@@ -200,6 +204,8 @@ function readQwen(config: ModelConfig): ImageAndTextShape {
     })),
     finalNorm: norm,
     otherParameters: merger + deep * (merger + 2 * merged),
+    // Of each merger, the input of its first matrix, and the input and the result of its activation.
+    otherSaved: 3 * (1 + deep) * side ** 2 * hidden,
   };
   return {
     ...decoder,

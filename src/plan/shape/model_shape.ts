@@ -27,6 +27,10 @@ export interface AttentionShape {
   readonly contiguous?: boolean;
   /** Values are copied out of the fused product (Falcon with one head of keys). */
   readonly copiesValues?: boolean;
+  /** Keys and values are copied for each head of their group before the kernel (Falcon's new architecture). */
+  readonly expandsGroups?: boolean;
+  /** The model gives its kernel a mask of scores for each layer, even if nothing is padded (Falcon). */
+  readonly alwaysMasked?: boolean;
   /** One matrix for queries, keys and values (GPT-2, NeoX, Falcon, Phi-3): their slices keep the whole product alive. */
   readonly fused: boolean;
   readonly rotary: boolean;
@@ -103,6 +107,8 @@ export interface StateSpaceShape {
   readonly timeRank: number;
   readonly heads: number;
   readonly groups: number;
+  /** Positions that are computed at once (version 2). */
+  readonly chunk: number;
   readonly convolutionBias: boolean;
   readonly bias: boolean;
 }
@@ -242,6 +248,8 @@ export interface TowerShape {
   readonly finalNorm: NormShape | null;
   /** Parameters that no layer describes (projections, poolers); small. */
   readonly otherParameters: number;
+  /** Elements that these keep for the backward pass, of each sample. */
+  readonly otherSaved?: number;
   /** Of these, biases. */
   readonly otherBiases?: number;
   /** Elements that lie with the weights without being parameters (SD3's table of positions). */
@@ -257,13 +265,15 @@ export interface TowerShape {
 export interface HeadShape {
   /**
    * `language`: logits of each position; `class`: of each sample; `patches`: a modulated norm and a matrix, for regression
-   * on each position (DiT); `none`: regression on the output itself.
+   * on each position (DiT); `pairs`: similarities of one row of each sample (CLIP); `none`: regression on the output itself.
    */
-  readonly kind: "language" | "class" | "patches" | "none";
+  readonly kind: "language" | "class" | "patches" | "pairs" | "none";
   readonly outputs: number;
   /** Shares the matrix of the token embedding. */
   readonly tied: boolean;
   readonly bias: boolean;
+  /** The class computes its loss in the type of the logits, not in fp32 (BERT, T5, BART). */
+  readonly narrowLoss?: boolean;
   /** Dense layer, activation and norm before the logits (BERT). */
   readonly transform: boolean;
   /** Of `patches`: the factors are a table, and no matrix computes them (PixArt). */

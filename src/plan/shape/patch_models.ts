@@ -42,7 +42,8 @@ function sizesOf(config: ModelConfig, usual: { side: number; patch: number }): S
     patch,
     channels,
     outputs: patch ** 2 * (config.count(0, "out_channels") || channels),
-    positions: Math.max(1, Math.floor(config.count(usual.side, "sample_size") / patch)) ** 2,
+    positions:
+      Math.max(1, Math.floor((config.optionalSize("sample_size") ?? usual.side) / patch)) ** 2,
   };
 }
 
@@ -113,7 +114,10 @@ function readPixart(config: ModelConfig): Read {
   if (config.count(hidden, "cross_attention_dim") !== hidden) {
     throw notAModel(config.source, "cross_attention_dim differs from the width of the layers");
   }
-  const ofSize = config.flag(config.count(128, "sample_size") === 128, "use_additional_conditions");
+  const ofSize = config.flag(
+    (config.optionalSize("sample_size") ?? 128) === 128,
+    "use_additional_conditions",
+  );
   const isSigma = config.values.use_additional_conditions === false;
   const prompt = isSigma ? SIGMA_PROMPT : ALPHA_PROMPT;
   const third = Math.floor(hidden / 3);

@@ -36,7 +36,8 @@ export function readSequenceToSequence(config: ModelConfig): Read {
   return config.has("d_kv") ? readT5(config) : readBart(config);
 }
 
-const RMS: NormShape = { kind: "rms", bias: false, affine: true };
+/** T5LayerNorm multiplies its input itself, and squares a copy in fp32. */
+const RMS: NormShape = { kind: "rms", bias: false, affine: true, keepsInput: true };
 
 function readT5(config: ModelConfig): Read {
   const hidden = config.size("d_model");
@@ -101,6 +102,7 @@ function readT5(config: ModelConfig): Read {
       outputs: vocabulary,
       tied: config.flag(true, "tie_word_embeddings"),
       bias: false,
+      narrowLoss: true,
       transform: false,
       softCap: false,
     },
@@ -187,6 +189,7 @@ function readBart(config: ModelConfig): Read {
       outputs: vocabulary,
       tied: true,
       bias: false,
+      narrowLoss: true,
       transform: false,
       softCap: false,
     },

@@ -76,6 +76,7 @@ function mixerOf(config: ModelConfig, hidden: number): StateSpaceShape {
       "num_heads",
     ),
     groups: config.count(config.family === "bamba" ? 1 : 8, "mamba_n_groups", "n_groups"),
+    chunk: config.optionalSize("chunk_size", "mamba_chunk_size") ?? 256,
     convolutionBias: config.flag(true, "use_conv_bias", "mamba_conv_bias"),
     bias: config.flag(false, "use_bias", "mamba_proj_bias"),
   };

@@ -173,7 +173,7 @@ export function readTwoTowers(config: ModelConfig): {
         otherParameters: isClip ? projection * hidden + 1 : hidden * hidden + hidden + 2,
       },
     ],
-    head: NO_HEAD,
+    head: { ...NO_HEAD, kind: "pairs" },
     longest: positions,
   };
 }

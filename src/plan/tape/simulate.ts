@@ -4,7 +4,7 @@
  */
 import type { Bytes } from "../../model/base/units.js";
 import { SavedByPart } from "./saved_by_part.js";
-import type { Operation, Parameter, Storage, Tape, TapePart, Unit } from "./tape.js";
+import type { Operation, Parameter, Storage, Tape, TapePart, Tensor, Unit } from "./tape.js";
 import type { AllocationTrace } from "./trace.js";
 
 export type Checkpointing = "none" | "selective" | "full";
@@ -92,8 +92,8 @@ class Simulation {
     this.#tape = tape;
     this.#rules = rules;
     this.#trace = trace;
-    this.#uses = usesOf(tape.operations);
-    this.#keepers = new Array(this.#uses.last.length).fill(0);
+    this.#uses = usesOf(tape);
+    this.#keepers = new Array(tape.storageCount).fill(0);
     this.#gradients = rules.gradientsStay ? this.#allGradients() : 0;
     if (rules.gradientsStay) {
       for (const parameter of tape.parameters) {
@@ -241,8 +241,9 @@ class Simulation {
           }
         }
       }
-      for (const storage of this.#uses.ending[index] as Storage[]) {
-        this.#leave(storage);
+      const { firstEnding, nextEnding, storages } = this.#uses;
+      for (let id = firstEnding[index] as number; id >= 0; id = nextEnding[id] as number) {
+        this.#leave(storages[id] as Storage);
       }
     }
     for (const storage of [...this.#live]) {
@@ -409,27 +410,38 @@ class Simulation {
 }
 
 interface Uses {
-  /** Index of the last operation that reads or makes a storage, by the storage's id. */
-  readonly last: readonly number[];
-  /** The storages whose last use an operation is, by its index. */
-  readonly ending: readonly (readonly Storage[] | undefined)[];
+  /** Index of the last operation that reads or makes a storage, by the storage's id; -1: none does. */
+  readonly last: Int32Array;
+  /** The first storage whose last use an operation is, by its index, and the next one, by the storage's id; -1: none. */
+  readonly firstEnding: Int32Array;
+  readonly nextEnding: Int32Array;
+  readonly storages: readonly (Storage | undefined)[];
 }
 
-function usesOf(operations: readonly Operation[]): Uses {
-  const last: number[] = [];
-  const ending: Storage[][] = [];
+function usesOf({ operations, storageCount }: Tape): Uses {
+  const last = new Int32Array(storageCount).fill(-1);
+  const firstEnding = new Int32Array(operations.length).fill(-1);
+  const nextEnding = new Int32Array(storageCount).fill(-1);
+  const storages: (Storage | undefined)[] = new Array(storageCount);
   for (let index = operations.length - 1; index >= 0; index--) {
     const { inputs, outputs } = operations[index] as Operation;
-    const own: Storage[] = [];
-    for (const tensors of [inputs, outputs]) {
-      for (const { storage } of tensors) {
-        if (last[storage.id] === undefined) {
-          last[storage.id] = index;
-          own.push(storage);
-        }
+    let latest = -1;
+    const note = ({ storage }: Tensor): void => {
+      const { id } = storage;
+      if (last[id] !== -1) {
+        return;
       }
-    }
-    ending[index] = own;
+      last[id] = index;
+      storages[id] = storage;
+      if (latest < 0) {
+        firstEnding[index] = id;
+      } else {
+        nextEnding[latest] = id;
+      }
+      latest = id;
+    };
+    inputs.forEach(note);
+    outputs.forEach(note);
   }
-  return { last, ending };
+  return { last, firstEnding, nextEnding, storages };
 }

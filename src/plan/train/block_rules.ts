@@ -62,6 +62,7 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     inputNeedsGradient: !trainBase && options.checkpointing !== "none",
     attention: options.attention,
     masks: masksOf(options, options.batch),
+    onCpu: options.gpu.isCpu === true,
     fusesGroups: computeBytes < 4 && !options.gpu.old,
     cachesKeys: false,
     repeatsGroups: !isTransformers && options.attention !== "flash",
