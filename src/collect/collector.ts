@@ -37,7 +37,7 @@ import { Artifacts } from "./kept/artifacts.js";
 import { KeptRecordings } from "./kept/kept_recordings.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
-import { chooseAgents } from "./policy/choice.js";
+import { chooseAgents, isInShare } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
 import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./policy/programs.js";
 import {
@@ -49,6 +49,7 @@ import {
 } from "./recordings/recorders.js";
 import { type Judged, VerdictTurns } from "./recordings/verdicts.js";
 import type { WatchEvent } from "./recordings/watch_event.js";
+import { Remote } from "./remote/remote.js";
 
 export interface WatchOptions {
   /** The policy file, read again when it changes; null: the default policy. */
@@ -81,6 +82,9 @@ export class Collector {
   readonly #actions: Actions;
   readonly #watched = new Map<string, Watched>();
   readonly #pods: PodIdentities;
+  readonly #remote: Remote;
+  /** Of this host; `#policy` is the same with what the server hands out. */
+  #local: Policy;
   #policy: Policy;
   #policyMs = 0;
   #tidyMs = 0;
@@ -92,7 +96,9 @@ export class Collector {
   constructor(options: WatchOptions) {
     this.#options = options;
     const { policyPath } = options;
-    this.#policy = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
+    this.#local = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
+    this.#policy = this.#local;
+    this.#remote = new Remote(options.to, options.until, options.onEvent);
     this.#policyMs = policyPath === null ? 0 : changedMs(policyPath);
     this.#kept = new KeptRecordings(options.folder);
     this.#recorders = new Recorders({
@@ -131,6 +137,7 @@ export class Collector {
       await this.#pods.ready();
       while (!until.aborted) {
         this.#readPolicyAgain();
+        this.#policy = this.#remote.policyWith(this.#local);
         this.#pollPrograms();
         this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
         this.#tidy();
@@ -152,6 +159,7 @@ export class Collector {
       captured,
       this.#actions.close(),
       this.#pods.close(),
+      this.#remote.close(),
     ]);
     await this.#verdicts.settled();
     this.#kept.close();
@@ -188,6 +196,8 @@ export class Collector {
       }
     }
     this.#choose(seen, nowMs);
+    this.#remote.next(nowMs);
+    this.#remote.report([...this.#watched.values()], nowMs);
     this.#trigger(seen, nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
@@ -197,22 +207,30 @@ export class Collector {
     const bounds = boundsOf(this.#policy);
     const living = [...this.#watched].filter(([key]) => seen.has(key));
     const now = new Date();
+    // Asked for by the server: at once, until the request ends.
+    const asked = new Set(
+      living.flatMap(([key, { program, rule }]) =>
+        this.#remote.isAsked(program, rule, nowMs) ? [key] : [],
+      ),
+    );
+    const mayHave = (key: string, { share, watch, window }: Chosen) =>
+      watch === "agent" &&
+      (asked.has(key) || (isInShare({ key, share }) && isInWindow(window, now)));
     const { start, stop } = chooseAgents(
       living.map(([key, { program, rule, growing, leftMs, turns, retryMs }]) => ({
         key,
         service: program.root.identity.service,
-        share: rule.share,
+        share: mayHave(key, rule) ? 1 : 0,
         most: rule.most,
         isReady:
-          rule.watch === "agent" &&
+          mayHave(key, rule) &&
           program.root.attach.ok &&
           nowMs >= retryMs &&
-          isInWindow(rule.window, now) &&
           !this.#pods.isLate(program.root) &&
-          ageMs(program.root) >= bounds.warmUpMs,
-        sinceMs: growing?.kind === "agent" ? growing.sinceMs : null,
-        leftMs,
-        turns,
+          ageMs(program.root) >= (asked.has(key) ? LEAST_AGE_MS : bounds.warmUpMs),
+        sinceMs: growing?.kind !== "agent" ? null : asked.has(key) ? nowMs : growing.sinceMs,
+        leftMs: asked.has(key) ? null : leftMs,
+        turns: asked.has(key) ? -1 : turns,
       })),
       bounds,
       nowMs,
@@ -223,10 +241,7 @@ export class Collector {
     const starting = new Set(start);
     for (const [key, one] of living) {
       const { growing, rule } = one;
-      const isAllowed =
-        growing?.kind === "agent"
-          ? rule.watch === "agent" && isInWindow(rule.window, now)
-          : rule.watch !== "never";
+      const isAllowed = growing?.kind === "agent" ? mayHave(key, rule) : rule.watch !== "never";
       if (growing !== null && !isAllowed) {
         growing.stop.abort();
       } else if (starting.has(key) && growing?.kind !== "agent" && this.#recorders.mayEnter) {
@@ -345,10 +360,10 @@ export class Collector {
     }
     this.#policyMs = changed;
     try {
-      const { server } = this.#policy;
-      this.#policy = readPolicy(policyPath);
+      const { server } = this.#local;
+      this.#local = readPolicy(policyPath);
       onEvent({ kind: "policy", why: "" });
-      if (!isDeepStrictEqual(server, this.#policy.server)) {
+      if (!isDeepStrictEqual(server, this.#local.server)) {
         onEvent({ kind: "server-changed" });
       }
     } catch (error) {

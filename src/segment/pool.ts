@@ -208,7 +208,7 @@ export class PoolReader {
   }
 }
 
-/** How every version's pool begins: the magic number, then the version. null: it is no pool. */
+/** How every version's pool begins: the magic number, then the version. null: not a pool. */
 export const POOL_START_BYTES = 12;
 
 export function poolVersion(start: Uint8Array): number | null {

@@ -22,6 +22,8 @@ import { Tokens } from "./http/tokens.js";
 import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
 import { Ingest } from "./ingest/ingest.js";
 import { loadRecording } from "./load.js";
+import { HandedPolicy } from "./requests/handed_policy.js";
+import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
 import { Verdicts } from "./verdicts.js";
 
@@ -57,6 +59,8 @@ export interface ServeLimits {
   /** null: the usual rules, and no receivers. */
   readonly alerts: AlertSettings | null;
   readonly actions: ActionLimits;
+  /** File with the policy that collectors get; null: none. */
+  readonly handedPolicy: string | null;
 }
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -121,12 +125,15 @@ export async function serve(options: ServeOptions): Promise<void> {
       url: () => url,
       changed: () => changes.changed(),
     });
+    const handedPolicy = new HandedPolicy(warn);
     const app = buildApp({
       store,
       diagnoses,
       alerting,
       actions: new ActionBook(folder, warn),
       actionLimits: () => limits.actions,
+      requests: new RequestBook(folder, warn),
+      handedPolicy: () => handedPolicy.text(limits.handedPolicy),
       ingest,
       senders,
       tokens,

@@ -41,6 +41,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly policy?: string;
   readonly alerts?: NonNullable<ServeOptions["limits"]["alerts"]>;
   readonly actions?: ServeOptions["limits"]["actions"];
+  readonly handedPolicy?: string;
   readonly backup?: string;
   readonly restore?: string;
 }
@@ -198,6 +199,7 @@ function limitsOf({
   log,
   alerts,
   actions,
+  handedPolicy,
 }: ServeCommandOptions): ServeOptions["limits"] {
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
   return {
@@ -206,6 +208,7 @@ function limitsOf({
     logLevel: (log ?? usualLog) === "requests" ? "info" : "warn",
     alerts: alerts ?? null,
     actions: actions ?? USUAL_ACTION_LIMITS,
+    handedPolicy: handedPolicy ?? null,
   };
 }
 

@@ -1,11 +1,17 @@
 /** What `tidemark watch` prints, in a terminal or a log. */
 
 import type { WatchEvent } from "../../collect/index.js";
-import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDurationBriefly,
+  formatShare,
+} from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import { actionText } from "../../model/documents/action_text.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
 import type { WatchJson, WatchRowJson } from "../../model/documents/watch_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
 
 const GETS: Record<WatchRowJson["gets"], string> = {
@@ -116,6 +122,15 @@ export function watchEventText(event: WatchEvent): string {
       return event.why === ""
         ? "names of pods are available again"
         : `names of pods are unavailable, so programs keep the names that their environment gives them: ${event.why}`;
+    case "server-policy":
+      return event.why === ""
+        ? "the server handed out a policy: it applies where this host's policy sets nothing"
+        : `the server's policy is not used, because it is invalid: ${event.why}`;
+    case "request": {
+      const { service, forMs, programs, why } = event;
+      const given = `${formatCount(programs)} ${programs === 1 ? "program has" : "programs have"} the agent`;
+      return `the server asks for a profile of ${oneLine(service)} for ${formatDurationBriefly(forMs)}: ${given}${why === "" ? "" : `; ${why}`}`;
+    }
     case "server-changed":
       return "the policy names another server: it is used after a restart of tidemark watch";
     case "watching": {

@@ -25,6 +25,8 @@ export interface Bounds {
   readonly captures: CaptureBounds;
   /** Of all programs of the host. */
   readonly actions: Limit;
+  /** Whether the server may ask for profiles and hand out policy. */
+  readonly remote: boolean;
 }
 
 export function boundsOf({ defaults }: Policy): Bounds {
@@ -47,5 +49,6 @@ export function boundsOf({ defaults }: Policy): Bounds {
       maxPauseMs: artifacts.max_pause ?? 500,
     },
     actions: defaults.actions ?? { count: 20, perMs: 3_600_000 },
+    remote: defaults.remote ?? true,
   };
 }

@@ -100,6 +100,7 @@ const POLICY = z.strictObject({
         .optional(),
       triggers: z.array(TRIGGER).optional(),
       actions: limit.optional(),
+      remote: z.boolean().optional(),
     })
     .default({}),
   select: z
@@ -121,6 +122,7 @@ const POLICY = z.strictObject({
             .optional(),
           triggers: z.array(TRIGGER).optional(),
           actions: ACTION_RULE.optional(),
+          remote: z.boolean().optional(),
         })
         .superRefine(({ watch, agent, triggers, actions }, context) => {
           const isIdle = watch === "never";

@@ -1,4 +1,5 @@
 /** What a collector reports while it runs, for a log that people read. */
+import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { ActionEvent } from "../actions/actions.js";
 import type { CaptureEvent } from "../captures/captures.js";
@@ -24,6 +25,16 @@ export type WatchEvent =
   | { readonly kind: "policy"; readonly why: string }
   /** Names of pods are unavailable, and why; "": they are available again. */
   | { readonly kind: "pods"; readonly why: string }
+  /** The server handed out a policy; `why`: it is invalid, and what was in force before remains. */
+  | { readonly kind: "server-policy"; readonly why: string }
+  /** The server asks for a profile of a service that runs here; `why`: what keeps programs of it from having the agent. */
+  | {
+      readonly kind: "request";
+      readonly service: string;
+      readonly forMs: Millis;
+      readonly programs: number;
+      readonly why: string;
+    }
   /** The policy names another server now; it is used after a restart. */
   | { readonly kind: "server-changed" }
   | {

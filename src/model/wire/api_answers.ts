@@ -11,8 +11,10 @@ import type {
   ServiceJson,
   ServicesJson,
 } from "../documents/fleet_document.js";
+import type { RequestJson, RequestsJson } from "../documents/request_document.js";
 import type { LeaseAnswer } from "./actions.js";
 import type { FramesAnswer } from "./frames.js";
+import type { CollectorAnswer } from "./requests.js";
 import type { ProfileAnswer, SeriesAnswer } from "./services.js";
 
 export interface ApiAnswers {
@@ -29,6 +31,9 @@ export interface ApiAnswers {
   alert: AlertJson;
   actions: ActionsJson;
   lease: LeaseAnswer;
+  requests: RequestsJson;
+  request: RequestJson;
+  collector: CollectorAnswer;
   instance: InstanceAnswer;
   frames: FramesAnswer;
   health: HealthAnswer;

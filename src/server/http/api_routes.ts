@@ -6,6 +6,8 @@
 import { ACTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
 import type { ApiAnswers } from "../../model/wire/api_answers.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
+import { COLLECTOR_PATH } from "../../model/wire/requests.js";
+import { REQUESTS_PATH } from "../../model/wire/requests_path.js";
 import {
   ACKNOWLEDGE_PATH,
   ALERTS_PATH,
@@ -234,6 +236,31 @@ export const REPORT = route({
   summary: "A collector reports an action that was granted, or one that it did not carry out.",
   answer: { type: "application/json" },
 });
+export const REQUESTS = route({
+  ...query,
+  path: REQUESTS_PATH,
+  summary: "Profiles that people asked collectors for, the newest first, and which hosts obey.",
+  parameters: { service: text("Only of this service.") },
+  answer: { json: "requests" },
+});
+export const WANTED = route({
+  ...change,
+  path: REQUESTS_PATH,
+  summary:
+    "Asks all collectors to give the programs of a service the agent for `forMs` (10 s to 1 h): `{service, forMs, by}`. The policy of each host decides.",
+  answer: { json: "request" },
+});
+export const COLLECTOR = route({
+  method: "post",
+  path: COLLECTOR_PATH,
+  group: "sending",
+  scope: "ingest",
+  summary:
+    "A collector reports the outcome of the open requests, and gets the open ones and the policy that the server hands out.",
+  parameters: {},
+  body: ["application/json"],
+  answer: { json: "collector" },
+});
 export const DIAGNOSES = route({
   ...query,
   path: DIAGNOSES_PATH,
@@ -314,6 +341,9 @@ export const API_ROUTES: readonly ApiRoute[] = [
   ACTIONS,
   LEASES,
   REPORT,
+  REQUESTS,
+  WANTED,
+  COLLECTOR,
   INSTANCE,
   INSTANCE_REPORT,
   {

@@ -5,6 +5,7 @@ import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { ACTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
+import { COLLECTOR_PATH } from "../../model/wire/requests.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
 import type { ActionBook } from "../actions/action_book.js";
 import type { ActionLimits } from "../actions/action_limits.js";
@@ -15,6 +16,7 @@ import type { Ingest } from "../ingest/ingest.js";
 import { EXPOSITION_TYPE, expositionOf } from "../metrics/exposition.js";
 import { fleetMetrics } from "../metrics/fleet_metrics.js";
 import { RequestCounts, serverMetrics } from "../metrics/server_metrics.js";
+import type { RequestBook } from "../requests/request_book.js";
 import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
 import { type ActionAudit, addActions } from "./actions.js";
@@ -25,6 +27,7 @@ import { ownPagesOnly } from "./own_pages.js";
 import { addPages } from "./pages.js";
 import { valuesIn } from "./parameters.js";
 import { addQueries, type QueryParts } from "./queries.js";
+import { addRequests, type RequestAudit } from "./requests.js";
 import type { Scope, Tokens } from "./tokens.js";
 
 export interface AppParts extends QueryParts {
@@ -34,6 +37,9 @@ export interface AppParts extends QueryParts {
   readonly alerting: Alerting;
   readonly actions: ActionBook;
   readonly actionLimits: () => ActionLimits;
+  readonly requests: RequestBook;
+  /** The policy that collectors get; null: none. */
+  readonly handedPolicy: () => string | null;
   readonly changes: Changes;
   /** Host names that a request may use; null if any is allowed. */
   readonly hosts: ReadonlySet<string> | null;
@@ -41,7 +47,7 @@ export interface AppParts extends QueryParts {
   readonly pages: string;
   readonly log: (line: RequestLine) => void;
   /** What a person changed, and what a collector was allowed and did. */
-  readonly audit: (line: AuditLine | ActionAudit) => void;
+  readonly audit: (line: AuditLine | ActionAudit | RequestAudit) => void;
   readonly fail: (error: unknown) => void;
 }
 
@@ -124,6 +130,15 @@ export function buildApp(parts: AppParts): Hono {
     audit: parts.audit,
     changed: () => parts.changes.changed(),
   });
+  addRequests(app, {
+    book: parts.requests,
+    policy: parts.handedPolicy,
+    admin: needs("admin", parts.tokens),
+    collector: needs("ingest", parts.tokens),
+    own,
+    audit: parts.audit,
+    changed: () => parts.changes.changed(),
+  });
   app.get(EVENTS_PATH, (context) => parts.changes.stream(context));
   app.all("/api/*", (context) => refusal(context, 404, "there is no such route"));
   addPages(app, parts.pages);
@@ -157,7 +172,8 @@ function addIngest(app: Hono, { ingest, tokens }: AppParts): void {
 function isCollectors({ req }: Context): boolean {
   const { path, method } = req;
   return (
-    path === FRAMES_PATH || path === LEASES_PATH || (path === ACTIONS_PATH && method === "POST")
+    [FRAMES_PATH, LEASES_PATH, COLLECTOR_PATH].includes(path) ||
+    (path === ACTIONS_PATH && method === "POST")
   );
 }
 
