@@ -35,6 +35,7 @@ import { Captures } from "./captures/captures.js";
 import { rssOf, Triggers } from "./captures/triggers.js";
 import { Artifacts } from "./kept/artifacts.js";
 import { KeptRecordings } from "./kept/kept_recordings.js";
+import { Uploads } from "./kept/uploads.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
@@ -79,6 +80,7 @@ export class Collector {
   readonly #triggers = new Triggers();
   readonly #artifacts: Artifacts;
   readonly #captures: Captures;
+  readonly #uploads: Uploads | null;
   readonly #actions: Actions;
   readonly #watched = new Map<string, Watched>();
   readonly #pods: PodIdentities;
@@ -110,6 +112,8 @@ export class Collector {
     });
     this.#artifacts = new Artifacts(options.folder);
     this.#captures = new Captures(this.#artifacts, options.onEvent);
+    this.#uploads =
+      options.to === null ? null : new Uploads(options.to, this.#artifacts, options.onEvent);
     this.#actions = new Actions({
       log: new ActionLog(options.folder, (why) => options.onEvent({ kind: "log-failed", why })),
       leases: options.actionsTo === null ? null : new Leases(options.actionsTo),
@@ -140,6 +144,7 @@ export class Collector {
         this.#policy = this.#remote.policyWith(this.#local);
         this.#pollPrograms();
         this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
+        this.#uploads?.next(boundsOf(this.#policy).sendBytes, monotonicMs());
         this.#tidy();
         await sleep(SCAN_MS, undefined, { signal: until }).catch(() => {});
       }
@@ -160,6 +165,7 @@ export class Collector {
       this.#actions.close(),
       this.#pods.close(),
       this.#remote.close(),
+      this.#uploads?.close(),
     ]);
     await this.#verdicts.settled();
     this.#kept.close();

@@ -112,6 +112,10 @@ export function watchEventText(event: WatchEvent): string {
       return `${nameOf(event)}: nothing captured: ${event.why}`;
     case "action":
       return `${nameOf(event)}: ${actionText(event.action)}`;
+    case "uploaded":
+      return `sent ${event.path} to the server (${formatBytes(event.bytes)})`;
+    case "not-uploaded":
+      return `${event.path} is not on the server: ${event.why}`;
     case "log-failed":
       return event.why;
     case "policy":

@@ -38,6 +38,7 @@ interface Kept {
   readonly service: string;
   readonly timeMs: TimeMs;
   readonly bytes: Bytes;
+  readonly hasFiles: boolean;
 }
 
 export class Artifacts {
@@ -99,13 +100,25 @@ export class Artifacts {
     }
   }
 
-  #kept(): Kept[] {
+  /** Finished artifacts with files whose folder lacks a file of this name, oldest first. */
+  unsent(mark: string): { readonly path: string; readonly bytes: Bytes }[] {
+    return this.#kept((path) => !existsSync(join(path, mark)))
+      .filter(({ hasFiles }) => hasFiles)
+      .sort((a, b) => a.timeMs - b.timeMs);
+  }
+
+  #kept(isWanted: (path: string) => boolean = () => true): Kept[] {
     return namesIn(this.#folder).flatMap((name) => {
       const path = join(this.#folder, name);
-      const about = this.#open.has(path) ? null : aboutIn(path);
+      const about = this.#open.has(path) || !isWanted(path) ? null : aboutIn(path);
       return about === null
         ? []
-        : [{ path, service: about.service, timeMs: about.timeMs, bytes: bytesIn(path) }];
+        : [
+            {
+              ...{ path, service: about.service, timeMs: about.timeMs, bytes: bytesIn(path) },
+              hasFiles: about.files.length > 0,
+            },
+          ];
     });
   }
 }

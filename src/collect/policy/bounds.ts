@@ -22,6 +22,8 @@ export interface Bounds {
   readonly keepMs: Millis;
   readonly mostBytes: Bytes;
   readonly artifacts: ArtifactBounds;
+  /** Larger artifacts are not sent to the server. */
+  readonly sendBytes: Bytes;
   readonly captures: CaptureBounds;
   /** Of all programs of the host. */
   readonly actions: Limit;
@@ -43,6 +45,7 @@ export function boundsOf({ defaults }: Policy): Bounds {
       keepMs: artifacts.keep ?? 7 * 86_400_000,
       mostBytes: artifacts.disk ?? 2 * 2 ** 30,
     },
+    sendBytes: artifacts.send ?? 2 ** 30,
     captures: {
       perHour: artifacts.per_hour ?? 6,
       cpu: artifacts.cpu ?? 0.01,

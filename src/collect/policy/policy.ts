@@ -94,6 +94,7 @@ const POLICY = z.strictObject({
           disk: size.optional(),
           keep: duration.optional(),
           per_hour: count.optional(),
+          send: size.optional(),
           cpu: share.optional(),
           max_pause: duration.optional(),
         })

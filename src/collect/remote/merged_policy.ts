@@ -11,7 +11,7 @@ const NAME = "the server's policy";
 export function mergedPolicy(local: Policy, handed: string): Policy {
   const { defaults, select } = policyOf(handed, NAME);
   const { actions: _actions, disk: _disk, remote: _remote, artifacts = {}, ...others } = defaults;
-  const { disk: _space, cpu: _cpu, max_pause: _pause, ...kept } = artifacts;
+  const { disk: _space, cpu: _cpu, max_pause: _pause, send: _send, ...kept } = artifacts;
   return {
     ...local,
     defaults: {
