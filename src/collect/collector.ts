@@ -26,13 +26,14 @@ import { isDeepStrictEqual } from "node:util";
 import { PythonScan, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
-import { type MemoryEnd, memoryEndSentence } from "../model/profile/memory_end.js";
 import { ActionLog } from "../recording/action_log.js";
 import type { Destination } from "../recording/sender/post_connection.js";
 import { Actions } from "./actions/actions.js";
 import { Leases } from "./actions/leases.js";
-import { Captures } from "./captures/captures.js";
+import { Captures, type WantedCapture } from "./captures/captures.js";
 import { rssOf, Triggers } from "./captures/triggers.js";
+import { LastMoments } from "./ends/last_moments.js";
+import { ProcessEvents } from "./ends/process_events.js";
 import { Artifacts } from "./kept/artifacts.js";
 import { KeptRecordings } from "./kept/kept_recordings.js";
 import { Uploads } from "./kept/uploads.js";
@@ -44,6 +45,7 @@ import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./po
 import {
   FIRST_RETRY_MS,
   type Growing,
+  type ProgramEnd,
   Recorders,
   type Watched,
   whyOf,
@@ -81,6 +83,8 @@ export class Collector {
   readonly #artifacts: Artifacts;
   readonly #captures: Captures;
   readonly #uploads: Uploads | null;
+  readonly #events: ProcessEvents;
+  readonly #lastMoments: LastMoments;
   readonly #actions: Actions;
   readonly #watched = new Map<string, Watched>();
   readonly #pods: PodIdentities;
@@ -108,10 +112,17 @@ export class Collector {
       to: options.to,
       pollMs: () => boundsOf(this.#policy).pollMs,
       onEvent: options.onEvent,
-      onEnded: (one, growing, memoryEnds) => this.#ended(one, growing, memoryEnds),
+      onEnded: (one, growing, end) => this.#ended(one, growing, end),
     });
     this.#artifacts = new Artifacts(options.folder);
     this.#captures = new Captures(this.#artifacts, options.onEvent);
+    const want = (wanted: WantedCapture) =>
+      this.#captures.want(wanted, boundsOf(this.#policy).captures, monotonicMs());
+    this.#events = new ProcessEvents({
+      clock: monotonicMs,
+      onUnavailable: (why) => options.onEvent({ kind: "no-events", why }),
+    });
+    this.#lastMoments = new LastMoments({ events: this.#events, capture: want });
     this.#uploads =
       options.to === null ? null : new Uploads(options.to, this.#artifacts, options.onEvent);
     this.#actions = new Actions({
@@ -121,9 +132,7 @@ export class Collector {
       holdsNow: (program, condition) => this.#triggers.holdsNow(program, condition, monotonicMs()),
       ruleOf: ({ root }) => this.#watched.get(root.key)?.rule.actions ?? null,
       programs: () => [...this.#watched.values()].map(({ program }) => program),
-      capture: (wanted) => {
-        this.#captures.want(wanted, boundsOf(this.#policy).captures, monotonicMs());
-      },
+      capture: want,
       recordingOf: ({ root }) => this.#watched.get(root.key)?.growing?.path ?? null,
       onEvent: options.onEvent,
     });
@@ -138,6 +147,7 @@ export class Collector {
   async run(): Promise<void> {
     const { until } = this.#options;
     try {
+      this.#events.start();
       await this.#pods.ready();
       while (!until.aborted) {
         this.#readPolicyAgain();
@@ -154,6 +164,7 @@ export class Collector {
   }
 
   async #leaveAll(): Promise<void> {
+    this.#events.close();
     const growing = [...this.#watched.values()].flatMap((one) => one.growing ?? []);
     for (const { stop } of growing) {
       stop.abort();
@@ -204,7 +215,14 @@ export class Collector {
     this.#choose(seen, nowMs);
     this.#remote.next(nowMs);
     this.#remote.report([...this.#watched.values()], nowMs);
-    this.#trigger(seen, nowMs);
+    const living = [...this.#watched.values()].filter(({ program: { root } }) =>
+      seen.has(root.key),
+    );
+    this.#lastMoments.poll(
+      living.map(({ program, growing }) => ({ program, recording: growing?.path ?? null })),
+      nowMs,
+    );
+    this.#trigger(living, nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
   }
@@ -264,8 +282,7 @@ export class Collector {
     }
   }
 
-  #trigger(seen: ReadonlySet<string>, nowMs: Millis): void {
-    const living = [...this.#watched].filter(([key]) => seen.has(key)).map(([, one]) => one);
+  #trigger(living: readonly Watched[], nowMs: Millis): void {
     const fired = this.#triggers.next(
       living.map(({ program, rule }) => ({
         program,
@@ -276,8 +293,9 @@ export class Collector {
     );
     for (const { program, trigger, reason } of fired) {
       const recording = this.#watched.get(program.root.key)?.growing?.path ?? null;
+      const { captures } = trigger;
       this.#captures.want(
-        { program, reason, captures: trigger.captures, recording, lastMoment: false },
+        { program, reason, captures, recording, lastMoment: false },
         boundsOf(this.#policy).captures,
         nowMs,
       );
@@ -289,23 +307,11 @@ export class Collector {
     );
   }
 
-  /** If the program ran out of memory, its last moment is kept; otherwise its recording gets a last verdict. */
-  #ended({ program, rule }: Watched, growing: Growing, memoryEnds: readonly MemoryEnd[]): void {
-    const end = memoryEnds.at(-1);
+  /** If the program ran out of memory or crashed, its last moment is kept; otherwise its recording gets a last verdict. */
+  #ended({ program, rule }: Watched, growing: Growing, end: ProgramEnd): void {
     const { path, kind } = growing;
-    if (end !== undefined) {
-      this.#captures.want(
-        {
-          program,
-          reason: memoryEndSentence(end, program.root.pid),
-          captures: ["diagnose"],
-          recording: path,
-          lastMoment: true,
-        },
-        boundsOf(this.#policy).captures,
-        monotonicMs(),
-      );
-    } else if (kind === "agent" && this.#wantsVerdicts(rule)) {
+    const isKept = this.#lastMoments.ended(program, path, end.memoryEnds, end.isOrderly);
+    if (!isKept && kind === "agent" && this.#wantsVerdicts(rule)) {
       this.#verdicts.ended(this.#judged(program, growing, 0));
     }
   }
@@ -354,7 +360,8 @@ export class Collector {
     if (text !== this.#counts && nowMs >= this.#countsMs) {
       this.#counts = text;
       this.#countsMs = nowMs + COUNT_MS;
-      this.#options.onEvent({ kind: "watching", ...counts });
+      const shortLived = this.#events.takeShortLived();
+      this.#options.onEvent({ kind: "watching", ...counts, shortLived });
     }
   }
 

@@ -135,13 +135,15 @@ export function watchEventText(event: WatchEvent): string {
       const given = `${formatCount(programs)} ${programs === 1 ? "program has" : "programs have"} the agent`;
       return `the server asks for a profile of ${oneLine(service)} for ${formatDurationBriefly(forMs)}: ${given}${why === "" ? "" : `; ${why}`}`;
     }
+    case "no-events":
+      return `new programs are found by scanning, and how a program ended is not known: the kernel's process events are unavailable: ${event.why}`;
     case "server-changed":
       return "the policy names another server: it is used after a restart of tidemark watch";
     case "watching": {
-      const { withAgent, outside, not } = event;
+      const { withAgent, outside, not, shortLived } = event;
       const ignored = not === 0 ? "" : `, ${formatCount(not)} not recorded (tidemark watch --once)`;
       const all = withAgent + outside + not;
-      return `watching ${formatCount(all)} ${all === 1 ? "program" : "programs"}: ${formatCount(withAgent)} with the agent, ${formatCount(outside)} from outside${ignored}`;
+      return `watching ${formatCount(all)} ${all === 1 ? "program" : "programs"}: ${formatCount(withAgent)} with the agent, ${formatCount(outside)} from outside${ignored}${shortLived === 0 ? "" : `; ${formatCount(shortLived)} ended within 5 s and ${shortLived === 1 ? "was" : "were"} not recorded`}`;
     }
   }
 }

@@ -6,6 +6,7 @@
  *         diagnosis.json ledger-4242.json census-4242.json ...
  */
 import {
+  constants,
   copyFileSync,
   existsSync,
   linkSync,
@@ -74,11 +75,17 @@ export class Artifacts {
     }
   }
 
-  /** Keeps a recording that has ended, although it may be removed from its own folder. Throws system errors. */
-  keepRecording(path: string, recording: string): string {
+  /**
+   * Keeps a recording although it may be removed from its own folder. `isGrowing`: as it is now. Throws system errors.
+   */
+  keepRecording(path: string, recording: string, isGrowing: boolean): string {
     const kept = join(path, RECORDING);
     try {
-      linkSync(recording, kept);
+      if (isGrowing) {
+        copyFileSync(recording, kept, constants.COPYFILE_FICLONE);
+      } else {
+        linkSync(recording, kept);
+      }
     } catch {
       copyFileSync(recording, kept); // another file system, or one without links
     }

@@ -37,6 +37,8 @@ export type WatchEvent =
       readonly programs: number;
       readonly why: string;
     }
+  /** The kernel reports no starts and ends of processes, and why. */
+  | { readonly kind: "no-events"; readonly why: string }
   /** The policy names another server now; it is used after a restart. */
   | { readonly kind: "server-changed" }
   | {
@@ -44,4 +46,6 @@ export type WatchEvent =
       readonly withAgent: number;
       readonly outside: number;
       readonly not: number;
+      /** Python programs that ended too soon to be recorded, since the last event of this kind; 0 if unknown. */
+      readonly shortLived: number;
     };
