@@ -1,10 +1,11 @@
 /** The last moment of real programs that crash: by signals of their own errors, exceptions, in a worker, with and without events. */
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { ArtifactJson } from "../../src/model/documents/artifact_document.js";
 import { validate } from "../recorded_app.js";
-import { execute, open, tidemark, until } from "../run.js";
+import { execute, open, plainEnvironment, tidemark, until } from "../run.js";
 import { stopped, withWatchTest } from "./watched.js";
 
 const watched = withWatchTest();
@@ -95,3 +96,41 @@ test("programs that crash leave their last profile, the diagnosis and the cause;
   ).toBe(false);
   expect(await stopped(child)).toBe(0);
 });
+
+test.runIf(process.getuid?.() === 0)(
+  "without events, the agent's last state shows that an end was not orderly",
+  async () => {
+    const { folder, name, children, recordingsFolder } = watched();
+    const words = ["env", `TIDEMARK_TEST_END=${join(folder, "end")}`];
+    watched().python(ENDING("os._exit(3)"), "abrupt", words);
+    watched().python(ENDING("sys.exit(0)"), "orderly", words);
+    const policy = watched().policy("{warm_up: 1s}", [
+      `{match: {service: "${name}-*"}, triggers: []}`,
+    ]);
+    const command = [tidemark, "watch", "--folder", recordingsFolder, "--config", policy];
+    const child = spawn("unshare", ["-n", ...command], {
+      env: plainEnvironment(folder),
+      stdio: ["ignore", "ignore", "pipe"],
+      detached: true,
+    });
+    children.push(child);
+    let said = "";
+    child.stderr.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    for (const service of ["abrupt", "orderly"]) {
+      await until(() => watched().recordingOf(service, true) !== undefined);
+    }
+    expect(said).toContain(
+      "how a program ended is not known: the kernel's process events are unavai",
+    );
+    await execute(["touch", join(folder, "end")]);
+    await until(() => said.includes("Captured its recording"));
+    const [path = "", ...others] = watched().artifacts();
+    expect(others).toEqual([]);
+    expect(about(path).reason).toMatch(
+      /^Process \d+ ended without running its exit handlers: .*the cause is not known/,
+    );
+    expect(await stopped(child)).toBe(0);
+  },
+);

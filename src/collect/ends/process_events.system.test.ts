@@ -54,10 +54,17 @@ test.runIf(offered)(
   },
 );
 
-test.runIf(process.getuid?.() === 0)("in another network namespace, the reason, once", async () => {
+test.runIf(process.getuid?.() === 0).each([
+  ["network", "unshare -n", "they are available only in the host's network namespace"],
+  [
+    "pid",
+    "unshare -p -f --kill-child",
+    "they are available only in the host's pid and user namespaces",
+  ],
+])("in another %s namespace, the reason, once", async (_, enter, reason) => {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-events-"));
   const guardPath = join(folder, "guard");
-  writeFileSync(guardPath, `#!/bin/sh\nexec unshare -n "${GUARD_PATH}" "$@"\n`);
+  writeFileSync(guardPath, `#!/bin/sh\nexec ${enter} "${GUARD_PATH}" "$@"\n`);
   chmodSync(guardPath, 0o755);
   const reasons: string[] = [];
   const events = new ProcessEvents({
@@ -67,7 +74,7 @@ test.runIf(process.getuid?.() === 0)("in another network namespace, the reason, 
   });
   events.start();
   await vi.waitUntil(() => reasons.length > 0, { timeout: 10_000 });
-  expect(reasons).toEqual(["they are available only in the host's network namespace"]);
+  expect(reasons).toEqual([reason]);
   expect(events.isReady).toBe(false);
   expect(events.endOf(1, 0)).toBeNull();
   rmSync(folder, { recursive: true });

@@ -13,9 +13,13 @@ const MOST_STARTS = 5_000;
 const ERRNO_TEXT: Readonly<Record<string, string>> = {
   "1": "before Linux 6.6 they need the capability CAP_NET_ADMIN",
   "13": "before Linux 6.6 they need the capability CAP_NET_ADMIN",
-  "93": "they are available only in the host's network namespace",
-  "111": "they are available only in the host's own pid and user namespaces",
+  "93": "the kernel has no process connector",
+  "111": "they are available only in the host's network namespace",
 };
+
+const SILENT = "they are available only in the host's pid and user namespaces";
+/** How long the kernel may take to answer. */
+const ANSWER_MS: Millis = 5_000;
 
 /** How a process ended, from its wait status. */
 export interface ProcessExit {
@@ -50,6 +54,13 @@ export class ProcessEvents {
     const guard = spawn(guardPath, ["events"], { stdio: ["pipe", "pipe", "ignore"] });
     this.#guard = guard;
     let why = "tidemark-guard has ended";
+    const late = setTimeout(() => {
+      if (!this.#isReady) {
+        why = SILENT; // the kernel does not answer there
+        guard.stdin.end();
+      }
+    }, ANSWER_MS);
+    late.unref();
     createInterface({ input: guard.stdout }).on("line", (line) => {
       const [, errno = ""] = /^refused (\d+)$/.exec(line) ?? [];
       why = errno === "" ? why : (ERRNO_TEXT[errno] ?? `error ${errno}`);
@@ -60,6 +71,7 @@ export class ProcessEvents {
       why = error.message;
     });
     guard.on("close", () => {
+      clearTimeout(late);
       this.#isReady = false;
       if (this.#guard === guard) {
         this.#guard = null;
