@@ -78,4 +78,8 @@ bool witness_saw(pid_t *witness, int number);
 /* The command `keep`; returns its exit status. */
 int keep_pool(void);
 
+/* ---- events.c ---- */
+/* The command `events`; returns its exit status. */
+int report_events(void);
+
 #endif

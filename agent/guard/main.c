@@ -1,6 +1,7 @@
 /* tidemark-guard host [--] RECORDER ARGS... : see docs/spine.md, "Guard and recorder".
  * tidemark-guard hold PID : see hold.c.
- * tidemark-guard keep : see keep.c. */
+ * tidemark-guard keep : see keep.c.
+ * tidemark-guard events : see events.c. */
 #include "guard.h"
 #include "hold.h"
 
@@ -383,13 +384,16 @@ int main(int count, char **arguments) {
         return hold_process(atoi(arguments[2]));
     if (count == 2 && !strcmp(arguments[1], "keep"))
         return keep_pool();
+    if (count == 2 && !strcmp(arguments[1], "events"))
+        return report_events();
     char **recorder = arguments + 2;
     if (count > 2 && !strcmp(recorder[0], "--"))
         recorder++;
     if (count < 3 || strcmp(arguments[1], "host") != 0 || !*recorder) {
         fprintf(stderr, "usage: tidemark-guard host [--] RECORDER ARGS...\n"
                         "       tidemark-guard hold PID\n"
-                        "       tidemark-guard keep\n");
+                        "       tidemark-guard keep\n"
+                        "       tidemark-guard events\n");
         return 2;
     }
     unsigned long long room = address_space_available();

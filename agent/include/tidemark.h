@@ -34,14 +34,16 @@ TIDEMARK_EXPORT void tidemark_step_end(const char *name, uint64_t number);
  *
  *   options   `options` contains an unknown word
  *   pool      the pool cannot be opened, is invalid, is of another version, has no free slot
- *   armed     the agent is already recording: the sentence names the pool
+ *   armed     the agent is already recording: the sentence names the pool; or an agent of another version is
+ *             preloaded, or records
  *   storage   no thread-specific key is left (only of libtidemark-keyed.so)
  *   objects   the loaded objects cannot be rewritten (mprotect refused; before Linux 5.14, no /proc)
  *   busy      another thread is arming or disarming, or has never returned from the agent
  *   system    the kernel lacks what a fork needs (MADV_WIPEONFORK, Linux 4.14)
  *
- * All three act on the first copy of the library, if the process has loaded it
- * twice (preloaded and imported, or from two files): the copy loaded first is the one armed. */
+ * All three act on the first copy of this version of the library, if the process has loaded it
+ * twice (preloaded and imported, or from two files): the copy loaded first is the one armed. A copy of another
+ * version acts for itself. */
 
 /* Starts recording with the options of TIDEMARK ("pool=/proc/PID/fd/N[,period=SIZE][,native]"). Returns 0 if it
  * records, otherwise an errno, with the reason in `why` (truncated to `capacity`, ends with NUL). */

@@ -155,8 +155,10 @@ def _use_agent(path: str) -> None:
 def _expect_agent(path: str) -> None:
     """An agent was attached, loaded from ``path``: labels and steps are passed to it from now on."""
     global _agent
-    if _agent is None:
+    if _agent is None or isinstance(_agent, _AttachedAgent):
         _agent = _AttachedAgent(path)
+    else:
+        _agent.use_newer(path)
 
 
 def __getattr__(name: str) -> Any:

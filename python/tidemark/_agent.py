@@ -22,19 +22,45 @@ _GENERATOR = 0x20
 _COROUTINE = 0x80
 _ASYNC_GENERATOR = 0x200
 
-_library = ctypes.CDLL(_library_path)
-try:
-    _set_label_variable = _library.tidemark_set_label_variable
-    _step_begin = _library.tidemark_step_begin
-    _step_end = _library.tidemark_step_end
-except AttributeError as missing:
-    raise ImportError("the loaded library is not Tidemark's agent") from missing
-_set_label_variable.argtypes = [ctypes.py_object, ctypes.c_int64]
-_set_label_variable.restype = None
-for _function in (_step_begin, _step_end):
-    _function.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
-    _function.restype = None
 
+_library: ctypes.CDLL
+_set_label_variable: Any
+_step_begin: Any
+_step_end: Any
+
+
+def _bind(path: Optional[str]) -> None:
+    """Labels and steps are passed to this library from now on."""
+    global _library, _set_label_variable, _step_begin, _step_end
+    library = ctypes.CDLL(path)
+    try:
+        set_label_variable = library.tidemark_set_label_variable
+        step_begin, step_end = library.tidemark_step_begin, library.tidemark_step_end
+    except AttributeError as missing:
+        raise ImportError("the loaded library is not Tidemark's agent") from missing
+    set_label_variable.argtypes = [ctypes.py_object, ctypes.c_int64]
+    set_label_variable.restype = None
+    for function in (step_begin, step_end):
+        function.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+        function.restype = None
+    _library, _set_label_variable, _step_begin, _step_end = library, set_label_variable, step_begin, step_end
+
+
+def _version(library: ctypes.CDLL) -> bytes:
+    text = ctypes.create_string_buffer(40)
+    library.tidemark_status(text, ctypes.c_size_t(len(text)))
+    return text.value.split(b",")[0]
+
+
+def use_newer(path: str) -> None:
+    """An agent was attached from ``path``. It receives the labels if it is of another version; otherwise the copy that
+    was loaded first acts for both."""
+    if _version(ctypes.CDLL(path)) != _version(_library):
+        _bind(path)
+        _set_label_variable(_labels, hash(_labels))
+
+
+_bind(_library_path)
 _labels: ContextVar[str] = ContextVar("tidemark.labels", default="")
 # The texts to restore, innermost first. The chain is in the context itself, because several tasks may enter one Label
 # at the same time.

@@ -26,29 +26,33 @@ import { isDeepStrictEqual } from "node:util";
 import { PythonScan, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
-import { type MemoryEnd, memoryEndSentence } from "../model/profile/memory_end.js";
 import { ActionLog } from "../recording/action_log.js";
 import type { Destination } from "../recording/sender/post_connection.js";
 import { Actions } from "./actions/actions.js";
 import { Leases } from "./actions/leases.js";
-import { Captures } from "./captures/captures.js";
+import { Captures, type WantedCapture } from "./captures/captures.js";
 import { rssOf, Triggers } from "./captures/triggers.js";
+import { LastMoments } from "./ends/last_moments.js";
+import { ProcessEvents } from "./ends/process_events.js";
 import { Artifacts } from "./kept/artifacts.js";
 import { KeptRecordings } from "./kept/kept_recordings.js";
+import { Uploads } from "./kept/uploads.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
-import { chooseAgents } from "./policy/choice.js";
+import { chooseAgents, isInShare } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
 import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./policy/programs.js";
 import {
   FIRST_RETRY_MS,
   type Growing,
+  type ProgramEnd,
   Recorders,
   type Watched,
   whyOf,
 } from "./recordings/recorders.js";
 import { type Judged, VerdictTurns } from "./recordings/verdicts.js";
 import type { WatchEvent } from "./recordings/watch_event.js";
+import { Remote } from "./remote/remote.js";
 
 export interface WatchOptions {
   /** The policy file, read again when it changes; null: the default policy. */
@@ -78,9 +82,15 @@ export class Collector {
   readonly #triggers = new Triggers();
   readonly #artifacts: Artifacts;
   readonly #captures: Captures;
+  readonly #uploads: Uploads | null;
+  readonly #events: ProcessEvents;
+  readonly #lastMoments: LastMoments;
   readonly #actions: Actions;
   readonly #watched = new Map<string, Watched>();
   readonly #pods: PodIdentities;
+  readonly #remote: Remote;
+  /** Of this host; `#policy` is the same with what the server hands out. */
+  #local: Policy;
   #policy: Policy;
   #policyMs = 0;
   #tidyMs = 0;
@@ -92,7 +102,9 @@ export class Collector {
   constructor(options: WatchOptions) {
     this.#options = options;
     const { policyPath } = options;
-    this.#policy = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
+    this.#local = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
+    this.#policy = this.#local;
+    this.#remote = new Remote(options.to, options.until, options.onEvent);
     this.#policyMs = policyPath === null ? 0 : changedMs(policyPath);
     this.#kept = new KeptRecordings(options.folder);
     this.#recorders = new Recorders({
@@ -100,10 +112,19 @@ export class Collector {
       to: options.to,
       pollMs: () => boundsOf(this.#policy).pollMs,
       onEvent: options.onEvent,
-      onEnded: (one, growing, memoryEnds) => this.#ended(one, growing, memoryEnds),
+      onEnded: (one, growing, end) => this.#ended(one, growing, end),
     });
     this.#artifacts = new Artifacts(options.folder);
     this.#captures = new Captures(this.#artifacts, options.onEvent);
+    const want = (wanted: WantedCapture) =>
+      this.#captures.want(wanted, boundsOf(this.#policy).captures, monotonicMs());
+    this.#events = new ProcessEvents({
+      clock: monotonicMs,
+      onUnavailable: (why) => options.onEvent({ kind: "no-events", why }),
+    });
+    this.#lastMoments = new LastMoments({ events: this.#events, capture: want });
+    this.#uploads =
+      options.to === null ? null : new Uploads(options.to, this.#artifacts, options.onEvent);
     this.#actions = new Actions({
       log: new ActionLog(options.folder, (why) => options.onEvent({ kind: "log-failed", why })),
       leases: options.actionsTo === null ? null : new Leases(options.actionsTo),
@@ -111,9 +132,7 @@ export class Collector {
       holdsNow: (program, condition) => this.#triggers.holdsNow(program, condition, monotonicMs()),
       ruleOf: ({ root }) => this.#watched.get(root.key)?.rule.actions ?? null,
       programs: () => [...this.#watched.values()].map(({ program }) => program),
-      capture: (wanted) => {
-        this.#captures.want(wanted, boundsOf(this.#policy).captures, monotonicMs());
-      },
+      capture: want,
       recordingOf: ({ root }) => this.#watched.get(root.key)?.growing?.path ?? null,
       onEvent: options.onEvent,
     });
@@ -128,11 +147,14 @@ export class Collector {
   async run(): Promise<void> {
     const { until } = this.#options;
     try {
+      this.#events.start();
       await this.#pods.ready();
       while (!until.aborted) {
         this.#readPolicyAgain();
+        this.#policy = this.#remote.policyWith(this.#local);
         this.#pollPrograms();
         this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
+        this.#uploads?.next(boundsOf(this.#policy).sendBytes, monotonicMs());
         this.#tidy();
         await sleep(SCAN_MS, undefined, { signal: until }).catch(() => {});
       }
@@ -142,6 +164,7 @@ export class Collector {
   }
 
   async #leaveAll(): Promise<void> {
+    this.#events.close();
     const growing = [...this.#watched.values()].flatMap((one) => one.growing ?? []);
     for (const { stop } of growing) {
       stop.abort();
@@ -152,6 +175,8 @@ export class Collector {
       captured,
       this.#actions.close(),
       this.#pods.close(),
+      this.#remote.close(),
+      this.#uploads?.close(),
     ]);
     await this.#verdicts.settled();
     this.#kept.close();
@@ -188,7 +213,16 @@ export class Collector {
       }
     }
     this.#choose(seen, nowMs);
-    this.#trigger(seen, nowMs);
+    this.#remote.next(nowMs);
+    this.#remote.report([...this.#watched.values()], nowMs);
+    const living = [...this.#watched.values()].filter(({ program: { root } }) =>
+      seen.has(root.key),
+    );
+    this.#lastMoments.poll(
+      living.map(({ program, growing }) => ({ program, recording: growing?.path ?? null })),
+      nowMs,
+    );
+    this.#trigger(living, nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
   }
@@ -197,22 +231,30 @@ export class Collector {
     const bounds = boundsOf(this.#policy);
     const living = [...this.#watched].filter(([key]) => seen.has(key));
     const now = new Date();
+    // Asked for by the server: at once, until the request ends.
+    const asked = new Set(
+      living.flatMap(([key, { program, rule }]) =>
+        this.#remote.isAsked(program, rule, nowMs) ? [key] : [],
+      ),
+    );
+    const mayHave = (key: string, { share, watch, window }: Chosen) =>
+      watch === "agent" &&
+      (asked.has(key) || (isInShare({ key, share }) && isInWindow(window, now)));
     const { start, stop } = chooseAgents(
       living.map(([key, { program, rule, growing, leftMs, turns, retryMs }]) => ({
         key,
         service: program.root.identity.service,
-        share: rule.share,
+        share: mayHave(key, rule) ? 1 : 0,
         most: rule.most,
         isReady:
-          rule.watch === "agent" &&
+          mayHave(key, rule) &&
           program.root.attach.ok &&
           nowMs >= retryMs &&
-          isInWindow(rule.window, now) &&
           !this.#pods.isLate(program.root) &&
-          ageMs(program.root) >= bounds.warmUpMs,
-        sinceMs: growing?.kind === "agent" ? growing.sinceMs : null,
-        leftMs,
-        turns,
+          ageMs(program.root) >= (asked.has(key) ? LEAST_AGE_MS : bounds.warmUpMs),
+        sinceMs: growing?.kind !== "agent" ? null : asked.has(key) ? nowMs : growing.sinceMs,
+        leftMs: asked.has(key) ? null : leftMs,
+        turns: asked.has(key) ? -1 : turns,
       })),
       bounds,
       nowMs,
@@ -223,10 +265,7 @@ export class Collector {
     const starting = new Set(start);
     for (const [key, one] of living) {
       const { growing, rule } = one;
-      const isAllowed =
-        growing?.kind === "agent"
-          ? rule.watch === "agent" && isInWindow(rule.window, now)
-          : rule.watch !== "never";
+      const isAllowed = growing?.kind === "agent" ? mayHave(key, rule) : rule.watch !== "never";
       if (growing !== null && !isAllowed) {
         growing.stop.abort();
       } else if (starting.has(key) && growing?.kind !== "agent" && this.#recorders.mayEnter) {
@@ -243,8 +282,7 @@ export class Collector {
     }
   }
 
-  #trigger(seen: ReadonlySet<string>, nowMs: Millis): void {
-    const living = [...this.#watched].filter(([key]) => seen.has(key)).map(([, one]) => one);
+  #trigger(living: readonly Watched[], nowMs: Millis): void {
     const fired = this.#triggers.next(
       living.map(({ program, rule }) => ({
         program,
@@ -255,8 +293,9 @@ export class Collector {
     );
     for (const { program, trigger, reason } of fired) {
       const recording = this.#watched.get(program.root.key)?.growing?.path ?? null;
+      const { captures } = trigger;
       this.#captures.want(
-        { program, reason, captures: trigger.captures, recording, lastMoment: false },
+        { program, reason, captures, recording, lastMoment: false },
         boundsOf(this.#policy).captures,
         nowMs,
       );
@@ -268,23 +307,11 @@ export class Collector {
     );
   }
 
-  /** If the program ran out of memory, its last moment is kept; otherwise its recording gets a last verdict. */
-  #ended({ program, rule }: Watched, growing: Growing, memoryEnds: readonly MemoryEnd[]): void {
-    const end = memoryEnds.at(-1);
+  /** If the program ran out of memory or crashed, its last moment is kept; otherwise its recording gets a last verdict. */
+  #ended({ program, rule }: Watched, growing: Growing, end: ProgramEnd): void {
     const { path, kind } = growing;
-    if (end !== undefined) {
-      this.#captures.want(
-        {
-          program,
-          reason: memoryEndSentence(end, program.root.pid),
-          captures: ["diagnose"],
-          recording: path,
-          lastMoment: true,
-        },
-        boundsOf(this.#policy).captures,
-        monotonicMs(),
-      );
-    } else if (kind === "agent" && this.#wantsVerdicts(rule)) {
+    const isKept = this.#lastMoments.ended(program, path, end.memoryEnds, end.isOrderly);
+    if (!isKept && kind === "agent" && this.#wantsVerdicts(rule)) {
       this.#verdicts.ended(this.#judged(program, growing, 0));
     }
   }
@@ -333,7 +360,8 @@ export class Collector {
     if (text !== this.#counts && nowMs >= this.#countsMs) {
       this.#counts = text;
       this.#countsMs = nowMs + COUNT_MS;
-      this.#options.onEvent({ kind: "watching", ...counts });
+      const shortLived = this.#events.takeShortLived();
+      this.#options.onEvent({ kind: "watching", ...counts, shortLived });
     }
   }
 
@@ -345,10 +373,10 @@ export class Collector {
     }
     this.#policyMs = changed;
     try {
-      const { server } = this.#policy;
-      this.#policy = readPolicy(policyPath);
+      const { server } = this.#local;
+      this.#local = readPolicy(policyPath);
       onEvent({ kind: "policy", why: "" });
-      if (!isDeepStrictEqual(server, this.#policy.server)) {
+      if (!isDeepStrictEqual(server, this.#local.server)) {
         onEvent({ kind: "server-changed" });
       }
     } catch (error) {

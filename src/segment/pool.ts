@@ -77,10 +77,10 @@ export class PoolReader {
     const page = new Uint8Array(POOL_HEADER.size);
     const length = readAt(this.#fd, page, 0, this.#source);
     const view = new DataView(page.buffer);
-    if (length < 12 || view.getBigUint64(POOL_HEADER.magic, true) !== CONSTANTS.TM_POOL_MAGIC) {
+    const version = poolVersion(page.subarray(0, length));
+    if (version === null) {
       throw notOurs(this.#source, "a pool that Tidemark's agent wrote");
     }
-    const version = view.getUint32(POOL_HEADER.version, true);
     if (version !== CONSTANTS.TM_SEGMENT_VERSION) {
       throw unknownVersion(this.#source, version, CONSTANTS.TM_SEGMENT_VERSION);
     }
@@ -206,4 +206,15 @@ export class PoolReader {
       throw damagedInput(this.#source, `it claims that its slots begin at ${slotsOffset}`);
     }
   }
+}
+
+/** How every version's pool begins: the magic number, then the version. null: not a pool. */
+export const POOL_START_BYTES = 12;
+
+export function poolVersion(start: Uint8Array): number | null {
+  const view = new DataView(start.buffer, start.byteOffset, start.byteLength);
+  return start.length >= POOL_START_BYTES &&
+    view.getBigUint64(POOL_HEADER.magic, true) === CONSTANTS.TM_POOL_MAGIC
+    ? view.getUint32(POOL_HEADER.version, true)
+    : null;
 }

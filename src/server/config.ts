@@ -70,6 +70,7 @@ const CONFIG = z.strictObject({
   log: z.enum(["requests", "warnings"]).optional(),
   watch: z.boolean().optional(),
   policy: file.optional(),
+  collectors: z.strictObject({ policy: file.optional() }).optional(),
   alerts: ALERTS.optional(),
   actions: z
     .strictObject({ service_limit: limit.optional(), fleet_limit: limit.optional() })
@@ -98,6 +99,8 @@ export interface ServeConfig {
   readonly log?: "requests" | "warnings";
   readonly watch?: boolean;
   readonly policy?: string;
+  /** The policy that collectors get. */
+  readonly handedPolicy?: string;
   readonly alerts?: AlertSettings;
   readonly actions?: ActionLimits;
   readonly artifacts?: ArtifactLimits;
@@ -130,6 +133,7 @@ export function configOf(text: string, path: string): ServeConfig {
     log: set.log,
     watch: set.watch,
     policy: set.policy === undefined ? undefined : beside(set.policy),
+    handedPolicy: set.collectors?.policy === undefined ? undefined : beside(set.collectors.policy),
     alerts: set.alerts === undefined ? undefined : alertsOf(set.alerts, beside),
     actions:
       set.actions === undefined

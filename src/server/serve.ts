@@ -25,6 +25,8 @@ import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
 import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
 import { loadRecording } from "./load.js";
+import { HandedPolicy } from "./requests/handed_policy.js";
+import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
 import { Verdicts } from "./verdicts.js";
 
@@ -66,6 +68,8 @@ export interface ServeLimits {
   readonly alerts: AlertSettings | null;
   readonly actions: ActionLimits;
   readonly artifacts: ArtifactLimits;
+  /** File with the policy that collectors get; null: none. */
+  readonly handedPolicy: string | null;
 }
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -138,6 +142,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       url: () => url,
       changed: () => changes.changed(),
     });
+    const handedPolicy = new HandedPolicy(warn);
     const app = buildApp({
       store,
       diagnoses,
@@ -152,6 +157,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       reportOfFile,
       actions: new ActionBook(folder, warn),
       actionLimits: () => limits.actions,
+      requests: new RequestBook(folder, warn),
+      handedPolicy: () => handedPolicy.text(limits.handedPolicy),
       ingest,
       senders,
       tokens,

@@ -236,27 +236,79 @@ static int arm(const struct tm_options *options, const struct refusal *refusal)
 
 /* ---- entry points --------------------------------------------------------------------------- */
 
-/* The library may be loaded twice, from two files: the first copy acts for both. */
-struct other_copy {
-    const char *name;
+/* The library may be loaded twice, from two files: the first copy of this version acts for both. A copy of another
+ * version, which an older or newer Tidemark loaded, acts for itself. */
+enum { MOST_COPIES = 16, STATUS_HEAD = 256 };
+
+struct copy {
+    size_t (*status)(char *, size_t);
     void *function;
+    int is_earlier;
 };
 
-static int find_first_copy(const struct tm_object *object, void *data)
+struct copies {
+    const char *name;
+    struct copy list[MOST_COPIES];
+    unsigned count;
+    int found_own;
+};
+
+static int find_copy(const struct tm_object *object, void *data)
 {
-    struct other_copy *other = data;
-    if ((uintptr_t)find_first_copy >= object->start && (uintptr_t)find_first_copy < object->end)
-        return 1;
-    other->function = tm_object_symbol(object, other->name);
-    return other->function != NULL;
+    struct copies *copies = data;
+    if ((uintptr_t)find_copy >= object->start && (uintptr_t)find_copy < object->end) {
+        copies->found_own = 1;
+        return 0;
+    }
+    struct copy copy = {
+        .status = (size_t (*)(char *, size_t))tm_object_symbol(object, "tidemark_status"),
+        .function = tm_object_symbol(object, copies->name),
+        .is_earlier = !copies->found_own,
+    };
+    if (copy.status && copy.function && copies->count < MOST_COPIES)
+        copies->list[copies->count++] = copy;
+    return 0;
+}
+
+static void find_copies(struct copies *copies, const char *name)
+{
+    *copies = (struct copies){.name = name};
+    if (tm_loader_is_safe() || !tm_settings.attached) /* an attached agent has checked this before */
+        tm_each_object(find_copy, copies);
+}
+
+/* The beginning of its status, which names its version, state and entry; returns whether it has this version. */
+static int read_copy(const struct copy *copy, char head[STATUS_HEAD])
+{
+    char own[40];
+    tm_format(own, sizeof own, "{\"version\":%u,", TM_SEGMENT_VERSION);
+    memset(head, 0, STATUS_HEAD);
+    copy->status(head, STATUS_HEAD);
+    return strncmp(head, own, strlen(own)) == 0;
 }
 
 static void *first_copy(const char *name)
 {
-    struct other_copy other = {name, NULL};
-    if (tm_loader_is_safe() || !tm_settings.attached) /* an attached agent has checked this before */
-        tm_each_object(find_first_copy, &other);
-    return other.function;
+    struct copies copies;
+    char head[STATUS_HEAD];
+    find_copies(&copies, name);
+    for (unsigned i = 0; i < copies.count && copies.list[i].is_earlier; i++)
+        if (read_copy(&copies.list[i], head))
+            return copies.list[i].function;
+    return NULL;
+}
+
+/* Two versions must not record at the same time, and a preloaded one stays in front of the allocators for good. */
+static int another_version_acts(void)
+{
+    struct copies copies;
+    char head[STATUS_HEAD];
+    find_copies(&copies, "tidemark_arm");
+    for (unsigned i = 0; i < copies.count; i++)
+        if (!read_copy(&copies.list[i], head) &&
+            !(strstr(head, "\"state\":\"inert\"") && strstr(head, "\"entry\":\"attached\"")))
+            return 1;
+    return 0;
 }
 
 int tidemark_arm(const char *text, char *why, size_t capacity)
@@ -271,6 +323,8 @@ int tidemark_arm(const char *text, char *why, size_t capacity)
     tm_read_options(text, &options);
     if (options.unknown[0] || !options.on)
         result = REFUSE(&refusal, EINVAL, "options: \"%s\" is not understood", options.unknown[0] ? options.unknown : "off");
+    else if (another_version_acts())
+        result = REFUSE(&refusal, EALREADY, "armed: the agent of another version of Tidemark is preloaded or still records");
     else if (!tm_has_states())
         result = REFUSE(&refusal, EAGAIN, "storage: the process has no thread-specific key left");
     else if (!begin_within_a_second())

@@ -18,6 +18,7 @@ import { instanceText, printService, printServices, serviceText } from "../scree
 import { printActions } from "../screens/fleet_actions.js";
 import { printAlerts } from "../screens/fleet_alerts.js";
 import { printDiagnoses, printDiagnosis } from "../screens/fleet_diagnosis.js";
+import { printRequest, printRequests } from "../screens/fleet_requests.js";
 import {
   printEndpoints,
   printFleetDiff,
@@ -31,6 +32,7 @@ interface FleetOptions extends CommonOptions, ListOptions {
   readonly tokenFile?: string;
   readonly since: Millis;
   readonly ago?: Millis;
+  readonly for: Millis;
   readonly by: (typeof VERDICTS_OF)[number];
 }
 
@@ -43,6 +45,8 @@ const QUESTIONS = [
   "verdicts",
   "alerts",
   "actions",
+  "profile",
+  "requests",
 ] as const;
 type Question = (typeof QUESTIONS)[number];
 /** How many names each question takes. */
@@ -55,6 +59,8 @@ const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> 
   verdicts: [0, 1],
   alerts: [0, 0],
   actions: [0, 1],
+  profile: [1, 1],
+  requests: [0, 1],
 };
 
 const VERDICTS_OF = ["service", "instance"] as const;
@@ -75,7 +81,8 @@ export function buildCommand(): Command {
       "Query a server (tidemark serve): all services with their memory, growth and verdict; one service\n" +
         "with its instances; what grows in it; its memory by endpoint; which services leak, since which version and\n" +
         "on how many instances; the alerts; the actions of collectors; or what differs between two versions,\n" +
-        "selections or times. The server shows services in the browser at its address.",
+        "selections or times. `profile` asks all collectors to load the agent into the programs of a service for a\n" +
+        "while, as far as the policy of each host allows it. The server shows services in the browser.",
     )
     .addArgument(new Argument("<question>", "what to ask").choices(QUESTIONS))
     .argument(
@@ -99,6 +106,11 @@ export function buildCommand(): Command {
     parseDuration,
   );
   command.addOption(
+    new Option("--for <time>", "for `profile`: how long the programs have the agent")
+      .default(300_000, "5min")
+      .argParser(parseDuration),
+  );
+  command.addOption(
     new Option(
       "--by <what>",
       "for `verdicts`: of services from all their processes, or of each instance",
@@ -118,6 +130,8 @@ export function buildCommand(): Command {
     "tidemark fleet verdicts checkout",
     "tidemark fleet alerts",
     "tidemark fleet actions checkout",
+    "tidemark fleet profile checkout --for 5min",
+    "tidemark fleet requests",
     "tidemark fleet diff checkout@41 checkout@42",
     "tidemark fleet diff checkout --ago 24h",
     "tidemark fleet services --server https://tidemark.internal --token-file read.token --json",
@@ -167,6 +181,15 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       return show(await client.alerts(), options, printAlerts);
     case "actions":
       return show(await client.actions(names[0]), options, printActions);
+    case "requests":
+      return show(await client.requests(names[0]), options, printRequests);
+    case "profile": {
+      const request = await client.requestProfile(name, options.for, process.env.USER ?? "");
+      if (options.json === true) {
+        return printJson(await client.requests(name));
+      }
+      return printRequest(screenOf(process.stdout), request);
+    }
     case "diff": {
       const ago = options.ago ?? 0;
       const left = { startMs: window.startMs - ago, endMs: window.endMs - ago };

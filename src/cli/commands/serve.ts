@@ -46,6 +46,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly alerts?: NonNullable<ServeOptions["limits"]["alerts"]>;
   readonly actions?: ServeOptions["limits"]["actions"];
   readonly artifacts?: ServeOptions["limits"]["artifacts"];
+  readonly handedPolicy?: string;
   readonly backup?: string;
   readonly restore?: string;
 }
@@ -211,6 +212,7 @@ function limitsOf({
   alerts,
   actions,
   artifacts,
+  handedPolicy,
 }: ServeCommandOptions): ServeOptions["limits"] {
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
   return {
@@ -222,6 +224,7 @@ function limitsOf({
     alerts: alerts ?? null,
     actions: actions ?? USUAL_ACTION_LIMITS,
     artifacts: artifacts ?? USUAL_ARTIFACT_LIMITS,
+    handedPolicy: handedPolicy ?? null,
   };
 }
 

@@ -1,11 +1,17 @@
 /** What `tidemark watch` prints, in a terminal or a log. */
 
 import type { WatchEvent } from "../../collect/index.js";
-import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDurationBriefly,
+  formatShare,
+} from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import { actionText } from "../../model/documents/action_text.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
 import type { WatchJson, WatchRowJson } from "../../model/documents/watch_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
 
 const GETS: Record<WatchRowJson["gets"], string> = {
@@ -106,6 +112,10 @@ export function watchEventText(event: WatchEvent): string {
       return `${nameOf(event)}: nothing captured: ${event.why}`;
     case "action":
       return `${nameOf(event)}: ${actionText(event.action)}`;
+    case "uploaded":
+      return `sent ${event.path} to the server (${formatBytes(event.bytes)})`;
+    case "not-uploaded":
+      return `${event.path} is not on the server: ${event.why}`;
     case "log-failed":
       return event.why;
     case "policy":
@@ -116,13 +126,24 @@ export function watchEventText(event: WatchEvent): string {
       return event.why === ""
         ? "names of pods are available again"
         : `names of pods are unavailable, so programs keep the names that their environment gives them: ${event.why}`;
+    case "server-policy":
+      return event.why === ""
+        ? "the server handed out a policy: it applies where this host's policy sets nothing"
+        : `the server's policy is not used, because it is invalid: ${event.why}`;
+    case "request": {
+      const { service, forMs, programs, why } = event;
+      const given = `${formatCount(programs)} ${programs === 1 ? "program has" : "programs have"} the agent`;
+      return `the server asks for a profile of ${oneLine(service)} for ${formatDurationBriefly(forMs)}: ${given}${why === "" ? "" : `; ${why}`}`;
+    }
+    case "no-events":
+      return `new programs are found by scanning, and how a program ended is not known: the kernel's process events are unavailable: ${event.why}`;
     case "server-changed":
       return "the policy names another server: it is used after a restart of tidemark watch";
     case "watching": {
-      const { withAgent, outside, not } = event;
+      const { withAgent, outside, not, shortLived } = event;
       const ignored = not === 0 ? "" : `, ${formatCount(not)} not recorded (tidemark watch --once)`;
       const all = withAgent + outside + not;
-      return `watching ${formatCount(all)} ${all === 1 ? "program" : "programs"}: ${formatCount(withAgent)} with the agent, ${formatCount(outside)} from outside${ignored}`;
+      return `watching ${formatCount(all)} ${all === 1 ? "program" : "programs"}: ${formatCount(withAgent)} with the agent, ${formatCount(outside)} from outside${ignored}${shortLived === 0 ? "" : `; ${formatCount(shortLived)} ended within 5 s and ${shortLived === 1 ? "was" : "were"} not recorded`}`;
     }
   }
 }

@@ -31,8 +31,10 @@ export interface WantedCapture {
   readonly captures: readonly Capture[];
   /** null: the program has none. */
   readonly recording: string | null;
-  /** The program has been killed for memory; its recording is kept as well. */
+  /** A process of it was killed for memory or crashed; the recording is kept as well. */
   readonly lastMoment: boolean;
+  /** The program continues, and with it its recording. */
+  readonly isGrowing?: boolean;
   /** An action waits for it: neither the limit of an hour nor the CPU budget delays it. Called once. */
   readonly onDone?: (outcome: { readonly path: string } | { readonly why: string }) => void;
 }
@@ -124,7 +126,7 @@ export class Captures {
   }
 
   async #make(wanted: WantedCapture, maxPauseMs: Millis): Promise<void> {
-    const { program, reason, captures, recording, lastMoment } = wanted;
+    const { program, reason, captures, recording, lastMoment, isGrowing = false } = wanted;
     const { identity, pid, command } = program.root;
     const { service, version, env } = identity;
     const begun: ArtifactJson = {
@@ -141,7 +143,13 @@ export class Captures {
       const path = this.#artifacts.begin(begun);
       const kept: ArtifactFileJson[] =
         lastMoment && recording !== null
-          ? [{ name: this.#artifacts.keepRecording(path, recording), capture: "recording", pid: 0 }]
+          ? [
+              {
+                name: this.#artifacts.keepRecording(path, recording, isGrowing),
+                capture: "recording",
+                pid: 0,
+              },
+            ]
           : [];
       const answer = await this.#ask(requestOf(wanted, path, maxPauseMs));
       const files = [...kept, ...answer.files];

@@ -6,6 +6,7 @@
  *         diagnosis.json ledger-4242.json census-4242.json ...
  */
 import {
+  constants,
   copyFileSync,
   existsSync,
   linkSync,
@@ -38,6 +39,7 @@ interface Kept {
   readonly service: string;
   readonly timeMs: TimeMs;
   readonly bytes: Bytes;
+  readonly hasFiles: boolean;
 }
 
 export class Artifacts {
@@ -73,11 +75,17 @@ export class Artifacts {
     }
   }
 
-  /** Keeps a recording that has ended, although it may be removed from its own folder. Throws system errors. */
-  keepRecording(path: string, recording: string): string {
+  /**
+   * Keeps a recording although it may be removed from its own folder. `isGrowing`: as it is now. Throws system errors.
+   */
+  keepRecording(path: string, recording: string, isGrowing: boolean): string {
     const kept = join(path, RECORDING);
     try {
-      linkSync(recording, kept);
+      if (isGrowing) {
+        copyFileSync(recording, kept, constants.COPYFILE_FICLONE);
+      } else {
+        linkSync(recording, kept);
+      }
     } catch {
       copyFileSync(recording, kept); // another file system, or one without links
     }
@@ -99,13 +107,25 @@ export class Artifacts {
     }
   }
 
-  #kept(): Kept[] {
+  /** Finished artifacts with files whose folder lacks a file of this name, oldest first. */
+  unsent(mark: string): { readonly path: string; readonly bytes: Bytes }[] {
+    return this.#kept((path) => !existsSync(join(path, mark)))
+      .filter(({ hasFiles }) => hasFiles)
+      .sort((a, b) => a.timeMs - b.timeMs);
+  }
+
+  #kept(isWanted: (path: string) => boolean = () => true): Kept[] {
     return namesIn(this.#folder).flatMap((name) => {
       const path = join(this.#folder, name);
-      const about = this.#open.has(path) ? null : aboutIn(path);
+      const about = this.#open.has(path) || !isWanted(path) ? null : aboutIn(path);
       return about === null
         ? []
-        : [{ path, service: about.service, timeMs: about.timeMs, bytes: bytesIn(path) }];
+        : [
+            {
+              ...{ path, service: about.service, timeMs: about.timeMs, bytes: bytesIn(path) },
+              hasFiles: about.files.length > 0,
+            },
+          ];
     });
   }
 }

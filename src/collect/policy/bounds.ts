@@ -22,9 +22,13 @@ export interface Bounds {
   readonly keepMs: Millis;
   readonly mostBytes: Bytes;
   readonly artifacts: ArtifactBounds;
+  /** Larger artifacts are not sent to the server. */
+  readonly sendBytes: Bytes;
   readonly captures: CaptureBounds;
   /** Of all programs of the host. */
   readonly actions: Limit;
+  /** Whether the server may ask for profiles and hand out policy. */
+  readonly remote: boolean;
 }
 
 export function boundsOf({ defaults }: Policy): Bounds {
@@ -41,11 +45,13 @@ export function boundsOf({ defaults }: Policy): Bounds {
       keepMs: artifacts.keep ?? 7 * 86_400_000,
       mostBytes: artifacts.disk ?? 2 * 2 ** 30,
     },
+    sendBytes: artifacts.send ?? 2 ** 30,
     captures: {
       perHour: artifacts.per_hour ?? 6,
       cpu: artifacts.cpu ?? 0.01,
       maxPauseMs: artifacts.max_pause ?? 500,
     },
     actions: defaults.actions ?? { count: 20, perMs: 3_600_000 },
+    remote: defaults.remote ?? true,
   };
 }

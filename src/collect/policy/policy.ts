@@ -94,12 +94,14 @@ const POLICY = z.strictObject({
           disk: size.optional(),
           keep: duration.optional(),
           per_hour: count.optional(),
+          send: size.optional(),
           cpu: share.optional(),
           max_pause: duration.optional(),
         })
         .optional(),
       triggers: z.array(TRIGGER).optional(),
       actions: limit.optional(),
+      remote: z.boolean().optional(),
     })
     .default({}),
   select: z
@@ -121,6 +123,7 @@ const POLICY = z.strictObject({
             .optional(),
           triggers: z.array(TRIGGER).optional(),
           actions: ACTION_RULE.optional(),
+          remote: z.boolean().optional(),
         })
         .superRefine(({ watch, agent, triggers, actions }, context) => {
           const isIdle = watch === "never";

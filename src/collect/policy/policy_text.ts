@@ -13,11 +13,14 @@ import type { Match, Policy, Rule, Trigger } from "./policy.js";
 
 /** The settings for all programs, then one sentence for each rule. */
 export function settingsOf(policy: Policy): string[] {
-  const { agents, turnMs, warmUpMs, keepMs, mostBytes, artifacts, captures, actions } =
+  const { agents, turnMs, warmUpMs, keepMs, mostBytes, artifacts, captures, actions, remote } =
     boundsOf(policy);
   const { server, select } = policy;
   return [
     server === undefined ? "No server is named." : `Recordings are sent to ${server.url}.`,
+    remote
+      ? "The server may ask for profiles, and its policy applies where this one sets nothing."
+      : "Requests and policy of the server are ignored.",
     `At most ${formatCount(agents)} programs have the agent at a time, from an age of ${formatDurationBriefly(warmUpMs)}, in turns of ${formatDurationBriefly(turnMs)}.`,
     `Recordings stay for ${formatDurationBriefly(keepMs)} and take at most ${formatBytesBriefly(mostBytes)}.`,
     `Captures: at most ${formatCount(captures.perHour)} of a service in an hour, ${formatShare(captures.cpu)} of a core; the newest ${formatCount(artifacts.count)} of a service stay for ${formatDurationBriefly(artifacts.keepMs)} and take at most ${formatBytesBriefly(artifacts.mostBytes)}.`,
@@ -35,7 +38,7 @@ function matchText({ labels = {}, ...match }: Match): string {
   return text === "" ? "all other programs" : text;
 }
 
-function ruleText({ watch, agent }: Rule): string {
+function ruleText({ watch, agent, remote }: Rule): string {
   if (watch === "never") {
     return "not recorded";
   }
@@ -53,7 +56,8 @@ function ruleText({ watch, agent }: Rule): string {
     agent?.window === undefined
       ? ""
       : `, from ${timeText(agent.window.fromMinute)} to ${timeText(agent.window.untilMinute)}`;
-  return `the agent${share}${canary}${most}${window}`;
+  const asked = remote === false ? ", not at the server's request" : "";
+  return `the agent${share}${canary}${most}${window}${asked}`;
 }
 
 function labelText(labels: Readonly<Record<string, string | undefined>>): string {

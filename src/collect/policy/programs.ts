@@ -94,6 +94,8 @@ export interface Chosen {
   readonly triggers: readonly Trigger[];
   /** null: none. */
   readonly actions: ActionRule | null;
+  /** Whether the server may ask for a profile of it. */
+  readonly remote: boolean;
 }
 
 /** What the policy applies to a program: the first rule that matches. */
@@ -110,6 +112,7 @@ export function ruleFor({ root }: Program, { select, defaults }: Policy): Chosen
     most: rule?.agent?.most ?? Number.POSITIVE_INFINITY,
     triggers: watch === "never" ? [] : triggers,
     actions: rule?.actions ?? null,
+    remote: rule?.remote ?? defaults.remote ?? true,
   };
 }
 

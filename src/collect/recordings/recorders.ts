@@ -51,6 +51,12 @@ export interface Watched {
   brokenUntilMs: Millis;
 }
 
+export interface ProgramEnd {
+  readonly memoryEnds: readonly MemoryEnd[];
+  /** Whether its exit handlers ran; null: unknown. */
+  readonly isOrderly: boolean | null;
+}
+
 interface RecordersOptions {
   readonly kept: KeptRecordings;
   readonly to: Destination | null;
@@ -58,7 +64,7 @@ interface RecordersOptions {
   readonly pollMs: () => Millis;
   readonly onEvent: (event: WatchEvent) => void;
   /** A program has ended while it was recorded; its recording is complete. */
-  readonly onEnded: (one: Watched, growing: Growing, memoryEnds: readonly MemoryEnd[]) => void;
+  readonly onEnded: (one: Watched, growing: Growing, end: ProgramEnd) => void;
 }
 
 export class Recorders {
@@ -112,7 +118,7 @@ export class Recorders {
     recordingPath: string,
     until: AbortSignal,
     entered: () => void,
-  ): Promise<readonly MemoryEnd[] | null> {
+  ): Promise<ProgramEnd | null> {
     const { to, onEvent } = this.#options;
     const { program } = one;
     const result = await attachAndRecord({
@@ -131,7 +137,7 @@ export class Recorders {
       },
     });
     if (result.ended) {
-      return result.open().memoryEnds;
+      return { memoryEnds: result.open().memoryEnds, isOrderly: result.endedOrderly };
     }
     onEvent({ kind: "left", program, path: recordingPath });
     return null;
@@ -151,15 +157,15 @@ export class Recorders {
         await sleep(this.#options.pollMs(), undefined, { signal: until }).catch(() => {});
       }
       await recording.close();
-      return until.aborted ? null : recording.memoryEnds;
+      return until.aborted ? null : { memoryEnds: recording.memoryEnds, isOrderly: null };
     });
   }
 
-  /** `record` resolves with what ran out of memory if the program ended by itself, otherwise with null. */
+  /** `record` resolves with how the program ended; with null if it was left, or nothing was recorded. */
   #begin(
     one: Watched,
     kind: Growing["kind"],
-    record: (path: string, until: AbortSignal) => Promise<readonly MemoryEnd[] | null>,
+    record: (path: string, until: AbortSignal) => Promise<ProgramEnd | null>,
   ): Promise<void> {
     const stop = new AbortController();
     const { identity, pid } = one.program.root;
@@ -175,13 +181,13 @@ export class Recorders {
         one.brokenUntilMs = monotonicMs() + FIRST_RETRY_MS;
         return null;
       });
-    const ended = recorded.then((memoryEnds) => {
+    const ended = recorded.then((end) => {
       this.#options.kept.closed(path);
       if (one.growing?.stop === stop) {
         one.growing = null;
       }
-      if (memoryEnds !== null) {
-        this.#options.onEnded(one, growing, memoryEnds);
+      if (end !== null) {
+        this.#options.onEnded(one, growing, end);
       }
     });
     const rssBytes = rssOf(one.program.processes);

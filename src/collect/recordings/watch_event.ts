@@ -1,7 +1,9 @@
 /** What a collector reports while it runs, for a log that people read. */
+import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { ActionEvent } from "../actions/actions.js";
 import type { CaptureEvent } from "../captures/captures.js";
+import type { UploadEvent } from "../kept/uploads.js";
 import type { Program } from "../policy/programs.js";
 
 export type WatchEvent =
@@ -18,12 +20,25 @@ export type WatchEvent =
     }
   | CaptureEvent
   | ActionEvent
+  | UploadEvent
   /** The log of actions cannot be written. */
   | { readonly kind: "log-failed"; readonly why: string }
   /** The policy was read again; `why`: the new one is invalid, and the old one remains in force. */
   | { readonly kind: "policy"; readonly why: string }
   /** Names of pods are unavailable, and why; "": they are available again. */
   | { readonly kind: "pods"; readonly why: string }
+  /** The server handed out a policy; `why`: it is invalid, and what was in force before remains. */
+  | { readonly kind: "server-policy"; readonly why: string }
+  /** The server asks for a profile of a service that runs here; `why`: what keeps programs of it from having the agent. */
+  | {
+      readonly kind: "request";
+      readonly service: string;
+      readonly forMs: Millis;
+      readonly programs: number;
+      readonly why: string;
+    }
+  /** The kernel reports no starts and ends of processes, and why. */
+  | { readonly kind: "no-events"; readonly why: string }
   /** The policy names another server now; it is used after a restart. */
   | { readonly kind: "server-changed" }
   | {
@@ -31,4 +46,6 @@ export type WatchEvent =
       readonly withAgent: number;
       readonly outside: number;
       readonly not: number;
+      /** Python programs that ended too soon to be recorded, since the last event of this kind; 0 if unknown. */
+      readonly shortLived: number;
     };

@@ -13,9 +13,11 @@ import type {
   ServicesJson,
 } from "../documents/fleet_document.js";
 import type { IngestJson } from "../documents/ingest_document.js";
+import type { RequestJson, RequestsJson } from "../documents/request_document.js";
 import type { LeaseAnswer } from "./actions.js";
 import type { ArtifactAnswer } from "./artifacts.js";
 import type { FramesAnswer } from "./frames.js";
+import type { CollectorAnswer } from "./requests.js";
 import type { ProfileAnswer, SeriesAnswer } from "./services.js";
 
 export interface ApiAnswers {
@@ -35,6 +37,9 @@ export interface ApiAnswers {
   artifacts: ArtifactsJson;
   artifact: ArtifactAnswer;
   lease: LeaseAnswer;
+  requests: RequestsJson;
+  request: RequestJson;
+  collector: CollectorAnswer;
   instance: InstanceAnswer;
   frames: FramesAnswer;
   health: HealthAnswer;

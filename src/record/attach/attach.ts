@@ -10,6 +10,7 @@
  * | no such process, or it has ended | TM-E020; while it is recorded: the recording ends with it |
  * | not permitted, traced, unknown interpreter | TM-E021, TM-E032, TM-E034: nothing was touched |
  * | already recorded (run, attach) | TM-E037 names the recorder |
+ * | an older version's agent, without a recorder | it is disarmed, and ours is loaded beside it |
  * | armed by its environment, without a recorder | its own pool is used, and stays armed at the end |
  * | another user's, another pid namespace | the agent creates the pool, which is opened through /proc/PID/fd |
  * | the recorder is killed | the lease lapses, the agent disarms itself; the keeper leaves the orphan file |
@@ -98,6 +99,8 @@ export interface AttachResult {
   readonly recorderCpuMs: Millis;
   /** Whether the process ended while it was recorded. */
   readonly ended: boolean;
+  /** Whether its exit handlers ran before; null: unknown, or it has not ended. */
+  readonly endedOrderly: boolean | null;
   /** Pause of the process when attaching and detaching, in ms. */
   readonly attachPauseMs: Millis;
   readonly detachPauseMs: Millis;
@@ -181,7 +184,7 @@ export function otherRecorderOf(pid: Pid): TidemarkError | null {
     );
   }
   const left = leftAgentOf(pid);
-  return left === null ? null : recorderDied(pid, left.guard);
+  return left === null || left.isOlder ? null : recorderDied(pid, left.guard);
 }
 
 interface PoolPlace {
@@ -353,6 +356,7 @@ async function record(
     notes,
     recorderCpuMs: recorder.cpuMs,
     ended,
+    endedOrderly: ended ? recorder.endedOrderly : null,
     attachPauseMs: entered.longestPauseMs,
     detachPauseMs,
     open: () => reopenRecording(writer.path, writer.memory),

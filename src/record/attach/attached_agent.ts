@@ -13,6 +13,7 @@ import { agentRefused, targetRaised } from "../../model/errors/attach_errors.js"
 import { TidemarkError } from "../../model/errors/errors.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { enterProcess } from "../process/enter_process.js";
+import { leftAgentOf } from "./left_agent.js";
 
 /** What the agent reports about itself. */
 export interface AgentStatus {
@@ -67,7 +68,10 @@ const FIND_PRELOADED = `${FIND}if agent is None:
         sys.modules["_tidemark_agent"] = agent
 `;
 
-/** Loads the agent, unless it is loaded, and arms it, unless it is armed. Throws TidemarkError. */
+/**
+ * Loads the agent, unless it is loaded, and arms it, unless it is armed. An agent of an older version that records for
+ * nobody any more is disarmed, and ours is loaded beside it. Throws TidemarkError.
+ */
 export async function armAgent(
   pid: Pid,
   options: ArmOptions,
@@ -94,13 +98,24 @@ async function loadAndArm(
   const words = `${options.native ? ",native" : ""}${options.copies ? ",copies" : ""}`;
   const common = `period=${options.periodBytes}${words}`;
   const own = `${common}${options.follow ? "" : ",nofollow"}`;
-  const work = `${FIND}def version_of(agent):
+  const work = `${FIND}import os
+def version_of(agent):
     return int(agent.status().replace(" ", "").split('"version":', 1)[1].split(",", 1)[0])
-wanted = ${CONSTANTS.TM_SEGMENT_VERSION}
+def drain(agent):
+    def has(text):
+        return text in agent.status().replace(" ", "")
+    # Its own memory means that no recorder armed it, or that one did from where its memory cannot be opened.
+    is_left = ${isLeftByOlder(pid) ? "True" : "False"} and not has('"pool":"/proc/%d/' % os.getpid())
+    if has('"entry":"attached"') and not has('"state":"inert"') and (is_left or not has('"state":"armed"')):
+        agent.disarm()
+    return has('"entry":"attached"') and has('"state":"inert"')
+wanted, spelling = ${CONSTANTS.TM_SEGMENT_VERSION}, ""
 if agent is not None and version_of(agent) != wanted:
-    return "other " + agent.status()
+    if version_of(agent) > wanted or not drain(agent):
+        return "other " + agent.status()
+    # The loader returns a loaded library of the same path, even if an upgrade has replaced the file.
+    agent, spelling = None, "/." * wanted
 if agent is None:
-    import os
     def load_memory(path):
         held = os.memfd_create("libtidemark.so", os.MFD_CLOEXEC)
         try:
@@ -108,10 +123,11 @@ if agent is None:
                 text = copy.read()
             while text:
                 text = text[os.write(held, text):]
-            return load("/proc/self/fd/%d" % held), "/proc/self/fd/%d" % held
+            path = spelling + "/proc/self/fd/%d" % held
+            return load(path), path
         finally:
             os.close(held)
-    path = ${pythonText(library.path)}
+    path = spelling + ${pythonText(library.path)}
     try:
         agent = load(path)
     except ImportError as error:
@@ -149,6 +165,11 @@ except RuntimeError as error:
   }
 }
 
+/** Whether an older version's recorder has ended and left this armed agent: then nobody reads what it records. */
+function isLeftByOlder(pid: Pid): boolean {
+  return leftAgentOf(pid)?.isOlder === true;
+}
+
 /** Ends recording in the process. Returns the agent's status afterwards; null if none is loaded. */
 export async function disarmAgent(
   pid: Pid,
@@ -176,7 +197,7 @@ return ("armed " if '"state":"armed"' in was.replace(" ", "") else "inert ") + a
   }
 }
 
-/** An agent that another version of Tidemark loaded. A library cannot be replaced in a running process. */
+/** A newer version's agent, or an older one that still records for somebody or cannot be disarmed. */
 function otherVersion(pid: Pid, status: string): TidemarkError {
   const version = Number(/"version":\s*(\d+)/.exec(status)?.[1] ?? 0);
   const age = version > CONSTANTS.TM_SEGMENT_VERSION ? "a newer" : "an older";

@@ -2,8 +2,11 @@
  * Agents whose recorder has died. They keep recording, without a reader, until they are disarmed or their lease
  * ends.
  */
-import { mappedMemfd, memfdHolders, readCommand } from "../../linux/index.js";
+import { mappedMemfd, memfdHolders, openProcessMemory, readCommand } from "../../linux/index.js";
 import type { Pid } from "../../model/base/units.js";
+import { TidemarkError } from "../../model/errors/errors.js";
+import { CONSTANTS } from "../../segment/layout.js";
+import { POOL_START_BYTES, poolVersion } from "../../segment/pool.js";
 
 const POOL = "tidemark-pool";
 const GUARD = "tidemark-guard";
@@ -16,6 +19,8 @@ export interface LeftAgent {
    * there is none.
    */
   readonly guard: Pid | null;
+  /** Whether an older version of Tidemark loaded it; false if the version cannot be read. */
+  readonly isOlder: boolean;
 }
 
 /**
@@ -34,5 +39,28 @@ export function leftAgentOf(pid: Pid): LeftAgent | null {
       ? program !== GUARD && mappedMemfd(holder, POOL) !== inode
       : RECORDER.test((readCommand(holder) ?? []).join(" ")),
   );
-  return recorded ? null : { guard };
+  return recorded ? null : { guard, isOlder: isOlder(pid) };
+}
+
+function isOlder(pid: Pid): boolean {
+  try {
+    const memory = openProcessMemory(pid);
+    try {
+      return memory.mappings.some(({ path, offset, start }) => {
+        if (offset !== 0 || path !== `/memfd:${POOL}`) {
+          return false;
+        }
+        const bytes = new Uint8Array(POOL_START_BYTES);
+        memory.readInto(start, bytes);
+        return (poolVersion(bytes) ?? CONSTANTS.TM_SEGMENT_VERSION) < CONSTANTS.TM_SEGMENT_VERSION;
+      });
+    } finally {
+      memory.close();
+    }
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return false; // it has ended, or may not be read
+    }
+    throw error;
+  }
 }

@@ -1,4 +1,5 @@
 /** The client of a server: `tidemark fleet`. */
+import type { Millis } from "../../model/base/units.js";
 import type { ActionsJson } from "../../model/documents/action_document.js";
 import type { AlertsJson } from "../../model/documents/alert_document.js";
 import type { FleetDiagnosesJson } from "../../model/documents/fleet_diagnosis_document.js";
@@ -10,10 +11,12 @@ import type {
   ServiceJson,
   ServicesJson,
 } from "../../model/documents/fleet_document.js";
-import { nothingThere, oneLine } from "../../model/errors/errors.js";
+import type { RequestJson, RequestsJson } from "../../model/documents/request_document.js";
+import { badUsage, nothingThere, oneLine, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
 import { ACTIONS_PATH } from "../../model/wire/actions.js";
+import { REQUESTS_PATH } from "../../model/wire/requests_path.js";
 import {
   ALERTS_PATH,
   DIAGNOSES_PATH,
@@ -79,6 +82,28 @@ export class FleetClient {
     return this.#get<ActionsJson>(ACTIONS_PATH, null, service === undefined ? {} : { service });
   }
 
+  /** Asks all collectors for a profile of a service. Throws TidemarkError. */
+  async requestProfile(service: string, forMs: Millis, by: string): Promise<RequestJson> {
+    const { status, body } = await this.#send(REQUESTS_PATH, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ service, forMs, by }),
+    });
+    if (status !== 200) {
+      const { error = `status ${status}` } = (body ?? {}) as { error?: string };
+      throw badUsage(
+        `the server does not accept the request: ${oneLine(error.replace(/^TM-E\d+ /, ""))}`,
+        "list them: tidemark fleet requests",
+      );
+    }
+    return body as RequestJson;
+  }
+
+  /** `service`: only of this one. Throws TidemarkError. */
+  requests(service: string | undefined): Promise<RequestsJson> {
+    return this.#get<RequestsJson>(REQUESTS_PATH, null, service === undefined ? {} : { service });
+  }
+
   /** Throws TidemarkError. */
   verdicts(window: Window): Promise<FleetVerdictsJson> {
     return this.#get<FleetVerdictsJson>(VERDICTS_PATH, window, {});
@@ -101,30 +126,12 @@ export class FleetClient {
     parameters: Readonly<Record<string, string>>,
     patienceMs = PATIENCE_MS,
   ): Promise<Document> {
-    const { url, token } = this.#destination;
+    const { url } = this.#destination;
     const range: Record<string, string> =
       window === null ? {} : { from: String(window.startMs), to: String(window.endMs) };
     const query = new URLSearchParams({ ...parameters, ...range });
-    let status: number;
-    let body: unknown;
-    try {
-      const response = await fetch(`${url}${path}?${query}`, {
-        headers: token === null ? {} : { authorization: `Bearer ${token}` },
-        signal: AbortSignal.timeout(patienceMs),
-        redirect: "error",
-      });
-      status = response.status;
-      body = await response.json().catch(() => null);
-    } catch (error) {
-      const { cause } = error as { cause?: unknown };
-      const { code, message } = reasonOf(cause ?? error);
-      const reason = code === "ECONNREFUSED" ? "nothing listens there" : message;
-      throw serverUnreachable(url, reason, "start one with: tidemark serve");
-    }
+    const { status, body } = await this.#send(`${path}?${query}`, {}, patienceMs);
     const { error = "", schema = "" } = (body ?? {}) as { error?: string; schema?: string };
-    if (status === 401 || status === 403) {
-      throw tokenRefused(url);
-    }
     if (status === 404 && error !== "") {
       throw nothingThere(
         oneLine(error.replace(/^TM-E\d+ /, "").split("; ")[0] ?? ""),
@@ -139,5 +146,36 @@ export class FleetClient {
       );
     }
     return body as Document;
+  }
+
+  /** The answer with its body parsed; null if that is not JSON. */
+  async #send(
+    address: string,
+    init: { method?: string; headers?: Record<string, string>; body?: string },
+    patienceMs = PATIENCE_MS,
+  ): Promise<{ status: number; body: unknown }> {
+    const { url, token } = this.#destination;
+    const authorization: Record<string, string> =
+      token === null ? {} : { authorization: `Bearer ${token}` };
+    try {
+      const response = await fetch(`${url}${address}`, {
+        ...init,
+        headers: { ...init.headers, ...authorization },
+        signal: AbortSignal.timeout(patienceMs),
+        redirect: "error",
+      });
+      if (response.status === 401 || response.status === 403) {
+        throw tokenRefused(url);
+      }
+      return { status: response.status, body: await response.json().catch(() => null) };
+    } catch (error) {
+      if (error instanceof TidemarkError) {
+        throw error;
+      }
+      const { cause } = error as { cause?: unknown };
+      const { code, message } = reasonOf(cause ?? error);
+      const reason = code === "ECONNREFUSED" ? "nothing listens there" : message;
+      throw serverUnreachable(url, reason, "start one with: tidemark serve");
+    }
   }
 }

@@ -49,6 +49,15 @@ export const ANSWER_SCHEMAS = {
     lease: {
       $ref: "#/components/schemas/LeaseAnswer",
     },
+    requests: {
+      $ref: "#/components/schemas/RequestsJson",
+    },
+    request: {
+      $ref: "#/components/schemas/RequestJson",
+    },
+    collector: {
+      $ref: "#/components/schemas/CollectorAnswer",
+    },
     instance: {
       $ref: "#/components/schemas/InstanceAnswer",
     },
@@ -2209,6 +2218,107 @@ export const ANSWER_SCHEMAS = {
         },
       ],
       description: "Answer of `POST /api/v1/leases`.",
+    },
+    RequestsJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.requests/1",
+        },
+        requests: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/RequestJson",
+          },
+          description: "Newest first.",
+        },
+        limits: {
+          type: "object",
+          properties: {
+            service: {
+              type: "string",
+            },
+            fleet: {
+              type: "string",
+            },
+          },
+          required: ["service", "fleet"],
+          description: "How many the server accepts.",
+        },
+      },
+      required: ["schema", "requests", "limits"],
+      description: "`tidemark.requests/1`",
+    },
+    RequestJson: {
+      type: "object",
+      properties: {
+        id: {
+          type: "string",
+        },
+        service: {
+          type: "string",
+        },
+        timeMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        untilMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        by: {
+          type: "string",
+          description: 'Who asked, as given; "" if unknown.',
+        },
+        hosts: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/RequestHostJson",
+          },
+          description: "The hosts with programs of the service that have answered.",
+        },
+      },
+      required: ["id", "service", "timeMs", "untilMs", "by", "hosts"],
+      description: "Asks all collectors to give the programs of a service the agent until a time.",
+    },
+    RequestHostJson: {
+      type: "object",
+      properties: {
+        host: {
+          type: "string",
+        },
+        programs: {
+          type: "number",
+          description: "Programs of the service that have the agent now.",
+        },
+        why: {
+          type: "string",
+          description: 'Why others do not have it; "": all do.',
+        },
+      },
+      required: ["host", "programs", "why"],
+      description: "What a collector does about a request.",
+    },
+    CollectorAnswer: {
+      type: "object",
+      properties: {
+        nowMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "The server's clock, by which requests end.",
+        },
+        policy: {
+          type: ["string", "null"],
+          description: "A policy in YAML; null: the server hands out none.",
+        },
+        requests: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/RequestJson",
+          },
+          description: "The open ones.",
+        },
+      },
+      required: ["nowMs", "policy", "requests"],
+      description: "Answer of `POST /api/v1/collector`.",
     },
     InstanceAnswer: {
       type: "object",

@@ -12,6 +12,8 @@ import {
   MOST_PIECE_BYTES,
 } from "../../model/wire/artifacts.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
+import { COLLECTOR_PATH } from "../../model/wire/requests.js";
+import { REQUESTS_PATH } from "../../model/wire/requests_path.js";
 import {
   ACKNOWLEDGE_PATH,
   ALERTS_PATH,
@@ -289,6 +291,31 @@ export const PUT_ARTIFACT = route({
   body: ["application/octet-stream"],
   answer: { json: "artifact" },
 });
+export const REQUESTS = route({
+  ...query,
+  path: REQUESTS_PATH,
+  summary: "Profiles that people asked collectors for, the newest first, and which hosts obey.",
+  parameters: { service: text("Only of this service.") },
+  answer: { json: "requests" },
+});
+export const WANTED = route({
+  ...change,
+  path: REQUESTS_PATH,
+  summary:
+    "Asks all collectors to give the programs of a service the agent for `forMs` (10 s to 1 h): `{service, forMs, by}`. The policy of each host decides.",
+  answer: { json: "request" },
+});
+export const COLLECTOR = route({
+  method: "post",
+  path: COLLECTOR_PATH,
+  group: "sending",
+  scope: "ingest",
+  summary:
+    "A collector reports the outcome of the open requests, and gets the open ones and the policy that the server hands out.",
+  parameters: {},
+  body: ["application/json"],
+  answer: { json: "collector" },
+});
 export const DIAGNOSES = route({
   ...query,
   path: DIAGNOSES_PATH,
@@ -374,6 +401,9 @@ export const API_ROUTES: readonly ApiRoute[] = [
   PUT_ARTIFACT,
   LEASES,
   REPORT,
+  REQUESTS,
+  WANTED,
+  COLLECTOR,
   INSTANCE,
   INSTANCE_REPORT,
   {

@@ -4,6 +4,7 @@ import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
+import { COLLECTOR_PATH } from "../../model/wire/requests.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
 import type { StreamFiles } from "../../store/index.js";
 import type { ActionBook } from "../actions/action_book.js";
@@ -18,6 +19,7 @@ import type { Ingest } from "../ingest/ingest.js";
 import { EXPOSITION_TYPE, expositionOf } from "../metrics/exposition.js";
 import { fleetMetrics } from "../metrics/fleet_metrics.js";
 import { RequestCounts, serverMetrics } from "../metrics/server_metrics.js";
+import type { RequestBook } from "../requests/request_book.js";
 import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
 import { type ActionAudit, addActions } from "./actions.js";
@@ -29,6 +31,7 @@ import { ownPagesOnly } from "./own_pages.js";
 import { addPages } from "./pages.js";
 import { valuesIn } from "./parameters.js";
 import { addQueries, type QueryParts } from "./queries.js";
+import { addRequests, type RequestAudit } from "./requests.js";
 import type { Scope, Tokens } from "./tokens.js";
 
 export interface AppParts extends QueryParts {
@@ -43,6 +46,9 @@ export interface AppParts extends QueryParts {
   readonly artifacts: ArtifactFiles;
   readonly recordings: Pick<StreamFiles, "list">;
   readonly reportOfFile: ArtifactRoutes["report"];
+  readonly requests: RequestBook;
+  /** The policy that collectors get; null: none. */
+  readonly handedPolicy: () => string | null;
   readonly changes: Changes;
   /** Host names that a request may use; null if any is allowed. */
   readonly hosts: ReadonlySet<string> | null;
@@ -50,7 +56,7 @@ export interface AppParts extends QueryParts {
   readonly pages: string;
   readonly log: (line: RequestLine) => void;
   /** What a person changed, and what a collector was allowed and did. */
-  readonly audit: (line: AuditLine | ActionAudit) => void;
+  readonly audit: (line: AuditLine | ActionAudit | RequestAudit) => void;
   readonly fail: (error: unknown) => void;
 }
 
@@ -146,6 +152,15 @@ export function buildApp(parts: AppParts): Hono {
     recordings: parts.recordings,
     allowed: needs("ingest", parts.tokens),
     report: parts.reportOfFile,
+    changed: () => parts.changes.changed(),
+  });
+  addRequests(app, {
+    book: parts.requests,
+    policy: parts.handedPolicy,
+    admin: needs("admin", parts.tokens),
+    collector: needs("ingest", parts.tokens),
+    own,
+    audit: parts.audit,
     changed: () => parts.changes.changed(),
   });
   app.get(EVENTS_PATH, (context) => parts.changes.stream(context));

@@ -18,6 +18,7 @@ import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
 import { type Address, serviceAddress, type TimeRange, useAddress } from "./frame/timeRange.js";
 import { GROWTH, PLACE, VERSION } from "./instanceColumns.js";
+import { ProfileRequest } from "./ProfileRequest.js";
 import { ProfilePanel } from "./profile/ProfilePanel.js";
 import { SeriesChart } from "./SeriesChart.js";
 import type { PageProps } from "./ServicesPage.js";
@@ -57,6 +58,7 @@ export function ServicePage({ name, theme, toggleTheme }: PageProps & { name: st
       ) : (
         <>
           <Figures document={document} />
+          <ProfileRequest service={name} />
           <Course
             name={name}
             range={fitted}

@@ -16,8 +16,13 @@ import type {
 } from "../../../../src/model/documents/fleet_document.js";
 import type { IngestJson } from "../../../../src/model/documents/ingest_document.js";
 import type { ReportDocument } from "../../../../src/model/documents/report_document.js";
+import type {
+  RequestJson,
+  RequestsJson,
+} from "../../../../src/model/documents/request_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../../src/model/profile/profile.js";
 import { ACTIONS_PATH } from "../../../../src/model/wire/actions.js";
+import { REQUESTS_PATH } from "../../../../src/model/wire/requests_path.js";
 import {
   ARTIFACT_FILE_PATH,
   ARTIFACT_REPORT_PATH,
@@ -175,6 +180,15 @@ export function acknowledge(id: string, undo: boolean): Promise<AlertJson> {
 /** `forMs`: 0 ends the silence. */
 export function silence(id: string, forMs: number): Promise<AlertJson> {
   return change(SILENCE_PATH.replace("{id}", id), { forMs });
+}
+
+export function askRequests(service: string): Promise<RequestsJson> {
+  return askJson(REQUESTS_PATH, { service });
+}
+
+/** Asks all collectors to give the programs of a service the agent for this time. */
+export function requestProfile(service: string, forMs: number): Promise<RequestJson> {
+  return change(REQUESTS_PATH, { service, forMs, by: "a page" });
 }
 
 export async function askReport(id: string): Promise<ReportDocument> {

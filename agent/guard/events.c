@@ -1,0 +1,150 @@
+/* events.c - tidemark-guard events: the starts and ends of processes, as the kernel reports them.
+ *
+ * The kernel's process connector (Documentation/driver-api/connector.rst, include/uapi/linux/cn_proc.h) sends a message
+ * for each fork, exec and exit of the host. It needs the host's network, pid and user namespaces, and CAP_NET_ADMIN before
+ * Linux 6.6. One line for each event that matters to a collector:
+ *
+ *   ready                  the kernel sends events
+ *   exec PID               a process became a program whose file is named like a Python interpreter
+ *   exit PID STATUS        a process ended, with its wait status (WIFSIGNALED and so on), whoever its parent is
+ *   lost                   the kernel dropped events, because they were not read in time
+ *
+ * Lines are written together, at most five times a second. It ends when its standard input does: with the collector.
+ * Exit status: 0, or 1 with the errno on standard output (`refused ERRNO`) if there are no events here. */
+#include "guard.h"
+
+#include <errno.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Room for a burst of a few ten thousand events between two reads. */
+#define RECEIVE_BYTES (8 << 20)
+#define FLUSH_MS 200
+/* Events that arrive together are read together; a program that has just started still has its name then. */
+#define GATHER_MS 10
+
+struct listen_request {
+    struct nlmsghdr head;
+    struct cn_msg connector;
+    enum proc_cn_mcast_op operation;
+} __attribute__((packed));
+
+static int listen_to_kernel(void) {
+    int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
+    if (fd < 0)
+        return -1;
+    int bytes = RECEIVE_BYTES;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
+    struct listen_request request = {
+        .head = {.nlmsg_len = sizeof request, .nlmsg_type = NLMSG_DONE},
+        .connector = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof request.operation},
+        .operation = PROC_CN_MCAST_LISTEN,
+    };
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+        send(fd, &request, sizeof request, 0) != (ssize_t)sizeof request) {
+        int why = errno;
+        close(fd);
+        errno = why;
+        return -1;
+    }
+    return fd;
+}
+
+static bool is_python(int pid) {
+    char link[32], path[4096];
+    snprintf(link, sizeof link, "/proc/%d/exe", pid);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length <= 0)
+        return false;
+    path[length] = 0;
+    const char *name = strrchr(path, '/');
+    return name && strncmp(name + 1, "python", 6) == 0;
+}
+
+/* False if the kernel refuses: its first answer carries an errno. */
+static bool print_event(const struct proc_event *event) {
+    switch ((unsigned)event->what) {
+    case PROC_EVENT_NONE:
+        if (event->event_data.ack.err) {
+            printf("refused %u\n", event->event_data.ack.err);
+            return false;
+        }
+        puts("ready");
+        break;
+    case PROC_EVENT_EXEC:
+        if (is_python(event->event_data.exec.process_tgid))
+            printf("exec %d\n", event->event_data.exec.process_tgid);
+        break;
+    case PROC_EVENT_EXIT: /* of a process, not of one of its threads */
+        if (event->event_data.exit.process_pid == event->event_data.exit.process_tgid)
+            printf("exit %d %u\n", event->event_data.exit.process_pid, event->event_data.exit.exit_code);
+        break;
+    default: break;
+    }
+    return true;
+}
+
+static bool print_messages(const char *buffer, size_t length) {
+    for (const struct nlmsghdr *head = (const struct nlmsghdr *)buffer; NLMSG_OK(head, length);
+         head = NLMSG_NEXT(head, length)) {
+        const struct cn_msg *message = NLMSG_DATA(head);
+        if (head->nlmsg_len < NLMSG_LENGTH(sizeof *message) || message->id.idx != CN_IDX_PROC ||
+            message->id.val != CN_VAL_PROC || head->nlmsg_len < NLMSG_LENGTH(sizeof *message) + message->len)
+            continue;
+        struct proc_event event = {0}; /* older kernels send fewer bytes */
+        memcpy(&event, message->data, message->len < sizeof event ? message->len : sizeof event);
+        if (!print_event(&event))
+            return false;
+    }
+    return true;
+}
+
+static int refused(void) {
+    printf("refused %d\n", errno);
+    return 1;
+}
+
+int report_events(void) {
+    static char buffer[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
+    setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+    int fd = listen_to_kernel();
+    if (fd < 0)
+        return refused();
+    for (int unwritten_ms = 0;;) {
+        struct pollfd ready[2] = {{.fd = fd, .events = POLLIN}, {.fd = 0, .events = POLLIN}};
+        int count = poll(ready, 2, unwritten_ms ? FLUSH_MS : -1);
+        if (count < 0 && errno != EINTR)
+            return refused();
+        char byte;
+        if (ready[1].revents && read(0, &byte, 1) <= 0)
+            return 0;
+        for (;;) {
+            struct sockaddr_nl from = {0};
+            socklen_t size = sizeof from;
+            ssize_t length = recvfrom(fd, buffer, sizeof buffer, 0, (struct sockaddr *)&from, &size);
+            if (length < 0 && errno == ENOBUFS) {
+                puts("lost");
+                continue;
+            }
+            if (length <= 0)
+                break;
+            if (from.nl_pid == 0 && !print_messages(buffer, (size_t)length)) /* 0: the kernel */
+                return 1;
+        }
+        unwritten_ms += GATHER_MS;
+        if (count == 0 || unwritten_ms >= FLUSH_MS) {
+            unwritten_ms = 0;
+            if (fflush(stdout) != 0)
+                return 0; /* nobody reads */
+        }
+        poll(NULL, 0, GATHER_MS);
+    }
+}

@@ -1,0 +1,81 @@
+/** Events of the real kernel, by the real guard; without the privilege, the reason. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
+import { GUARD_PATH } from "../../linux/installation.js";
+import { monotonicMs } from "../../linux/this_process/clock.js";
+import { ProcessEvents } from "./process_events.js";
+
+const offered = spawnSync(GUARD_PATH, ["events"], { input: "", encoding: "utf8" }).status === 0;
+const PYTHON = "python3";
+
+function run(program: string): { pid: number } {
+  return spawnSync(PYTHON, ["-c", program]);
+}
+
+test.runIf(offered)(
+  "ends of processes of any parent, and Python programs that ended soon",
+  async () => {
+    let why = "";
+    const events = new ProcessEvents({
+      clock: monotonicMs,
+      onUnavailable: (text) => {
+        why = text;
+      },
+    });
+    events.start();
+    await vi.waitUntil(() => events.isReady, { timeout: 10_000 });
+    const sinceMs = monotonicMs();
+    const ended = [
+      [run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)").pid, null, 11],
+      [run("raise SystemExit(3)").pid, 3, null],
+      [run("pass").pid, 0, null],
+    ] as const;
+    // A grandchild, whose parent is another process.
+    const text = execFileSync("sh", [
+      "-c",
+      `(${PYTHON} -c 'import os; print(os.getpid(), flush=True); os.abort()') || true`,
+    ]);
+    await vi.waitUntil(() => events.endOf(Number(text), sinceMs) !== null, { timeout: 10_000 });
+    for (const [pid, exitCode, signal] of ended) {
+      expect(events.endOf(pid, sinceMs)).toMatchObject({ exitCode, signal });
+      expect(events.endOf(pid, monotonicMs() + 1)).toBeNull();
+    }
+    expect(events.endOf(Number(text), sinceMs)).toMatchObject({ signal: 6 });
+    expect(events.takeStarted()).toBe(true);
+    // Other programs of this host may have ended, too.
+    expect(events.takeShortLived()).toBeGreaterThanOrEqual(4);
+    events.close();
+    await sleep(300);
+    expect(why).toBe("");
+  },
+);
+
+test.runIf(process.getuid?.() === 0).each([
+  ["network", "unshare -n", "they are available only in the host's network namespace"],
+  [
+    "pid",
+    "unshare -p -f --kill-child",
+    "they are available only in the host's pid and user namespaces",
+  ],
+])("in another %s namespace, the reason, once", async (_, enter, reason) => {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-events-"));
+  const guardPath = join(folder, "guard");
+  writeFileSync(guardPath, `#!/bin/sh\nexec ${enter} "${GUARD_PATH}" "$@"\n`);
+  chmodSync(guardPath, 0o755);
+  const reasons: string[] = [];
+  const events = new ProcessEvents({
+    clock: monotonicMs,
+    onUnavailable: (why) => reasons.push(why),
+    guardPath,
+  });
+  events.start();
+  await vi.waitUntil(() => reasons.length > 0, { timeout: 10_000 });
+  expect(reasons).toEqual([reason]);
+  expect(events.isReady).toBe(false);
+  expect(events.endOf(1, 0)).toBeNull();
+  rmSync(folder, { recursive: true });
+});

@@ -1,0 +1,154 @@
+/**
+ * Ends of processes and starts of Python programs, as the kernel reports them to `tidemark-guard events`
+ * (agent/guard/events.c). Without the privilege, programs are found by scanning alone, and how they ended is unknown.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { GUARD_PATH } from "../../linux/installation.js";
+import type { Millis, Pid } from "../../model/base/units.js";
+
+/** Ends that are remembered, for programs whose end is noticed later. */
+const MOST_ENDS = 20_000;
+const MOST_STARTS = 5_000;
+const ERRNO_TEXT: Readonly<Record<string, string>> = {
+  "1": "before Linux 6.6 they need the capability CAP_NET_ADMIN",
+  "13": "before Linux 6.6 they need the capability CAP_NET_ADMIN",
+  "93": "the kernel has no process connector",
+  "111": "they are available only in the host's network namespace",
+};
+
+const SILENT = "they are available only in the host's pid and user namespaces";
+/** How long the kernel may take to answer. */
+const ANSWER_MS: Millis = 5_000;
+
+/** How a process ended, from its wait status. */
+export interface ProcessExit {
+  /** null: by a signal. */
+  readonly exitCode: number | null;
+  readonly signal: number | null;
+}
+
+export interface ProcessEventsOptions {
+  readonly clock: () => Millis;
+  /** Why there are no events; called once. */
+  readonly onUnavailable: (why: string) => void;
+  readonly guardPath?: string;
+}
+
+export class ProcessEvents {
+  readonly #options: ProcessEventsOptions;
+  #guard: ChildProcess | null = null;
+  #isReady = false;
+  readonly #ends = new Map<Pid, ProcessExit & { readonly atMs: Millis }>();
+  /** Python programs that started and have not ended. */
+  readonly #starts = new Map<Pid, Millis>();
+  #shortLived = 0;
+  #hasStarted = false;
+
+  constructor(options: ProcessEventsOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const { guardPath = GUARD_PATH, onUnavailable } = this.#options;
+    const guard = spawn(guardPath, ["events"], { stdio: ["pipe", "pipe", "ignore"] });
+    this.#guard = guard;
+    let why = "tidemark-guard has ended";
+    const late = setTimeout(() => {
+      if (!this.#isReady) {
+        why = SILENT; // the kernel does not answer there
+        guard.stdin.end();
+      }
+    }, ANSWER_MS);
+    late.unref();
+    createInterface({ input: guard.stdout }).on("line", (line) => {
+      const [, errno = ""] = /^refused (\d+)$/.exec(line) ?? [];
+      why = errno === "" ? why : (ERRNO_TEXT[errno] ?? `error ${errno}`);
+      this.take(line);
+    });
+    guard.stdin.on("error", () => {});
+    guard.on("error", (error) => {
+      why = error.message;
+    });
+    guard.on("close", () => {
+      clearTimeout(late);
+      this.#isReady = false;
+      if (this.#guard === guard) {
+        this.#guard = null;
+        onUnavailable(why);
+      }
+    });
+  }
+
+  /** Whether the ends of all processes are known from now on. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** One line of the guard. @internal */
+  take(line: string): void {
+    const nowMs = this.#options.clock();
+    const [verb = "", ...figures] = line.split(" ");
+    const [pid = 0, status = 0] = figures.map(Number);
+    if (verb === "ready") {
+      this.#isReady = true;
+    } else if (verb === "exec") {
+      this.#hasStarted = true;
+      remember(this.#starts, pid, nowMs, MOST_STARTS);
+      this.#ends.delete(pid); // the pid is used again
+    } else if (verb === "exit") {
+      const startedMs = this.#starts.get(pid);
+      this.#starts.delete(pid);
+      if (startedMs !== undefined && nowMs - startedMs < SHORT_MS) {
+        this.#shortLived += 1;
+      }
+      remember(this.#ends, pid, { ...exitOf(status), atMs: nowMs }, MOST_ENDS);
+    }
+  }
+
+  /** How a process ended; null if unknown, or if it ended before `sinceMs`: then it was another one with this pid. */
+  endOf(pid: Pid, sinceMs: Millis): ProcessExit | null {
+    const end = this.#ends.get(pid);
+    return end === undefined || end.atMs < sinceMs ? null : end;
+  }
+
+  /** Whether a Python program has started since the last call. */
+  takeStarted(): boolean {
+    const hasStarted = this.#hasStarted;
+    this.#hasStarted = false;
+    return hasStarted;
+  }
+
+  /** Python programs that ended within {@link SHORT_MS} since the last call: they are not recorded. */
+  takeShortLived(): number {
+    const count = this.#shortLived;
+    this.#shortLived = 0;
+    return count;
+  }
+
+  close(): void {
+    const guard = this.#guard;
+    this.#guard = null;
+    guard?.stdin?.end();
+  }
+}
+
+/** Programs that live shorter are not recorded. */
+export const SHORT_MS: Millis = 5_000;
+
+/** As wait(2) describes a status. */
+function exitOf(status: number): ProcessExit {
+  const signal = status & 0x7f;
+  return signal === 0
+    ? { exitCode: (status >> 8) & 0xff, signal: null }
+    : { exitCode: null, signal };
+}
+
+function remember<Value>(map: Map<Pid, Value>, pid: Pid, value: Value, most: number): void {
+  map.delete(pid);
+  map.set(pid, value);
+  if (map.size > most) {
+    const [oldest] = map.keys();
+    map.delete(oldest as Pid);
+  }
+}

@@ -1,0 +1,117 @@
+/** What the server asks for, within the host's own policy: which policy applies, and which programs are asked for. */
+import type { Millis } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
+import type { Destination } from "../../recording/sender/post_connection.js";
+import type { Policy } from "../policy/policy.js";
+import type { Chosen, Program } from "../policy/programs.js";
+import type { Growing } from "../recordings/recorders.js";
+import type { WatchEvent } from "../recordings/watch_event.js";
+import { mergedPolicy } from "./merged_policy.js";
+import { type OpenRequest, ServerRequests } from "./server_requests.js";
+
+interface Instance {
+  readonly program: Program;
+  readonly rule: Chosen;
+  readonly growing: Growing | null;
+}
+
+export class Remote {
+  readonly #requests: ServerRequests | null;
+  readonly #onEvent: (event: WatchEvent) => void;
+  #local: Policy | null = null;
+  #text: string | null = null;
+  #merged: Policy | null = null;
+  /** What was reported last about each open request. */
+  readonly #said = new Map<string, string>();
+
+  /** `to`: null if there is no server. */
+  constructor(to: Destination | null, until: AbortSignal, onEvent: (event: WatchEvent) => void) {
+    this.#requests = to === null ? null : new ServerRequests(to, until);
+    this.#onEvent = onEvent;
+  }
+
+  next(nowMs: Millis): void {
+    this.#requests?.next(nowMs);
+  }
+
+  async close(): Promise<void> {
+    await this.#requests?.close();
+  }
+
+  /** The policy in force. */
+  policyWith(local: Policy): Policy {
+    const isAllowed = local.defaults.remote !== false;
+    const text = isAllowed ? (this.#requests?.policy ?? null) : null;
+    if (local !== this.#local || text !== this.#text) {
+      const isNew = text !== this.#text;
+      this.#local = local;
+      this.#text = text;
+      try {
+        this.#merged = text === null ? local : mergedPolicy(local, text);
+        if (isNew && text !== null) {
+          this.#onEvent({ kind: "server-policy", why: "" });
+        }
+      } catch (error) {
+        this.#merged = local;
+        this.#onEvent({ kind: "server-policy", why: oneLine(reasonOf(error).message) });
+      }
+    }
+    return this.#merged ?? local;
+  }
+
+  /** Whether the server asks for a profile of the program, and the host's policy allows that. */
+  isAsked({ root }: Program, { watch, remote }: Chosen, nowMs: Millis): boolean {
+    return (
+      watch === "agent" &&
+      remote &&
+      this.#open(nowMs).some(({ service }) => service === root.identity.service)
+    );
+  }
+
+  /** Reports to the server and the log which programs a request reached. `living`: all programs. */
+  report(living: readonly Instance[], nowMs: Millis): void {
+    for (const request of this.#open(nowMs)) {
+      const ofService = living.filter(
+        ({ program }) => program.root.identity.service === request.service,
+      );
+      if (ofService.length > 0) {
+        const programs = ofService.filter(({ growing }) => growing?.kind === "agent").length;
+        const why = [...new Set(ofService.flatMap(whyNot))].join("; ");
+        this.#say(request, programs, why);
+      }
+    }
+  }
+
+  #open(nowMs: Millis): OpenRequest[] {
+    return this.#requests?.open(nowMs) ?? [];
+  }
+
+  #say({ id, service, forMs }: OpenRequest, programs: number, why: string): void {
+    const text = `${programs} ${why}`;
+    if (this.#said.get(id) !== text) {
+      this.#said.delete(id);
+      this.#said.set(id, text);
+      this.#onEvent({ kind: "request", service, forMs, programs, why });
+      const [oldest = ""] = this.#said.keys();
+      if (this.#said.size > 100) {
+        this.#said.delete(oldest);
+      }
+    }
+    this.#requests?.answer(id, programs, why);
+  }
+}
+
+/** Why a program does not have the agent. */
+function whyNot({ program: { root }, rule, growing }: Instance): string[] {
+  if (growing?.kind === "agent") {
+    return [];
+  }
+  if (rule.watch !== "agent") {
+    return [`the host's policy says watch: ${rule.watch}`];
+  }
+  if (!rule.remote) {
+    return ["the host's policy says remote: false"];
+  }
+  return [root.attach.ok ? "waiting for a place, or for the program" : root.attach.reason];
+}

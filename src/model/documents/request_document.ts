@@ -1,0 +1,32 @@
+/** What people ask collectors for through a server: `tidemark fleet profile`, `tidemark fleet requests`. */
+import type { TimeMs } from "../base/units.js";
+
+/** What a collector does about a request. */
+export interface RequestHostJson {
+  host: string;
+  /** Programs of the service that have the agent now. */
+  programs: number;
+  /** Why others do not have it; "": all do. */
+  why: string;
+}
+
+/** Asks all collectors to give the programs of a service the agent until a time. */
+export interface RequestJson {
+  id: string;
+  service: string;
+  timeMs: TimeMs;
+  untilMs: TimeMs;
+  /** Who asked, as given; "" if unknown. */
+  by: string;
+  /** The hosts with programs of the service that have answered. */
+  hosts: RequestHostJson[];
+}
+
+/** `tidemark.requests/1` */
+export interface RequestsJson {
+  schema: "tidemark.requests/1";
+  /** Newest first. */
+  requests: RequestJson[];
+  /** How many the server accepts. */
+  limits: { service: string; fleet: string };
+}

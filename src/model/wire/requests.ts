@@ -1,0 +1,68 @@
+/**
+ * Requests and policy from a server to its collectors.
+ *
+ *     person ──POST /api/v1/requests──> server ──POST /api/v1/collector──> collector: its own policy decides
+ *                                              <── outcome ──
+ */
+import { z } from "zod";
+import type { TimeMs } from "../base/units.js";
+import type { RequestJson } from "../documents/request_document.js";
+
+export const COLLECTOR_PATH = "/api/v1/collector";
+export const LONGEST_REQUEST_MS = 3_600_000;
+export const SHORTEST_REQUEST_MS = 10_000;
+/** Requests that are open at the same time. */
+export const MOST_OPEN_REQUESTS = 20;
+export const MOST_POLICY_BYTES = 256 << 10;
+const LONGEST_TEXT = 2_048;
+
+const text = z.string().max(LONGEST_TEXT);
+
+/** Body of `POST /api/v1/requests`. */
+export const WANTED_REQUEST = z.strictObject({
+  service: text.min(1),
+  forMs: z.number().int().min(SHORTEST_REQUEST_MS).max(LONGEST_REQUEST_MS),
+  by: text.optional(),
+});
+
+/** Body of `POST /api/v1/collector`. */
+export const COLLECTOR_CALL = z.strictObject({
+  host: text.min(1),
+  answers: z
+    .array(
+      z.strictObject({
+        id: z.uuid(),
+        programs: z.number().int().min(0).max(1e6),
+        why: text,
+      }),
+    )
+    .max(MOST_OPEN_REQUESTS),
+});
+export type CollectorCall = z.infer<typeof COLLECTOR_CALL>;
+
+/** Answer of `POST /api/v1/collector`. */
+export interface CollectorAnswer {
+  /** The server's clock, by which requests end. */
+  readonly nowMs: TimeMs;
+  /** A policy in YAML; null: the server hands out none. */
+  readonly policy: string | null;
+  /** The open ones. */
+  readonly requests: readonly RequestJson[];
+}
+
+/** As a collector checks it; requests that are not as expected are left out. */
+export const COLLECTOR_ANSWER = z.object({
+  nowMs: z.number(),
+  policy: z.string().max(MOST_POLICY_BYTES).nullable(),
+  requests: z
+    .array(
+      z.object({
+        id: z.uuid(),
+        service: text.min(1),
+        timeMs: z.number(),
+        untilMs: z.number(),
+        by: text,
+      }),
+    )
+    .max(MOST_OPEN_REQUESTS),
+});
