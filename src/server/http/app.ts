@@ -4,7 +4,6 @@ import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
-import { COLLECTOR_PATH } from "../../model/wire/requests.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
 import type { StreamFiles } from "../../store/index.js";
 import type { ActionBook } from "../actions/action_book.js";

@@ -22,12 +22,12 @@ import type {
 } from "../../../../src/model/documents/request_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../../src/model/profile/profile.js";
 import { ACTIONS_PATH } from "../../../../src/model/wire/actions.js";
-import { REQUESTS_PATH } from "../../../../src/model/wire/requests_path.js";
 import {
   ARTIFACT_FILE_PATH,
   ARTIFACT_REPORT_PATH,
   ARTIFACTS_PATH,
 } from "../../../../src/model/wire/artifacts.js";
+import { REQUESTS_PATH } from "../../../../src/model/wire/requests_path.js";
 import {
   ACKNOWLEDGE_PATH,
   ALERTS_PATH,
